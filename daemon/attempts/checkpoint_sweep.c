@@ -3,6 +3,7 @@
 #include "daemon/attempts/checkpoint_sweep.h"
 
 #include "base/cleanup.h"
+#include "base/memory.h"
 #include "daemon/context/context.h"
 #include "daemon/folder/attempt_folder.h"
 #include "daemon/store/checkpoint_reads.h"
@@ -159,10 +160,8 @@ static void sweep_next(struct daemon *daemon)
 void checkpoint_sweep(struct daemon *daemon, int64_t job, int64_t attempt)
 {
     struct checkpoint_sweeps *sweeps = daemon->checkpoint_sweeps;
-    struct checkpoint_sweep *sweep = calloc(1, sizeof *sweep);
+    struct checkpoint_sweep *sweep = memory_zero(sizeof *sweep);
 
-    if (!sweep)
-        return;
     *sweep = (struct checkpoint_sweep){.daemon = daemon, .job = job, .attempt = attempt};
     sweep->work.data = sweep;
     *(sweeps->last ? sweeps->last : &sweeps->first) = sweep;
@@ -221,10 +220,8 @@ static void on_unswept(void *data, int result, const struct error *error)
 
 void checkpoint_sweeps_resume(struct daemon *daemon)
 {
-    struct unswept *unswept = calloc(1, sizeof *unswept);
+    struct unswept *unswept = memory_zero(sizeof *unswept);
 
-    if (!unswept)
-        return;
     unswept->daemon = daemon;
     store_read(daemon->store, unswept_read, on_unswept, unswept);
 }

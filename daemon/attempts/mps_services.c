@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/attempts/launch.h"
 #include "daemon/attempts/supervisor.h"
 #include "daemon/devices/driver.h"
@@ -61,7 +62,7 @@ struct mps_services {
 static bool find_program(const char *name, char path[PATH_MAX])
 {
     const char *folders = getenv("PATH");
-    AUTO_FREE char *copy = strdup(folders ? folders : "/usr/bin:/bin");
+    AUTO_FREE char *copy = memory_copy_text(folders ? folders : "/usr/bin:/bin");
     char *rest = NULL;
 
     if (strchr(name, '/')) {
@@ -87,9 +88,7 @@ static struct mps_services *services_of(struct daemon *daemon)
 
     if (services)
         return services->program[0] ? services : NULL;
-    services = calloc(1, sizeof *services);
-    if (!services)
-        return NULL;
+    services = memory_zero(sizeof *services);
     daemon->mps_services = services;
     for (size_t i = 0; daemon->devices->drivers[i] && !services->program[0]; i++) {
         const struct device_driver *driver = daemon->devices->drivers[i];
@@ -386,12 +385,10 @@ static void service_folder(const struct mps_service *service, char folder[PATH_M
 static struct mps_service *service_start(const struct mps_order *order)
 {
     struct mps_services *services = order->daemon->mps_services;
-    struct mps_service *service = calloc(1, sizeof *service);
+    struct mps_service *service = memory_zero(sizeof *service);
     char folder[PATH_MAX];
     int r;
 
-    if (!service)
-        return NULL;
     *service = (struct mps_service){.next = services->first,
                                     .daemon = order->daemon,
                                     .device = order->device,

@@ -1,6 +1,7 @@
 /* report.c: see report.h. */
 #include "daemon/attempts/report.h"
 
+#include "base/memory.h"
 #include "daemon/attempts/supervisor.h"
 
 #include <math.h>
@@ -123,7 +124,7 @@ void attempt_report_take(struct attempt *attempt, const struct spool_record *rec
         break;
     case SPOOL_ERROR:
         free(attempt->report.message);
-        attempt->report.message = strdup(json_get_string(object, "message", ""));
+        attempt->report.message = memory_copy_text(json_get_string(object, "message", ""));
         attempt->report.error_recorded = true;
         take_error_kind(attempt, json_get_string(object, "kind", ""));
         snprintf(attempt->report.disagrees_with, sizeof attempt->report.disagrees_with, "%s",

@@ -2,6 +2,7 @@
  * the thread pool read and parse a batch, the storage thread stores it, then the loop hears of it.
  * One batch is under way at a time. Progress alone is not stored, so it costs no commit. */
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/attempts/supervisor.h"
 #include "daemon/devices/driver.h"
 #include "daemon/folder/attempt_folder.h"
@@ -246,15 +247,8 @@ static void on_stored(void *data, int result, const struct error *error)
 static void batch_store(struct attempt *attempt)
 {
     const struct config *config = &attempt->daemon->config;
-    struct store_request *request = calloc(1, sizeof *request);
+    struct store_request *request = memory_zero(sizeof *request);
 
-    if (!request) {
-        struct error error;
-
-        error_set(&error, -ENOMEM, "not enough memory");
-        store_again_later(attempt, &error);
-        return;
-    }
     request->attempt = attempt;
     request->store = (struct spool_store){
         .job = attempt->job_id,

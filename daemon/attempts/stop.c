@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/attempts/supervisor.h"
 #include "daemon/work/job_table.h"
 
@@ -97,17 +98,15 @@ static void on_forced(uv_work_t *work, int status)
 
 void attempt_force(struct attempt *attempt)
 {
-    struct force_request *request = calloc(1, sizeof *request);
+    struct force_request *request = memory_zero(sizeof *request);
     bool again = attempt->forced;
 
     attempt->forced = true;
     attempt_timer_start(attempt, &attempt->deadline, on_stop_overdue,
                         again ? FORCE_MILLISECONDS : SHIM_MILLISECONDS);
-    if (!request)
-        return;
     request->work.data = request;
     request->place = attempt_place(attempt);
-    request->place.state_directory = strdup(request->place.state_directory);
+    request->place.state_directory = memory_copy_text(request->place.state_directory);
     request->shim = attempt->link.shim < 0 ? -1 : fcntl(attempt->link.shim, F_DUPFD_CLOEXEC, 0);
     request->with_shim = again;
     uv_queue_work(attempt->daemon->loop, &request->work, force_work, on_forced);

@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/attempts/own_cores.h"
 #include "daemon/attempts/stop.h"
 #include "daemon/attempts/warm_pool.h"
@@ -21,10 +22,8 @@
 struct attempt *attempt_new(struct daemon *daemon, const struct attempt_events *events,
                             struct job *job, int64_t number)
 {
-    struct attempt *attempt = calloc(1, sizeof *attempt);
+    struct attempt *attempt = memory_zero(sizeof *attempt);
 
-    if (!attempt)
-        return NULL;
     attempt->daemon = daemon;
     attempt->events = events;
     attempt->job = job;

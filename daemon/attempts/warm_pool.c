@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/attempts/launch.h"
 #include "daemon/devices/driver.h"
 
@@ -148,10 +149,8 @@ static void on_started(uv_work_t *work, int status)
 
 static void warm_start(struct daemon *daemon, const struct device *device)
 {
-    struct warm *warm = calloc(1, sizeof *warm);
+    struct warm *warm = memory_zero(sizeof *warm);
 
-    if (!warm)
-        return; /* jobs start as they do without */
     *warm = (struct warm){.next = daemon->warm_pool->first,
                           .daemon = daemon,
                           .device = device,
@@ -214,9 +213,7 @@ static struct warm_pool *pool_of(struct daemon *daemon)
 {
     if (daemon->warm_pool || !are_wanted(daemon))
         return daemon->warm_pool;
-    daemon->warm_pool = calloc(1, sizeof *daemon->warm_pool);
-    if (!daemon->warm_pool)
-        return NULL;
+    daemon->warm_pool = memory_zero(sizeof *daemon->warm_pool);
     uv_timer_init(daemon->loop, &daemon->warm_pool->timer);
     daemon->warm_pool->timer.data = daemon;
     uv_unref((uv_handle_t *)&daemon->warm_pool->timer);

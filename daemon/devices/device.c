@@ -1,6 +1,7 @@
 /* device.c: see device.h. */
 #include "daemon/devices/device.h"
 
+#include "base/memory.h"
 #include "daemon/devices/driver.h"
 
 #include <errno.h>
@@ -57,14 +58,14 @@ struct device *devices_add(struct devices *devices, const struct config *config,
                            const struct device_driver *driver, const char *model,
                            struct error *error)
 {
-    struct device *device = calloc(1, sizeof *device);
+    struct device *device;
 
-    if (!device || devices->count == DEVICES_MAX) {
-        free(device);
+    if (devices->count == DEVICES_MAX) {
         error_set(error, -ENOSPC, "device %s: this machine has more than %d devices", name,
                   DEVICES_MAX);
         return NULL;
     }
+    device = memory_zero(sizeof *device);
     snprintf(device->name, sizeof device->name, "%s", name);
     snprintf(device->model, sizeof device->model, "%s", model);
     device->driver = driver;

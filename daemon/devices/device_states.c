@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/devices/device.h"
 #include "daemon/store/device_state_rows.h"
 #include "daemon/store/store.h"
@@ -66,10 +67,8 @@ struct load {
 static int take_row(void *data, const struct device_state_row *row)
 {
     struct load *load = data;
-    struct device_state *state = calloc(1, sizeof *state);
+    struct device_state *state = memory_zero(sizeof *state);
 
-    if (!state)
-        return -ENOMEM;
     state->row = *row;
     state->next = load->states->first;
     load->states->first = state;
@@ -93,13 +92,9 @@ static void on_loaded(void *data, int result, const struct error *error)
 
 void device_states_load(struct daemon *daemon, device_states_done done, void *data)
 {
-    struct load *load = calloc(1, sizeof *load);
+    struct load *load = memory_zero(sizeof *load);
 
-    daemon->device_states = calloc(1, sizeof *daemon->device_states);
-    if (!load || !daemon->device_states) {
-        log_error("not enough memory to begin; ending");
-        abort();
-    }
+    daemon->device_states = memory_zero(sizeof *daemon->device_states);
     *load = (struct load){
         .daemon = daemon, .states = daemon->device_states, .done = done, .data = data};
     store_read(daemon->store, load_work, on_loaded, load);
@@ -157,11 +152,7 @@ static void state_put(struct daemon *daemon, const struct change *change)
     struct device_state *state = state_find(daemon, change->row.id);
 
     if (!state) {
-        state = calloc(1, sizeof *state);
-        if (!state) {
-            log_error("not enough memory to keep the state of %s; ending", change->name);
-            abort();
-        }
+        state = memory_zero(sizeof *state);
         snprintf(state->row.id, sizeof state->row.id, "%s", change->row.id);
         state->next = daemon->device_states->first;
         daemon->device_states->first = state;
@@ -201,12 +192,8 @@ static void change_store(struct daemon *daemon, const struct device *device,
                          enum device_health health, const char *reason, uid_t uid,
                          device_states_done done, void *data)
 {
-    struct change *change = calloc(1, sizeof *change);
+    struct change *change = memory_zero(sizeof *change);
 
-    if (!change) {
-        log_error("not enough memory to store the state of %s; ending", device->name);
-        abort();
-    }
     *change = (struct change){.daemon = daemon,
                               .row = {.health = health},
                               .uid = uid,

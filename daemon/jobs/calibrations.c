@@ -2,6 +2,7 @@
 #include "daemon/jobs/calibrations.h"
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/devices/device.h"
 #include "daemon/store/calibration_rows.h"
 #include "daemon/store/store.h"
@@ -36,23 +37,21 @@ static int row_keep(struct calibrations *calibrations, const char *device, int t
                     const char *json)
 {
     struct calibration_row *row = row_find(calibrations, device, threads);
-    char *copy = strdup(json);
     int count = 0;
 
     for (const struct calibration_row *other = calibrations->first; other; other = other->next)
         count++;
-    if (copy && !row && count < ROWS_MAX && (row = calloc(1, sizeof *row))) {
+    if (!row && count == ROWS_MAX)
+        return -ENOSPC;
+    if (!row) {
+        row = memory_zero(sizeof *row);
         snprintf(row->device, sizeof row->device, "%s", device);
         row->threads = threads;
         row->next = calibrations->first;
         calibrations->first = row;
     }
-    if (!copy || !row) {
-        free(copy);
-        return -ENOMEM;
-    }
     free(row->json);
-    row->json = copy;
+    row->json = memory_copy_text(json);
     return 0;
 }
 
@@ -108,9 +107,7 @@ bool calibrations_take(struct calibrations *calibrations, const char *device,
     if (threads < 1 || !(json_get_double(json, "flops_per_second", 0) > 0) ||
         row_keep(calibrations, device, threads, json_text(json, NULL)) < 0)
         return false;
-    row = calloc(1, sizeof *row);
-    if (!row)
-        return true; /* as long as this daemon lives */
+    row = memory_zero(sizeof *row);
     snprintf(row->device, sizeof row->device, "%s", device);
     row->json = json_object_get(json);
     store_write_soon(calibrations->store, write_work, on_written, row);
@@ -149,13 +146,9 @@ static void on_loaded(void *data, int result, const struct error *error)
 
 void calibrations_load(struct calibrations *calibrations, struct store *store)
 {
-    struct load *load = calloc(1, sizeof *load);
+    struct load *load = memory_zero(sizeof *load);
 
     *calibrations = (struct calibrations){.store = store};
-    if (!load) {
-        log_warning("not enough memory to load the calibrations");
-        return;
-    }
     load->calibrations = calibrations;
     store_read(store, load_work, on_loaded, load);
 }

@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/devices/driver.h"
 #include "daemon/devices/worker_call.h"
 #include "daemon/jobs/calibrations.h"
@@ -213,13 +214,8 @@ void calibrator_start(struct jobs *jobs)
 
     if (!jobs->daemon->config.calibrate)
         return;
-    calibrator = calloc(1, sizeof *calibrator);
-    if (!calibrator ||
-        asprintf(&calibrator->cache, "%s/cache", jobs->daemon->state_directory) < 0) {
-        log_warning("not enough memory to calibrate the devices");
-        free(calibrator);
-        return;
-    }
+    calibrator = memory_zero(sizeof *calibrator);
+    calibrator->cache = memory_format("%s/cache", jobs->daemon->state_directory);
     uv_timer_init(jobs->daemon->loop, &calibrator->timer);
     calibrator->timer.data = jobs;
     jobs->calibrator = calibrator;

@@ -4,6 +4,7 @@
 #include "daemon/jobs/decide.h"
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "daemon/attempts/supervisor.h"
 #include "daemon/jobs/calibrator.h"
@@ -323,14 +324,11 @@ uint64_t decide_count(const struct jobs *jobs)
     return jobs->decider->made.count;
 }
 
-int decide_start(struct jobs *jobs)
+void decide_start(struct jobs *jobs)
 {
-    jobs->decider = calloc(1, sizeof *jobs->decider);
-    if (!jobs->decider)
-        return -ENOMEM;
+    jobs->decider = memory_zero(sizeof *jobs->decider);
     uv_timer_init(jobs->daemon->loop, &jobs->decider->timer);
     jobs->decider->timer.data = jobs;
-    return 0;
 }
 
 void decide_stop(struct jobs *jobs)

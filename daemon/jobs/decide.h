@@ -5,8 +5,7 @@
 
 struct jobs;
 
-/* 0 or -ENOMEM. */
-int decide_start(struct jobs *jobs);
+void decide_start(struct jobs *jobs);
 void decide_stop(struct jobs *jobs);
 
 /* Makes the decision that is due; dispatch.h. */

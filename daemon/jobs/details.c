@@ -3,6 +3,7 @@
 #include "daemon/jobs/details.h"
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/jobs/dispatch.h"
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/parts.h"
@@ -26,17 +27,14 @@ struct details_reads {
 /* Takes `spec` over. -EINVAL for one that is no specification. */
 static int details_make(struct json_object *spec, struct job_details **made, struct error *error)
 {
-    struct job_details *details = calloc(1, sizeof *details);
+    struct job_details *details;
     struct json_object *retry;
-    int result = details ? 0 : error_set(error, -ENOMEM, "not enough memory");
 
-    if (result == 0 && !json_object_is_type(spec, json_type_object))
-        result = error_set(error, -EINVAL, "it is no JSON object");
-    if (result < 0) {
+    if (!json_object_is_type(spec, json_type_object)) {
         json_object_put(spec);
-        free(details);
-        return result;
+        return error_set(error, -EINVAL, "it is no JSON object");
     }
+    details = memory_zero(sizeof *details);
     details->spec = spec;
     details->preemption =
         job_preemption_read(spec, json_get(spec, "command") ? JOB_COMMAND : JOB_NATIVE);
@@ -123,9 +121,7 @@ void job_details_load(struct jobs *jobs, struct job *job)
 
     if (job->details || job->loading)
         return;
-    read = calloc(1, sizeof *read);
-    if (!read)
-        return;
+    read = memory_zero(sizeof *read);
     read->jobs = jobs;
     read->id = job->id;
     job->loading = true;
@@ -138,8 +134,7 @@ bool details_are_loading(const struct jobs *jobs)
     return jobs->details_reads->under_way > 0;
 }
 
-int details_start(struct jobs *jobs)
+void details_start(struct jobs *jobs)
 {
-    jobs->details_reads = calloc(1, sizeof *jobs->details_reads);
-    return jobs->details_reads ? 0 : -ENOMEM;
+    jobs->details_reads = memory_zero(sizeof *jobs->details_reads);
 }

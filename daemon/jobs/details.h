@@ -11,8 +11,7 @@ struct job;
 struct job_details;
 struct jobs;
 
-/* 0 or -ENOMEM. */
-int details_start(struct jobs *jobs);
+void details_start(struct jobs *jobs);
 
 /* What a read of a job's specification gives. */
 struct details_read {

@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/attempts/warm_pool.h"
 #include "daemon/devices/driver.h"
 #include "daemon/devices/worker_call.h"
@@ -149,9 +150,7 @@ void device_backends_ask(struct daemon *daemon)
 
 void device_backends_start(struct daemon *daemon, device_backends_known known)
 {
-    daemon->backends = calloc(1, sizeof *daemon->backends);
-    if (!daemon->backends) /* no device trains but those that need no asking */
-        return;
+    daemon->backends = memory_zero(sizeof *daemon->backends);
     daemon->backends->known = known;
     device_backends_ask(daemon);
 }

@@ -1,6 +1,7 @@
 /* dispatch.c: see dispatch.h. */
 #include "daemon/jobs/dispatch.h"
 
+#include "base/memory.h"
 #include "daemon/jobs/parts.h"
 
 #include <errno.h>
@@ -12,17 +13,14 @@ struct dispatch {
     void (*plan)(struct jobs *jobs);
 };
 
-int dispatch_start(struct jobs *jobs, void (*decide)(struct jobs *jobs),
-                   void (*plan)(struct jobs *jobs))
+void dispatch_start(struct jobs *jobs, void (*decide)(struct jobs *jobs),
+                    void (*plan)(struct jobs *jobs))
 {
-    jobs->dispatch = calloc(1, sizeof *jobs->dispatch);
-    if (!jobs->dispatch)
-        return -ENOMEM;
+    jobs->dispatch = memory_zero(sizeof *jobs->dispatch);
     uv_idle_init(jobs->daemon->loop, &jobs->dispatch->soon);
     jobs->dispatch->soon.data = jobs;
     jobs->dispatch->decide = decide;
     jobs->dispatch->plan = plan;
-    return 0;
 }
 
 void dispatch_stop(struct jobs *jobs)

@@ -6,9 +6,9 @@
 
 struct jobs;
 
-/* `decide` makes a decision; `plan` plans the jobs that may be planned. 0 or -ENOMEM. */
-int dispatch_start(struct jobs *jobs, void (*decide)(struct jobs *jobs),
-                   void (*plan)(struct jobs *jobs));
+/* `decide` makes a decision; `plan` plans the jobs that may be planned. */
+void dispatch_start(struct jobs *jobs, void (*decide)(struct jobs *jobs),
+                    void (*plan)(struct jobs *jobs));
 void dispatch_stop(struct jobs *jobs);
 
 /* Something has happened that may change what runs where: a decision follows as soon as the loop

@@ -2,6 +2,7 @@
 #include "daemon/jobs/end.h"
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/attempts/checkpoint_sweep.h"
 #include "daemon/attempts/supervisor.h"
 #include "daemon/jobs/details.h"
@@ -132,7 +133,7 @@ static void fill_in_end(struct transition *transition, const struct attempt *att
     transition->update.attempt_ended = attempt->ended;
     transition->update.attempt_exit_status = end->exit_status;
     transition->update.signal = end->signal;
-    transition->update.message = end->message ? strdup(end->message) : NULL;
+    transition->update.message = memory_copy_text(end->message);
     snprintf(transition->update.error_kind, sizeof transition->update.error_kind, "%s",
              attempt->report.error_kind);
     transition->update.energy_joules = device_claim_energy(&attempt->claim, false);
@@ -161,9 +162,7 @@ static void fill_in_run(struct transition *transition, const struct job *job,
 
     if (end->kind != JOB_COMMAND || !end->executed)
         return;
-    transition->update.run = calloc(1, sizeof *transition->update.run);
-    if (!transition->update.run)
-        return; /* the next run knows less */
+    transition->update.run = memory_zero(sizeof *transition->update.run);
     memory = json_get_int(attempt->exit, "peak_memory_bytes", 0);
     *transition->update.run = (struct command_run){
         .completed = transition->update.ending == ENDING_COMPLETED,

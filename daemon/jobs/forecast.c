@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/jobs/decide.h"
 #include "daemon/jobs/job_class.h"
 #include "daemon/jobs/parts.h"
@@ -206,10 +207,9 @@ size_t jobs_forecast_first(struct daemon *daemon, int64_t *jobs, size_t limit)
     return count;
 }
 
-int forecast_start(struct jobs *jobs)
+void forecast_start(struct jobs *jobs)
 {
-    jobs->forecast = calloc(1, sizeof *jobs->forecast);
-    return jobs->forecast ? 0 : -ENOMEM;
+    jobs->forecast = memory_zero(sizeof *jobs->forecast);
 }
 
 void forecast_free(struct jobs *jobs)

@@ -14,8 +14,7 @@ struct forecast_row {
     double start;     /* seconds since the epoch; NAN: not known */
 };
 
-/* 0 or -ENOMEM. */
-int forecast_start(struct jobs *jobs);
+void forecast_start(struct jobs *jobs);
 void forecast_free(struct jobs *jobs);
 
 /* Where the queued job stands; NULL: not known, as it waits for something else than a device, or

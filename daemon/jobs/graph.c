@@ -2,6 +2,7 @@
 #include "daemon/jobs/graph.h"
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/attempts/supervisor.h"
 #include "daemon/jobs/dispatch.h"
 #include "daemon/jobs/groups.h"
@@ -50,21 +51,10 @@ struct job_graph {
     struct graph_question *question; /* the store is being asked; NULL: it is not */
 };
 
-static void *grown_or_die(void *memory, size_t bytes)
-{
-    void *grown = realloc(memory, bytes);
-
-    if (!grown) { /* a dependency that is forgotten would start a job too early */
-        log_error("not enough memory for the graph of jobs; ending");
-        abort();
-    }
-    return grown;
-}
-
 struct job_links *job_links_of(struct job *job)
 {
     if (!job->links) {
-        job->links = grown_or_die(NULL, sizeof *job->links);
+        job->links = memory_grow(NULL, sizeof *job->links);
         *job->links = (struct job_links){0};
     }
     return job->links;
@@ -135,7 +125,7 @@ void job_graph_rest(struct jobs *jobs, struct job *job)
 static void graph_end_add(struct job_graph *graph, int64_t job, enum job_state state,
                           const int64_t *dependents, size_t count)
 {
-    struct graph_end *end = grown_or_die(NULL, sizeof *end + count * sizeof *dependents);
+    struct graph_end *end = memory_grow(NULL, sizeof *end + count * sizeof *dependents);
 
     end->next = NULL;
     end->job = job;
@@ -277,7 +267,7 @@ void job_graph_ask_sweep(struct jobs *jobs, int64_t first_job, bool missed, bool
 static void orphan_add(struct job_graph *graph, struct graph_orphan orphan)
 {
     graph->orphans =
-        grown_or_die(graph->orphans, (graph->orphan_count + 1) * sizeof *graph->orphans);
+        memory_grow(graph->orphans, (graph->orphan_count + 1) * sizeof *graph->orphans);
     graph->orphans[graph->orphan_count++] = orphan;
 }
 
@@ -326,11 +316,11 @@ static void orphans_settle(struct job_graph *graph)
 
     if (count == 0 || graph->question)
         return;
-    question = grown_or_die(NULL, sizeof *question);
+    question = memory_grow(NULL, sizeof *question);
     *question = (struct graph_question){
         .graph = graph,
-        .orphans = grown_or_die(NULL, count * sizeof *question->orphans),
-        .states = grown_or_die(NULL, count * sizeof *question->states),
+        .orphans = memory_grow(NULL, count * sizeof *question->orphans),
+        .states = memory_grow(NULL, count * sizeof *question->states),
     };
     graph->orphan_count = 0;
     for (size_t i = 0; i < count; i++) {
@@ -368,7 +358,7 @@ void graph_wait_for(struct jobs *jobs, int64_t on_job, enum dependency_condition
     }
     links = job_links_of(job);
     links->dependents =
-        grown_or_die(links->dependents, (links->dependent_count + 1) * sizeof *links->dependents);
+        memory_grow(links->dependents, (links->dependent_count + 1) * sizeof *links->dependents);
     links->dependents[links->dependent_count++] = dependent;
 }
 
@@ -418,7 +408,7 @@ void job_graph_add(struct jobs *jobs, struct job *job, const struct job_submissi
     if (submission->group)
         links->group = group_find(jobs, job->uid, submission->group, true);
     if (dependencies->count)
-        links->unmet = grown_or_die(NULL, dependencies->count * sizeof *links->unmet);
+        links->unmet = memory_grow(NULL, dependencies->count * sizeof *links->unmet);
     for (size_t i = 0; i < dependencies->count; i++) {
         const struct dependency *dependency = &dependencies->list[i];
 
@@ -499,7 +489,7 @@ void jobs_hold(struct daemon *daemon, int64_t id, bool held, jobs_done done, voi
         done(data, -ERROR_NO_SUCH_JOB, &error);
         return;
     }
-    change = grown_or_die(NULL, sizeof *change);
+    change = memory_grow(NULL, sizeof *change);
     *change = (struct hold_change){.id = id, .held = held, .done = done, .data = data};
     if (held && !(job->links && job->links->held))
         hold(jobs, job);
@@ -510,12 +500,10 @@ void jobs_hold(struct daemon *daemon, int64_t id, bool held, jobs_done done, voi
 
 /* ---- start and end --------------------------------------------------------------------------- */
 
-int job_graph_start(struct jobs *jobs, graph_point_left point_left)
+void job_graph_start(struct jobs *jobs, graph_point_left point_left)
 {
-    struct job_graph *graph = calloc(1, sizeof *graph);
+    struct job_graph *graph = memory_zero(sizeof *graph);
 
-    if (!graph)
-        return -ENOMEM;
     jobs->graph = graph;
     graph->jobs = jobs;
     graph->point_left = point_left;
@@ -523,7 +511,6 @@ int job_graph_start(struct jobs *jobs, graph_point_left point_left)
     uv_timer_init(jobs->daemon->loop, &graph->timer);
     graph->timer.data = graph;
     graph->timer.timer_cb = on_settle;
-    return 0;
 }
 
 void job_graph_stop(struct jobs *jobs)

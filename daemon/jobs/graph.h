@@ -30,8 +30,8 @@ struct job_links {
 
 /* A point of the sweep has left memory: it is done, or has failed or was cancelled. */
 typedef void (*graph_point_left)(struct jobs *jobs, struct sweep_run *sweep, bool done);
-int job_graph_start(struct jobs *jobs, graph_point_left point_left); /* 0 or -ENOMEM */
-void job_graph_stop(struct jobs *jobs);                              /* before the loop ends */
+void job_graph_start(struct jobs *jobs, graph_point_left point_left);
+void job_graph_stop(struct jobs *jobs); /* before the loop ends */
 void job_graph_free(struct jobs *jobs); /* after it; the jobs' links are freed one by one */
 void job_links_free(struct jobs *jobs, struct job *job);
 

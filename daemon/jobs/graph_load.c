@@ -1,6 +1,7 @@
 /* graph_load.c: the graph of jobs after a restart of the daemon; see graph.h. */
 #include "daemon/jobs/graph_load.h"
 
+#include "base/memory.h"
 #include "daemon/jobs/graph.h"
 #include "daemon/jobs/groups.h"
 #include "daemon/jobs/job_users.h"
@@ -70,10 +71,8 @@ void graph_load_free(struct graph_load *load)
 static int sweep_take(void *data, struct sweep *sweep)
 {
     struct graph_load *load = data;
-    struct sweep_run *run = calloc(1, sizeof *run);
+    struct sweep_run *run = memory_zero(sizeof *run);
 
-    if (!run)
-        return -ENOMEM;
     run->sweep = *sweep;
     run->next = load->sweeps;
     load->sweeps = run;
@@ -105,7 +104,7 @@ static int links_take(void *data, const struct live_links *links)
             .sweep = links->sweep,
             .held = links->held,
             .notifies = links->notifies,
-            .group = links->group ? strdup(links->group) : NULL,
+            .group = memory_copy_text(links->group),
         };
     return result;
 }
@@ -129,19 +128,15 @@ static int limit_take(void *data, uid_t uid, const char *name, int64_t limit)
 
     if (result == 0)
         load->limits[load->limit_count++] =
-            (struct loaded_limit){.uid = uid, .name = strdup(name), .limit = limit};
+            (struct loaded_limit){.uid = uid, .name = memory_copy_text(name), .limit = limit};
     return result;
 }
 
 struct graph_load *job_graph_read(struct store_connection *connection, struct error *error)
 {
-    struct graph_load *load = calloc(1, sizeof *load);
+    struct graph_load *load = memory_zero(sizeof *load);
     int result;
 
-    if (!load) {
-        error_set(error, -ENOMEM, "not enough memory to load what jobs wait for");
-        return NULL;
-    }
     result = live_links_read(connection, links_take, load, error);
     if (result == 0)
         result = dependencies_live_read(connection, dependency_take, load, error);
@@ -176,9 +171,7 @@ static void restore_dependencies(struct jobs *jobs, struct job *job, struct grap
             continue;
         links = job_links_of(job);
         if (!links->unmet)
-            links->unmet = calloc(count, sizeof *links->unmet);
-        if (!links->unmet)
-            abort(); /* it would start too early */
+            links->unmet = memory_zero(count * sizeof *links->unmet);
         links->unmet[links->unmet_count++] = *dependency;
         job_users_count_unmet(jobs, job->uid, 1);
     }

@@ -2,6 +2,7 @@
 #include "daemon/jobs/groups.h"
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/jobs/graph.h"
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/jobs.h"
@@ -40,11 +41,9 @@ static int group_compare(const void *first, const void *second)
 
 struct job_group *group_find(struct jobs *jobs, uid_t uid, const char *name, bool make)
 {
-    struct job_group *group = calloc(1, sizeof *group + strlen(name) + 1);
+    struct job_group *group = memory_zero(sizeof *group + strlen(name) + 1);
     struct job_group **found;
 
-    if (!group)
-        abort();
     group->uid = uid;
     group->limit = GROUP_UNLIMITED;
     strcpy(group->name, name);
@@ -53,10 +52,8 @@ struct job_group *group_find(struct jobs *jobs, uid_t uid, const char *name, boo
         free(group);
         return found ? *found : NULL;
     }
-    if (!tsearch(group, &jobs->groups->by_name, group_compare)) {
-        log_error("not enough memory for a group of jobs; ending");
-        abort();
-    }
+    if (!tsearch(group, &jobs->groups->by_name, group_compare))
+        memory_exhausted(0);
     group->next = jobs->groups->first;
     jobs->groups->first = group;
     return group;
@@ -71,13 +68,8 @@ static void group_admit(struct job_group *group, struct job *job)
 {
     if (group->admitted_count == group->admitted_capacity) {
         size_t capacity = group->admitted_capacity ? 2 * group->admitted_capacity : 8;
-        struct job **grown = realloc(group->admitted, capacity * sizeof(struct job *));
 
-        if (!grown) {
-            log_error("not enough memory for a group of jobs; ending");
-            abort();
-        }
-        group->admitted = grown;
+        group->admitted = memory_grow(group->admitted, capacity * sizeof(struct job *));
         group->admitted_capacity = capacity;
     }
     job->links->admitted = true;
@@ -115,10 +107,8 @@ static void group_wait(struct jobs *jobs, struct job_group *group, struct job *j
 {
     char sentence[JOB_REASON_MAX];
 
-    if (job_queue_push(&group->waiting, job) < 0) {
-        log_error("not enough memory to queue job %lld; ending", (long long)job->id);
-        abort();
-    }
+    if (job_queue_push(&group->waiting, job) < 0)
+        memory_exhausted(0);
     if (!jobs->loaded)
         return; /* its turn may come at once: see groups_settle() */
     group_describe(group, sentence, sizeof sentence);
@@ -201,10 +191,9 @@ void groups_settle(struct jobs *jobs)
             group_settle(jobs, group);
 }
 
-int groups_start(struct jobs *jobs)
+void groups_start(struct jobs *jobs)
 {
-    jobs->groups = calloc(1, sizeof *jobs->groups);
-    return jobs->groups ? 0 : -ENOMEM;
+    jobs->groups = memory_zero(sizeof *jobs->groups);
 }
 
 void groups_free(struct jobs *jobs)

@@ -10,8 +10,7 @@ struct job;
 struct job_group;
 struct jobs;
 
-/* 0 or -ENOMEM. */
-int groups_start(struct jobs *jobs);
+void groups_start(struct jobs *jobs);
 void groups_free(struct jobs *jobs);
 
 /* NULL: there is none, unless `make`. */

@@ -10,6 +10,7 @@
 #include "daemon/jobs/headroom.h"
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/attempts/supervisor.h"
 #include "daemon/jobs/dispatch.h"
 #include "daemon/jobs/jobs.h"
@@ -186,15 +187,12 @@ void jobs_reconsider(struct daemon *daemon)
     jobs_dispatch(daemon->jobs);
 }
 
-int jobs_headroom_start(struct jobs *jobs)
+void jobs_headroom_start(struct jobs *jobs)
 {
-    jobs->headroom = calloc(1, sizeof *jobs->headroom);
-    if (!jobs->headroom)
-        return -ENOMEM;
+    jobs->headroom = memory_zero(sizeof *jobs->headroom);
     uv_timer_init(jobs->daemon->loop, &jobs->headroom->timer);
     jobs->headroom->timer.data = jobs;
     watch_files(jobs);
-    return 0;
 }
 
 void jobs_headroom_stop(struct jobs *jobs)

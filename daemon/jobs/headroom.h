@@ -6,8 +6,7 @@
 struct device;
 struct jobs;
 
-/* 0 or -ENOMEM. */
-int jobs_headroom_start(struct jobs *jobs);
+void jobs_headroom_start(struct jobs *jobs);
 void jobs_headroom_stop(struct jobs *jobs);
 /* An attempt is on a device: looks after its memory from now on, while there is one. */
 void jobs_headroom_watch(struct jobs *jobs);

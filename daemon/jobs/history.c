@@ -3,6 +3,7 @@
 #include "daemon/jobs/history.h"
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/jobs/dispatch.h"
 #include "daemon/jobs/parts.h"
 #include "daemon/jobs/workload.h"
@@ -84,9 +85,7 @@ void history_load(struct jobs *jobs, const struct workload *workload, int64_t jo
 
     if (workload->kind != JOB_COMMAND || !workload->digest[0])
         return;
-    read = calloc(1, sizeof *read);
-    if (!read)
-        return; /* as if it were its first run */
+    read = memory_zero(sizeof *read);
     read->jobs = jobs;
     read->job = job;
     read->uid = workload->uid;
@@ -106,11 +105,8 @@ void history_grown(struct jobs *jobs, uid_t uid, const char *digest)
     history_load(jobs, workload, 0);
 }
 
-int history_start(struct jobs *jobs, history_known known)
+void history_start(struct jobs *jobs, history_known known)
 {
-    jobs->history = calloc(1, sizeof *jobs->history);
-    if (!jobs->history)
-        return -ENOMEM;
+    jobs->history = memory_zero(sizeof *jobs->history);
     jobs->history->known = known;
-    return 0;
 }

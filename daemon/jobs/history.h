@@ -10,8 +10,7 @@ struct workload;
 /* Earlier runs tell something of what the job runs that asked, 0: none did. */
 typedef void (*history_known)(struct jobs *jobs, int64_t job);
 
-/* 0 or -ENOMEM. */
-int history_start(struct jobs *jobs, history_known known);
+void history_start(struct jobs *jobs, history_known known);
 /* Reads what earlier runs of a command tell, for the job that asks (0: for all that run it); a
  * decision follows. */
 void history_load(struct jobs *jobs, const struct workload *workload, int64_t job);

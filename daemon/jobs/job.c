@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/attempts/supervisor.h"
 #include "daemon/jobs/details.h"
 #include "daemon/jobs/dispatch.h"
@@ -37,16 +38,14 @@ void job_free(struct jobs *jobs, struct job *job)
 
 struct job *job_new(struct jobs *jobs, const struct job_submission *submission)
 {
-    struct job *job = calloc(1, sizeof *job);
+    struct job *job = memory_zero(sizeof *job);
 
-    if (job)
-        job->needs = job_needs_take(jobs->needs, submission->needs);
-    if (job && job->needs)
+    job->needs = job_needs_take(jobs->needs, submission->needs);
+    if (job->needs)
         job->workload = workload_take(jobs->workloads, submission->uid, submission->kind,
                                       submission->plan_digest);
-    if (!job || !job->workload) {
-        if (job)
-            job_needs_drop(jobs->needs, job->needs);
+    if (!job->workload) {
+        job_needs_drop(jobs->needs, job->needs);
         free(job);
         return NULL;
     }
@@ -122,7 +121,7 @@ void job_set_waiting(struct jobs *jobs, struct job *job, enum wait_reason wait_r
     transition->update.changes_wait = true;
     transition->update.wait_reason = wait_reason;
     snprintf(transition->update.reason, sizeof transition->update.reason, "%s", reason);
-    transition->update.decision = decision ? strdup(decision) : NULL;
+    transition->update.decision = memory_copy_text(decision);
     job->wait_reason = (uint8_t)wait_reason;
     transition_store(transition);
 }
@@ -150,10 +149,8 @@ static void job_enqueue(struct jobs *jobs, struct job *job)
     if (job->waits_since == 0) /* for a device: what holds it back before makes it no older */
         job->waits_since = clock_now();
     result = needs_plan ? planning_turns_queue(jobs, job) : job_classes_add(jobs->classes, job);
-    if (result < 0) {
-        log_error("not enough memory to queue job %lld; ending", (long long)job->id);
-        abort();
-    }
+    if (result < 0) /* it is acknowledged already */
+        memory_exhausted(0);
 }
 
 static void on_backoff_over(uv_timer_t *timer)
@@ -171,13 +168,11 @@ void job_queue_after(struct jobs *jobs, struct job *job, double delay)
 {
     if (delay > 0) {
         job_graph_rest(jobs, job);
-        job->backoff = malloc(sizeof *job->backoff);
-        if (job->backoff) {
-            uv_timer_init(jobs->daemon->loop, job->backoff);
-            job->backoff->data = job;
-            uv_timer_start(job->backoff, on_backoff_over, (uint64_t)(delay * 1000), 0);
-            return;
-        }
+        job->backoff = memory_allocate(sizeof *job->backoff);
+        uv_timer_init(jobs->daemon->loop, job->backoff);
+        job->backoff->data = job;
+        uv_timer_start(job->backoff, on_backoff_over, (uint64_t)(delay * 1000), 0);
+        return;
     }
     job_enqueue(jobs, job);
 }
@@ -197,7 +192,7 @@ void job_fail(struct jobs *jobs, struct job *job, const char *reason, const char
     struct transition *transition = transition_new(jobs, job);
 
     transition_set_state(transition, job, JOB_FAILED, WAIT_NONE, reason);
-    transition->update.decision = decision ? strdup(decision) : NULL;
+    transition->update.decision = memory_copy_text(decision);
     transition_store(transition);
     job_forget(jobs, job);
 }

@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/attempts/supervisor.h"
 #include "daemon/folder/attempt_folder.h"
 #include "daemon/jobs/parts.h"
@@ -142,15 +143,12 @@ void job_logs_ended(const struct attempt *attempt)
     look_run(look);
 }
 
-int job_logs_start(struct jobs *jobs)
+void job_logs_start(struct jobs *jobs)
 {
-    jobs->logs = calloc(1, sizeof *jobs->logs);
-    if (!jobs->logs)
-        return -ENOMEM;
+    jobs->logs = memory_zero(sizeof *jobs->logs);
     uv_timer_init(jobs->daemon->loop, &jobs->logs->timer);
     jobs->logs->timer.data = jobs;
     uv_timer_start(&jobs->logs->timer, on_timer, LOG_LOOK_SECONDS * 1000, LOG_LOOK_SECONDS * 1000);
-    return 0;
 }
 
 void job_logs_stop(struct jobs *jobs)

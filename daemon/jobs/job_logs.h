@@ -10,7 +10,7 @@ struct jobs;
 
 /* Looks at the attempts that are on devices, every LOG_LOOK_SECONDS. */
 enum { LOG_LOOK_SECONDS = 30 };
-int job_logs_start(struct jobs *jobs); /* 0 or -ENOMEM */
+void job_logs_start(struct jobs *jobs);
 void job_logs_stop(struct jobs *jobs);
 /* Looks at one that has ended. */
 void job_logs_ended(const struct attempt *attempt);

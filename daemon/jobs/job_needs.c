@@ -2,6 +2,7 @@
 #include "daemon/jobs/job_needs.h"
 
 #include "base/hash.h"
+#include "base/memory.h"
 #include "daemon/context/context.h"
 #include "daemon/devices/driver.h"
 #include "daemon/devices/host_probe.h"
@@ -17,22 +18,22 @@ static const char **list_of_texts(struct json_object *array, size_t *count)
     *count = 0;
     if (!array || !json_object_is_type(array, json_type_array))
         return NULL;
-    list = calloc(json_object_array_length(array) + 1, sizeof *list);
-    for (size_t i = 0; list && i < json_object_array_length(array); i++)
+    list = memory_zero((json_object_array_length(array) + 1) * sizeof *list);
+    for (size_t i = 0; i < json_object_array_length(array); i++)
         list[(*count)++] = json_object_get_string(json_object_array_get_idx(array, i));
     return list;
 }
 
 static struct job_needs *needs_read(const char *text)
 {
-    struct job_needs *needs = calloc(1, sizeof *needs);
+    struct job_needs *needs = memory_zero(sizeof *needs);
     struct json_object *device, *resources;
 
-    if (!needs || json_parse(text, strlen(text), &needs->parsed, NULL) < 0) {
+    if (json_parse(text, strlen(text), &needs->parsed, NULL) < 0) {
         free(needs);
         return NULL;
     }
-    needs->text = strdup(text);
+    needs->text = memory_copy_text(text);
     device = json_get(needs->parsed, "device");
     resources = json_get(needs->parsed, "resources");
     needs->allow = list_of_texts(json_get(device, "allow"), &needs->allow_count);

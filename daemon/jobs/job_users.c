@@ -2,6 +2,7 @@
 #include "daemon/jobs/job_users.h"
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "daemon/attempts/supervisor.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/parts.h"
@@ -120,10 +121,9 @@ int64_t jobs_dependencies_of_user(const struct daemon *daemon, uid_t uid)
 
 /* ---- start and end --------------------------------------------------------------------------- */
 
-int job_users_start(struct jobs *jobs)
+void job_users_start(struct jobs *jobs)
 {
-    jobs->users = calloc(1, sizeof *jobs->users);
-    return jobs->users ? 0 : -ENOMEM;
+    jobs->users = memory_zero(sizeof *jobs->users);
 }
 
 int job_users_read_shares(struct jobs *jobs, struct error *error)

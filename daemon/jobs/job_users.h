@@ -12,8 +12,7 @@
 struct attempt;
 struct jobs;
 
-/* 0 or -ENOMEM. */
-int job_users_start(struct jobs *jobs);
+void job_users_start(struct jobs *jobs);
 /* Of the configuration; a mistake in it fails with a sentence. */
 int job_users_read_shares(struct jobs *jobs, struct error *error);
 void job_users_free(struct jobs *jobs);

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/attempts/supervisor.h"
 #include "daemon/devices/driver.h"
 #include "daemon/jobs/headroom.h"
@@ -19,10 +20,8 @@ void jobs_book(struct jobs *jobs, struct attempt *attempt, uint64_t memory)
     attempt->need_is_known = memory > 0;
     for (int i = 0; i < attempt->claim.device_count; i++) {
         device_energy_mark(attempt->claim.devices[i], clock_now());
-        if (device_book(attempt->claim.devices[i], &attempt->claim, memory) < 0) {
-            log_error("not enough memory to keep the ledger; ending");
-            abort();
-        }
+        if (device_book(attempt->claim.devices[i], &attempt->claim, memory) < 0)
+            memory_exhausted(0);
     }
     jobs_headroom_watch(jobs);
 }

@@ -9,6 +9,7 @@
 #include "daemon/jobs/move.h"
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "daemon/attempts/supervisor.h"
 #include "daemon/jobs/dispatch.h"
@@ -127,7 +128,7 @@ void job_preempt(struct jobs *jobs, struct job *job, const struct job_change *ch
         take_wish(jobs, job, change, transition);
     transition->update.attempt_change = ATTEMPT_INTEND;
     transition->update.ending = ending;
-    transition->update.decision = change->decision ? strdup(change->decision) : NULL;
+    transition->update.decision = memory_copy_text(change->decision);
     if (job->state != JOB_PREEMPTING) /* else it is on its way already, for another reason */
         transition_set_state(transition, job, JOB_PREEMPTING, WAIT_NONE, change->reason);
     transition_store(transition);

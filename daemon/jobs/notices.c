@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/attempts/supervisor.h"
 #include "daemon/folder/job_cgroup.h"
 #include "daemon/jobs/notify.h"
@@ -83,14 +84,13 @@ static void on_complaint_stored(void *data, int result, const struct error *erro
 
 static void notice_complain(struct notice *notice, const char *what)
 {
-    struct complaint *complaint = calloc(1, sizeof *complaint);
+    struct complaint *complaint;
 
     log_warning("job %lld: the command of %s %s", (long long)notice->launch.job,
                 notice_name(notice), what);
-    if (!complaint || notice->launch.job == 0 || notice->jobs->stopping) {
-        free(complaint);
+    if (notice->launch.job == 0 || notice->jobs->stopping)
         return;
-    }
+    complaint = memory_allocate(sizeof *complaint);
     *complaint = (struct complaint){
         .job = notice->launch.job, .attempt = notice->launch.last_attempt, .time = clock_now()};
     snprintf(complaint->text, sizeof complaint->text, "the command of %s %s", notice_name(notice),
@@ -270,14 +270,8 @@ static struct json_object *limited(struct json_object *command)
 
 void notice_start(struct jobs *jobs, const struct notice_order *order)
 {
-    struct notice *notice = calloc(1, sizeof *notice);
+    struct notice *notice = memory_zero(sizeof *notice);
 
-    if (!notice) {
-        log_warning("job %lld: not enough memory for a command of notify", (long long)order->job);
-        json_object_put(order->environment);
-        notify_queue_give_back(jobs, order->uid);
-        return;
-    }
     notice->jobs = jobs;
     notice->work.data = notice;
     notice->launch = (struct attempt_launch){

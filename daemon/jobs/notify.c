@@ -2,6 +2,7 @@
 #include "daemon/jobs/notify.h"
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/jobs/notices.h"
 #include "daemon/jobs/notify_queue.h"
 #include "daemon/jobs/parts.h"
@@ -115,13 +116,8 @@ static void on_notification_read(void *data, int result, const struct error *err
 
 void notify_of_end(struct jobs *jobs, int64_t job, uid_t uid)
 {
-    struct notification *notification = calloc(1, sizeof *notification);
+    struct notification *notification = memory_zero(sizeof *notification);
 
-    if (!notification) {
-        log_warning("job %lld: not enough memory for what its end notifies", (long long)job);
-        notify_queue_give_back(jobs, uid);
-        return;
-    }
     notification->owner = uid;
     notification->jobs = jobs;
     notification->job = job;
@@ -134,11 +130,10 @@ void notify_of_end(struct jobs *jobs, int64_t job, uid_t uid)
 static struct json_object *words_split(const char *text)
 {
     struct json_object *words = json_object_new_array();
-    AUTO_FREE char *copy = strdup(text);
+    AUTO_FREE char *copy = memory_copy_text(text);
     char *rest = NULL;
 
-    for (char *word = copy ? strtok_r(copy, " \t", &rest) : NULL; word;
-         word = strtok_r(NULL, " \t", &rest))
+    for (char *word = strtok_r(copy, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest))
         json_object_array_add(words, json_object_new_string(word));
     return words;
 }

@@ -2,6 +2,7 @@
 #include "daemon/jobs/notify_queue.h"
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/jobs/parts.h"
 #include "daemon/work/job_table.h"
 
@@ -41,10 +42,8 @@ static struct notify_user *user_of(struct jobs *jobs, uid_t uid)
 
 static struct notify_user *user_add(struct jobs *jobs, uid_t uid)
 {
-    struct notify_user *user = calloc(1, sizeof *user);
+    struct notify_user *user = memory_zero(sizeof *user);
 
-    if (!user)
-        return NULL;
     user->uid = uid;
     user->next = jobs->notify_queue->users;
     jobs->notify_queue->users = user;
@@ -87,15 +86,10 @@ static void run_next(struct jobs *jobs)
 void notify_queue_add(struct jobs *jobs, int64_t job, uid_t uid)
 {
     struct notify_user *user = user_of(jobs, uid);
-    struct waiting_end *end = malloc(sizeof *end);
+    struct waiting_end *end = memory_allocate(sizeof *end);
 
     if (!user)
         user = user_add(jobs, uid);
-    if (!user || !end) {
-        log_warning("job %lld: not enough memory for what its end notifies", (long long)job);
-        free(end);
-        return;
-    }
     *end = (struct waiting_end){.job = job};
     if (user->first)
         user->last->next = end;
@@ -124,13 +118,10 @@ void notify_queue_give_back(struct jobs *jobs, uid_t uid)
     run_next(jobs);
 }
 
-int notify_queue_start(struct jobs *jobs, notify_queue_turn turn)
+void notify_queue_start(struct jobs *jobs, notify_queue_turn turn)
 {
-    jobs->notify_queue = calloc(1, sizeof *jobs->notify_queue);
-    if (!jobs->notify_queue)
-        return -ENOMEM;
+    jobs->notify_queue = memory_zero(sizeof *jobs->notify_queue);
     jobs->notify_queue->turn = turn;
-    return 0;
 }
 
 void notify_queue_free(struct jobs *jobs)

@@ -11,8 +11,7 @@ struct jobs;
  * and starts it. */
 typedef void (*notify_queue_turn)(struct jobs *jobs, int64_t job, uid_t uid);
 
-/* 0 or -ENOMEM. */
-int notify_queue_start(struct jobs *jobs, notify_queue_turn turn);
+void notify_queue_start(struct jobs *jobs, notify_queue_turn turn);
 void notify_queue_free(struct jobs *jobs);
 
 void notify_queue_add(struct jobs *jobs, int64_t job, uid_t uid);

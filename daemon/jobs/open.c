@@ -2,6 +2,7 @@
  * in this room calls it. */
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/memory.h"
 #include "daemon/attempts/checkpoint_sweep.h"
 #include "daemon/attempts/removed_folders.h"
 #include "daemon/attempts/supervisor.h"
@@ -56,10 +57,8 @@ struct jobs_memory {
 
 static struct jobs *jobs_new(struct daemon *daemon)
 {
-    struct jobs_memory *memory = calloc(1, sizeof *memory);
+    struct jobs_memory *memory = memory_zero(sizeof *memory);
 
-    if (!memory)
-        return NULL;
     memory->jobs = (struct jobs){.daemon = daemon,
                                  .table = &memory->table,
                                  .classes = &memory->classes,
@@ -73,33 +72,35 @@ static struct jobs *jobs_new(struct daemon *daemon)
     return &memory->jobs;
 }
 
-/* Each part with the functions by which it tells those above it. 0 or -ENOMEM. */
-static int open_parts(struct jobs *jobs)
+/* Each part with the functions by which it tells those above it. */
+static void open_parts(struct jobs *jobs)
 {
-    return job_users_start(jobs) < 0 || groups_start(jobs) < 0 ||
-                   job_graph_start(jobs, sweep_point_left) < 0 || sweeps_start(jobs) < 0 ||
-                   history_start(jobs, job_queue_anew) < 0 || details_start(jobs) < 0 ||
-                   transitions_start(jobs, jobs_notify) < 0 || planning_turns_start(jobs) < 0 ||
-                   recent_plans_start(jobs) < 0 ||
-                   dispatch_start(jobs, jobs_decide, planning_begin) < 0 ||
-                   decide_start(jobs) < 0 || forecast_start(jobs) < 0 ||
-                   jobs_headroom_start(jobs) < 0 || job_start_open(jobs) < 0 ||
-                   job_logs_start(jobs) < 0 || notify_queue_start(jobs, notify_of_end) < 0
-               ? -ENOMEM
-               : 0;
+    job_users_start(jobs);
+    groups_start(jobs);
+    job_graph_start(jobs, sweep_point_left);
+    sweeps_start(jobs);
+    history_start(jobs, job_queue_anew);
+    details_start(jobs);
+    transitions_start(jobs, jobs_notify);
+    planning_turns_start(jobs);
+    recent_plans_start(jobs);
+    dispatch_start(jobs, jobs_decide, planning_begin);
+    decide_start(jobs);
+    forecast_start(jobs);
+    jobs_headroom_start(jobs);
+    job_start_open(jobs);
+    job_logs_start(jobs);
+    notify_queue_start(jobs, notify_of_end);
 }
 
 int jobs_start(struct daemon *daemon, void (*ready)(struct daemon *daemon), struct error *error)
 {
     struct jobs *jobs = jobs_new(daemon);
 
-    if (!jobs)
-        return error_set(error, -ENOMEM, "not enough memory for the table of jobs");
     daemon->jobs = jobs;
     daemon->loop->data = daemon;
     jobs->ready = ready;
-    if (open_parts(jobs) < 0)
-        return error_set(error, -ENOMEM, "not enough memory for the table of jobs");
+    open_parts(jobs);
     daemon->shim_path = file_beside_program("traind-shim");
     daemon->worker_path = file_beside_program("traind-worker");
     if (!daemon->shim_path || !daemon->worker_path)

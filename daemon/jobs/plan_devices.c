@@ -1,6 +1,7 @@
 /* plan_devices.c: see plan_devices.h. */
 #include "daemon/jobs/plan_devices.h"
 
+#include "base/memory.h"
 #include "daemon/devices/driver.h"
 #include "daemon/jobs/calibrations.h"
 #include "daemon/jobs/job_needs.h"
@@ -66,5 +67,5 @@ char *plan_devices_describe(const struct jobs *jobs, const struct job *job)
             continue;
         json_object_array_add(list, describe_device(jobs, best, devices->type_names[type]));
     }
-    return json_object_array_length(list) ? strdup(json_text(list, NULL)) : NULL;
+    return json_object_array_length(list) ? memory_copy_text(json_text(list, NULL)) : NULL;
 }

@@ -7,6 +7,7 @@
 #include "daemon/jobs/planning.h"
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "daemon/attempts/supervisor.h"
 #include "daemon/devices/driver.h"
@@ -171,10 +172,8 @@ void planning_begin(struct jobs *jobs)
             jobs_dispatch(jobs);
             continue;
         }
-        read = calloc(1, sizeof *read);
+        read = memory_zero(sizeof *read);
 
-        if (!read)
-            return;
         job_queue_remove(job);
         planning->job = job->id;
         planning->uid = job->uid;
@@ -223,7 +222,7 @@ static void take_plan(struct jobs *jobs, struct job *job, const struct planning 
     transition->update.plan_uid = job->uid;
     snprintf(transition->update.plan_digest, sizeof transition->update.plan_digest, "%s",
              planning->digest);
-    transition->update.plan = strdup(json_text(plan, NULL));
+    transition->update.plan = memory_copy_text(json_text(plan, NULL));
     job->wait_reason = WAIT_DEVICE_BUSY;
     transition_store(transition);
     job_is_planned(jobs, job, plan);
@@ -238,7 +237,7 @@ static void on_prepare(struct attempt *attempt)
     const char *known = calibrations_find(jobs->calibrations, DEVICE_HOST, launch->threads);
 
     launch->also = plan_devices_describe(jobs, job_table_find(jobs->table, launch->job));
-    launch->calibration = known ? strdup(known) : NULL;
+    launch->calibration = memory_copy_text(known);
 }
 
 static void describe_timeout(const struct attempt *attempt, char *reason)

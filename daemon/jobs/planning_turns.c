@@ -8,6 +8,7 @@
 #include "daemon/jobs/planning_turns.h"
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/attempts/supervisor.h"
 #include "daemon/devices/host_probe.h"
 #include "daemon/jobs/parts.h"
@@ -35,19 +36,16 @@ struct planning_turns {
     struct planning_user *next; /* NULL: the first one */
 };
 
-int planning_turns_start(struct jobs *jobs)
+void planning_turns_start(struct jobs *jobs)
 {
     size_t cores = (size_t)jobs->daemon->host->threads;
-    struct planning_turns *turns = jobs->planning_turns = calloc(1, sizeof *turns);
+    struct planning_turns *turns = jobs->planning_turns = memory_zero(sizeof *turns);
 
-    if (!turns)
-        return -ENOMEM;
     turns->run_count = cores < PLANS_AT_ONCE_MIN   ? PLANS_AT_ONCE_MIN
                        : cores > PLANS_AT_ONCE_MAX ? PLANS_AT_ONCE_MAX
                                                    : cores;
     turns->run_count += KEPT;
-    turns->runs = calloc(turns->run_count, sizeof *turns->runs);
-    return turns->runs ? 0 : -ENOMEM;
+    turns->runs = memory_zero(turns->run_count * sizeof *turns->runs);
 }
 
 void planning_turns_free(struct jobs *jobs)
@@ -74,9 +72,7 @@ int planning_turns_queue(struct jobs *jobs, struct job *job)
     while (user && user->uid != job->uid)
         user = user->next;
     if (!user) {
-        user = calloc(1, sizeof *user);
-        if (!user)
-            return -ENOMEM;
+        user = memory_zero(sizeof *user);
         user->uid = job->uid;
         user->next = jobs->planning_turns->users;
         jobs->planning_turns->users = user;

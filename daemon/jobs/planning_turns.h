@@ -21,8 +21,7 @@ struct planning {
     size_t waiting_count;
 };
 
-/* 0 or -ENOMEM. */
-int planning_turns_start(struct jobs *jobs);
+void planning_turns_start(struct jobs *jobs);
 void planning_turns_free(struct jobs *jobs);
 /* The job waits for its turn to be planned. 0 or -ENOMEM. */
 int planning_turns_queue(struct jobs *jobs, struct job *job);

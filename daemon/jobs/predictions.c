@@ -3,6 +3,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/store/step_time_rows.h"
 #include "daemon/store/store.h"
 
@@ -53,8 +54,9 @@ struct predictions *predictions_of_user(struct predictions_table *table, uid_t u
 
     while (predictions && predictions->uid != uid)
         predictions = predictions->next;
-    if (predictions || !(predictions = calloc(1, sizeof *predictions)))
+    if (predictions)
         return predictions;
+    predictions = memory_zero(sizeof *predictions);
     predictions->owner = table;
     predictions->uid = uid;
     predictions->next = table->first;
@@ -249,9 +251,7 @@ static void on_loaded(void *data, int result, const struct error *error)
         const struct step_time_row *stored = &load->rows[i];
         struct predictions *predictions = predictions_of_user(load->table, stored->uid);
         struct predictor_row *row =
-            predictions
-                ? row_take(predictions, prediction_step(stored->step), key_of_type(stored->type))
-                : NULL;
+            row_take(predictions, prediction_step(stored->step), key_of_type(stored->type));
 
         if (!row || row->time.steps > 0 || !(stored->seconds > 0))
             continue;
@@ -267,12 +267,8 @@ static void on_loaded(void *data, int result, const struct error *error)
 
 void predictions_load(struct predictions_table *table)
 {
-    struct load *load = calloc(1, sizeof *load);
+    struct load *load = memory_zero(sizeof *load);
 
-    if (!load) {
-        log_warning("not enough memory to load the step times");
-        return;
-    }
     load->table = table;
     store_read(table->store, load_work, on_loaded, load);
 }

@@ -42,7 +42,7 @@ void predictions_release(struct predictions_table *table);
 /* Reads the rows that changed last. What is read from the store afterwards comes later. */
 void predictions_load(struct predictions_table *table);
 
-/* The user's own, made where there are none; they live as long as the table. NULL: no memory. */
+/* The user's own, made where there are none; they live as long as the table. */
 struct predictions *predictions_of_user(struct predictions_table *table, uid_t uid);
 
 /* The step that a digest (hexadecimal) names; another text is as good. */

@@ -1,6 +1,7 @@
 /* recent_plans.c: see recent_plans.h. */
 #include "daemon/jobs/recent_plans.h"
 
+#include "base/memory.h"
 #include "daemon/jobs/parts.h"
 #include "daemon/jobs/planning_turns.h"
 #include "daemon/work/job_table.h"
@@ -43,10 +44,9 @@ void recent_plans_keep(struct jobs *jobs, const struct planning *planning, const
     snprintf(recent->message, sizeof recent->message, "%s", failure ? failure : "");
 }
 
-int recent_plans_start(struct jobs *jobs)
+void recent_plans_start(struct jobs *jobs)
 {
-    jobs->recent_plans = calloc(1, sizeof *jobs->recent_plans);
-    return jobs->recent_plans ? 0 : -ENOMEM;
+    jobs->recent_plans = memory_zero(sizeof *jobs->recent_plans);
 }
 
 void recent_plans_free(struct jobs *jobs)

@@ -21,8 +21,7 @@ struct recent_plan {
     int64_t last_job;
 };
 
-/* 0 or -ENOMEM. */
-int recent_plans_start(struct jobs *jobs);
+void recent_plans_start(struct jobs *jobs);
 void recent_plans_free(struct jobs *jobs);
 
 /* What one with the digest gave for the job's user; NULL: none is known. */

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/attempts/mps_services.h"
 #include "daemon/attempts/supervisor.h"
 #include "daemon/folder/attempt_folder.h"
@@ -107,7 +108,7 @@ static void load_plan(void *data, int64_t job, const char *plan)
     while (load->planned < load->count && load->found[load->planned].row.id < job)
         load->planned++;
     if (load->planned < load->count && load->found[load->planned].row.id == job)
-        load->found[load->planned].plan = strdup(plan);
+        load->found[load->planned].plan = memory_copy_text(plan);
 }
 
 static int load_attempt(void *data, struct live_attempt *row)
@@ -130,7 +131,7 @@ static struct launched_as read_launch(const struct load *load, int64_t job, int6
                             &attempt) < 0)
         return (struct launched_as){0};
     device = json_get_string(attempt, "device", NULL);
-    return (struct launched_as){.device = device ? strdup(device) : NULL,
+    return (struct launched_as){.device = memory_copy_text(device),
                                 .shares_by_mps = json_get_bool(attempt, "mps", false)};
 }
 
@@ -261,12 +262,8 @@ static void on_attach_details(void *data, int result, const struct error *error)
 
 static void attempt_read_details(struct jobs *jobs, struct attempt *attempt)
 {
-    struct attach_read *attach = calloc(1, sizeof *attach);
+    struct attach_read *attach = memory_zero(sizeof *attach);
 
-    if (!attach) {
-        attempt_attach(attempt);
-        return;
-    }
     attach->read.jobs = jobs;
     attach->read.id = attempt->job_id;
     attach->attempt = attempt;
@@ -446,15 +443,8 @@ static void on_loaded(void *data, int result, const struct error *error)
 
 void jobs_recover(struct jobs *jobs)
 {
-    struct load *load = calloc(1, sizeof *load);
+    struct load *load = memory_zero(sizeof *load);
 
-    if (!load) {
-        struct error failure;
-
-        error_set(&failure, -ENOMEM, "not enough memory to load the jobs");
-        daemon_give_up(jobs->daemon, &failure);
-        return;
-    }
     load->jobs = jobs;
     store_read(jobs->daemon->store, load_work, on_loaded, load);
 }

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/attempts/supervisor.h"
 #include "daemon/jobs/end.h"
 #include "daemon/jobs/job_ability.h"
@@ -28,14 +29,7 @@
 struct attempt *job_bind_attempt(struct jobs *jobs, struct job *job, int64_t number,
                                  const struct attempt_events *events)
 {
-    struct attempt *attempt = attempt_new(jobs->daemon, events, job, number);
-
-    if (!attempt) {
-        log_error("not enough memory to start job %lld; ending", (long long)job->id);
-        abort();
-    }
-    job->attempt = attempt;
-    return attempt;
+    return job->attempt = attempt_new(jobs->daemon, events, job, number);
 }
 
 /* ---- launching ------------------------------------------------------------------------------- */
@@ -175,24 +169,20 @@ static void on_resume_read(void *data, int result, const struct error *error)
     resume_reads_go_on(jobs); /* at the end of the program each learns that nobody waits */
 }
 
-/* The name of a file that is to be put into the attempt's folder; NULL: no memory. */
+/* The name of a file that is to be put into the attempt's folder. */
 static char *launch_file_name(const struct jobs *jobs, const struct job *job, const char *what)
 {
-    char *path;
-
-    return asprintf(&path, "%s/jobs/%lld.%s-%d", jobs->daemon->state_directory, (long long)job->id,
-                    what, (int)job->attempt_number) < 0
-               ? NULL
-               : path;
+    return memory_format("%s/jobs/%lld.%s-%d", jobs->daemon->state_directory, (long long)job->id,
+                         what, (int)job->attempt_number);
 }
 
 static void job_launch(struct jobs *jobs, struct job *job)
 {
-    struct resume_read *read = NULL;
+    struct resume_read *read;
 
-    if (job->kind == JOB_NATIVE && job->attempt_number > 1)
-        read = calloc(1, sizeof *read);
-    if (read && (read->path = launch_file_name(jobs, job, "resume"))) {
+    if (job->kind == JOB_NATIVE && job->attempt_number > 1) {
+        read = memory_zero(sizeof *read);
+        read->path = launch_file_name(jobs, job, "resume");
         read->best = launch_file_name(jobs, job, "best");
         read->jobs = jobs;
         read->id = job->id;
@@ -204,7 +194,6 @@ static void job_launch(struct jobs *jobs, struct job *job)
         resume_reads_go_on(jobs);
         return;
     }
-    free(read);
     attempt_launch_now(jobs, job, NULL, NULL);
 }
 
@@ -227,7 +216,7 @@ void job_start(struct jobs *jobs, struct job *job, struct device *const *devices
     transition_set_state(transition, job, JOB_STARTING, WAIT_NONE, reason);
     devices_name((const struct device *const *)devices, count, transition->update.device,
                  sizeof transition->update.device);
-    transition->update.decision = decision ? strdup(decision) : NULL;
+    transition->update.decision = memory_copy_text(decision);
     transition->update.attempt_change = ATTEMPT_BEGIN;
     transition->update.attempt_started = transition->update.time;
     transition_store(transition);
@@ -265,8 +254,7 @@ const struct attempt_events job_running_events = {.prepare = on_prepare,
                                                   .gone = job_attempt_gone,
                                                   .ended = job_attempt_ended};
 
-int job_start_open(struct jobs *jobs)
+void job_start_open(struct jobs *jobs)
 {
-    jobs->resume_reads = calloc(1, sizeof *jobs->resume_reads);
-    return jobs->resume_reads ? 0 : -ENOMEM;
+    jobs->resume_reads = memory_zero(sizeof *jobs->resume_reads);
 }

@@ -7,8 +7,7 @@ struct device;
 struct job;
 struct jobs;
 
-/* 0 or -ENOMEM. */
-int job_start_open(struct jobs *jobs);
+void job_start_open(struct jobs *jobs);
 
 /* What follows the news of an attempt that runs the job. */
 extern const struct attempt_events job_running_events;

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/events/watches.h"
 #include "daemon/jobs/graph.h"
 #include "daemon/jobs/job.h"
@@ -98,14 +99,8 @@ static void on_sweep_end(void *data, int result, const struct error *error)
 
 void sweep_cancel(struct daemon *daemon, int64_t first_job, jobs_done done, void *data)
 {
-    struct sweep_end *end = calloc(1, sizeof *end);
-    struct error error;
+    struct sweep_end *end = memory_zero(sizeof *end);
 
-    if (!end) {
-        error_set(&error, -ENOMEM, "no memory left");
-        done(data, -ENOMEM, &error);
-        return;
-    }
     *end = (struct sweep_end){
         .daemon = daemon, .first_job = first_job, .time = clock_now(), .done = done, .data = data};
     store_write(daemon->store, sweep_end_work, on_sweep_end, end);
@@ -169,19 +164,17 @@ static bool sweep_cancel_point(struct daemon *daemon, int64_t id, const char *re
 
     if (!run)
         return false;
-    end = calloc(1, sizeof *end);
-    if (!end)
-        return false;
+    end = memory_zero(sizeof *end);
     end->daemon = daemon;
-    end->user = strdup(run->sweep.user);
-    end->reason = strdup(reason ? reason : "cancelled");
+    end->user = memory_copy_text(run->sweep.user);
+    end->reason = memory_copy_text(reason ? reason : "cancelled");
     end->time = clock_now();
     end->done = done;
     end->data = data;
     sweep_point_prepare(run, id - run->sweep.first_job, &end->entry);
     if (!end->entry.final_reason) { /* else it could not have run anyway */
         end->entry.final_state = JOB_CANCELLED;
-        end->entry.final_reason = strdup(end->reason);
+        end->entry.final_reason = memory_copy_text(end->reason);
     }
     store_write(daemon->store, point_end_work, on_point_end, end);
     return true;
@@ -277,14 +270,8 @@ static void on_sweep_held(void *data, int result, const struct error *error)
 
 void sweep_hold(struct daemon *daemon, int64_t first_job, bool held, jobs_done done, void *data)
 {
-    struct sweep_hold *hold = calloc(1, sizeof *hold);
-    struct error error;
+    struct sweep_hold *hold = memory_zero(sizeof *hold);
 
-    if (!hold) {
-        error_set(&error, -ENOMEM, "no memory left");
-        done(data, -ENOMEM, &error);
-        return;
-    }
     *hold = (struct sweep_hold){
         .daemon = daemon, .first_job = first_job, .held = held, .done = done, .data = data};
     store_write(daemon->store, sweep_hold_work, on_sweep_held, hold);

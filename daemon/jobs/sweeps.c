@@ -2,6 +2,7 @@
 #include "daemon/jobs/sweeps.h"
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/jobs/graph.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/parts.h"
@@ -88,13 +89,11 @@ static void point_fail(struct sweep_run *run, struct job_entry *entry, const str
     *entry = (struct job_entry){
         .submission = {.uid = run->sweep.uid,
                        .kind = job_spec_is_command(run->sweep.spec) ? JOB_COMMAND : JOB_NATIVE},
-        .name = strdup(json_get_string(run->sweep.spec, "name", "job")),
-        .spec = strdup(json_text(run->sweep.spec, NULL)),
+        .name = memory_copy_text(json_get_string(run->sweep.spec, "name", "job")),
+        .spec = memory_copy_text(json_text(run->sweep.spec, NULL)),
         .final_state = JOB_FAILED,
-        .final_reason = strdup(error->text),
+        .final_reason = memory_copy_text(error->text),
     };
-    if (!entry->name || !entry->spec || !entry->final_reason)
-        abort();
 }
 
 void sweep_point_prepare(struct sweep_run *run, int64_t index, struct job_entry *entry)
@@ -187,10 +186,8 @@ static void on_retry(uv_timer_t *timer)
 /* The disk was full, say. The run stays busy until the timer is over. */
 static void run_retry_later(struct jobs *jobs, struct sweep_run *run)
 {
-    uv_timer_t *timer = malloc(sizeof *timer);
+    uv_timer_t *timer = memory_allocate(sizeof *timer);
 
-    if (!timer)
-        return;
     uv_timer_init(jobs->daemon->loop, timer);
     timer->data = run;
     uv_unref((uv_handle_t *)timer);
@@ -277,18 +274,10 @@ static void run_expand(struct jobs *jobs, struct sweep_run *run)
 
     if (run->busy || !jobs->loaded || left == 0 || run->live > WINDOW / 2)
         return;
-    expansion = calloc(1, sizeof *expansion);
-    if (expansion) {
-        expansion->count =
-            left < (int64_t)(WINDOW - run->live) ? (size_t)left : (size_t)(WINDOW - run->live);
-        expansion->entries = calloc(expansion->count, sizeof *expansion->entries);
-    }
-    if (!expansion || !expansion->entries) {
-        log_error("not enough memory for points of the sweep %lld",
-                  (long long)run->sweep.first_job);
-        free(expansion);
-        return; /* the next end of a point tries again */
-    }
+    expansion = memory_zero(sizeof *expansion);
+    expansion->count =
+        left < (int64_t)(WINDOW - run->live) ? (size_t)left : (size_t)(WINDOW - run->live);
+    expansion->entries = memory_zero(expansion->count * sizeof *expansion->entries);
     run->busy = true;
     expansion->jobs = jobs;
     expansion->run = run;
@@ -376,10 +365,9 @@ void sweeps_resume(struct jobs *jobs)
         run_expand(jobs, run);
 }
 
-int sweeps_start(struct jobs *jobs)
+void sweeps_start(struct jobs *jobs)
 {
-    jobs->sweeps = calloc(1, sizeof *jobs->sweeps);
-    return jobs->sweeps ? 0 : -ENOMEM;
+    jobs->sweeps = memory_zero(sizeof *jobs->sweeps);
 }
 
 void sweeps_free(struct jobs *jobs)

@@ -44,5 +44,5 @@ int64_t sweeps_unexpanded_of_user(const struct daemon *daemon, uid_t uid);
 void sweeps_restore(struct jobs *jobs, struct sweep_run *runs);
 /* All jobs are in memory: goes on where it stopped. */
 void sweeps_resume(struct jobs *jobs);
-int sweeps_start(struct jobs *jobs); /* 0 or -ENOMEM */
+void sweeps_start(struct jobs *jobs);
 void sweeps_free(struct jobs *jobs);

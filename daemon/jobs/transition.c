@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/attempts/supervisor.h"
 #include "daemon/jobs/history.h"
 #include "daemon/jobs/job_class.h"
@@ -28,12 +29,8 @@ struct transitions {
 
 struct transition *transition_new(struct jobs *jobs, const struct job *job)
 {
-    struct transition *transition = calloc(1, sizeof *transition);
+    struct transition *transition = memory_zero(sizeof *transition);
 
-    if (!transition) { /* neither to be told nor to be stored: better to end and recover */
-        log_error("not enough memory for a change of job %lld; ending", (long long)job->id);
-        abort();
-    }
     transition->jobs = jobs;
     transition->uid = job->uid;
     transition->update = job_update_of(job->id, job->attempt_number, clock_now());
@@ -218,15 +215,12 @@ bool transitions_are_pending(const struct jobs *jobs)
     return jobs->transitions->first_failed != NULL;
 }
 
-int transitions_start(struct jobs *jobs, transition_stored stored)
+void transitions_start(struct jobs *jobs, transition_stored stored)
 {
-    jobs->transitions = calloc(1, sizeof *jobs->transitions);
-    if (!jobs->transitions)
-        return -ENOMEM;
+    jobs->transitions = memory_zero(sizeof *jobs->transitions);
     uv_timer_init(jobs->daemon->loop, &jobs->transitions->timer);
     jobs->transitions->timer.data = jobs;
     jobs->transitions->stored = stored;
-    return 0;
 }
 
 void transitions_free(struct jobs *jobs)

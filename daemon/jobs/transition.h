@@ -34,8 +34,7 @@ bool transitions_are_pending(const struct jobs *jobs);
 
 /* A transition is stored; for each of them. */
 typedef void (*transition_stored)(struct jobs *jobs, const struct transition *transition);
-/* 0 or -ENOMEM. */
-int transitions_start(struct jobs *jobs, transition_stored stored);
+void transitions_start(struct jobs *jobs, transition_stored stored);
 /* Tries what could not be stored a last time; who waits for it is told. Attempts whose end still
  * cannot be stored are let go of: the next daemon finds them. */
 void transitions_stop(struct jobs *jobs);

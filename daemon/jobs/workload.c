@@ -2,6 +2,7 @@
 #include "daemon/jobs/workload.h"
 
 #include "base/hash.h"
+#include "base/memory.h"
 #include "daemon/devices/driver.h"
 #include "daemon/jobs/predictions.h"
 #include "proto/json.h"
@@ -78,10 +79,8 @@ static void workload_free(struct workload *workload)
 
 static struct workload *workload_new(uid_t uid, enum job_kind kind, const char *digest)
 {
-    struct workload *workload = calloc(1, sizeof *workload);
+    struct workload *workload = memory_zero(sizeof *workload);
 
-    if (!workload)
-        return NULL;
     workload->uid = uid;
     workload->kind = kind;
     snprintf(workload->digest, sizeof workload->digest, "%s", digest);
@@ -104,10 +103,6 @@ struct workload *workload_take(struct workload_table *table, uid_t uid, enum job
             return NULL;
         if (table->predictions) /* else nothing is asked for */
             workload->predictions = predictions_of_user(table->predictions, uid);
-        if (table->predictions && !workload->predictions) {
-            workload_free(workload);
-            return NULL;
-        }
         bucket = &table->buckets[bucket_of(table->bucket_count, uid, digest)];
         workload->next_in_bucket = *bucket;
         *bucket = workload;
@@ -234,9 +229,10 @@ void workload_set_plan(struct workload *workload, struct json_object *plan)
 
     workload->planned = true;
     free(workload->refusal);
-    workload->refusal = json_get_bool(plan, "runs", true)
-                            ? NULL
-                            : strdup(json_get_string(plan, "reason", "it is not planned there"));
+    workload->refusal =
+        json_get_bool(plan, "runs", true)
+            ? NULL
+            : memory_copy_text(json_get_string(plan, "reason", "it is not planned there"));
     workload->batches_divide = json_get_bool(plan, "batches_divide", false);
     workload->process_bytes = (uint64_t)json_get_int(plan, "memory_bytes", 0);
     workload->arena_bytes = (uint64_t)json_get_int(json_get(plan, "memory"), "arena", 0);
@@ -252,7 +248,7 @@ void workload_set_plan(struct workload *workload, struct json_object *plan)
     set_plans(workload, json_get(plan, "devices"), accumulate);
     free(workload->choices);
     workload->choices = choices && strlen(json_text(choices, NULL)) < PLAN_CHOICES_MAX
-                            ? strdup(json_text(choices, NULL))
+                            ? memory_copy_text(json_text(choices, NULL))
                             : NULL;
 }
 

@@ -3,6 +3,7 @@
  *
  * Output: a reply at once, and with `more` one after changes, at most one in PAUSE_MILLISECONDS
  * however many there were: what changed, the client asks for itself. */
+#include "base/memory.h"
 #include "daemon/events/watches.h"
 #include "daemon/methods/methods.h"
 
@@ -82,11 +83,7 @@ static void handle_changes(struct call *call)
         call_reply(call, changes_reply(&(struct changes){0}));
         return;
     }
-    changes = calloc(1, sizeof *changes);
-    if (!changes) {
-        call_fail(call, "InternalError", NULL, "no memory left");
-        return;
-    }
+    changes = memory_zero(sizeof *changes);
     *changes = (struct changes){
         .call = call, .watch = {.every = true, .notify = on_change}, .untold = true};
     uv_timer_init(call->daemon->loop, &changes->timer);

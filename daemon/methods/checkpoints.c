@@ -1,6 +1,7 @@
 /* checkpoints.c: Checkpoints and ReadCheckpoint. */
 #include "base/base64.h"
 #include "base/cleanup.h"
+#include "base/memory.h"
 #include "daemon/folder/attempt_folder.h"
 #include "daemon/methods/methods.h"
 #include "daemon/server/reply_size.h"
@@ -49,12 +50,8 @@ static void on_checkpoints(void *data, int result, const struct error *error)
 
 static void handle_checkpoints(struct call *call)
 {
-    struct checkpoints_query *query = calloc(1, sizeof *query);
+    struct checkpoints_query *query = memory_zero(sizeof *query);
 
-    if (!query) {
-        call_fail(call, "InternalError", NULL, "no memory left");
-        return;
-    }
     query->call = call;
     query->id = json_get_int(call->parameters, "id", 0);
     query->checkpoints = json_object_new_array();
@@ -234,12 +231,8 @@ static void on_gone(struct call *call)
 
 static void handle_read_checkpoint(struct call *call)
 {
-    struct checkpoint_reader *reader = calloc(1, sizeof *reader);
+    struct checkpoint_reader *reader = memory_zero(sizeof *reader);
 
-    if (!reader) {
-        call_fail(call, "InternalError", NULL, "no memory left");
-        return;
-    }
     reader->call = call;
     reader->id = json_get_int(call->parameters, "id", 0);
     reader->wanted_step = json_get_int(call->parameters, "step", -1);

@@ -3,6 +3,7 @@
  * Remove: jobs that have ended → they are gone, or their checkpoints are. DiskUsage: what the
  * caller's jobs hold on the disk of the state, the largest first; an administrator sees
  * everybody's. */
+#include "base/memory.h"
 #include "daemon/folder/attempt_folder.h"
 #include "daemon/jobs/job_remove.h"
 #include "daemon/jobs/jobs.h"
@@ -54,11 +55,7 @@ static void handle_remove(struct call *call)
         call_fail(call, "NotPermitted", NULL, "one call removes at most %d jobs", JOBS_REMOVED_MAX);
         return;
     }
-    remove = calloc(1, sizeof *remove + count * sizeof *remove->ids);
-    if (!remove) {
-        call_fail(call, "InternalError", NULL, "no memory left");
-        return;
-    }
+    remove = memory_zero(sizeof *remove + count * sizeof *remove->ids);
     for (size_t i = 0; i < count; i++) {
         remove->ids[i] = json_object_get_int64(json_object_array_get_idx(ids, i));
         job = job_table_find(call->daemon->jobs->table, remove->ids[i]);
@@ -184,12 +181,8 @@ static void on_usage(void *data, int result, const struct error *error)
 
 static void handle_disk_usage(struct call *call)
 {
-    struct usage *usage = calloc(1, sizeof *usage);
+    struct usage *usage = memory_zero(sizeof *usage);
 
-    if (!usage) {
-        call_fail(call, "InternalError", NULL, "no memory left");
-        return;
-    }
     usage->call = call;
     store_read(call->daemon->store, usage_work, on_usage, usage);
 }

@@ -1,5 +1,6 @@
 /* explain.c: Explain and Predict: why a job is where it is, and where one would run. */
 #include "base/cleanup.h"
+#include "base/memory.h"
 #include "daemon/jobs/candidates.h"
 #include "daemon/jobs/job_needs.h"
 #include "daemon/jobs/jobs.h"
@@ -109,12 +110,8 @@ static void on_explain(void *data, int result, const struct error *error)
 
 static void handle_explain(struct call *call)
 {
-    struct explain_query *query = calloc(1, sizeof *query);
+    struct explain_query *query = memory_zero(sizeof *query);
 
-    if (!query) {
-        call_fail(call, "InternalError", NULL, "no memory left");
-        return;
-    }
     query->call = call;
     query->id = json_get_int(call->parameters, "id", 0);
     query->decisions = json_object_new_array();
@@ -147,8 +144,6 @@ static int read_predict(struct store_connection *connection, void *data, struct 
         return result;
     }
     query->needs = job_needs_text(normalised);
-    if (!query->needs)
-        return error_set(error, -ENOMEM, "no memory left");
     query->submission.needs = query->needs;
     query->submission.kind = job_spec_is_command(normalised) ? JOB_COMMAND : JOB_NATIVE;
     query->submission.priority = (int)json_get_int(normalised, "priority", 0);
@@ -226,12 +221,8 @@ static void on_predict(void *data, int result, const struct error *error)
 
 static void handle_predict(struct call *call)
 {
-    struct predict_query *query = calloc(1, sizeof *query);
+    struct predict_query *query = memory_zero(sizeof *query);
 
-    if (!query) {
-        call_fail(call, "InternalError", NULL, "no memory left");
-        return;
-    }
     query->call = call;
     query->submission.uid = call->peer.uid;
     store_read(call->daemon->store, read_predict, on_predict, query);

@@ -1,5 +1,6 @@
 /* graph.c: Hold, Release, SetGroup and Groups. */
 #include "base/cleanup.h"
+#include "base/memory.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/methods/methods.h"
 #include "daemon/server/reply_size.h"
@@ -73,12 +74,8 @@ static void on_held(void *data, int result, const struct error *error)
 
 static void begin_holding(struct call *call, bool held)
 {
-    struct holding *holding = calloc(1, sizeof *holding);
+    struct holding *holding = memory_zero(sizeof *holding);
 
-    if (!holding) {
-        call_fail(call, "InternalError", NULL, "no memory left");
-        return;
-    }
     holding->call = call;
     holding->id = json_get_int(call->parameters, "id", 0);
     holding->held = held;
@@ -150,11 +147,7 @@ static void handle_set_group(struct call *call)
                   "away");
         return;
     }
-    change = calloc(1, sizeof *change);
-    if (!change) {
-        call_fail(call, "InternalError", NULL, "no memory left");
-        return;
-    }
+    change = memory_zero(sizeof *change);
     *change =
         (struct group_change){.call = call, .uid = call->peer.uid, .name = name, .limit = limit};
     store_write(call->daemon->store, store_group, on_group_stored, change);

@@ -2,6 +2,7 @@
 #include "daemon/jobs/jobs.h"
 
 #include "base/cleanup.h"
+#include "base/memory.h"
 #include "daemon/methods/job_view.h"
 #include "daemon/methods/methods.h"
 #include "daemon/server/reply_size.h"
@@ -126,13 +127,9 @@ static void on_list(void *data, int result, const struct error *error)
 
 static void handle_list(struct call *call)
 {
-    struct list_query *query = calloc(1, sizeof *query);
+    struct list_query *query = memory_zero(sizeof *query);
     struct json_object *states = json_get(call->parameters, "states");
 
-    if (!query) {
-        call_fail(call, "InternalError", NULL, "no memory left");
-        return;
-    }
     query->call = call;
     query->name = json_get_string(call->parameters, "name", NULL);
     query->sweep = json_get_int(call->parameters, "sweep", 0);
@@ -287,12 +284,8 @@ static void on_show(void *data, int result, const struct error *error)
 
 static void handle_show(struct call *call)
 {
-    struct show_query *query = calloc(1, sizeof *query);
+    struct show_query *query = memory_zero(sizeof *query);
 
-    if (!query) {
-        call_fail(call, "InternalError", NULL, "no memory left");
-        return;
-    }
     query->call = call;
     query->id = json_get_int(call->parameters, "id", 0);
     query->reply = json_object_new_object();
@@ -376,12 +369,8 @@ static void on_cancelled(void *data, int result, const struct error *error)
 
 static void handle_cancel(struct call *call)
 {
-    struct cancellation *cancellation = calloc(1, sizeof *cancellation);
+    struct cancellation *cancellation = memory_zero(sizeof *cancellation);
 
-    if (!cancellation) {
-        call_fail(call, "InternalError", NULL, "no memory left");
-        return;
-    }
     cancellation->call = call;
     cancellation->id = json_get_int(call->parameters, "id", 0);
     jobs_cancel(call->daemon, cancellation->id, "cancelled by its user", on_cancelled,

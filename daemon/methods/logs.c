@@ -7,6 +7,7 @@
  * notice of the kernel that the open file changed, or a change of the job: its attempt has begun,
  * and so its log, or ended. */
 #include "base/cleanup.h"
+#include "base/memory.h"
 #include "daemon/events/watches.h"
 #include "daemon/folder/attempt_folder.h"
 #include "daemon/jobs/job_logs.h"
@@ -395,12 +396,8 @@ static void on_gone(struct call *call)
 
 static void handle_logs(struct call *call)
 {
-    struct log_reader *reader = calloc(1, sizeof *reader);
+    struct log_reader *reader = memory_zero(sizeof *reader);
 
-    if (!reader) {
-        call_fail(call, "InternalError", NULL, "no memory left");
-        return;
-    }
     reader->call = call;
     reader->id = json_get_int(call->parameters, "id", 0);
     reader->attempt_named = json_get(call->parameters, "attempt") != NULL;

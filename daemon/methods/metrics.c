@@ -3,6 +3,7 @@
  * Input: a job, names (null: all), a cursor, a page's length. Output: rows after the cursor, oldest
  * first, and the next cursor; with `more` pages follow until the job has ended and every row is
  * out. */
+#include "base/memory.h"
 #include "daemon/events/watches.h"
 #include "daemon/methods/methods.h"
 #include "daemon/server/reply_size.h"
@@ -140,13 +141,9 @@ static void on_event(struct watch *watch, size_t index, enum watch_event event)
 
 static void handle_metrics(struct call *call)
 {
-    struct follower *follower = calloc(1, sizeof *follower);
+    struct follower *follower = memory_zero(sizeof *follower);
     struct json_object *names = json_get(call->parameters, "names");
 
-    if (!follower) {
-        call_fail(call, "InternalError", NULL, "no memory left");
-        return;
-    }
     follower->call = call;
     follower->id = json_get_int(call->parameters, "id", 0);
     follower->after = json_get_int(call->parameters, "after", 0);

@@ -1,5 +1,6 @@
 /* move.c: Pause, Resume, Requeue and Move: id → the job as it is stored then. */
 #include "base/cleanup.h"
+#include "base/memory.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/methods/methods.h"
 #include "daemon/store/job_rows.h"
@@ -74,12 +75,8 @@ static void on_moved(void *data, int result, const struct error *error)
 static void begin(struct call *call,
                   void (*change_job)(struct daemon *daemon, int64_t id, struct job_change change))
 {
-    struct moving *moving = calloc(1, sizeof *moving);
+    struct moving *moving = memory_zero(sizeof *moving);
 
-    if (!moving) {
-        call_fail(call, "InternalError", NULL, "no memory left");
-        return;
-    }
     moving->call = call;
     moving->id = json_get_int(call->parameters, "id", 0);
     change_job(call->daemon, moving->id,

@@ -1,5 +1,6 @@
 /* profile.c: Profile: a job → where the time of its latest profiled attempt went, as the
  * trainee told it in a `profile` record. */
+#include "base/memory.h"
 #include "daemon/methods/methods.h"
 #include "daemon/store/event_rows.h"
 
@@ -45,12 +46,8 @@ static void on_profile(void *data, int result, const struct error *error)
 
 static void handle_profile(struct call *call)
 {
-    struct profile_query *query = calloc(1, sizeof *query);
+    struct profile_query *query = memory_zero(sizeof *query);
 
-    if (!query) {
-        call_fail(call, "InternalError", NULL, "no memory left");
-        return;
-    }
     query->call = call;
     query->id = json_get_int(call->parameters, "id", 0);
     store_read(call->daemon->store, read_profile, on_profile, query);

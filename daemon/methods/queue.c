@@ -1,5 +1,6 @@
 /* queue.c: Queue: the jobs that wait for a device, in the order in which they are expected
  * to start. A stranger's jobs that the caller may not see have their places, and are left out. */
+#include "base/memory.h"
 #include "daemon/jobs/forecast.h"
 #include "daemon/methods/job_view.h"
 #include "daemon/methods/methods.h"
@@ -66,13 +67,9 @@ static void on_queue(void *data, int result, const struct error *error)
 
 static void handle_queue(struct call *call)
 {
-    struct queue_query *query = calloc(1, sizeof *query);
+    struct queue_query *query = memory_zero(sizeof *query);
     int64_t limit = json_get_int(call->parameters, "limit", QUEUE_LIMIT);
 
-    if (!query) {
-        call_fail(call, "InternalError", NULL, "no memory left");
-        return;
-    }
     query->call = call;
     query->limit = limit < 1 ? 1 : limit > QUEUE_LIMIT_MAX ? QUEUE_LIMIT_MAX : (size_t)limit;
     query->count = jobs_forecast_first(call->daemon, query->ids, FORECAST_JOBS_MAX);

@@ -1,5 +1,6 @@
 /* service.c: Ping and Devices. */
 #include "base/cleanup.h"
+#include "base/memory.h"
 #include "daemon/devices/device.h"
 #include "daemon/devices/driver.h"
 #include "daemon/jobs/jobs.h"
@@ -128,31 +129,18 @@ static void on_processes(uv_work_t *work, int status)
 /* For all who wait. */
 static void search_begin(struct daemon *daemon)
 {
-    struct process_search *search = calloc(1, sizeof *search);
-    struct devices_query *queries = TAKE_POINTER(queries_waiting);
+    struct process_search *search = memory_zero(sizeof *search);
 
-    if (search) {
-        search->work.data = search;
-        search->queries = queries;
-        search_under_way = true;
-        uv_queue_work(daemon->loop, &search->work, find_processes, on_processes);
-        return;
-    }
-    for (struct devices_query *query = queries, *next; query; query = next) {
-        next = query->next;
-        call_fail(query->call, "InternalError", NULL, "no memory left");
-        free(query);
-    }
+    search->work.data = search;
+    search->queries = TAKE_POINTER(queries_waiting);
+    search_under_way = true;
+    uv_queue_work(daemon->loop, &search->work, find_processes, on_processes);
 }
 
 static void handle_devices(struct call *call)
 {
-    struct devices_query *query = calloc(1, sizeof *query);
+    struct devices_query *query = memory_zero(sizeof *query);
 
-    if (!query) {
-        call_fail(call, "InternalError", NULL, "no memory left");
-        return;
-    }
     query->call = call;
     query->next = queries_waiting;
     queries_waiting = query;

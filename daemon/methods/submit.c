@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/jobs/sweeps.h"
 #include "daemon/methods/methods.h"
 #include "daemon/methods/quota.h"
@@ -55,8 +56,9 @@ static void check_dependencies(struct batch *batch)
 
     for (size_t i = 0; all && i < batch->count; i++)
         all[i] = batch->entries[i].submission.dependencies; /* lent */
-    batch->result = all ? dependencies_check(all, batch->count, &batch->culprit, &batch->error)
-                        : error_set(&batch->error, -ENOMEM, "no memory left");
+    batch->result =
+        all ? dependencies_check(all, batch->count, &batch->culprit, &batch->error)
+            : error_no_memory(&batch->error, "the dependencies of %zu jobs", batch->count);
     batch->circular = batch->result < 0;
     free(all);
 }
@@ -224,12 +226,9 @@ static void on_prepared(uv_work_t *work, int status)
     struct batch *batch = work->data;
 
     (void)status; /* never cancelled */
-    if (batch->result == 0 && !batch->user)
-        batch->result = error_set(&batch->error, -ENOMEM, "no memory left");
     if (batch->result == 0)
         batch->result = check_devices(batch);
-    if (batch->user)
-        call_set_user(batch->call, batch->user);
+    call_set_user(batch->call, batch->user);
     if (batch->result < 0 && batch->circular)
         refuse_dependency(batch);
     else if (batch->result < 0)
@@ -246,10 +245,9 @@ static void begin(struct call *call, struct json_object *specs, size_t count, bo
 
     if (quota_exceeded(call, (int64_t)count))
         return;
-    batch = calloc(1, sizeof *batch);
-    if (batch)
-        batch->entries = calloc(count ? count : 1, sizeof *batch->entries);
-    if (!batch || !batch->entries) {
+    batch = memory_zero(sizeof *batch);
+    batch->entries = calloc(count ? count : 1, sizeof *batch->entries);
+    if (!batch->entries) {
         free(batch);
         call_fail(call, "InternalError", NULL, "no memory left");
         return;
@@ -262,8 +260,7 @@ static void begin(struct call *call, struct json_object *specs, size_t count, bo
     batch->uid = call->peer.uid;
     batch->priority_max = quota_priority_max(call);
     batch->time = clock_now();
-    if (call_user(call))
-        batch->user = strdup(call_user(call));
+    batch->user = memory_copy_text(call_user(call));
     quota_claim_begin(&batch->claim, batch->uid, (int64_t)batch->count);
     uv_queue_work(call->daemon->loop, &batch->work, prepare_batch, on_prepared);
 }

@@ -5,6 +5,7 @@
  * become rows (jobs/sweeps.h), so a small sweep is in the list by then. */
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/memory.h"
 #include "daemon/jobs/sweep_changes.h"
 #include "daemon/jobs/sweeps.h"
 #include "daemon/methods/methods.h"
@@ -75,8 +76,6 @@ static void on_submission_work(uv_work_t *work)
     if (!submission->run->sweep.user)
         submission->run->sweep.user = job_user_name(submission->run->sweep.uid);
     submission->result = submission_check(submission);
-    if (submission->result == 0 && !submission->run->sweep.user)
-        submission->result = error_set(&submission->error, -ENOMEM, "no memory left");
 }
 
 static int submission_store(struct store_connection *connection, void *data, struct error *error)
@@ -152,16 +151,12 @@ static void on_submission_stored(void *data, int result, const struct error *err
         refuse_submission(submission);
         return;
     }
-    reply = calloc(1, sizeof *reply);
-    if (result < 0 || !reply) {
+    if (result < 0) {
         submission_free(submission);
-        free(reply);
-        if (result < 0)
-            call_fail_storage(call, error);
-        else
-            call_fail(call, "InternalError", NULL, "no memory left");
+        call_fail_storage(call, error);
         return;
     }
+    reply = memory_allocate(sizeof *reply);
     run = TAKE_POINTER(submission->run);
     submission_free(submission);
     *reply = (struct sweep_reply){
@@ -175,8 +170,7 @@ static void on_submission_checked(uv_work_t *work, int status)
     struct call *call = submission->call;
 
     (void)status; /* never cancelled */
-    if (submission->run->sweep.user)
-        call_set_user(call, submission->run->sweep.user);
+    call_set_user(call, submission->run->sweep.user);
     if (submission->result < 0) {
         refuse_submission(submission);
         return;
@@ -193,15 +187,9 @@ static void on_submission_checked(uv_work_t *work, int status)
 
 static void handle_submit_sweep(struct call *call)
 {
-    struct submission *submission = calloc(1, sizeof *submission);
+    struct submission *submission = memory_zero(sizeof *submission);
 
-    if (submission)
-        submission->run = calloc(1, sizeof *submission->run);
-    if (!submission || !submission->run) {
-        free(submission);
-        call_fail(call, "InternalError", NULL, "no memory left");
-        return;
-    }
+    submission->run = memory_zero(sizeof *submission->run);
     submission->work.data = submission;
     submission->call = call;
     submission->points_max = call->daemon->config.sweep_points_max;
@@ -210,8 +198,7 @@ static void handle_submit_sweep(struct call *call)
     submission->run->sweep.held = -1;
     submission->run->sweep.spec = json_object_get(json_get(call->parameters, "spec"));
     submission->run->sweep.submitted = clock_now();
-    if (call_user(call))
-        submission->run->sweep.user = strdup(call_user(call));
+    submission->run->sweep.user = memory_copy_text(call_user(call));
     uv_queue_work(call->daemon->loop, &submission->work, on_submission_work, on_submission_checked);
 }
 
@@ -285,12 +272,8 @@ static void on_sweep_changed(void *data, int result, const struct error *error)
 /* `nothing`: what to say when there is nothing to change; NULL: it only reads. */
 static struct sweep_query *query_new(struct call *call, const char *nothing)
 {
-    struct sweep_query *query = calloc(1, sizeof *query);
+    struct sweep_query *query = memory_zero(sizeof *query);
 
-    if (!query) {
-        call_fail(call, "InternalError", NULL, "no memory left");
-        return NULL;
-    }
     query->call = call;
     query->id = json_get_int(call->parameters, "id", 0);
     query->changes = nothing != NULL;
@@ -387,12 +370,8 @@ static void on_sweeps(void *data, int result, const struct error *error)
 
 static void handle_sweeps(struct call *call)
 {
-    struct sweeps_query *query = calloc(1, sizeof *query);
+    struct sweeps_query *query = memory_zero(sizeof *query);
 
-    if (!query) {
-        call_fail(call, "InternalError", NULL, "no memory left");
-        return;
-    }
     query->call = call;
     query->before = json_get_int(call->parameters, "before", INT64_MAX);
     query->limit = json_get_int(call->parameters, "limit", LIST_LIMIT);

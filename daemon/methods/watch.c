@@ -4,6 +4,7 @@
  * until all have ended; without `more` the state of the first. Changes come from the stored
  * transitions, so a reader who falls behind misses none of them; progress in between is passed on
  * as it is when there is room. */
+#include "base/memory.h"
 #include "daemon/events/watches.h"
 #include "daemon/methods/job_view.h"
 #include "daemon/methods/methods.h"
@@ -258,12 +259,10 @@ static void handle_watch(struct call *call)
         call_fail_no_job(call, 0);
         return;
     }
-    watcher = calloc(1, sizeof *watcher);
-    if (!watcher || !take_ids(watcher, ids, count)) {
-        if (watcher) {
-            free(watcher->ids);
-            free(watcher->watched);
-        }
+    watcher = memory_zero(sizeof *watcher);
+    if (!take_ids(watcher, ids, count)) {
+        free(watcher->ids);
+        free(watcher->watched);
         free(watcher);
         call_fail(call, "InternalError", NULL, "no memory left");
         return;

@@ -1,5 +1,6 @@
 /* call.c: one call from its message to its reply. */
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/server/method.h"
 #include "daemon/server/traffic.h"
 
@@ -64,13 +65,11 @@ static void count_call(struct call *call, size_t length)
 bool call_begin(struct connection *connection, const char *message, size_t length)
 {
     struct server *server = connection->server;
-    struct call *call = calloc(1, sizeof *call);
+    struct call *call = memory_zero(sizeof *call);
     struct json_object *answer = NULL;
     struct error error = {0};
     const char *name;
 
-    if (!call)
-        return false;
     if (varlink_call_parse(message, length, &call->message, &error) < 0) {
         log_debug("closing a connection of uid %u: %s", (unsigned)connection->peer.uid, error.text);
         free(call);
@@ -225,7 +224,7 @@ const char *call_user(const struct call *call)
 void call_set_user(struct call *call, const char *user)
 {
     if (call->connection && !call->connection->user)
-        call->connection->user = strdup(user);
+        call->connection->user = memory_copy_text(user);
 }
 
 bool call_sees(const struct call *call, uid_t owner)

@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/server/traffic.h"
 
 #include <errno.h>
@@ -269,13 +270,8 @@ void connection_serve(struct connection *connection)
 
 void connection_open(struct server *server, int descriptor, const struct peer *peer)
 {
-    struct connection *connection = calloc(1, sizeof *connection);
+    struct connection *connection = memory_zero(sizeof *connection);
 
-    if (!connection) {
-        log_error("no memory left for a connection");
-        close(descriptor);
-        return;
-    }
     connection->server = server;
     connection->peer = *peer;
     connection->pipe.data = connection->timer.data = connection;
@@ -291,7 +287,7 @@ void connection_open(struct server *server, int descriptor, const struct peer *p
         connection_close(connection);
         return;
     }
-    if (traffic_join(connection) < 0 ||
-        uv_read_start((uv_stream_t *)&connection->pipe, on_buffer_wanted, on_read) < 0)
+    traffic_join(connection);
+    if (uv_read_start((uv_stream_t *)&connection->pipe, on_buffer_wanted, on_read) < 0)
         connection_close(connection);
 }

@@ -1,6 +1,7 @@
 /* method.c: see method.h. The check of who may call what stands here, in one place. */
 #include "daemon/server/method.h"
 
+#include "base/memory.h"
 #include "daemon/store/job_rows.h"
 #include "daemon/store/store.h"
 #include "daemon/store/sweep_rows.h"
@@ -96,11 +97,7 @@ void method_run(struct call *call)
     ids = json_get(call->parameters, "id");
     if (!ids)
         ids = json_get(call->parameters, "ids");
-    ownership = calloc(1, sizeof *ownership);
-    if (!ownership) {
-        call_fail(call, "InternalError", NULL, "no memory left");
-        return;
-    }
+    ownership = memory_zero(sizeof *ownership);
     *ownership = (struct ownership){
         .call = call,
         .ids = ids,

@@ -1,6 +1,7 @@
 /* server.c: the listening socket and the life of the server. */
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/server/traffic.h"
 
 #include <errno.h>
@@ -59,8 +60,7 @@ static int bind_socket(const struct server_options *options, struct error *error
 
     if (result < 0)
         return result;
-    if (asprintf(&fresh, "%s.%ld", options->path, (long)getpid()) < 0)
-        return error_set(error, -ENOMEM, "no memory left");
+    fresh = memory_format("%s.%ld", options->path, (long)getpid());
     unlink(fresh);
     descriptor = varlink_socket_open(fresh, LISTEN_BACKLOG, error);
     if (descriptor < 0)
@@ -118,11 +118,9 @@ static int find_admin_group(struct server *server, struct error *error)
 int server_open(struct daemon *daemon, const struct method_table *methods,
                 const struct server_options *options, struct error *error)
 {
-    struct server *server = calloc(1, sizeof *server);
+    struct server *server = memory_zero(sizeof *server);
     int descriptor = options->descriptor, result;
 
-    if (!server)
-        return error_set(error, -ENOMEM, "no memory left");
     server->daemon = daemon;
     server->methods = methods;
     daemon->server = server;
@@ -137,7 +135,7 @@ int server_open(struct daemon *daemon, const struct method_table *methods,
         descriptor = bind_socket(options, error);
         if (descriptor < 0)
             return descriptor;
-        server->path = strdup(options->path);
+        server->path = memory_copy_text(options->path);
     }
     server->descriptor = descriptor;
     return 0;

@@ -2,6 +2,7 @@
 #include "daemon/server/traffic.h"
 
 #include "base/log.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -56,15 +57,13 @@ const char *traffic_refusal(const struct server *server, const struct peer *peer
     return NULL;
 }
 
-int traffic_join(struct connection *connection)
+void traffic_join(struct connection *connection)
 {
     struct server *server = connection->server;
     struct user_traffic *traffic = traffic_find(server, connection->peer.uid);
 
     if (!traffic) {
-        traffic = calloc(1, sizeof *traffic);
-        if (!traffic)
-            return -ENOMEM;
+        traffic = memory_zero(sizeof *traffic);
         traffic->uid = connection->peer.uid;
         traffic->next = server->traffic;
         server->traffic = traffic;
@@ -72,7 +71,6 @@ int traffic_join(struct connection *connection)
     traffic->connections++;
     server->connection_count++;
     connection->traffic = traffic;
-    return 0;
 }
 
 static void traffic_drop(struct server *server, struct user_traffic *traffic)

@@ -28,8 +28,8 @@ struct user_traffic {
 const char *traffic_refusal(const struct server *server, const struct peer *peer,
                             const char **sentence);
 
-/* A connection of connection->peer comes and goes. -ENOMEM. */
-int traffic_join(struct connection *connection);
+/* A connection of connection->peer comes and goes. */
+void traffic_join(struct connection *connection);
 void traffic_leave(struct connection *connection);
 
 /* There may be a message in its input, and it may be taken:

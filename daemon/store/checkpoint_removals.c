@@ -2,6 +2,7 @@
 #include "daemon/store/checkpoint_removals.h"
 
 #include "base/cleanup.h"
+#include "base/memory.h"
 #include "daemon/folder/attempt_folder.h"
 
 #include <stdlib.h>
@@ -74,10 +75,8 @@ static bool removals_add(struct checkpoint_removals *removals, const struct spoo
 /* What the batch itself says. */
 static struct checkpoint_removals *removals_new(const struct spool_batch *batch)
 {
-    struct checkpoint_removals *removals = calloc(1, sizeof *removals);
+    struct checkpoint_removals *removals = memory_zero(sizeof *removals);
 
-    if (!removals)
-        return NULL;
     removals->begin = removals->read = batch->after;
     if (!removals_add(removals, batch)) {
         checkpoint_removals_free(removals);

@@ -2,6 +2,7 @@
 #include "daemon/store/connection.h"
 
 #include "base/cleanup.h"
+#include "base/memory.h"
 #include "daemon/store/statement.h"
 
 #include <errno.h>
@@ -123,11 +124,9 @@ int store_connection_open(const char *directory, enum store_access access,
                                  "PRAGMA main.secure_delete=OFF;" /* Debian's default is on */
                                  "PRAGMA traind.secure_delete=OFF;"
                                  "PRAGMA wal_autocheckpoint=0;";
-    struct store_connection *opened = calloc(1, sizeof *opened);
+    struct store_connection *opened = memory_zero(sizeof *opened);
     int result;
 
-    if (!opened)
-        return error_set(error, -ENOMEM, "no memory left");
     result = open_files(opened, directory, access, error);
     if (result == 0)
         result = run_text(opened, both, error);

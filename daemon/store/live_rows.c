@@ -1,6 +1,7 @@
 /* live_rows.c: see live_rows.h. */
 #include "daemon/store/live_rows.h"
 
+#include "base/memory.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/statement.h"
 
@@ -13,7 +14,7 @@ static char *text_copy(const struct statement *row, int column)
 {
     const char *text = statement_text(row, column);
 
-    return text ? strdup(text) : NULL;
+    return memory_copy_text(text);
 }
 
 /* ---- jobs ------------------------------------------------------------------------------------ */

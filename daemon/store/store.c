@@ -3,6 +3,7 @@
 #include "daemon/store/store.h"
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/store/connection.h"
 #include "daemon/store/statement.h"
 
@@ -498,9 +499,8 @@ static void free_closed_store(uv_handle_t *handle)
 int store_open(uv_loop_t *loop, const char *directory, store_progress progress,
                struct store **store, struct error *error)
 {
-    struct store *opened = calloc(1, sizeof *opened);
-    int result = opened ? store_prepare(directory, progress, error)
-                        : error_set(error, -ENOMEM, "no memory left");
+    struct store *opened = memory_zero(sizeof *opened);
+    int result = store_prepare(directory, progress, error);
 
     if (result == 0)
         result =

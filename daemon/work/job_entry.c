@@ -2,6 +2,7 @@
 #include "daemon/work/job_entry.h"
 
 #include "base/cleanup.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <pwd.h>
@@ -15,17 +16,17 @@ char *job_needs_text(struct json_object *spec)
 
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         json_set(part, keys[i], json_object_get(json_get(spec, keys[i])));
-    return strdup(json_text(part, NULL));
+    return memory_copy_text(json_text(part, NULL));
 }
 
 char *job_user_name(uid_t uid)
 {
     struct passwd entry, *found = NULL;
-    char buffer[4096], *name;
+    char buffer[4096];
 
     if (getpwuid_r(uid, &entry, buffer, sizeof buffer, &found) == 0 && found)
-        return strdup(found->pw_name);
-    return asprintf(&name, "%u", (unsigned)uid) < 0 ? NULL : name;
+        return memory_copy_text(found->pw_name);
+    return memory_format("%u", (unsigned)uid);
 }
 
 void job_entry_release(struct job_entry *entry)
@@ -60,9 +61,9 @@ int job_entry_prepare(struct json_object *spec, uid_t uid, struct job_entry *ent
     entry->name = strdup(json_get_string(normalised, "name", ""));
     entry->group = group ? strdup(group) : NULL;
     entry->needs = job_needs_text(normalised);
-    if (!entry->spec || !entry->name || !entry->needs || (group && !entry->group) ||
+    if (!entry->spec || !entry->name || (group && !entry->group) ||
         dependencies_read(json_get(normalised, "after"), &submission->dependencies) < 0)
-        return error_set(error, -ENOMEM, "no memory left");
+        return error_no_memory(error, "a specification of %zu bytes", length);
     submission->uid = uid;
     submission->kind = job_spec_is_command(normalised) ? JOB_COMMAND : JOB_NATIVE;
     submission->priority = (int)json_get_int(normalised, "priority", 0);

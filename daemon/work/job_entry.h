@@ -52,8 +52,8 @@ int job_entry_prepare(struct json_object *spec, uid_t uid, struct job_entry *ent
 int job_priority_check(int64_t priority, int64_t maximum, struct job_spec_fault *fault,
                        struct error *error);
 
-/* The part of a normalised specification that decides; the caller frees it. NULL: no memory. */
+/* The part of a normalised specification that decides; the caller frees it. */
 char *job_needs_text(struct json_object *spec);
 
-/* The name of a user, or its number; the caller owns it. NULL for want of memory. */
+/* The name of a user, or its number; the caller owns it. */
 char *job_user_name(uid_t uid);

@@ -1,6 +1,7 @@
 /* sweep_points.c: see sweep_points.h. */
 #include "daemon/work/sweep_points.h"
 
+#include "base/memory.h"
 #include "base/philox.h"
 #include "daemon/work/job_entry.h"
 
@@ -195,12 +196,10 @@ int sweep_points_read(struct json_object *sweep, int64_t points_max, struct swee
                       struct job_spec_fault *fault, struct error *error)
 {
     static const char *const kinds[] = {"grid", "list", "random"};
-    struct sweep_points *made = calloc(1, sizeof *made);
+    struct sweep_points *made = memory_zero(sizeof *made);
     const char *kind = NULL;
     int r = 0;
 
-    if (!made)
-        return error_set(error, -ENOMEM, "no memory left");
     made->sweep = json_object_get(sweep);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !kind; i++)
         if (json_get(sweep, kinds[i]))

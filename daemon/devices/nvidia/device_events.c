@@ -2,6 +2,8 @@
  * descriptor that becomes readable. */
 #include "daemon/devices/nvidia/device_events.h"
 
+#include "base/memory.h"
+
 #include <stdlib.h>
 #include <systemd/sd-device.h>
 #include <systemd/sd-event.h>
@@ -51,10 +53,8 @@ static void on_closed(uv_handle_t *handle)
 struct device_events *device_events_start(uv_loop_t *loop, const char *subsystem,
                                           device_event_callback callback, void *data)
 {
-    struct device_events *events = calloc(1, sizeof *events);
+    struct device_events *events = memory_zero(sizeof *events);
 
-    if (!events)
-        return NULL;
     events->callback = callback;
     events->data = data;
     events->poll.data = events;

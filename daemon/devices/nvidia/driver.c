@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/devices/device_states.h"
 #include "daemon/devices/nvidia/monitor.h"
 
@@ -239,9 +240,7 @@ static int start(struct daemon *daemon, void (*ready)(struct daemon *daemon), st
         ready(daemon);
         return 0;
     }
-    state = calloc(1, sizeof *state);
-    if (!state)
-        return error_set(error, -ENOMEM, "no memory left");
+    state = memory_zero(sizeof *state);
     *device_driver_state(daemon, &device_driver_nvidia) = state;
     state->ready = ready;
     return nvidia_monitor_start(daemon->loop, daemon->config.nvidia_library, on_reading, daemon,

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/devices/nvidia/device_events.h"
 
 #include <errno.h>
@@ -104,16 +105,12 @@ static void run_monitor(void *data)
         uv_mutex_unlock(&monitor->lock);
         begun = uv_hrtime();
         reading = nvidia_probe_read(monitor->probe, rescan);
-        if (reading)
-            reading->begun = begun;
-        if (reading)
-            plan_rescan(monitor, reading, rescan);
+        reading->begun = begun;
+        plan_rescan(monitor, reading, rescan);
         next = uv_hrtime() + READING_VALID_MILLISECONDS * 1000000ull;
         uv_mutex_lock(&monitor->lock);
-        if (reading) {
-            nvidia_reading_free(monitor->arrived);
-            monitor->arrived = reading;
-        }
+        nvidia_reading_free(monitor->arrived);
+        monitor->arrived = reading;
         uv_async_send(&monitor->arrival);
     }
     uv_mutex_unlock(&monitor->lock);
@@ -227,36 +224,6 @@ const struct nvidia_reading *nvidia_monitor_reading(const struct nvidia_monitor 
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
 
-int nvidia_monitor_start(uv_loop_t *loop, const char *library, nvidia_monitor_callback callback,
-                         void *data, struct nvidia_monitor **result, struct error *error)
-{
-    struct nvidia_monitor *monitor = calloc(1, sizeof *monitor);
-    int status;
-
-    if (monitor)
-        monitor->probe = nvidia_probe_new(library);
-    if (!monitor || !monitor->probe) {
-        free(monitor);
-        return error_set(error, -ENOMEM, "no memory left");
-    }
-    monitor->loop = loop;
-    monitor->callback = callback;
-    monitor->data = data;
-    monitor->asked = true;
-    uv_mutex_init(&monitor->lock);
-    uv_cond_init(&monitor->change);
-    uv_async_init(loop, &monitor->arrival, on_arrival);
-    monitor->arrival.data = monitor;
-    status = uv_thread_create(&monitor->thread, run_monitor, monitor);
-    if (status < 0) {
-        log_error("cannot start the thread that reads NVIDIA devices: %s", uv_strerror(status));
-        abort(); /* the process has no thread left at its very beginning */
-    }
-    monitor->events = device_events_start(loop, "pci", on_device_event, monitor);
-    *result = monitor;
-    return 0;
-}
-
 static void on_closed(uv_handle_t *handle)
 {
     struct nvidia_monitor *monitor = handle->data;
@@ -266,6 +233,33 @@ static void on_closed(uv_handle_t *handle)
     uv_cond_destroy(&monitor->change);
     uv_mutex_destroy(&monitor->lock);
     free(monitor);
+}
+
+int nvidia_monitor_start(uv_loop_t *loop, const char *library, nvidia_monitor_callback callback,
+                         void *data, struct nvidia_monitor **result, struct error *error)
+{
+    struct nvidia_monitor *monitor = memory_zero(sizeof *monitor);
+    int status;
+
+    monitor->probe = nvidia_probe_new(library);
+    monitor->loop = loop;
+    monitor->callback = callback;
+    monitor->data = data;
+    monitor->asked = true;
+    uv_mutex_init(&monitor->lock);
+    uv_cond_init(&monitor->change);
+    uv_async_init(loop, &monitor->arrival, on_arrival);
+    monitor->arrival.data = monitor;
+    status = uv_thread_create(&monitor->thread, run_monitor, monitor);
+    if (status < 0) { /* the process has no thread left at its very beginning */
+        nvidia_probe_free(monitor->probe);
+        uv_close((uv_handle_t *)&monitor->arrival, on_closed);
+        return error_set(error, status, "cannot start the thread that reads NVIDIA devices: %s",
+                         uv_strerror(status));
+    }
+    monitor->events = device_events_start(loop, "pci", on_device_event, monitor);
+    *result = monitor;
+    return 0;
 }
 
 void nvidia_monitor_stop(struct nvidia_monitor *monitor)

@@ -1,5 +1,6 @@
 /* probe.c: the NVIDIA devices of this machine and what the driver says of them now. */
 #include "base/cleanup.h"
+#include "base/memory.h"
 #include "daemon/devices/nvidia/internal.h"
 
 #include <math.h>
@@ -11,12 +12,9 @@ enum { DEVICES_AT_ONCE_MAX = 256 };
 
 struct nvidia_probe *nvidia_probe_new(const char *library)
 {
-    struct nvidia_probe *probe = calloc(1, sizeof *probe);
+    struct nvidia_probe *probe = memory_zero(sizeof *probe);
 
-    if (probe)
-        probe->library = strdup(library);
-    if (probe && !probe->library)
-        free(TAKE_POINTER(probe));
+    probe->library = memory_copy_text(library);
     return probe;
 }
 
@@ -269,12 +267,10 @@ static void describe_lost(const struct known_device *known, const char *reason,
 
 struct nvidia_reading *nvidia_probe_read(struct nvidia_probe *probe, bool rescan)
 {
-    struct nvidia_reading *reading = calloc(1, sizeof *reading);
+    struct nvidia_reading *reading = memory_zero(sizeof *reading);
     const char *absence;
     bool up, lost = false;
 
-    if (!reading)
-        return NULL;
     if (rescan) {
         nvidia_take_events(probe); /* they go with the event set */
         shut_down(probe);

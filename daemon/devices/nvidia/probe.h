@@ -49,12 +49,12 @@ struct nvidia_reading {
 
 struct nvidia_probe;
 
-/* `library` as for nvml_load(). Nothing is loaded yet. NULL: no memory. */
+/* `library` as for nvml_load(). Nothing is loaded yet. */
 struct nvidia_probe *nvidia_probe_new(const char *library);
 void nvidia_probe_free(struct nvidia_probe *probe);
 
 /* Loads the library when there is a driver to talk to, and reads everything. With `rescan` devices
- * that appeared since the library was initialised are found too. NULL: no memory. */
+ * that appeared since the library was initialised are found too. */
 struct nvidia_reading *nvidia_probe_read(struct nvidia_probe *probe, bool rescan);
 void nvidia_reading_free(struct nvidia_reading *reading);
 
