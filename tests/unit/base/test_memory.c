@@ -1,5 +1,6 @@
-/* test_memory.c: small allocations return memory or end the process with one clear line. Each case
- * without memory runs in a process of its own: this program again, with the case as its argument. */
+/* test_memory.c: small allocations return memory or end the process with one clear line. Each
+ * case without memory runs in a process of its own: this program again, with the case as its
+ * argument. */
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/memory.h"
