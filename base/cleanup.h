@@ -1,4 +1,4 @@
-/* cleanup.h: scope-bound release of what a function owns, and handing it over. */
+/* cleanup.h: releases what a function owns at the end of its scope, or hands it over. */
 #pragma once
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
-/* clock.h: the time of day, and time that passes. */
+/* clock.h: the time of day, and a monotonic clock. */
 #pragma once
 
 /* Seconds since the epoch. */
 double clock_now(void);
 
-/* Seconds since the machine started, which nobody sets. */
+/* Seconds since the machine started. Setting the time of day does not change them. */
 double clock_monotonic(void);

@@ -1,4 +1,5 @@
-/* file.h: whole files: read one, replace one so that a crash leaves the old or the new content. */
+/* file.h: reads whole files, and replaces a file so that a crash leaves the old or the new
+ * content. */
 #pragma once
 
 #include "base/error.h"
@@ -17,17 +18,17 @@ int file_read(int directory, const char *path, size_t limit, char **content, siz
 int file_replace(int directory, const char *path, const void *content, size_t size, mode_t mode,
                  int durable, struct error *error);
 
-/* 0 when a file may be put at `path` by a rename: nothing is there, or a regular file. Else
- * -EINVAL: a rename would put the file in the place of a device such as /dev/null. */
+/* 0 if a rename may replace `path`: nothing is there, or a regular file. Otherwise -EINVAL: a
+ * rename would replace, for example, the device /dev/null by a file. */
 int file_check_replaceable(const char *path, struct error *error);
 
-/* pread(2) until the buffer is full or the file ends, EINTR aside. How much that was, or negative
- * errno. */
+/* pread(2) until the buffer is full or the file ends; repeats after EINTR. Returns the number of
+ * bytes read, or a negative errno. */
 ssize_t file_read_at(int descriptor, void *buffer, size_t size, int64_t offset);
 
-/* write(2) until everything is out, EINTR aside. 0 or negative errno. */
+/* write(2) until everything is written; repeats after EINTR. 0 or a negative errno. */
 int file_write_all(int descriptor, const void *content, size_t size);
 
-/* The path of `name` beside the running program (/proc/self/exe's folder), malloc'd. NULL when it
- * cannot be found out. */
+/* The path of `name` beside the running program (/proc/self/exe's folder), malloc'd. NULL if the
+ * folder cannot be read or memory is short. */
 char *file_beside_program(const char *name);

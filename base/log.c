@@ -46,7 +46,8 @@ void log_line(enum log_level level, const char *format, ...)
         length = snprintf(line, sizeof line, "%s %s[%d] %s: %s\n", stamp, log_program, getpid(),
                           names[level], escaped);
     }
-    /* one write(2) per line keeps lines of several processes apart; a full pipe loses the line */
+    /* one write(2) per line keeps the lines of several processes apart; a line is lost if the pipe
+     * is full */
     if (write(STDERR_FILENO, line, (size_t)length) < 0)
         return;
 }

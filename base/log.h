@@ -4,7 +4,7 @@
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
-/* Names the program in each line and drops what is above `maximum`. */
+/* Sets the program's name for each line, and the level above which lines are dropped. */
 void log_configure(const char *program, enum log_level maximum);
 
 #include <stdbool.h>
@@ -12,16 +12,16 @@ void log_configure(const char *program, enum log_level maximum);
 /* Writes one line (no newline in the format); control characters are escaped. Thread-safe. */
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Of a line that would come again and again, while a disk is full say. Zeroed at the beginning; of
- * one thread alone. */
+/* Limits a line that would repeat very often, for example while a disk is full. Starts zeroed; only
+ * one thread may use it. */
 struct log_throttle {
     double last; /* monotonic seconds, 0: never */
     int code;
     long left_out;
 };
 
-/* Whether the line is to be written: once a minute, and at once for another `code` than the last
- * time. `note` then says how many were left out since, or is empty. */
+/* Whether to write the line: once a minute, or if `code` differs from the last written line's.
+ * `note` says how many lines were left out since then; empty: none. */
 enum { LOG_NOTE_MAX = 64 };
 bool log_throttle_pass(struct log_throttle *throttle, int code, char note[LOG_NOTE_MAX]);
 

@@ -15,7 +15,7 @@ enum { NAME_SIZE = 64, OPTIONS_MAX = 64 };
 
 /* ---- options among the words ----------------------------------------------------------------- */
 
-/* The option of that name, or, where that is wanted, the only one whose name begins so. */
+/* The option of that name. With `abbreviations`, also the only option whose name begins so. */
 static const struct option_spelling *find_name(const struct option_reader *reader, const char *name,
                                                size_t length)
 {
@@ -62,8 +62,8 @@ static enum option_event read_name(struct option_reader *reader, const char *wor
                                                                     : OPTION_FOUND;
 }
 
-/* The next of a group of letters; what follows the letter of an option with
- * a value is the value. */
+/* Reads the next letter of a group. If the letter's option takes a value, the rest of the group is
+ * the value. */
 static enum option_event read_letter(struct option_reader *reader, struct option_found *found)
 {
     found->letter = *reader->letters++;
@@ -222,7 +222,7 @@ static int set_member(const struct option_row *row, const char *value, void *mem
     return 0;
 }
 
-/* Says why the word was refused. */
+/* Fills the sentence that says why the word was refused. */
 static int refuse(const struct option_table *table, const struct option_reader *reader,
                   enum option_event event, const struct option_found *found,
                   const struct option_row *row, struct error *error)

@@ -1,6 +1,6 @@
 /* philox.h: Philox4x32-10, the counter-based generator of Salmon, Moraes, Dror and Shaw, "Parallel
  * random numbers: as easy as 1, 2, 3" (SC 2011). A draw is a pure function of key and counter, so
- * neither thread count nor resuming changes what anybody draws.
+ * neither the number of threads nor resuming a job changes it.
  *
  * The key of every draw in traind is the job's seed; the counter is (index, stream): `stream` says
  * what the numbers are for (enum philox_stream, with an epoch, step or tensor beside it), `index`
@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-/* kernels draw, too */
+/* CUDA kernels draw random numbers, too */
 #ifdef __CUDACC__
 #define PHILOX_FUNCTION __host__ __device__ static inline
 #else
@@ -20,7 +20,7 @@ struct philox {
     uint32_t word[4];
 };
 
-/* What a stream of random numbers is for; the high half of the stream word. */
+/* The purpose of a stream of random numbers; the high half of the stream word. */
 enum philox_stream {
     PHILOX_INITIAL_WEIGHTS = 1, /* low half: number of the parameter */
     PHILOX_SHUFFLE,             /* low half: epoch */

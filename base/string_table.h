@@ -3,8 +3,8 @@
  *   static const char *const job_state_names[] = { [JOB_QUEUED] = "queued", … };
  *   DEFINE_STRING_TABLE(job_state, enum job_state, job_state_names)
  *
- * defines job_state_to_string() (NULL outside the table) and job_state_from_string() (-1 when
- * unknown); DECLARE_STRING_TABLE belongs in the header. */
+ * defines job_state_to_string() (NULL: not in the table) and job_state_from_string() (-1: unknown
+ * name). DECLARE_STRING_TABLE belongs in the header. */
 #pragma once
 
 #include <stddef.h>

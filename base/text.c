@@ -21,9 +21,8 @@ size_t text_character_length(const char *text)
     return (unsigned char)*text < 0x80 ? 1 : length;
 }
 
-/* Whether the UTF-8 character of `length` bytes at `text` makes a terminal write what follows or
- * goes before in another order or on another line: U+061C, U+200E, U+200F, U+2028 to U+202E,
- * U+2066 to U+2069. */
+/* Whether the UTF-8 character of `length` bytes at `text` reorders text on a terminal or breaks the
+ * line: U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069. */
 static bool is_format_control(const char *text, size_t length)
 {
     const unsigned char *c = (const unsigned char *)text;
@@ -65,7 +64,8 @@ bool text_is_printable(const char *text)
 
 size_t text_escape_character(const char *text, char output[5])
 {
-    size_t skipped = is_c1_control(text, text_character_length(text)); /* its other byte says all */
+    size_t skipped =
+        is_c1_control(text, text_character_length(text)); /* the second byte is the code point */
 
     sprintf(output, "\\x%02x", (unsigned char)text[skipped]);
     return skipped + 1;
@@ -102,7 +102,7 @@ char *text_make_utf8(char *text)
 }
 
 /* Optimal string alignment distance (Damerau-Levenshtein without repeated edits of one substring),
- * three rolling rows; words longer than the rows count as far away. */
+ * three rolling rows. Words longer than the rows get SIZE_MAX. */
 enum { NEAREST_WORD_MAX = 63 };
 
 static size_t text_distance(const char *a, const char *b)

@@ -1,23 +1,23 @@
-/* data_formats.h: the formats of data that a specification may name: one list, from which the
- * schema, its help and checks, the documentation and enum dataset_format follow. The readers stand
- * in engine/data/, one file each. */
+/* data_formats.h: the data formats that a specification may name. The schema, its help and checks,
+ * the documentation and enum dataset_format are made from this list. Each format's reader is a file
+ * in engine/data/. */
 #pragma once
 
-/* What a format's samples are. */
+/* Properties of a format's samples. */
 enum data_format_trait {
-    DATA_FORMAT_TEXT = 1,       /* symbols: for a model that begins with an embedding */
-    DATA_FORMAT_VALUES = 2,     /* may have values to predict, for mean squared error */
-    DATA_FORMAT_LABEL_FILE = 4, /* their labels lie in a file of their own */
-    DATA_FORMAT_GENERATED = 8   /* a command makes them */
+    DATA_FORMAT_TEXT = 1,       /* symbols, for a model whose first layer is an embedding */
+    DATA_FORMAT_VALUES = 2,     /* targets may be numbers, for mean squared error */
+    DATA_FORMAT_LABEL_FILE = 4, /* the labels are in a separate file */
+    DATA_FORMAT_GENERATED = 8   /* a command writes the samples */
 };
 
-/* enum dataset_format has DATASET_<upper>; a specification and messages say <lower>. Then come the
- * traits, what it is in a few words, and the keys of `data`, data.train and data.test
- * (proto/job_spec_schema_data.c) that it has, each with its default as JSON; NULL: the key's own,
- * or none. A key that no row names belongs to all. */
+/* Columns: DATASET_<upper> of enum dataset_format; the name in specifications and messages; the
+ * traits; a short description; then the format's keys of `data`, data.train and data.test
+ * (proto/job_spec_schema_data.c), each with its default as JSON. NULL: the default in the key's own
+ * row, if any. A key that no row names belongs to all formats. */
 /* clang-format off */
 #define DATA_FORMATS(FORMAT)                                                                      \
-    FORMAT(IDX, idx, DATA_FORMAT_LABEL_FILE, "images and labels as MNIST has them, also .gz",     \
+    FORMAT(IDX, idx, DATA_FORMAT_LABEL_FILE, "images and labels in MNIST's format, also .gz",     \
            {"images", NULL}, {"labels", NULL}, {"normalize", "\"standard\""}, {"augment", NULL},  \
            {"label_noise", NULL})                                                                 \
     FORMAT(CSV, csv, DATA_FORMAT_VALUES, "one sample a line",                                     \
@@ -35,7 +35,7 @@ enum data_format_trait {
     FORMAT(IMAGE_FOLDER, image_folder, 0, "PNG and JPEG files, a subfolder for each class",       \
            {"path", NULL}, {"color", NULL}, {"resize", NULL}, {"normalize", "\"standard\""},      \
            {"augment", NULL}, {"label_noise", NULL})                                              \
-    FORMAT(GENERATE, generate, DATA_FORMAT_VALUES | DATA_FORMAT_GENERATED, "what a command makes",\
+    FORMAT(GENERATE, generate, DATA_FORMAT_VALUES | DATA_FORMAT_GENERATED, "written by a command",\
            {"command", NULL}, {"samples", NULL}, {"chunk", NULL}, {"values", NULL},               \
            {"seed", NULL}, {"shape", NULL}, {"normalize", "\"standard\""}, {"augment", NULL},     \
            {"label_noise", NULL})

@@ -1,4 +1,5 @@
-/* job_spec.c: walks a specification along the table of job_spec_schema.c; see job_spec.h. */
+/* job_spec.c: checks and normalises a specification by the table of job_spec_schema.c; see
+ * job_spec.h. */
 #include "proto/job_spec.h"
 
 #include "base/text.h"
@@ -10,9 +11,10 @@
 
 enum { SECTION_KEYS_MAX = 32, OTHER_PATH_MAX = 64, DEFAULT_NAME_MAX = 128 };
 
-/* ---- keys that are none -------------------------------------------------------------------- */
+/* ---- unknown keys -------------------------------------------------------------------------- */
 
-/* The path of a key of exactly that name in any other section, for "epochs" at the top. */
+/* The path of a key of exactly that name in any other section, for example for a misplaced
+ * "epochs". */
 static bool path_elsewhere(const struct job_spec_section *section, const char *name, char *path,
                            size_t size)
 {
@@ -76,7 +78,7 @@ static int fail_unknown(struct job_spec_check *check, const struct job_spec_sect
     return job_spec_fail(check, NULL, "%s is not a key; valid are %s", check->path, keys);
 }
 
-/* "sgd and rmsprop have it" */
+/* Fails with a sentence such as "… does not apply to adam; sgd and rmsprop have it". */
 static int fail_not_applicable(struct job_spec_check *check, const struct job_spec_section *section,
                                const struct job_spec_key *key, const char *variant)
 {
@@ -169,8 +171,8 @@ static struct json_object *model_complete(struct json_object *model)
     return complete;
 }
 
-/* data.test takes from data.train what it leaves out, the paths aside,
- * unless the formats differ. */
+/* Adds to data.test the keys that it leaves out from data.train, except paths, unless the formats
+ * differ. */
 static struct json_object *data_complete(struct json_object *data)
 {
     struct json_object *train = json_get(data, "train"), *test = json_get(data, "test");
@@ -212,7 +214,7 @@ static int key_normalise(struct job_spec_check *check, const struct job_spec_key
     return section_normalise(check, key->section, variant, value, normalised);
 }
 
-/* One key of the table: the input's value, or the default, or nothing. */
+/* Adds one key of the table to the output: the input's value, the default, or nothing. */
 static int key_take(struct job_spec_check *check, const struct job_spec_section *section,
                     const struct job_spec_key *key, const char *variant, struct json_object *input,
                     struct json_object *output)
@@ -248,7 +250,7 @@ static int key_take(struct job_spec_check *check, const struct job_spec_section 
     return 0;
 }
 
-/* The value of the key that decides which others apply; lent by `input` or the table. */
+/* Gets the value of the key that decides which others apply; borrowed from `input` or the table. */
 static int variant_find(struct job_spec_check *check, const struct job_spec_section *section,
                         struct json_object *output, const char **variant, struct json_object *input)
 {
@@ -300,9 +302,9 @@ static int section_normalise(struct job_spec_check *check, const struct job_spec
     return 0;
 }
 
-/* ---- the whole ----------------------------------------------------------------------------- */
+/* ---- whole specification ------------------------------------------------------------------- */
 
-/* The name of a job that has none; lent. */
+/* The default name of a job; borrowed. */
 static const char *name_default(struct json_object *spec)
 {
     struct json_object *command = json_get(spec, "command");

@@ -1,4 +1,5 @@
-/* job_spec_dependencies.c: the value of the key `after`: which jobs must have ended before. */
+/* job_spec_dependencies.c: checks the value of the key `after`, which names the jobs that must end
+ * first. */
 #include "base/text.h"
 #include "proto/job_spec_value.h"
 
@@ -25,7 +26,7 @@ static int element_keys_check(struct job_spec_check *check, struct json_object *
     return 0;
 }
 
-/* Which of job, sweep and index the element has; NULL: none, or several. */
+/* The only one of job, sweep and index that the element has; NULL: none, or several. */
 static const char *element_target(struct json_object *element)
 {
     const char *target = NULL;
@@ -40,8 +41,8 @@ static const char *element_target(struct json_object *element)
     return target;
 }
 
-/* 12, {"job": 12, "on": "end"}, {"sweep": 14} or {"index": 0}: the latter names a specification of
- * the same call. */
+/* Accepts 12, {"job": 12, "on": "end"}, {"sweep": 14} or {"index": 0}. An index refers to a
+ * specification of the same call. */
 static int element_normalise(struct job_spec_check *check, struct json_object *element,
                              struct json_object *list)
 {

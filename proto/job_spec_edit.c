@@ -1,4 +1,4 @@
-/* job_spec_edit.c: setting one key by its path, leaving defaults out, and digests; see
+/* job_spec_edit.c: sets a key by its path, removes defaults, and computes digests; see
  * job_spec.h. */
 #include "base/cleanup.h"
 #include "base/sha256.h"
@@ -14,7 +14,7 @@
 
 /* ---- set ----------------------------------------------------------------------------------- */
 
-/* One step of a path: a key and the indices behind it. */
+/* One step of a path: a key, with an index or without. */
 struct path_step {
     const char *key;
     long index; /* -1: none */
@@ -45,7 +45,7 @@ static int step_parse(char *word, struct path_step *step)
     return *word ? 0 : -EINVAL;
 }
 
-/* The object that the step leads to; made when it is not there. NULL when something else is. */
+/* The object that the step leads to, created if it is absent. NULL: another value is there. */
 static struct json_object *step_enter(struct json_object *parent, const struct path_step *step)
 {
     struct json_object *child = json_get(parent, step->key);
@@ -62,7 +62,7 @@ static struct json_object *step_enter(struct json_object *parent, const struct p
     return json_object_is_type(child, json_type_object) ? child : NULL;
 }
 
-/* Takes over `value` in each case. */
+/* Takes over `value`, also on failure. */
 static int step_assign(struct json_object *parent, const struct path_step *step,
                        struct json_object *value)
 {
@@ -120,7 +120,7 @@ int job_spec_set(struct json_object *spec, const char *assignment, struct error 
 
 /* ---- defaults ------------------------------------------------------------------------------ */
 
-/* Whether the specification says what `normalised` does. */
+/* Whether normalising `spec` gives `normalised`. */
 static bool says_the_same(struct json_object *spec, struct json_object *normalised)
 {
     JSON_AUTO struct json_object *own = NULL;
@@ -129,7 +129,8 @@ static bool says_the_same(struct json_object *spec, struct json_object *normalis
     return job_spec_normalise(spec, &own, NULL, &error) == 0 && json_object_equal(own, normalised);
 }
 
-/* Tries each key of `object`, which is somewhere in `spec`, and then what is in those that stay. */
+/* Removes each key of `object` (a part of `spec`) that normalising adds again; then does the same
+ * in the objects that remain. */
 static void defaults_drop(struct json_object *spec, struct json_object *object,
                           struct json_object *normalised)
 {

@@ -12,13 +12,13 @@ enum { DESCRIPTION_MAX = 400, PATH_MAX_LENGTH = 128, MARKDOWN_LINE_MAX = 120 };
 struct help {
     enum job_spec_help form;
     FILE *output;
-    const char *wanted; /* of a text: the keys that are printed; NULL: all */
-    bool by_part;       /* `wanted` is a part of their paths */
+    const char *wanted; /* for JOB_SPEC_HELP_TEXT: the keys to print; NULL: all */
+    bool by_part;       /* `wanted` is a substring of their paths */
     int printed;
 };
 
-/* Whether variants that name the key have different defaults; *json: the
- * first one's, or the key's. */
+/* Whether the variants that name the key have different defaults. *json is the first variant's
+ * default, or the key's own. */
 static bool fallbacks_differ(const struct job_spec_section *section, const struct job_spec_key *key,
                              const char **json)
 {
@@ -36,7 +36,7 @@ static bool fallbacks_differ(const struct job_spec_section *section, const struc
     return differ;
 }
 
-/* "0.1 (sgd), 0.001 (adam)", or one value where all that have the key agree. */
+/* Prints "0.1 (sgd), 0.001 (adam)", or one value if all variants that have the key agree. */
 static void print_fallback(const struct job_spec_section *section, const struct job_spec_key *key,
                            const char *mark, FILE *output)
 {
@@ -70,7 +70,7 @@ static void print_variants(const char *variants, FILE *output)
     }
 }
 
-/* "an integer from 1 to 4096 (cores)" */
+/* Prints, for example, "an integer from 1 to 4096 (cores)". */
 static void print_value(const struct job_spec_key *key, FILE *output)
 {
     char description[DESCRIPTION_MAX];
@@ -127,7 +127,7 @@ static void print_text_key(const struct job_spec_section *section, const struct 
     }
 }
 
-/* Whether `path` is the key that is wanted, or lies in the section that is. */
+/* Whether `path` is the wanted key, or lies in the wanted section. */
 static bool is_wanted(const struct help *help, const char *path)
 {
     size_t length = help->wanted ? strlen(help->wanted) : 0;

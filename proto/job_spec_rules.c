@@ -1,4 +1,4 @@
-/* job_spec_rules.c: what keys of a job specification demand of each other; see job_spec_value.h. */
+/* job_spec_rules.c: checks rules between keys of a job specification; see job_spec_value.h. */
 #include "proto/data_formats.h"
 #include "proto/job_spec_schema_table.h"
 #include "proto/job_spec_value.h"
@@ -60,8 +60,8 @@ static int check_schedule(struct job_spec_check *check, struct json_object *trai
     return 0;
 }
 
-/* An update's samples are whole batches; accumulate follows where both sizes are known, and
- * batch_size is auto where it is not `given`. */
+/* Checks that effective_batch_size is a multiple of batch_size, and sets accumulate to the
+ * quotient. If batch_size is not `given`, it becomes auto. */
 static int check_batch(struct job_spec_check *check, struct json_object *given,
                        struct json_object *train)
 {
@@ -100,7 +100,7 @@ static unsigned format_traits(const char *name)
     return format ? format->traits : 0;
 }
 
-/* The section's variants that have one of the traits, as "csv, npy and generate". */
+/* Writes the section's variants that have one of the traits, such as "csv, npy and generate". */
 static char *list_variants(const struct job_spec_section *section, unsigned traits, char *output,
                            size_t size)
 {
@@ -119,7 +119,7 @@ static char *list_variants(const struct job_spec_section *section, unsigned trai
     return output;
 }
 
-/* The first model that reads text alone. */
+/* The first model that reads only text. */
 static const char *find_text_model(void)
 {
     for (const struct job_spec_variant *v = job_spec_model_section.variants; v->name; v++)
@@ -219,8 +219,8 @@ static int check_generator(struct job_spec_check *check, struct json_object *sou
     return 0;
 }
 
-/* Commands know their samples; the test set is no copy of the training set; classes are known
- * before there are samples. */
+/* Checks that commands get what they need, that generated test samples differ from the training
+ * samples, and that the number of classes is given. */
 static int check_generators(struct job_spec_check *check, struct json_object *model,
                             struct json_object *data)
 {
@@ -249,7 +249,7 @@ static int check_generators(struct job_spec_check *check, struct json_object *mo
     return 0;
 }
 
-/* Values to predict are neither flipped to another class nor spread over them. */
+/* Refuses label noise, label smoothing and mixup if numbers are predicted: they need classes. */
 static int check_targets(struct job_spec_check *check, struct json_object *normalised)
 {
     struct json_object *data = json_get(normalised, "data"), *augment = json_get(data, "augment");
@@ -271,7 +271,7 @@ static int check_targets(struct job_spec_check *check, struct json_object *norma
     return 0;
 }
 
-/* A metric that somebody watches has to exist. */
+/* Checks that the run measures the metric that a key names. */
 static int check_metric(struct job_spec_check *check, const char *path, const char *metric,
                         struct json_object *normalised)
 {
@@ -293,8 +293,8 @@ static int check_metric(struct job_spec_check *check, const char *path, const ch
     return 0;
 }
 
-/* Where the specification names no checkpoint.best, the best checkpoint is the one whose weights an
- * early stop would put back, so that a run's results and its exports are of the same weights. */
+/* Sets checkpoint.best if the specification does not. The metric is the one by which an early stop
+ * restores the best weights, so a run's results and its exports have the same weights. */
 static void default_best(struct json_object *spec, struct json_object *checkpoint,
                          struct json_object *early_stop, struct json_object *data)
 {
@@ -317,7 +317,8 @@ int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
     } metrics[] = {
         {"train.early_stop.metric", "metric", json_get(train, "early_stop")},
         {"train.schedule.metric", "metric", json_get(train, "schedule")},
-        {"checkpoint.best", "best", json_get(normalised, "checkpoint")}, /* as an early stop's */
+        {"checkpoint.best", "best",
+         json_get(normalised, "checkpoint")}, /* also if it follows early_stop */
     };
     int r = check_model_and_data(check, json_get(normalised, "model"), data);
 

@@ -1,7 +1,6 @@
-/* job_spec_schema.c: THE table of the job specification: every key with type, range, default, unit
- * and one line of help; those of `model`, `data` and `train` have files of their own. job_spec.c
- * checks with it, job_spec_help.c prints it. A key stands here once what it promises is
- * implemented. */
+/* job_spec_schema.c: the table of the job specification: every key with type, range, default, unit
+ * and one line of help. The keys of `model`, `data` and `train` are in separate files. job_spec.c
+ * checks specifications by the table, and job_spec_help.c prints it. */
 #include "proto/job_spec_schema_table.h"
 
 #include <stdio.h>
@@ -20,19 +19,22 @@ SECTION(retry, NULL);
 
 static const struct job_spec_key device_keys[] = {
     {"prefer", JOB_SPEC_NAME, .count_minimum = 1, .count_maximum = 64, .fallback = "\"auto\"",
-     .help = "A device (cuda:0) or a kind of device (cpu, cuda, simulated). The job takes it where "
-             "it can run there; auto: the device that finishes the job first"},
+     .help = "A device (cuda:0) or a kind of device (cpu, cuda, simulated). The job uses it if it "
+             "can run there; auto: the device that finishes the job first"},
     {"allow", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 16,
-     .help = "Devices, kinds of device, gpu or any that the job may use. When absent: all of them; "
-             "but a command that names no device_memory goes where DefaultDevice says"},
+     .help =
+         "Devices or kinds of device that the job may use; gpu: all GPUs; any: all devices. When "
+         "absent: all devices, but for a command without device_memory those that DefaultDevice "
+         "names"},
     {"deny", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 16,
      .help = "Devices or kinds of device that the job may not use"},
     {"force", JOB_SPEC_NAME, .count_minimum = 1, .count_maximum = 64,
-     .help = "The one device that the job runs on, or waits for. Then allow does not count"},
+     .help = "The only device that the job may use; allow is then ignored"},
     {"fallback", JOB_SPEC_BOOLEAN, .fallback = "true",
-     .help = "Whether the job may run elsewhere than on what it prefers. false: it runs there and "
-             "nowhere else, waits while that is busy, draining or lost, and is refused where there "
-             "is no such device. With prefer auto it fails where one of its devices cannot run it"},
+     .help =
+         "Whether the job may run on other devices than it prefers. false: it waits while those "
+         "are busy, draining or lost, and is refused if there is no such device. With prefer "
+         "auto it fails if one of its devices cannot run it"},
     {"threads", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 1024, .fallback = "0", .unit = "threads",
      .help = "Threads of the training; 0: as many as the cores booked"},
 };
@@ -43,24 +45,26 @@ static const struct job_spec_key checkpoint_keys[] = {
      .help =
          "How often a checkpoint is written, such as \"2 epochs\", \"500 steps\" or \"10 min\""},
     {"keep", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 1000, .fallback = "3",
-     .help = "How many of the last checkpoints are kept, beside the best one"},
+     .help = "How many of the latest checkpoints are kept, in addition to the best one"},
     {"best", JOB_SPEC_CHOICE, .choices = METRICS, .fallback = "\"validation_loss\"",
      .null_is_value = true,
-     .help = "The metric whose best checkpoint is kept, exported and tested; null: none. When "
-             "absent: the metric of early_stop, else validation_loss, or train_loss when nothing "
-             "is set aside for validation"},
+     .help =
+         "The metric that selects the best checkpoint, which is kept, exported and tested; null: "
+         "none. When absent: the metric of early_stop, else validation_loss, or train_loss "
+         "without a validation set"},
 };
 SECTION(checkpoint, NULL);
 
 static const struct job_spec_key resources_keys[] = {
     {"cores", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 4096, .unit = "cores",
-     .help = "Cores that the command uses, no more than jobs may have here. When absent: what "
-             "earlier runs kept busy, else all cores, or a share where CpuSlots says how many"},
+     .help = "Cores that the command uses, at most as many as jobs may use on this machine. When "
+             "absent: as many as earlier runs kept busy; without earlier runs all cores, or one "
+             "slot's share if CpuSlots is set"},
     {"memory", JOB_SPEC_BYTES, .minimum = 1048576, .maximum = INT64_C(1) << 50, .unit = "bytes",
      .help = "Memory that the command may use. When absent: learnt from its earlier runs"},
     {"device_memory", JOB_SPEC_BYTES, .minimum = 0, .maximum = INT64_C(1) << 50, .unit = "bytes",
-     .help =
-         "Memory of the device that the command may use. The command then runs on an accelerator"},
+     .help = "Memory of the device that the command may use. With it, the command runs on an "
+             "accelerator"},
     {"devices", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 16, .fallback = "1",
      .help = "How many devices of one kind the command uses at once"},
     {"time", JOB_SPEC_DURATION, .from = 0, .to = 1e9, .above_from = true, .unit = "seconds",
@@ -70,7 +74,7 @@ SECTION(resources, NULL);
 
 static const struct job_spec_key notify_keys[] = {
     {"end", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096, .list_only = true,
-     .help = "Program and arguments that run when the job has ended, in whatever way"},
+     .help = "Program and arguments that run when the job has ended, whether it succeeded or not"},
     {"failure", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096, .list_only = true,
      .help = "Program and arguments that run when the job has failed"},
 };
@@ -85,24 +89,25 @@ static const struct job_spec_key job_keys[] = {
              "PriorityMax; administrators have no limit"},
     {"directory", JOB_SPEC_ABSOLUTE_PATH, .count_minimum = 1, .count_maximum = PATH_BYTES_MAX,
      .fallback = "\"/\"",
-     .help = "The folder in which the job runs and relative paths start. trainctl puts in the "
-             "present one"},
+     .help = "The folder in which the job runs and relative paths start. trainctl sets it to the "
+             "current one"},
     {"environment", JOB_SPEC_VARIABLES, .fallback = "{}",
      .help = "Environment variables that the job gets"},
     {"shell_environment", JOB_SPEC_VARIABLES, .variants = "command",
-     .help = "The environment of the shell that submitted the command, as `trainctl run` passes "
-             "it. environment overrides it. A command with another one still counts as the same "
-             "command for what earlier runs teach"},
+     .help =
+         "The environment of the shell that submitted the command, as `trainctl run` passes it. "
+         "environment overrides it. It does not decide which earlier runs traind learns from"},
     {"retry", JOB_SPEC_OBJECT, .section = &retry_section, .fallback = "{}",
-     .help = "What follows a failure"},
+     .help = "What happens after a failure"},
     {"after", JOB_SPEC_DEPENDENCIES, .count_maximum = 1000,
-     .help = "Jobs that must end before this one starts. With \"success\" (the default) this one "
-             "is cancelled when they fail. {\"sweep\": n} is every job of the sweep whose first "
-             "job is n, {\"index\": i} the i-th specification, from 0, of the same submission"},
+     .help =
+         "Jobs that must end before this one starts. With \"success\" (the default) this one is "
+         "cancelled when they fail. {\"sweep\": n} means every job of the sweep whose first job "
+         "is n; {\"index\": i} means specification i, counted from 0, of the same submission"},
     {"hold", JOB_SPEC_BOOLEAN, .help = "Whether the job waits until `trainctl release`"},
     {"group", JOB_SPEC_NAME, .count_minimum = 1, .count_maximum = 64,
-     .help = "The group of the job. The jobs of a group share a limit of how many run at once: "
-             "`trainctl group set`"},
+     .help =
+         "The group of the job. `trainctl group set` limits how many jobs of a group run at once"},
     {"notify", JOB_SPEC_OBJECT, .section = &notify_section,
      .help = "Commands that run as the job's user, without a shell, once the job has ended"},
     {"time_limit", JOB_SPEC_DURATION, .from = 0, .to = 1e9, .above_from = true, .unit = "seconds",
@@ -111,31 +116,32 @@ static const struct job_spec_key job_keys[] = {
      .required = true, .variants = "command",
      .help = "Program and arguments. A command has no model, data and train"},
     {"resources", JOB_SPEC_OBJECT, .section = &resources_section, .variants = "command",
-     .fallback = "{}", .help = "What a command needs. The plan of a native job knows that"},
+     .fallback = "{}", .help = "What a command needs. For a native job traind works this out"},
     {"preemptible", JOB_SPEC_BOOLEAN, .variants = "command", .fallback = "false",
-     .help = "Whether the command saves its state at checkpoint_signal and, started again, goes on "
-             "from there. Then it may be moved or make room. true where checkpoint_signal or "
-             "checkpoint_grace is given"},
+     .help = "Whether the command saves its state at checkpoint_signal and goes on from there when "
+             "it is started again. Such a command may be moved or preempted. When absent: true if "
+             "checkpoint_signal or checkpoint_grace is given, else false"},
     {"checkpoint_signal", JOB_SPEC_CHOICE,
      .choices = CHOICES("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"),
      .variants = "command",
      .help =
          "The signal that asks the command to save its state and end, with exit status 75 or by "
-         "the signal. When absent: SIGTERM. It goes to the command alone, not to its children"},
+         "the signal. When absent: SIGTERM. Only the command gets it, not its children"},
     {"checkpoint_grace", JOB_SPEC_DURATION, .from = 0, .to = 86400, .variants = "command",
      .unit = "seconds",
-     .help = "How long the command may take for that before it is killed. When absent: the "
-             "daemon's StopGrace"},
+     .help =
+         "How long the command may take to save its state before it is killed. When absent: the "
+         "daemon's StopGrace"},
     {"model", JOB_SPEC_OBJECT, .section = &job_spec_model_section, .required = true,
      .variants = "native", .help = "The model that is trained"},
     {"data", JOB_SPEC_OBJECT, .section = &job_spec_data_section, .required = true,
-     .variants = "native", .help = "The data that it learns from"},
+     .variants = "native", .help = "The data that the model learns from"},
     {"train", JOB_SPEC_OBJECT, .section = &job_spec_train_section, .variants = "native",
-     .fallback = "{}", .help = "How it learns"},
+     .fallback = "{}", .help = "How the model is trained"},
     {"checkpoint", JOB_SPEC_OBJECT, .section = &checkpoint_section, .variants = "native",
-     .fallback = "{}", .help = "What is saved on the way"},
+     .fallback = "{}", .help = "Which checkpoints are kept, and how often they are written"},
     {"device", JOB_SPEC_OBJECT, .section = &device_section, .fallback = "{}",
-     .help = "The devices that it may run on"},
+     .help = "The devices that the job may run on"},
 };
 
 const struct job_spec_section job_spec_schema = {job_keys, sizeof job_keys / sizeof *job_keys, NULL,
@@ -152,7 +158,7 @@ const struct job_spec_key *job_spec_key_find(const struct job_spec_section *sect
     return NULL;
 }
 
-/* What the variant's row says of the key; NULL: nothing. */
+/* The key in the variant's row; NULL: the row does not name it. */
 static const struct job_spec_variant_key *find_in_variant(const struct job_spec_variant *variant,
                                                           const struct job_spec_key *key)
 {
@@ -251,7 +257,7 @@ static void describe_numbers(const struct job_spec_key *key, const char *before,
              key->to);
 }
 
-/* "random_crop:PADDING (1 to 1024), horizontal_flip" */
+/* Writes, for example, "random_crop:PADDING (1 to 1024), horizontal_flip". */
 static void describe_operations(const struct job_spec_key *key, char *output, size_t size)
 {
     size_t used = (size_t)snprintf(output, size, "an array with some of ");

@@ -1,5 +1,5 @@
-/* job_spec_schema.h: the form of the table of keys (job_spec_schema.c); for the files of job_spec.h
- * only. */
+/* job_spec_schema.h: the types of the table of keys (job_spec_schema*.c). Only the files that
+ * implement job_spec.h include it. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,18 +12,18 @@ enum job_spec_type {
     JOB_SPEC_OBJECT,        /* keys of `section` */
     JOB_SPEC_OBJECTS,       /* array of such objects */
     JOB_SPEC_BOOLEAN,       /* true or false */
-    JOB_SPEC_INTEGER,       /* minimum … maximum, or one of `choices` where there are any */
+    JOB_SPEC_INTEGER,       /* minimum … maximum, or one of `choices` if there are any */
     JOB_SPEC_NUMBER,        /* from … to */
     JOB_SPEC_DURATION,      /* "500 ms" or seconds; normalised to seconds; from … to */
     JOB_SPEC_BYTES,         /* "1.5 GiB" or bytes; normalised to bytes; minimum … maximum */
     JOB_SPEC_CHOICE,        /* one of `choices` */
-    JOB_SPEC_SWITCH,        /* one of `choices`, true and false standing for yes and no */
+    JOB_SPEC_SWITCH,        /* one of `choices`; true and false stand for yes and no */
     JOB_SPEC_TEXT,          /* count_minimum … count_maximum bytes */
     JOB_SPEC_NAME,          /* text without control characters */
     JOB_SPEC_ABSOLUTE_PATH, /* begins with "/" */
     JOB_SPEC_COLUMN,        /* text, or a number from 0; normalised to text */
     JOB_SPEC_TEXTS,         /* array of text, or one text; normalised to an array */
-    JOB_SPEC_CHOICES,       /* array of some of `choices` */
+    JOB_SPEC_CHOICES,       /* array of members of `choices` */
     JOB_SPEC_INTEGERS,      /* array of count_minimum … count_maximum integers */
     JOB_SPEC_NUMBERS,       /* array of count_minimum … count_maximum numbers */
     JOB_SPEC_PAIR,          /* one integer or two (height, width); normalised to two */
@@ -38,7 +38,7 @@ struct job_spec_fallback {
     const char *variant, *json;
 };
 
-/* A key that a variant has; its default as JSON, NULL: the key's own. */
+/* A key that a variant has, and its default as JSON; NULL: the default in the key's own row. */
 struct job_spec_variant_key {
     const char *name, *fallback;
 };
@@ -46,14 +46,14 @@ struct job_spec_variant_key {
 /* One value of a section's variant key (proto/optimizer_kinds.h and the like). */
 struct job_spec_variant {
     const char *name;
-    unsigned traits;                         /* such as enum data_format_trait */
+    unsigned traits;                         /* for example, enum data_format_trait */
     const struct job_spec_variant_key *keys; /* ends with a NULL name */
 };
 
-/* One of what a list of operations may hold. */
+/* An operation that a list of operations may hold. */
 struct job_spec_operation {
     const char *name;
-    const char *argument; /* what the number behind the name is called; NULL: there is none */
+    const char *argument; /* name of the number after the operation's name; NULL: it takes none */
     double from, to;      /* inclusive */
     bool whole;           /* the number is an integer */
 };
@@ -64,20 +64,22 @@ struct job_spec_key {
     const char *name;
     enum job_spec_type type;
     int64_t minimum, maximum; /* inclusive */
-    double from, to;          /* inclusive, unless the next ones say otherwise */
+    double from, to;          /* inclusive, unless excluded by the next two members */
     bool above_from, below_to;
     size_t count_minimum, count_maximum;
     const char *const *choices;                  /* ends with NULL */
     const struct job_spec_operation *operations; /* ends with a NULL name */
     const struct job_spec_section *section;      /* of an object */
-    const char *variants; /* that have the key, separated by spaces; NULL: as the section's rows
-                             of variants say, and all where none of them names it */
-    const char *fallback; /* the default as JSON; NULL: none */
+    const char *
+        /* that have the key, separated by spaces; NULL: the section's variants name their keys, and
+         * a key that none of them names belongs to all */
+        variants;
+    const char *fallback;                      /* the default as JSON; NULL: none */
     const struct job_spec_fallback *fallbacks; /* by variant, ends with NULL */
     bool required;
-    bool counts_only;   /* of JOB_SPEC_INTERVAL: no time */
-    bool list_only;     /* of JOB_SPEC_TEXTS: one text alone will not do */
-    bool null_is_value; /* null switches it off instead of asking for the default */
+    bool counts_only;   /* of JOB_SPEC_INTERVAL: a duration is not allowed */
+    bool list_only;     /* of JOB_SPEC_TEXTS: a single text is not allowed */
+    bool null_is_value; /* null switches the key off instead of selecting the default */
     const char *unit;   /* NULL: none */
     const char *help;
 };
@@ -85,28 +87,30 @@ struct job_spec_key {
 struct job_spec_section {
     const struct job_spec_key *keys;
     size_t count;
-    const char *variant_key; /* whose value decides which other keys apply; NULL: none */
-    const struct job_spec_variant *variants; /* end with a NULL name; NULL: the keys name theirs */
+    const char *variant_key; /* the key whose value decides which others apply; NULL: none */
+    const struct job_spec_variant
+        *variants; /* ends with a NULL name; NULL: each key names its variants */
 };
 
-/* The keys of a whole specification. Its variants are "native" and "command", told apart by the
- * presence of the key `command`. */
+/* The keys of a whole specification. Its variants are "command", if the key `command` is present,
+ * and "native". */
 extern const struct job_spec_section job_spec_schema;
 
 const struct job_spec_key *job_spec_key_find(const struct job_spec_section *section,
                                              const char *name);
-/* The section's row of the variant; NULL: there is none. */
+/* The section's row for the variant, or NULL. */
 const struct job_spec_variant *job_spec_variant_find(const struct job_spec_section *section,
                                                      const char *name);
-/* The variants that name the key, separated by spaces, cut to `size`. Returns `output`; NULL: the
- * key applies to all, whether they name it or not. */
+/* Writes the variants that name the key, separated by spaces, cut to `size`. Returns `output`;
+ * NULL: the key applies to all variants. */
 char *job_spec_key_variants(const struct job_spec_section *section, const struct job_spec_key *key,
                             char *output, size_t size);
-/* Whether the key applies to the variant; NULL is no variant. */
+/* Whether the key applies to the variant; `variant` NULL: no variant is chosen. */
 bool job_spec_key_applies(const struct job_spec_section *section, const struct job_spec_key *key,
                           const char *variant);
 /* The default's JSON for the variant, or NULL. */
 const char *job_spec_key_fallback(const struct job_spec_section *section,
                                   const struct job_spec_key *key, const char *variant);
-/* "an integer from 1 to 1000000": what the value must be, cut to `size`. Returns `output`. */
+/* Writes what the value must be, such as "an integer from 1 to 1000000", cut to `size`. Returns
+ * `output`. */
 char *job_spec_key_describe(const struct job_spec_key *key, char *output, size_t size);

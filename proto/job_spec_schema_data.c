@@ -14,45 +14,47 @@ static const struct job_spec_key source_keys[] = {
     {"images", JOB_SPEC_TEXT, .count_minimum = 1, .count_maximum = PATH_BYTES_MAX, .required = true,
      .help = "File of the images; a relative path starts at directory"},
     {"labels", JOB_SPEC_TEXT, .count_minimum = 1, .count_maximum = PATH_BYTES_MAX, .required = true,
-     .help = "File of the labels; of the values to predict with model.loss mse"},
+     .help = "File of the labels, or with model.loss mse of the values to predict"},
     {"path", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096, .required = true,
      .help = "File, or list of files that are joined; image_folder: the one folder"},
     {"command", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096, .list_only = true,
      .required = true,
-     .help = "Program and arguments, in which {first}, {count}, {seed} and {output} are filled in: "
-             "it writes count rows of numbers to the file {output}"},
+     .help = "Program and arguments. traind replaces {first}, {count}, {seed} and {output}; the "
+             "program writes count rows of numbers to the file {output}"},
     {"samples", JOB_SPEC_INTEGER, .minimum = 1, .maximum = INT64_C(4294967295), .required = true,
-     .unit = "samples", .help = "Samples that the command makes in all"},
+     .unit = "samples", .help = "Number of samples in the whole data set"},
     {"chunk", JOB_SPEC_INTEGER, .minimum = 1, .maximum = INT64_C(4294967295), .unit = "samples",
-     .help = "Samples that one run of the command makes; a 64th of all when absent"},
+     .help = "Number of samples that one run of the command makes. When absent: a 64th of all"},
     {"values", JOB_SPEC_INTEGER, .minimum = 1, .maximum = WIDTH_MAX, .fallback = "1",
      .help = "Numbers to predict, with model.loss mse"},
     {"seed", JOB_SPEC_INTEGER, .minimum = 0, .maximum = INT64_MAX, .fallback = "0",
-     .help = "What {seed} stands for; data.test needs another one"},
+     .help = "The value of {seed}; data.test needs a different one"},
     {"label_column", JOB_SPEC_COLUMN, .minimum = 0, .maximum = 1000000, .count_minimum = 1,
      .count_maximum = 255, .fallback = "\"last\"",
      .help = "first, last, a number from 0, or the name in the header"},
     {"header", JOB_SPEC_SWITCH, .choices = CHOICES("auto", "yes", "no"), .fallback = "\"auto\"",
-     .help = "Whether the first line names the columns; auto: when no cell of it is a number"},
+     .help = "Whether the first line names the columns; auto: yes if no cell of it is a number"},
     {"delimiter", JOB_SPEC_TEXT, .count_minimum = 1, .count_maximum = 1, .fallback = "\",\"",
      .help = "Character between cells"},
     {"comment", JOB_SPEC_TEXT, .count_minimum = 0, .count_maximum = 16, .fallback = "\"#\"",
-     .help = "Lines that begin so are left out; empty: none"},
+     .help = "Lines that begin with this text are skipped; empty: no line is"},
     {"shape", JOB_SPEC_INTEGERS, .minimum = 1, .maximum = WIDTH_MAX, .count_minimum = 1,
      .count_maximum = 4,
      .help = "Shape of one sample, such as [1, 8, 8] (channels, height, width)"},
     {"layout", JOB_SPEC_CHOICE, .choices = CHOICES("auto", "chw", "hwc"), .fallback = "\"auto\"",
-     .help = "Whether the channels of images come first or last; auto: first, refused where the "
-             "shape looks like the other"},
+     .help = "Whether the channels of images come first or last; auto: first, but an error if the "
+             "shape looks as if they came last"},
     {"color", JOB_SPEC_CHOICE, .choices = CHOICES("rgb", "grey"), .fallback = "\"rgb\"",
      .help = "Whether images become 3 channels or 1"},
     {"resize", JOB_SPEC_PAIR, .minimum = 1, .maximum = 4096, .unit = "pixels",
-     .help = "Height and width that all images get, bilinear as Pillow's; when absent they must "
-             "have one size"},
+     .help =
+         "Height and width to which all images are resized, bilinear as in Pillow. When absent: "
+         "all images must have the same size"},
     {"divide_by", JOB_SPEC_NUMBER, .from = 0, .to = 1e30, .above_from = true, .fallback = "1",
-     .help = "Every feature is divided by it"},
+     .help = "Number by which every feature is divided"},
     {"label_bytes", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 2, .fallback = "1", .unit = "bytes",
-     .help = "1: CIFAR-10; 2: CIFAR-100, of which the second (fine) label counts"},
+     .help = "Bytes of labels in a record. 1: CIFAR-10; 2: CIFAR-100, whose second (fine) label is "
+             "used"},
 };
 SECTION_VARIANTS(source, "format");
 
@@ -68,24 +70,27 @@ static const struct job_spec_key data_keys[] = {
     {"train", JOB_SPEC_OBJECT, .section = &source_section, .required = true,
      .help = "The samples to learn from"},
     {"test", JOB_SPEC_OBJECT, .section = &source_section,
-     .help =
-         "Samples for the test at the end; keys left out, paths aside, are those of data.train"},
+     .help = "Samples for the test at the end. Keys that are left out, except files and paths, are "
+             "taken from data.train"},
     {"validation_fraction", JOB_SPEC_NUMBER, .from = 0, .to = 0.9, .fallback = "0.1",
-     .help = "Share of data.train set aside for validation; of a text, its end"},
+     .help = "Share of data.train that is set aside for validation; for a text, its end"},
     {"normalize", JOB_SPEC_CHOICE, .choices = CHOICES("none", "standard"),
-     .help = "standard: mean 0 and deviation 1 over the training set, for each channel of images "
-             "and each column of others"},
+     .help =
+         "standard: mean 0 and deviation 1 over the training set, for each channel of images and "
+         "each column of other data"},
     {"augment", JOB_SPEC_OPERATIONS, .operations = augmentations, .count_maximum = 4,
      .fallback = "[]",
      .help = "How training samples are changed, differently in each epoch: random_crop:PADDING, "
-             "horizontal_flip and cutout:SIDE of images, mixup:ALPHA of pairs; see data.md"},
+             "horizontal_flip and cutout:SIDE for images, mixup:ALPHA for pairs of samples; see "
+             "data.md"},
     {"label_noise", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true, .fallback = "0",
-     .help = "Share of the training labels that are replaced by another class, each class equally "
-             "likely, the same ones in every epoch"},
+     .help =
+         "Share of the training labels that are replaced by another class, each class with equal "
+         "probability; the same labels in every epoch"},
     {"loader_threads", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 64,
      .help =
-         "Threads that prepare batches ahead; 0: the training thread does; chosen by the size of a "
-         "batch and the cores when absent"},
+         "Threads that prepare batches ahead; 0: the training thread prepares them. When absent: "
+         "chosen from the size of a batch and the number of cores"},
 };
 const struct job_spec_section job_spec_data_section = {
     data_keys, sizeof data_keys / sizeof *data_keys, NULL, source_variants};

@@ -22,14 +22,14 @@ static const char *const model_names[] = {MODEL_KINDS(NAME) NULL};
 static const struct job_spec_variant model_variants[] = {MODEL_KINDS(ROW) VARIANTS_END};
 static const struct job_spec_key model_keys[] = {
     {"name", JOB_SPEC_CHOICE, .required = true, .choices = model_names,
-     .help = "Built-in model, or layers for a list of your own; a list may also be given as the "
-             "model itself"},
+     .help = "Built-in model, or layers for your own list of layers; model may also be that list "
+             "itself"},
     {"classes", JOB_SPEC_INTEGER, .minimum = 2, .maximum = WIDTH_MAX,
-     .help = "Number of classes; taken from the data when absent"},
+     .help = "Number of classes. When absent: taken from the data"},
     {"context", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 4096, .unit = "symbols",
      .help = "Length of the text before the symbol that is predicted"},
     {"embedding", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 65536, .fallback = "24",
-     .help = "Numbers that stand for one symbol"},
+     .help = "Length of the vector that represents one symbol"},
     {"channels", JOB_SPEC_INTEGERS, .minimum = 1, .maximum = 65536, .count_minimum = 1,
      .count_maximum = 32, .fallback = "[32, 64]",
      .help = "Channels of each convolution; a 2x2 maximum pool follows each"},
@@ -42,12 +42,14 @@ static const struct job_spec_key model_keys[] = {
     {"batch_norm", JOB_SPEC_BOOLEAN, .fallback = "false",
      .help = "Batch normalisation before each activation"},
     {"dropout", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true,
-     .help = "Share of the hidden values that are dropped while training: behind each hidden "
-             "layer, or before the last one"},
+     .help =
+         "Share of the hidden values that are dropped during training: after each hidden layer, "
+         "or before the last layer"},
     {"stochastic_depth", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true, .fallback = "0.2",
-     .help = "Share of the samples that skip the last block while training; less for those before"},
+     .help = "Share of the samples that skip the last block during training; earlier blocks have "
+             "smaller shares"},
     {"stem_stride", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 2, .fallback = "2", .unit = "pixels",
-     .help = "Step of the first convolution; 1 keeps more of small images (32x32)"},
+     .help = "Stride of the first convolution; 1 keeps more detail of small images (32x32)"},
     {"width", JOB_SPEC_NUMBER, .from = 0, .to = 16, .above_from = true, .fallback = "1",
      .help = "Multiplies the numbers of channels, which are rounded to multiples of 8"},
     {"layers", JOB_SPEC_OBJECTS, .section = &layer_section, .count_minimum = 1,

@@ -1,5 +1,5 @@
-/* job_spec_schema_table.h: how the files of the table are written, and the sections that one of
- * them has and another names; for the files of job_spec_schema*.c only. */
+/* job_spec_schema_table.h: macros for the rows of the table of keys, and the sections that several
+ * files refer to. Only job_spec_schema*.c include it. */
 #pragma once
 
 #include "proto/job_spec_schema.h"
@@ -7,7 +7,7 @@
 #define SECTION(name, variant)                              \
     static const struct job_spec_section name##_section = { \
         name##_keys, sizeof name##_keys / sizeof *name##_keys, variant, NULL}
-/* A section whose rows of variants say which keys they have. */
+/* A section whose variants name the keys that they have. */
 #define SECTION_VARIANTS(name, variant)                     \
     static const struct job_spec_section name##_section = { \
         name##_keys, sizeof name##_keys / sizeof *name##_keys, variant, name##_variants}

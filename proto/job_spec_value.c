@@ -51,7 +51,7 @@ int job_spec_fail(struct job_spec_check *check, const char *nearest, const char 
     return error_set(check->error, -EINVAL, "%s", sentence);
 }
 
-/* The value as JSON, cut to what fits a sentence. */
+/* The value as JSON, cut to fit into a sentence. */
 static const char *value_show(struct json_object *value, char *output, size_t size)
 {
     static const size_t longest = 60;
@@ -94,7 +94,7 @@ int job_spec_fail_value(struct job_spec_check *check, const struct job_spec_key 
 
 /* ---- single values ------------------------------------------------------------------------- */
 
-/* The text of a string, or NULL when it is none or holds a NUL. */
+/* The text of a string; NULL: it is not a string, or contains a NUL. */
 static const char *text_of(struct json_object *value)
 {
     const char *text;
@@ -105,7 +105,7 @@ static const char *text_of(struct json_object *value)
     return strlen(text) == (size_t)json_object_get_string_len(value) ? text : NULL;
 }
 
-/* An integer, or a number such as 1e3 that is one. */
+/* Gets an integer, also from a number with an integral value such as 1e3. */
 static bool integer_of(struct json_object *value, int64_t *integer)
 {
     double number;
@@ -162,7 +162,7 @@ static bool bytes_fit(const struct job_spec_key *key, struct json_object *value,
         return integer_fits(key, value, bytes);
     if (text_parse_bytes(text, &size) < 0)
         return false;
-    *bytes = (int64_t)size; /* text_parse_bytes() takes less than 2^63 */
+    *bytes = (int64_t)size; /* text_parse_bytes() accepts less than 2^63 */
     return *bytes >= key->minimum && *bytes <= key->maximum;
 }
 
@@ -205,7 +205,7 @@ static bool list_fits(const struct job_spec_key *key, struct json_object *value)
     return length >= key->count_minimum && length <= key->count_maximum;
 }
 
-/* One element; NULL when it does not fit. */
+/* Normalises one element; NULL: it is not valid. */
 static struct json_object *element_normalise(const struct job_spec_key *key,
                                              struct json_object *value, size_t index)
 {
@@ -294,7 +294,7 @@ static int fail_operation_name(struct job_spec_check *check, const struct job_sp
                          value_show(value, shown, sizeof shown), nearest);
 }
 
-/* Whether the number behind the name is what the operation wants. */
+/* Whether the number after the name is valid for the operation. */
 static bool operation_fits(const struct job_spec_operation *operation, const char *text)
 {
     const char *number = strchr(text, ':');
@@ -305,7 +305,7 @@ static bool operation_fits(const struct job_spec_operation *operation, const cha
         return !number && !operation->argument;
     number++;
     if (!*number || number[strspn(number, "0123456789.eE+-")])
-        return false; /* strtod() would take blanks, "inf" and "0x1" too */
+        return false; /* strtod() also accepts blanks, "inf" and "0x1" */
     value = strtod(number, &end);
     return !*end && value >= operation->from && value <= operation->to &&
            (!operation->whole || value == floor(value));
@@ -385,7 +385,7 @@ static int variables_normalise(struct job_spec_check *check, const struct job_sp
 
 /* ---- interval ------------------------------------------------------------------------------ */
 
-/* {"epochs": 1}, {"steps": 500} or {"seconds": 600.0}, as normalising makes it. */
+/* Makes a normalised interval: {"epochs": 1}, {"steps": 500} or {"seconds": 600.0}. */
 static struct json_object *interval_make(const char *unit, double amount)
 {
     struct json_object *interval;
@@ -411,13 +411,13 @@ static struct json_object *interval_from_text(const char *text)
     double amount;
     int used = 0;
 
-    /* %lf would take "nan" and "0x1p3" too */
+    /* %lf also accepts "nan" and "0x1p3" */
     if (text[strspn(text, "0123456789. ")] &&
         sscanf(text, "%lf %15[A-Za-z] %n", &amount, word, &used) == 2 && !text[used])
         for (size_t i = 0; i < sizeof words / sizeof *words; i++)
             if (strcasecmp(words[i].word, word) == 0)
                 return interval_make(words[i].unit, amount);
-    /* a bare number would be seconds for a duration; here it could as well mean epochs */
+    /* a duration without unit means seconds; here it might as well mean epochs */
     if (!text[strspn(text, "0123456789.eE+- ")] || text_parse_duration(text, &amount) < 0)
         return NULL;
     return interval_make("seconds", amount);
@@ -439,7 +439,7 @@ static struct json_object *interval_from_object(struct json_object *value)
     return NULL;
 }
 
-/* NULL where the key takes no time. */
+/* NULL: the key does not accept a duration. */
 static struct json_object *interval_normalise(const struct job_spec_key *key,
                                               struct json_object *interval)
 {
@@ -449,7 +449,7 @@ static struct json_object *interval_normalise(const struct job_spec_key *key,
     return NULL;
 }
 
-/* ---- all of them --------------------------------------------------------------------------- */
+/* ---- all types ----------------------------------------------------------------------------- */
 
 static struct json_object *single_normalise(const struct job_spec_key *key,
                                             struct json_object *value)

@@ -1,5 +1,5 @@
-/* job_spec_value.h: one value of a job specification against its row of the table, and what keys
- * demand of each other; for the files of job_spec.h only. */
+/* job_spec_value.h: checks one value of a job specification against its row of the table, and rules
+ * between keys. Only the files that implement job_spec.h include it. */
 #pragma once
 
 #include "proto/job_spec.h"
@@ -12,7 +12,8 @@ struct job_spec_check {
     struct error *error;
 };
 
-/* Appends to the path and returns its former length, to which the caller cuts it afterwards. */
+/* Appends to the path and returns its former length; the caller cuts the path back to that
+ * length. */
 size_t job_spec_path_push(struct job_spec_check *check, const char *separator, const char *name);
 size_t job_spec_path_push_index(struct job_spec_check *check, size_t index);
 
@@ -23,19 +24,20 @@ int job_spec_fail(struct job_spec_check *check, const char *nearest, const char 
 int job_spec_fail_value(struct job_spec_check *check, const struct job_spec_key *key,
                         struct json_object *value);
 
-/* Checks a value that is not null, of any type but the two with objects of keys, and makes its
- * normalised form, which the caller owns. */
+/* Checks a value that is not null and makes its normalised form, which the caller owns. Handles all
+ * types except JOB_SPEC_OBJECT and JOB_SPEC_OBJECTS. */
 int job_spec_value_normalise(struct job_spec_check *check, const struct job_spec_key *key,
                              struct json_object *value, struct json_object **normalised);
 
-/* Its part for JOB_SPEC_DEPENDENCIES; job_spec_dependencies.c. */
+/* The same for JOB_SPEC_DEPENDENCIES (job_spec_dependencies.c). */
 int job_spec_dependencies_normalise(struct job_spec_check *check, const struct job_spec_key *key,
                                     struct json_object *value, struct json_object **normalised);
 
-/* What no row alone can say: keys of a native job that need or exclude each other. `spec` is what
- * was given, `normalised` passed the table; a default that depends on another key is set there. */
+/* Checks rules that no single row can express: keys of a native job that need or exclude each
+ * other. `spec` is the user's specification. `normalised` has passed the table; defaults that
+ * depend on other keys are set in it. */
 int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
                          struct json_object *normalised);
-/* The same of a command job. */
+/* The same for a command job. */
 int job_spec_rules_check_command(struct job_spec_check *check, struct json_object *spec,
                                  struct json_object *normalised);

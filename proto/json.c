@@ -1,6 +1,6 @@
-/* json.c: see json.h. json-c's strict mode still takes numbers such as `1.` and `NaN`, quotes such
- * as 'a', control characters and halves of surrogate pairs in strings, saturates large integers and
- * forgets the first of two equal keys; a pass over the tokens before it refuses those. */
+/* json.c: see json.h. json-c's strict mode still accepts numbers such as `1.` and `NaN`, quotes
+ * such as 'a', and control characters and single surrogates in strings. It also saturates large
+ * integers and drops the first of two equal keys. A pass over the tokens refuses all of these. */
 #include "proto/json.h"
 
 #include "base/file.h"
@@ -19,7 +19,7 @@
 struct json_scan {
     const char *text, *end, *at;
     int depth;
-    size_t members; /* colons outside of strings: what the tree has to have as well */
+    size_t members; /* colons outside strings; fewer members in the tree mean a duplicate key */
     struct error *error;
 };
 
@@ -58,7 +58,7 @@ static int hexadecimal_quad(const char *digits, const char *end)
     return value;
 }
 
-/* `at` is behind the "\u". */
+/* `at` is after the "\u". */
 static int scan_unicode_escape(struct json_scan *scan)
 {
     int unit = hexadecimal_quad(scan->at, scan->end);
@@ -82,7 +82,7 @@ static int scan_unicode_escape(struct json_scan *scan)
     return 0;
 }
 
-/* `at` is on the opening quote and ends behind the closing one. */
+/* `at` begins on the opening quote and ends after the closing one. */
 static int scan_string(struct json_scan *scan)
 {
     const char *opening = scan->at++;
@@ -246,8 +246,8 @@ static size_t members_of(struct json_object *object)
     return count;
 }
 
-/* Adds the key whose quoted text begins at `quoted` to `keys`: 1 when it was there already, its
- * name then in `shown`. */
+/* Adds the key whose quoted text begins at `quoted` to `keys`. Returns 1 and the key's name in
+ * `shown` if it was there already. */
 static int key_add(struct json_object *keys, const char *quoted, size_t length, char *shown,
                    size_t shown_size)
 {
@@ -264,8 +264,8 @@ static int key_add(struct json_object *keys, const char *quoted, size_t length, 
     return twice;
 }
 
-/* Goes once more over a text that json-c has parsed, with the set of keys seen in each object that
- * is open, to name the key that comes twice. */
+/* Scans a text that json-c has parsed again, to name the duplicate key. It keeps a set of the keys
+ * of each open object. */
 static int duplicate_report(const char *text, size_t length, struct error *error)
 {
     struct json_scan scan = {.text = text, .end = text + length, .at = text, .error = error};
@@ -326,7 +326,8 @@ int json_parse(const char *text, size_t length, struct json_object **object, str
     json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
     parsed = json_tokener_parse_ex(tokener, text, (int)length);
     verdict = json_tokener_get_error(tokener);
-    if (verdict == json_tokener_continue) { /* a number ends only where something else begins */
+    if (verdict ==
+        json_tokener_continue) { /* json-c needs the NUL to know that a number has ended */
         parsed = json_tokener_parse_ex(tokener, "", 1);
         if (json_tokener_get_error(tokener) != json_tokener_success)
             return scan_fail(&scan, scan.end, -EINVAL,
@@ -366,7 +367,8 @@ const char *json_text(struct json_object *object, size_t *length)
         object, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, length ? length : &unused);
 }
 
-/* The code point of the character at `text` and its bytes; of bytes that are no UTF-8 U+FFFD. */
+/* The code point of the character at `text`, and its length; U+FFFD for a byte that is not
+ * UTF-8. */
 static unsigned code_point(const char *text, size_t *length)
 {
     const unsigned char *c = (const unsigned char *)text;
@@ -385,7 +387,7 @@ static unsigned code_point(const char *text, size_t *length)
     }
 }
 
-/* No character outside of JSON's strings is escaped: they are ASCII, and line breaks. */
+/* Characters outside JSON's strings are printable ASCII and line breaks, so only strings change. */
 static void text_print(const char *text, FILE *output)
 {
     while (*text) {
@@ -418,8 +420,8 @@ void json_print_indented(struct json_object *object, FILE *output)
                output);
 }
 
-/* %.15g strips trailing zeros, so a normal double whose shortest text has up to 15 digits is
- * printed as that text; subnormal ones carry fewer digits. */
+/* %.15g strips trailing zeros. So a normal double whose shortest text has up to 15 digits is
+ * printed as that text. Subnormal numbers have fewer significant digits. */
 static int double_serialise(struct json_object *object, struct printbuf *buffer, int level,
                             int flags)
 {

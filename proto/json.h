@@ -1,7 +1,7 @@
-/* json.h: the door to json-c for every room that speaks JSON, and the few helpers they share.
+/* json.h: includes json-c, and adds strict parsing, text without loss, setters and getters.
  *
- * Ownership follows json-c: an object given to json_set*() belongs to its parent from then on; a
- * getter lends. JSON_AUTO releases a local object at the end of its scope. */
+ * Ownership follows json-c: json_set*() takes the value's reference; getters return borrowed
+ * objects. JSON_AUTO releases a local object at the end of its scope. */
 #pragma once
 
 #include "base/cleanup.h"
@@ -13,8 +13,8 @@
 #include <stdio.h>
 
 enum {
-    JSON_DEPTH_MAX = 32,           /* nesting that a message or file may have */
-    JSON_MESSAGE_MAX = 1024 * 1024 /* bytes of one message, its NUL included */
+    JSON_DEPTH_MAX = 32,           /* levels of nesting in a message or file */
+    JSON_MESSAGE_MAX = 1024 * 1024 /* bytes of one message, including its NUL */
 };
 
 static inline void json_cleanup(struct json_object **object)
@@ -23,22 +23,21 @@ static inline void json_cleanup(struct json_object **object)
 }
 #define JSON_AUTO CLEANUP(json_cleanup)
 
-/* Strict parse of exactly `length` bytes: RFC 8259, valid UTF-8, depth <= JSON_DEPTH_MAX, no NUL in
- * a string, no duplicate key, numbers finite and integers within int64. The sentence names line and
- * column. 0 and an object that the caller owns, or -EINVAL (-EMSGSIZE for depth). */
+/* Parses exactly `length` bytes, strictly: RFC 8259, valid UTF-8, depth <= JSON_DEPTH_MAX, no NUL
+ * in a string, no duplicate key, finite numbers, integers within int64. The sentence names line and
+ * column. Returns 0 and an object that the caller owns, or -EINVAL (-EMSGSIZE: too deep). */
 int json_parse(const char *text, size_t length, struct json_object **object, struct error *error);
 
 /* json_parse() of a file; the sentence begins with its path. `limit` bounds its bytes. */
 int json_parse_file(const char *path, size_t limit, struct json_object **object,
                     struct error *error);
 
-/* Compact text; belongs to the object and lives until it changes. Doubles are printed so that they
- * read back to the same bits (17 significant digits at most, the shortest that does it). */
+/* Compact text, owned by the object and valid until the object changes. A double gets the fewest
+ * digits (17 at most) that read back to the same bits. */
 const char *json_text(struct json_object *object, size_t *length);
 
-/* Prints the compact text, or the indented one, and a line break. Inside of strings,
- * characters that must not reach a terminal as they are (text.h,
- * text_printable_length()) become \u escapes. */
+/* Prints the compact text, or the indented one, and a line break. Characters in strings that
+ * text_printable_length() (text.h) refuses become \u escapes. */
 void json_print(struct json_object *object, FILE *output);
 void json_print_indented(struct json_object *object, FILE *output);
 
@@ -50,8 +49,9 @@ void json_set_double(struct json_object *parent, const char *key, double value);
 void json_set_bool(struct json_object *parent, const char *key, bool value);
 struct json_object *json_new_double(double value);
 
-/* Getters with a default for an absent or null member, or one of another type. */
-struct json_object *json_get(struct json_object *parent, const char *key); /* NULL when absent */
+/* Getters. They return `absent` if the member is absent, null or of another type. */
+struct json_object *json_get(struct json_object *parent,
+                             const char *key); /* NULL: absent or null */
 const char *json_get_string(struct json_object *parent, const char *key, const char *absent);
 int64_t json_get_int(struct json_object *parent, const char *key, int64_t absent);
 double json_get_double(struct json_object *parent, const char *key, double absent);

@@ -1,18 +1,17 @@
-/* model_kinds.h: the models that a specification may name: one list, from which the schema, its
- * help and checks, the documentation and enum model_kind follow. How each is built stands in
- * engine/models/. */
+/* model_kinds.h: the models that a specification may name. The schema, its help and checks, the
+ * documentation and enum model_kind are made from this list. engine/models/ builds them. */
 #pragma once
 
-/* What a model reads. */
+/* The samples that a model reads. */
 enum model_trait {
     MODEL_READS_NUMBERS = 1,
-    MODEL_READS_IMAGES = 2, /* numbers of three dimensions alone */
-    MODEL_READS_TEXT = 4    /* symbols; with MODEL_READS_NUMBERS either, by its first layer */
+    MODEL_READS_IMAGES = 2, /* only numbers of three dimensions */
+    MODEL_READS_TEXT = 4    /* symbols; with MODEL_READS_NUMBERS the first layer decides */
 };
 
-/* enum model_kind has MODEL_<upper>; a specification and messages say <lower>. Then come the traits
- * and the keys of `model` (proto/job_spec_schema_model.c) that it has, each with its default as
- * JSON; NULL: the key's own, or none. A key that no row names belongs to all. */
+/* Columns: MODEL_<upper> of enum model_kind; the name in specifications and messages; the traits;
+ * then the model's keys of `model` (proto/job_spec_schema_model.c), each with its default as JSON.
+ * NULL: the default in the key's own row, if any. A key that no row names belongs to all models. */
 /* clang-format off */
 #define MODEL_KINDS(MODEL)                                                                        \
     MODEL(MLP, mlp, MODEL_READS_NUMBERS,                                                          \

@@ -1,11 +1,12 @@
-/* optimizer_kinds.h: the optimizers that a specification may name: one list, from which the schema,
- * its help, the documentation and enum optimizer_kind follow. What the engine knows of each stands
- * in engine/graph/optimizers/. */
+/* optimizer_kinds.h: the optimizers that a specification may name. The schema, its help, the
+ * documentation and enum optimizer_kind are made from this list. engine/graph/optimizers/
+ * implements them. */
 #pragma once
 
-/* enum optimizer_kind has OPTIMIZER_<upper>; a specification and messages say <lower>. Then come
- * the keys of train.optimizer (proto/job_spec_schema_train.c) that it has, each with its default as
- * JSON; NULL: the key's own. A key that no row names belongs to all. */
+/* Columns: OPTIMIZER_<upper> of enum optimizer_kind; the name in specifications and messages;
+ * then the optimizer's keys of train.optimizer (proto/job_spec_schema_train.c), each with its
+ * default as JSON. NULL: the default in the key's own row. A key that no row names belongs to
+ * all optimizers. */
 /* clang-format off */
 #define OPTIMIZER_KINDS(OPTIMIZER)                                                                \
     OPTIMIZER(SGD, sgd, {"lr", "0.1"}, {"weight_decay", "0"}, {"momentum", "0"},                  \

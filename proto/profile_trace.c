@@ -1,14 +1,14 @@
-/* profile_trace.c: profile_write_trace(): the Trace Event Format (Chromium's "Trace Event Format",
- * 2016), complete events ("ph": "X"), times in microseconds.
+/* profile_trace.c: profile_write_trace() writes complete events ("ph": "X") of Chromium's "Trace
+ * Event Format" (2016), with times in microseconds.
  *
- * Lane i is thread i of process 1. An operator's events lie within those of its phase, these within
- * that of the step; an outer event is written before what it holds. */
+ * Lane i is thread i of process 1. An operator's events lie within its phase's event, and that lies
+ * within the step's. An outer event is written before the events inside it. */
 #include "proto/profile_view.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* of one event, so that sums of all that a message holds do not overflow: two hours */
+/* Two hours: the longest event, so that the sum of all events of a message does not overflow. */
 static const long long NANOSECONDS_MAX = 7200LL * 1000 * 1000 * 1000;
 
 struct lane_event {
@@ -21,7 +21,7 @@ struct trace_writer {
     bool comma;
 };
 
-/* An element of what should be an array; NULL when it is none, or shorter. */
+/* An element of an array; NULL: it is not an array, or is shorter. */
 static struct json_object *item(struct json_object *array, size_t index)
 {
     return json_object_is_type(array, json_type_array) ? json_object_array_get_idx(array, index)
@@ -97,7 +97,7 @@ static struct json_object *node_of(const struct trace_writer *writer,
     return event->node >= 0 ? item(writer->nodes, (size_t)event->node) : NULL;
 }
 
-/* The end of the run that lies around `time`; far away when there is none. */
+/* The end of the first run that ends after `time`; a very late time if there is none. */
 static double run_end(const struct trace_writer *writer, double time)
 {
     for (size_t i = 0; i < json_object_array_length(writer->runs); i++) {
@@ -132,8 +132,8 @@ static void write_node_event(struct trace_writer *writer, size_t lane,
                 (double)event->end, json_text(arguments, NULL));
 }
 
-/* The events of one phase of a run that follow each other, waits between them included: first the
- * phase, then what it holds. Returns the index behind them. */
+/* Writes the consecutive events of one phase of a run, including waits between them: first the
+ * phase, then the events inside it. Returns the index after them. */
 static size_t write_phase(struct trace_writer *writer, size_t lane, const struct lane_event *events,
                           size_t first, size_t count)
 {
@@ -174,7 +174,7 @@ static int write_lane(struct trace_writer *writer, size_t lane, struct error *er
     return r;
 }
 
-/* What the loop does, on the first lane: steps, and what lies between them. */
+/* Writes the training loop on the first lane: steps, and the work between them. */
 static void write_loop(struct trace_writer *writer)
 {
     struct json_object *spans = json_get(writer->trace, "spans");
@@ -196,7 +196,7 @@ static void write_loop(struct trace_writer *writer)
     }
 }
 
-/* The profile but for its trace. */
+/* Writes the profile without its trace. */
 static void write_tables(const struct trace_writer *writer, struct json_object *profile)
 {
     bool comma = false;

@@ -1,4 +1,4 @@
-/* profile_view.c: see profile_view.h: the tables. */
+/* profile_view.c: prints a profile's tables; see profile_view.h. */
 #include "proto/profile_view.h"
 
 #include "base/text.h"
@@ -8,7 +8,7 @@
 
 enum { HOT_LAYERS = 5 };
 
-/* What cannot be is not told as a share. */
+/* Shares of the ceiling above this are measurement errors and are not printed. */
 #define CEILING_BROKEN 1.005
 
 static void print_phases(struct json_object *profile, FILE *output)
@@ -32,7 +32,7 @@ static void print_phases(struct json_object *profile, FILE *output)
     }
 }
 
-/* Columns behind the name: calls, ms a step, share, GFLOP/s, GB/s, share of the ceiling. */
+/* Columns after the name: calls, ms per step, share, GFLOP/s, GB/s, share of the ceiling. */
 static void print_row(struct json_object *row, const char *key, double steps, FILE *output)
 {
     double seconds = json_get_double(row, "seconds", 0);

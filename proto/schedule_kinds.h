@@ -1,11 +1,12 @@
-/* schedule_kinds.h: the learning-rate schedules that a specification may name: one list, from which
- * the schema, its help, the documentation and enum schedule_kind follow. What each does stands in
- * engine/train/schedule.c. */
+/* schedule_kinds.h: the learning-rate schedules that a specification may name. The schema, its
+ * help, the documentation and enum schedule_kind are made from this list. engine/train/schedule.c
+ * implements them. */
 #pragma once
 
-/* enum schedule_kind has SCHEDULE_<upper>; a specification and messages say <lower>. Then come the
- * keys of train.schedule (proto/job_spec_schema_train.c) that it has, each with its default as
- * JSON; NULL: the key's own, or none. A key that no row names belongs to all. */
+/* Columns: SCHEDULE_<upper> of enum schedule_kind; the name in specifications and messages; then
+ * the schedule's keys of train.schedule (proto/job_spec_schema_train.c), each with its default as
+ * JSON. NULL: the default in the key's own row, if any. A key that no row names belongs to all
+ * schedules. */
 /* clang-format off */
 #define SCHEDULE_KINDS(SCHEDULE)                                                                  \
     SCHEDULE(CONSTANT, constant, {NULL, NULL})                                                    \

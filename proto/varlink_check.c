@@ -1,4 +1,4 @@
-/* varlink_check.c: JSON values against the types of an interface; see varlink.h. */
+/* varlink_check.c: checks JSON values against the types of an interface; see varlink.h. */
 #include "base/text.h"
 #include "proto/varlink_interface.h"
 
@@ -16,7 +16,8 @@ struct checker {
 static int check_value(struct checker *checker, const struct varlink_type *type,
                        struct json_object *value);
 
-/* Appends to the path and returns its former length, to which the caller cuts it afterwards. */
+/* Appends to the path and returns its former length; the caller cuts the path back to that
+ * length. */
 static size_t path_push(struct checker *checker, const char *before, const char *name,
                         const char *after)
 {
@@ -171,7 +172,7 @@ static int check_value(struct checker *checker, const struct varlink_type *type,
         return found == json_type_boolean ? 0 : type_fail(checker, value, "true or false");
     case VARLINK_INT:
         return found == json_type_int ? 0 : type_fail(checker, value, "an integer");
-    case VARLINK_FLOAT: /* JSON writes 1.0 as 1 too */
+    case VARLINK_FLOAT: /* JSON may write 1.0 as 1 */
         return found == json_type_double || found == json_type_int
                    ? 0
                    : type_fail(checker, value, "a number");

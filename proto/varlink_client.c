@@ -84,7 +84,8 @@ int varlink_client_send(struct varlink_client *client, const char *method,
         else if (errno == EAGAIN)
             (void)client_wait(client, POLLOUT, -1);
         else if (errno == EPIPE || errno == ECONNRESET)
-            return 0; /* why it hung up, or that it did, varlink_client_receive() tells */
+            /* varlink_client_receive() reports that the service hung up, or its last reply */
+            return 0;
         else if (errno != EINTR)
             return error_set_errno(error, -errno, "cannot send to the service");
     }
@@ -99,7 +100,7 @@ static int64_t milliseconds_now(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Reads what has come, or waits for it until `deadline` (-1: for ever). */
+/* Reads the bytes that have arrived, or waits for some until `deadline` (-1: without limit). */
 static int client_fill(struct varlink_client *client, int64_t deadline, struct error *error)
 {
     char *space;
@@ -140,7 +141,9 @@ int varlink_client_receive(struct varlink_client *client, int timeout_millisecon
 
         if (r > 0) {
             r = varlink_reply_parse(message, length, reply, error);
-            return r < 0 ? error_prefix(error, "the service sent what is no Varlink reply") : 0;
+            return r < 0 ? error_prefix(error,
+                                        "the service sent a message that is not a Varlink reply")
+                         : 0;
         }
         if (r < 0)
             return error_set(error, r, "the service sent a message of more than %d bytes",
@@ -151,7 +154,7 @@ int varlink_client_receive(struct varlink_client *client, int timeout_millisecon
     }
 }
 
-/* The sentence of a Varlink error: its `message`, or what the standard errors mean. */
+/* The sentence of a Varlink error: its `message`, or the meaning of a standard error. */
 static int reply_sentence(const struct varlink_reply *reply, struct error *error)
 {
     static const char standard[] = "org.varlink.service.";

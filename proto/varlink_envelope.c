@@ -1,4 +1,5 @@
-/* varlink_envelope.c: the objects around the parameters of a call and of a reply; see varlink.h. */
+/* varlink_envelope.c: parses and makes calls and replies, the objects around the parameters; see
+ * varlink.h. */
 #include "base/text.h"
 #include "proto/varlink.h"
 
@@ -24,8 +25,8 @@ static int take_text(const char *key, struct json_object *value, const char **te
     return 0;
 }
 
-/* Absent, null and {} parameters are the same: `*parameters` gets an object that belongs to the
- * message in each case. */
+/* Sets `*parameters` to an object that belongs to the message: absent and null parameters become
+ * {}. */
 static int take_parameters(struct json_object *message, struct json_object **parameters,
                            struct error *error)
 {

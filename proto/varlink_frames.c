@@ -1,4 +1,4 @@
-/* varlink_frames.c: messages of a stream, each ended by a NUL; see varlink.h. */
+/* varlink_frames.c: splits a stream into messages, each of which ends with a NUL; see varlink.h. */
 #include "proto/varlink.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 
 enum {
     FRAMES_CAPACITY_MIN = 4096,
-    FRAMES_CAPACITY_IDLE = 65536 /* an empty buffer larger than this is given back */
+    FRAMES_CAPACITY_IDLE = 65536 /* an empty buffer larger than this is freed */
 };
 
 void varlink_frames_release(struct varlink_frames *frames)

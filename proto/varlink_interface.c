@@ -1,5 +1,5 @@
-/* varlink_interface.c: parser of .varlink files (https://varlink.org/Interface-Definition): a
- * recursive descent straight over the text. */
+/* varlink_interface.c: parses .varlink files (https://varlink.org/Interface-Definition) by
+ * recursive descent over the text. */
 #include "proto/varlink_interface.h"
 
 #include "base/cleanup.h"
@@ -63,7 +63,7 @@ static void skip_space(struct parser *parser)
     }
 }
 
-/* Takes `mark` when it comes next. */
+/* Consumes `mark` if it comes next. */
 static bool accept(struct parser *parser, const char *mark)
 {
     size_t length = strlen(mark);
@@ -80,7 +80,7 @@ static int expect(struct parser *parser, const char *mark, const char *descripti
     return accept(parser, mark) ? 0 : parse_fail(parser, description);
 }
 
-/* Takes a whole word. */
+/* Consumes `word` if it comes next as a whole word. */
 static bool accept_word(struct parser *parser, const char *word)
 {
     size_t length = strlen(word);
@@ -165,7 +165,7 @@ static struct varlink_type *type_new(struct parser *parser, enum varlink_kind ki
 
 static int parse_type(struct parser *parser, struct varlink_type **type);
 
-/* Room for one more name and type; the name belongs to the type even when parsing it fails. */
+/* Makes space for one more name and type. The type owns the name, also if parsing fails. */
 static int type_add_entry(struct parser *parser, struct varlink_type *type)
 {
     size_t room = type->count + 1;
@@ -185,7 +185,8 @@ static int type_add_entry(struct parser *parser, struct varlink_type *type)
     return 0;
 }
 
-/* "name: type" of a struct or "name" of an enum; the first one decides which it is. */
+/* Parses "name: type" of a struct or "name" of an enum. The first entry decides which of them it
+ * is. */
 static int parse_entry(struct parser *parser, struct varlink_type *type)
 {
     size_t index = type->count;
@@ -256,7 +257,7 @@ static int parse_container(struct parser *parser, enum varlink_kind kind,
         return error_set(parser->error, -EINVAL, "line %zu: a type of more than %d levels",
                          parser->line, TYPE_DEPTH_MAX);
     skip_space(parser);
-    if (*parser->at == '?') /* not every client's parser takes a nullable element */
+    if (*parser->at == '?') /* not every client's parser accepts a nullable element */
         return parse_fail(parser, "the type of an element, which cannot be nullable");
     r = parse_type(parser, &(*type)->element);
     parser->depth--;

@@ -1,5 +1,5 @@
-/* varlink_interface.h: the tree that a .varlink file becomes; shared by its parser and the checker
- * only. Everybody else uses varlink.h. */
+/* varlink_interface.h: the parse tree of a .varlink file. Only its parser and the checker include
+ * it; other code uses varlink.h. */
 #pragma once
 
 #include "proto/varlink.h"
@@ -22,12 +22,12 @@ struct varlink_type {
     bool nullable;
     size_t line;
     struct varlink_type *element; /* of an array or map */
-    /* names of a struct's fields or an enum's values; the fields' types stand beside them */
+    /* names of a struct's fields or an enum's values; types[i] is the type of the field names[i] */
     char **names;
     struct varlink_type **types;
     size_t count;
     char *name;                          /* of a named type */
-    const struct varlink_type *resolved; /* what the name stands for */
+    const struct varlink_type *resolved; /* the type that the name refers to */
     struct varlink_type *allocated_before;
 };
 

@@ -1,5 +1,5 @@
-/* varlink_service.c: what every service answers the same way, org.varlink.service and calls that
- * no handler should see; see varlink.h. */
+/* varlink_service.c: answers org.varlink.service and invalid calls, which is the same for every
+ * service; see varlink.h. */
 #include "proto/varlink.h"
 
 #include <errno.h>

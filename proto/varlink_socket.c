@@ -1,4 +1,4 @@
-/* varlink_socket.c: Unix stream sockets at paths of any length; see varlink.h. */
+/* varlink_socket.c: opens Unix stream sockets at paths of any length; see varlink.h. */
 #include "base/cleanup.h"
 #include "proto/varlink.h"
 
@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-/* The address of `path`; a path that does not fit goes through its folder's descriptor, which then
- * has to stay open until the address has been used. */
+/* Makes the address of `path`. A path that is too long goes through its folder's descriptor, which
+ * must stay open until the address has been used. */
 static int address_make(const char *path, struct sockaddr_un *address, int *folder,
                         struct error *error)
 {
@@ -63,7 +63,7 @@ static int connect_fail(const char *path, int code, struct error *error)
     return error_set_errno(error, code, "cannot connect to %s", path);
 }
 
-/* connect(2) that goes on after a signal. */
+/* connect(2), repeated after a signal. */
 static int socket_connect(int descriptor, const struct sockaddr_un *address)
 {
     while (connect(descriptor, (const struct sockaddr *)address, sizeof *address) < 0)
@@ -72,7 +72,7 @@ static int socket_connect(int descriptor, const struct sockaddr_un *address)
     return 0;
 }
 
-/* Whether the address is that of a socket whose listener is gone. */
+/* Whether a socket exists at the address on which no process listens. */
 static bool socket_is_stale(const struct sockaddr_un *address)
 {
     AUTO_CLOSE int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
