@@ -57,18 +57,26 @@ static void on_hangup(uv_signal_t *handle, int number)
         devices_reload(handle->data);
 }
 
-static void start_signals(struct daemon *daemon, uv_signal_t handles[STOP_SIGNALS + 1])
+/* `opened` counts the handles that are to be closed, after a failure too. */
+static int start_signals(struct daemon *daemon, uv_signal_t handles[STOP_SIGNALS + 1], int *opened,
+                         struct error *error)
 {
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error of write(2) like any other */
-    for (int i = 0; i < STOP_SIGNALS; i++) {
-        uv_signal_init(daemon->loop, &handles[i]);
-        handles[i].data = daemon;
-        uv_signal_start(&handles[i], on_stop_signal, stop_signals[i]);
+    for (int i = 0; i <= STOP_SIGNALS; i++) {
+        int number = i < STOP_SIGNALS ? stop_signals[i] : SIGHUP;
+        int result = uv_signal_init(daemon->loop, &handles[i]);
+
+        if (result == 0) {
+            *opened = i + 1;
+            handles[i].data = daemon;
+            result =
+                uv_signal_start(&handles[i], i < STOP_SIGNALS ? on_stop_signal : on_hangup, number);
+        }
+        if (result < 0)
+            return error_set(error, result, "cannot wait for signals: %s", uv_strerror(result));
     }
-    uv_signal_init(daemon->loop, &handles[STOP_SIGNALS]);
-    handles[STOP_SIGNALS].data = daemon;
-    uv_signal_start(&handles[STOP_SIGNALS], on_hangup, SIGHUP);
+    return 0;
 }
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
@@ -170,15 +178,16 @@ int daemon_run(struct daemon *daemon, const struct server_options *options, stru
     struct parts parts = {0};
     uv_loop_t loop;
     uv_signal_t signals[STOP_SIGNALS + 1];
-    int result = uv_loop_init(&loop);
+    int result = uv_loop_init(&loop), signals_opened = 0;
 
     if (result < 0)
         return error_set(error, result, "cannot start the event loop: %s", uv_strerror(result));
     daemon->loop = &loop;
     take_parts(daemon, &parts);
     daemon->started = clock_now();
-    start_signals(daemon, signals);
-    result = open_parts(daemon, options, error);
+    result = start_signals(daemon, signals, &signals_opened, error);
+    if (result == 0)
+        result = open_parts(daemon, options, error);
     if (result == 0)
         uv_run(&loop, UV_RUN_DEFAULT);
 
@@ -193,7 +202,7 @@ int daemon_run(struct daemon *daemon, const struct server_options *options, stru
     server_close_connections(daemon);
     devices_stop(daemon);
     store_close(daemon->store);
-    for (int i = 0; i <= STOP_SIGNALS; i++)
+    for (int i = 0; i < signals_opened; i++)
         uv_close((uv_handle_t *)&signals[i], NULL);
     uv_run(&loop, UV_RUN_DEFAULT); /* the close callbacks */
     jobs_free(daemon);

@@ -117,7 +117,7 @@ void devices_reload(struct daemon *daemon)
         return;
     reload->daemon = daemon;
     reload->work.data = reload;
-    uv_queue_work(daemon->loop, &reload->work, read_again, on_read_again);
+    daemon_queue_work(daemon, &reload->work, read_again, on_read_again);
 }
 
 void devices_reload_release(struct daemon *daemon)

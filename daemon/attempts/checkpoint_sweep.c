@@ -138,9 +138,10 @@ static void on_needed(void *data, int result, const struct error *error)
     struct checkpoint_sweep *sweep = data;
 
     (void)error;
-    if (result < 0 || sweep->daemon->checkpoint_sweeps->stopped ||
-        uv_queue_work(sweep->daemon->loop, &sweep->work, folder_sweep, on_swept) < 0)
+    if (result < 0 || sweep->daemon->checkpoint_sweeps->stopped)
         sweep_end(sweep);
+    else
+        daemon_queue_work(sweep->daemon, &sweep->work, folder_sweep, on_swept);
 }
 
 static void sweep_next(struct daemon *daemon)

@@ -111,7 +111,7 @@ void attempt_link_seek(struct attempt *attempt)
     attempt->link.work.data = attempt;
     attempt->working = true;
     attempt->link.socket = -1;
-    uv_queue_work(attempt->daemon->loop, &attempt->link.work, seek_work, on_sought);
+    daemon_queue_work(attempt->daemon, &attempt->link.work, seek_work, on_sought);
 }
 
 /* ---- connection ------------------------------------------------------------------------------ */

@@ -290,8 +290,7 @@ static void on_timer(uv_timer_t *timer)
         }
         service->removing = true;
         service->work.data = service;
-        if (uv_queue_work(daemon->loop, &service->work, remove_work, on_removed) < 0)
-            service->removing = false; /* the next time */
+        daemon_queue_work(daemon, &service->work, remove_work, on_removed);
     }
 }
 
@@ -387,7 +386,6 @@ static struct mps_service *service_start(const struct mps_order *order)
     struct mps_services *services = order->daemon->mps_services;
     struct mps_service *service = memory_zero(sizeof *service);
     char folder[PATH_MAX];
-    int r;
 
     *service = (struct mps_service){.next = services->first,
                                     .daemon = order->daemon,
@@ -411,12 +409,7 @@ static struct mps_service *service_start(const struct mps_order *order)
     service_folder(service, folder);
     service->launch.spec = make_spec(service, order->worker_path, folder);
     service->work.data = service;
-    r = uv_queue_work(order->daemon->loop, &service->work, start_work, on_started);
-    if (r < 0) {
-        log_warning("an MPS service cannot be started: %s", uv_strerror(r));
-        service_free(service);
-        return NULL;
-    }
+    daemon_queue_work(order->daemon, &service->work, start_work, on_started);
     services->first = service;
     return service;
 }
@@ -428,8 +421,6 @@ int64_t mps_join(const struct mps_order *order, char folder[PATH_MAX])
 
     if (!service)
         service = service_start(order);
-    if (!service)
-        return 0;
     service->used_at = clock_monotonic();
     service_folder(service, folder);
     return service->launch.attempt;
@@ -522,9 +513,10 @@ void mps_leftovers_remove(struct daemon *daemon, struct mps_leftovers *leftovers
     leftovers->daemon = daemon;
     leftovers->work.data = leftovers;
     services_of(daemon); /* which is told of the end */
-    if (leftovers->count == 0 || !daemon->mps_services || daemon->mps_services->stopping ||
-        uv_queue_work(daemon->loop, &leftovers->work, leftover_remove, on_leftover_removed) < 0)
+    if (leftovers->count == 0 || !daemon->mps_services || daemon->mps_services->stopping)
         free(leftovers);
+    else
+        daemon_queue_work(daemon, &leftovers->work, leftover_remove, on_leftover_removed);
 }
 
 /* ---- the daemon's end ---- */

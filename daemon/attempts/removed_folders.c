@@ -216,9 +216,10 @@ static void on_batch_read(void *data, int result, const struct error *error)
         log_warning("folders of removed jobs stay until the next start: %s", error->text);
     if (folders->stopped)
         return;
-    if (result < 0 || folders->count == 0 ||
-        uv_queue_work(folders->daemon->loop, &folders->work, batch_remove, on_batch_removed) < 0)
+    if (result < 0 || folders->count == 0)
         pass_end(folders);
+    else
+        daemon_queue_work(folders->daemon, &folders->work, batch_remove, on_batch_removed);
 }
 
 /* ---- from outside ---------------------------------------------------------------------------- */

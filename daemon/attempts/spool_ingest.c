@@ -302,7 +302,7 @@ static void spool_read_next(struct attempt *attempt)
     spool->busy = true;
     spool->to_the_end = spool->finishing; /* the thread's own copy: the loop may change the other */
     spool->work.data = attempt;
-    uv_queue_work(attempt->daemon->loop, &spool->work, read_work, on_read);
+    daemon_queue_work(attempt->daemon, &spool->work, read_work, on_read);
 }
 
 /* ---- following ------------------------------------------------------------------------------- */

@@ -109,7 +109,7 @@ void attempt_force(struct attempt *attempt)
     request->place.state_directory = memory_copy_text(request->place.state_directory);
     request->shim = attempt->link.shim < 0 ? -1 : fcntl(attempt->link.shim, F_DUPFD_CLOEXEC, 0);
     request->with_shim = again;
-    uv_queue_work(attempt->daemon->loop, &request->work, force_work, on_forced);
+    daemon_queue_work(attempt->daemon, &request->work, force_work, on_forced);
 }
 
 /* The grace period is over for long: the shim is stopped, or something holds it up. */

@@ -205,7 +205,7 @@ void attempt_launch(struct attempt *attempt, struct json_object *spec, char *res
         attempt->launch.warm = warm_pool_take(attempt->daemon, attempt->claim.devices[0], spec);
     attempt->link.work.data = attempt;
     attempt->working = true;
-    uv_queue_work(attempt->daemon->loop, &attempt->link.work, launch_work, on_launched);
+    daemon_queue_work(attempt->daemon, &attempt->link.work, launch_work, on_launched);
 }
 
 void attempt_attach(struct attempt *attempt)

@@ -130,6 +130,7 @@ static void on_started(uv_work_t *work, int status)
 {
     struct warm *warm = work->data;
     struct daemon *daemon = warm->daemon;
+    int result;
 
     (void)status;
     warm->starting = false;
@@ -141,7 +142,13 @@ static void on_started(uv_work_t *work, int status)
         warm_close(warm);
         return;
     }
-    uv_poll_init(daemon->loop, &warm->poll, warm->socket);
+    result = uv_poll_init(daemon->loop, &warm->poll, warm->socket);
+    if (result < 0) {
+        log_warning("a warm worker cannot be waited for: %s", uv_strerror(result));
+        pool_schedule(daemon, PAUSE_MILLISECONDS);
+        warm_close(warm);
+        return;
+    }
     warm->poll.data = warm;
     warm->polled = true;
     uv_poll_start(&warm->poll, UV_READABLE | UV_DISCONNECT, on_readable);
@@ -158,7 +165,7 @@ static void warm_start(struct daemon *daemon, const struct device *device)
                           .starting = true};
     daemon->warm_pool->first = warm;
     warm->work.data = warm;
-    uv_queue_work(daemon->loop, &warm->work, start_work, on_started);
+    daemon_queue_work(daemon, &warm->work, start_work, on_started);
 }
 
 /* ---- how many ---- */

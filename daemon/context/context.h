@@ -54,5 +54,10 @@ struct daemon {
     enum daemon_exit failure_exit; /* how it ends for that; 0: DAEMON_EXIT_FAILURE */
 };
 
+/* The one uv_queue_work(): `work` runs on a thread, then `after` on the loop. libuv refuses only a
+ * request without `work`, which is a mistake of traind: the process is aborted with a sentence. */
+void daemon_queue_work(struct daemon *daemon, uv_work_t *request, uv_work_cb work,
+                       uv_after_work_cb after);
+
 /* Ends a start that failed on the loop. */
 void daemon_give_up(struct daemon *daemon, const struct error *error);

@@ -3,6 +3,7 @@
 #include "daemon/devices/worker_call.h"
 
 #include "base/cleanup.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -177,9 +178,9 @@ static void on_read(uv_stream_t *stream, ssize_t length, const uv_buf_t *buffer)
 struct worker_call *worker_call_begin(uv_loop_t *loop, const struct worker_call_options *options,
                                       worker_call_done done, void *data, struct error *error)
 {
-    struct worker_call *call = calloc(1, sizeof *call);
+    struct worker_call *call = memory_zero(sizeof *call);
     AUTO_CLOSE int input = -1, output = -1;
-    int ends[2], result = call && pipe2(ends, O_CLOEXEC) == 0 ? 0 : -ENOMEM;
+    int ends[2], result = pipe2(ends, O_CLOEXEC) == 0 ? 0 : -errno;
 
     if (result == 0) {
         input = ends[0];
@@ -199,8 +200,17 @@ struct worker_call *worker_call_begin(uv_loop_t *loop, const struct worker_call_
     uv_timer_init(loop, &call->timer);
     call->open_handles = 2;
     call->output.data = call->timer.data = call;
-    uv_pipe_open(&call->output, TAKE_DESCRIPTOR(input));
-    uv_read_start((uv_stream_t *)&call->output, on_allocate, on_read);
+    result = uv_pipe_open(&call->output, input);
+    if (result == 0) {
+        (void)TAKE_DESCRIPTOR(input);
+        result = uv_read_start((uv_stream_t *)&call->output, on_allocate, on_read);
+    }
+    if (result < 0) {
+        worker_call_abandon(call);
+        error_set(error, result, "the answer of traind-worker cannot be read: %s",
+                  uv_strerror(result));
+        return NULL;
+    }
     uv_timer_start(&call->timer, on_late, options->patience, 0);
     return call;
 }

@@ -9,6 +9,7 @@
  * Nothing of this runs while no job does. */
 #include "daemon/jobs/headroom.h"
 
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "daemon/attempts/supervisor.h"
@@ -140,23 +141,26 @@ static void on_watch_closed(uv_handle_t *handle)
 static void watch_file(struct jobs *jobs, const char *path)
 {
     const char *slash = strrchr(path, '/');
-    char *folder = slash && slash > path ? strndup(path, (size_t)(slash - path)) : strdup("/");
-    struct outside_watch *watch = calloc(1, sizeof *watch);
+    AUTO_FREE char *folder = NULL;
+    struct outside_watch *watch;
+    int result;
 
-    if (!slash || !folder || !watch) { /* it is still read with every decision */
-        free(folder);
-        free(watch);
+    if (!slash) /* it is still read with every decision */
         return;
-    }
+    folder =
+        slash > path ? memory_format("%.*s", (int)(slash - path), path) : memory_copy_text("/");
+    watch = memory_zero(sizeof *watch);
     watch->jobs = jobs;
     watch->path = path;
     watch->name = slash + 1;
     watch->handle.data = watch;
     uv_fs_event_init(jobs->daemon->loop, &watch->handle);
-    uv_fs_event_start(&watch->handle, on_outside, folder, 0);
+    result = uv_fs_event_start(&watch->handle, on_outside, folder, 0);
+    if (result < 0)
+        log_warning("%s cannot be watched and is read with every decision only: %s", path,
+                    uv_strerror(result));
     watch->next = jobs->headroom->watches;
     jobs->headroom->watches = watch;
-    free(folder);
 }
 
 static bool is_watched(const struct jobs *jobs, const char *path)

@@ -296,5 +296,5 @@ void notice_start(struct jobs *jobs, const struct notice_order *order)
     if (order->directory)
         json_set_string(notice->launch.spec, "directory", order->directory);
     json_set(notice->launch.spec, "environment", order->environment);
-    uv_queue_work(jobs->daemon->loop, &notice->work, notice_work, on_started);
+    daemon_queue_work(jobs->daemon, &notice->work, notice_work, on_started);
 }

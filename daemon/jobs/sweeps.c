@@ -282,7 +282,7 @@ static void run_expand(struct jobs *jobs, struct sweep_run *run)
     expansion->jobs = jobs;
     expansion->run = run;
     expansion->work.data = expansion;
-    uv_queue_work(jobs->daemon->loop, &expansion->work, prepare_work, on_prepared);
+    daemon_queue_work(jobs->daemon, &expansion->work, prepare_work, on_prepared);
 }
 
 void sweep_point_left(struct jobs *jobs, struct sweep_run *run, bool done)

@@ -134,7 +134,7 @@ static void search_begin(struct daemon *daemon)
     search->work.data = search;
     search->queries = TAKE_POINTER(queries_waiting);
     search_under_way = true;
-    uv_queue_work(daemon->loop, &search->work, find_processes, on_processes);
+    daemon_queue_work(daemon, &search->work, find_processes, on_processes);
 }
 
 static void handle_devices(struct call *call)

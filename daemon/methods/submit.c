@@ -262,7 +262,7 @@ static void begin(struct call *call, struct json_object *specs, size_t count, bo
     batch->time = clock_now();
     batch->user = memory_copy_text(call_user(call));
     quota_claim_begin(&batch->claim, batch->uid, (int64_t)batch->count);
-    uv_queue_work(call->daemon->loop, &batch->work, prepare_batch, on_prepared);
+    daemon_queue_work(call->daemon, &batch->work, prepare_batch, on_prepared);
 }
 
 static void handle_submit(struct call *call)

@@ -199,7 +199,7 @@ static void handle_submit_sweep(struct call *call)
     submission->run->sweep.spec = json_object_get(json_get(call->parameters, "spec"));
     submission->run->sweep.submitted = clock_now();
     submission->run->sweep.user = memory_copy_text(call_user(call));
-    uv_queue_work(call->daemon->loop, &submission->work, on_submission_work, on_submission_checked);
+    daemon_queue_work(call->daemon, &submission->work, on_submission_work, on_submission_checked);
 }
 
 /* A stranger sees of others' jobs: what Submit shows. */

@@ -131,7 +131,7 @@ static void start_reading(struct daemon *daemon, struct device *device)
                                        .memory = claim->memory_held};
     }
     device->being_read = true;
-    uv_queue_work(daemon->loop, &reading->work, read_memory, on_memory_read);
+    daemon_queue_work(daemon, &reading->work, read_memory, on_memory_read);
 }
 
 /* Everything in use less what our own jobs hold: at once where there are none, else as it was read
