@@ -2,6 +2,8 @@
  * runs twice: first without an arena, to count the bytes, then with one. */
 #pragma once
 
+#include "base/alignment.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,7 +16,7 @@ enum { WORKSPACE_ALIGNMENT = 16 };
 
 static inline size_t workspace_round(size_t bytes)
 {
-    return (bytes + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
+    return align_up(bytes, WORKSPACE_ALIGNMENT);
 }
 
 /* Takes the next piece, or returns NULL while only counting. The caller counted first, so there is

@@ -2,6 +2,7 @@
  * thread for reads; the loop waits for nothing. */
 #include "daemon/jobs/job_logs.h"
 
+#include "base/alignment.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -53,7 +54,7 @@ static int log_shorten(int log, uint64_t limit, struct error *error)
     if ((uint64_t)status.st_blocks * 512 <= limit || (uint64_t)status.st_size <= limit)
         return 0;
     to = status.st_size - (off_t)(limit / 2);
-    to = (to + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
+    to = (off_t)align_up((size_t)to, BLOCK_BYTES);
     if (from >= to)
         return 0;
     snprintf(path, sizeof path, "/proc/self/fd/%d", log);

@@ -1,6 +1,7 @@
 /* npy.c: samples and labels in .npy files (npy_format.h). One or several files hold the samples,
  * one holds the labels or values of all of them. uint8 and float32 stay mapped, other numbers
  * become float32 in a buffer, as do images whose channels come last. */
+#include "base/alignment.h"
 #include "base/cleanup.h"
 #include "engine/data/npy_format.h"
 #include "engine/data/reader.h"
@@ -155,7 +156,7 @@ static void sample_transpose(const struct dataset *dataset, const uint8_t *from,
 static const uint8_t *drop_pages(const uint8_t *from, const uint8_t *to)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    uintptr_t first = ((uintptr_t)from + page - 1) / page * page, end = (uintptr_t)to / page * page;
+    uintptr_t first = align_up((uintptr_t)from, page), end = (uintptr_t)to / page * page;
 
     if (end <= first)
         return from;

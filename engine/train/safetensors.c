@@ -1,6 +1,7 @@
 /* safetensors.c: writing and reading of weights in the safetensors format. */
 #include "engine/train/safetensors.h"
 
+#include "base/alignment.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/sha256.h"
@@ -163,7 +164,7 @@ static int write_header(struct safetensors_writer *writer, struct json_object *h
 
     if (!text)
         return out_of_memory(writer->path, error);
-    size_t padded = (length + LENGTH_BYTES - 1) / LENGTH_BYTES * LENGTH_BYTES;
+    size_t padded = align_up(length, LENGTH_BYTES);
     uint64_t stored = htole64(padded);
     if (padded > HEADER_BYTES_MAX)
         return error_set(error, -EFBIG, "%s: the header would take %zu bytes, more than %d",

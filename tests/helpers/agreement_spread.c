@@ -2,6 +2,7 @@
  * computing that all are right: what engine/train/agreement.c's bounds rest on. One line for each
  * model: float32's two algorithms for convolutions, bfloat16 and float16 against float32, as parts
  * of the value, the largest of the weights at the beginning and after some steps. */
+#include "base/alignment.h"
 #include "engine/models/models.h"
 #include "engine/train/session.h"
 
@@ -70,8 +71,7 @@ static void measure(struct subject *subject, enum tensor_type type, const char *
     expect(session_prepare(&config, &session, &error), &error);
     expect(session_allocate(session, &error), &error);
     batch.samples = session_staging(session);
-    batch.targets = (char *)session_staging(session) +
-                    (samples + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
+    batch.targets = (char *)session_staging(session) + align_up(samples, MEMORY_ALIGNMENT);
     for (size_t i = 0; i < samples / sizeof(float); i++)
         ((float *)batch.samples)[i] = (float)(sin((double)i * 0.7) + sin((double)(i % 977)));
     for (int i = 0; i < BATCH; i++)

@@ -1,6 +1,7 @@
 /* worker_estimate.c: see worker_estimate.h. */
 #include "worker/trainee/worker_estimate.h"
 
+#include "base/alignment.h"
 #include "base/sha256.h"
 #include "engine/graph/cost.h"
 #include "engine/train/operator_call.h"
@@ -103,7 +104,7 @@ size_t worker_estimate_device_bytes(const struct worker_setup *setup, struct tra
     if (!setup->device_info.owns_memory || !setup->backend->device_memory_used)
         return arena;
     used = setup->backend->device_memory_used(setup->device);
-    return (arena + PIECE - 1) / PIECE * PIECE + (used ? used : CONTEXT_AND_LIBRARIES) + KERNELS;
+    return align_up(arena, PIECE) + (used ? used : CONTEXT_AND_LIBRARIES) + KERNELS;
 }
 
 /* Bytes by class; `process` is all that the process will hold, `device` all that the run will hold

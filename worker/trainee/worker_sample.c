@@ -1,6 +1,7 @@
 /* worker_sample.c: `traind-worker sample`: writes text, one symbol after another, each drawn from
  * what the model expects after the symbols before it. Needs no data: the checkpoint has the
  * vocabulary. */
+#include "base/alignment.h"
 #include "base/cleanup.h"
 #include "base/philox.h"
 #include "worker/trainee/worker_precision.h"
@@ -48,11 +49,6 @@ static void fill_context(const struct dataset_vocabulary *vocabulary, int32_t *c
         context[i] = symbol;
 }
 
-static size_t align_row(size_t bytes)
-{
-    return (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
-}
-
 static int write_text(const struct worker_options *options, const struct worker_setup *setup,
                       struct session *session, struct error *error)
 {
@@ -62,7 +58,7 @@ static int write_text(const struct worker_options *options, const struct worker_
     AUTO_FREE float *logits = calloc((size_t)vocabulary->count, sizeof *logits);
     AUTO_FREE double *weights = calloc((size_t)vocabulary->count, sizeof *weights);
     uint64_t seed = options->seed_given ? options->seed : setup->spec.training.seed;
-    size_t row = align_row((size_t)length * sizeof *context);
+    size_t row = align_up((size_t)length * sizeof *context, MEMORY_ALIGNMENT);
     struct session_batch batch = {1, context, (uint8_t *)context + row};
 
     if (!logits || !weights)
@@ -107,7 +103,8 @@ static int sample(const struct worker_options *options, struct worker_setup *set
                                         .build_context = setup,
                                         .compute_type = setup->precision.type,
                                         .evaluation_batches = {1},
-                                        .staging_bytes = align_row(context) + MEMORY_ALIGNMENT};
+                                        .staging_bytes =
+                                            align_up(context, MEMORY_ALIGNMENT) + MEMORY_ALIGNMENT};
 
         r = session_prepare(&config, &session, error);
     }

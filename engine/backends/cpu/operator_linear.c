@@ -5,6 +5,7 @@
  * Each task has one product of oneDNN's. That wants matrices whose rows lie side by side: operands
  * and results that are a part of a matrix's columns, and the transposed operand of the gradient by
  * the weights, are copied. */
+#include "base/alignment.h"
 #include "engine/backends/cpu/program.h"
 #include "engine/graph/operator.h"
 
@@ -169,12 +170,15 @@ static size_t divide_workspace(const struct linear_state *state, struct task_pro
     int64_t rows = own->tile.rows.end - own->tile.rows.first;
     int64_t columns = own->tile.columns.end - own->tile.columns.first;
 
-    own->b_offset = own->copies_a ? program_align(operand_bytes(state, rows * state->depth)) : 0;
+    own->b_offset =
+        own->copies_a ? align_up(operand_bytes(state, rows * state->depth), MEMORY_ALIGNMENT) : 0;
     own->c_offset =
         own->b_offset +
-        (own->copies_b ? program_align(operand_bytes(state, state->depth * columns)) : 0);
+        (own->copies_b ? align_up(operand_bytes(state, state->depth * columns), MEMORY_ALIGNMENT)
+                       : 0);
     return own->c_offset +
-           (own->copies_c ? program_align((size_t)(rows * columns) * sizeof(float)) : 0);
+           (own->copies_c ? align_up((size_t)(rows * columns) * sizeof(float), MEMORY_ALIGNMENT)
+                          : 0);
 }
 
 int linear_prepare(struct backend_program *program, int32_t index, struct error *error)

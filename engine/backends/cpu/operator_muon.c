@@ -9,6 +9,7 @@
  *
  * The rows of each product are divided among the tasks. Workspace: two matrices like the parameter,
  * X and the next X in turns; A and B; a sum of squares for each task. */
+#include "base/alignment.h"
 #include "engine/backends/cpu/program.h"
 
 #include <errno.h>
@@ -72,8 +73,10 @@ static int create_products(struct backend_program *program, struct muon_state *s
 
 static size_t divide_workspace(struct backend_program *program, struct muon_state *state)
 {
-    size_t matrix = program_align((size_t)(state->rows * state->columns) * sizeof(float));
-    size_t square = program_align((size_t)(state->small * state->small) * sizeof(float));
+    size_t matrix =
+        align_up((size_t)(state->rows * state->columns) * sizeof(float), MEMORY_ALIGNMENT);
+    size_t square =
+        align_up((size_t)(state->small * state->small) * sizeof(float), MEMORY_ALIGNMENT);
 
     for (int task = 0; task < program->tasks; task++)
         for (int p = 0; p < PRODUCTS && state->product[p][task]; p++)
@@ -82,7 +85,7 @@ static size_t divide_workspace(struct backend_program *program, struct muon_stat
     state->gram = 2 * matrix;
     state->polynomial = state->gram + square;
     state->squares = state->polynomial + square;
-    return state->squares + program_align(TASKS_MAX * sizeof(double));
+    return state->squares + align_up(TASKS_MAX * sizeof(double), MEMORY_ALIGNMENT);
 }
 
 int muon_prepare(struct backend_program *program, int32_t index, struct error *error)

@@ -16,6 +16,7 @@
  * The figures want the second matrix row by row, so forward makes a transposed copy of the weights
  * first, and the longer rows in the gradient of the weights, so that comes out transposed where
  * there are more channels out than in. */
+#include "base/alignment.h"
 #include "engine/backends/cpu/program.h"
 
 #include <errno.h>
@@ -95,7 +96,7 @@ static int create_products(struct backend_program *program, int32_t index,
 /* Forward: the transposed weights; gradient: the partial sums of each task. */
 static size_t workspace_bytes(struct backend_program *program, struct product_state *state)
 {
-    size_t weights = program_align((size_t)(state->out * state->in) * sizeof(float));
+    size_t weights = align_up((size_t)(state->out * state->in) * sizeof(float), MEMORY_ALIGNMENT);
 
     if (state->tensors.direction == ONEDNN_FORWARD)
         return weights;
@@ -104,7 +105,7 @@ static size_t workspace_bytes(struct backend_program *program, struct product_st
     state->bias_offset = weights;
     state->partial_bytes = weights;
     if (state->tensors.bias >= 0)
-        state->partial_bytes += program_align((size_t)state->out * sizeof(float));
+        state->partial_bytes += align_up((size_t)state->out * sizeof(float), MEMORY_ALIGNMENT);
     if (state->turned) /* a part of the sum, as it is and transposed */
         program_reserve_scratch(program, 2 * weights);
     return (size_t)program->tasks * state->partial_bytes;

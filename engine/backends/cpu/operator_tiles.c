@@ -16,6 +16,7 @@
  *   512, 4x4              6.2 / 6.2 /  13        35 /  42 /  82
  *   all 20 convolutions   111 / 115 / 160       233 / 289 / 615
  */
+#include "base/alignment.h"
 #include "engine/backends/cpu/program.h"
 
 #include <errno.h>
@@ -152,7 +153,7 @@ static size_t divide_workspace(struct backend_program *program, struct tile_stat
     state->weight_bytes = elements * sizeof(float);
     state->partial_bytes = state->weight_bytes;
     if (state->tensors.bias >= 0)
-        state->partial_bytes += program_align((size_t)out * sizeof(float));
+        state->partial_bytes += align_up((size_t)out * sizeof(float), MEMORY_ALIGNMENT);
     return (size_t)program->tasks * state->partial_bytes;
 }
 

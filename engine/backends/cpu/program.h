@@ -10,6 +10,7 @@
  * declare). */
 #pragma once
 
+#include "base/alignment.h"
 #include "engine/backends/backend.h"
 #include "engine/backends/cpu/convolution_method.h"
 #include "engine/backends/cpu/kernels/kernels.h"
@@ -287,7 +288,7 @@ static inline int program_first_task(const struct backend_program *program, int 
  * that keeps nothing for another. In prepare. */
 static inline void program_reserve_scratch(struct backend_program *program, size_t bytes)
 {
-    bytes = (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
+    bytes = align_up(bytes, MEMORY_ALIGNMENT);
     if (bytes > program->scratch_bytes)
         program->scratch_bytes = bytes;
 }
@@ -330,11 +331,6 @@ static inline const struct graph_tensor *program_tensor(const struct backend_pro
                                                         int32_t tensor)
 {
     return &program->graph->tensors[tensor];
-}
-
-static inline size_t program_align(size_t bytes)
-{
-    return (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
 }
 
 /* The parts of a program of the graph. */

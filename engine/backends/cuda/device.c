@@ -1,4 +1,5 @@
 /* device.c: one GPU: its context, its stream, its memory. */
+#include "base/alignment.h"
 #include "engine/backends/cuda/cuda.h"
 #include "engine/backends/cuda/cudnn.h"
 #include "engine/backends/cuda/linear_search.h"
@@ -306,8 +307,8 @@ int cuda_buffer_stage(struct backend_buffer *buffer, size_t offset, size_t bytes
                       struct error *error)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    size_t first = offset / page * page, end = (offset + bytes + page - 1) / page * page;
-    size_t mapped = (buffer->bytes + page - 1) / page * page;
+    size_t first = offset / page * page, end = align_up(offset + bytes, page);
+    size_t mapped = align_up(buffer->bytes, page);
     cudaError_t status;
 
     if (!buffer->start || buffer->staged_bytes)

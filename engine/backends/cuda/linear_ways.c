@@ -1,6 +1,7 @@
 /* linear_ways.c: see linear_ways.h. */
 #include "engine/backends/cuda/linear_ways.h"
 
+#include "base/alignment.h"
 #include "engine/backends/cuda/choices.h"
 #include "engine/backends/cuda/small_linear.h"
 
@@ -23,7 +24,7 @@ static size_t in_lines(int64_t count)
 {
     const size_t line = MEMORY_ALIGNMENT / sizeof(float);
 
-    return ((size_t)count + line - 1) / line * line;
+    return align_up((size_t)count, line);
 }
 
 /* Three numbers for each result are the update's. */

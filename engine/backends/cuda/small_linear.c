@@ -10,6 +10,7 @@
  * Casts of what only such layers read vanish, too: their kernels round operands themselves. */
 #include "engine/backends/cuda/small_linear.h"
 
+#include "base/alignment.h"
 #include "engine/backends/cuda/choices.h"
 #include "engine/backends/cuda/linear_search.h"
 
@@ -320,8 +321,7 @@ static void let_losses_wait(struct backend_program *program)
             waits = k;
     if (waits < 0)
         return;
-    small->losses_at = (program->tensor_bytes[dlogits] + LOSSES_ALIGNMENT - 1) / LOSSES_ALIGNMENT *
-                       LOSSES_ALIGNMENT;
+    small->losses_at = align_up(program->tensor_bytes[dlogits], LOSSES_ALIGNMENT);
     program->tensor_bytes[dlogits] =
         small->losses_at + (size_t)program->graph->batch * CUDA_LOSS_PARTIAL_BYTES;
 }
