@@ -1,9 +1,9 @@
-/* checkpoint_sweep.h: what an attempt that has ended leaves behind in its folder and nobody needs:
- * the copies of the checkpoints that it began from, files that were never finished or announced,
- * and those whose removal a crash of the daemon forgot.
+/* checkpoint_sweep.h: removes the useless files that an ended attempt leaves in its folder: copies
+ * of the checkpoints that it began from, checkpoints that were never finished or announced, and
+ * files that a crash of the daemon kept from being removed.
  *
- * One folder after the other: a job may leave so many files that this takes a minute, and the
- * thread pool, on which everybody's submissions are checked, has only four threads. */
+ * One folder is swept at a time. A job may leave so many files that this takes a minute, and the
+ * thread pool, which also checks submissions, has only four threads. */
 #pragma once
 
 #include "daemon/store/store.h"
@@ -16,13 +16,13 @@ struct daemon;
 /* A member of struct daemon. */
 struct checkpoint_sweeps {
     bool under_way, stopped;
-    struct checkpoint_sweep *first, **last; /* that wait; owned */
+    struct checkpoint_sweep *first, **last; /* the waiting ones; owned */
 };
 
-/* Removes the files of an attempt that has ended, whose spool is stored to the end, apart from its
- * log, its records and the checkpoints that are kept as files. */
+/* Removes all files of an ended attempt but its log, its records and the checkpoints that are kept
+ * as files. Its spool must be stored to the end. */
 void checkpoint_sweep(struct daemon *daemon, int64_t job, int64_t attempt);
-/* At a start: sweeps those that are noted. */
+/* When the daemon starts: sweeps the attempts that the database notes as unswept. */
 void checkpoint_sweeps_resume(struct daemon *daemon);
-/* Forgets those that wait. */
+/* Drops the waiting sweeps; the next start makes them. */
 void checkpoint_sweeps_stop(struct daemon *daemon);

@@ -1,5 +1,5 @@
-/* job_environment.h: the variables that a command finds in its environment because of where it was
- * placed and what was booked for it; docs/command-jobs.md has the table. Pure. */
+/* job_environment.h: the environment variables that tell a command where it was placed and what was
+ * booked for it; docs/command-jobs.md has the table. Pure functions. */
 #pragma once
 
 #include "daemon/devices/driver.h"
@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A device that the attempt is on. */
+/* A device of the attempt. */
 struct job_environment_device {
     const struct device_driver *driver;
     const char *name, *id; /* "cuda:0", "GPU-5bbf…" */
@@ -18,21 +18,22 @@ struct job_environment_device {
 struct job_environment {
     int64_t attempt; /* from 1 */
     int cores;       /* booked */
-    uint64_t memory; /* bytes booked of the machine's, 0: not known */
-    /* bytes booked on each device, 0: not known; whether they were declared: a program is held to
-     * what was declared, not to what was learnt */
+    uint64_t memory; /* bytes booked of the machine's memory, 0: not known */
+    /* bytes booked on each device, 0: not known; and whether the job declared them. A program is
+     * limited to what it declares, not to what its earlier runs used. */
     uint64_t device_memory;
     bool device_memory_declared;
-    const char *checkpoint_directory; /* kept from attempt to attempt, or NULL */
+    const char *checkpoint_directory; /* shared by all attempts of the job, or NULL */
     const struct job_environment_device *devices;
-    int device_count;                           /* 0: the CPU */
-    const struct device_driver *const *drivers; /* of all kinds, up to NULL */
+    int device_count;                           /* 0: it runs on the CPU */
+    const struct device_driver *const *drivers; /* of all kinds of devices; NULL ends the list */
 };
 
-/* Adds the variables to `variables` (names to texts). What is there already stays: the user's own
- * wins, but for the names that begin with TRAIND_, which are facts. */
+/* Adds the variables to `variables`, an object of names and texts. A variable that the user has set
+ * stays, except names that begin with TRAIND_, which are always set. */
 void job_environment_add(const struct job_environment *environment, struct json_object *variables);
 
-/* Of a native job: nothing but the device that it sees. That is no wish of the user's. */
+/* For a native job: adds only the variables that say which device it sees, over any that the user
+ * has set. */
 void job_environment_add_device(const struct job_environment *environment,
                                 struct json_object *variables);

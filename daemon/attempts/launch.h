@@ -1,4 +1,4 @@
-/* launch.h: starting the shim of an attempt. What blocks here runs on the thread pool. */
+/* launch.h: starts the shim of an attempt. The functions block, so they run on the thread pool. */
 #pragma once
 
 #include "base/error.h"
@@ -15,45 +15,46 @@
 enum { SHIM_SOCKET_DESCRIPTOR = 3, SHIM_LOCK_DESCRIPTOR = 4 };
 
 struct attempt_launch {
-    /* given; borrowed for the time of the launch */
+    /* input; borrowed until the launch has ended */
     const char *state_directory, *shim_path, *worker_path;
     int64_t job, attempt;
     uid_t uid;
     enum job_kind kind;
     bool planning;
-    bool service;                        /* one that jobs use, of job 0 (attempts/mps_services.h) */
-    bool notification;                   /* a command about the job (jobs/notify.h) */
-    int64_t last_attempt;                /* of a notification: what it is told of the job */
-    const struct device *const *devices; /* none for a planning run, which is made for the CPU */
+    bool service;         /* a service that jobs use; it has job 0 (attempts/mps_services.h) */
+    bool notification;    /* a command about the job (jobs/notify.h) */
+    int64_t last_attempt; /* of a notification: the job's last attempt, which it is told */
+    const struct device *const *devices; /* none for a planning run, which runs on the CPU */
     int device_count;
     const struct device_driver *const *drivers; /* of all kinds */
-    const struct config *config;                /* what the drivers ask */
+    const struct config *config;                /* for the drivers */
     uint64_t memory_booked;                     /* bytes on each device, 0: not known */
-    int64_t tasks_max; /* processes and threads of it at once, 0: no limit */
+    int64_t tasks_max; /* how many processes and threads it may have at once, 0: no limit */
     int64_t oom_score_adjust;
     int threads;
-    const cpu_set_t *cores; /* that it keeps to, NULL: all */
+    const cpu_set_t *cores; /* the cores that it may use, NULL: all */
     struct json_object *spec;
     char choices[PLAN_CHOICES_MAX]; /* of the job's plan (traind-worker --choices), "": unknown */
-    uint64_t memory_limit;          /* of a planning run: what automatic settings keep to */
-    char *calibration;              /* a planning run is handed this one; owned; NULL: none */
-    char *also; /* a planning run: the devices beside the CPU, as JSON; owned; NULL: none */
+    uint64_t memory_limit;          /* of a planning run: the limit for automatic settings */
+    char *calibration;              /* for a planning run; owned; NULL: none */
+    char *also; /* for a planning run: the devices beside the CPU, as JSON; owned; NULL: none */
     char checkpoints[PATH_MAX]; /* checkpoint_folder_make(), "": none */
-    char *resume;       /* a file to put in place as resume.safetensors; owned; NULL: none */
-    char *best;         /* one as best.safetensors; owned; NULL: none */
-    char mps[PATH_MAX]; /* folder of mps_join(), "": none */
-    int warm;           /* of warm_pool_take(): owned; -1: none */
+    char *resume;               /* a file that becomes resume.safetensors; owned; NULL: none */
+    char *best;                 /* a file that becomes best.safetensors; owned; NULL: none */
+    char mps[PATH_MAX];         /* the folder of mps_join(), "": none */
+    int warm;                   /* the descriptor of warm_pool_take(); owned; -1: none */
     /* result */
     int socket; /* connected to the shim */
 };
 
-/* The argument in whose place a shim shows the path of its attempt's folder: room for any. NULL: no
- * memory. The caller frees. */
+/* Makes a placeholder argument, long enough for any attempt: the shim overwrites it with the path
+ * of its attempt's folder. NULL: no memory. The caller frees it. */
 char *shim_title_make(const char *state_directory);
-/* Starts traind-shim; the descriptor at whose other end it waits for
- * requests, or negative errno. */
+/* Starts traind-shim as a server of requests. Returns the descriptor that leads to it, or negative
+ * errno. */
 int shim_start_server(const char *shim_path, char *const *arguments, char *const *environment,
                       struct error *error);
 
-/* Makes the folder with attempt.json and spec.json and starts the shim. */
+/* Makes the attempt's folder with attempt.json and spec.json, and starts the shim. 0 or negative
+ * errno, with a sentence. */
 int attempt_launch_run(struct attempt_launch *launch, struct error *error);

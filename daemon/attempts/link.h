@@ -1,5 +1,5 @@
-/* link.h: the daemon's link to the shim of an attempt: looks for it, talks io.traind.Worker with it
- * over a connection that lasts as long as it does. */
+/* link.h: the daemon's connection to the shim of an attempt. The daemon finds the shim and talks
+ * io.traind.Worker with it over one connection, which lasts as long as the shim. */
 #pragma once
 
 #include "base/error.h"
@@ -14,33 +14,33 @@
 struct attempt;
 
 struct attempt_link {
-    uv_work_t work; /* of the launch, and of a search */
+    uv_work_t work; /* of the launch or of a search */
     struct error error;
     int socket;
     enum attempt_trace trace;
-    struct attempt_timer seek; /* until the shim is looked for again */
+    struct attempt_timer seek; /* runs until the next search for the shim */
     uint64_t seek_pause;       /* ms */
-    double sought_since;       /* seconds since the epoch, 0: it is not looked for */
-    bool sought;               /* started by a daemon before this one: its shim is asked */
+    double sought_since;       /* seconds since the epoch, 0: no search is under way */
+    bool sought;               /* an earlier daemon started it, so its shim must be found */
 
     uv_pipe_t pipe;
     bool is_open;
     bool status_received;
     struct varlink_frames frames;
-    int shim; /* its process (pidfd_open(2)), -1 until known */
+    int shim; /* descriptor of its process (pidfd_open(2)), -1 until known */
 };
 
 void attempt_link_init(struct attempt_link *link);
 void attempt_link_release(struct attempt_link *link);
-/* Looks for the shim, which has hung up and told nothing or was started by an earlier daemon. A
- * record may be there all the same, and processes of the job may. */
+/* Looks for a shim that has hung up without telling the end, or that an earlier daemon started. It
+ * may have left an exit record, and processes of the job may remain. */
 void attempt_link_seek(struct attempt *attempt);
-/* Talks with the shim over a connected descriptor, which it takes over. */
+/* Talks with the shim over the connected `descriptor`, which this function takes over. */
 void attempt_link_connect(struct attempt *attempt, int descriptor);
-/* Has the shim send `signal_number` to the trainee alone (0: SIGTERM to the whole job), and SIGKILL
- * to the whole job after the grace period. Nothing, while there is no connection. */
+/* Makes the shim send `signal_number` to the trainee (0: SIGTERM to all processes of the job), and
+ * SIGKILL to all of them after the grace period. Does nothing while there is no connection. */
 void attempt_link_stop(struct attempt *attempt, int signal_number, double grace_seconds);
-/* Lets the shim go, whose exit record is stored, and closes the connection. */
+/* Tells the shim that its exit record is stored, so that it can end, and closes the connection. */
 void attempt_link_acknowledge(struct attempt *attempt);
 /* Closes the connection, if there is one. */
 void attempt_link_close(struct attempt *attempt);

@@ -1,12 +1,12 @@
-/* own_cores.h: the cores that an attempt of a command keeps to. */
+/* own_cores.h: gives each attempt of a command cores of its own. */
 #pragma once
 
 #include "proto/json.h"
 
 struct attempt;
 
-/* Takes cores for a command that is to be started; those of one that was found again; and gives
- * them back. */
+/* Take cores for a command that is about to start; find the cores of an attempt that an earlier
+ * daemon started; give the attempt's cores back. */
 void attempt_take_cores(struct attempt *attempt, struct json_object *spec, int threads);
 void attempt_find_cores(struct attempt *attempt);
 void attempt_leave_cores(struct attempt *attempt);

@@ -1,4 +1,4 @@
-/* report.h: what an attempt has said of itself, in the records of its spool. */
+/* report.h: what an attempt has reported in the records of its spool. */
 #pragma once
 
 #include "daemon/folder/spool.h"
@@ -11,32 +11,33 @@
 
 struct attempt;
 
-/* Where it stands, as it said last. Absent numbers are NAN (doubles) or -1 (integers). */
+/* The progress that it reported last. Absent numbers are NAN (doubles) or -1 (integers). */
 struct job_progress {
     int64_t step, steps, epochs;
     double epoch, loss, samples_per_second, seconds_left;
-    double fraction; /* done, 0 to 1: of programs that say no more */
+    double fraction; /* part done, 0 to 1, of programs that report only this */
 };
 
 struct attempt_report {
     struct job_progress progress;
     bool has_progress;
-    double steps_timed; /* of this attempt, see jobs/trial.c */
-    bool tries_out;     /* nothing like it had been measured on such a device */
-    /* the first fraction done that was told, and when, for an estimate of the rest; 0: none yet */
+    double steps_timed; /* steps of this attempt with a known time (jobs/trial.c) */
+    bool tries_out;     /* its work had never been measured on this type of device */
+    /* the first fraction that it reported, and when, to estimate the remaining time; 0: none yet */
     double fraction_begun, fraction_begun_at;
-    char *message;                        /* of the trainee's `error` record */
-    bool error_recorded;                  /* there was one */
-    bool out_of_memory;                   /* it said so */
-    enum device_fault fault;              /* of the GPU that it was on, as it said */
-    bool fault_looked;                    /* the probe was asked about that */
-    char error_kind[JOB_ERROR_KIND_MAX];  /* of that record, "": none */
-    char disagrees_with[DEVICE_NAME_MAX]; /* what it said of the device that it comes from; "" */
+    char *message;                       /* of the trainee's `error` record */
+    bool error_recorded;                 /* there was an `error` record */
+    bool out_of_memory;                  /* the `error` record says so */
+    enum device_fault fault;             /* the GPU error that it reported */
+    bool fault_looked;                   /* the probe was asked about this error */
+    char error_kind[JOB_ERROR_KIND_MAX]; /* of the `error` record, "": none */
+    char disagrees_with
+        [DEVICE_NAME_MAX]; /* the earlier device that its device disagrees with; "": none */
     struct json_object *plan;
-    int64_t resumed_from_step; /* -1: not */
+    int64_t resumed_from_step; /* -1: it did not resume */
 };
 
 void attempt_report_init(struct attempt_report *report);
 void attempt_report_release(struct attempt_report *report);
-/* Takes a record in that is stored. */
+/* Takes in a record that has been stored. */
 void attempt_report_take(struct attempt *attempt, const struct spool_record *record);

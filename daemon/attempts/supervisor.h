@@ -1,9 +1,8 @@
-/* supervisor.h: one attempt of a job from the daemon's side: starts its shim or finds it again,
- * talks io.traind.Worker with it, reads its spool, and tells the job table what happened. Runs on
- * the loop; what blocks is done on the thread pool.
- *
- * The life of an attempt: launch or attach → (started) → gone: no process of it remains → its spool
- * is read to the end → ended: the job table stores what follows and acknowledges → closed. */
+/* supervisor.h: supervises one attempt of a job: starts its shim or finds it again, talks
+ * io.traind.Worker with it, reads its spool, and tells the job table what happened. Runs on the
+ * loop; work that blocks runs on the thread pool. The life of an attempt: launch or attach →
+ * (started) → gone (none of its processes remains) → its spool is read to the end → ended (the job
+ * table stores what follows and acknowledges) → closed. */
 #pragma once
 
 #include "base/error.h"
@@ -25,22 +24,22 @@
 
 struct attempt;
 
-enum { READINGS_TO_TELL = 2 /* that an attempt holds none */ };
+enum { READINGS_TO_TELL = 2 /* so many readings tell that an attempt holds no GPU memory */ };
 
-/* What happens to an attempt is told through these; jobs/end.c and jobs/planning.c answer. */
+/* The events of an attempt. jobs/start.c and jobs/planning.c provide the handlers. */
 struct attempt_events {
-    /* Before it is launched: what `launch` has to hold beside what the
-     * attempt says; may be NULL. */
+    /* Before the launch: fills in the members of `launch` that the attempt does not know; may be
+     * NULL. */
     void (*prepare)(struct attempt *attempt);
-    /* A process runs (or did run): pid and start are known. Not called when
-     * none could be started. */
+    /* The trainee runs, or has run: its pid and its start are known. Not called if it could not be
+     * started. */
     void (*started)(struct attempt *attempt);
     /* `steps` steps of training took `seconds` each on average; may be NULL. */
     void (*measured)(struct attempt *attempt, double seconds, double steps);
-    /* No process of the attempt remains; the device's slot is free. */
+    /* No process of the attempt remains; its place on the device is free. */
     void (*gone)(struct attempt *attempt);
-    /* Everything that it wrote is stored. The receiver calls attempt_finish() once it has stored
-     * the end. */
+    /* Everything that the attempt wrote is stored. The handler stores the end and then calls
+     * attempt_finish(). */
     void (*ended)(struct attempt *attempt);
 };
 
@@ -52,67 +51,69 @@ struct attempt {
     uid_t uid;
     bool planning;
     struct device_claim claim; /* on its devices */
-    bool starved;       /* it had waited too long (policy.h); forgotten when the daemon restarts */
-    bool need_is_known; /* what it was booked with at first was not 0 */
-    char stop_reason[JOB_REASON_MAX]; /* why the daemon ends it, as a sentence */
+    bool starved;       /* its job starved before the start (policy.h); not kept over restarts */
+    bool need_is_known; /* the first booking was not 0 */
+    char stop_reason[JOB_REASON_MAX]; /* a sentence: why the daemon ends it */
 
-    cpu_set_t own_cores; /* of the machine, that it keeps to */
-    bool keeps_to_cores; /* else all of them are open to it */
+    cpu_set_t own_cores; /* the machine's cores that it may use */
+    bool keeps_to_cores; /* false: it may use all cores */
 
     struct attempt_launch launch;  /* while it is being started */
     struct attempt_link link;      /* to its shim */
-    bool working;                  /* on the thread pool */
-    struct attempt_timer deadline; /* the time limit; once it is stopped, until it is killed */
+    bool working;                  /* the thread pool works for it */
+    struct attempt_timer deadline; /* its time limit; after a stop, when it is killed */
     int open_handles;
 
-    double launched;          /* when this daemon, or the one before, began to; 0: not known */
+    double launched;          /* when a daemon began to launch it; 0: not known */
     double started, ended;    /* seconds since the epoch, 0 until known */
     double time_limit;        /* seconds, 0: none */
     struct json_object *exit; /* the exit record */
-    bool started_here;        /* by this daemon, just now */
-    bool never_started;       /* no trainee came to life: the attempt does not count */
+    bool started_here;        /* this daemon has just started it */
+    bool never_started;       /* no trainee was started, so the attempt does not count */
     bool finish, detached;
-    bool forced;                /* its processes are killed, and its shim after them */
-    enum ending intent;         /* why the daemon itself ends it, ENDING_NONE if it does not */
-    enum preemption preemption; /* with ENDING_PREEMPTED: why it leaves, and so what follows */
+    bool forced;                /* its processes are being killed, and then its shim */
+    enum ending intent;         /* why the daemon ends it; ENDING_NONE: it does not */
+    enum preemption preemption; /* with ENDING_PREEMPTED: why it leaves, which says what follows */
 
     struct spool_ingest spool;
     struct attempt_report report;
 };
 
-/* A fresh attempt that belongs to the loop from attempt_launch() or attempt_attach() on. */
+/* Makes an attempt. From attempt_launch() or attempt_attach() on it frees itself
+ * (attempt_release()). */
 struct attempt *attempt_new(struct daemon *daemon, const struct attempt_events *events,
                             struct job *job, int64_t number);
 
-/* Starts it on its devices, a planning run beside them. `resume` and `best` (files, or NULL) are
- * taken over.
- * `choices` are the plan's, "" where there are none. */
+/* Starts the attempt on its devices; a planning run has none. Takes over `resume` and `best` (paths
+ * of files, or NULL). `choices` are the plan's; "": there are none. */
 void attempt_launch(struct attempt *attempt, struct json_object *spec, char *resume, char *best,
                     int threads, const char *choices);
 
-/* Ends an attempt that cannot be started, in place of attempt_launch(): it does not count. */
+/* Call this instead of attempt_launch() if the attempt cannot be started. It ends and does not
+ * count. */
 void attempt_refuse_launch(struct attempt *attempt, const struct error *error);
 
-/* Finds an attempt of an earlier daemon again: connects, or reads its exit record. What cannot be
- * reached is killed after a while. */
+/* Finds an attempt of an earlier daemon: connects to its shim or reads its exit record. A shim that
+ * cannot be reached is killed after a while. */
 void attempt_attach(struct attempt *attempt);
 
-/* Ends it: SIGTERM now, SIGKILL after the grace period. The first intent counts. */
+/* Ends the attempt: SIGTERM now, SIGKILL after the grace period. The first intent counts. */
 void attempt_stop(struct attempt *attempt, enum ending intent);
 
-/* The end is stored: lets the shim go and frees the attempt. */
+/* Call this once the end is stored: acknowledges it to the shim and frees the attempt. */
 void attempt_finish(struct attempt *attempt);
 
-/* Lets go of an attempt whose processes shall run on without this daemon. */
+/* Detaches from an attempt whose processes are to run on without this daemon. */
 void attempt_detach(struct attempt *attempt);
 
-/* Frees the attempt when nothing of it is in use any more; called whenever something was let go. */
+/* Frees the attempt once no part of it is in use. Called whenever a part stops being used. */
 void attempt_release(struct attempt *attempt);
-/* Every handle of an attempt counts in `open_handles` and is closed with this. */
+/* The close callback of all handles of an attempt, which `open_handles` counts. */
 void attempt_handle_closed(uv_handle_t *handle);
-/* The exit record is there: no process of the attempt remains. */
+/* Takes over the exit record: no process of the attempt remains. */
 void attempt_take_exit(struct attempt *attempt, struct json_object *record);
-/* No process of it remains, and nothing says how it ended. */
+/* No process of the attempt remains. Called after attempt_take_exit(), or when there is no exit
+ * record. */
 void attempt_is_gone(struct attempt *attempt);
-/* Where it is found. */
+/* Where the attempt's files and processes are found. */
 struct attempt_place attempt_place(const struct attempt *attempt);

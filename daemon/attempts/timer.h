@@ -1,4 +1,4 @@
-/* timer.h: a timer of an attempt, opened when it is first needed. */
+/* timer.h: a timer of an attempt; its handle is opened when it is first needed. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +12,7 @@ struct attempt_timer {
     bool open;
 };
 
-/* Opens the timer, one of the attempt's, if need be; it fires once. */
+/* Starts a timer of the attempt, and opens its handle if needed. It fires once. */
 void attempt_timer_start(struct attempt *attempt, struct attempt_timer *timer, uv_timer_cb callback,
                          uint64_t milliseconds);
 

@@ -1,10 +1,10 @@
-/* warm_pool.h: workers that wait for native jobs with their device open ([Nvidia] WarmWorkers of
- * the configuration): each beside a shim of its own (worker/shim/shim_warm.c), which a job is
- * handed in place of one that the fork server forks. What they hold of a device is what others hold
- * of it in its ledger, as measured, until they are a job's. Everything here runs on the loop, but
- * for the start of a process, which the thread pool does.
+/* warm_pool.h: workers that have opened their device and wait for native jobs ([Nvidia] WarmWorkers
+ * of the configuration). Each has a shim of its own (worker/shim/shim_warm.c); a job gets that shim
+ * instead of one from the fork server. Until then the ledger counts a worker's device memory as
+ * held by other programs. Everything here runs on the loop, except the start of a process, which
+ * the thread pool does.
  *
- * They end when the daemon does, however it ends: their connection does. */
+ * The workers end when the daemon ends, even if it is killed, because their connection closes. */
 #pragma once
 
 #include "daemon/context/context.h"
@@ -12,13 +12,13 @@
 
 struct device;
 
-/* Starts what is missing, and ends what waits for a device that takes no jobs any more. */
+/* Starts missing workers, and ends those whose device takes no jobs any more. */
 void warm_pool_tend(struct daemon *daemon);
 
-/* A shim whose worker is ready, for a native job with this specification on the device: the
- * connection that takes the job's request, which the caller closes. -1: there is none, or the job
- * wants an environment that programs read when they start. */
+/* Takes a shim with a ready worker for a native job with this specification on the device. Returns
+ * the connection to which the caller sends the job's request; the caller closes it. -1: no worker
+ * is ready, or the job sets environment variables that a program reads only at its start. */
 int warm_pool_take(struct daemon *daemon, const struct device *device, struct json_object *spec);
 
-/* At the end; those that wait are let go. */
+/* Ends all waiting workers when the daemon ends. */
 void warm_pool_stop(struct daemon *daemon);

@@ -1,6 +1,6 @@
-/* calibrations.h: how fast a device is (the CPU with a number of threads, a type of GPU), as the
- * service itself measured it (calibrator.h) and table calibration keeps it. Planning runs are
- * handed it. Everything here runs on the loop. */
+/* calibrations.h: the measured speed of each device: of the CPU with a number of threads, and of
+ * each type of GPU. calibrator.h measures them, the database's table `calibration` keeps them, and
+ * planning runs receive them. Everything here runs on the loop. */
 #pragma once
 
 #include "daemon/store/store.h"
@@ -11,19 +11,19 @@
 struct calibration_row;
 
 struct calibrations {
-    struct store *store; /* outlives it */
+    struct store *store; /* must outlive the calibrations */
     struct calibration_row *first;
 };
 
-/* Reads what is stored. */
+/* Reads the stored calibrations in the background. */
 void calibrations_load(struct calibrations *calibrations, struct store *store);
 void calibrations_release(struct calibrations *calibrations);
 
-/* The JSON of "cpu" with so many threads, or of a type of GPU (0: any number), or NULL. Valid until
- * the next take. */
+/* The calibration of "cpu" with `threads` threads, or of a type of GPU (`threads` is 0), as JSON
+ * text. NULL: there is none. The text lives until the next calibrations_take(). */
 const char *calibrations_find(const struct calibrations *calibrations, const char *device,
                               int threads);
-/* Takes over and stores what was measured of it, as `traind-worker calibrate` prints it; false: it
- * is not that. */
+/* Keeps and stores a copy of a calibration of the device, as `traind-worker calibrate` prints it.
+ * False: `json` is no calibration, or there is no memory for it. */
 bool calibrations_take(struct calibrations *calibrations, const char *device,
                        struct json_object *json);

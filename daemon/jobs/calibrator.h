@@ -1,7 +1,8 @@
-/* calibrator.h: measures the devices of this machine once, so that the time of a plan can be
- * predicted: as the daemon's own user, in a process of its own, one device at a time, and only
- * while nothing of ours runs there. Who wants the device meanwhile gets it, and it is measured
- * later. What jobs say of a device counts for nothing here. Everything runs on the loop. */
+/* calibrator.h: measures the speed of this machine's devices once, so that the duration of a plan
+ * can be predicted. A process of the daemon's own user measures one device at a time, and only
+ * while no job runs there. A job that comes meanwhile gets the device, and the measurement is
+ * repeated later. Nothing that a job reports enters a calibration. Everything here runs on the
+ * loop. */
 #pragma once
 
 #include <stddef.h>
@@ -10,17 +11,17 @@
 struct jobs;
 struct calibrator;
 
-/* Nothing is measured where the configuration says so (Calibrate). */
+/* Does nothing if the configuration switches calibration off (Calibrate). */
 void calibrator_start(struct jobs *jobs);
 void calibrator_stop(struct jobs *jobs);
 void calibrator_free(struct jobs *jobs);
 
-/* Something has begun or ended on a device, or planning has: what is measured there is given up, or
- * begun soon. */
+/* Call this when a job or a planning run has begun or ended. A measurement that is in its way is
+ * abandoned; a device that has become idle is measured soon. */
 void calibrator_tend(struct jobs *jobs);
 
-/* Plans are made for the CPU with so many threads: it is measured with them, too. */
+/* Plans are made for the CPU with `threads` threads, so the CPU is measured with as many, too. */
 void calibrator_want_threads(struct jobs *jobs, int threads);
 
-/* The process that measures now; 0: none does. */
+/* The process that is measuring now; 0: there is none. */
 pid_t calibrator_pid(const struct jobs *jobs);

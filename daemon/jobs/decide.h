@@ -1,4 +1,4 @@
-/* decide.h: makes decisions about what runs where, and carries them out. */
+/* decide.h: decides which job runs on which device, and carries the decisions out. */
 #pragma once
 
 #include <stdint.h>
@@ -8,7 +8,7 @@ struct jobs;
 void decide_start(struct jobs *jobs);
 void decide_stop(struct jobs *jobs);
 
-/* Makes the decision that is due; dispatch.h. */
+/* Makes the decision that is due (dispatch.h). */
 void jobs_decide(struct jobs *jobs);
-/* How many there were since the start. */
+/* The number of decisions since the daemon started. */
 uint64_t decide_count(const struct jobs *jobs);

@@ -1,5 +1,6 @@
-/* details.h: what starting a job needs of its specification, read from the store when its start
- * gets close and not kept for all that wait. */
+/* details.h: the parts of a job's specification that its start needs. They are read from the store
+ * shortly before the start, because keeping them for every waiting job would take too much
+ * memory. */
 #pragma once
 
 #include "base/error.h"
@@ -13,23 +14,23 @@ struct jobs;
 
 void details_start(struct jobs *jobs);
 
-/* What a read of a job's specification gives. */
+/* A read of a job's specification, and its results. */
 struct details_read {
     struct jobs *jobs;
     int64_t id;
     struct job_details *details;
     char digest[JOB_DIGEST_SIZE];
     bool wants_plan;
-    struct json_object *plan; /* where it was wanted and is there */
+    struct json_object *plan; /* NULL: it was not wanted, or there is none */
 };
 int details_read_work(struct store_connection *connection, void *data, struct error *error);
 void details_read_free(struct details_read *read);
 
-/* Reads the job's details unless they are there, then asks for a decision. */
+/* Reads the job's details unless they are in memory already, then makes a decision due. */
 void job_details_load(struct jobs *jobs, struct job *job);
-/* Whether any are being read. */
+/* Whether the details of any job are being read. */
 bool details_are_loading(const struct jobs *jobs);
 void job_details_free(struct job_details *details);
-/* What follows for a queued job when that fails: a failure says nothing of the job, so it waits and
- * is read again; only one whose specification is no specification any more (-EINVAL) fails. */
+/* Handles a failed read for a queued job. A damaged specification (-EINVAL) fails the job. Any
+ * other error says nothing about the job, so the job waits and its specification is read again. */
 void job_details_unread(struct jobs *jobs, struct job *job, int result, const struct error *error);

@@ -1,20 +1,21 @@
-/* device_faults.h: what an error of a GPU that a trainee tells of means for the device. A record is
- * its user's word: it has the probe look, and what the probe says counts. */
+/* device_faults.h: handles GPU errors that trainees report. A trainee's record is only its user's
+ * word, so the daemon probes the device and believes the probe. */
 #pragma once
 
 #include "daemon/attempts/supervisor.h"
 #include "daemon/work/job_rules.h"
 
-/* An attempt that blames its device has the probe look at it first: `done` runs on the loop once it
- * has answered, or does not answer in time. False: there is nothing to look at, or it has been. */
+/* Probes the device of an attempt that reported a device error. `done` runs on the loop once the
+ * probe has answered, or has not answered in time. False, and no call of `done`: the attempt
+ * reported no error, or its device has been probed for it already. */
 bool device_fault_look(struct attempt *attempt, void (*done)(struct attempt *attempt));
 
-/* Whether the probe finds the device at fault, or cannot find it any more. */
+/* Whether the probe found the device at fault (quarantined) or did not find it at all (lost). */
 bool device_fault_is_confirmed(const struct attempt *attempt);
 
-/* The attempt on the device has ended. Of errors that the probe knows nothing about, those
- * of FAULTS_TO_QUARANTINE users quarantine the device, of different work, one after the
- * other and with no good end in between. Whom the service belongs to (root, its own user)
- * needs nobody beside him. */
+/* Counts the end of an attempt on the device as evidence. The device is quarantined after
+ * FAULTS_TO_QUARANTINE errors that the probe does not confirm. Each of them must come from another
+ * user and other work than the one before, with no good run in between. Errors of root and of the
+ * daemon's own user need only come from other work. */
 void device_fault_take(struct daemon *daemon, struct device *device, const struct attempt *attempt,
                        const struct attempt_end *end);

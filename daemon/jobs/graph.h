@@ -1,10 +1,11 @@
-/* graph.h: what keeps a queued job from competing for a device: a hold, jobs that must end
- * first, the limit of its group. Most jobs have nothing of it and no `links`. Everything happens by
- * events: the end of a job reaches its dependents, a place in a group the first who waits for it.
+/* graph.h: what keeps a queued job from competing for a device: a hold, dependencies on other jobs,
+ * or the limit of its group. Most jobs have none of these and no `links`. Events drive everything:
+ * a job's end is told to its dependents, and a free place in a group goes to the first job that
+ * waits for it.
  *
- * A group of limit N admits the N best of its jobs, by priority, then age; the admitted ones
- * compete with everybody for devices, the others wait. So no decision about devices knows of
- * groups. */
+ * A group with limit N admits the N best of its jobs, by priority, then by age. Admitted jobs
+ * compete with all other jobs for devices; the rest wait. So decisions about devices need not know
+ * about groups. */
 #pragma once
 
 #include "daemon/jobs/jobs.h"
@@ -13,7 +14,7 @@
 
 struct sweep_run;
 
-/* What holds one job back; NULL in struct job: nothing does. */
+/* What keeps one job waiting. NULL in struct job: nothing does, and no job depends on it. */
 struct job_links {
     struct dependency *unmet; /* owned */
     size_t unmet_count;
@@ -23,38 +24,45 @@ struct job_links {
     struct sweep_run *sweep; /* or NULL */
     size_t admitted_index;
     bool held, admitted;
-    bool blocked; /* in no queue because of a hold or a dependency */
+    bool blocked; /* a hold or a dependency keeps it out of every queue */
 };
 
 /* ---- what job.c and recovery.c tell the graph ------------------------------------------------ */
 
-/* A point of the sweep has left memory: it is done, or has failed or was cancelled. */
+/* A point of the sweep has ended and left memory. `done`: it succeeded. */
 typedef void (*graph_point_left)(struct jobs *jobs, struct sweep_run *sweep, bool done);
 void job_graph_start(struct jobs *jobs, graph_point_left point_left);
 void job_graph_stop(struct jobs *jobs); /* before the loop ends */
-void job_graph_free(struct jobs *jobs); /* after it; the jobs' links are freed one by one */
+void job_graph_free(
+    struct jobs *jobs); /* after the loop has ended; job_links_free() frees the jobs' links */
 void job_links_free(struct jobs *jobs, struct job *job);
 
-/* A new job; called before it is queued. */
+/* Takes in a new job; call it before the job is queued. */
 void job_graph_add(struct jobs *jobs, struct job *job, const struct job_submission *submission);
-/* Whether a job may go into a queue now; else it waits here, and comes back
- * by job_queue_after(). */
+/* Whether the job may go into a queue now. If not, it waits here until the graph calls
+ * job_queue_after() for it. */
 bool job_graph_admits(struct jobs *jobs, struct job *job);
-/* It does not run for now (a pause between tries): its group's place is free. */
+/* The job is not to run for now, for example between two tries: its place in its group becomes
+ * free. */
 void job_graph_rest(struct jobs *jobs, struct job *job);
-/* Jobs of these ids may have ended without having been in memory: who waits for them is told. */
+/* Jobs with ids `first` to `last` may have ended without having been in memory. Asks the store, and
+ * tells the jobs that wait for them. */
 void job_graph_ask_again(struct jobs *jobs, int64_t first, int64_t last);
-/* The same of a sweep: `missed`, a job of it is not done and will not be; `ended`, all have. */
+/* The same for a sweep. `missed`: a job of the sweep did not succeed. `ended`: all its jobs have
+ * ended. */
 void job_graph_ask_sweep(struct jobs *jobs, int64_t first_job, bool missed, bool ended);
-/* It has ended and leaves memory; its state is final. */
+/* The job, whose state is final, leaves memory. */
 void job_graph_forget(struct jobs *jobs, struct job *job);
 
 /* ---- what groups.c and graph_load.c tell it ------------------------------------------------ */
 
-/* Those of the job, made when it has none; ends for want of memory. */
+/* The links of the job; makes them if it has none. */
 struct job_links *job_links_of(struct job *job);
-/* What is due: ends told to those who wait for them, places of groups given away. */
+/* In the loop's next turn, tells ends to the jobs that depend on them, and gives free places of
+ * groups away. */
 void graph_settle_soon(struct jobs *jobs);
+/* The job `dependent` waits for `on_job`, an id or a sweep's negative number. */
 void graph_wait_for(struct jobs *jobs, int64_t on_job, enum dependency_condition condition,
                     int64_t dependent);
+/* `on_job` has ended with `state`: queues or cancels the job `dependent` as its condition says. */
 void graph_tell(struct jobs *jobs, int64_t dependent, int64_t on_job, enum job_state state);

@@ -1,4 +1,4 @@
-/* graph_load.h: the graph of jobs after a restart of the daemon. */
+/* graph_load.h: restores the graph of jobs (graph.h) after a restart of the daemon. */
 #pragma once
 
 #include "base/error.h"
@@ -9,8 +9,9 @@ struct job;
 struct jobs;
 struct store_connection;
 
-/* What the store has: read on a storage thread, then applied job by job in the order of ids, each
- * before it is queued; in the end, with all jobs known, the jobs wait for each other again. */
+/* What the store knows of the graph. job_graph_read() runs on a storage thread. Then the loop calls
+ * job_graph_restore() for each job in the order of ids, before it queues the job. Last, when all
+ * jobs are in memory, job_graph_connect() restores their dependencies. */
 struct graph_load;
 struct graph_load *job_graph_read(struct store_connection *connection, struct error *error);
 void job_graph_restore(struct jobs *jobs, struct job *job, bool runs, struct graph_load *load);

@@ -1,5 +1,5 @@
-/* groups.h: groups of jobs with a limit of how many run at once; see graph.h. A user's groups are
- * his own: the same name of two users is two groups. */
+/* groups.h: groups of jobs; each may limit how many of its jobs run at once (graph.h). Every user
+ * has groups of their own: two users' groups with the same name are two groups. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,15 +13,17 @@ struct jobs;
 void groups_start(struct jobs *jobs);
 void groups_free(struct jobs *jobs);
 
-/* NULL: there is none, unless `make`. */
+/* The user's group of that name. If there is none, it is made if `make` is set; else the result is
+ * NULL. */
 struct job_group *group_find(struct jobs *jobs, uid_t uid, const char *name, bool make);
-/* After a restart: a job that runs already has a place whatever the limit; NULL: one waits. */
+/* After a restart: gives the job `runs` a place, because it runs already, whatever the limit is.
+ * NULL: a job of the group waits. */
 void group_restore(struct job_group *group, struct job *runs);
-/* Whether the job has a place in its group; else it waits there. */
+/* Asks for a place in the job's group. False: there is none, and the job waits in the group. */
 bool group_enter(struct jobs *jobs, struct job *job);
-/* Its place, if it has one, is free. */
+/* Frees the job's place in its group, if it has one. */
 void group_leave(struct jobs *jobs, struct job *job);
-/* Gives places away that have become free. */
+/* Gives free places to the jobs that wait for them. */
 void groups_settle(struct jobs *jobs);
-/* What the job waits for in its group as of now, as a sentence; false: it does not wait there. */
+/* Says in a sentence what the job waits for in its group now. False: it does not wait there. */
 bool job_group_explain(const struct job *job, char *text, size_t size);

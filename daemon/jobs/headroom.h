@@ -1,4 +1,5 @@
-/* headroom.h: the devices' memory while jobs run: nobody's jobs push others out of it. */
+/* headroom.h: watches the devices' memory while jobs run, so that no job pushes another program's
+ * data out of it. */
 #pragma once
 
 #include <stdint.h>
@@ -8,9 +9,11 @@ struct jobs;
 
 void jobs_headroom_start(struct jobs *jobs);
 void jobs_headroom_stop(struct jobs *jobs);
-/* An attempt is on a device: looks after its memory from now on, while there is one. */
+/* An attempt is on a device: watches the memory from now on, for as long as any attempt is on a
+ * device. */
 void jobs_headroom_watch(struct jobs *jobs);
-/* A decision, if somebody has to leave a device that is beyond its high watermark and can. */
+/* Makes a decision due if a device is above its high watermark and one of its jobs can leave. */
 void jobs_headroom_check(struct jobs *jobs);
-/* Bytes kept free for jobs that have only just started and whose need nobody knows. */
+/* Bytes of the device that are kept free for jobs that have just started and whose need is
+ * unknown. */
 uint64_t headroom_ramp_up_reserve(const struct device *device, double now);

@@ -1,4 +1,4 @@
-/* history.h: what the earlier runs of a command tell of the jobs that run it again. */
+/* history.h: uses the earlier runs of a command to predict the jobs that run it again. */
 #pragma once
 
 #include <stdint.h>
@@ -7,12 +7,13 @@
 struct jobs;
 struct workload;
 
-/* Earlier runs tell something of what the job runs that asked, 0: none did. */
+/* Called when the earlier runs of a command have been read and there are any. `job` asked for them;
+ * 0: no particular job did. */
 typedef void (*history_known)(struct jobs *jobs, int64_t job);
 
 void history_start(struct jobs *jobs, history_known known);
-/* Reads what earlier runs of a command tell, for the job that asks (0: for all that run it); a
- * decision follows. */
+/* Reads the earlier runs of the workload's command; then a decision becomes due. `job` is the job
+ * that asks, 0 for all jobs that run the command. */
 void history_load(struct jobs *jobs, const struct workload *workload, int64_t job);
-/* One more run of it is stored. */
+/* Another run of the user's command with this digest has been stored. */
 void history_grown(struct jobs *jobs, uid_t uid, const char *digest);

@@ -1,33 +1,35 @@
-/* job.h: one live job: made, queued, kept waiting, cancelled, forgotten. */
+/* job.h: the life of one job in memory: it is made, queued, made to wait, cancelled, forgotten. */
 #pragma once
 
 #include "daemon/jobs/jobs.h"
 #include "daemon/work/job_table.h"
 
+/* Makes a job and adds it to the table of jobs; it is in no queue yet. NULL: no memory, or its
+ * needs are no JSON. */
 struct job *job_new(struct jobs *jobs, const struct job_submission *submission);
 void job_free(struct jobs *jobs, struct job *job);
-/* It makes no pause between two tries any more. */
+/* Ends the job's pause between two tries, if it is in one. */
 void job_stop_backoff(struct job *job);
-/* Takes an ended job out of everything and frees it. */
+/* Removes an ended job from all queues and tables, and frees it. */
 void job_forget(struct jobs *jobs, struct job *job);
-/* Its end is stored; only its processes are still to go. */
+/* Marks a job whose end is decided although its processes are still there. */
 void job_mark_ended(struct jobs *jobs, struct job *job);
-/* Sees to it that the entry and the store learn of a queued job's present reason to wait. */
+/* Records in memory and in the store why a queued job waits now. */
 void job_set_waiting(struct jobs *jobs, struct job *job, enum wait_reason wait_reason,
                      const char *reason, const char *decision);
-/* Takes it out of whatever it waits in. */
+/* Takes the job out of the queue or the class that it waits in. */
 void job_dequeue(struct jobs *jobs, struct job *job);
-/* Queued again after `delay` seconds; at once for 0. */
+/* Queues the job after `delay` seconds, at once for 0. */
 void job_queue_after(struct jobs *jobs, struct job *job, double delay);
-/* If it may be placed, it is placed as one of whose kind more is known now: commands of which
- * nothing is known are of one kind for the decision. */
+/* Puts a job that may be placed into a class anew, because more is known about its command now.
+ * Until then all commands without known runs shared classes. */
 void job_queue_anew(struct jobs *jobs, int64_t id);
-/* When its pause between two tries is over, seconds since the epoch; 0: it makes none. */
+/* When the job's pause between two tries ends, in seconds since the epoch; 0: it is in none. */
 double job_backoff_end(const struct job *job);
-/* Out of whatever it waits in; queued again by job_queue_after(). */
+/* Takes the job out of every queue, its group and its pause; job_queue_after() queues it again. */
 void job_take_from_queues(struct jobs *jobs, struct job *job);
-/* Ends a job that has not ended; jobs_cancel() is for who knows its id only. */
+/* Cancels a job that has not ended. A caller that knows only the id uses jobs_cancel(). */
 void job_cancel(struct jobs *jobs, struct job *job, const char *reason, jobs_done done, void *data);
-/* A queued job that never can run; `decision`: the JSON text of the one that found no device, NULL
- * where none was made. */
+/* Fails a queued job that can never run. `decision` is the decision that found no device, as JSON
+ * text; NULL: none was made. */
 void job_fail(struct jobs *jobs, struct job *job, const char *reason, const char *decision);

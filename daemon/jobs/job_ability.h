@@ -1,18 +1,20 @@
-/* job_ability.h: what a job can do on a device, and what it takes there. */
+/* job_ability.h: whether a job can run on a device, and what it needs there. */
 #pragma once
 
 #include "daemon/jobs/workload.h"
 #include "daemon/work/job_table.h"
 
-/* Bytes that the job needs on such a device; 0: not known. */
+/* Bytes of memory that the job needs on the device; 0: not known. */
 uint64_t job_memory(const struct job *job, const struct device *device);
 
-/* Why the device cannot run it, whatever its specification allows; NULL: it can. */
+/* Why the device cannot run the job, whatever the job's specification allows; NULL: it can. */
 const char *job_obstacle(const struct job *job, const struct device *device);
 
-/* Whether its specification lets it run there, were it moved. */
+/* Whether the job could run on the device if it were moved there: the specification allows it and
+ * the device is able to. */
 bool job_could_run_on(const struct job *job, const struct device *device);
 
-/* What the prediction for the job on the device rests on, and of a native job its step there. */
+/* The predicted speed of a native job on the device; a command's step_seconds are NAN. `basis`
+ * receives what the prediction rests on. */
 struct workload_speed job_speed(const struct job *job, const struct device *device,
                                 enum prediction_basis *basis);

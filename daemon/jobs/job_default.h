@@ -1,6 +1,7 @@
-/* job_default.h: where a command goes whose specification names no device (DefaultDevice). What a
- * program does with a GPU nobody knows before it ran there: on a machine with GPUs it gets one, so
- * that those written for it work, and what its runs held of it decides from then on. */
+/* job_default.h: decides where a command runs whose specification names no device (DefaultDevice).
+ * Before its first run it is unknown whether the program uses a GPU. On a machine with GPUs it gets
+ * one, so that programs that need a GPU work. If its last run there held no GPU memory, later runs
+ * go to the CPU. */
 #pragma once
 
 #include "daemon/devices/device.h"
@@ -8,10 +9,11 @@
 
 struct jobs;
 
-/* Whether the default lets the job use the device; true for all that say where they go. */
+/* Whether the default lets the job use the device. True if the job's specification or its pin says
+ * where it runs. */
 bool job_default_allows(const struct jobs *jobs, const struct job *job,
                         const struct device *device);
 
-/* What is assumed of the job, and how to say otherwise, as a sentence; "": nothing is, or the
- * machine leaves no choice. Returns `text`. */
+/* Says in a sentence which default applies to the job and how to choose otherwise. "": none
+ * applies, or the machine has no GPU to choose. Returns `text`. */
 char *job_default_explain(const struct jobs *jobs, const struct job *job, char *text, size_t size);

@@ -3,6 +3,6 @@
 
 #include "daemon/jobs/job_needs.h"
 
-/* Of a device that job_needs_allow() does not admit. */
+/* Explains why job_needs_allow() refuses the device. Returns `text`. */
 char *job_exclusion_explain(const struct job_needs *needs, enum job_kind kind,
                             const struct device *device, char *text, size_t size);

@@ -1,4 +1,5 @@
-/* ledger.h: the memory of the devices: what our jobs have booked, and what others hold. */
+/* ledger.h: the memory of the devices: how much our jobs have booked, and how much other programs
+ * hold. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,10 +8,12 @@
 struct attempt;
 struct jobs;
 
-/* Counts an attempt in and out of the ledgers of its devices, which are set already. */
+/* Books and unbooks an attempt on its devices, which are set already. `memory`: bytes on each
+ * device; 0: not known. */
 void jobs_book(struct jobs *jobs, struct attempt *attempt, uint64_t memory);
 void jobs_unbook(struct jobs *jobs, struct attempt *attempt);
-/* Measures what others hold of every device; not more often than is worth it. Where attempts are on
- * the CPU, that is read on the thread pool with what they hold, and arrives a moment later: who
- * holds more than it has booked is booked with that. True: such a reading is under way. */
+/* Measures how much memory other programs hold on every device, unless it was measured a moment
+ * ago. If attempts are on the CPU, the thread pool reads their memory too, and the result arrives a
+ * moment later; an attempt that holds more than it has booked is then booked with that. True: such
+ * a reading is under way. */
 bool jobs_measure_outside(struct jobs *jobs);

@@ -1,18 +1,19 @@
-/* move.h: jobs leave their devices, and where they go instead. */
+/* move.h: makes running jobs leave their devices, and says where they may go instead. */
 #pragma once
 
 #include "daemon/jobs/jobs.h"
 
 struct job;
 
-/* The job, which runs, leaves its device: `change` says why. */
+/* Makes a running job leave its device; `change` says why. */
 void job_preempt(struct jobs *jobs, struct job *job, const struct job_change *change);
-/* Its pin in memory alone; NULL: none. */
+/* Pins the job to a device, only in memory; NULL removes the pin. */
 void job_pin(struct jobs *jobs, struct job *job, const char *device);
-/* The device failed under it: it goes elsewhere from now on, and is not pinned there any more, if
- * there is an elsewhere: true. In memory alone: after a restart it may find out anew. */
+/* The device failed while the job ran there: from now on the job avoids it, and is no longer pinned
+ * to it. Only in memory, so a restart of the daemon forgets it. False, and nothing changes: no
+ * other device could run the job. */
 bool job_avoid(struct jobs *jobs, struct job *job, const struct device *device);
-/* It avoids no device any more. */
+/* Forgets which devices the job avoids. */
 void job_forgive(struct jobs *jobs, struct job *job);
-/* The seconds after which a running job, not movable yet, may be moved; INFINITY: never. */
+/* The seconds until a running job may be moved; 0: it may be now; INFINITY: never. */
 double job_seconds_to_movable(const struct jobs *jobs, const struct job *job);

@@ -1,5 +1,5 @@
-/* parts.h: struct jobs: what the files of this room share. Each part is a pointer whose struct only
- * the file behind it looks into, unless its header shows it. */
+/* parts.h: struct jobs, which the files of this room share. Each part is a pointer to a struct that
+ * only the part's own file reads, unless the part's header defines it. */
 #pragma once
 
 #include "daemon/context/context.h"
@@ -12,11 +12,11 @@ struct jobs {
     struct daemon *daemon;
     void (*ready)(struct daemon *daemon); /* the server accepts calls from then on */
     bool loaded, stopping;
-    bool busy;        /* there was a job since the last time that none was left */
+    bool busy;        /* there has been a job since the last time that no job was left */
     int64_t last_job; /* the highest id seen */
 
     struct job_table *table;
-    struct job_classes *classes; /* job_class.h: jobs that may be placed */
+    struct job_classes *classes; /* job_class.h: the jobs that may be placed */
     struct workload_table *workloads;
     struct predictions_table *predictions;
     struct calibrations *calibrations;
@@ -42,6 +42,6 @@ struct jobs {
 
     struct resume_reads *resume_reads; /* start.h */
     struct job_logs *logs;
-    struct notice *notices; /* that run */
+    struct notice *notices; /* the running ones */
     struct notify_queue *notify_queue;
 };

@@ -1,11 +1,11 @@
-/* planning.h: native jobs get their plans. */
+/* planning.h: makes the plans of native jobs. */
 #pragma once
 
 struct daemon;
 struct jobs;
 
-/* Plans jobs that need it, as many at once as may be. */
+/* Begins planning runs for the jobs that need a plan, as many as may run at once. */
 void planning_begin(struct jobs *jobs);
-/* Devices train that did not: jobs that wait and could run on one that their plan does not know are
- * planned again. */
+/* More devices can train now: waiting jobs are planned again if they could run on a device that
+ * their plan does not cover. */
 void planning_begin_anew(struct daemon *daemon);

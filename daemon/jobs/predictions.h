@@ -1,7 +1,8 @@
-/* predictions.h: how long steps took, as running jobs tell, and by how much predictions are off:
- * for each user apart, because what a job tells is its user's word. A row for each step (the plan's
- * `step_digest`) and type of device, in memory and in the database's table step_time. Everything
- * here runs on the loop; rows are stored in the background. */
+/* predictions.h: the step times that running jobs report, and the errors of predictions that follow
+ * from them. They are kept for each user separately, because a job's report is only its user's
+ * word. There is a row for each step (the plan's `step_digest`) and type of device, in memory and
+ * in the database's table step_time. Everything here runs on the loop; rows are stored in the
+ * background. */
 #pragma once
 
 #include "daemon/devices/device.h"
@@ -12,13 +13,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* log(measured / predicted) of the steps measured on one type. */
+/* Sums of log(measured / predicted) over the steps that were measured on one type of device. */
 struct prediction_scale {
     int32_t type; /* prediction_type() */
     double count, sum, squares;
 };
 
-/* What one user's jobs have shown. */
+/* What one user's jobs have reported. */
 struct predictions {
     struct predictions *next;
     struct predictions_table *owner;
@@ -35,26 +36,29 @@ struct predictions_table {
     struct predictions *first;
 };
 
-/* `devices` and `store` outlive it. */
+/* `devices` and `store` must outlive the table. */
 void predictions_init(struct predictions_table *table, const struct devices *devices,
                       struct store *store);
 void predictions_release(struct predictions_table *table);
-/* Reads the rows that changed last. What is read from the store afterwards comes later. */
+/* Reads the rows that changed last. Reads that are requested from the store afterwards finish after
+ * this one. */
 void predictions_load(struct predictions_table *table);
 
-/* The user's own, made where there are none; they live as long as the table. */
+/* The user's predictions, made if there are none. They live as long as the table. */
 struct predictions *predictions_of_user(struct predictions_table *table, uid_t uid);
 
-/* The step that a digest (hexadecimal) names; another text is as good. */
+/* The key of a step: the first 16 hexadecimal digits of the digest, or a hash of any other text. */
 uint64_t prediction_step(const char *digest);
 
-/* What was measured of a step on a type of struct devices; false: nothing. */
+/* The measured time of a step on a type of device. False: none was measured. */
 bool predictions_find(const struct predictions *predictions, uint64_t step, int type,
                       struct step_time *time);
-/* `steps` steps took `seconds` each on average; `predicted` before any were measured (NAN: not). */
+/* Takes in that `steps` steps took `seconds` each on average. `predicted` is the prediction for a
+ * step before any was measured; NAN: there was none. */
 void predictions_observe(struct predictions *predictions, uint64_t step, int type, double predicted,
                          double seconds, double steps);
 
-/* What a prediction for the type is to be multiplied by, and the deviation of log(measured /
- * predicted) that is left. Without measurements 1 and what tests/bench/prediction found. */
+/* The factor that corrects predictions for the type, and the standard deviation of log(measured /
+ * predicted) that remains. Without measurements: 1, and the deviation that tests/bench/prediction
+ * found. */
 double predictions_scale(const struct predictions *predictions, int type, double *deviation);

@@ -1,5 +1,5 @@
-/* recent_plans.h: what the last planning runs gave: plans whose rows may not be on disk yet, and
- * the reasons why there are none. */
+/* recent_plans.h: the results of the latest planning runs: plans whose rows may not be on disk yet,
+ * and the reasons of failures. */
 #pragma once
 
 #include "daemon/types/job_types.h"
@@ -12,11 +12,11 @@ struct job;
 struct jobs;
 struct planning;
 
-/* A failure holds for the jobs that were submitted before. */
+/* One result. A failure holds only for jobs that were submitted before it. */
 struct recent_plan {
     uid_t uid;
     char digest[JOB_DIGEST_SIZE];
-    struct json_object *plan; /* NULL: it failed */
+    struct json_object *plan; /* NULL: the run failed */
     char message[JOB_REASON_MAX];
     int64_t last_job;
 };
@@ -24,9 +24,10 @@ struct recent_plan {
 void recent_plans_start(struct jobs *jobs);
 void recent_plans_free(struct jobs *jobs);
 
-/* What one with the digest gave for the job's user; NULL: none is known. */
+/* The result for the job's user and this digest. NULL: none is known, or a failure came before the
+ * job. */
 const struct recent_plan *recent_plans_find(const struct jobs *jobs, const struct job *job,
                                             const char *digest);
-/* Keeps a plan, or with NULL why it failed. */
+/* Keeps the plan of a run, or with `plan` NULL the reason of its failure. */
 void recent_plans_keep(struct jobs *jobs, const struct planning *planning, const char *failure,
                        struct json_object *plan);

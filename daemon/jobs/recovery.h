@@ -1,4 +1,4 @@
-/* recovery.h: after a restart every job that has not ended comes back into memory. */
+/* recovery.h: loads every job that has not ended into memory after a restart. */
 #pragma once
 
 struct jobs;

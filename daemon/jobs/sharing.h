@@ -1,4 +1,4 @@
-/* sharing.h: which jobs share their GPU by NVIDIA's MPS (attempts/mps_services.h). */
+/* sharing.h: decides which jobs share their GPU through NVIDIA's MPS (attempts/mps_services.h). */
 #pragma once
 
 #include "proto/json.h"
@@ -11,10 +11,11 @@ struct device;
 struct job;
 struct jobs;
 
-/* Whether the job would share that GPU with others of its user by MPS. */
+/* Whether the job would share that GPU with other jobs of its user through MPS. */
 bool sharing_is_possible(const struct jobs *jobs, const struct job *job,
                          const struct device *device);
-/* Before the launch of a native job on a GPU: true where it will, by the service of that folder. */
+/* Call this before the launch of a native job on a GPU. True: the job uses MPS, and `folder` is the
+ * folder of its service. */
 bool sharing_join(struct attempt *attempt, struct json_object *spec, char folder[PATH_MAX]);
-/* Its processes are gone. */
+/* The processes of the attempt are gone: it leaves its MPS service, if it used one. */
 void sharing_leave(struct attempt *attempt);

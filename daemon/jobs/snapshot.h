@@ -1,5 +1,5 @@
-/* snapshot.h: what a decision looks at: the devices, the jobs that run, and the first few jobs
- * of each class that waits. */
+/* snapshot.h: the input of a decision: the devices, the running jobs, and the first few jobs of
+ * each waiting class. */
 #pragma once
 
 #include "daemon/jobs/workload.h"
@@ -8,9 +8,9 @@
 
 struct jobs;
 
-/* What stands behind one job of the snapshot. */
+/* The job behind an entry of the snapshot. */
 struct snapshot_job {
-    struct job *job; /* NULL: has ended, only its processes are still to go */
+    struct job *job; /* NULL: it has ended, but its processes are still there */
     struct attempt *attempt;
     struct job_class *class;
 };
@@ -19,11 +19,11 @@ struct jobs_snapshot {
     struct policy_snapshot policy;
     struct policy_decision decision;
     struct snapshot_job *entries; /* one for each job of `policy` */
-    size_t running_count;         /* so many of them run, the first */
+    size_t running_count;         /* the first so many of them run */
     uint64_t number;              /* counts the snapshots that were made */
-    bool decided; /* `decision` is about those that are there, no guest among them */
+    bool decided;                 /* `decision` belongs to these jobs, without a guest */
 
-    /* memory, kept from one decision to the next */
+    /* buffers, kept from one decision to the next */
     struct policy_device *devices;
     const char *type_names[DEVICE_TYPES_MAX];
     struct policy_job *jobs;
@@ -37,7 +37,7 @@ struct jobs_snapshot {
     size_t workspace_size;
 };
 
-/* Makes it, and the decision. `guest`, if it is not NULL, joins as the last job: one that is in no
- * table and waits. -ENOMEM, or what policy_decide() says. */
+/* Makes the snapshot and its decision. `guest`, if not NULL, is a waiting job that is in no table;
+ * it becomes the last job of the snapshot. Returns 0, -ENOMEM, or the error of policy_decide(). */
 int jobs_snapshot_decide(struct jobs *jobs, struct job *guest);
 void jobs_snapshot_release(struct jobs_snapshot *snapshot);

@@ -1,4 +1,4 @@
-/* start.h: starts a job on the devices that a decision gave it. */
+/* start.h: starts a job on the devices that a decision chose for it. */
 #pragma once
 
 #include "daemon/attempts/supervisor.h"
@@ -9,12 +9,13 @@ struct jobs;
 
 void job_start_open(struct jobs *jobs);
 
-/* What follows the news of an attempt that runs the job. */
+/* The handlers for the events of an attempt that runs a job. */
 extern const struct attempt_events job_running_events;
 
-/* A fresh attempt, bound to its job; it is neither started nor looked for yet. */
+/* Makes an attempt and binds it to its job; the caller then launches it or attaches to it. */
 struct attempt *job_bind_attempt(struct jobs *jobs, struct job *job, int64_t number,
                                  const struct attempt_events *events);
-/* Starts the job, whose details are there, on the devices. `decision` is JSON, for the store. */
+/* Starts the job, whose details must be in memory, on the devices. `decision` is the JSON text that
+ * the store keeps. */
 void job_start(struct jobs *jobs, struct job *job, struct device *const *devices, int count,
                const char *reason, const char *decision);

@@ -1,13 +1,13 @@
-/* sweep_changes.h: ends, holds and releases a sweep as a whole, points that are no rows yet
- * included. The sweep's row says what becomes of those; jobs of it that are in memory change one by
+/* sweep_changes.h: cancels, holds and releases a whole sweep, including points that have no row
+ * yet. The sweep's own row records the change for those points; jobs in memory change one by
  * one. */
 #pragma once
 
 #include "daemon/jobs/jobs.h"
 
-/* Ends the sweep: what is no row yet never becomes one, whatever its number; points in memory are
- * cancelled one by one. -ERROR_NO_SUCH_JOB when nothing was left to cancel. */
+/* Cancels the sweep. Points without a row never get one; points in memory are cancelled one by one.
+ * -ERROR_NO_SUCH_JOB: nothing was left to cancel. */
 void sweep_cancel(struct daemon *daemon, int64_t first_job, jobs_done done, void *data);
-/* Holds or releases what is queued of it, points to come included. -ERROR_NO_SUCH_JOB when that is
- * nothing. */
+/* Holds or releases the queued points of the sweep, including those without a row.
+ * -ERROR_NO_SUCH_JOB: no point is queued. */
 void sweep_hold(struct daemon *daemon, int64_t first_job, bool held, jobs_done done, void *data);

@@ -1,4 +1,4 @@
-/* waiting.h: what a queued job waits for, as a sentence. */
+/* waiting.h: says in a sentence what a queued job waits for. */
 #pragma once
 
 #include "daemon/types/job_types.h"
@@ -8,10 +8,10 @@ struct job;
 struct jobs;
 
 enum wait_reason jobs_wait_reason_of(enum policy_verdict verdict);
-/* Why the job, which is `index` of the latest decision or of that one's class, waits. WAIT_NONE: it
- * starts, or no device can ever take it, as the sentence says. */
+/* Why the job waits. `index` is the job in the latest decision, or another job of its class there.
+ * WAIT_NONE: it starts, or no device can ever take it, as the sentence then says. */
 enum wait_reason jobs_explain_waiting(const struct jobs *jobs, const struct job *job, size_t index,
                                       char *text, size_t size);
-/* Of a job that no device can take as they are: true where one that is lost could, were it there,
- * so that the job waits for it; `text`: the sentence that says so. */
+/* For a job that no device can take now: whether a lost device could take it, so that the job waits
+ * for that device. `text` receives the sentence. */
 bool jobs_explain_lost(const struct jobs *jobs, const struct job *job, char *text, size_t size);

@@ -1,4 +1,4 @@
-/* device_view.h: a device as io.traind shows it. */
+/* device_view.h: describes a device as type Device of io.traind. */
 #pragma once
 
 #include "daemon/context/context.h"
@@ -9,13 +9,13 @@
 
 enum { DEVICE_PROCESSES_MAX = 8 };
 
-/* The processes that hold most of the machine's memory; found on the thread pool. */
+/* The processes that hold the most memory of the machine; the thread pool finds them. */
 struct device_processes {
     struct process_use largest[DEVICE_PROCESSES_MAX];
     size_t count;
 };
 
-/* A Device of io.traind as the caller may see it, from memory alone; what was measured is as old as
- * the last measurement. `processes`: who may hold memory of the CPU, or NULL. */
+/* The device as the caller may see it. Reads only memory, so measured values are those of the last
+ * measurement. `processes`: the processes that may hold memory of the CPU, or NULL. */
 struct json_object *device_describe(const struct call *call, const struct device *device,
                                     const struct device_processes *processes);

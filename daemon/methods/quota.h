@@ -1,4 +1,4 @@
-/* quota.h: what a user may have and ask for ([Access]); administrators may have anything. */
+/* quota.h: the limits of a user's jobs and requests ([Access]). Administrators have no limits. */
 #pragma once
 
 #include "daemon/server/server.h"
@@ -7,7 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Jobs on their way from a submission to the table of jobs, which count already. The loop's. */
+/* Submitted jobs that are not in the table of jobs yet; the quota counts them already. Used on the
+ * loop only. */
 struct quota_claim {
     struct quota_claim *next;
     uid_t uid;
@@ -16,9 +17,10 @@ struct quota_claim {
 void quota_claim_begin(struct quota_claim *claim, uid_t uid, int64_t count);
 void quota_claim_end(struct quota_claim *claim);
 
-/* Ends the call with QuotaExceeded when its user may not have `count` jobs more. */
+/* If the call's user may not have `count` more jobs, ends the call with QuotaExceeded and returns
+ * true. */
 bool quota_exceeded(struct call *call, int64_t count);
-/* The same for what they would wait for, all together. */
+/* The same for `count` more dependencies. */
 bool quota_dependencies_exceeded(struct call *call, int64_t count);
-/* The highest priority that its user may give to a job. */
+/* The highest priority that the call's user may give to a job. */
 int64_t quota_priority_max(const struct call *call);

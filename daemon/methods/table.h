@@ -1,4 +1,4 @@
-/* table.h: the one table of io.traind's methods, in the order of the interface. */
+/* table.h: the table of all methods of io.traind, in the order of the interface. */
 #pragma once
 
 #include "daemon/server/method.h"
