@@ -5,8 +5,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/attempts/checkpoint_sweep.h"
-#include "daemon/attempts/mps_services.h"
 #include "daemon/attempts/removed_folders.h"
+#include "daemon/attempts/sharing_services.h"
 #include "daemon/attempts/warm_pool.h"
 #include "daemon/devices/cores.h"
 #include "daemon/devices/device_states.h"
@@ -195,7 +195,7 @@ int daemon_run(struct daemon *daemon, const struct server_options *options, stru
     server_stop(daemon);
     device_backends_stop(daemon);
     warm_pool_stop(daemon);
-    mps_services_stop(daemon);
+    sharing_services_stop(daemon);
     jobs_stop(daemon);
     if (daemon->store)
         finish_calls(daemon);
@@ -209,7 +209,7 @@ int daemon_run(struct daemon *daemon, const struct server_options *options, stru
     device_states_free(daemon);
     free(daemon->backends);
     free(daemon->warm_pool);
-    mps_services_free(daemon);
+    sharing_services_free(daemon);
     devices_close(daemon->devices);
     devices_reload_release(daemon);
     server_free(daemon);

@@ -155,9 +155,12 @@ static struct json_object *launch_arguments(const struct attempt_launch *launch,
             device_argument_add(arguments, launch->also);
         }
     } else {
-        if (launch->mps[0]) {
-            device_argument_add(arguments, "--mps");
-            device_argument_add(arguments, launch->mps);
+        if (launch->sharing_folder[0]) {
+            char option[64];
+
+            snprintf(option, sizeof option, "--%s", launch->devices[0]->driver->sharing->name);
+            device_argument_add(arguments, option);
+            device_argument_add(arguments, launch->sharing_folder);
         }
         if (launch->choices[0]) {
             device_argument_add(arguments, "--choices");
@@ -223,8 +226,9 @@ static struct json_object *launch_environment(const struct attempt_launch *launc
             json_set(made, name, json_object_get(value));
         }
     }
-    if (launch->mps[0])
-        json_set_string(made, launch->devices[0]->driver->service_variable, launch->mps);
+    if (launch->sharing_folder[0])
+        json_set_string(made, launch->devices[0]->driver->sharing->variable,
+                        launch->sharing_folder);
     if (launch->kind == JOB_NATIVE)
         job_environment_add_device(&environment, made);
     else
@@ -280,7 +284,8 @@ static struct json_object *launch_describe(const struct attempt_launch *launch,
     json_set_int(attempt, "tasks_max", launch->tasks_max);
     json_set_int(attempt, "oom_score_adjust", launch->oom_score_adjust);
     json_set_bool(attempt, "command", launch->kind == JOB_COMMAND);
-    json_set_bool(attempt, "mps", launch->mps[0] != '\0'); /* for the next daemon */
+    if (launch->sharing_folder[0]) /* for the next daemon */
+        json_set_bool(attempt, launch->devices[0]->driver->sharing->name, true);
     json_set(attempt, "cpus", launch_cores(launch));
     return attempt;
 }

@@ -21,7 +21,7 @@ struct attempt_launch {
     uid_t uid;
     enum job_kind kind;
     bool planning;
-    bool service;         /* a service that jobs use; it has job 0 (attempts/mps_services.h) */
+    bool service;         /* a service that jobs use; it has job 0 (attempts/sharing_services.h) */
     bool notification;    /* a command about the job (jobs/notify.h) */
     int64_t last_attempt; /* of a notification: the job's last attempt, which it is told */
     const struct device *const *devices; /* none for a planning run, which runs on the CPU */
@@ -38,11 +38,11 @@ struct attempt_launch {
     uint64_t memory_limit;          /* of a planning run: the limit for automatic settings */
     char *calibration;              /* for a planning run; owned; NULL: none */
     char *also; /* for a planning run: the devices beside the CPU, as JSON; owned; NULL: none */
-    char checkpoints[PATH_MAX]; /* checkpoint_folder_make(), "": none */
-    char *resume;               /* a file that becomes resume.safetensors; owned; NULL: none */
-    char *best;                 /* a file that becomes best.safetensors; owned; NULL: none */
-    char mps[PATH_MAX];         /* the folder of mps_join(), "": none */
-    int warm;                   /* the descriptor of warm_pool_take(); owned; -1: none */
+    char checkpoints[PATH_MAX];    /* checkpoint_folder_make(), "": none */
+    char *resume;                  /* a file that becomes resume.safetensors; owned; NULL: none */
+    char *best;                    /* a file that becomes best.safetensors; owned; NULL: none */
+    char sharing_folder[PATH_MAX]; /* the folder of sharing_service_join(), "": none */
+    int warm;                      /* the descriptor of warm_pool_take(); owned; -1: none */
     /* result */
     int socket; /* connected to the shim */
 };

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "daemon/attempts/supervisor.h"
+#include "daemon/devices/driver.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -34,7 +35,7 @@ static void take_start(struct attempt *attempt, struct json_object *object)
     attempt->report.resumed_from_step = json_get_int(object, "resumed_from_step", -1);
     attempt->report.progress.step =
         attempt->report.resumed_from_step < 0 ? 0 : attempt->report.resumed_from_step;
-    attempt->claim.shares_by_mps &= json_get_bool(object, "mps", true);
+    device_claim_take_start(&attempt->claim, object);
 }
 
 /* What is left, by the pace so far; a first attempt has begun with nothing done. */

@@ -201,7 +201,7 @@ void attempt_launch(struct attempt *attempt, struct json_object *spec, char *res
     if (attempt->events->prepare)
         attempt->events->prepare(attempt);
     if (!attempt->planning && attempt->job->kind == JOB_NATIVE &&
-        attempt->claim.device_count == 1 && !attempt->claim.shares_by_mps)
+        attempt->claim.device_count == 1 && !attempt->claim.shared_by)
         attempt->launch.warm = warm_pool_take(attempt->daemon, attempt->claim.devices[0], spec);
     attempt->link.work.data = attempt;
     attempt->working = true;

@@ -45,9 +45,10 @@ struct daemon {
     struct cores *cores; /* of commands */
     struct devices *devices;
     struct device_states *device_states; /* devices/device_states.c: who drained which */
-    struct mps_services *mps_services;   /* attempts/mps_services.c; NULL: nobody asked yet */
-    struct warm_pool *warm_pool;         /* attempts/warm_pool.c; NULL: none is wanted */
-    struct device_backends *backends;    /* jobs/device_backends.c; NULL: nothing was asked yet */
+    struct sharing_services
+        *sharing_services;            /* attempts/sharing_services.c; NULL: nobody asked yet */
+    struct warm_pool *warm_pool;      /* attempts/warm_pool.c; NULL: none is wanted */
+    struct device_backends *backends; /* jobs/device_backends.c; NULL: nothing was asked yet */
     const char *notes[8]; /* sentences for Ping: what this machine keeps traind from doing */
     int note_count;
     struct error failure;          /* why it could not start; code 0: it could */

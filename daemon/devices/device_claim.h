@@ -12,6 +12,7 @@
 
 struct attempt;
 struct device;
+struct device_sharing;
 
 struct device_claim {
     struct attempt *attempt;                 /* whose it is */
@@ -25,9 +26,9 @@ struct device_claim {
     double utilisation;                /* part of its GPU that it keeps busy; 0: not measured */
     bool utilisation_is_measured;      /* while it was alone there */
     int readings;                      /* in which the driver said who holds memory of the GPU */
-    bool shares_by_mps;                /* a client of mps_services.h */
-    int64_t mps_service;               /* of which; 0: none of this daemon's */
-    double slowdown;                   /* of its steps by others on the GPU; 1: none */
+    const struct device_sharing *shared_by;    /* the service that it uses; NULL: none */
+    int64_t sharing_service;                   /* of which; 0: none of this daemon's */
+    double slowdown;                           /* of its steps by others on the GPU; 1: none */
     struct energy_use energy[JOB_DEVICES_MAX]; /* of each of them */
     uint64_t memory_booked;                    /* bytes on each of them */
     uint64_t device_memory_peak; /* bytes that it held of a device, as far as it was seen or told */

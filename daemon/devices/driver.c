@@ -164,6 +164,35 @@ const char *device_plugin(const struct device *device, const struct config *conf
     return device->driver->plugin ? device->driver->plugin(config) : NULL;
 }
 
+const struct device_sharing *devices_record_sharing(const struct devices *devices,
+                                                    struct json_object *record)
+{
+    for (size_t i = 0; devices->drivers[i]; i++) {
+        const struct device_sharing *sharing = devices->drivers[i]->sharing;
+
+        if (sharing && json_get_bool(record, sharing->name, false))
+            return sharing;
+    }
+    return NULL;
+}
+
+void device_claim_take_start(struct device_claim *claim, struct json_object *record)
+{
+    if (claim->shared_by && !json_get_bool(record, claim->shared_by->name, true))
+        claim->shared_by = NULL;
+}
+
+struct json_object *devices_sharing_names(const struct devices *devices)
+{
+    struct json_object *names = json_object_new_array();
+
+    for (size_t i = 0; devices->drivers[i]; i++)
+        if (devices->drivers[i]->sharing)
+            json_object_array_add(names,
+                                  json_object_new_string(devices->drivers[i]->sharing->name));
+    return names;
+}
+
 void device_left(struct daemon *daemon, struct device *device, const struct device_claim *claim)
 {
     if (device->driver->left)

@@ -19,6 +19,18 @@ struct device_environment {
     bool native;          /* traind-worker, which needs only to see its device; else a command */
 };
 
+/* A service through which processes of one user use a device side by side, instead of in turn
+ * (attempts/sharing_services.h). */
+struct device_sharing {
+    /* The command of traind-worker that runs the service, the option that names its folder to those
+     * who join, the member of records that says who does, and the kind of error that ends them. */
+    const char *name;
+    const char *title;    /* in sentences */
+    const char *variable; /* of the environment, by which a device's libraries find the folder */
+    /* Its control program, a path or a name in PATH; "": none. */
+    const char *(*program)(const struct config *config);
+};
+
 struct device_driver {
     struct device_kind kind;
 
@@ -79,11 +91,8 @@ struct device_driver {
     const char *(*plugin)(const struct config *config);
     /* Workers that wait on each device for native jobs. */
     int64_t (*warm_workers)(const struct config *config);
-    /* A service through which processes of one user use a device side by side, instead of in turn
-     * (attempts/mps_services.h): its control program, "": none; and the variable that names its
-     * folder to those who join. NULL: there is no such thing. */
-    const char *(*service_program)(const struct config *config);
-    const char *service_variable;
+    /* NULL: processes there share a device by themselves, or take turns. */
+    const struct device_sharing *sharing;
     /* Seconds of a step there that takes `seconds` on the host, in so many kernels, where nothing
      * was measured. NULL: as many. */
     double (*step_seconds)(const struct device *device, double seconds, double kernels);
@@ -94,6 +103,13 @@ const struct device_driver *devices_driver(const struct devices *devices, const 
 /* See struct device_driver; NULL: there is no backend apart for it, or the configuration wants
  * none. */
 const char *device_plugin(const struct device *device, const struct config *config);
+/* The service that its attempt uses, as a record says; NULL: none. */
+const struct device_sharing *devices_record_sharing(const struct devices *devices,
+                                                    struct json_object *record);
+/* Uses no service any more, if the record of its start says so. */
+void device_claim_take_start(struct device_claim *claim, struct json_object *record);
+/* The names of all services, as a JSON array. */
+struct json_object *devices_sharing_names(const struct devices *devices);
 void device_left(struct daemon *daemon, struct device *device, const struct device_claim *claim);
 
 /* ---- driver.c: all of them --------------------------------------------------------------------

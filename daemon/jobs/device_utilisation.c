@@ -7,8 +7,8 @@
  * steps are known to be shorter alone tells that factor, and where it is greater than the sum, the
  * sum was wrong.
  *
- * Kernels of jobs that share it by MPS run side by side: of what such a job keeps busy alone it
- * takes the others only a part. That part is found out: at first a half, so that two whole jobs
+ * Kernels of jobs that share it by a service run side by side: of what such a job keeps busy alone
+ * it takes the others only a part. That part is found out: at first a half, so that two whole jobs
  * come together; then what steps tell. Of n jobs whose steps take s times as long as alone each
  * takes s/n; where they take no longer, there is room for twice as many. */
 #include "daemon/jobs/device_utilisation.h"
@@ -43,9 +43,9 @@ static const double settling_seconds = 10, settling_native_seconds = 3;
  * driver's figure is a sample. */
 static const double weight = 0.5, saturated = 0.95;
 
-/* Where steps of clients of MPS take less than so many times as long as alone, nothing is known but
- * that there is room. And the part of a job that nobody has seen there yet. */
-static const double slowed_down = 1.1, mps_share_unknown = 0.5;
+/* Where steps of clients of a service take less than so many times as long as alone, nothing is
+ * known but that there is room. And the part of a job that nobody has seen there yet. */
+static const double slowed_down = 1.1, service_share_unknown = 0.5;
 
 /* What is worth a decision; and the least that a job counts. */
 static const double change_that_counts = 0.1, least = 0.01;
@@ -98,26 +98,26 @@ static double utilisation_alone(const struct job *job, const struct attempt *att
     return job->kind == JOB_NATIVE ? within(utilisation_of_plan(job, device)) : 1;
 }
 
-/* Whether it is a client of MPS there, or would be one beside others. */
-static bool shares_by_mps(const struct jobs *jobs, const struct job *job,
-                          const struct attempt *attempt, const struct device *device)
+/* Whether it uses a service there, or would be one beside others. */
+static bool uses_service(const struct jobs *jobs, const struct job *job,
+                         const struct attempt *attempt, const struct device *device)
 {
-    return is_on_type(attempt, device) ? attempt->claim.shares_by_mps
+    return is_on_type(attempt, device) ? attempt->claim.shared_by != NULL
                                        : sharing_is_possible(jobs, job, device);
 }
 
 double job_utilisation_on(const struct jobs *jobs, const struct job *job,
                           const struct attempt *attempt, const struct device *device)
 {
-    double share = job->workload->mps_share_on[device->type], alone;
+    double share = job->workload->service_share_on[device->type], alone;
 
     if (device->slots >= 0)
         return device->slots > 0 ? 1.0 / device->slots : unlimited_utilisation;
     if (device->driver->kind.is_host)
         return utilisation_of_cores(jobs, job);
     alone = utilisation_alone(job, attempt, device);
-    return shares_by_mps(jobs, job, attempt, device)
-               ? within(alone * (share > 0 ? share : mps_share_unknown))
+    return uses_service(jobs, job, attempt, device)
+               ? within(alone * (share > 0 ? share : service_share_unknown))
                : alone;
 }
 
@@ -159,10 +159,10 @@ static double settled_sum(struct daemon *daemon, const struct device *device, do
 
 /* Of jobs that run side by side the driver's figure says how long any of them was at work, which is
  * no sum; what their steps tell is taken in as it comes. */
-static bool is_shared_by_mps(const struct device *device)
+static bool is_shared_by_service(const struct device *device)
 {
     for (size_t i = 0; i < device->claim_count && device->claim_count > 1; i++)
-        if (device->claims[i]->shares_by_mps)
+        if (device->claims[i]->shared_by)
             return true;
     return false;
 }
@@ -190,7 +190,7 @@ void device_utilisation_take(struct daemon *daemon, struct device *device, doubl
     double now = clock_now(), sum, wanted;
 
     if (device->slots >= 0 || !daemon->jobs || !(busy >= 0) || device->claim_count == 0 ||
-        is_shared_by_mps(device))
+        is_shared_by_service(device))
         return;
     sum = settled_sum(daemon, device, now);
     if (!(sum > 0)) {
@@ -225,18 +225,18 @@ static int count_training(const struct device *device)
 static bool has_clients_alone(const struct device *device)
 {
     for (size_t i = 0; i < device->claim_count; i++)
-        if (!device->claims[i]->shares_by_mps && !device->claims[i]->gone)
+        if (!device->claims[i]->shared_by && !device->claims[i]->gone)
             return false;
     return true;
 }
 
-/* A client of MPS. */
+/* A client of the service there. */
 static bool take_shared_steps(struct attempt *attempt, double seconds)
 {
     const struct device *device = attempt->claim.devices[0];
     struct workload *workload = attempt->job->workload;
     struct workload_speed alone = workload_measured(workload, device->type);
-    double *share = &workload->mps_share_on[device->type], before = *share, slowdown, found;
+    double *share = &workload->service_share_on[device->type], before = *share, slowdown, found;
     int count = count_training(device);
 
     if (count < 2)
@@ -258,7 +258,7 @@ bool device_utilisation_take_steps(struct attempt *attempt, double seconds)
     struct workload_speed alone = workload_measured(attempt->job->workload, device->type);
     double sum = 0;
 
-    if (attempt->claim.shares_by_mps)
+    if (attempt->claim.shared_by)
         return take_shared_steps(attempt, seconds);
     if (!device->driver->kind.takes_turns || device->slots >= 0 || device->claim_count < 2) {
         attempt->claim.slowdown = 1;

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "daemon/attempts/checkpoint_sweep.h"
 #include "daemon/attempts/supervisor.h"
+#include "daemon/devices/driver.h"
 #include "daemon/jobs/details.h"
 #include "daemon/jobs/device_faults.h"
 #include "daemon/jobs/dispatch.h"
@@ -62,7 +63,7 @@ struct attempt_end job_describe_end(const struct attempt *attempt, const struct 
         .out_of_memory = attempt->report.out_of_memory,
         .fault = attempt->report.fault,
         .fault_confirmed = device_fault_is_confirmed(attempt),
-        .shared_by_mps = attempt->claim.shares_by_mps,
+        .shared_by = attempt->claim.shared_by ? attempt->claim.shared_by->title : NULL,
         .batches_divide = workload_halve_batches(job->workload, halved),
         .memory_failures = job->memory_failures,
         .retries = job->retries,
@@ -233,9 +234,10 @@ static void attempt_conclude(struct attempt *attempt)
                                   attempt->daemon->config.checkpoints_kept_of_done);
     else if (job->kind == JOB_NATIVE && !uncounted)
         checkpoint_sweep(attempt->daemon, job->id, attempt->number);
-    if (end.fault != DEVICE_FAULT_NONE && end.shared_by_mps) {
-        job->avoids_mps = true;
-        snprintf(attempt->report.error_kind, sizeof attempt->report.error_kind, "mps");
+    if (end.fault != DEVICE_FAULT_NONE && end.shared_by) {
+        job->avoids_sharing = true;
+        snprintf(attempt->report.error_kind, sizeof attempt->report.error_kind, "%s",
+                 attempt->claim.shared_by->name);
     } else if (attempt->claim.device_count == 1) {
         device_fault_take(attempt->daemon, attempt->claim.devices[0], attempt, &end);
     }

@@ -9,8 +9,9 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "daemon/attempts/mps_services.h"
+#include "daemon/attempts/sharing_services.h"
 #include "daemon/attempts/supervisor.h"
+#include "daemon/devices/driver.h"
 #include "daemon/folder/attempt_folder.h"
 #include "daemon/jobs/details.h"
 #include "daemon/jobs/dispatch.h"
@@ -43,8 +44,8 @@ enum { READ_AGAIN_MILLISECONDS = 1000 };
 
 /* What was written beside an attempt's folder when it was launched. */
 struct launched_as {
-    char *device; /* that it was started on; owned; NULL: not known */
-    bool shares_by_mps;
+    char *device;                           /* that it was started on; owned; NULL: not known */
+    const struct device_sharing *shared_by; /* its service; NULL: none */
 };
 
 struct loaded_job {
@@ -57,7 +58,7 @@ struct loaded_job {
 
 struct loaded_attempt {
     struct live_attempt row;
-    bool shares_by_mps;
+    const struct device_sharing *shared_by; /* its service; NULL: none */
 };
 
 struct load {
@@ -68,7 +69,7 @@ struct load {
     size_t attempt_count, attempt_capacity;
     size_t planned; /* load_plan() has come to this job */
     struct graph_load *graph;
-    struct mps_leftovers *leftovers;
+    struct sharing_leftovers *leftovers;
 };
 
 /* ---- on the storage thread ------------------------------------------------------------------- */
@@ -132,7 +133,8 @@ static struct launched_as read_launch(const struct load *load, int64_t job, int6
         return (struct launched_as){0};
     device = json_get_string(attempt, "device", NULL);
     return (struct launched_as){.device = memory_copy_text(device),
-                                .shares_by_mps = json_get_bool(attempt, "mps", false)};
+                                .shared_by =
+                                    devices_record_sharing(load->jobs->daemon->devices, attempt)};
 }
 
 /* When the folder was made, which no user can change; where the file system does not know, when
@@ -156,7 +158,7 @@ static void look_for_clients(struct load *load)
 
         if (attempt->row.kind == JOB_NATIVE)
             launched = read_launch(load, attempt->row.job, attempt->row.number);
-        attempt->shares_by_mps = launched.shares_by_mps;
+        attempt->shared_by = launched.shared_by;
         free(launched.device);
     }
 }
@@ -182,7 +184,8 @@ static void look_for_folders(struct load *load)
 static int load_work(struct store_connection *connection, void *data, struct error *error)
 {
     struct load *load = data;
-    int result = live_jobs_read(connection, load_job, load, error);
+    JSON_AUTO struct json_object *sharing = devices_sharing_names(load->jobs->daemon->devices);
+    int result = live_jobs_read(connection, json_text(sharing, NULL), load_job, load, error);
 
     if (result == 0)
         result = live_plans_read(connection, load_plan, load, error);
@@ -194,7 +197,7 @@ static int load_work(struct store_connection *connection, void *data, struct err
     }
     if (result == 0) {
         attempts_clear_groups(load->jobs->daemon->state_directory);
-        mps_leftovers_find(load->jobs->daemon->state_directory, &load->leftovers);
+        sharing_leftovers_find(load->jobs->daemon->state_directory, &load->leftovers);
     }
     if (result == 0 && !(load->graph = job_graph_read(connection, error)))
         return error->code;
@@ -214,7 +217,7 @@ static void load_free(struct load *load)
         free(load->found[i].launched_as.device);
     }
     graph_load_free(load->graph);
-    mps_leftovers_free(load->leftovers);
+    sharing_leftovers_free(load->leftovers);
     free(load->attempts);
     free(load->found);
     free(load);
@@ -289,7 +292,7 @@ static void attempt_restore_progress(struct attempt *attempt, const char *start)
         return;
     attempt->report.progress.steps = json_get_int(record, "steps", -1);
     attempt->report.progress.epochs = json_get_int(record, "epochs", -1);
-    attempt->claim.shares_by_mps &= json_get_bool(record, "mps", true);
+    device_claim_take_start(&attempt->claim, record);
 }
 
 static void restore_attempt(struct jobs *jobs, struct loaded_attempt *loaded)
@@ -319,7 +322,7 @@ static void restore_attempt(struct jobs *jobs, struct loaded_attempt *loaded)
     memcpy(attempt->report.disagrees_with, loaded->row.disagrees_with,
            sizeof attempt->report.disagrees_with);
     attempt->intent = job->ended ? ENDING_CANCELLED : loaded->row.ending;
-    attempt->claim.shares_by_mps = loaded->shares_by_mps;
+    attempt->claim.shared_by = loaded->shared_by;
     attempt_restore_progress(attempt, loaded->row.start);
     attempt_look_for(jobs, job, attempt, loaded->row.device);
 }
@@ -335,7 +338,7 @@ static void restore_unstored_start(struct jobs *jobs, struct job *job,
     job->attempt_number++;
     attempt = job_bind_attempt(jobs, job, job->attempt_number, &job_running_events);
     attempt->launched = loaded->launched;
-    attempt->claim.shares_by_mps = loaded->launched_as.shares_by_mps;
+    attempt->claim.shared_by = loaded->launched_as.shared_by;
     transition = transition_new(jobs, job);
     transition_set_state(transition, job, JOB_STARTING, WAIT_NONE,
                          "found started after a restart of traind");
@@ -378,7 +381,7 @@ static void restore_job(struct jobs *jobs, const struct loaded_job *loaded,
     job->attempt_number = loaded->row.attempt;
     job->retries = (uint16_t)loaded->row.retries;
     job->memory_failures = (uint8_t)loaded->row.memory_failures;
-    job->avoids_mps = loaded->row.avoids_mps;
+    job->avoids_sharing = loaded->row.avoids_sharing;
     job->waits_since = loaded->row.state == JOB_QUEUED ? loaded->row.submitted : 0;
     if (loaded->row.pinned[0])
         job_pin(jobs, job, loaded->row.pinned);
@@ -435,7 +438,7 @@ static void on_loaded(void *data, int result, const struct error *error)
     jobs->loaded = true;
     job_graph_connect(jobs, load->graph);
     jobs->ready(jobs->daemon);
-    mps_leftovers_remove(jobs->daemon, TAKE_POINTER(load->leftovers));
+    sharing_leftovers_remove(jobs->daemon, TAKE_POINTER(load->leftovers));
     load_free(load);
     jobs_plan(jobs);
     jobs_dispatch(jobs);

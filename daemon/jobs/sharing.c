@@ -1,11 +1,12 @@
-/* sharing.c: which jobs share their GPU by NVIDIA's MPS (attempts/mps_services.h): native ones,
- * where another one of the same user is there, waits, or was there a moment ago. Who is alone on a
- * GPU does without: steps of a small model take 3% longer through it, measured on an H100; but one
- * that is no client takes turns with all that are: it took 2.4 s instead of 0.9 there. */
+/* sharing.c: which jobs share their device by the service of its kind
+ * (attempts/sharing_services.h): native ones, where another one of the same user is there, waits,
+ * or was there a moment ago. Who is alone on a GPU does without: steps of a small model take 3%
+ * longer through NVIDIA's, measured on an H100; but one that is no client takes turns with all that
+ * are: it took 2.4 s instead of 0.9 there. */
 #include "daemon/jobs/sharing.h"
 
 #include "base/clock.h"
-#include "daemon/attempts/mps_services.h"
+#include "daemon/attempts/sharing_services.h"
 #include "daemon/attempts/supervisor.h"
 #include "daemon/devices/driver.h"
 #include "daemon/jobs/job_ability.h"
@@ -18,15 +19,15 @@
 bool sharing_is_possible(const struct jobs *jobs, const struct job *job,
                          const struct device *device)
 {
-    return job->kind == JOB_NATIVE && job->needs->devices == 1 && !job->avoids_mps &&
-           mps_is_offered(jobs->daemon, device, job->uid);
+    return job->kind == JOB_NATIVE && job->needs->devices == 1 && !job->avoids_sharing &&
+           sharing_service_is_offered(jobs->daemon, device, job->uid);
 }
 
 void sharing_leave(struct attempt *attempt)
 {
     struct device *device = attempt->claim.device_count == 1 ? attempt->claim.devices[0] : NULL;
 
-    mps_part(attempt->daemon, attempt->claim.mps_service);
+    sharing_service_part(attempt->daemon, attempt->claim.sharing_service);
     if (!device || !attempt->job || attempt->job->kind != JOB_NATIVE)
         return;
     device->native_left = clock_now();
@@ -41,7 +42,7 @@ static bool has_company(struct jobs *jobs, const struct attempt *attempt)
     struct job_class *const *classes = job_classes_sorted(jobs->classes, &count);
 
     if (device->native_left_uid == attempt->uid &&
-        clock_now() - device->native_left < MPS_TAKES_SECONDS)
+        clock_now() - device->native_left < SHARING_TAKES_SECONDS)
         return true;
     for (size_t i = 0; i < device->claim_count; i++) {
         const struct attempt *other = device->claims[i]->attempt;
@@ -57,25 +58,26 @@ static bool has_company(struct jobs *jobs, const struct attempt *attempt)
             job_could_run_on(first, device))
             return true;
     }
-    return mps_is_running(jobs->daemon, device, attempt->uid);
+    return sharing_service_is_running(jobs->daemon, device, attempt->uid);
 }
 
 bool sharing_join(struct attempt *attempt, struct json_object *spec, char folder[PATH_MAX])
 {
     struct daemon *daemon = attempt->daemon;
-    struct mps_order order = {.daemon = daemon,
-                              .device = attempt->claim.devices[0],
-                              .uid = attempt->uid,
-                              .shim_path = daemon->shim_path,
-                              .worker_path = daemon->worker_path,
-                              .tasks_max = attempt->launch.tasks_max,
-                              .oom_score_adjust = attempt->launch.oom_score_adjust};
+    struct sharing_order order = {.daemon = daemon,
+                                  .device = attempt->claim.devices[0],
+                                  .uid = attempt->uid,
+                                  .shim_path = daemon->shim_path,
+                                  .worker_path = daemon->worker_path,
+                                  .tasks_max = attempt->launch.tasks_max,
+                                  .oom_score_adjust = attempt->launch.oom_score_adjust};
 
     if (!sharing_is_possible(daemon->jobs, attempt->job, attempt->claim.devices[0]) ||
-        json_get(json_get(spec, "environment"), order.device->driver->service_variable) ||
+        json_get(json_get(spec, "environment"), order.device->driver->sharing->variable) ||
         !has_company(daemon->jobs, attempt))
         return false;
-    attempt->claim.mps_service = mps_join(&order, folder);
-    attempt->claim.shares_by_mps = attempt->claim.mps_service != 0;
-    return attempt->claim.shares_by_mps;
+    attempt->claim.sharing_service = sharing_service_join(&order, folder);
+    attempt->claim.shared_by =
+        attempt->claim.sharing_service ? order.device->driver->sharing : NULL;
+    return attempt->claim.shared_by != NULL;
 }

@@ -1,4 +1,5 @@
-/* sharing.h: decides which jobs share their GPU through NVIDIA's MPS (attempts/mps_services.h). */
+/* sharing.h: decides which jobs share their device through the service of its kind
+ * (attempts/sharing_services.h). */
 #pragma once
 
 #include "proto/json.h"
@@ -11,11 +12,11 @@ struct device;
 struct job;
 struct jobs;
 
-/* Whether the job would share that GPU with other jobs of its user through MPS. */
+/* Whether the job would share that device with other jobs of its user through a service. */
 bool sharing_is_possible(const struct jobs *jobs, const struct job *job,
                          const struct device *device);
-/* Call this before the launch of a native job on a GPU. True: the job uses MPS, and `folder` is the
- * folder of its service. */
+/* Call this before the launch of a native job on one device. True: the job uses the service, and
+ * `folder` is the folder of its service. */
 bool sharing_join(struct attempt *attempt, struct json_object *spec, char folder[PATH_MAX]);
-/* The processes of the attempt are gone: it leaves its MPS service, if it used one. */
+/* The processes of the attempt are gone: it leaves its service, if it used one. */
 void sharing_leave(struct attempt *attempt);

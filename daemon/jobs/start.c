@@ -241,11 +241,11 @@ static void on_started(struct attempt *attempt)
     transition_store(transition);
 }
 
-/* Who shares a GPU by MPS is told where. */
+/* Who shares a device by a service is told where. */
 static void on_prepare(struct attempt *attempt)
 {
     if (attempt->job->kind == JOB_NATIVE && attempt->claim.device_count == 1)
-        sharing_join(attempt, attempt->launch.spec, attempt->launch.mps);
+        sharing_join(attempt, attempt->launch.spec, attempt->launch.sharing_folder);
 }
 
 const struct attempt_events job_running_events = {.prepare = on_prepare,

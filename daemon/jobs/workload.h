@@ -81,9 +81,9 @@ struct workload {
     double shared_step_seconds[DEVICE_TYPES_MAX];
     /* part of each type of GPU that it keeps busy, measured while it ran alone; 0: not known */
     double utilisation_on[DEVICE_TYPES_MAX];
-    /* factor on utilisation_on for a job that shares the GPU through MPS, from the times of such
-     * jobs' steps; 0: not known */
-    double mps_share_on[DEVICE_TYPES_MAX];
+    /* factor on utilisation_on for a job that shares the GPU through a service, from the times of
+     * such jobs' steps; 0: not known */
+    double service_share_on[DEVICE_TYPES_MAX];
 };
 
 struct workload_table {

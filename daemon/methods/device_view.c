@@ -35,8 +35,8 @@ static struct json_object *list_bookings(const struct daemon *daemon, const stru
             json_set_double(booking, "utilisation",
                             job_utilisation_on(daemon->jobs, device->claims[i]->attempt->job,
                                                device->claims[i]->attempt, device));
-        if (device->claims[i]->shares_by_mps)
-            json_set_bool(booking, "mps", true);
+        if (device->claims[i]->shared_by)
+            json_set_bool(booking, device->claims[i]->shared_by->name, true);
         json_object_array_add(list, booking);
     }
     return list;

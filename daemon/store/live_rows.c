@@ -24,11 +24,13 @@ static const char select_jobs[] =
     "SELECT id, uid, kind, state, wait_reason, priority, attempt,"
     "  CASE WHEN attempt > 0 THEN (SELECT count(*) FROM attempt WHERE attempt.job = job.id"
     "    AND attempt.ending IN ('exited', 'signalled', 'out_of_memory', 'lost')"
-    "    AND coalesce(attempt.error_kind, '') NOT IN ('device_memory', 'device_lost', 'mps'))"
+    "    AND coalesce(attempt.error_kind, '') NOT IN ('device_memory', 'device_lost')"
+    "    AND coalesce(attempt.error_kind, '') NOT IN (SELECT value FROM json_each(:sharing)))"
     "   ELSE 0 END,"
     "  CASE WHEN attempt > 0 THEN (SELECT count(*) FROM attempt WHERE attempt.job = job.id"
     "    AND attempt.ending = 'out_of_memory') ELSE 0 END,"
-    "  EXISTS (SELECT 1 FROM attempt WHERE attempt.job = job.id AND attempt.error_kind = 'mps'),"
+    "  EXISTS (SELECT 1 FROM attempt WHERE attempt.job = job.id AND attempt.error_kind"
+    "    IN (SELECT value FROM json_each(:sharing))),"
     "  submitted,"
     "  CASE WHEN wait_reason = 'backoff'"
     "   THEN coalesce(json_extract(" SQL_JSON("spec") ", '$.retry.backoff'), -1) ELSE -1 END,"
@@ -50,7 +52,7 @@ static struct live_job job_read(const struct statement *row)
         .attempt = (int)statement_int(row, 6),
         .retries = (int)statement_int(row, 7),
         .memory_failures = (int)statement_int(row, 8),
-        .avoids_mps = statement_int(row, 9) != 0,
+        .avoids_sharing = statement_int(row, 9) != 0,
         .submitted = statement_double(row, 10),
         .backoff = statement_double(row, 11),
         .needs = text_copy(row, 14),
@@ -61,11 +63,12 @@ static struct live_job job_read(const struct statement *row)
     return job;
 }
 
-int live_jobs_read(struct store_connection *connection,
+int live_jobs_read(struct store_connection *connection, const char *sharing,
                    int (*take)(void *data, struct live_job *job), void *data, struct error *error)
 {
     AUTO_STATEMENT struct statement rows = statement_open(connection, select_jobs, error);
 
+    statement_bind_text(&rows, ":sharing", sharing);
     while (statement_next(&rows) > 0) {
         struct live_job job = job_read(&rows);
 

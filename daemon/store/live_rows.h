@@ -18,15 +18,16 @@ struct live_job {
     int priority, attempt;
     int retries;         /* attempts that ended by a fault of the job itself */
     int memory_failures; /* of them, for want of memory */
-    bool avoids_mps;     /* an error ended an attempt that was a client of MPS */
+    bool avoids_sharing; /* an error ended an attempt that used a sharing service */
     double submitted;
     double backoff; /* of its specification, while it pauses; -1: the general one */
     char digest[JOB_DIGEST_SIZE];
     char pinned[DEVICE_NAME_MAX]; /* "": nowhere */
     char *needs;                  /* owned; JSON of its device and resources */
 };
-/* Hands each, by its number, to `take`, which takes it over and answers 0 or -ENOMEM. */
-int live_jobs_read(struct store_connection *connection,
+/* Hands each, by its number, to `take`, which takes it over and answers 0 or -ENOMEM. `sharing`:
+ * the kinds of errors that ended those who used a sharing service, as a JSON array. */
+int live_jobs_read(struct store_connection *connection, const char *sharing,
                    int (*take)(void *data, struct live_job *job), void *data, struct error *error);
 
 /* Hands each plan that a live job has to `take`, with the first such job, by its number; the text

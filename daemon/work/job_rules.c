@@ -182,18 +182,17 @@ static void judge_device_fault(const struct attempt_end *end, struct attempt_ver
              device_fault_to_string(end->fault), end->message ? end->message : "no message");
 }
 
-/* Clients of an MPS server end together, and none is told whose error it was. So none is blamed;
- * whose it was shows without MPS, where each goes on. */
+/* Clients of a sharing service end together, and none is told whose error it was. So none is
+ * blamed; whose it was shows without the service, where each goes on. */
 static void judge_shared_fault(const struct attempt_end *end, struct attempt_verdict *verdict)
 {
     verdict->ending = ENDING_EXITED;
     verdict->state = JOB_QUEUED;
-    snprintf(
-        verdict->reason, sizeof verdict->reason,
-        "%s failed under it or under a job that it shared the GPU with by MPS (%s): %.300s; it "
-        "goes on from what it saved before, without MPS",
-        end->device, device_fault_to_string(end->fault),
-        end->message ? end->message : "no message");
+    snprintf(verdict->reason, sizeof verdict->reason,
+             "%s failed under it or under a job that it shared the GPU with by %s (%s): %.300s; it "
+             "goes on from what it saved before, without %s",
+             end->device, end->shared_by, device_fault_to_string(end->fault),
+             end->message ? end->message : "no message", end->shared_by);
 }
 
 struct attempt_verdict attempt_judge(const struct attempt_end *end)
@@ -250,7 +249,7 @@ struct attempt_verdict attempt_judge(const struct attempt_end *end)
                  EXIT_STATUS_REQUEUE);
         return verdict;
     }
-    if (end->fault != DEVICE_FAULT_NONE && end->shared_by_mps && end->executed &&
+    if (end->fault != DEVICE_FAULT_NONE && end->shared_by && end->executed &&
         end->exit_status == 1) {
         judge_shared_fault(end, &verdict);
         return verdict;

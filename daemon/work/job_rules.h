@@ -24,12 +24,13 @@ struct attempt_end {
     int exit_status; /* -1: none */
     int signal;      /* 0: none */
     bool out_of_memory;
-    bool batches_divide;        /* another try may take smaller batches */
-    int memory_failures;        /* attempts before this one that ended for lack of memory */
-    bool error_recorded;        /* the trainee wrote an `error` record */
-    enum device_fault fault;    /* of the device, as the trainee told */
-    bool fault_confirmed;       /* the device's probe agrees */
-    bool shared_by_mps;         /* an error of another job there was this one's, too */
+    bool batches_divide;     /* another try may take smaller batches */
+    int memory_failures;     /* attempts before this one that ended for lack of memory */
+    bool error_recorded;     /* the trainee wrote an `error` record */
+    enum device_fault fault; /* of the device, as the trainee told */
+    bool fault_confirmed;    /* the device's probe agrees */
+    const char
+        *shared_by; /* a service: an error of another job there was this one's, too. Or NULL */
     enum preemption preemption; /* why it was to leave its device; attempt_judge() does not look */
     const char *disagrees_with; /* the device whose results this one does not repeat, or NULL */
     const char *device;         /* that it was on */

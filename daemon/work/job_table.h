@@ -52,7 +52,7 @@ struct job {
     uint8_t wait_reason;     /* enum wait_reason, likewise */
     bool loading;            /* details are being read */
     bool notifies;           /* its end runs commands */
-    bool avoids_mps;         /* an error ended it there, its own or another client's */
+    bool avoids_sharing;     /* an error ended it there, its own or another client's */
     bool disagreed;          /* a device did not agree with its own, which was lost by then */
     bool ended;              /* leaves the table as soon as its attempt is gone */
 };

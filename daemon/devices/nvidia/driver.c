@@ -428,10 +428,14 @@ static int64_t warm_workers(const struct config *config)
     return config->warm_workers;
 }
 
-static const char *service_program(const struct config *config)
+static const char *mps_program(const struct config *config)
 {
     return config->mps_control;
 }
+
+/* NVIDIA's Multi-Process Service, docs.nvidia.com/deploy/mps. */
+static const struct device_sharing mps = {
+    .name = "mps", .title = "MPS", .variable = "CUDA_MPS_PIPE_DIRECTORY", .program = mps_program};
 
 const struct device_driver device_driver_nvidia = {
     .kind = {.name = "cuda",
@@ -454,6 +458,5 @@ const struct device_driver device_driver_nvidia = {
     .start_variables = start_variables,
     .plugin = plugin,
     .warm_workers = warm_workers,
-    .service_program = service_program,
-    .service_variable = "CUDA_MPS_PIPE_DIRECTORY",
+    .sharing = &mps,
 };

@@ -42,7 +42,9 @@ static void what_a_kind_promises_its_driver_does(void **state)
             assert_non_null(driver->plugin);
         if (driver->plugin || driver->warm_workers)
             assert_true(driver->kind.has_backend);
-        assert_true(!driver->service_program == !driver->service_variable);
+        if (driver->sharing)
+            assert_true(driver->sharing->name && driver->sharing->title &&
+                        driver->sharing->variable && driver->sharing->program);
         if (driver->start)
             assert_non_null(driver->stop);
         if (driver->kind.naming == DEVICE_NAMED_BY_SECTION) {

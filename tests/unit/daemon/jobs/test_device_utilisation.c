@@ -1,4 +1,5 @@
-/* test_device_utilisation.c: what step times of clients of MPS tell of their share of a GPU. */
+/* test_device_utilisation.c: what step times of those who use a sharing service tell
+ * of their share of a device. */
 #include "daemon/devices/registry/registry.h"
 #include "daemon/jobs/device_utilisation.h"
 #include "daemon/jobs/parts.h"
@@ -13,6 +14,8 @@
 #include <cmocka.h>
 
 enum { ATTEMPTS = 2 };
+
+static const struct device_sharing service = {.name = "shared", .title = "a service"};
 
 struct scene {
     struct jobs jobs;
@@ -56,7 +59,7 @@ static struct scene *scene_make(void)
                                     .claim = {.attempt = attempt,
                                               .devices = {&scene->device},
                                               .device_count = 1,
-                                              .shares_by_mps = true},
+                                              .shared_by = &service},
                                     .report = {.has_progress = true}};
         scene->there[i] = &attempt->claim;
     }
@@ -77,7 +80,7 @@ static void scene_free(struct scene *scene)
 static double share_after(struct scene *scene, double seconds)
 {
     device_utilisation_take_steps(&scene->attempt[0], seconds);
-    return scene->job[0].workload->mps_share_on[0];
+    return scene->job[0].workload->service_share_on[0];
 }
 
 static void clients_tell_of_their_share(void **state)
@@ -94,7 +97,7 @@ static void who_is_no_client_is_not_charged_to_them(void **state)
     struct scene *scene = scene_make();
 
     (void)state;
-    scene->attempt[1].claim.shares_by_mps = false;
+    scene->attempt[1].claim.shared_by = NULL;
     assert_true(share_after(scene, alone_seconds * 1.5) == 0);
     scene->attempt[1].claim.gone = true; /* nor is one that trains alone charged with anything */
     assert_true(share_after(scene, alone_seconds * 1.5) == 0);

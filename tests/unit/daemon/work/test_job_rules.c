@@ -255,10 +255,10 @@ static void devices_that_fail(void **state)
     end.intent = ENDING_NONE;
     end.retries = end.retry_limit;
     assert_int_equal(attempt_judge(&end).state, JOB_FAILED);
-    end.shared_by_mps = true; /* whose error it was nobody knows */
+    end.shared_by = "MPS"; /* whose error it was nobody knows */
     assert_int_equal(attempt_judge(&end).state, JOB_QUEUED);
     assert_false(attempt_judge(&end).counts_as_retry);
-    end.shared_by_mps = false;
+    end.shared_by = NULL;
     end.fault = DEVICE_FAULT_MEMORY; /* as the trainee says, and the probe does not */
     assert_int_equal(attempt_judge(&end).state, JOB_FAILED);
     end.fault_confirmed = true;

@@ -1,5 +1,5 @@
-/* mps_services.c: see mps_services.h. */
-#include "daemon/attempts/mps_services.h"
+/* sharing_services.c: see sharing_services.h. */
+#include "daemon/attempts/sharing_services.h"
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -32,8 +32,8 @@ enum {
 static const int64_t first_folder = 1000000000000;
 
 /* One service; what has ended stays for a while. */
-struct mps_service {
-    struct mps_service *next;
+struct sharing_service {
+    struct sharing_service *next;
     struct daemon *daemon;
     const struct device *device;
     uid_t uid;
@@ -48,10 +48,17 @@ struct mps_service {
     struct varlink_frames replies;
 };
 
-struct mps_services {
-    struct mps_service *first;
+/* The control program of a kind of device. */
+struct sharing_program {
+    struct sharing_program *next;
+    const struct device_driver *driver;
+    char path[PATH_MAX];
+};
+
+struct sharing_services {
+    struct sharing_service *first;
     uv_timer_t timer;
-    char program[PATH_MAX]; /* "": it is not there */
+    struct sharing_program *programs; /* of the kinds that have a service here; owned */
     int64_t last_folder;
     bool stopping;
 };
@@ -81,23 +88,48 @@ static bool find_program(const char *name, char path[PATH_MAX])
 
 static void on_timer(uv_timer_t *timer);
 
-/* Made at the first question. NULL: the configuration, or the machine, has none. */
-static struct mps_services *services_of(struct daemon *daemon)
+static void find_programs(const struct daemon *daemon, struct sharing_services *services)
 {
-    struct mps_services *services = daemon->mps_services;
+    for (size_t i = 0; daemon->devices->drivers[i]; i++) {
+        const struct device_driver *driver = daemon->devices->drivers[i];
+        const char *name = driver->sharing ? driver->sharing->program(&daemon->config) : "";
+        struct sharing_program *program;
+
+        if (!name[0])
+            continue;
+        program = memory_zero(sizeof *program);
+        if (!find_program(name, program->path)) {
+            free(program);
+            continue;
+        }
+        program->driver = driver;
+        program->next = services->programs;
+        services->programs = program;
+    }
+}
+
+/* NULL: there is none for such devices. */
+static const char *program_of(const struct sharing_services *services,
+                              const struct device_driver *driver)
+{
+    for (const struct sharing_program *program = services->programs; program;
+         program = program->next)
+        if (program->driver == driver)
+            return program->path;
+    return NULL;
+}
+
+/* Made at the first question. NULL: the configuration, or the machine, has none. */
+static struct sharing_services *services_of(struct daemon *daemon)
+{
+    struct sharing_services *services = daemon->sharing_services;
 
     if (services)
-        return services->program[0] ? services : NULL;
+        return services->programs ? services : NULL;
     services = memory_zero(sizeof *services);
-    daemon->mps_services = services;
-    for (size_t i = 0; daemon->devices->drivers[i] && !services->program[0]; i++) {
-        const struct device_driver *driver = daemon->devices->drivers[i];
-        const char *name = driver->service_program ? driver->service_program(&daemon->config) : "";
-
-        if (name[0] && !find_program(name, services->program))
-            services->program[0] = '\0';
-    }
-    if (!services->program[0])
+    daemon->sharing_services = services;
+    find_programs(daemon, services);
+    if (!services->programs)
         return NULL;
     uv_timer_init(daemon->loop, &services->timer);
     services->timer.data = daemon;
@@ -108,66 +140,68 @@ static struct mps_services *services_of(struct daemon *daemon)
 
 /* ---- which ---- */
 
-static bool is_used(const struct mps_service *service)
+static bool is_used(const struct sharing_service *service)
 {
     for (size_t i = 0; i < service->device->claim_count; i++) {
         const struct device_claim *claim = service->device->claims[i];
 
-        if (claim->mps_service == service->launch.attempt && claim->shares_by_mps && !claim->gone)
+        if (claim->sharing_service == service->launch.attempt && claim->shared_by && !claim->gone)
             return true;
     }
     return false;
 }
 
 /* Not one that may end before a client is there. */
-static bool takes_clients(const struct mps_service *service)
+static bool takes_clients(const struct sharing_service *service)
 {
     return service->ended_at == 0 &&
-           (is_used(service) || clock_monotonic() - service->used_at < MPS_TAKES_SECONDS);
+           (is_used(service) || clock_monotonic() - service->used_at < SHARING_TAKES_SECONDS);
 }
 
-static struct mps_service *service_find(const struct mps_services *services,
-                                        const struct device *device, uid_t uid)
+static struct sharing_service *service_find(const struct sharing_services *services,
+                                            const struct device *device, uid_t uid)
 {
-    for (struct mps_service *service = services->first; service; service = service->next)
+    for (struct sharing_service *service = services->first; service; service = service->next)
         if (service->device == device && service->uid == uid && takes_clients(service))
             return service;
     return NULL;
 }
 
-static bool has_failed(const struct mps_services *services, const struct device *device, uid_t uid)
+static bool has_failed(const struct sharing_services *services, const struct device *device,
+                       uid_t uid)
 {
-    for (const struct mps_service *service = services->first; service; service = service->next)
+    for (const struct sharing_service *service = services->first; service; service = service->next)
         if (service->device == device && service->uid == uid && service->failed)
             return true;
     return false;
 }
 
-bool mps_is_offered(struct daemon *daemon, const struct device *device, uid_t uid)
+bool sharing_service_is_offered(struct daemon *daemon, const struct device *device, uid_t uid)
 {
-    const struct mps_services *services =
-        device->driver->service_program && device->slots != 1 ? services_of(daemon) : NULL;
+    const struct sharing_services *services =
+        device->driver->sharing && device->slots != 1 ? services_of(daemon) : NULL;
 
-    return services && !services->stopping && !has_failed(services, device, uid);
+    return services && !services->stopping && program_of(services, device->driver) &&
+           !has_failed(services, device, uid);
 }
 
-bool mps_is_running(const struct daemon *daemon, const struct device *device, uid_t uid)
+bool sharing_service_is_running(const struct daemon *daemon, const struct device *device, uid_t uid)
 {
-    return daemon->mps_services && service_find(daemon->mps_services, device, uid);
+    return daemon->sharing_services && service_find(daemon->sharing_services, device, uid);
 }
 
 /* ---- its end ---- */
 
-static void service_free(struct mps_service *service)
+static void service_free(struct sharing_service *service)
 {
     varlink_frames_release(&service->replies);
     json_object_put(service->launch.spec);
     free(service);
 }
 
-static void service_forget(struct mps_service *service)
+static void service_forget(struct sharing_service *service)
 {
-    struct mps_service **place = &service->daemon->mps_services->first;
+    struct sharing_service **place = &service->daemon->sharing_services->first;
 
     while (*place && *place != service)
         place = &(*place)->next;
@@ -176,29 +210,34 @@ static void service_forget(struct mps_service *service)
     service_free(service);
 }
 
-static void service_end(struct mps_service *service, bool failed, const char *why)
+static const struct device_sharing *sharing_of(const struct sharing_service *service)
+{
+    return service->device->driver->sharing;
+}
+
+static void service_end(struct sharing_service *service, bool failed, const char *why)
 {
     service->ended_at = clock_now();
     service->failed = failed;
-    if (failed && !service->daemon->mps_services->stopping)
+    if (failed && !service->daemon->sharing_services->stopping)
         log_warning("%s: native jobs of user %u take turns there for %d minutes: %s",
-                    service->device->name, (unsigned)service->uid, MPS_PAUSE_SECONDS / 60, why);
+                    service->device->name, (unsigned)service->uid, SHARING_PAUSE_SECONDS / 60, why);
     else
-        log_debug("%s: the MPS service of user %u has ended", service->device->name,
-                  (unsigned)service->uid);
+        log_debug("%s: the %s service of user %u has ended", service->device->name,
+                  sharing_of(service)->title, (unsigned)service->uid);
 }
 
 static void on_poll_closed(uv_handle_t *handle)
 {
-    struct mps_service *service = handle->data;
+    struct sharing_service *service = handle->data;
 
     service->polled = false;
-    if (service->daemon->mps_services->stopping)
+    if (service->daemon->sharing_services->stopping)
         service_forget(service);
 }
 
 /* The shim then leaves. */
-static void service_close(struct mps_service *service)
+static void service_close(struct sharing_service *service)
 {
     if (service->polled && !uv_is_closing((uv_handle_t *)&service->poll)) {
         uv_poll_stop(&service->poll);
@@ -210,7 +249,7 @@ static void service_close(struct mps_service *service)
 
 /* What has come of the shim's reply. 1: it is whole; 0: more may come; -EPIPE: the shim has gone.
  */
-static int receive_reply(struct mps_service *service, const char **text, size_t *length)
+static int receive_reply(struct sharing_service *service, const char **text, size_t *length)
 {
     char *space;
     size_t size;
@@ -243,7 +282,7 @@ static bool tells_of_failure(const char *text, size_t length)
 /* The shim tells of the end, or is gone itself. */
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
-    struct mps_service *service = poll->data;
+    struct sharing_service *service = poll->data;
     char why[PATH_MAX + 64];
     const char *text;
     size_t length;
@@ -254,14 +293,14 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     if (r == 0)
         return;
     attempt_folder_path(why, service->daemon->state_directory, 0, service->launch.attempt);
-    snprintf(why + strlen(why), 64, "/log says why NVIDIA's MPS failed");
+    snprintf(why + strlen(why), 64, "/log says why %s failed", sharing_of(service)->title);
     service_end(service, r < 0 || tells_of_failure(text, length), why);
     service_close(service);
 }
 
 static void remove_work(uv_work_t *work)
 {
-    const struct mps_service *service = work->data;
+    const struct sharing_service *service = work->data;
 
     attempt_folder_remove(service->launch.state_directory, 0, service->launch.attempt);
 }
@@ -278,11 +317,11 @@ static void on_timer(uv_timer_t *timer)
     struct daemon *daemon = timer->data;
     double now = clock_now();
 
-    for (struct mps_service *service = daemon->mps_services->first, *next; service;
+    for (struct sharing_service *service = daemon->sharing_services->first, *next; service;
          service = next) {
         next = service->next;
         if (service->ended_at == 0 || service->removing || service->polled || service->starting ||
-            now - service->ended_at < (service->failed ? MPS_PAUSE_SECONDS : KEPT_SECONDS))
+            now - service->ended_at < (service->failed ? SHARING_PAUSE_SECONDS : KEPT_SECONDS))
             continue;
         if (service->failed) {
             service_forget(service);
@@ -297,7 +336,7 @@ static void on_timer(uv_timer_t *timer)
 /* ---- its start ---- */
 
 /* What the device's libraries look for when they start; all else is the user's. */
-static struct json_object *make_environment(const struct mps_service *service)
+static struct json_object *make_environment(const struct sharing_service *service)
 {
     static const char *const inherited[] = {"PATH", "LD_LIBRARY_PATH"};
     struct json_object *environment = json_object_new_object();
@@ -309,13 +348,16 @@ static struct json_object *make_environment(const struct mps_service *service)
     return environment;
 }
 
-static struct json_object *make_spec(const struct mps_service *service, const char *worker,
+static struct json_object *make_spec(const struct sharing_service *service, const char *worker,
                                      const char *folder)
 {
-    const char *words[] = {worker, "mps",       "--mps",
-                           folder, "--control", service->daemon->mps_services->program};
+    const char *name = sharing_of(service)->name;
+    const char *program = program_of(service->daemon->sharing_services, service->device->driver);
+    char option[64];
+    const char *words[] = {worker, name, option, folder, "--control", program};
     struct json_object *spec = json_object_new_object(), *command = json_object_new_array();
 
+    snprintf(option, sizeof option, "--%s", name);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         json_object_array_add(command, json_object_new_string(words[i]));
     json_set(spec, "command", command);
@@ -326,13 +368,13 @@ static struct json_object *make_spec(const struct mps_service *service, const ch
 
 static void start_work(uv_work_t *work)
 {
-    struct mps_service *service = work->data;
+    struct sharing_service *service = work->data;
 
     if (attempt_launch_run(&service->launch, &service->error) == 0)
         service->socket = service->launch.socket;
 }
 
-static int service_watch(struct mps_service *service)
+static int service_watch(struct sharing_service *service)
 {
     int r = uv_poll_init(service->daemon->loop, &service->poll, service->socket);
 
@@ -346,7 +388,7 @@ static int service_watch(struct mps_service *service)
 static void on_started(uv_work_t *work, int status)
 {
     static const char wait[] = "{\"method\":\"io.traind.Worker.Wait\"}";
-    struct mps_service *service = work->data;
+    struct sharing_service *service = work->data;
 
     (void)status;
     service->starting = false;
@@ -355,19 +397,19 @@ static void on_started(uv_work_t *work, int status)
     } else if (send(service->socket, wait, sizeof wait, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
         service_end(service, true, "its shim has gone");
         service_close(service);
-    } else if (!service->daemon->mps_services->stopping) {
+    } else if (!service->daemon->sharing_services->stopping) {
         if (service_watch(service) == 0)
             return;
         service_end(service, true, "its shim cannot be watched");
         service_close(service);
     }
-    if (service->daemon->mps_services->stopping) {
+    if (service->daemon->sharing_services->stopping) {
         service_close(service);
         service_forget(service);
     }
 }
 
-static int64_t next_folder(struct mps_services *services)
+static int64_t next_folder(struct sharing_services *services)
 {
     int64_t number = (int64_t)(clock_now() * 1000);
 
@@ -375,37 +417,38 @@ static int64_t next_folder(struct mps_services *services)
     return services->last_folder;
 }
 
-static void service_folder(const struct mps_service *service, char folder[PATH_MAX])
+static void service_folder(const struct sharing_service *service, char folder[PATH_MAX])
 {
     attempt_folder_path(folder, service->daemon->state_directory, 0, service->launch.attempt);
-    snprintf(folder + strlen(folder), PATH_MAX - strlen(folder), "/mps");
+    snprintf(folder + strlen(folder), PATH_MAX - strlen(folder), "/%s", sharing_of(service)->name);
 }
 
-static struct mps_service *service_start(const struct mps_order *order)
+static struct sharing_service *service_start(const struct sharing_order *order)
 {
-    struct mps_services *services = order->daemon->mps_services;
-    struct mps_service *service = memory_zero(sizeof *service);
+    struct sharing_services *services = order->daemon->sharing_services;
+    struct sharing_service *service = memory_zero(sizeof *service);
     char folder[PATH_MAX];
 
-    *service = (struct mps_service){.next = services->first,
-                                    .daemon = order->daemon,
-                                    .device = order->device,
-                                    .uid = order->uid,
-                                    .socket = -1,
-                                    .starting = true,
-                                    .launch = {.state_directory = order->daemon->state_directory,
-                                               .drivers = order->daemon->devices->drivers,
-                                               .config = &order->daemon->config,
-                                               .shim_path = order->shim_path,
-                                               .worker_path = order->worker_path,
-                                               .attempt = next_folder(services),
-                                               .service = true,
-                                               .uid = order->uid,
-                                               .kind = JOB_COMMAND,
-                                               .threads = 1,
-                                               .tasks_max = order->tasks_max,
-                                               .oom_score_adjust = order->oom_score_adjust,
-                                               .warm = -1}};
+    *service =
+        (struct sharing_service){.next = services->first,
+                                 .daemon = order->daemon,
+                                 .device = order->device,
+                                 .uid = order->uid,
+                                 .socket = -1,
+                                 .starting = true,
+                                 .launch = {.state_directory = order->daemon->state_directory,
+                                            .drivers = order->daemon->devices->drivers,
+                                            .config = &order->daemon->config,
+                                            .shim_path = order->shim_path,
+                                            .worker_path = order->worker_path,
+                                            .attempt = next_folder(services),
+                                            .service = true,
+                                            .uid = order->uid,
+                                            .kind = JOB_COMMAND,
+                                            .threads = 1,
+                                            .tasks_max = order->tasks_max,
+                                            .oom_score_adjust = order->oom_score_adjust,
+                                            .warm = -1}};
     service_folder(service, folder);
     service->launch.spec = make_spec(service, order->worker_path, folder);
     service->work.data = service;
@@ -414,10 +457,10 @@ static struct mps_service *service_start(const struct mps_order *order)
     return service;
 }
 
-int64_t mps_join(const struct mps_order *order, char folder[PATH_MAX])
+int64_t sharing_service_join(const struct sharing_order *order, char folder[PATH_MAX])
 {
-    struct mps_service *service =
-        service_find(order->daemon->mps_services, order->device, order->uid);
+    struct sharing_service *service =
+        service_find(order->daemon->sharing_services, order->device, order->uid);
 
     if (!service)
         service = service_start(order);
@@ -426,10 +469,10 @@ int64_t mps_join(const struct mps_order *order, char folder[PATH_MAX])
     return service->launch.attempt;
 }
 
-void mps_part(struct daemon *daemon, int64_t number)
+void sharing_service_part(struct daemon *daemon, int64_t number)
 {
-    struct mps_service *service =
-        daemon->mps_services && number ? daemon->mps_services->first : NULL;
+    struct sharing_service *service =
+        daemon->sharing_services && number ? daemon->sharing_services->first : NULL;
 
     while (service && service->launch.attempt != number)
         service = service->next;
@@ -439,7 +482,7 @@ void mps_part(struct daemon *daemon, int64_t number)
 
 /* ---- what an earlier daemon left ---- */
 
-struct mps_leftovers {
+struct sharing_leftovers {
     struct daemon *daemon;
     uv_work_t work;
     size_t count;
@@ -447,7 +490,7 @@ struct mps_leftovers {
 };
 
 static void leftovers_read(DIR *listing, const char *state_directory,
-                           struct mps_leftovers *leftovers)
+                           struct sharing_leftovers *leftovers)
 {
     struct dirent *entry;
 
@@ -463,7 +506,7 @@ static void leftovers_read(DIR *listing, const char *state_directory,
     }
 }
 
-void mps_leftovers_find(const char *state_directory, struct mps_leftovers **found)
+void sharing_leftovers_find(const char *state_directory, struct sharing_leftovers **found)
 {
     char path[PATH_MAX];
     DIR *listing;
@@ -479,41 +522,41 @@ void mps_leftovers_find(const char *state_directory, struct mps_leftovers **foun
     closedir(listing);
 }
 
-void mps_leftovers_free(struct mps_leftovers *leftovers)
+void sharing_leftovers_free(struct sharing_leftovers *leftovers)
 {
     free(leftovers);
 }
 
 static void leftover_remove(uv_work_t *work)
 {
-    const struct mps_leftovers *leftovers = work->data;
+    const struct sharing_leftovers *leftovers = work->data;
     int64_t folder = leftovers->folders[leftovers->count - 1];
     int result = attempt_folder_remove(leftovers->daemon->state_directory, 0, folder);
 
     if (result < 0)
-        log_warning("the folder of an MPS service that has ended, 0.%lld, stays until the next "
+        log_warning("the folder of a sharing service that has ended, 0.%lld, stays until the next "
                     "start: %s",
                     (long long)folder, strerror(-result));
 }
 
 static void on_leftover_removed(uv_work_t *work, int status)
 {
-    struct mps_leftovers *leftovers = work->data;
+    struct sharing_leftovers *leftovers = work->data;
 
     leftovers->count--;
-    mps_leftovers_remove(leftovers->daemon, status == 0 ? leftovers : NULL);
+    sharing_leftovers_remove(leftovers->daemon, status == 0 ? leftovers : NULL);
     if (status < 0)
         free(leftovers);
 }
 
-void mps_leftovers_remove(struct daemon *daemon, struct mps_leftovers *leftovers)
+void sharing_leftovers_remove(struct daemon *daemon, struct sharing_leftovers *leftovers)
 {
     if (!leftovers)
         return;
     leftovers->daemon = daemon;
     leftovers->work.data = leftovers;
     services_of(daemon); /* which is told of the end */
-    if (leftovers->count == 0 || !daemon->mps_services || daemon->mps_services->stopping)
+    if (leftovers->count == 0 || !daemon->sharing_services || daemon->sharing_services->stopping)
         free(leftovers);
     else
         daemon_queue_work(daemon, &leftovers->work, leftover_remove, on_leftover_removed);
@@ -521,15 +564,15 @@ void mps_leftovers_remove(struct daemon *daemon, struct mps_leftovers *leftovers
 
 /* ---- the daemon's end ---- */
 
-void mps_services_stop(struct daemon *daemon)
+void sharing_services_stop(struct daemon *daemon)
 {
-    struct mps_services *services = daemon->mps_services;
+    struct sharing_services *services = daemon->sharing_services;
     char text[160];
 
     if (!services || services->stopping)
         return;
     services->stopping = true;
-    for (struct mps_service *service = services->first, *next; service; service = next) {
+    for (struct sharing_service *service = services->first, *next; service; service = next) {
         next = service->next;
         snprintf(text, sizeof text,
                  "{\"method\":\"io.traind.Worker.Stop\",\"oneway\":true,\"parameters\":"
@@ -537,17 +580,24 @@ void mps_services_stop(struct daemon *daemon)
                  STOP_GRACE_SECONDS);
         if (service->socket >= 0 && !is_used(service) &&
             send(service->socket, text, strlen(text) + 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-            log_debug("the shim of an MPS service has gone");
+            log_debug("the shim of a sharing service has gone");
         service_close(service);
         if (!service->polled && !service->starting && !service->removing)
             service_forget(service);
     }
-    if (services->program[0])
-        uv_close((uv_handle_t *)&services->timer, NULL); /* memory: mps_services_free() */
+    if (services->programs)
+        uv_close((uv_handle_t *)&services->timer, NULL); /* memory: sharing_services_free() */
 }
 
-void mps_services_free(struct daemon *daemon)
+void sharing_services_free(struct daemon *daemon)
 {
-    free(daemon->mps_services);
-    daemon->mps_services = NULL;
+    struct sharing_services *services = daemon->sharing_services;
+    struct sharing_program *program;
+
+    while (services && (program = services->programs)) {
+        services->programs = program->next;
+        free(program);
+    }
+    free(services);
+    daemon->sharing_services = NULL;
 }
