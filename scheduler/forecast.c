@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A job on its devices. */
+/* A job that runs on devices in the simulation. */
 struct task {
     const struct policy_job *job;
     double end; /* seconds from now; INFINITY: not known */
@@ -19,7 +19,7 @@ struct task {
 
 struct load {
     int jobs;
-    bool shared; /* all of them may share */
+    bool shared; /* all its jobs may share */
     uint64_t memory;
     double utilisation;
 };
@@ -29,16 +29,16 @@ struct forecast {
     const struct policy_decision *decision;
     struct load loads[POLICY_DEVICES_MAX];
     uint64_t open[POLICY_MASK_WORDS]; /* devices that might take another job */
-    int *user_devices;                /* owned, as what follows */
+    int *user_devices;                /* owned, like the next two arrays */
     struct task *tasks;
     size_t task_count;
-    size_t *waiting; /* jobs of the snapshot, in their order */
+    size_t *waiting; /* indices of jobs, in the order in which they are tried; owned */
     size_t waiting_count;
-    struct forecast_start *starts; /* lent */
+    struct forecast_start *starts; /* borrowed */
     size_t start_count, limit;
 };
 
-/* ---- who comes first ------------------------------------------------------------------------- */
+/* ---- order of the waiting jobs --------------------------------------------------------------- */
 
 static bool job_waits(const struct forecast *forecast, size_t index)
 {
@@ -48,7 +48,7 @@ static bool job_waits(const struct forecast *forecast, size_t index)
            verdict != POLICY_IMPOSSIBLE;
 }
 
-/* Ascending where the number falls; it is not negative. */
+/* A key that rises as the number falls. The number must not be negative. */
 static uint64_t falling(double number)
 {
     uint64_t bits;
@@ -57,7 +57,7 @@ static uint64_t falling(double number)
     return ~bits;
 }
 
-/* A job that has waited too long comes before all of its priority. */
+/* A starving job comes before all others of its priority. */
 static double worth(const struct policy_placement *placement)
 {
     if (placement->verdict == POLICY_WAIT_RESERVATION)
@@ -85,7 +85,7 @@ static void waiting_fill(struct forecast *forecast, struct ranked *order, struct
     }
 }
 
-/* ---- what is on the devices ------------------------------------------------------------------ */
+/* ---- loads of the devices -------------------------------------------------------------------- */
 
 static void open_look(struct forecast *forecast, int device)
 {
@@ -102,7 +102,7 @@ static void open_look(struct forecast *forecast, int device)
         policy_mask_add(forecast->open, device);
 }
 
-/* Books the task, or takes it off again. */
+/* Adds the task to the loads (`sign` 1) or removes it (-1). */
 static void task_count_in(struct forecast *forecast, const struct task *task, int sign)
 {
     const struct policy_estimate *estimate = &task->job->estimates[task->type];
@@ -125,7 +125,7 @@ static void task_count_in(struct forecast *forecast, const struct task *task, in
         forecast->user_devices[task->job->user] += sign * task->job->devices;
 }
 
-/* The job takes the devices `now`, or has them since before. */
+/* Adds a task for the job on these devices. `now`: when it starts; 0 if it runs already. */
 static void task_add(struct forecast *forecast, size_t index, int type, const uint64_t *devices,
                      double now)
 {
@@ -146,7 +146,7 @@ static void start_add(struct forecast *forecast, size_t index, double seconds)
         forecast->starts[forecast->start_count++] = (struct forecast_start){index, seconds};
 }
 
-/* Who runs by the decision. */
+/* Adds the tasks that run according to the decision. */
 static void tasks_begin(struct forecast *forecast)
 {
     const struct policy_snapshot *snapshot = forecast->snapshot;
@@ -165,7 +165,7 @@ static void tasks_begin(struct forecast *forecast)
     }
 }
 
-/* ---- playing on ------------------------------------------------------------------------------ */
+/* ---- simulation ------------------------------------------------------------------------------ */
 
 static bool device_takes(const struct forecast *forecast, const struct policy_job *job, int device)
 {
@@ -185,8 +185,8 @@ static bool device_takes(const struct forecast *forecast, const struct policy_jo
            !device_above_watermark(described, load->memory);
 }
 
-/* The devices of one type that finish the job soonest, those that it prefers before all others;
- * POLICY_NONE: there are not enough. */
+/* Chooses the devices of the type that finishes the job soonest; devices that the job prefers come
+ * first. Returns the type; POLICY_NONE: too few devices can take the job. */
 static int devices_choose(const struct forecast *forecast, const struct policy_job *job,
                           uint64_t *devices)
 {
@@ -240,7 +240,7 @@ static bool any_open(const struct forecast *forecast)
     return false;
 }
 
-/* Gives what is free to who waits. */
+/* Starts the waiting jobs that the devices can take. */
 static void place_waiting(struct forecast *forecast, double now)
 {
     size_t left = 0, i = 0;
@@ -264,7 +264,8 @@ static void place_waiting(struct forecast *forecast, double now)
     forecast->waiting_count -= i - left;
 }
 
-/* Takes off who ends next, and all who end then. Seconds from now; INFINITY: nobody does. */
+/* Removes the task that ends next, and all that end at the same time. Returns that time in seconds
+ * from now; INFINITY: no task has a known end. */
 static double tasks_end(struct forecast *forecast)
 {
     double next = INFINITY;

@@ -1,4 +1,4 @@
-/* policy.c: see policy.h. The steps of one decision, and what it says in the end. */
+/* policy.c: see policy.h. Runs the steps of one decision and derives the verdicts. */
 #include "scheduler/policy.h"
 
 #include "base/string_table.h"
@@ -9,7 +9,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Shares are looked at again when they may have changed by so much, but not within a minute. */
+/* A new decision is made when shares may have changed by this part of `rest`, but not within a
+ * minute. */
 #define TURN_SHARE 0.05
 #define TURN_SECONDS 60.0
 
@@ -73,17 +74,19 @@ static bool devices_are_valid(const struct policy_snapshot *snapshot)
     return true;
 }
 
-/* No job's list of devices is longer: alone, it has as many as it needs; sharing, one. */
+/* The longest list of devices that the job can get. It has as many as the job needs, or one if the
+ * job shares. */
 static size_t device_list_max(const struct policy_snapshot *snapshot, const struct policy_job *job)
 {
     return (size_t)job->devices < snapshot->device_count ? (size_t)job->devices
                                                          : snapshot->device_count;
 }
 
-/* What one pass over the jobs tells: a long queue does not fit into the cache. */
+/* The result of a single pass over all jobs; a second pass would be slow, because a long queue does
+ * not fit into the cache. */
 struct survey {
     bool valid, usable; /* see numbers_are_usable() */
-    size_t lists;       /* device_list_max() of all */
+    size_t lists;       /* the sum of device_list_max() over all jobs */
 };
 
 static struct survey survey_jobs(const struct policy_snapshot *snapshot)
@@ -113,8 +116,8 @@ static void know_devices(struct policy_run *run)
     }
 }
 
-/* Counts the devices that could take the job: which types have enough, and of `job_suits` those
- * that any type has. */
+/* Counts the devices that could take the job. Fills which types have enough of them, and returns
+ * the flags of `job_suits` that hold for at least one type. */
 static unsigned find_suiting(const struct policy_run *run, const struct policy_job *job,
                              struct type_fit *fits)
 {
@@ -162,7 +165,7 @@ static bool keeps_devices(const struct policy_job *job, const struct policy_plac
     return true;
 }
 
-/* The job whose reservation holds devices that this one might use; its id, 0: none. */
+/* The id of the job whose reservation holds devices that this job might use; 0: none. */
 static int64_t reservation_in_the_way(const struct policy_run *run, const struct policy_job *job)
 {
     for (int p = 0; p < run->pool_count; p++)
@@ -220,7 +223,7 @@ static void set_verdict(struct policy_run *run, size_t index)
 
 /* ---- the decision ---------------------------------------------------------------------------- */
 
-/* What one decision keeps to its end, and its result. */
+/* Takes the memory that lives until the decision's end, including its result. */
 static struct policy_run *take_run(struct workspace *workspace,
                                    const struct policy_snapshot *snapshot, size_t lists)
 {
@@ -243,7 +246,7 @@ static struct policy_run *take_run(struct workspace *workspace,
     return taken;
 }
 
-/* What the steps take, one after the other, is behind that. */
+/* The steps run one after the other, so they share the memory after that of take_run(). */
 static size_t workspace_size(const struct policy_snapshot *snapshot, size_t lists)
 {
     const size_t steps[] = {value_congestion_size(snapshot), starving_workspace_size(snapshot),
@@ -278,7 +281,7 @@ static void run_begin(struct policy_run *run, const struct policy_snapshot *snap
     memset(run->user_devices, 0, snapshot->user_count * sizeof *run->user_devices);
 }
 
-/* Devices for each that any job wants. */
+/* The number of devices divided by the number that all jobs together want. */
 static double room_for_all(const struct policy_run *run)
 {
     const struct policy_snapshot *snapshot = run->snapshot;
@@ -292,7 +295,7 @@ static double room_for_all(const struct policy_run *run)
     return devices / fmax(wanted, 1);
 }
 
-/* Makes shares of the seconds in run->shares. */
+/* Turns the seconds in run->shares into shares, and these into values. */
 static void value_by_shares(struct policy_run *run)
 {
     const struct policy_snapshot *snapshot = run->snapshot;
@@ -338,7 +341,7 @@ static void value_jobs(struct policy_run *run)
         value_add_congestion(snapshot, run->values, run->workspace);
 }
 
-/* What the decision puts on each device. */
+/* Adds a placed job to the loads of its devices. */
 static void add_load(struct policy_run *run, size_t index)
 {
     const struct policy_job *job = &run->snapshot->jobs[index];
@@ -357,7 +360,7 @@ static void add_load(struct policy_run *run, size_t index)
     }
 }
 
-/* What is held there. */
+/* Records for which job each free device is reserved. */
 static void set_reservations(struct policy_run *run)
 {
     for (size_t d = 0; d < run->snapshot->device_count; d++)
@@ -367,7 +370,8 @@ static void set_reservations(struct policy_run *run)
                 run->loads[d].reserved_for = run->pools[p].owner;
 }
 
-/* Until a job that waits has waited too long; INFINITY: that it has already, or none waits. */
+/* Seconds until the job, if it waits, may become a starving one; INFINITY: time alone does not
+ * change that. */
 static double seconds_to_bound(const struct policy_run *run, size_t index)
 {
     const struct policy_placement *placement = &run->placements[index];
@@ -377,8 +381,8 @@ static double seconds_to_bound(const struct policy_run *run, size_t index)
     return seconds_to_starving(run, index);
 }
 
-/* Of the makespan: until who waits may have a share that is larger than of who runs, as shares fall
- * and rise by one in `rest`. */
+/* For the makespan: seconds until a waiting job's share may exceed a running job's. In `rest`
+ * seconds shares change by at most 1. */
 static double seconds_to_next_turn(const struct policy_run *run)
 {
     if (!run->shares || run->rest <= 0)
@@ -386,8 +390,8 @@ static double seconds_to_next_turn(const struct policy_run *run)
     return fmax(run->rest * TURN_SHARE, TURN_SECONDS);
 }
 
-/* Verdicts, sums and the time of the next decision, from where all jobs go: one pass, as a long
- * queue does not fit into the cache. */
+/* Derives verdicts, sums and the time of the next decision from the placements. It makes a single
+ * pass, because a long queue does not fit into the cache. */
 static void conclude(struct policy_run *run, struct policy_decision *decision)
 {
     double next = seconds_to_next_turn(run);

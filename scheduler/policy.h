@@ -4,20 +4,21 @@
  *
  * The rules, in the order in which they bind (docs/placement.md tells users):
  *  1. Ledger: on every device, the memory of its jobs plus the memory that other programs hold
- * never exceeds high_watermark_ratio * capacity. Above low_watermark_ratio no job joins. Draining
- * and lost devices take no job.
+ *     never exceeds high_watermark_ratio * capacity. Above low_watermark_ratio no job joins.
+ *     Draining and lost devices take no job.
  *  2. A job that cannot be moved stays where it is.
  *  3. Starvation bound: a job starves if it has waited longer than starvation_factor times its run
  *     time, and longer than starvation_seconds. Starving jobs are placed before all others, the
  *     shortest first, and keep their devices to their end. If jobs that cannot be moved stand in
- * its way, a starving job holds a reservation: another job may use the reserved devices only if it
- *     ends before the reservation begins. Starving jobs together get POLICY_STARVING_PART of the
- *     devices. A larger job starves only if all other work would keep the devices that suit it busy
- *     for at most POLICY_STARVING_ROOM of the time that it has waited. Of such larger jobs, each
- * type of device serves one at a time.
+ *     its way, a starving job holds a reservation: another job may use the reserved devices only
+ *     if it ends before the reservation begins. Starving jobs together get POLICY_STARVING_PART of
+ *     the devices. A larger job starves only if all other work would keep the devices that suit it
+ *     busy for at most POLICY_STARVING_ROOM of the time that it has waited. Of such larger jobs,
+ *     each type of device serves one at a time.
  *  4. Higher priorities first; limits of users.
  *  5. Within a priority, the decision maximises the sum of the jobs' values (value.h, solve.h).
- *  6. Jobs share a device if the ledger and utilisation_limit allow it and the sum of values grows.
+ *  6. Jobs share a device if the ledger and utilisation_limit allow it and the sum of values
+ *     grows.
  */
 #pragma once
 
@@ -86,7 +87,7 @@ struct policy_job {
     double restart_seconds; /* what a move or a resumption costs */
     double bonus;           /* factor on its value, for example a user's own weight; 0 means 1 */
     double left_deviation;  /* standard deviation of `seconds` relative to them, because the length
-                             * is  uncertain; 0: the length is certain */
+                             * is uncertain; 0: the length is certain */
     bool pinned;            /* a user bound it to `allowed`; only explanations use this */
     bool starved;           /* runs because it had starved (placement.starving when it started) */
     bool resumes;      /* has run before: unless it stays, its next start costs restart_seconds */

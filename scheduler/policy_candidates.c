@@ -1,4 +1,4 @@
-/* policy_candidates.c: what each device was to a job in a decision. */
+/* policy_candidates.c: says for one job of a decision why it got each device, or did not. */
 #include "base/string_table.h"
 #include "scheduler/policy_internal.h"
 
@@ -38,10 +38,10 @@ struct view {
     const struct policy_estimate *estimate;
     struct policy_load load; /* without the job itself */
     int index;               /* of the device */
-    bool here, chosen;       /* it ran there; it runs there from now on */
+    bool here, chosen;       /* it ran there before; the decision places it there */
 };
 
-/* Seconds to its end there as the policy believes, with a restart where it would be one. */
+/* Seconds to the job's end on `type` as the policy values them, with a restart if it needs one. */
 static double believed_seconds(const struct view *view, int type, bool stays)
 {
     const struct policy_job *job = view->job;
@@ -51,7 +51,8 @@ static double believed_seconds(const struct view *view, int type, bool stays)
            (restarts ? job->restart_seconds : 0);
 }
 
-/* The job has a place elsewhere that suits it at least as well: in what way. CHOSEN: it has not. */
+/* Why the job's place suits it at least as well as this device; CHOSEN: it does not, or the job has
+ * no place. */
 static enum policy_candidate_verdict compare_with_chosen(const struct view *view)
 {
     const struct policy_placement *placement = view->placement;
@@ -73,7 +74,7 @@ static enum policy_candidate_verdict compare_with_chosen(const struct view *view
     return POLICY_CANDIDATE_CHOSEN;
 }
 
-/* A device that has room, and that the job did not get though it is no slower there. */
+/* Judges a device that has room for the job and is not slower, but that it did not get. */
 static enum policy_candidate_verdict judge_free(const struct view *view, int64_t *other)
 {
     const struct policy_placement *placement = view->placement;
@@ -97,7 +98,7 @@ static enum policy_candidate_verdict judge_free(const struct view *view, int64_t
                                                                            : POLICY_CANDIDATE_EQUAL;
 }
 
-/* Whether the job may share the device with those that are on it, were there memory for it. */
+/* Whether the job may share the device with the jobs that are on it, if memory allows. */
 static bool may_join(const struct view *view)
 {
     const struct policy_load *load = &view->load;
@@ -108,8 +109,8 @@ static bool may_join(const struct view *view)
                               load->utilisation + job_utilisation(view->estimate), view->here);
 }
 
-/* Whether it has no memory left for the job beside those that it would join, or may not be filled
- * further. */
+/* Whether the device has too little memory for the job and the jobs that it would join, or is above
+ * its watermark. */
 static bool is_too_full(const struct view *view, int64_t *other)
 {
     uint64_t limit = device_limit(view->device, true);
@@ -122,8 +123,8 @@ static bool is_too_full(const struct view *view, int64_t *other)
     return true;
 }
 
-/* What excludes a device is told before what hinders there for a while: `lost` and `draining` are
- * devices that could take the job, were they back. */
+/* Permanent reasons come before temporary ones. So LOST and DRAINING mean that the device could
+ * take the job if it were back. */
 static enum policy_candidate_verdict judge(const struct view *view, int64_t *other)
 {
     const struct policy_device *device = view->device;

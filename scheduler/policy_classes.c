@@ -1,15 +1,16 @@
-/* policy_classes.c: the jobs of each priority in turn, the highest first, in what is left: the
- * candidates among them, their options, the best sum, and the limits of users. */
+/* policy_classes.c: places the jobs of one priority after the other, the highest first, on the
+ * devices that are left. For each priority it selects candidates, lists their options, maximises
+ * the sum of values, and enforces the users' limits. */
 #include "scheduler/policy_internal.h"
 #include "scheduler/rank.h"
 
 #include <limits.h>
 #include <string.h>
 
-/* Of gangs over several pools so many times those that run at once are candidates. */
+/* Of jobs with several devices, this many times as many are candidates as can run at once. */
 enum { GANGS_KEPT = 2 };
 
-/* The largest values seen, smallest on top: a heap. */
+/* The largest values so far: a heap with the smallest of them on top. */
 struct best_values {
     double *value;
     size_t *job;
@@ -67,7 +68,7 @@ static int jobs_at_once(const struct policy_run *run, int size)
     return count;
 }
 
-/* What it takes to find the candidates: of each job, whether it is one, and the best of a pool. */
+/* Memory for finding the candidates: whether each job is one, and the best jobs of a pool. */
 struct marking {
     bool *marked;
     struct best_values best;
@@ -85,10 +86,10 @@ static struct marking take_marking(struct workspace *workspace,
     return marking;
 }
 
-/* Marks the jobs of that size that may be part of the best solution. When at most M of them
- * run at once, one that is not among the M best of a pool need not run there: of those M
- * one is idle, and would do better. Gangs over several pools make that a rule of thumb, so
- * twice as many are kept. */
+/* Marks the jobs of that size that may be part of the best solution. At most M of them run at once.
+ * If a job outside the M best of a pool ran there, one of these M would be idle and would give a
+ * larger value in its place. For gangs over several pools that is only a heuristic, so GANGS_KEPT
+ * times as many are kept. */
 static void mark_candidates(const struct policy_run *run, const size_t *jobs, size_t count,
                             int size, const struct marking *marking)
 {
@@ -122,8 +123,8 @@ static void mark_candidates(const struct policy_run *run, const size_t *jobs, si
     }
 }
 
-/* No more jobs than these are candidates. Of jobs of s devices, M / s run at once on M devices, and
- * GANGS_KEPT times as many are kept of each pool; 1 + 1/2 + ... + 1/256 < 7. */
+/* The largest number of candidates. Of jobs with s devices, M / s run at once on M devices, and
+ * GANGS_KEPT times as many are kept for each pool. The sum over s: 1 + 1/2 + ... + 1/256 < 7. */
 static size_t candidates_max(const struct policy_snapshot *snapshot)
 {
     size_t marked = 7 * GANGS_KEPT * snapshot->device_count * (size_t)pools_max(snapshot);
@@ -132,7 +133,7 @@ static size_t candidates_max(const struct policy_snapshot *snapshot)
     return marked < snapshot->job_count ? marked : snapshot->job_count;
 }
 
-/* Reduces `jobs` to candidates, in the same order; their number. */
+/* Reduces `jobs` to the candidates, in the same order. Returns their number. */
 static size_t choose_candidates(const struct policy_run *run, size_t *jobs, size_t count)
 {
     struct workspace workspace = run->workspace;
@@ -154,8 +155,8 @@ static size_t choose_candidates(const struct policy_run *run, size_t *jobs, size
     return kept;
 }
 
-/* The user whose jobs, with those chosen now, hold more devices than
- * allowed; POLICY_NONE: nobody. */
+/* A user whose jobs, including those chosen now, hold more devices than allowed; POLICY_NONE: there
+ * is none. */
 static int user_beyond_limit(const struct policy_run *run, const size_t *jobs,
                              const struct solve_problem *problem, int *devices)
 {
@@ -180,7 +181,8 @@ static double item_density(const struct solve_item *item)
     return item->chosen < 0 ? -1 : item->options[item->chosen].value / item->size;
 }
 
-/* Of the jobs of a user beyond its limit the most valuable that fit in it remain candidates. */
+/* Blocks the jobs of a user beyond the limit, except the most valuable chosen ones that fit within
+ * it. */
 static void block_beyond_limit(struct policy_run *run, const size_t *jobs,
                                const struct solve_problem *problem, int user,
                                const struct ranked *class, size_t class_count)
@@ -213,7 +215,7 @@ static void block_beyond_limit(struct policy_run *run, const size_t *jobs,
     }
 }
 
-/* The problem of one class, followed by what solve() takes. */
+/* Memory for the problem of one class; solve()'s own memory follows it. */
 struct class_problem {
     int *capacity;     /* of each pool */
     int *user_devices; /* see user_beyond_limit() */
@@ -249,8 +251,8 @@ static void make_items(const struct policy_run *run, const size_t *jobs, size_t 
     }
 }
 
-/* Solves for these jobs and places them; or places nobody, when a user would be beyond its limit:
- * then some of its jobs are blocked, and the return value is false. */
+/* Solves the problem for these jobs and places them. If a user would exceed a limit, it blocks some
+ * of that user's jobs, places no job and returns false. */
 static bool solve_class(struct policy_run *run, const size_t *jobs, size_t count,
                         const struct ranked *class, size_t class_count)
 {
@@ -279,7 +281,7 @@ static bool solve_class(struct policy_run *run, const size_t *jobs, size_t count
     return true;
 }
 
-/* The undecided jobs, the highest priority first, else in order. */
+/* Sorts the undecided jobs by priority, the highest first; equal ones keep their order. */
 static size_t rank_by_priority(const struct policy_run *run, struct ranked *ranked,
                                struct ranked *other)
 {
@@ -299,7 +301,7 @@ static void place_class(struct policy_run *run, const struct ranked *class, size
 {
     bool placed = false;
 
-    while (!placed) { /* until no user is beyond its limit */
+    while (!placed) { /* until no user exceeds a limit */
         size_t count = 0;
 
         for (size_t i = 0; i < class_count; i++)
@@ -310,7 +312,7 @@ static void place_class(struct policy_run *run, const struct ranked *class, size
     }
 }
 
-/* The undecided jobs, and those of the class at hand. */
+/* Memory for the undecided jobs, and for the jobs of the present class. */
 struct class_order {
     struct ranked *ranked;
     size_t *jobs;
@@ -325,8 +327,8 @@ static struct class_order take_order(struct workspace *workspace, size_t job_cou
     return order;
 }
 
-/* Beside the order are, one after the other: room to sort it, what marks
- * candidates, the problem. */
+/* After the order, three uses share memory one after the other: sorting, marking candidates, the
+ * problem. */
 size_t classes_workspace_size(const struct policy_snapshot *snapshot)
 {
     struct workspace order = {0}, marking = {0}, problem = {0};

@@ -1,25 +1,26 @@
 /* policy_devices.c: names the devices of every placed job, and lets jobs share devices.
  *
- * Sharing comes last, on top of a solution in which everybody has devices alone: as long as the
- * sum of values gains, the job that gains most joins a device where the ledger, the low
- * watermark, jobs_max and utilisation_limit allow; or takes one that has become free. Jobs
- * whose utilisations add up to no more than 1 do not slow each other down; beyond, each runs at
- * 1 / sum of its speed. */
+ * Sharing comes last. It starts from a solution in which no job shares. As long as the sum of
+ * values grows, the job that gains most joins a device, or takes one that has become free. The
+ * ledger, the low watermark, jobs_max and utilisation_limit must allow that. Jobs whose
+ * utilisations add up to at most 1 do not slow each other down. Above 1, each runs at 1 / sum of
+ * its speed. */
 #include "scheduler/policy_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What is on a device by now. */
+/* The jobs placed on one device so far. */
 struct load {
     uint64_t memory;
     double utilisation, value; /* sums over its jobs; value as if each were alone */
     int jobs, highest_priority;
-    bool shared; /* all of them may share */
+    bool shared; /* all its jobs may share */
 };
 
-/* Joinings of a decision, for each device and at least; who shares by now needs one each, too. */
+/* The most joinings in one decision: per device, and at least. Each running job may need one
+ * more. */
 enum { JOININGS_OF_A_DEVICE = 4, JOININGS_MIN = 64 };
 
 static double share_speed(double utilisation)
@@ -63,7 +64,7 @@ static void set_devices(struct policy_run *run, size_t index, const int *devices
         load_add(&loads[list[d]], job, &job->estimates[type], placement->value / job->devices);
 }
 
-/* The value of the job on a device, which it does not share; where it is there, it stays. */
+/* The value of the job alone on the device; if it runs there already, it needs no restart. */
 static double value_on_device(const struct policy_run *run, size_t index, int device)
 {
     const struct policy_job *job = &run->snapshot->jobs[index];
@@ -91,7 +92,7 @@ static void sort_devices(int *devices, int count)
         }
 }
 
-/* Free devices of the option's pools, the lowest numbers first. */
+/* Chooses free devices from the option's pools, the lowest numbers first. */
 static void choose_devices(const struct policy_run *run, const struct solve_option *option,
                            const struct load *loads, int *devices)
 {
@@ -116,7 +117,7 @@ static void choose_devices(const struct policy_run *run, const struct solve_opti
     sort_devices(devices, count);
 }
 
-/* First those who stay, so that nobody takes their devices. */
+/* Names devices first for the jobs that stay, so that no other job takes theirs. */
 static void name_devices(struct policy_run *run, struct load *loads)
 {
     const struct policy_snapshot *snapshot = run->snapshot;
@@ -141,7 +142,7 @@ static void name_devices(struct policy_run *run, struct load *loads)
     }
 }
 
-/* Those who cannot be moved stay in any case, and are in nobody's way but on their own devices. */
+/* Jobs that cannot be moved keep their devices, which belong to no pool. */
 static void set_unmovable(struct policy_run *run, struct load *loads)
 {
     const struct policy_snapshot *snapshot = run->snapshot;
@@ -176,7 +177,7 @@ static bool memory_allows(const struct policy_device *device, uint64_t limit,
            (here || !device_above_watermark(device, booked));
 }
 
-/* Whether there is room on the device: what can be said before values are computed. */
+/* Whether the device can take the job, before its value is computed. */
 static bool has_room(const struct policy_run *run, const struct policy_job *job, int device,
                      const struct load *load)
 {
@@ -195,7 +196,7 @@ static bool has_room(const struct policy_run *run, const struct policy_job *job,
                               here);
 }
 
-/* The gain in the sum of values when the job joins the device, which has room. */
+/* How much the sum of values grows if the job joins the device, which must have room. */
 static double join_gain(const struct policy_run *run, size_t index, int device,
                         const struct load *load)
 {
@@ -212,15 +213,15 @@ static double join_gain(const struct policy_run *run, size_t index, int device,
            load->value * (share_speed(load->utilisation) - speed);
 }
 
-/* A job that may be taken somewhere to share, or have a device that is free. */
+/* A job that may join another device, shared or free. */
 struct sharer {
     size_t job;
-    double most; /* the sum of values cannot gain more by it */
+    double most; /* an upper bound of the sum's gain by this job */
     int priority;
     bool shares;
 };
 
-/* Jobs that sharing is decided for, and those that have devices by now, both in order. */
+/* The jobs that may join a device, and the placed jobs, both in the snapshot's order. */
 struct sharing {
     struct load *loads;
     struct sharer *sharers;
@@ -262,7 +263,7 @@ static void loads_recount(const struct policy_run *run, struct sharing *sharing)
     }
 }
 
-/* Whether the job may be taken elsewhere to share, or be given a place it did not get. */
+/* Whether the job may join a device other than the one that it has. */
 static bool may_join(const struct policy_run *run, size_t index)
 {
     const struct policy_job *job = &run->snapshot->jobs[index];
@@ -272,7 +273,7 @@ static bool may_join(const struct policy_run *run, size_t index)
            run->values[index].base > 0;
 }
 
-/* A gain for a higher priority comes first; one that rounding may have made is none. */
+/* A gain of a higher priority is better; a difference within rounding is not. */
 static bool is_better(const struct policy_job *job, double gain, const struct policy_job *best,
                       double best_gain)
 {
@@ -304,14 +305,14 @@ static void join(struct policy_run *run, struct sharing *sharing, size_t index, 
     placement->value = value_on_device(run, index, device);
 }
 
-/* A job on its way to a device, and what the sum of values gains by it. */
+/* A job that may join a device, and how much the sum of values gains. */
 struct joining {
     size_t job;
     int device; /* POLICY_NONE: none yet */
     double gain;
 };
 
-/* Puts the job's best way into `best` where it is better. */
+/* Replaces `best` by the job's best joining if that is better. */
 static void find_joining(const struct policy_run *run, const struct load *loads, size_t index,
                          struct joining *best)
 {
@@ -333,7 +334,7 @@ static void find_joining(const struct policy_run *run, const struct load *loads,
     }
 }
 
-/* Nowhere a job is worth more than its base, rounding aside. */
+/* No place gives a job more value than its base; the factor allows for rounding. */
 static double most_to_gain(const struct policy_run *run, size_t index)
 {
     return run->values[index].base * (1 + 1e-12) - run->placements[index].value;

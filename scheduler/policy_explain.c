@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* "V100 2 h 5 min, cpu 3 d" of all types that could take the job. */
+/* Writes "V100 2 h 5 min, cpu 3 d": the job's time on each type that can run it. */
 static void describe_candidates(const struct policy_snapshot *snapshot,
                                 const struct policy_job *job, char *text, size_t size)
 {
@@ -35,8 +35,8 @@ static void describe_devices(const struct policy_snapshot *snapshot, const int *
                                  snapshot->devices[devices[d]].name);
 }
 
-/* The device that a running job must leave because its memory is no longer enough for it beside
- * those that stay; NULL: there is none. */
+/* The device that a running job must leave because it has too little memory for that job and the
+ * ones that stay; NULL: there is none. */
 static const struct policy_device *device_too_full(const struct policy_snapshot *snapshot,
                                                    const struct policy_decision *decision,
                                                    const struct policy_job *job)
@@ -51,7 +51,7 @@ static const struct policy_device *device_too_full(const struct policy_snapshot 
     return NULL;
 }
 
-/* Whether a device is one that the job might have been given, now or another time. */
+/* Whether the job might get this device, now or at another time. */
 static bool might_take(const struct policy_candidate *candidate)
 {
     return candidate->verdict != POLICY_CANDIDATE_NOT_ALLOWED &&
@@ -59,18 +59,18 @@ static bool might_take(const struct policy_candidate *candidate)
            candidate->verdict != POLICY_CANDIDATE_TOO_LARGE;
 }
 
-/* One placed job, and what all devices were to it. */
+/* One placed job, and the verdict of each device for it. */
 struct choice {
     const struct policy_snapshot *snapshot;
     const struct policy_job *job;
     const struct policy_placement *placement;
     struct policy_candidate candidates[POLICY_DEVICES_MAX];
     size_t count;
-    bool preferred; /* its devices are some that it prefers */
+    bool preferred; /* it got devices that it prefers */
 };
 
-/* The device that would have been better: of those that it prefers, where it got none of them, else
- * a faster one. NULL: there is none. */
+/* A better device than the job got: one that it prefers, if it got none of these, else a faster
+ * one. NULL: there is none. */
 static const struct policy_candidate *find_better(const struct choice *choice)
 {
     const struct policy_job *job = choice->job;
@@ -95,7 +95,8 @@ static const struct policy_candidate *find_better(const struct choice *choice)
     return better;
 }
 
-/* Why it was not the better one: the end of a sentence that says that it is better, but... */
+/* Writes why the job did not get the better device: the second half of "it would be better, but
+ * …". */
 static void explain_obstacle(const struct policy_candidate *candidate, char *text, size_t size)
 {
     static const char *const obstacles[] = {
@@ -121,7 +122,7 @@ static void explain_obstacle(const struct policy_candidate *candidate, char *tex
                      : "all jobs together gain more so");
 }
 
-/* Where nothing else decided: how fast it is there. */
+/* Explains a choice that only speed decided. */
 static void explain_speed(const struct choice *choice, char *text, size_t size)
 {
     const struct policy_candidate *better = find_better(choice);
@@ -145,7 +146,7 @@ static void explain_speed(const struct choice *choice, char *text, size_t size)
                  choice->snapshot->devices[better->device].name, obstacle);
 }
 
-/* The device that a running job has to leave because it is lost; NULL: there is none. */
+/* The lost device that a running job must leave; NULL: there is none. */
 static const struct policy_device *device_lost(const struct policy_snapshot *snapshot,
                                                const struct policy_job *job)
 {
@@ -155,7 +156,7 @@ static const struct policy_device *device_lost(const struct policy_snapshot *sna
     return NULL;
 }
 
-/* Whether the job got what it prefers where it might have got something else. */
+/* Whether the job got devices that it prefers although it might have got others. */
 static bool preference_decided(const struct choice *choice)
 {
     for (size_t i = 0; choice->preferred && i < choice->count; i++)
@@ -212,10 +213,10 @@ static void explain_place(const struct policy_snapshot *snapshot,
              candidates, placement->shared ? "; shares it" : "");
 }
 
-/* ---- who has to leave ------------------------------------------------------------------------ */
+/* ---- preempted jobs -------------------------------------------------------------------------- */
 
-/* The job that comes to one of the devices which the running one has to leave: that of the highest
- * priority. SIZE_MAX: none does. */
+/* The job of the highest priority that gets one of the devices that the running job must leave.
+ * SIZE_MAX: there is none. */
 static size_t find_successor(const struct policy_snapshot *snapshot,
                              const struct policy_decision *decision, const struct policy_job *job)
 {
@@ -234,7 +235,7 @@ static size_t find_successor(const struct policy_snapshot *snapshot,
     return successor;
 }
 
-/* The job that one of its devices is held for from now on; 0: none. */
+/* The id of the job that one of its devices is reserved for from now on; 0: none. */
 static int64_t find_reservation(const struct policy_decision *decision,
                                 const struct policy_job *job)
 {
@@ -287,9 +288,9 @@ static void explain_leaving(const struct policy_snapshot *snapshot,
         snprintf(text, size, "gives %s up: all jobs together gain more so", devices);
 }
 
-/* ---- who waits ------------------------------------------------------------------------------- */
+/* ---- waiting jobs ---------------------------------------------------------------------------- */
 
-/* The device that comes nearest to having the memory; false: memory is not what is missing. */
+/* Finds the device with that verdict and the most memory for the job; false: no device has it. */
 static bool find_largest(const struct policy_snapshot *snapshot,
                          const struct policy_decision *decision, size_t index,
                          enum policy_candidate_verdict verdict, struct policy_candidate *largest)
@@ -356,8 +357,8 @@ static void explain_memory(const struct policy_snapshot *snapshot,
                  text_format_bytes(largest.memory_free, left, sizeof left));
 }
 
-/* "waits for cuda:0 or cuda:1: all of them are in use": of the devices that could take it at all;
- * where only memory is missing, what of it. */
+/* Writes, for example, "waits for cuda:0 or cuda:1: all of them are in use", of the devices that
+ * could take the job. If all of them lack only memory, says how much. */
 static void explain_busy(const struct policy_snapshot *snapshot,
                          const struct policy_decision *decision, size_t index, char *text,
                          size_t size)
@@ -391,8 +392,8 @@ static void explain_busy(const struct policy_snapshot *snapshot,
                  job->devices == 1 ? "a device" : "devices");
 }
 
-/* The draining devices of the kinds that have as many as the job needs: their names, at most four,
- * and how many there are. */
+/* Lists the draining devices of the types that have as many devices as the job needs. Writes at
+ * most four names and returns the number of all. */
 static int list_draining(const struct policy_snapshot *snapshot,
                          const struct policy_decision *decision, size_t index,
                          const char *separator, char *names, size_t size)

@@ -1,15 +1,15 @@
-/* policy_numbers.c: numbers that cannot be calculated with, mended. They come from measurements,
- * and from what jobs say of themselves; one that is wrong must not cost all jobs their decision. */
+/* policy_numbers.c: repairs numbers such as NaN, infinity or 1e300. Numbers come from measurements
+ * and from jobs' own reports; one wrong number must not prevent the decision for all jobs. */
 #include "scheduler/policy_internal.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Times beyond it are all as long: 30,000 years. Sums and ratios of what is within stay finite. */
+/* 30,000 years: longer times are cut to this, so that sums and ratios stay finite. */
 #define SECONDS_MAX 1e12
-/* e^100 times as fast as thought is as good as e^1000 times. */
+/* A larger deviation would make no practical difference: e^100 times as fast is fast enough. */
 #define DEVIATION_MAX 100.0
-/* Of settings: exponents, factors, counts of restarts. */
+/* The limit of settings: exponents, factors, counts of restarts. */
 #define SETTING_MAX 1e6
 
 struct numbers numbers_take(struct workspace *workspace, const struct policy_snapshot *snapshot)
@@ -23,7 +23,7 @@ struct numbers numbers_take(struct workspace *workspace, const struct policy_sna
     return numbers;
 }
 
-/* `number` within the limits; `otherwise` where it is none. */
+/* `number` limited to `least` … `most`; `otherwise` if it is NaN. */
 static double within(double number, double least, double most, double otherwise)
 {
     return isnan(number) ? otherwise : fmin(fmax(number, least), most);
@@ -81,7 +81,7 @@ static bool runs_on_type(const struct policy_snapshot *snapshot, const struct po
     return job->on && snapshot->devices[job->on[0]].type == type;
 }
 
-/* ---- whether there is anything to mend: nearly never ----------------------------------------- */
+/* ---- checks, as repairs are rare ------------------------------------------------------------- */
 
 static bool is_within(double number, double least, double most)
 {

@@ -1,4 +1,4 @@
-/* policy_pools.c: devices grouped into pools, and what each job may take of them. */
+/* policy_pools.c: groups devices into pools, and lists each job's options in them. */
 #include "scheduler/policy_internal.h"
 
 #include <math.h>
@@ -28,7 +28,8 @@ uint64_t device_limit(const struct policy_device *device, bool now)
     return limit > 0 ? (uint64_t)limit : 0;
 }
 
-/* The devices of jobs that cannot be moved belong to no pool; counts who is where. */
+/* Takes the devices of jobs that cannot be moved out of all pools; counts the jobs on each
+ * device. */
 static void pin_devices(struct policy_run *run, int *residents)
 {
     const struct policy_snapshot *snapshot = run->snapshot;
@@ -54,12 +55,12 @@ static void pin_devices(struct policy_run *run, int *residents)
     }
 }
 
-/* Sets of devices that jobs allow or prefer divide the devices into groups that no such set
- * divides. */
+/* Groups of devices. Every set of devices that a job allows or prefers contains all of a group or
+ * none of it. */
 struct groups {
     uint64_t devices[POLICY_DEVICES_MAX][POLICY_MASK_WORDS];
     int count;
-    uint64_t known[16][POLICY_MASK_WORDS]; /* the last sets, most of which come again */
+    uint64_t known[16][POLICY_MASK_WORDS]; /* the latest sets: many jobs have equal sets */
     size_t sets;
 };
 
@@ -98,7 +99,7 @@ static void groups_divide(struct groups *groups, const uint64_t *set)
     }
 }
 
-/* The group of each device; 0 for all where no job cares. */
+/* Fills the group of each device; 0 for all if no job has such a set. */
 static void group_devices(const struct policy_snapshot *snapshot, int *group)
 {
     struct groups groups;
@@ -182,7 +183,8 @@ static void option_add_part(struct solve_option *option, int pool, int count)
     option->parts[option->part_count++] = (struct solve_part){(uint16_t)pool, (uint16_t)count};
 }
 
-/* The pools of the devices that a running job holds; false when it cannot stay there. */
+/* Makes the option to stay, with the pools of the devices that the running job holds; false: it
+ * cannot stay. */
 static bool staying_option(const struct policy_run *run, const struct policy_job *job,
                            struct solve_option *option)
 {
@@ -231,14 +233,14 @@ static bool option_fits(const struct policy_run *run, const struct solve_option 
     return true;
 }
 
-/* Ways being listed for one job. */
+/* The state while one job's options are listed. */
 struct listing {
     const struct policy_run *run;
     const struct policy_job *job;
     struct solve_option *options, staying;
     bool may_stay;
-    double value[2];      /* of a start or move onto the type at hand: [1] where it prefers to be */
-    double staying_value; /* on the type where it is */
+    double value[2]; /* of a start on, or move to, the present type; [1]: on preferred devices */
+    double staying_value; /* on the type where it runs */
     int count, of_type;
 };
 
@@ -262,7 +264,8 @@ static void list_option(struct listing *listing, const struct solve_option *opti
         listing->count++;
 }
 
-/* Whether the job may take devices of the pool. A device held for another must be free in time. */
+/* Whether the job may take devices of the pool. On reserved devices it must end before the
+ * reservation begins. */
 static bool pool_suits(const struct listing *listing, int index, int type)
 {
     const struct pool *pool = &listing->run->pools[index];
@@ -274,7 +277,7 @@ static bool pool_suits(const struct listing *listing, int index, int type)
            estimate->seconds + restart <= pool->until;
 }
 
-/* From pool `first` on, `wanted` more devices for the option begun. */
+/* Completes the option with `wanted` more devices from pool `first` on, in every combination. */
 static void list_combinations(struct listing *listing, struct solve_option *option, int first,
                               int wanted)
 {
@@ -300,8 +303,8 @@ static void list_combinations(struct listing *listing, struct solve_option *opti
     }
 }
 
-/* Devices reserved for another out of the very pool where the job runs: it may stay on one of them
- * as long as it ends in time. */
+/* Lists staying on devices that were reserved out of the job's own pool. It may stay there if it
+ * ends before the reservation begins. */
 static void list_reserved_stay(struct listing *listing)
 {
     struct solve_option option = listing->staying;
@@ -317,7 +320,8 @@ static void list_reserved_stay(struct listing *listing)
     }
 }
 
-/* To stay, alone or on what is reserved; each pool once; the gangs from several, of each type. */
+/* One option to stay; one to stay on reserved devices of each pool; each pool alone; and for each
+ * type the combinations of several pools. */
 size_t job_options_max(const struct policy_snapshot *snapshot)
 {
     return 1 + snapshot->device_count + (size_t)pools_max(snapshot) +

@@ -1,12 +1,12 @@
-/* policy_starving.c: the starvation bound: who has waited too long goes first, the shortest before
- * the others, by reservation where it cannot be at once. A job that was served so keeps its devices
- * to its end: other starving jobs do not take them, so all of them end, one after the other.
+/* policy_starving.c: the starvation bound. Jobs that have waited too long go first, the shortest
+ * before the others; a job that cannot start at once gets a reservation. A job served in this way
+ * keeps its devices to its end. Other starving jobs do not take them, so all of them end.
  *
- * On a machine that has more to do than it can, everybody waits too long, and were they all served,
- * or who waits longest, the long jobs would go before the short ones: that makes all wait longer.
- * So those that starve have a part of the machine together, and who does not fit in it is served
- * besides only where the machine can catch up: where the work of all others would take it no more
- * than a part of the time that the job has waited already. */
+ * On an overloaded machine all jobs wait too long. If all starving jobs were served, long jobs
+ * would run before short ones, and all would wait longer. So starving jobs together get a part of
+ * the machine (POLICY_STARVING_PART). A job that does not fit in the part is served only if the
+ * machine can catch up: the work of all others must take no more than POLICY_STARVING_ROOM of the
+ * time that the job has waited. */
 #include "scheduler/policy_internal.h"
 #include "scheduler/rank.h"
 
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Seconds of waiting that make the job a starving one; INFINITY without a bound. */
+/* Seconds of waiting after which the job starves; INFINITY: never. */
 static double starvation_bound(const struct policy_run *run, size_t index)
 {
     const struct policy_settings *settings = &run->snapshot->settings;
@@ -25,7 +25,7 @@ static double starvation_bound(const struct policy_run *run, size_t index)
     return fmax(settings->starvation_seconds, settings->starvation_factor * seconds);
 }
 
-/* Whether the job starves; its place among those that do: the shortest first. */
+/* Whether the job starves. If so, fills its rank among the starving jobs: the shortest first. */
 static bool starves(const struct policy_run *run, size_t index, struct ranked *rank)
 {
     const struct policy_job *job = &run->snapshot->jobs[index];
@@ -34,12 +34,14 @@ static bool starves(const struct policy_run *run, size_t index, struct ranked *r
     if (run->choices[index].state != JOB_UNDECIDED || (job->on && !job->starved) ||
         !(job->waited >= starvation_bound(run, index)))
         return false;
-    memcpy(&rank->key, &seconds, sizeof seconds); /* in order as the bits are */
+    memcpy(&rank->key, &seconds,
+           sizeof seconds); /* the bits of positive doubles are ordered as the numbers */
     rank->index = index;
     return true;
 }
 
-/* The starving jobs, those that were served first, then the others; their number. */
+/* Lists the starving jobs: first those that run because they starved, then the others. Returns
+ * their number. */
 static size_t find_starving(const struct policy_run *run, struct ranked *starving,
                             struct ranked *other)
 {
@@ -56,7 +58,7 @@ static size_t find_starving(const struct policy_run *run, struct ranked *starvin
     return count;
 }
 
-/* The best option in what is free; whether there is one. */
+/* Places the job by its best option on free devices. Returns whether there is one. */
 static bool place_now(struct policy_run *run, size_t index, struct solve_option *options)
 {
     int count = job_options(run, index, options), best = 0;
@@ -76,8 +78,8 @@ static int compare_seconds(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Seconds until the job can have its devices on `type`, as predicted: those of unmovable jobs when
- * these end, and of placed ones likewise. INFINITY: nobody knows. */
+/* The predicted seconds until the job can have its devices on `type`. Devices of unmovable and of
+ * placed jobs become free when these jobs end. INFINITY: never, or not known. */
 static double seconds_until(const struct policy_run *run, size_t index, int type)
 {
     const struct policy_snapshot *snapshot = run->snapshot;
@@ -115,7 +117,8 @@ static double seconds_until(const struct policy_run *run, size_t index, int type
     return seconds[job->devices - 1];
 }
 
-/* Holds what is free of the type where the job would end first; who takes it must end in time. */
+/* Reserves free devices of the type where the job would end first. Other jobs may use them until
+ * the reservation begins. */
 static void reserve(struct policy_run *run, size_t index)
 {
     const struct policy_job *job = &run->snapshot->jobs[index];
@@ -150,7 +153,7 @@ static void reserve(struct policy_run *run, size_t index)
     }
 }
 
-/* ---- their part ---- */
+/* ---- the part of the machine for starving jobs ----------------------------------------------- */
 
 static void part_begin(struct policy_run *run)
 {
@@ -166,8 +169,8 @@ static void part_begin(struct policy_run *run)
                 run->values[i].work * (1 + (double)snapshot->jobs[i].alike);
 }
 
-/* Seconds of waiting from which the machine is not too small to serve the job beside the part: what
- * the types that suit it have to do for others is done within POLICY_STARVING_ROOM of them. */
+/* Seconds of waiting after which the machine can catch up if the job is served beyond the part: the
+ * other work of the types that suit it takes at most POLICY_STARVING_ROOM of these seconds. */
 static double room_bound(const struct policy_run *run, size_t index)
 {
     double work = -run->values[index].work, devices = 0;
@@ -181,9 +184,9 @@ static double room_bound(const struct policy_run *run, size_t index)
     return work / (POLICY_STARVING_ROOM * fmax(devices, 1));
 }
 
-/* Who was served already goes on. Who does not fit in the part is the only one beyond it, but for
- * those that no other keeps waiting: who can do with the CPU alone does not wait for those that
- * starve for a GPU. */
+/* A job that was served already goes on. Otherwise only one job may go beyond the part, and another
+ * one only if no type that suits it serves a starving job. So a job for the CPU does not wait for
+ * jobs that starve for a GPU. */
 static bool may_be_served(const struct policy_run *run, size_t index)
 {
     const struct policy_job *job = &run->snapshot->jobs[index];
@@ -218,7 +221,7 @@ double seconds_to_starving(const struct policy_run *run, size_t index)
     return bound > waited ? bound - waited : INFINITY;
 }
 
-/* The starving jobs, and the ways to place the one at hand. */
+/* Memory for the starving jobs, and for the options of one of them. */
 struct starving_jobs {
     struct ranked *jobs, *other;
     struct solve_option *options;

@@ -3,9 +3,9 @@
 
 #include <math.h>
 
-/* Of a cost model against plans that it has not seen. */
+/* The deviation of log(step time) predicted for a plan that was never measured on the device. */
 #define PRIOR_DEVIATION 0.5
-/* A measurement of n steps: sqrt(RUN^2 + STEP^2 / n). */
+/* The deviation of log(step time) measured over n steps: sqrt(RUN^2 + STEP^2 / n). */
 #define RUN_DEVIATION 0.02
 #define STEP_DEVIATION 0.2
 
@@ -49,9 +49,9 @@ void step_time_observe(struct step_time *time, double seconds, double steps)
     time->steps += steps;
 }
 
-/* The k-th moment of a length that is known to be longer than `done`: a lognormal one of mean
- * `total`, cut off there. From so many deviations beyond the median on what is left grows as what
- * has been done does; and the integrals have no digits left. */
+/* The k-th moment of a length that is known to exceed `done`: a lognormal distribution of mean
+ * `total`, truncated at `done`. The median is at least `done` less this many deviations: further
+ * out the integrals lose all their digits. What is left then grows in proportion to `done`. */
 #define FURTHEST_DEVIATIONS 6.0
 static double length_moment(double total, double deviation, double done, int k)
 {

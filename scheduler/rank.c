@@ -1,5 +1,5 @@
-/* rank.c: see rank.h. By bytes of the key, from the last to the first: 10,000 doubles take a fifth
- * of qsort's time. */
+/* rank.c: see rank.h. A radix sort by the bytes of the key, the lowest first. It takes a fifth of
+ * qsort()'s time for 10,000 doubles. */
 #include "scheduler/rank.h"
 
 #include <stdbool.h>
@@ -12,7 +12,8 @@ static unsigned digit_of(const struct ranked *item, int byte)
     return item->key >> (8 * byte) & (DIGITS - 1);
 }
 
-/* Makes where each digit starts of how often it occurs; false when there is one digit alone. */
+/* Turns the counts of the digits into the positions where their items start; false: all items have
+ * the same digit. */
 static bool sum_up(size_t *counts, size_t count)
 {
     size_t start = 0;

@@ -5,35 +5,36 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* The sum found is so close to the best: what is left of jobs is not known as well. */
+/* The relative gap to the optimum at which the search stops. The jobs' remaining times are less
+ * certain than this. */
 #define GAP 1e-3
-/* Steps of the simplex at most; three types take ten to thirty. */
+/* The most steps of the simplex algorithm; three types of device take ten to thirty. */
 #define STEPS_MAX 200
-/* Of numbers that are 1 or so: no further from 0 than what rounding makes of 0. */
+/* Numbers around 1 in size count as 0 if they are not larger than this rounding error. */
 #define ROUNDING 1e-9
 
 enum { ROWS_MAX = POLICY_TYPES_MAX + 1 };
 
 enum basic { BASIC_LENGTH, BASIC_IDLE, BASIC_ANSWER };
 
-/* A column of the basis. A row for each type: its seconds for one device of it - T + idle = 0; the
- * last row: parts of the answers = 1. */
+/* A column of the basis. Each type has the row (seconds of work per device) - T + idle = 0. The
+ * last row says that the parts of the answers add up to 1. */
 struct column {
     enum basic kind;
-    double prices[POLICY_TYPES_MAX]; /* of an answer: what it answers */
+    double prices[POLICY_TYPES_MAX]; /* BASIC_ANSWER: the prices that it answers */
 };
 
 struct division {
     const struct policy_snapshot *snapshot;
     const double *seconds;
     double devices[POLICY_TYPES_MAX]; /* of each type */
-    double limit;                     /* seconds that a job may take in all, if it can */
+    double limit; /* seconds that one job may take in all, unless no type is as fast */
     int types;
     struct column basis[ROWS_MAX];
     double inverse[ROWS_MAX][ROWS_MAX], amounts[ROWS_MAX];
 };
 
-/* Where one job goes: the whole of it to one type, or parts of it to two. */
+/* The division of one job: all of it goes to one type, or parts of it to two. */
 struct answer {
     int type[2];
     double part[2];
@@ -55,7 +56,8 @@ static double best_seconds(const struct division *division, const double *second
     return best;
 }
 
-/* As much on the faster type as brings the job below the limit. */
+/* Divides the job between a fast and a slow type so that its time is just within the limit, at the
+ * least cost. */
 static void answer_by_two(const struct division *division, const double *seconds,
                           const double *costs, struct answer *answer)
 {
@@ -80,7 +82,7 @@ static void answer_by_two(const struct division *division, const double *seconds
     }
 }
 
-/* The cheapest way to do all of the job; false: it cannot run. */
+/* The cheapest way to run all of the job at these prices; false: no type can run it. */
 static bool answer_prices(const struct division *division, size_t job, const double *prices,
                           struct answer *answer)
 {
@@ -104,7 +106,7 @@ static bool answer_prices(const struct division *division, size_t job, const dou
     return true;
 }
 
-/* The column of what all jobs answer; false: none can run. */
+/* The column of all jobs' answers to the prices; false: no job can run. */
 static bool answer_column(const struct division *division, const double *prices, double *column)
 {
     bool any = false;
@@ -129,7 +131,7 @@ static bool answer_column(const struct division *division, const double *prices,
 
 /* ---- the simplex ----------------------------------------------------------------------------- */
 
-/* One answer alone; T is what the fullest type takes. */
+/* Begins with a single answer, to equal prices. T is the time of the type with the most work. */
 static bool simplex_begin(struct division *division)
 {
     double column[ROWS_MAX];
@@ -165,7 +167,7 @@ static int row_of_length(const struct division *division)
     return row;
 }
 
-/* Brings the column in for the one that its growth uses up first; false: for none. */
+/* Exchanges the column for the basic one that first falls to 0 as it grows; false: none does. */
 static bool simplex_enter(struct division *division, const double *column,
                           const struct column *entering)
 {
@@ -199,7 +201,7 @@ static bool simplex_enter(struct division *division, const double *column,
     return true;
 }
 
-/* One step; false: T is as short as it gets. */
+/* One step of the simplex algorithm; false: T is minimal up to GAP. */
 static bool simplex_step(struct division *division)
 {
     const double *duals = division->inverse[row_of_length(division)];
@@ -223,7 +225,7 @@ static bool simplex_step(struct division *division)
     return cost < worth * (1 - GAP) && simplex_enter(division, column, &entering);
 }
 
-/* T; 0 where no job can run. */
+/* Returns the least T; 0: no job can run. */
 static double simplex(struct division *division)
 {
     if (!simplex_begin(division))
@@ -235,7 +237,8 @@ static double simplex(struct division *division)
 
 /* ---- shares ---------------------------------------------------------------------------------- */
 
-/* The seconds on each type: those of the answers, as much of each as the basis has. */
+/* Fills the job's seconds on each type: the answers' seconds, weighted by their amounts in the
+ * basis. Returns their sum. */
 static double divide_job(const struct division *division, size_t job, double *on_type)
 {
     double sum = 0;
@@ -276,7 +279,7 @@ double share_out(const struct policy_snapshot *snapshot, double *seconds)
     for (size_t d = 0; d < snapshot->device_count; d++)
         division.devices[snapshot->devices[d].type] += !snapshot->devices[d].lost;
     rest = simplex(&division);
-    /* what all need together is a limit for each of them */
+    /* no single job may take longer than all jobs together */
     if (limit_is_exceeded(&division, rest)) {
         division.limit = rest;
         rest = fmax(simplex(&division), rest);

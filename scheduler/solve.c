@@ -8,12 +8,12 @@
 
 /* ---- single devices: augmenting paths over the pools ----------------------------------------- */
 
-/* Best way to get one more item into each pool: `entering` comes from outside, or the item `moving`
- * moves over from the pool `from`, where another makes up for it in a path one step shorter. */
+/* The best way to put one more item into a pool. Either `item` enters from outside, or `item` moves
+ * over from the pool `from`, where a path one step shorter puts another item in its place. */
 struct path_step {
     double gain;
-    int from; /* pool, -1: enters */
-    int item; /* -1: there is none */
+    int from; /* a pool; -1: the item enters; -2: the step of the layer before holds */
+    int item; /* -1: there is no such path */
     int option;
 };
 
@@ -22,7 +22,7 @@ static double chosen_value(const struct solve_item *item)
     return item->chosen < 0 ? 0 : item->options[item->chosen].value;
 }
 
-/* First layer: the best item that is not in yet, for each pool. */
+/* First layer: for each pool, the best item that has no place yet. */
 static void find_entering(const struct solve_problem *problem, struct path_step *steps)
 {
     for (int pool = 0; pool < problem->pool_count; pool++)
@@ -39,7 +39,7 @@ static void find_entering(const struct solve_problem *problem, struct path_step 
     }
 }
 
-/* exchange[from * pools + to]: the best item to move over. */
+/* Fills exchange[from * pools + to]: the best item to move from one pool to the other. */
 static void find_exchanges(const struct solve_problem *problem, struct path_step *exchange)
 {
     int pools = problem->pool_count;
@@ -61,8 +61,8 @@ static void find_exchanges(const struct solve_problem *problem, struct path_step
     }
 }
 
-/* Layers of ever longer paths; an improvement smaller than rounding is none, or paths would turn in
- * circles. Returns the number of layers. */
+/* Extends the paths by one step per layer. An improvement within rounding does not count, or paths
+ * would form cycles. Returns the number of layers. */
 static int extend_paths(int pools, struct path_step *layers, const struct path_step *exchange)
 {
     int layer = 1;
@@ -74,7 +74,7 @@ static int extend_paths(int pools, struct path_step *layers, const struct path_s
         improved = false;
         for (int to = 0; to < pools; to++) {
             now[to] = before[to];
-            now[to].from = -2; /* as in the layer before */
+            now[to].from = -2; /* the step of the layer before holds */
             for (int from = 0; from < pools; from++) {
                 const struct path_step *step = &exchange[from * pools + to];
                 double gain = before[from].gain + step->gain;
@@ -156,7 +156,7 @@ static void solve_assignment(const struct solve_problem *problem, struct workspa
     }
 }
 
-/* ---- the choice of the way ------------------------------------------------------------------- */
+/* ---- choice of the method -------------------------------------------------------------------- */
 
 static size_t count_options(const struct solve_problem *problem)
 {
@@ -180,7 +180,7 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* What each way takes grows with its numbers, so those of the largest problem bound it. */
+/* The memory of each method grows with its arguments, so the largest problem's give a bound. */
 size_t solve_workspace_size(size_t item_count, int pool_count, int device_count)
 {
     return larger(paths_workspace_size(pool_count),

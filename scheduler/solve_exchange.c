@@ -1,6 +1,7 @@
-/* solve_exchange.c: the way of solve.h for problems beyond the dynamic programme: options in order
- * of their value per device, as long as they fit; then exchanges (an option in, those of least
- * value per device out of its way, whoever is out back in elsewhere) as long as the sum grows. */
+/* solve_exchange.c: the heuristic of solve.h for problems that are too large for the dynamic
+ * programme. First it takes options in the order of their value per device, as long as they fit.
+ * Then it makes exchanges while the sum grows: an option comes in, items of the least value per
+ * device make room, and items without a place take what is free. */
 #include "scheduler/solve_internal.h"
 
 #include <stdlib.h>
@@ -13,7 +14,7 @@ struct exchange {
     int *free_devices; /* of each pool */
     int *trial_chosen, *trial_free;
     int *order;      /* items, the most valuable per device first */
-    double *density; /* that value, of each item */
+    double *density; /* that value per device, of each item */
     int *chosen;     /* the option that each item has so far */
 };
 
@@ -63,7 +64,7 @@ static int compare_densities(const void *a, const void *b, void *densities)
     return left - right;
 }
 
-/* Gives every item without a place its best option that fits; the sum of values won. */
+/* Gives every item without a place its best option that fits. Returns the sum of values gained. */
 static double fill_free(const struct exchange *exchange, int *chosen, int *free_devices)
 {
     double won = 0;
@@ -94,8 +95,8 @@ static bool option_touches(const struct solve_option *option, const struct solve
     return false;
 }
 
-/* Puts the item there in a copy, pushing out the least valuable; keeps the
- * copy when it is better. */
+/* Chooses option `o` for the item in a copy, and pushes out the least valuable items there. Keeps
+ * the copy if the sum of values grew. */
 static bool try_exchange(const struct exchange *exchange, int *chosen, int index, int o)
 {
     const struct solve_problem *problem = exchange->problem;

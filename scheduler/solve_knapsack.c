@@ -1,16 +1,16 @@
 /* solve_knapsack.c: the dynamic programme of solve.h.
  *
- * best[s]: the largest sum of values of the items so far where at most s_p devices of each pool p
- * are in use. State s is numbered in mixed radix, the last pool with stride 1. One byte a state and
- * item says which option got it there, to walk back. */
+ * best[s] is the largest sum of values of the items so far if at most s_p devices of each pool p
+ * are in use. State s is numbered in mixed radix, the last pool with stride 1. For each state and
+ * item, one byte records the chosen option, so that the solution can be traced back. */
 #include "scheduler/solve_internal.h"
 
 #include <string.h>
 
-/* Options of an item that a byte can tell apart, beside none. */
+/* The most options of an item that one byte can distinguish, besides "none". */
 enum { MARKS_MAX = 254 };
 
-/* Pools that an option takes devices from, renumbered. */
+/* The pools that options take devices from, renumbered. */
 struct dimensions {
     int count;
     int capacity[SOLVE_POOLS_MAX];
@@ -58,9 +58,9 @@ size_t knapsack_states(const struct solve_problem *problem, size_t option_count)
     return states;
 }
 
-/* What the programme keeps. */
+/* The tables of the dynamic programme. */
 struct tables {
-    double *best, *before; /* of each state, with the item at hand and without it */
+    double *best, *before; /* of each state, with the present item and without it */
     unsigned char *taken;  /* of each item and state: which option, from 1; 0: none */
 };
 
@@ -84,18 +84,17 @@ size_t knapsack_workspace_size(size_t states, size_t item_count)
 
 size_t knapsack_workspace_size_max(size_t item_count, int device_count)
 {
-    /* a pool of n devices has n + 1 <= 2^n states, so all of them together have no more than
-     * 2^devices */
+    /* a pool of n devices has n + 1 <= 2^n states, so all pools together have at most 2^devices */
     size_t states = device_count < 16 ? (size_t)1 << device_count : SOLVE_STATES_MAX;
 
-    /* tables of that many states, and of all items in as many as SOLVE_WORK_MAX lets there be: both
-     * cannot be at once, each is a bound of what it is about */
+    /* states * items is at most SOLVE_WORK_MAX, so fewer states are possible with many items. Each
+     * part is bounded separately; both maxima cannot occur together */
     if (item_count > SOLVE_WORK_MAX / states)
         return knapsack_workspace_size(states, 0) + workspace_round(SOLVE_WORK_MAX);
     return knapsack_workspace_size(states, item_count);
 }
 
-/* The devices that the option takes of each dimension; false when more than there are. */
+/* Fills how many devices the option takes of each dimension; false: more than there are. */
 static bool spread_option(const struct solve_option *option, const struct dimensions *dimensions,
                           int *use, size_t *offset)
 {
@@ -114,7 +113,7 @@ static bool spread_option(const struct solve_option *option, const struct dimens
     return true;
 }
 
-/* Along the last dimension, where states are neighbours. */
+/* Improves states along the last dimension, where they are contiguous. */
 static void improve_run(double *restrict best, const double *restrict before,
                         unsigned char *restrict taken, int count, double value, unsigned char mark)
 {
@@ -127,7 +126,8 @@ static void improve_run(double *restrict best, const double *restrict before,
     }
 }
 
-/* All states that have the option's devices left: an odometer over all dimensions but the last. */
+/* Improves all states that include the option's devices. It counts through all dimensions but the
+ * last like an odometer. */
 static void improve_states(const struct dimensions *dimensions, const int *use, size_t offset,
                            double *best, const double *before, unsigned char *taken, double value,
                            unsigned char mark)

@@ -105,7 +105,7 @@ static int bin_of(double work)
     return bin < 0 ? 0 : bin >= BINS ? BINS - 1 : (int)bin;
 }
 
-/* How many others are expected to have more work left than a job of unknown length in `bin`. */
+/* How many other jobs are expected to have more work left than a job of unknown length in `bin`. */
 static double expect_longer(const double *counts, int bin)
 {
     double longer = 0;
@@ -117,7 +117,7 @@ static double expect_longer(const double *counts, int bin)
     return longer;
 }
 
-/* All jobs in the order of their work, and room to sort them. */
+/* Memory for all jobs in the order of their work, and for sorting them. */
 struct order {
     struct ranked *jobs, *other;
 };
@@ -144,8 +144,8 @@ static double job_count_of(const struct policy_job *job)
     return 1 + (double)job->alike;
 }
 
-/* Multiplies the factor into the values of the jobs that have as much work: ranks `from` to `to`,
- * of which `longer` have more. */
+/* Multiplies the congestion factor into the values of the jobs with equal work: ranks `from` to
+ * `to`. `longer` jobs have more work. */
 static void add_congestion(const struct policy_snapshot *snapshot, struct job_value *values,
                            const struct ranked *from, const struct ranked *to, double longer,
                            const double *expected)
@@ -175,7 +175,7 @@ void value_add_congestion(const struct policy_snapshot *snapshot, struct job_val
     for (size_t i = 0; i < snapshot->job_count; i++) {
         if (!isfinite(values[i].best_seconds))
             continue;
-        order[count].index = i; /* positive numbers are ordered as their bits are */
+        order[count].index = i; /* the bits of positive doubles are ordered as the numbers */
         memcpy(&order[count++].key, &values[i].work, sizeof values[i].work);
         all += job_count_of(&snapshot->jobs[i]);
         unknown |= !snapshot->jobs[i].length_known;
