@@ -2,7 +2,6 @@
  * the fastest run counts: others on the machine can only slow one down. */
 #include "engine/train/calibration.h"
 
-#include "base/alignment.h"
 #include "engine/models/models.h"
 #include "engine/train/calibration_chains.h"
 #include "engine/train/session.h"
@@ -43,21 +42,12 @@ struct taker {
     void *context;
 };
 
-static size_t tensor_bytes(const struct graph *graph, int32_t tensor)
-{
-    size_t bytes = tensor < 0 ? 0
-                              : (size_t)graph_shape_elements(&graph->tensors[tensor].shape) *
-                                    tensor_type_bytes(graph->tensors[tensor].type);
-
-    return align_up(bytes, MEMORY_ALIGNMENT);
-}
-
 /* Samples between -0.5 and 0.5, labels of all classes. */
 static struct session_batch fill_batch(struct session *session)
 {
     const struct graph *graph = session_graph(session);
     float *samples = session_staging(session);
-    void *targets = (char *)samples + tensor_bytes(graph, graph->input);
+    void *targets = (char *)samples + session_input_bytes(graph, graph->input);
     int64_t count = graph_shape_elements(&graph->tensors[graph->input].shape);
 
     for (int64_t i = 0; i < count; i++)
@@ -120,7 +110,8 @@ static int staging_bytes(const struct session_config *config, size_t *bytes, str
     if (r == 0) {
         const struct graph *graph = session_graph(session);
 
-        *bytes = tensor_bytes(graph, graph->input) + tensor_bytes(graph, graph->target);
+        *bytes =
+            session_input_bytes(graph, graph->input) + session_input_bytes(graph, graph->target);
     }
     session_free(session);
     return r;

@@ -6,7 +6,6 @@
  * for a roofline (prediction.c), not the times of a model's own operators. */
 #include "engine/train/calibration_chains.h"
 
-#include "base/alignment.h"
 #include "engine/graph/cost.h"
 #include "engine/train/session.h"
 
@@ -87,13 +86,6 @@ static int build_chain(void *context, struct graph *graph, struct error *error)
 
 /* ---- running ---- */
 
-static size_t tensor_bytes(const struct graph *graph, int32_t tensor)
-{
-    size_t bytes = (size_t)graph_shape_elements(&graph->tensors[tensor].shape) * sizeof(float);
-
-    return align_up(bytes, MEMORY_ALIGNMENT);
-}
-
 /* Samples between -0.5 and 0.5; the targets stay 0. */
 static struct session_batch fill_batch(struct session *session, const struct graph *graph)
 {
@@ -103,7 +95,7 @@ static struct session_batch fill_batch(struct session *session, const struct gra
     for (int64_t i = 0; i < count; i++)
         samples[i] = (float)(i * 7919 % 1000) / 1000.0f - 0.5f;
     return (struct session_batch){graph->batch, samples,
-                                  (char *)samples + tensor_bytes(graph, graph->input)};
+                                  (char *)samples + session_input_bytes(graph, graph->input)};
 }
 
 /* Seconds of one of `runs` runs, until the device has done the last. */
@@ -155,7 +147,7 @@ static int prepare_chain(const struct backend *backend, struct backend_device *d
         const struct graph *graph = session_graph(planned);
 
         config.staging_bytes =
-            tensor_bytes(graph, graph->input) + tensor_bytes(graph, graph->target);
+            session_input_bytes(graph, graph->input) + session_input_bytes(graph, graph->target);
     }
     session_free(planned);
     return r == 0 ? session_prepare(&config, session, error) : r;

@@ -134,11 +134,9 @@ static int run_way(struct way *way, const struct convolution_shape *shape, bool 
 {
     const struct graph *graph = session_graph(way->session);
     const struct step_scalars scalars = {.step = 1, .batch = 1, .gradient_scale = 1};
-    size_t samples = (size_t)graph_shape_elements(&graph->tensors[graph->input].shape);
     char *staging = session_staging(way->session);
     struct session_batch batch = {shape->batch, staging,
-                                  staging + (samples * sizeof(float) + MEMORY_ALIGNMENT - 1) /
-                                                MEMORY_ALIGNMENT * MEMORY_ALIGNMENT};
+                                  staging + session_input_bytes(graph, graph->input)};
     int r;
 
     session_profile(way->session, &way->recorder);

@@ -1,4 +1,5 @@
 /* data_time.c: training_measure_data() of training.h. */
+#include "base/alignment.h"
 #include "base/cleanup.h"
 #include "engine/train/training_internal.h"
 
@@ -71,8 +72,8 @@ int training_measure_data(const struct training *training, double *seconds, bool
         return 0;
     }
     config.threads = 0;
-    memory = aligned_alloc(LOADER_ALIGNMENT, (loader_memory_bytes(&config) + LOADER_ALIGNMENT - 1) /
-                                                 LOADER_ALIGNMENT * LOADER_ALIGNMENT);
+    memory =
+        aligned_alloc(LOADER_ALIGNMENT, align_up(loader_memory_bytes(&config), LOADER_ALIGNMENT));
     if (!memory)
         return error_set_errno(error, -ENOMEM, "cannot time the data");
     r = loader_create(&config, memory, &loader, error);

@@ -1,7 +1,6 @@
 /* precision.c: see precision.h. */
 #include "engine/train/precision.h"
 
-#include "base/alignment.h"
 #include "engine/graph/operator.h"
 
 #include <errno.h>
@@ -128,14 +127,6 @@ void precision_compare(const struct backend_device_info *device,
                                                                         : ", not enough less");
 }
 
-/* Bytes of an input's batch, whatever its type. */
-static size_t staging_bytes_of(const struct graph *graph, int32_t tensor)
-{
-    size_t bytes = (size_t)graph_shape_elements(&graph->tensors[tensor].shape) * sizeof(float);
-
-    return align_up(bytes, MEMORY_ALIGNMENT);
-}
-
 /* Runs, of which the first warms up; more of them while they are short. */
 enum { RUNS_MIN = 4, RUNS_MAX = 50 };
 static const double measure_seconds = 0.1;
@@ -146,12 +137,12 @@ static int time_steps(struct session *session, int64_t batch, double *seconds, s
         .step = 1, .batch = 1, .gradient_scale = 1, .momentum_product = 0.9};
     const struct graph *graph = session_graph(session);
     char *staging = session_staging(session);
-    size_t sample_bytes = staging_bytes_of(graph, graph->input);
+    size_t sample_bytes = session_input_bytes(graph, graph->input);
     struct session_batch zeros = {batch, staging, staging + sample_bytes};
     double spent = 0;
     int r = 0;
 
-    memset(staging, 0, sample_bytes + staging_bytes_of(graph, graph->target));
+    memset(staging, 0, sample_bytes + session_input_bytes(graph, graph->target));
     for (int run = 0; r == 0 && run < RUNS_MAX && (run < RUNS_MIN || spent < measure_seconds);
          run++) {
         double begin = session_seconds(session), taken;
@@ -181,7 +172,7 @@ int precision_measure(const struct session_config *config, int64_t batch, enum t
     own.training_batches[0] = batch;
     if (r == 0)
         own.staging_bytes =
-            staging_bytes_of(&graph, graph.input) + staging_bytes_of(&graph, graph.target);
+            session_input_bytes(&graph, graph.input) + session_input_bytes(&graph, graph.target);
     graph_release(&graph);
     if (r == 0)
         r = session_prepare(&own, &session, error);

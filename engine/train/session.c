@@ -1,6 +1,7 @@
 /* session.c: see session.h. */
 #include "engine/train/session.h"
 
+#include "base/alignment.h"
 #include "base/cleanup.h"
 
 #include <errno.h>
@@ -323,6 +324,17 @@ int64_t session_parameter_count(const struct session *session)
             count += graph_shape_elements(&graph->tensors[i].shape);
     }
     return count;
+}
+
+size_t session_input_bytes(const struct graph *graph, int32_t tensor)
+{
+    const struct graph_tensor *input;
+
+    if (tensor < 0)
+        return 0;
+    input = &graph->tensors[tensor];
+    return align_up((size_t)graph_shape_elements(&input->shape) * tensor_type_bytes(input->type),
+                    MEMORY_ALIGNMENT);
 }
 
 void *session_staging(const struct session *session)

@@ -87,6 +87,9 @@ const struct graph *session_graph(const struct session *session);
 const struct graph *session_graph_for(const struct session *session, bool training, int64_t count);
 int64_t session_parameter_count(const struct session *session); /* learnt numbers */
 
+/* Bytes that a batch of the input tensor (samples or targets) takes in staging memory: a multiple
+ * of MEMORY_ALIGNMENT, 0 for an absent tensor (-1). */
+size_t session_input_bytes(const struct graph *graph, int32_t tensor);
 /* The staging_bytes in the arena, aligned to MEMORY_ALIGNMENT; NULL before session_allocate(). */
 void *session_staging(const struct session *session);
 

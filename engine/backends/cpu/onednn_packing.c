@@ -6,6 +6,7 @@
  * the heap refused, it gives up before it multiplies anything, and what it wanted is known. A
  * primitive's scratch is then its scratchpad and that memory behind it, planned like all scratch,
  * and call_pool.c hands it out. Should a call want more than the first time, the heap gives it. */
+#include "base/alignment.h"
 #include "engine/backends/cpu/call_pool.h"
 #include "engine/backends/cpu/onednn_internal.h"
 
@@ -92,8 +93,7 @@ static size_t scratchpad_bytes(const dnnl_memory_desc_t *scratchpad)
 
 static size_t packing_offset(const dnnl_memory_desc_t *scratchpad)
 {
-    return (scratchpad_bytes(scratchpad) + SCRATCH_ALIGNMENT - 1) &
-           ~(size_t)(SCRATCH_ALIGNMENT - 1);
+    return align_up(scratchpad_bytes(scratchpad), SCRATCH_ALIGNMENT);
 }
 
 size_t onednn_scratch_bytes(const dnnl_memory_desc_t *scratchpad, size_t packing)

@@ -324,8 +324,7 @@ static int run_plan(struct backend_program *program, int32_t index, struct cuda_
 {
     const struct graph_node *node = &program->graph->nodes[index];
     struct places at = places_of(node);
-    uintptr_t workspace = ((uintptr_t)program->workspace[index] + CUDA_SCRATCH_ALIGNMENT - 1) /
-                          CUDA_SCRATCH_ALIGNMENT * CUDA_SCRATCH_ALIGNMENT;
+    uintptr_t workspace = align_up((uintptr_t)program->workspace[index], CUDA_SCRATCH_ALIGNMENT);
     struct convolution_operands operands = {.x = program->address[at.x],
                                             .weight = program->address[at.weight],
                                             .y = program->address[at.y],

@@ -1,6 +1,8 @@
 /* convolution_search.c: see convolution_search.h. */
 #include "engine/backends/cuda/convolution_search.h"
 
+#include "base/alignment.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -131,10 +133,10 @@ bool convolution_search_operands(struct convolution_search *search,
     /* behind y: bias or two sums of y's channels, scale and shift of x's */
     size_t y_bytes = operand_bytes(problem->y);
     size_t x_channels = (size_t)problem->x[1] * sizeof(float);
-    size_t y_channels = (size_t)(problem->y[1] + 3) / 4 * 4 * sizeof(float);
+    size_t y_channels = align_up((size_t)problem->y[1], 4) * sizeof(float);
     char *x, *weight, *behind, *workspace;
 
-    x_channels = (x_channels + 15) / 16 * 16;
+    x_channels = align_up(x_channels, 16);
     x = choices_memory(search->choices, 0, operand_bytes(problem->x));
     weight = choices_memory(search->choices, 1, operand_bytes(problem->weight));
     behind = choices_memory(search->choices, 2, y_bytes + 16 + 2 * x_channels + 3 * y_channels);
@@ -143,7 +145,7 @@ bool convolution_search_operands(struct convolution_search *search,
         return false;
     *operands = (struct convolution_operands){
         .x = x, .weight = weight, .y = behind, .workspace = workspace};
-    behind += (y_bytes + 15) / 16 * 16;
+    behind += align_up(y_bytes, 16);
     operands->scale = behind;
     operands->shift = behind + x_channels;
     operands->bias = behind + 2 * x_channels;

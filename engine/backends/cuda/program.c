@@ -1,4 +1,5 @@
 /* program.c: a graph on a GPU: how its tensors are stored, what it needs, where it lies. */
+#include "base/alignment.h"
 #include "engine/backends/cuda/muon.h"
 #include "engine/backends/cuda/small_linear.h"
 #include "engine/graph/operator.h"
@@ -137,11 +138,6 @@ static size_t stored_bytes(const struct backend_program *program, int32_t tensor
            tensor_type_bytes(program_stored_type(program, tensor));
 }
 
-static size_t lines(size_t bytes)
-{
-    return (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT;
-}
-
 /* The plan lets a result take the place of an operand that takes as many cache lines; where their
  * types differ, elements of the one lie over others of the other, so that it may not. */
 static void keep_apart(struct backend_program *program, const struct graph_node *node)
@@ -156,7 +152,7 @@ static void keep_apart(struct backend_program *program, const struct graph_node 
             continue;
         while (program->alias[x] >= 0)
             x = program->alias[x];
-        if (lines(bytes[x]) == lines(bytes[y])) {
+        if (align_up(bytes[x], MEMORY_ALIGNMENT) == align_up(bytes[y], MEMORY_ALIGNMENT)) {
             bytes[y] += MEMORY_ALIGNMENT;
             k = -1; /* which may be as many as another operand takes */
         }
@@ -182,7 +178,7 @@ static size_t operator_workspace(const struct backend_program *program, int32_t 
  * it begins, but its results may not lie there while they are converted. */
 static size_t staging_offset(const struct backend_program *program)
 {
-    return lines(operator_workspace(program, 0)) * MEMORY_ALIGNMENT;
+    return align_up(operator_workspace(program, 0), MEMORY_ALIGNMENT);
 }
 
 static cuda_operator *program_operator(const struct graph *graph, const struct graph_node *node)
@@ -346,7 +342,6 @@ int cuda_program_bind(struct backend_program *program, const struct memory_place
                       struct backend_buffer *buffer, struct error *error)
 {
     const struct graph *graph = program->graph;
-    size_t scratch;
 
     if (!buffer->start) /* a rehearsal */
         return 0;
@@ -373,7 +368,7 @@ int cuda_program_bind(struct backend_program *program, const struct memory_place
     if (samples_are_staged(program))
         program->staging = program->workspace[0] + staging_offset(program);
     /* the buffer itself is aligned to 256 */
-    scratch = placement->shared_workspace_offset + CUDA_SCRATCH_ALIGNMENT - 1;
-    program->scratch = buffer->start + scratch / CUDA_SCRATCH_ALIGNMENT * CUDA_SCRATCH_ALIGNMENT;
+    program->scratch =
+        buffer->start + align_up(placement->shared_workspace_offset, CUDA_SCRATCH_ALIGNMENT);
     return update_prepare(program, error);
 }

@@ -2,6 +2,7 @@
  * gradients accumulate, whether their squares are summed, where the batches come from) are captured
  * as one CUDA graph at its first time; what else changes from step to step, kernels read from the
  * device's memory, where each step of a launch has its own scalars. */
+#include "base/alignment.h"
 #include "engine/backends/cuda/cuda.h"
 
 #include <errno.h>
@@ -118,7 +119,7 @@ static size_t scalars_bytes(const struct backend_program *program)
     size_t bytes = offsetof(struct cuda_scalars, group) +
                    (size_t)program->graph->group_count * sizeof(float[CUDA_COEFFICIENTS]);
 
-    return (bytes + 15) / 16 * 16;
+    return align_up(bytes, 16);
 }
 
 static struct cuda_scalars *scalars_of_step(const struct backend_program *program,
