@@ -8,25 +8,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The latest 200 of the job, in their order: adds an Attempt of io.traind for each. A job that is
- * retried for months must still fit into a message. */
+/* Adds an Attempt of io.traind for each of the job's latest 200 attempts, oldest first. The limit
+ * keeps the reply of a job that is retried for months within one message. */
 int attempts_read(struct store_connection *connection, int64_t job, struct json_object *attempts,
                   struct error *error);
-/* Hands the decisions that started the latest 50, in their order, to `take`,
- * which takes them over. */
+/* Passes the decisions that started the job's latest 50 attempts to `take`, oldest first. `take`
+ * owns each decision. */
 int attempt_decisions_read(struct store_connection *connection, int64_t job,
                            void (*take)(void *data, int64_t number, struct json_object *decision),
                            void *data, struct error *error);
-/* Whether it has ended. 0: there is no such attempt. */
+/* Sets `*ended`: whether the attempt has ended. Returns 0 if there is no such attempt, else 1. */
 int attempt_ended_read(struct store_connection *connection, int64_t job, int64_t number,
                        bool *ended, struct error *error);
 
-/* What the update says of the attempt. */
+/* Stores the update's attempt_change. */
 int attempt_change_store(struct store_connection *connection, const struct job_update *update,
                          struct error *error);
-/* The step of the checkpoint that it began from. */
+/* Stores the step of the checkpoint from which the attempt resumed. */
 int attempt_resumed_store(struct store_connection *connection, int64_t job, int64_t number,
                           int64_t step, struct error *error);
-/* What its trainee said of why it fails. */
+/* Stores the message of the trainee's `error` record. */
 int attempt_message_store(struct store_connection *connection, int64_t job, int64_t number,
                           const char *message, struct error *error);

@@ -33,7 +33,7 @@ static int chunk_insert(struct store_connection *connection, int64_t checkpoint,
     return statement_run(&statement);
 }
 
-/* The next slice. 1 when that was the last. */
+/* Copies the next slice. Returns 1 when that was the last one. */
 static int content_copy(struct store_connection *connection, struct checkpoint_copy *copy,
                         int64_t expected, struct error *error)
 {
@@ -45,7 +45,7 @@ static int content_copy(struct store_connection *connection, struct checkpoint_c
         ssize_t size = file_read_at(copy->file, buffer, CHUNK_SIZE, copy->copied);
         int result;
 
-        if (size <= 0) /* what cannot be read has not the digest */
+        if (size <= 0) /* the digest will differ, which rejects the file */
             return 1;
         sha256_add(&copy->hash, buffer, (size_t)size);
         result = chunk_insert(connection, copy->id, copy->copied / CHUNK_SIZE, buffer, (size_t)size,
@@ -61,7 +61,7 @@ static int content_copy(struct store_connection *connection, struct checkpoint_c
 
 static const char update_job[] = "UPDATE checkpoint SET job = :job WHERE id = :id";
 
-/* All of it is there: the row becomes the job's. */
+/* Gives the finished row to the job. */
 static int copy_adopt(struct store_connection *connection, struct spool_store *request,
                       const struct spool_record *record, struct error *error)
 {
@@ -77,7 +77,6 @@ static int copy_adopt(struct store_connection *connection, struct spool_store *r
     return statement_run(&statement);
 }
 
-/* Goes on with the copy that is under way. 1 while there is more of it. */
 int checkpoint_copy_go_on(struct store_connection *connection, struct spool_store *request,
                           const struct spool_record *record, struct error *error)
 {
@@ -111,7 +110,6 @@ static bool same_file(const struct checkpoint_copy *copy, const struct stat *sta
            copy->changed.tv_nsec == status->st_ctim.tv_nsec;
 }
 
-/* Begins to copy the file, which it takes over. 1 while there is more of it. */
 int checkpoint_copy_begin(struct store_connection *connection, struct spool_store *request,
                           const struct spool_record *record, int file, const struct stat *status,
                           struct error *error)

@@ -1,20 +1,22 @@
-/* checkpoint_copy.h: a checkpoint's content moves from the attempt's folder into checkpoints.db, in
- * chunks with digests.
+/* checkpoint_copy.h: copies a checkpoint from the attempt's folder into checkpoints.db, in chunks
+ * with digests.
  *
- * It is copied a slice per transaction, so that nobody waits for a large file. Until all of it is
- * there and has the announced digest its row belongs to the job with the negative number, which no
- * query looks for: what a crash leaves of it is replaced by the next copy, or goes at a start.
- * What is dropped goes as checkpoint_purge.h has it. */
+ * Each transaction copies one slice, so that other requests do not wait for a large file. While a
+ * copy is unfinished, its row has the negative id of the job, which no query looks for. The row
+ * becomes the job's once all bytes are there and have the announced digest. A copy that a crash
+ * interrupted is replaced by the next copy or removed when the daemon starts. checkpoint_purge.h
+ * removes dropped content. */
 #pragma once
 
 #include "daemon/store/spool_store.h"
 
-/* Begins to copy the file, which it takes over. 1 while there is more of it. */
+/* Begins to copy `file`, and owns the descriptor from now on. Returns 1 while bytes remain to be
+ * copied. */
 int checkpoint_copy_begin(struct store_connection *connection, struct spool_store *request,
                           const struct spool_record *record, int file, const struct stat *status,
                           struct error *error);
 
-/* Goes on with the copy that is under way. 1 while there is more of it. */
+/* Continues the copy that is under way. Returns 1 while bytes remain to be copied. */
 int checkpoint_copy_go_on(struct store_connection *connection, struct spool_store *request,
                           const struct spool_record *record, struct error *error);
 

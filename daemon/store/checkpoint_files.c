@@ -7,18 +7,21 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A checkpoint of an optimizer whose states are still zeros may be zeros for the most part. */
+/* Holes are allowed as long as the disk holds at least this fraction (1/N) of the file. A
+ * checkpoint may consist mostly of zeros, for example if the optimizer's states are still zero. */
 enum { HOLES_PART_MIN = 8 };
 
 bool checkpoint_file_has_holes(int file, const struct stat *status)
 {
     bool holes = lseek(file, 0, SEEK_HOLE) < status->st_size;
 
-    /* a file system that compresses leaves long zeros out by itself: it is not asked for more */
+    /* a file system that compresses stores long runs of zeros as holes by itself: the limit allows
+     * that */
     return holes && (int64_t)status->st_blocks * 512 < status->st_size / HOLES_PART_MIN;
 }
 
-/* Whether it is the only name of its file, which rows are looked for by. */
+/* Whether the path has no empty, `.` or `..` part. Rows are found by path, so a file must have one
+ * name only. */
 static bool path_is_plain(const char *path)
 {
     for (const char *part = path;; part++) {
@@ -37,8 +40,9 @@ static const char select_time[] =
     " WHERE job = :job AND attempt = :attempt AND path = :path AND location = 'file'"
     " ORDER BY time DESC LIMIT 1";
 
-/* A row of the attempt that stands for the same file goes when the file was written anew since:
- * what the row tells of is gone. `why` is the sentence when it was not. */
+/* If the attempt has a row for this path: drops the row if the file has changed since the row was
+ * written, because the content that it described is gone. Otherwise sets `*why` to the reason for
+ * refusing the record. */
 static int kept_file_check(struct store_connection *connection, struct spool_store *request,
                            const char *path, const struct stat *status, const char **why,
                            struct error *error)

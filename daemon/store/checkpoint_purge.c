@@ -8,8 +8,8 @@
 
 #include <stdlib.h>
 
-/* What one request takes, in rows, as store_write_bulk() counts: 4 MiB, as much as a slice of a
- * copy. A page of content must be read to be given back. */
+/* Costs in rows, as store_write_bulk() counts them. One request deletes up to 4 MiB, as much as a
+ * slice of a copy writes. SQLite must read a page of content before it can free it. */
 enum { PURGE_COST = 1000, MEBIBYTE_COST = 250 };
 
 struct purge {
@@ -19,7 +19,7 @@ struct purge {
 
 static const char select_dropped[] = "SELECT id FROM checkpoint WHERE job = 0 LIMIT 1";
 
-/* The next checkpoint that was dropped. 1: there is one. */
+/* Finds a checkpoint that was dropped. Returns 1 if there is one. */
 static int dropped_find(struct store_connection *connection, int64_t *checkpoint,
                         struct error *error)
 {
@@ -58,7 +58,8 @@ static int row_delete(struct store_connection *connection, const char *sql, int6
     return statement_run(&statement);
 }
 
-/* One chunk of the checkpoint, or its row when none is left. What that cost, or negative errno. */
+/* Deletes one chunk of the checkpoint, or its row if no chunk is left. Returns the cost, or a
+ * negative errno. */
 static int piece_remove(struct store_connection *connection, int64_t checkpoint,
                         struct error *error)
 {

@@ -12,7 +12,7 @@
 
 enum { CHUNK_BYTES = 1024 * 1024 /* of checkpoint_chunk */ };
 
-/* Without those that are not numbers, which are stored as null. */
+/* A metric that is not a number is stored as null and is left out. */
 static struct json_object *read_metrics(const struct statement *row, int column)
 {
     JSON_AUTO struct json_object *stored = row_read_object(row, column);

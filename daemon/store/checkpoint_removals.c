@@ -8,22 +8,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A best checkpoint may stay for long before it is removed. Beyond so many bytes of the spool
- * nobody looks: a spool may have any length. */
+/* How many bytes behind the batch are searched. A spool may have any length, and a best checkpoint
+ * may stay for long before the trainee removes it. */
 enum { READ_AHEAD_MAX = 8 * 1024 * 1024 };
 
 struct removal {
     char *path;   /* owned */
-    size_t index; /* of the record that names the path: how many records of the batch and of what
-                     follows it lie before */
+    size_t index; /* of the record that names the path, counted from the batch's first record */
 };
 
 /* Sorted by path, then by index. */
 struct checkpoint_removals {
     struct removal *list;
     size_t count, capacity;
-    struct spool_position begin, read; /* what follows the batch: up to where it was read */
-    size_t records;                    /* that were looked at, the batch's included */
+    struct spool_position begin, read; /* where the batch ends, and how far the spool has been
+                                        * read */
+    size_t records;                    /* searched so far, including the batch's */
 };
 
 static int removal_compare(const void *a, const void *b)
@@ -72,7 +72,7 @@ static bool removals_add(struct checkpoint_removals *removals, const struct spoo
     return true;
 }
 
-/* What the batch itself says. */
+/* Collects the removals of the batch itself. */
 static struct checkpoint_removals *removals_new(const struct spool_batch *batch)
 {
     struct checkpoint_removals *removals = memory_zero(sizeof *removals);
@@ -85,7 +85,7 @@ static struct checkpoint_removals *removals_new(const struct spool_batch *batch)
     return removals;
 }
 
-/* The next piece of what follows the batch. Whether there was one. */
+/* Reads the next piece of the spool behind the batch. Returns whether there was one. */
 static bool removals_read_on(struct checkpoint_removals *removals,
                              const struct spool_store *request)
 {
@@ -100,7 +100,7 @@ static bool removals_read_on(struct checkpoint_removals *removals,
         return false;
     removals->read = next.after;
     if (!removals_add(removals, &next))
-        removals->read.offset = offset; /* no memory: nothing more is read */
+        removals->read.offset = offset; /* no memory: stop the search here */
     spool_batch_release(&next);
     return removals->read.offset > offset;
 }
@@ -109,7 +109,7 @@ static bool removals_have(const struct checkpoint_removals *removals, const stru
 {
     size_t low = 0, high = removals->count;
 
-    while (low < high) { /* the first that is not before it */
+    while (low < high) { /* finds the first entry that is not less than `wanted` */
         size_t middle = low + (high - low) / 2;
 
         if (removal_compare(&removals->list[middle], wanted) < 0)

@@ -1,13 +1,13 @@
-/* checkpoint_removals.h: which files the trainee has dropped by itself, as its later records say:
- * it may have been faster than we are, and then nothing is lost. */
+/* checkpoint_removals.h: finds out which checkpoint files the trainee has removed itself, from the
+ * later records of its spool. A file that is missing for that reason is no loss. */
 #pragma once
 
 #include "daemon/store/spool_store.h"
 
-/* Whether a record behind this one says that the trainee removed the file: it says so before it
- * does it, so that the record is in the spool by now, in this batch or in what follows it. What
- * follows is read on from where the last search of the batch ended. REMOVALS_UNREAD: a piece was
- * read that does not say so, and there is more; ask again in the next transaction. */
+/* Whether a later record says that the trainee removed the file. The trainee writes that record
+ * before it removes the file, so the record is in the spool by now: in this batch or behind it.
+ * Each call reads at most one piece of what follows the batch. REMOVALS_UNREAD: the piece does not
+ * name the file, and more may follow; ask again in the next transaction. */
 enum removals_answer { REMOVALS_LACK, REMOVALS_HAVE, REMOVALS_UNREAD };
 enum removals_answer checkpoint_removals_follow(struct spool_store *request,
                                                 const struct spool_record *record,

@@ -1,5 +1,6 @@
-/* checkpoint_restore.c: the job's last checkpoint out of the database, or out of an earlier
- * attempt's folder, for a retry, a slice at a time: others wait for the thread that reads. */
+/* checkpoint_restore.c: copies the job's last checkpoint out of the database, or out of an earlier
+ * attempt's folder, so that a retry can resume from it. It copies a slice at a time, because other
+ * queries wait for the reader's thread. */
 #include "base/file.h"
 #include "base/log.h"
 #include "base/sha256.h"
@@ -27,8 +28,8 @@ static const char select_newest[] =
     " WHERE job = :job AND (step, id) < (:step, :id) ORDER BY step DESC, id DESC LIMIT 1";
 /* clang-format on */
 
-/* The newest one before the restore's position, or the best one if it is before that; INT64_MAX is
- * behind all. */
+/* Finds the newest checkpoint before the restore's position, or the best one if it is before that.
+ * The position INT64_MAX is behind all checkpoints. */
 static int stored_checkpoint_find(struct store_connection *connection,
                                   struct checkpoint_restore *restore, struct error *error)
 {
@@ -50,7 +51,7 @@ static int stored_checkpoint_find(struct store_connection *connection,
     return 0;
 }
 
-/* Appends a piece to the file that is made. */
+/* Appends a piece to the output file. */
 static int piece_write(struct checkpoint_restore *restore, const void *bytes, size_t size,
                        struct error *error)
 {
@@ -126,7 +127,7 @@ static int input_open(struct checkpoint_restore *restore, struct error *error)
         return restore->input == -EMFILE || restore->input == -ENFILE || restore->input == -ENOMEM
                    ? restore->input
                    : (error->code = -ERROR_DAMAGED);
-    /* a file that was made larger meanwhile would fill the disk */
+    /* a file that has grown since would fill the disk */
     if (fstat(restore->input, &status) < 0 || status.st_size != restore->bytes)
         return error_set(error, -ERROR_DAMAGED, "%s has another size than it had", restore->name);
     if (checkpoint_file_has_holes(restore->input, &status))
@@ -141,7 +142,7 @@ static void input_close(struct checkpoint_restore *restore)
     restore->input = -1;
 }
 
-/* Finds the next one that may be whole and opens what it is copied from and to. */
+/* Finds the next candidate and opens the files to copy from and to. */
 static int copy_begin(struct store_connection *connection, struct checkpoint_restore *restore,
                       struct error *error)
 {

@@ -30,7 +30,7 @@ int checkpoint_obsolete_add(struct spool_store *request, int64_t attempt, const 
 
 /* ---- those that go --------------------------------------------------------------------------- */
 
-/* Runs what drops checkpoints. */
+/* Runs a statement that drops checkpoints. */
 static int drop_run(struct spool_store *request, struct statement *statement)
 {
     request->dropped |= statement_run(statement) == 0 && statement_changes(statement) > 0;
@@ -51,7 +51,7 @@ int checkpoint_drop(struct store_connection *connection, struct spool_store *req
 static const char drop_file[] =
     SQL_CHECKPOINTS_DROP "job = :job AND attempt = :attempt AND path = :path";
 
-/* What an earlier attempt wrote under the same name is another file. */
+/* A file of the same name in an earlier attempt's folder is another file. */
 int checkpoint_row_drop(struct store_connection *connection, struct spool_store *request,
                         const char *path, struct error *error)
 {
@@ -79,9 +79,10 @@ int checkpoints_best_clear(struct store_connection *connection, int64_t job, int
 static const char drop_step[] =
     SQL_CHECKPOINTS_DROP "job = :job AND step = :step AND (:best OR NOT best)";
 
-/* What was there for this step (a replay, or an earlier attempt) goes, its chunks with it, but for
- * the best checkpoint beside one that was written within the next update's accumulation, which is
- * not the best. Only one of a job is that. */
+/* Drops the job's checkpoints of this step, which come from a replay or an earlier attempt. One
+ * stays: the best checkpoint, if the new one of the same step is not the best. That happens if the
+ * new one was written during the gradient accumulation of the next update. Only one checkpoint of a
+ * job is the best. */
 int checkpoint_predecessors_drop(struct store_connection *connection, struct spool_store *request,
                                  int64_t job, int64_t step, bool best, struct error *error)
 {
@@ -103,7 +104,6 @@ static const char insert_checkpoint[] =
     " (:job, :attempt, :step, :epoch, :time, :bytes, :digest, :best, :location, :path, :metrics,"
     "  :uid)";
 
-/* A row for `job`, which is negative while its content is being copied. */
 int checkpoint_row_insert(struct store_connection *connection, struct spool_store *request,
                           const struct spool_record *record, int64_t job, bool in_database,
                           int64_t *id, struct error *error)
@@ -134,7 +134,6 @@ int checkpoint_row_insert(struct store_connection *connection, struct spool_stor
     return statement.result;
 }
 
-/* Why a checkpoint was not taken, for the user and the log: so often for one attempt. */
 int checkpoint_complain(struct store_connection *connection, struct spool_store *request,
                         const struct spool_record *record, const char *why, struct error *error)
 {
@@ -152,20 +151,21 @@ int checkpoint_complain(struct store_connection *connection, struct spool_store 
 
 /* ---- those of earlier attempts --------------------------------------------------------------- */
 
-/* A checkpoint of an earlier attempt that goes. */
+/* A checkpoint of an earlier attempt that is to be dropped. */
 struct earlier {
     int64_t id, attempt;
-    char *path; /* owned; of one that stays a file, else NULL */
+    char *path; /* owned; NULL: the content is in the database */
 };
 
 /* clang-format off */
 #define EARLIER_COLUMNS "id, attempt, CASE location WHEN 'file' THEN path END"
-/* The part of the run behind :step happens again. */
+/* The run repeats the steps behind :step. */
 static const char select_behind[] =
     "SELECT " EARLIER_COLUMNS " FROM checkpoint"
     " WHERE job = :job AND attempt < :attempt AND step > :step LIMIT 1";
-/* A trainee drops its own checkpoints beyond the last `keep` and the best; it knows nothing of what
- * the attempts before it have left. A command has no `keep`: nothing of it is dropped here. */
+/* A trainee drops its own checkpoints except the last `keep` and the best. It does not know the
+ * checkpoints of earlier attempts. A command has no `keep`, so none of its checkpoints are dropped
+ * here. */
 static const char select_beyond[] =
     "SELECT " EARLIER_COLUMNS " FROM checkpoint"
     " WHERE job = :job AND attempt < :attempt AND NOT best"
@@ -175,8 +175,8 @@ static const char select_beyond[] =
     " LIMIT 1";
 /* clang-format on */
 
-/* The first that goes because of `step`, the one that the attempt begins with, or (below 0) because
- * the job keeps no more. 1: there is one. */
+/* Finds the first checkpoint to be dropped: one behind `step`, where the attempt begins, or, if
+ * `step` is below 0, one beyond what the job keeps. Returns 1 if there is one. */
 static int earlier_find(struct store_connection *connection, const struct spool_store *request,
                         int64_t step, struct earlier *earlier, struct error *error)
 {
@@ -196,8 +196,8 @@ static int earlier_find(struct store_connection *connection, const struct spool_
     return row.result;
 }
 
-/* Drops all of them, one at a time: a statement must not be read while its table changes. The files
- * that they stand for go after the commit. */
+/* Drops them one at a time, because a statement must not be read while its table changes. Their
+ * files are removed after the commit. */
 static int earlier_drop(struct store_connection *connection, struct spool_store *request,
                         int64_t step, struct error *error)
 {

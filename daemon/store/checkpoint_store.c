@@ -1,5 +1,5 @@
-/* checkpoint_store.c: the `checkpoint` records of a spool: what is taken, into checkpoints.db or as
- * a file that stays, and what the trainee dropped. */
+/* checkpoint_store.c: handles the `checkpoint` records of a spool. It stores new checkpoints in
+ * checkpoints.db or keeps them as files, and drops those that the trainee dropped. */
 #include "daemon/folder/attempt_folder.h"
 #include "daemon/store/checkpoint_copy.h"
 #include "daemon/store/checkpoint_files.h"
@@ -15,15 +15,15 @@
 
 /* ---- what is taken --------------------------------------------------------------------------- */
 
-/* Of one that stays a file the record must name that file. */
+/* For a checkpoint that stays a file, the record must name that file. */
 static const char update_known[] =
     "UPDATE checkpoint SET epoch = :epoch, time = :time, best = max(best, :best),"
     "  metrics = :metrics"
     " WHERE job = :job AND step = :step AND attempt = :attempt AND bytes = :bytes"
     "  AND digest = :digest AND (location = 'database' OR path = :path)";
 
-/* Another record of a checkpoint that is stored, as when the last step is one of the regular ones
- * too: only what is said of it changes. 1 when there is one. */
+/* A repeated record of a stored checkpoint, for example if the last step is also a regular one,
+ * changes only what is said about it. Returns 1 if there is such a checkpoint. */
 static int known_update(struct store_connection *connection, const struct spool_store *request,
                         const struct spool_record *record, struct error *error)
 {
@@ -54,7 +54,7 @@ struct sum {
     uint64_t bytes;
 };
 
-/* Runs the statement, which is bound. */
+/* Runs the statement, whose parameters are bound. */
 static int sum_read(struct statement *row, struct sum *sum)
 {
     *sum = (struct sum){0};
@@ -76,7 +76,8 @@ static const char sum_of_attempt[] =
     "SELECT count(*), total(bytes) FROM checkpoint WHERE job = :job AND attempt = :attempt";
 static const char sum_of_user[] = "SELECT count(*), total(bytes) FROM checkpoint WHERE uid = :uid";
 
-/* Whether a further one of `bytes` is within the limits; else `why` is the sentence. */
+/* Checks whether one more checkpoint of `bytes` is within the limits. If not, sets `*why` to the
+ * reason. */
 static int limits_check(struct store_connection *connection, const struct spool_store *request,
                         uint64_t bytes, const char **why, struct error *error)
 {
@@ -105,7 +106,7 @@ static int limits_check(struct store_connection *connection, const struct spool_
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-/* What the trainee dropped: the row goes in this transaction, a file after it. */
+/* Stores the record's removals: a row goes in this transaction, a file after it. */
 static int removals_store(struct store_connection *connection, struct spool_store *request,
                           const struct spool_record *record, struct error *error)
 {
@@ -125,8 +126,8 @@ static int removals_store(struct store_connection *connection, struct spool_stor
     return 0;
 }
 
-/* A new checkpoint, whose file is looked at. 1 while there is more of it to copy, or to read of
- * what became of it. */
+/* Stores a new checkpoint. Returns 1 while bytes remain to be copied, or while later records remain
+ * to be searched for its removal. */
 static int file_store(struct store_connection *connection, struct spool_store *request,
                       const struct spool_record *record, struct error *error)
 {
@@ -201,7 +202,7 @@ static int tidy_work(struct store_connection *connection, void *data, struct err
 
 static void on_tidied(void *data, int result, const struct error *error)
 {
-    (void)result; /* what it leaves, the next start finds */
+    (void)result; /* after a failure the next start repeats this */
     (void)error;
     checkpoints_purge(data);
 }

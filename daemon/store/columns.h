@@ -11,9 +11,10 @@ void row_set_int(struct json_object *object, const char *key, const struct state
                  int column);
 void row_set_double(struct json_object *object, const char *key, const struct statement *row,
                     int column);
-/* A column of text as the JSON object that it holds, owned by the caller. NULL: null, or a damaged
- * row. */
+/* Parses a text column as a JSON object, which the caller owns. NULL: the column is null or
+ * damaged. */
 struct json_object *row_read_object(const struct statement *row, int column);
-/* Likewise, where a damaged row is an error. -EINVAL with a sentence; -ENOMEM. */
+/* Parses a text column as JSON, which the caller owns; a damaged row is an error. -EINVAL with a
+ * sentence; -ENOMEM. */
 int row_parse_object(const struct statement *row, int column, struct json_object **object,
                      struct error *error);

@@ -46,7 +46,7 @@ static const char select_of_job[] =
     "   AND device_type = :device_type"
     " WHERE job.id = :job";
 
-/* What is known of what the job runs. */
+/* Reads the history of the job's command on that type of device; all zero if there is none. */
 static int row_find(struct store_connection *connection, int64_t job, const char *device_type,
                     struct command_history_row *row, struct error *error)
 {
@@ -63,7 +63,8 @@ static int row_find(struct store_connection *connection, int64_t job, const char
 static const char select_seconds[] =
     "SELECT sum(ended - started) FROM attempt WHERE job = :job AND number > 0";
 
-/* The job's attempts so far, this one included: what a run of it takes that is not interrupted. */
+/* Sums the seconds of the job's attempts, this one included: an uninterrupted run takes that
+ * long. */
 static int seconds_sum(struct store_connection *connection, int64_t job, double *seconds,
                        struct error *error)
 {

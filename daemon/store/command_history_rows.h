@@ -4,11 +4,11 @@
 #include "daemon/store/store.h"
 #include "daemon/work/command_history.h"
 
-/* Stores the run of `job`, on the writer, in the transaction that stores its end. */
+/* On the writer, in the transaction that stores the end of `job`: adds the run to the history. */
 int command_history_store(struct store_connection *connection, int64_t job, const char *device_type,
                           const struct command_run *run, struct error *error);
 
-/* Reads what there is of each type of device; how many, or a negative errno. */
+/* Reads one row for each type of device. Returns how many, or a negative errno. */
 int command_history_read(struct store_connection *connection, uid_t uid, const char *digest,
                          struct command_history_row rows[COMMAND_HISTORY_TYPES_MAX],
                          struct error *error);

@@ -10,7 +10,8 @@
 
 enum {
     STATEMENT_SLOTS = 256, /* a power of two, well above the number of statements in the source */
-    BUSY_TIMEOUT_MILLISECONDS = 10000 /* a person's sqlite3 may hold the database for a moment */
+    BUSY_TIMEOUT_MILLISECONDS = 10000 /* an administrator's sqlite3 may hold the lock for a
+                                       * moment */
 };
 
 struct store_connection {
@@ -40,7 +41,7 @@ int store_error(sqlite3 *database, struct error *error)
     const char *text = sqlite3_errmsg(database);
 
     if (code == SQLITE_IOERR && (system == ENOSPC || system == EDQUOT))
-        code = SQLITE_FULL; /* as when the index of the log cannot grow */
+        code = SQLITE_FULL; /* for example, the log's index cannot grow */
     switch (code) {
     case SQLITE_FULL:
         return error_set(

@@ -14,28 +14,28 @@ int store_connection_open(const char *directory, enum store_access access,
                           struct store_connection **connection, struct error *error);
 void store_connection_close(struct store_connection *connection);
 
-/* Both databases, for what statements do not cover. */
+/* The handle of both databases, for calls that no statement covers. */
 sqlite3 *store_database(struct store_connection *connection);
 
-/* Turns the last failure into an errno (-ENOSPC disk full, -EIO, -ERROR_DAMAGED damaged, -EEXIST
- * constraint, …) and a sentence. */
+/* Translates the last failure into an errno and a sentence: -ENOSPC disk full, -EIO, -ERROR_DAMAGED
+ * damaged, -EEXIST a violated constraint, and others. */
 int store_error(sqlite3 *database, struct error *error);
 
-/* The prepared statement of a constant, which is kept by address; prepared once. It belongs to the
- * connection. 0 or negative errno. */
+/* Prepares the SQL, or returns the statement prepared earlier for it. The cache's key is the
+ * address, so `sql` must be a constant. The connection owns the statement. 0 or negative errno. */
 int store_connection_prepare(struct store_connection *connection, const char *sql,
                              sqlite3_stmt **statement, struct error *error);
 
 /* Runs a constant statement through the cache. */
 int store_connection_run(struct store_connection *connection, const char *sql, struct error *error);
 
-/* Pages in the write-ahead log of each file since it was last folded back. */
+/* Pages in the write-ahead logs of both files since they were last copied back (checkpointed). */
 int store_connection_log_pages(const struct store_connection *connection);
-/* Folds the logs back into the databases as far as readers allow. */
+/* Copies the logs back into the databases, as far as readers allow (SQLITE_CHECKPOINT_PASSIVE). */
 void store_connection_fold_log(struct store_connection *connection);
 
-/* Makes the files of a fresh folder; checks those of a used one before anything writes to them
- * (through and through after an unclean end) and migrates them. prepare.c has the details. */
+/* Creates the files of a new folder. Checks existing files before anything writes to them,
+ * thoroughly after an unclean end, and migrates them. prepare.c has the details. */
 int store_prepare(const char *directory, store_progress progress, struct error *error);
 
 /* "<directory>/traind.db", malloc'd. */

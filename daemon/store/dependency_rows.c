@@ -7,11 +7,11 @@
 
 #include <errno.h>
 
-/* As the index job_missed_of_sweep has it. */
+/* The same text as in the index job_missed_of_sweep, so that SQLite uses it. */
 #define MISSED "state IN ('failed', 'cancelled')"
 
-/* Whether points are cancelled that are no rows; whether a job failed; whether one was cancelled;
- * whether points or jobs are open. */
+/* Columns: whether the sweep was cancelled with points that have no row; whether a job failed;
+ * whether one was cancelled; whether points or jobs are open. */
 static const char select_sweep_ends[] =
     "SELECT cancelled IS NOT NULL AND expanded < points,"
     "  removed_failed > 0 OR EXISTS (SELECT 1 FROM job"
@@ -22,8 +22,8 @@ static const char select_sweep_ends[] =
     "    WHERE id >= first_job AND id < first_job + points AND " SQL_LIVE ")"
     " FROM sweep WHERE first_job = :sweep";
 
-/* Some of its jobs may be no rows yet: those are open, unless the sweep was cancelled. Others are
- * rows no more: those count as they ended. */
+/* Points that have no row yet are open unless the sweep was cancelled. Jobs that were removed count
+ * as they ended. */
 static int sweep_state(struct store_connection *connection, int64_t first_job,
                        enum dependency_condition condition, enum job_state *state,
                        struct error *error)
@@ -111,7 +111,7 @@ int dependencies_insert(struct store_connection *connection, int64_t job,
     return 0;
 }
 
-/* Those on sweeps, whose numbers are dependency_on_sweep() so far. */
+/* Completes the dependencies on sweeps, whose member `job` is still dependency_on_sweep(). */
 static int dependencies_name_sweeps(struct store_connection *connection,
                                     struct json_object *dependencies, struct error *error)
 {

@@ -4,27 +4,28 @@
 #include "daemon/store/store.h"
 #include "daemon/work/job_dependencies.h"
 
-/* On a storage thread: the state of the job, or -ENOENT. That of a sweep is a final one as soon as
- * the condition is met or cannot be met any more, else `queued`. */
+/* On a storage thread: reads the state of the job or the sweep, or -ENOENT. A sweep's state is
+ * final as soon as the condition is met or can no longer be met; until then it is `queued`. */
 int dependency_state(struct store_connection *connection, int64_t on_job,
                      enum dependency_condition condition, enum job_state *state,
                      struct error *error);
 
-/* On the writer: stores what `job` waits for; on_job is known for all of them. Fills in `state`.
- * -ENOENT with a sentence when a job is missing; `*missing` names it. */
+/* On the writer: stores the dependencies of `job`; each must have its on_job. Fills in `state`.
+ * -ENOENT with a sentence if a job does not exist; `*missing` is its id. */
 int dependencies_insert(struct store_connection *connection, int64_t job,
                         struct dependencies *dependencies, int64_t *missing, struct error *error);
 
-/* Adds a Dependency of io.traind for each that the job has. */
+/* Adds a Dependency of io.traind for each dependency of the job. */
 int dependencies_read_rows(struct store_connection *connection, int64_t job,
                            struct json_object *dependencies, struct error *error);
 
-/* Hands what the queued jobs wait for to `take`, by the jobs' numbers; it answers 0 or -ENOMEM. */
+/* Passes the dependencies of the queued jobs to `take`, in the order of the jobs' ids. `take`
+ * returns 0 or -ENOMEM. */
 int dependencies_live_read(struct store_connection *connection,
                            int (*take)(void *data, int64_t job,
                                        const struct dependency *dependency),
                            void *data, struct error *error);
 
-/* Nobody waits for it any more: it is removed, and what waited for it was decided when it ended. */
+/* Deletes the dependencies on a job that is being removed. They were settled when the job ended. */
 int dependencies_on_delete(struct store_connection *connection, int64_t on_job,
                            struct error *error);

@@ -6,16 +6,17 @@
 
 #include <stdint.h>
 
-/* The latest profile that an attempt of the job told, and which attempt; NULL: there is none. */
+/* Reads the latest profile that an attempt of the job reported, and that attempt's number. NULL:
+ * there is none. */
 int event_profile_read(struct store_connection *connection, int64_t job, int64_t *attempt,
                        struct json_object **profile, struct error *error);
-/* The job's latest 20 warnings, in their order: adds their sentences to the array. */
+/* Adds the sentences of the job's latest 20 warnings to the array, oldest first. */
 int event_warnings_read(struct store_connection *connection, int64_t job,
                         struct json_object *warnings, struct error *error);
 
-/* A new one. `detail` is JSON. */
+/* Inserts an event. `detail` is JSON. */
 int event_store(struct store_connection *connection, int64_t job, int64_t attempt, double time,
                 const char *kind, struct json_object *detail, struct error *error);
-/* One whose detail is {"message": …}. */
+/* Inserts an event of kind `warning`, whose detail is {"message": …}. */
 int warning_store(struct store_connection *connection, int64_t job, int64_t attempt, double time,
                   const char *message, struct error *error);

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <math.h>
 
-/* Why it waits at first; what it depends on comes later. */
+/* Sets the reason why a new job waits. Dependencies are added later. */
 static void first_reason(const struct job_submission *submission, enum wait_reason *wait_reason,
                          const char **sentence)
 {
@@ -27,7 +27,7 @@ static const char insert_job[] =
     " VALUES (:id, :name, :kind, :state, :uid, :user, :priority, :spec, :plan_digest, :wait_reason,"
     "  :reason, :submitted, :ended, :held, :job_group, :sweep, :notifies)";
 
-/* The row, and what number it has: that of the submission, if it has one, else the next. */
+/* Inserts the row. It gets the id of the submission if that has one, else the next free id. */
 static int row_insert(struct store_connection *connection, struct job_entry *entry,
                       const char *user, double time, struct error *error)
 {
@@ -75,7 +75,7 @@ static int entry_insert(struct store_connection *connection, struct job_entry *e
 static const char update_reason[] =
     "UPDATE job SET wait_reason = 'dependency', reason = :reason WHERE id = :job AND NOT held";
 
-/* The row says what it waits for, unless it is held. */
+/* Makes the job's reason name its open dependencies. */
 static int dependency_reason_store(struct store_connection *connection,
                                    const struct job_submission *submission, struct error *error)
 {
@@ -90,8 +90,8 @@ static int dependency_reason_store(struct store_connection *connection,
     return statement_run(&statement);
 }
 
-/* The rows of this call are there already, but a guess at a number of theirs is no name for them:
- * it would go round the check for circles. */
+/* A job may name another job of this call only by {"index": N}. A guessed id, whose row exists
+ * already, would bypass the check for cycles. */
 static int dependencies_resolve(struct dependencies *dependencies, const struct job_entry *entries,
                                 int64_t *missing, struct error *error)
 {

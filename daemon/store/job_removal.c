@@ -14,7 +14,7 @@
 static const char select_point[] =
     "SELECT first_job" SQL_SWEEP_OF_POINT " AND cancelled IS NOT NULL";
 
-/* A point of a cancelled sweep that never became a row: it goes with the last one that did. */
+/* A point of a cancelled sweep that never became a row. It disappears with the sweep's last row. */
 static int point_look(struct store_connection *connection, struct removed_job *job,
                       struct error *error)
 {
@@ -33,8 +33,9 @@ static const char select_job[] =
     "  AND cancelled IS NULL AND job.id >= first_job + expanded)"
     " FROM job WHERE id = :job";
 
-/* Whether it may go, and how many attempts it had. A point that was cancelled before its sweep has
- * come to it stays until then: the sweep would make it once more. */
+/* Checks whether the job may be removed, and reads how many attempts it had. A point that was
+ * cancelled before its sweep reached it must stay until then, because the sweep would create it
+ * again. */
 static int job_look(struct store_connection *connection, struct job_rows_removal *removal,
                     struct removed_job *job, struct error *error)
 {
@@ -71,8 +72,9 @@ static int row_delete(struct store_connection *connection, int64_t job, struct e
     return statement_run(&statement);
 }
 
-/* The job, its sweep with the last point of it, and what waited for either: that was decided when
- * it ended, and after a restart it would be taken for one that was never done. */
+/* Deletes the job, its sweep if this was the last point, and the dependencies on both. Those were
+ * settled when the job ended. After a restart a dependency on a missing job would look like one on
+ * a job that was never done. */
 static int job_delete(struct store_connection *connection, const struct removed_job *job,
                       struct error *error)
 {

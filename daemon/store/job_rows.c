@@ -1,4 +1,4 @@
-/* job_rows.c: rows of table job as the types of io.traind, and what else is asked of one job. */
+/* job_rows.c: see job_rows.h. */
 #include "daemon/store/job_rows.h"
 
 #include "daemon/store/columns.h"
@@ -14,7 +14,7 @@
 /* ---- a Job of io.traind ---------------------------------------------------------------------- */
 
 /* clang-format off */
-/* In the order of job_columns[]; what follows them, columns_after names. */
+/* In the order of job_columns[]; enum COLUMN_… names the columns behind those. */
 #define JOB_COLUMNS \
     "id, name, kind, state, user, uid, priority, device, reason, wait_reason, attempt, submitted," \
     " started, ended, exit_status, best_metric, best_value, best_step, best_epoch, held," \
@@ -45,8 +45,8 @@ enum {
     COLUMN_RAN
 };
 
-/* Walks from name to name through the index instead of over every row; 256 of them at most, so that
- * the job fits into a message. */
+/* Skips from name to name in the index instead of reading every row. At most 256 names, so that the
+ * job fits into a message. */
 static const char select_last_metrics[] =
     "WITH RECURSIVE names (name) AS ("
     "  SELECT min(name) FROM metric WHERE job = :job"
@@ -83,8 +83,8 @@ static struct json_object *best_read(const struct statement *row)
     return best;
 }
 
-/* A Job from the present row of JOB_COLUMNS, with the last value of each metric. Members that only
- * the loop knows are null: job_view_add_progress() of methods/ has them. */
+/* Makes a Job from the current row of JOB_COLUMNS, with the last value of each metric. Members that
+ * only the loop knows are null; job_view_add_progress() of methods/ fills them in. */
 static int job_read(struct store_connection *connection, const struct statement *row,
                     struct json_object **made, struct error *error)
 {
@@ -176,7 +176,7 @@ int job_spec_read(struct store_connection *connection, int64_t id, struct json_o
     AUTO_STATEMENT struct statement row = statement_of_job(connection, select_spec, id, error);
 
     *spec = *plan = NULL;
-    if (row.result == 0) /* a point of a sweep that is no row yet */
+    if (row.result == 0) /* a point of a sweep that has no row yet */
         return sweep_point_read_spec(connection, id, spec, error);
     if (row.result < 0)
         return row.result;
@@ -236,7 +236,7 @@ int job_command_read(struct store_connection *connection, int64_t id, uid_t *uid
     " WHERE id < :before AND (:states = '' OR instr(:states, ',' || state || ',')) AND " condition \
     " ORDER BY id DESC"
 #define OF_USER "(:uid < 0 OR uid = :uid)"
-/* A user's own of a name: the index of both. */
+/* Jobs of one user and one name: uses the index of both columns. */
 static const char list_named_of_user[] = LIST_WHERE("name = :name AND uid = :uid");
 static const char list_named[] = LIST_WHERE("name = :name AND " OF_USER);
 static const char list_of_sweep[] = LIST_WHERE("sweep = :sweep AND " OF_USER);
@@ -331,8 +331,7 @@ int job_start_read(struct store_connection *connection, int64_t id, bool wants_p
         statement_copy_text(&row, 1, digest, JOB_DIGEST_SIZE);
     if (result == 0 && !statement_is_null(&row, 2) &&
         row_parse_object(&row, 2, plan, NULL) == -ENOMEM)
-        result =
-            error_set(error, -ENOMEM, "not enough memory"); /* one that is damaged: made anew */
+        result = error_set(error, -ENOMEM, "not enough memory"); /* a damaged plan is made anew */
     return result;
 }
 

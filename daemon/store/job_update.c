@@ -44,7 +44,8 @@ static const char *text_or_null(const char *text)
     return *text ? text : NULL;
 }
 
-/* The shim saw the end, the daemon the start: the end is not before it. */
+/* The shim's clock reading gives the end, the daemon's the start. max() ensures that the end is not
+ * before the start. */
 static const char update_state[] =
     "UPDATE job SET state = :to, reason = coalesce(:reason, reason), wait_reason = :wait_reason,"
     "  device = coalesce(:device, device), attempt = :attempt,"

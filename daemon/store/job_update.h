@@ -1,4 +1,4 @@
-/* job_update.h: a change of a job, and of the attempt that brings it about, as rows. */
+/* job_update.h: stores a change of a job together with the change of the attempt that caused it. */
 #pragma once
 
 #include "daemon/store/store.h"
@@ -12,18 +12,19 @@ enum attempt_change {
     ATTEMPT_UNCHANGED,
     ATTEMPT_BEGIN,  /* a new row */
     ATTEMPT_RUN,    /* pid and start */
-    ATTEMPT_INTEND, /* the ending that the daemon brings about */
+    ATTEMPT_INTEND, /* the ending that the daemon is about to cause */
     ATTEMPT_END,
     ATTEMPT_DELETE /* it never started */
 };
 
-/* Times are NAN where there is none. */
+/* Times are NAN if they do not change. */
 struct job_update {
     int64_t job;
     double time;
-    bool changes_state; /* else only the reason to wait, if `changes_wait` */
+    bool changes_state; /* from `from` to `to`; else only the reason to wait changes, if
+                         * `changes_wait` is set */
     bool changes_wait;
-    bool keeps_reason; /* the row's reason stays: where it runs and why */
+    bool keeps_reason; /* the row keeps its reason, which says where the job runs and why */
     enum job_state from, to;
     enum wait_reason wait_reason;
     char reason[JOB_REASON_MAX];
@@ -35,7 +36,7 @@ struct job_update {
     int exit_status; /* -1: none */
 
     enum attempt_change attempt_change;
-    int64_t attempt, job_attempt; /* number of the attempt; the last one of the job */
+    int64_t attempt, job_attempt; /* the attempt that changes; the job's last attempt */
     pid_t pid;
     double attempt_started, attempt_ended;
     enum ending ending;
@@ -44,23 +45,23 @@ struct job_update {
     char *message;                       /* owned */
     char error_kind[JOB_ERROR_KIND_MAX]; /* "": none */
     int64_t peak_resident_bytes;
-    int64_t lost_metrics; /* lines, of which a warning tells */
+    int64_t lost_metrics; /* lines that were lost; a warning reports them */
     double cpu_seconds;
     double energy_joules, device_energy_joules; /* NAN: not known */
 
-    struct command_run *run; /* owned; what a command's attempt tells of it, or NULL */
-    const char *device_type; /* where; borrowed */
+    struct command_run *run; /* owned; the measurements of a command's attempt, or NULL */
+    const char *device_type; /* on which `run` ran; borrowed */
 
     uid_t plan_uid;
     char plan_digest[JOB_DIGEST_SIZE];
     char *plan; /* owned JSON to be stored, or NULL */
 };
 
-/* One that changes nothing yet. */
+/* An update that changes nothing yet. */
 struct job_update job_update_of(int64_t job, int64_t attempt, double time);
 
-/* On the writer. -EAGAIN with a sentence where the row does not have the state `from`: an earlier
- * change of the job has failed and will come again. */
+/* On the writer. -EAGAIN with a sentence if the row does not have the state `from`: an earlier
+ * change of the job has failed and will be repeated. */
 int job_update_store(struct store_connection *connection, const struct job_update *update,
                      struct error *error);
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* NULL where the column is null. The caller frees it. */
+/* Copies the text for the caller, who frees it. NULL if the column is null. */
 static char *text_copy(const struct statement *row, int column)
 {
     const char *text = statement_text(row, column);

@@ -1,5 +1,5 @@
-/* live_rows.h: what a start of the daemon reads: the jobs that have not ended, their plans and
- * places in the graph, and the attempts without an end. */
+/* live_rows.h: what the daemon reads when it starts: the jobs that have not ended, their plans and
+ * their links to other jobs, and the attempts that have not ended. */
 #pragma once
 
 #include "daemon/store/store.h"
@@ -17,51 +17,56 @@ struct live_job {
     enum wait_reason wait_reason;
     int priority, attempt;
     int retries;         /* attempts that ended by a fault of the job itself */
-    int memory_failures; /* of them, for want of memory */
+    int memory_failures; /* attempts that ended for lack of memory */
     bool avoids_sharing; /* an error ended an attempt that used a sharing service */
     double submitted;
-    double backoff; /* of its specification, while it pauses; -1: the general one */
+    double backoff; /* seconds, while the job waits for a retry: from its specification; -1: the
+                     * configured default */
     char digest[JOB_DIGEST_SIZE];
-    char pinned[DEVICE_NAME_MAX]; /* "": nowhere */
-    char *needs;                  /* owned; JSON of its device and resources */
+    char pinned[DEVICE_NAME_MAX]; /* "": none */
+    char *needs;                  /* owned; JSON of the specification's `device` and `resources` */
 };
-/* Hands each, by its number, to `take`, which takes it over and answers 0 or -ENOMEM. `sharing`:
- * the kinds of errors that ended those who used a sharing service, as a JSON array. */
+/* Passes each job to `take`, in the order of the ids. `take` owns it if it returns 0; otherwise it
+ * returns -ENOMEM. `sharing`: a JSON array of the kinds of errors that ended attempts which used a
+ * sharing service. */
 int live_jobs_read(struct store_connection *connection, const char *sharing,
                    int (*take)(void *data, struct live_job *job), void *data, struct error *error);
 
-/* Hands each plan that a live job has to `take`, with the first such job, by its number; the text
- * is lent. */
+/* Passes each plan of a live job to `take`, with the first such job, in the order of the jobs' ids.
+ * The text is valid during the call only. */
 int live_plans_read(struct store_connection *connection,
                     void (*take)(void *data, int64_t job, const char *plan), void *data,
                     struct error *error);
 
-/* Where a job stands in the graph. */
+/* A job's links to other jobs. */
 struct live_links {
     int64_t job;
-    int64_t sweep; /* 0: of none */
+    int64_t sweep; /* 0: the job is not a point of a sweep */
     bool held, notifies;
-    const char *group; /* lent, or NULL */
+    const char *group; /* valid during the call of `take`; NULL: none */
 };
-/* Hands those of the jobs that have any to `take`, by their numbers; it answers 0 or -ENOMEM. */
+/* Passes the links of each live job that has any to `take`, in the order of the jobs' ids. `take`
+ * returns 0 or -ENOMEM. */
 int live_links_read(struct store_connection *connection,
                     int (*take)(void *data, const struct live_links *links), void *data,
                     struct error *error);
 
 struct live_attempt {
     int64_t job, number;
-    int64_t offset, n;         /* how far its spool is stored */
-    int64_t resumed_from_step; /* -1: from none */
+    int64_t offset, n;         /* how far its spool is stored: the position behind the last stored
+                                * record, and that record's number */
+    int64_t resumed_from_step; /* -1: it did not resume */
     double started;
-    enum ending ending; /* that the daemon was bringing about */
+    enum ending ending; /* the ending that the daemon was causing */
     enum preemption preemption;
-    char disagrees_with[DEVICE_NAME_MAX]; /* what its `error` record says; "": nothing */
-    uid_t uid;                            /* of the job, as what follows */
+    char disagrees_with[DEVICE_NAME_MAX]; /* the device that its `error` record disagrees with; "":
+                                           * none */
+    uid_t uid;                            /* this and the next two are the job's */
     enum job_kind kind;
     enum job_state job_state;
     /* owned */
-    char *device, *message; /* message: NULL where it told none */
-    char *start;            /* JSON of its `start` record; NULL before that */
+    char *device, *message; /* message: NULL if it reported none */
+    char *start;            /* JSON of its `start` record; NULL before it wrote one */
 };
 /* Hands each to `take`, which takes it over and answers 0 or -ENOMEM. */
 int live_attempts_read(struct store_connection *connection,

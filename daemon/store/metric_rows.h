@@ -7,9 +7,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Hands the job's rows behind the cursor `after` to `take`, oldest first, `limit` of them at most:
- * a MetricRow of io.traind, taken over, and its cursor. `names`: a JSON array, NULL: any. Ends
- * early where `take` says false. */
+/* Passes the job's rows behind the cursor `after` to `take`, oldest first, at most `limit`. `take`
+ * gets a MetricRow of io.traind, which it owns, and the row's cursor. `names` is a JSON array;
+ * NULL: all names. Ends early if `take` returns false. */
 int metrics_read(struct store_connection *connection, int64_t job, int64_t after, int64_t limit,
                  const char *names,
                  bool (*take)(void *data, int64_t cursor, struct json_object *row), void *data,
@@ -18,12 +18,13 @@ int metrics_read(struct store_connection *connection, int64_t job, int64_t after
 struct metric_row {
     const char *name;
     int64_t step;
-    double epoch, time; /* epoch: NAN where it is not known */
+    double epoch, time; /* epoch: NAN if it is unknown */
     double value;       /* NAN: not a number */
 };
-/* A value of the job; where there is one of that name and step, it is replaced or stays. */
+/* Stores a value. If the job has a value of that name and step already, `replace` says whether the
+ * new value replaces it or is ignored. */
 int metric_store(struct store_connection *connection, int64_t job, const struct metric_row *metric,
                  bool replace, struct error *error);
-/* What was measured beyond the step goes: that part of the run happens again. */
+/* Deletes the values behind `step`, because the run repeats those steps. */
 int metrics_supersede(struct store_connection *connection, int64_t job, int64_t step,
                       struct error *error);

@@ -1,6 +1,6 @@
-/* prepare.c: looks at the database files before the store opens them for writing. A file that
- * cannot be read, is damaged or comes from a newer traind stays exactly as it is: everything up to
- * the verdict happens on read-only connections, which neither fold nor delete a write-ahead log. */
+/* prepare.c: checks the database files before the store opens them for writing. A file that cannot
+ * be read, is damaged or comes from a newer traind is left unchanged. All checks use read-only
+ * connections, which neither copy back nor delete a write-ahead log. */
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "daemon/store/connection.h"
@@ -12,8 +12,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* The sentence and the commands for a person whose database cannot be used. `.dump` reads a damaged
- * table from both ends; Debian 12's sqlite3 is built without what `.recover` needs. */
+/* Fails with a sentence that holds the commands to recover a damaged database. `.dump` reads a
+ * damaged table from both ends. `.recover` would be simpler, but Debian 12's sqlite3 is built
+ * without it. */
 static int refuse_damaged(const char *path, const char *what, int version, struct error *error)
 {
     const char *name = strrchr(path, '/') + 1;
@@ -22,7 +23,8 @@ static int refuse_damaged(const char *path, const char *what, int version, struc
         error, -ERROR_DAMAGED,
         "%s is damaged (%s). It was left as it is. To recover what can be read, keep a copy and "
         "rebuild it with\n"
-        "    cd '%.*s' && umask 077\n" /* other people's jobs: nobody else may read the new file */
+        "    cd '%.*s' && umask 077\n" /* the new file holds other users' jobs: nobody else may read
+                                        * it */
         "    mkdir -p damaged && cp -a --backup=numbered %s* damaged/\n"
         "    { sqlite3 %s .dump | sed 's/^ROLLBACK.*/COMMIT;/'; echo 'PRAGMA user_version=%d;'; } "
         "| sqlite3 new.db\n"
@@ -45,7 +47,8 @@ static const char quick_check_once[] = "PRAGMA quick_check(1)";
 static const char select_clean_end[] = "SELECT value FROM setting WHERE name = 'clean_end'";
 static const char read_anything[] = "SELECT count(*) FROM sqlite_master";
 
-/* One row, one column of text; NULL when there is none or it fails. malloc'd. */
+/* Returns the first column of the first row as text, malloc'd. NULL if there is no row or the query
+ * fails; `*code` says which. */
 static char *query_text(sqlite3 *database, const char *sql, int *code)
 {
     sqlite3_stmt *statement;
@@ -61,14 +64,14 @@ static char *query_text(sqlite3 *database, const char *sql, int *code)
     return text;
 }
 
-/* A check that is under way. */
+/* A check that is in progress. */
 struct check {
     const char *path;
     store_progress progress;
     time_t told;
 };
 
-/* A large file takes minutes: whoever waits for the start shall know. */
+/* Checking a large file takes minutes: report it to the person who waits for the start. */
 static int report_progress(void *data)
 {
     struct check *check = data;
@@ -98,7 +101,7 @@ static int quick_check(sqlite3 *database, const char *path, int version, store_p
     return refuse_damaged(path, verdict ? verdict : sqlite3_errmsg(database), version, error);
 }
 
-/* `unclean` is what traind.db says; checkpoints.db is checked through along with it. */
+/* traind.db sets `*unclean`; checkpoints.db, which is checked after it, relies on that. */
 static int check_database(sqlite3 *database, enum store_file file, const char *path, bool *unclean,
                           store_progress progress, struct error *error)
 {
@@ -111,7 +114,7 @@ static int check_database(sqlite3 *database, enum store_file file, const char *p
         return error_prefix(error, "%s", path);
     if (version > store_schema_version(file))
         return refuse_newer(path, version, store_schema_version(file), error);
-    if (version == 0) /* made, but no schema yet: the first start was cut short */
+    if (version == 0) /* the file has no schema yet, because the first start was interrupted */
         return 0;
     if (file == STORE_JOBS) {
         AUTO_FREE char *clean = query_text(database, select_clean_end, &code);
@@ -122,9 +125,10 @@ static int check_database(sqlite3 *database, enum store_file file, const char *p
     return *unclean ? quick_check(database, path, version, progress, error) : 0;
 }
 
-/* Undoes what a kill left half written where there is no write-ahead log yet: a first start and
- * migrations write rollback journals. Only SQLite's own recovery, which opens for writing, can tell
- * such a file from a damaged one; any sqlite3 that opens it does the same. */
+/* Undoes a change that a kill interrupted before there was a write-ahead log. A first start and
+ * migrations write rollback journals. Only SQLite's own recovery can tell such a file from a
+ * damaged one, and it must open the file for writing. Any sqlite3 that opens the file does the
+ * same. */
 static void roll_back(const char *path)
 {
     AUTO_FREE char *journal = NULL;
@@ -138,7 +142,7 @@ static void roll_back(const char *path)
         sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
         sqlite3_exec(database, read_anything, NULL, NULL, NULL);
     }
-    sqlite3_close(database); /* what is still wrong, the check says */
+    sqlite3_close(database); /* the check that follows reports what is still wrong */
 }
 
 static int check_file(enum store_file file, const char *path, bool *unclean,
@@ -160,8 +164,9 @@ static int check_file(enum store_file file, const char *path, bool *unclean,
     return result;
 }
 
-/* SQLite gives its -wal and -shm files the mode of the database. An administrator may open it to a
- * group; open to all, as a shell's umask leaves what was put back by hand, it must not be. */
+/* Creates the file, or removes the permissions of all others from it. SQLite gives its -wal and
+ * -shm files the mode of the database. An administrator may open the database to a group. It must
+ * not be open to all, as a restored file may be because of the shell's umask. */
 static int make_file(const char *path, struct error *error)
 {
     AUTO_CLOSE int descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -189,7 +194,7 @@ int store_prepare(const char *directory, store_progress progress, struct error *
         return error_set(error, -ENOMEM, "no memory left");
 
     bool has_jobs = access(jobs, F_OK) == 0, has_checkpoints = access(checkpoints, F_OK) == 0;
-    if (has_checkpoints && !has_jobs) /* job ids would be given out again */
+    if (has_checkpoints && !has_jobs) /* job ids would be used again */
         return error_set(error, -ERROR_DAMAGED,
                          "%s is there but %s is missing. Put it back; or, to begin anew, move both "
                          "away with\n    mv %s %s.old",

@@ -1,5 +1,5 @@
-/* schema.c: the schema as the list of its steps. A released step never changes: a new version
- * is a new step, and a database made by every released version lies in tests/fixtures. */
+/* schema.c: the schema as a list of migration steps. A released step never changes; a new version
+ * is a new step. tests/fixtures has a database of every released version. */
 #include "daemon/store/schema.h"
 
 #include "daemon/store/connection.h"
@@ -95,7 +95,7 @@ static const char *const jobs_steps[] = {
     "  detail TEXT NOT NULL" /* JSON */
     ") STRICT;"
     "CREATE INDEX event_by_job ON event (job, id);",
-    /* 2: what a start of the daemon looks for, without reading every attempt there ever was */
+    /* 2: finds the open attempts when the daemon starts, without reading all attempts */
     "CREATE INDEX attempt_open ON attempt (job) WHERE ended IS NULL;",
     /* 3: the graph of jobs: dependencies, sweeps, groups, jobs on hold, notifications */
     "ALTER TABLE job ADD COLUMN held INTEGER NOT NULL DEFAULT 0;"
@@ -118,7 +118,7 @@ static const char *const jobs_steps[] = {
     "CREATE TABLE sweep ("
     "  first_job INTEGER PRIMARY KEY," /* ids first_job … first_job + points - 1 are its jobs */
     "  points INTEGER NOT NULL,"
-    "  expanded INTEGER NOT NULL DEFAULT 0," /* so many of them, from the first, are rows */
+    "  expanded INTEGER NOT NULL DEFAULT 0," /* the first `expanded` of them are rows */
     "  uid INTEGER NOT NULL,"
     "  user TEXT NOT NULL,"
     "  name TEXT NOT NULL,"
@@ -127,13 +127,13 @@ static const char *const jobs_steps[] = {
     "  spec TEXT NOT NULL," /* as it was given, JSON */
     "  axes TEXT NOT NULL," /* what varies, JSON */
     "  submitted REAL NOT NULL,"
-    "  cancelled REAL" /* the points that are no rows ended then */
+    "  cancelled REAL" /* when the points that are not rows ended */
     ") STRICT;"
     "CREATE INDEX sweep_open ON sweep (first_job) WHERE cancelled IS NULL AND expanded < points;",
-    /* 4: why a job is where it is, or waits: JSON, see jobs/candidates.h */
+    /* 4: why a job runs where it does, or waits: JSON, see jobs/candidates.h */
     "ALTER TABLE job ADD COLUMN decision TEXT;"
     "ALTER TABLE attempt ADD COLUMN decision TEXT;",
-    /* 5: what earlier runs of a command have taken: work/command_history.h */
+    /* 5: measurements of a command's earlier runs: work/command_history.h */
     "CREATE TABLE command_history ("
     "  uid INTEGER NOT NULL,"
     "  digest TEXT NOT NULL," /* plan_digest of its jobs */
@@ -152,7 +152,7 @@ static const char *const jobs_steps[] = {
     "  health TEXT NOT NULL CHECK (health IN ('draining', 'quarantined')),"
     "  reason TEXT NOT NULL,"
     "  time REAL NOT NULL,"
-    "  uid INTEGER NOT NULL" /* who did it; the daemon itself: 0 */
+    "  uid INTEGER NOT NULL" /* who caused it; 0 for the daemon itself */
     ") STRICT, WITHOUT ROWID;",
     /* 7: why an attempt had to leave its device, and the device that a job was moved to */
     "ALTER TABLE attempt ADD COLUMN preemption TEXT;"
@@ -177,18 +177,19 @@ static const char *const jobs_steps[] = {
     "  time REAL NOT NULL,"
     "  PRIMARY KEY (device, threads)" /* the latest */
     ") STRICT, WITHOUT ROWID;",
-    /* 8: sweeps that are held or released as a whole; null: as their specification says */
+    /* 9: sweeps that are held or released as a whole; null: as their specification says */
     "ALTER TABLE sweep ADD COLUMN held INTEGER;",
-    /* 10: what an attempt took, and what its devices took meanwhile: devices/device_energy.h */
+    /* 10: the energy that an attempt used, and that its devices used meanwhile:
+     * devices/device_energy.h */
     "ALTER TABLE attempt ADD COLUMN energy_joules REAL;"
     "ALTER TABLE attempt ADD COLUMN device_energy_joules REAL;",
     /* 11: `kind` of the trainee's error record */
     "ALTER TABLE attempt ADD COLUMN error_kind TEXT;",
-    /* 12: what decides for those who wait for a sweep, without reading its 100,000 jobs */
+    /* 12: finds the failed and cancelled jobs of a sweep without reading all of its 100,000 jobs */
     "CREATE INDEX job_missed_of_sweep ON job (sweep, state) WHERE sweep IS NOT NULL AND "
     "state IN ('failed', 'cancelled');",
-    /* 13: whose jobs measured a step, which counts for them alone; what is known of devices is what
-     * the service measured. Rows of before tell neither: they go. */
+    /* 13: step times belong to the user whose jobs measured them, and calibrations to the service.
+     * Earlier rows do not say who measured them, so they are deleted. */
     "DROP TABLE step_time;"
     "CREATE TABLE step_time ("
     "  uid INTEGER NOT NULL,"
@@ -206,21 +207,23 @@ static const char *const jobs_steps[] = {
     "ALTER TABLE command_history ADD COLUMN utilisation REAL;" /* of a GPU; null: not measured */
     /* 1: the last run held no memory of its GPU, as far as the driver saw */
     "ALTER TABLE command_history ADD COLUMN held_none INTEGER NOT NULL DEFAULT 0;"
-    "CREATE INDEX dependency_on_job ON dependency (on_job);" /* of jobs that are removed */
-    /* one's own of a name, without reading strangers' */
+    "CREATE INDEX dependency_on_job ON dependency (on_job);" /* finds the dependencies on a job that
+                                                              * is removed */
+    /* finds one user's jobs of a name without reading other users' jobs */
     "CREATE INDEX job_by_name_of_user ON job (name, uid, id);",
-    /* 14: jobs that were removed while their folders are still to go: attempts/removed_folders.h */
+    /* 14: removed jobs whose folders must still be deleted: attempts/removed_folders.h */
     "CREATE TABLE removed_job (id INTEGER PRIMARY KEY) STRICT;"
-    /* attempts that have ended and whose files are still to be swept:
-     * attempts/checkpoint_sweep.h */
+    /* ended attempts whose folders must still be swept: attempts/checkpoint_sweep.h */
     "CREATE TABLE unswept_attempt ("
     "  job INTEGER NOT NULL REFERENCES job ON DELETE CASCADE,"
     "  attempt INTEGER NOT NULL,"
-    "  notes INTEGER NOT NULL DEFAULT 1," /* how often it was noted: a sweep may be under way */
+    "  notes INTEGER NOT NULL DEFAULT 1," /* how often it was noted: a sweep may be under way when
+                                           * it is noted again */
     "  PRIMARY KEY (job, attempt)"
     ") STRICT, WITHOUT ROWID;"
-    /* of the first `expanded` points: those that were removed, and how they had ended. How those of
-     * before ended is not known: nobody will ever say that they were done. */
+    /* of the first `expanded` points: how many were removed, and how many of those had failed or
+     * been cancelled. How earlier removed points ended is unknown: counting them as cancelled means
+     * that none is taken for done. */
     "ALTER TABLE sweep ADD COLUMN removed INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE sweep ADD COLUMN removed_failed INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE sweep ADD COLUMN removed_cancelled INTEGER NOT NULL DEFAULT 0;"
@@ -254,7 +257,8 @@ static const char *const checkpoints_steps[] = {
     "  data BLOB NOT NULL,"
     "  UNIQUE (checkpoint, number)"
     ") STRICT;",
-    /* 2: a step may have two: the best one, and one within the accumulation that follows */
+    /* 2: a step may have two checkpoints: the best one, and one written during the accumulation
+     * that follows */
     "CREATE TABLE checkpoint_of_2 ("
     "  id INTEGER PRIMARY KEY AUTOINCREMENT,"
     "  job INTEGER NOT NULL,"
@@ -271,14 +275,15 @@ static const char *const checkpoints_steps[] = {
     ") STRICT;"
     "INSERT INTO checkpoint_of_2 SELECT id, job, attempt, step, epoch, time, bytes, digest, best,"
     "  location, path, metrics FROM checkpoint;"
-    /* ids that were given out are not given out again. The first release of this step lacked the
-     * two lines; what it makes is the same schema. */
+    /* ids that were used are not used again. The first release of this step lacked these two
+     * statements; the resulting schema is the same. */
     "DELETE FROM sqlite_sequence WHERE name = 'checkpoint_of_2';"
     "UPDATE sqlite_sequence SET name = 'checkpoint_of_2' WHERE name = 'checkpoint';"
     "DROP TABLE checkpoint;"
     "ALTER TABLE checkpoint_of_2 RENAME TO checkpoint;"
     "CREATE INDEX checkpoint_by_step ON checkpoint (job, step);"
-    /* whose it is, for limits; what one record after the other removes, without a search */
+    /* the owner, for limits; indexes to find the checkpoints that a record removes without a
+     * search */
     "ALTER TABLE checkpoint ADD COLUMN uid INTEGER;"
     "CREATE INDEX checkpoint_by_user ON checkpoint (uid, bytes);"
     "CREATE INDEX checkpoint_by_path ON checkpoint (job, path);"

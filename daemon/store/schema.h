@@ -12,6 +12,6 @@ int store_schema_version(enum store_file file);
 
 int store_schema_read_version(sqlite3 *database, int *version, struct error *error);
 
-/* Brings the database at `path`, which may be an empty file, from its version to the newest, each
- * step in a transaction. */
+/* Migrates the database at `path`, which may be an empty file, to the newest version. Each step is
+ * one transaction. */
 int store_schema_migrate(const char *path, enum store_file file, struct error *error);

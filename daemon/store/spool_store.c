@@ -1,5 +1,6 @@
-/* spool_store.c: see spool_store.h. One request is one transaction: the rows of a slice of a
- * batch and the offset behind it, so that a record is stored exactly once, whoever is killed. */
+/* spool_store.c: see spool_store.h. One request is one transaction with the rows of a slice of a
+ * batch and the offset behind it. So each record is stored exactly once even if a process is
+ * killed. */
 #include "daemon/store/spool_store.h"
 
 #include "daemon/store/attempt_rows.h"
@@ -13,8 +14,8 @@
 #include <string.h>
 #include <time.h>
 
-/* Of the transactions in which a batch is stored: half of what the writer
- * takes from one at most. */
+/* The largest cost of one of a batch's transactions: half of the bulk rows of a transaction
+ * (store.c). */
 enum { SLICE_COST_MAX = 500 };
 
 bool spool_store_needed(const struct spool_batch *batch)
@@ -30,7 +31,8 @@ static double number_or_nan(struct json_object *object, const char *key)
     return json_get_double(object, key, NAN);
 }
 
-/* A row for each value; `replace`: a later value for the same step wins. */
+/* Stores a row for each value. `replace`: a later value of the same step replaces the earlier
+ * one. */
 static int metrics_store(struct store_connection *connection, struct spool_store *request,
                          const struct spool_record *record, struct json_object *values,
                          int64_t step, bool replace, struct error *error)
@@ -64,7 +66,7 @@ static int best_store(struct store_connection *connection, struct spool_store *r
     return job_best_store(connection, request->job, &row, error);
 }
 
-/* What an earlier attempt measured beyond the point where this one begins is superseded. */
+/* Replaces what earlier attempts measured behind the step where this attempt begins. */
 static int start_store(struct store_connection *connection, struct spool_store *request,
                        const struct spool_record *record, struct error *error)
 {
@@ -132,14 +134,14 @@ static int record_store(struct store_connection *connection, struct spool_store 
         return error_store(connection, request, record, error);
     case SPOOL_RESULT:
         return result_store(connection, request, record, error);
-    case SPOOL_PROGRESS: /* kept in memory only */
+    case SPOOL_PROGRESS: /* only kept in memory */
     case SPOOL_PLAN:     /* stored with the job's change of state: jobs/planning.c */
         break;
     }
     return 0;
 }
 
-/* For the user, who cannot read the daemon's log. */
+/* Reports skipped lines to the user, who cannot read the daemon's log. */
 static int complaint_store(struct store_connection *connection, struct spool_store *request,
                            struct error *error)
 {
@@ -155,8 +157,8 @@ static int complaint_store(struct store_connection *connection, struct spool_sto
                          error);
 }
 
-/* In rows that it writes. A checkpoint's file is looked at, and a large one copied; an end of what
- * earlier attempts measured is searched for. */
+/* The cost in written rows. Opening a checkpoint's file and copying a large one count, too, as does
+ * the search for values behind the step where an attempt starts. */
 static unsigned record_cost(const struct spool_record *record)
 {
     enum { START_COST = 100, CHECKPOINT_COST = 10, MEBIBYTE_COST = 250 };
@@ -185,8 +187,8 @@ static unsigned record_cost(const struct spool_record *record)
     return 2;
 }
 
-/* The records from `first` on that go into one transaction, one at least: up to which, and what
- * they cost. */
+/* Chooses the records from `first` on for one transaction, at least one. Returns the index behind
+ * the last, and their cost. */
 static size_t slice_end(const struct spool_batch *batch, size_t first, unsigned *cost)
 {
     size_t end = first;
@@ -247,7 +249,7 @@ int spool_store_work(struct store_connection *connection, void *data, struct err
         result = complaint_store(connection, request, error);
         return result < 0 ? result : offset_store(connection, request, &batch->after, error);
     }
-    if (request->next == first) /* a slice of its file */
+    if (request->next == first) /* only a slice of a checkpoint's file was copied */
         return 0;
     return offset_store(connection, request, &batch->records[request->next - 1].after, error);
 }

@@ -14,7 +14,7 @@ struct statement statement_open(struct store_connection *connection, const char 
 
     statement.result = store_connection_prepare(connection, sql, &statement.handle, error);
     if (statement.result < 0)
-        statement.handle = NULL; /* who has it open closes it */
+        statement.handle = NULL; /* if it is open already, its other user closes it */
     return statement;
 }
 
@@ -33,12 +33,12 @@ void statement_close(struct statement *statement)
     if (!statement->handle)
         return;
     sqlite3_reset(statement->handle);
-    sqlite3_clear_bindings(statement->handle); /* what was lent may be gone */
+    sqlite3_clear_bindings(statement->handle); /* borrowed texts may be freed after this */
 }
 
 /* ---- parameters ------------------------------------------------------------------------------ */
 
-/* The parameter's number from 1 on; 0: it is not to be bound. */
+/* Returns the parameter's number, counted from 1; 0: do not bind it. */
 static int parameter_find(struct statement *statement, const char *name)
 {
     int index;
@@ -118,7 +118,7 @@ void statement_bind_known(struct statement *statement, const char *name, int64_t
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* Whether all parameters are bound: one that was forgotten would be null without a word. */
+/* Whether all parameters are bound. SQLite would silently take a forgotten one as null. */
 static bool parameters_are_bound(struct statement *statement)
 {
     int count = sqlite3_bind_parameter_count(statement->handle);
@@ -158,7 +158,7 @@ int statement_next(struct statement *statement)
 
 int statement_run(struct statement *statement)
 {
-    while (statement_next(statement) > 0) /* a pragma's rows, say */
+    while (statement_next(statement) > 0) /* for example the rows of a pragma */
         ;
     return statement->result;
 }

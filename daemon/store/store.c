@@ -1,5 +1,5 @@
-/* store.c: the two storage threads and what passes between them and the loop. The design is in
- * store.h. Each thread takes its whole queue at once; for the writer this is the group commit. */
+/* store.c: the two storage threads and their queues from and to the loop. store.h explains the
+ * design. The writer takes its whole queue at once, which makes the group commit. */
 #include "daemon/store/store.h"
 
 #include "base/log.h"
@@ -12,12 +12,12 @@
 #include <stdlib.h>
 
 enum {
-    TRANSACTION_REQUESTS_MAX = 2048, /* a bound for how long the first of a group waits */
-    TRANSACTION_BULK_MAX = 1000,     /* rows of bulk requests, likewise: some 10 ms */
+    TRANSACTION_REQUESTS_MAX = 2048, /* limits how long the first request of a group waits */
+    TRANSACTION_BULK_MAX = 1000,     /* rows of bulk requests, for the same reason: some 10 ms */
     SOON_MILLISECONDS = 10,
     LOG_PAGES_WHEN_IDLE =
-        1000,            /* pages of write-ahead log that are folded back when nobody waits */
-    LOG_PAGES_MAX = 8000 /* … and even when somebody does */
+        1000,            /* pages of write-ahead log that are copied back when no request waits */
+    LOG_PAGES_MAX = 8000 /* … and even if one does */
 };
 
 static const char begin[] = "BEGIN", commit[] = "COMMIT", rollback[] = "ROLLBACK";
@@ -31,7 +31,7 @@ struct request {
     void *data;
     int result;
     struct error *error; /* owned; only for a failure */
-    unsigned cost;       /* of a bulk request */
+    unsigned cost;       /* rows, of a bulk request */
     struct request *next;
 };
 
@@ -41,26 +41,26 @@ struct request_list {
 
 struct storage_thread {
     struct store *store;
-    struct store_connection *connection; /* the thread's alone while it runs */
+    struct store_connection *connection; /* only the thread uses it while it runs */
     pthread_t thread;
     pthread_cond_t wake;
     /* under store->mutex */
     struct request_list queue;
-    struct request_list bulk; /* the writer's: a few at a time, behind the whole queue */
+    struct request_list bulk; /* the writer's: it takes a few at a time once `queue` is empty */
     bool due;                 /* something in the queue must not wait any longer */
 };
 
 struct store {
     uv_async_t finished_some;
-    uv_timer_t soon; /* until the writer must begin although nobody waits */
+    uv_timer_t soon; /* runs out when the writer must begin although no caller waits */
     pthread_mutex_t mutex;
     pthread_cond_t finished_wake; /* for store_close() */
     struct storage_thread writer, reader;
     struct request_list finished; /* under mutex */
     bool stopping;                /* under mutex */
-    bool damaged;                 /* under mutex: a request found the database so */
+    bool damaged;                 /* under mutex: a request found the database damaged */
     bool full;                    /* under mutex: store_disk_is_full() */
-    size_t pending;               /* the loop's */
+    size_t pending;               /* used by the loop only */
     int open_handles;             /* likewise */
 };
 
@@ -103,7 +103,7 @@ static struct request_list list_take(struct request_list *list, size_t limit)
     return taken;
 }
 
-/* Takes requests from the front until they have cost `budget`, one at least. */
+/* Takes requests from the front while their cost fits into `budget`, at least one. */
 static struct request_list list_take_bulk(struct request_list *list, unsigned budget)
 {
     size_t count = 0;
@@ -139,8 +139,8 @@ static void request_run(struct request *request, struct store_connection *connec
 
 /* ---- the writer ------------------------------------------------------------------------------ */
 
-/* Requests from `first` up to but without `end` are undone: the transaction
- * that held them is gone. */
+/* Marks the requests from `first` up to, but without, `end` as failed: the transaction that held
+ * them was rolled back. */
 static void fail_range(struct request *first, struct request *end, int result,
                        const struct error *error)
 {
@@ -148,8 +148,8 @@ static void fail_range(struct request *first, struct request *end, int result,
         request_fail(first, result, error);
 }
 
-/* Runs one request in a savepoint. False when the whole transaction is gone (a full disk does
- * that); `error` then says why. */
+/* Runs one request in a savepoint. Returns false if SQLite rolled back the whole transaction, as it
+ * does on a full disk; `error` then says why. */
 static bool run_in_savepoint(struct request *request, struct store_connection *connection,
                              struct error *error)
 {
@@ -173,8 +173,8 @@ static bool run_in_savepoint(struct request *request, struct store_connection *c
     return store_connection_run(connection, release_savepoint, error) == 0;
 }
 
-/* Runs a request that has the transaction to itself and needs no savepoint.
- * As run_in_savepoint(). */
+/* Runs a request that is alone in its transaction and needs no savepoint. Returns as
+ * run_in_savepoint() does. */
 static bool run_alone(struct request *request, struct store_connection *connection,
                       struct error *error)
 {
@@ -190,8 +190,8 @@ static bool run_alone(struct request *request, struct store_connection *connecti
     return true;
 }
 
-/* Runs requests from `first` on in one transaction, up to the first that loses it. Answers where to
- * go on (NULL: all ran). */
+/* Runs requests from `first` on in one transaction, up to the first that causes its rollback.
+ * Returns the request to go on with; NULL: all ran. */
 static struct request *run_transaction(struct request *first, struct store_connection *connection,
                                        struct log_throttle *throttle)
 {
@@ -240,7 +240,7 @@ static void hand_back(struct store *store, struct request_list *list)
     uv_async_send(&store->finished_some);
 }
 
-/* Waits for requests; an empty list at the end of the store. */
+/* Waits for requests. Returns an empty list when the store closes. */
 static struct request_list wait_for_requests(struct storage_thread *thread, size_t limit)
 {
     struct store *store = thread->store;
@@ -268,7 +268,8 @@ static bool queue_is_empty(struct storage_thread *thread)
     return empty;
 }
 
-/* The last change that told tells: one that was refused for another reason does not. */
+/* The last request that succeeded or found the disk full decides. Other failures say nothing about
+ * space. */
 static void look_at_space(struct store *store, const struct request_list *written)
 {
     pthread_mutex_lock(&store->mutex);
@@ -292,7 +293,7 @@ static void *run_writer(void *data)
         look_at_space(thread->store, &taken);
         hand_back(thread->store, &taken);
 
-        /* after the answers, so that nobody waits for the folding */
+        /* after the answers, so that no caller waits for it */
         int pages = store_connection_log_pages(thread->connection);
         if (pages > LOG_PAGES_MAX || (pages > LOG_PAGES_WHEN_IDLE && queue_is_empty(thread)))
             store_connection_fold_log(thread->connection);
@@ -378,7 +379,7 @@ static struct request *request_make(store_work work, store_done done, void *data
 
     if (!request) {
         log_error("no memory left for a storage request");
-        abort(); /* going on would lose a change that somebody relies on */
+        abort(); /* going on would lose a change that its caller relies on */
     }
     *request = (struct request){.work = work, .done = done, .data = data};
     return request;
@@ -543,7 +544,7 @@ void store_close(struct store *store)
 {
     if (!store)
         return;
-    while (store->pending > 0) { /* a `done` may hand in another request */
+    while (store->pending > 0) { /* a `done` may submit another request */
         writer_wake(store);
         pthread_mutex_lock(&store->mutex);
         while (!store->finished.first)
@@ -554,7 +555,7 @@ void store_close(struct store *store)
     thread_end(&store->writer);
     thread_end(&store->reader);
     store_connection_close(store->reader.connection);
-    /* else the next start looks through all of it */
+    /* without this mark the next start checks all of it */
     set_clean_end(store->writer.connection, !store->damaged);
     store_connection_close(store->writer.connection);
     uv_close((uv_handle_t *)&store->finished_some, free_closed_store);

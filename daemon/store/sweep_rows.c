@@ -117,7 +117,7 @@ static struct json_object *sweep_make(const struct statement *row)
 static const char count_states[] =
     "SELECT state, count(*) FROM job WHERE sweep = :sweep GROUP BY state";
 
-/* What is no row and was not removed counts as queued, or as cancelled. */
+/* Points that have no row and were not removed count as queued, or as cancelled. */
 static int states_count(struct store_connection *connection, struct json_object *sweep,
                         struct error *error)
 {

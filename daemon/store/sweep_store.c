@@ -16,7 +16,8 @@ static const char insert_sequence[] =
 static const char advance_sequence[] =
     "UPDATE traind.sqlite_sequence SET seq = seq + :count WHERE name = 'job' RETURNING seq";
 
-/* Job ids after the last one that was ever given out; the next insertion goes on behind them. */
+/* Reserves job ids behind the last one that was ever used. The next insertion continues behind
+ * them. */
 static int ids_reserve(struct store_connection *connection, int64_t count, int64_t *first,
                        struct error *error)
 {
@@ -83,8 +84,8 @@ static int sweep_read(const struct statement *row, struct sweep *sweep, struct e
     return 0;
 }
 
-/* Those with points that have not ended are among them: somebody may wait for
- * the sweep as a whole. */
+/* This includes sweeps with jobs that have not ended, because another job may wait for the whole
+ * sweep. */
 static const char select_open[] =
     "SELECT first_job, points, expanded, uid, user, spec, axes, submitted, held, cancelled"
     " FROM sweep WHERE first_job IN ("
@@ -101,7 +102,8 @@ int sweeps_read(struct store_connection *connection, int (*take)(void *data, str
         struct sweep sweep;
         int r = sweep_read(&rows, &sweep, error);
 
-        if (r == -ERROR_DAMAGED) { /* the others are whole; cancelling it needs its number alone */
+        if (r == -ERROR_DAMAGED) { /* the other sweeps are intact; cancelling this one needs only
+                                    * its number */
             log_error("%s; its row is damaged, and it makes no more points", error->text);
             sweep_release(&sweep);
             continue;
