@@ -1,4 +1,4 @@
-/* config.c: the configuration in memory: defaults, and what holds for a device. */
+/* config.c: the configuration in memory: its defaults, and the values that apply to a device. */
 #include "daemon/config/internal.h"
 
 #include <math.h>
@@ -57,6 +57,6 @@ double config_low_watermark(const struct config *config, const struct device_con
     if (low <= high)
         return low;
     if (high == 0 && (own || !config_low_watermark_is_default(config)))
-        return low; /* somebody wants no limit but this one */
+        return low; /* the high watermark is off, and this limit was set on purpose */
     return high;
 }

@@ -1,4 +1,4 @@
-/* keys.c: the table of configuration keys, and how a text becomes the value of one. */
+/* keys.c: the table of configuration keys, and the parsing of their values. */
 #include "base/text.h"
 #include "daemon/config/internal.h"
 
@@ -70,9 +70,9 @@ const struct config_key config_keys[] = {
     {"Jobs", "HighWatermarkRatio", VALUE_RATIO, offsetof(struct config, high_watermark_ratio),
      "0.85", 0, 1,
      "The part of a device's memory that jobs and other programs together may fill. 0: no limit."},
-    /* Between the two lies what programs outside may take before a job has to leave: without a gap
-     * the next small job fills the device up to the mark again, and each of their allocations moves
-     * one. A tenth of the memory is that gap. */
+    /* The gap between the two watermarks is what other programs may allocate before a job has to
+     * leave. Without a gap the next small job would fill the device up to the mark again, and each
+     * of their allocations would move a job. The gap is a tenth of the memory. */
     {"Jobs", "LowWatermarkRatio", VALUE_RATIO, offsetof(struct config, low_watermark_ratio),
      LOW_WATERMARK_DEFAULT, 0, 1,
      "The part of a device's memory beyond which no further job joins those that run there. 0: "
@@ -279,7 +279,7 @@ static int set_default_device(const struct config_key *key, const char *text,
 int config_key_set(void *base, const struct config_key *key, const char *text, struct error *error)
 {
     void *place = (char *)base + key->offset;
-    bool general = !*text && !*key->fallback; /* of a number: back to the general rule */
+    bool general = !*text && !*key->fallback; /* a number returns to the general rule */
     double number = 0;
 
     if (config_key_is_text(key))

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Bytes of a line: what reads traind.conf has a limit for lines, comments included. */
+/* Bytes of a line. The parser of traind.conf limits lines, including comments. */
 enum { FILE_LINE_MAX = 100, MARKDOWN_LINE_MAX = 120 };
 
 /* "Jobs", "Device NAME" */
@@ -43,7 +43,8 @@ static void print_markdown(const char *section, FILE *output)
 
 static void print_file(const char *section, bool commented, FILE *output)
 {
-    bool device = strcmp(section, DEVICE_SECTION) == 0; /* NAME is to be replaced */
+    bool device = strcmp(section, DEVICE_SECTION) == 0; /* NAME is a placeholder, so the section is
+                                                         * commented out */
     const char *prefix = commented ? "# " : "    ";
 
     fprintf(output, "\n%s[%s]\n", commented && device ? "#" : "", heading_of(section));

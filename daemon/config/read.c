@@ -1,5 +1,5 @@
-/* read.c: reads configuration files against the table of keys: sections, values, and what
- * only a whole file shows. */
+/* read.c: reads configuration files: sections and values against the table of keys, and checks that
+ * need the whole file. */
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "daemon/config/internal.h"
@@ -14,9 +14,9 @@
 
 /* ---- devices --------------------------------------------------------------------------------- */
 
-enum { NAME_LIMIT = 31 }; /* the engine's; inih cuts sections at 49 bytes */
+enum { NAME_LIMIT = 31 }; /* the engine's limit; inih cuts sections at 49 bytes */
 
-/* The kinds of that naming as sentences name their devices: "\"cpu\" and \"cuda:N\"". */
+/* Lists the devices of real or simulated kinds for a sentence: "\"cpu\" and \"cuda:N\"". */
 static char *list_kinds(device_kind_at *kind_at, bool real, char *text, size_t size)
 {
     const struct device_kind *kind;
@@ -31,7 +31,7 @@ static char *list_kinds(device_kind_at *kind_at, bool real, char *text, size_t s
     return text;
 }
 
-/* "cuda:0" of "cuda" */
+/* Whether the name is like "cuda:0" for the kind "cuda". */
 static bool is_numbered(const char *name, const struct device_kind *kind)
 {
     size_t length = strlen(kind->name);
@@ -40,8 +40,8 @@ static bool is_numbered(const char *name, const struct device_kind *kind)
            name[length] == ':';
 }
 
-/* The kind that a name stands for, of one that no real device can have the first that sections
- * make. -EINVAL of a bad name. */
+/* Finds the kind of a device's name. A name that no real device can have gets the first simulated
+ * kind. -EINVAL for a bad name. */
 static int kind_of_name(device_kind_at *kind_at, const char *name, const struct device_kind **found,
                         struct error *error)
 {
@@ -61,7 +61,7 @@ static int kind_of_name(device_kind_at *kind_at, const char *name, const struct 
     *found = kind;
     if (kind && kind->naming == DEVICE_NAMED_AS_KIND)
         return 0;
-    /* `move JOB auto` and device.prefer, allow, deny could mean either */
+    /* such a name in `move JOB auto` or device.prefer, allow, deny would be ambiguous */
     if (kind || default_device_from_string(name) >= 0)
         return error_set(error, -EINVAL,
                          "\"%s\" stands for more than one device where jobs name theirs; give this "
@@ -80,7 +80,7 @@ static int kind_of_name(device_kind_at *kind_at, const char *name, const struct 
     return 0;
 }
 
-/* Finds or adds the device of a section [Device NAME]; its kind is that of its name. */
+/* Finds or adds the device of a section [Device NAME], with the kind that its name implies. */
 static struct device_config *find_or_add_device(struct config *config, const char *name,
                                                 struct error *error)
 {
@@ -112,8 +112,8 @@ struct reading {
     struct config *config;
     const char *path;
     FILE *file;
-    int line;       /* inih hands out one line after the other, but not their numbers */
-    int ratio_line; /* the last one with a ratio of [Jobs] */
+    int line;       /* counted here, because inih does not pass line numbers on */
+    int ratio_line; /* the last line with a ratio of [Jobs] */
     int result;
     struct error *error;
 };
@@ -147,7 +147,7 @@ static int refuse_line(struct reading *reading)
     return 0;
 }
 
-/* Kind: the one that the name says, or one of those that sections make. */
+/* Sets Kind: the kind that the name implies, or one of the simulated ones. */
 static int take_kind(device_kind_at *kind_at, const char *name, struct device_config *device,
                      struct error *error)
 {
@@ -240,7 +240,7 @@ static int take_value(void *data, const char *section, const char *name, const c
 
 /* ---- what only the whole file shows ---------------------------------------------------------- */
 
-/* `device` may be NULL. A low ratio that is the default gives way to the high one. */
+/* `device` may be NULL. A default low ratio gives way to the high one. */
 static int check_watermarks(const struct config *config, const struct device_config *device,
                             int line, const char *path, struct error *error)
 {

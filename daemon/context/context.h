@@ -1,5 +1,5 @@
-/* context.h: what the parts of traind share: one loop, one configuration, one store, and a pointer
- * to each part, which only its own room looks into. */
+/* context.h: what the rooms of traind share: one loop, one configuration, one store, and a pointer
+ * to the state of each room. Only the room itself uses what its pointer points to. */
 #pragma once
 
 #include "base/error.h"
@@ -15,8 +15,9 @@
 
 enum daemon_mode { DAEMON_SYSTEM, DAEMON_USER };
 
-/* How the program ends. The last two say that every further start would end likewise until somebody
- * has changed something: the units' RestartPreventExitStatus and traind(8) name them. */
+/* The program's exit status. The last two mean that every further start would fail in the same way
+ * until somebody changes something. RestartPreventExitStatus of the units and traind(8) name
+ * them. */
 enum daemon_exit {
     DAEMON_EXIT_STOPPED = 0,
     DAEMON_EXIT_FAILURE = 1,
@@ -28,11 +29,11 @@ enum daemon_exit {
 struct daemon {
     uv_loop_t *loop;
     struct config config;
-    char *config_path; /* of the main file; NULL: none */
+    char *config_path; /* path of the main configuration file; NULL: none */
     struct old_config *old_configs;
     enum daemon_mode mode;
-    char *state_directory;         /* absolute; its databases are 0600, itself and jobs/ 0711 */
-    char *shim_path, *worker_path; /* the programs beside its own; owned */
+    char *state_directory;         /* absolute; mode 0711 like its jobs/; its databases have 0600 */
+    char *shim_path, *worker_path; /* the programs next to traind's own; owned */
     double started;                /* seconds since the epoch */
     struct store *store;
     struct checkpoint_purge checkpoint_purge;
@@ -40,9 +41,9 @@ struct daemon {
     struct removed_folders *removed_folders;
     struct server *server;
     struct jobs *jobs;      /* owned by jobs/open.c */
-    struct watches watches; /* who follows which job */
+    struct watches watches; /* which calls follow which jobs */
     struct host_probe *host;
-    struct cores *cores; /* of commands */
+    struct cores *cores; /* the CPU cores of commands */
     struct devices *devices;
     struct device_states *device_states; /* devices/device_states.c: who drained which */
     struct sharing_services
@@ -51,8 +52,8 @@ struct daemon {
     struct device_backends *backends; /* jobs/device_backends.c; NULL: nothing was asked yet */
     const char *notes[8]; /* sentences for Ping: what this machine keeps traind from doing */
     int note_count;
-    struct error failure;          /* why it could not start; code 0: it could */
-    enum daemon_exit failure_exit; /* how it ends for that; 0: DAEMON_EXIT_FAILURE */
+    struct error failure;          /* why the start failed; code 0: it did not */
+    enum daemon_exit failure_exit; /* the exit status for that; 0: DAEMON_EXIT_FAILURE */
 };
 
 /* The one uv_queue_work(): `work` runs on a thread, then `after` on the loop. libuv refuses only a
@@ -60,5 +61,5 @@ struct daemon {
 void daemon_queue_work(struct daemon *daemon, uv_work_t *request, uv_work_cb work,
                        uv_after_work_cb after);
 
-/* Ends a start that failed on the loop. */
+/* Ends the daemon because its start failed after the loop had begun. The first failure counts. */
 void daemon_give_up(struct daemon *daemon, const struct error *error);

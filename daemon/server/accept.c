@@ -1,8 +1,9 @@
-/* accept.c: who connects is taken or refused at once.
+/* accept.c: accepts or refuses each client at once.
  *
- * A refusal is written before anything is read, and costs the daemon neither a handle nor a buffer.
- * Its descriptor stays open for a moment, so that the call which is on its way finds a socket to
- * lie in and the client reads why; so few of them are kept that nobody gains by them. */
+ * A refusal is sent before anything is read, and needs neither a handle nor a buffer. Its
+ * descriptor stays open for a moment. So the client's call, which may be on its way, reaches an
+ * open socket, and the client can read the reason. Only a few such descriptors are kept, so a flood
+ * of refused clients gains nothing. */
 #include "base/log.h"
 #include "daemon/server/traffic.h"
 
@@ -13,9 +14,9 @@
 #include <unistd.h>
 
 enum {
-    ACCEPTED_PER_ROUND = 32, /* of the loop, which has other work, too */
+    ACCEPTED_PER_ROUND = 32, /* in one iteration of the loop, which has other work, too */
     REFUSED_MILLISECONDS = 1000,
-    SHORTAGE_MILLISECONDS = 100 /* before it is tried again when no descriptor is free */
+    SHORTAGE_MILLISECONDS = 100 /* until the next try if no descriptor is free */
 };
 
 /* ---- who is it? ------------------------------------------------------------------------------ */
@@ -66,7 +67,7 @@ static void on_refused_long_enough(uv_timer_t *timer)
     close_refused(timer->data);
 }
 
-/* Takes over the descriptor. */
+/* Sends the refusal. Owns the descriptor. */
 static void refuse(struct server *server, int descriptor, const char *name, const char *sentence)
 {
     int *place = &server->refused[server->next_refused++ % REFUSED_KEPT];
@@ -78,7 +79,7 @@ static void refuse(struct server *server, int descriptor, const char *name, cons
     json_set_string(parameters, "message", sentence);
     message = varlink_error_new(name, parameters);
     text = json_text(message, &length);
-    /* a fresh socket has room for it; who has left already needs no answer */
+    /* a new socket has room for it, and a client that has left needs no answer */
     if (text && send(descriptor, text, length + 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
         log_debug("a refusal was not sent: %s", strerror(errno));
     json_object_put(message);
@@ -121,7 +122,7 @@ static void on_connection(uv_poll_t *poll, int status, int events)
     struct server *server = poll->data;
 
     (void)events;
-    (void)status; /* what is wrong, accept4() says */
+    (void)status; /* accept4() reports the error */
     for (int i = 0; i < ACCEPTED_PER_ROUND; i++) {
         int descriptor = accept4(server->descriptor, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 

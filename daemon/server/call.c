@@ -19,13 +19,13 @@ static void call_free(struct call *call)
     free(call);
 }
 
-/* Nobody but the end of the call itself may touch it from now on. */
+/* From now on only the end of the call may access it. */
 static void call_close_streams(struct call *call)
 {
     call->on_room = call->on_gone = NULL;
 }
 
-/* The call is over: the connection turns to what waits in its buffer. */
+/* Ends the call. The connection goes on with the messages in its buffer. */
 static void call_end(struct call *call)
 {
     struct connection *connection = call->connection;
@@ -50,7 +50,8 @@ static const size_t bytes_of_kind[] = {
     [METHOD_STREAM] = LONG_CALL_BYTES,
 };
 
-/* Streams do not count: they wait for most of their time, and each has a connection of its own. */
+/* Streams do not count, because they wait most of the time, and each uses a connection of its
+ * own. */
 static void count_call(struct call *call, size_t length)
 {
     enum method_kind kind = call->method ? call->method->kind : METHOD_SHORT;

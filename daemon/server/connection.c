@@ -12,14 +12,15 @@
 #include <unistd.h>
 
 enum {
-    OUTPUT_FULL = 64 * 1024, /* queued bytes above which a stream waits and no call is taken */
-    DISCARD_TIMEOUT_MILLISECONDS = 2000 /* for a client to read why it is hung up on */
+    OUTPUT_FULL = 64 * 1024, /* bytes in the queue above which a stream waits and no call begins */
+    DISCARD_TIMEOUT_MILLISECONDS = 2000 /* how long a client may read why the connection ends */
 };
 
 struct output {
     uv_write_t request;
     struct connection *connection;
-    char bytes[]; /* the message and its NUL: as objects it would take twenty times the memory */
+    char bytes[]; /* the message's text and its NUL; JSON objects would take twenty times the
+                   * memory */
 };
 
 static void on_handle_closed(uv_handle_t *handle)
@@ -62,7 +63,7 @@ static bool has_room(const struct connection *connection)
 
 bool call_has_room(const struct call *call)
 {
-    /* what is said to a client that is gone takes no room: the handler shall find out and end */
+    /* output to a client that has gone takes no room: the handler must notice that and end */
     return !call->connection || has_room(call->connection);
 }
 
@@ -92,10 +93,11 @@ static void on_broken(uv_timer_t *timer)
     connection_close(timer->data);
 }
 
-/* Not at once: whoever sends holds pointers to the call. */
+/* Closes the connection in the next turn of the loop, because the sender still holds pointers to
+ * the call. */
 static void connection_break(struct connection *connection)
 {
-    connection->hang_up = true; /* and so nothing else sets the timer */
+    connection->hang_up = true; /* so nothing else sets the timer */
     uv_timer_start(&connection->timer, on_broken, 0, 0);
 }
 
@@ -134,7 +136,7 @@ static void on_timeout(uv_timer_t *timer)
     struct connection *connection = timer->data;
 
     if (connection->ready)
-        return; /* the rest has come and waits for its turn */
+        return; /* the rest has arrived and waits for its turn */
     log_debug("closing a connection of uid %u: half a message and then nothing",
               (unsigned)connection->peer.uid);
     connection_close(connection);
@@ -146,7 +148,7 @@ static void start_timer(struct connection *connection, uint64_t milliseconds)
         uv_timer_start(&connection->timer, on_timeout, milliseconds, 0);
 }
 
-/* The client is told why and gets a moment to read it; what it still sends is thrown away. */
+/* Tells the client the reason and gives it a moment to read that. Further input is discarded. */
 static void refuse_long_message(struct connection *connection)
 {
     struct json_object *parameters = json_object_new_object();
@@ -190,13 +192,13 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
     (void)buffer;
     if (size == 0)
         return;
-    if (size == UV_ENOBUFS) { /* full of whole messages, or of one that is too long */
+    if (size == UV_ENOBUFS) { /* the buffer is full of whole messages, or of one that is too long */
         pause_reading(connection);
         traffic_ready(connection);
         return;
     }
     if (size == UV_EOF && (connection->ready || (connection->call && !connection->call->more))) {
-        uv_read_stop(stream); /* the answer may still find its reader */
+        uv_read_stop(stream); /* the client may still read the answer */
         connection->end_of_input = true;
         return;
     }
@@ -211,7 +213,8 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
         traffic_ready(connection);
 }
 
-/* No whole message is left: reading goes on, and the clock runs for half a one. */
+/* After the last whole message: resumes reading, and starts the timeout if the input holds a part
+ * of a message. */
 static void settle_input(struct connection *connection)
 {
     if (connection->paused) {
@@ -225,7 +228,7 @@ static void settle_input(struct connection *connection)
         uv_timer_stop(&connection->timer);
 }
 
-/* What is left to do once the input holds no whole message. */
+/* Handles the input's state when it holds no whole message. */
 static void end_of_messages(struct connection *connection, int result)
 {
     if (result == -EMSGSIZE) {
@@ -249,7 +252,7 @@ void connection_serve(struct connection *connection)
 
     if (connection->closing || connection->call || connection->hang_up || connection->discarding)
         return;
-    if (!has_room(connection)) { /* on_written() comes back to it */
+    if (!has_room(connection)) { /* on_written() tries again */
         pause_reading(connection);
         return;
     }
@@ -261,7 +264,7 @@ void connection_serve(struct connection *connection)
     uv_timer_stop(&connection->timer);
     if (!call_begin(connection, message, length) ||
         (connection->end_of_input && connection->call && connection->call->more))
-        connection_close(connection); /* of a stream whose reader left before it began, as well */
+        connection_close(connection); /* also if the reader of a stream left before it began */
     else if (!connection->call)
         traffic_ready(connection); /* there may be more */
 }

@@ -1,4 +1,4 @@
-/* connection.h: one client's connection; for server/ alone. */
+/* connection.h: one client's connection; only server/ uses it. */
 #pragma once
 
 #include "daemon/server/server.h"
@@ -6,7 +6,8 @@
 #include <uv.h>
 
 enum {
-    LISTEN_BACKLOG = 1024, /* all are taken within some 10 ms: behind them another one waits */
+    LISTEN_BACKLOG = 1024, /* all are accepted within some 10 ms; further clients wait in
+                            * connect() */
     REFUSED_KEPT = 16
 };
 
@@ -15,21 +16,21 @@ struct server {
     const struct method_table *methods;
     int descriptor; /* the listening socket; -1: none */
     uv_poll_t listener;
-    bool accepts; /* the handles of accept.c are there */
+    bool accepts; /* the handles of accept.c are open */
     bool stopped;
     struct varlink_service service;
     struct varlink_interface *interfaces[2]; /* org.varlink.service, io.traind */
     struct connection *connections;          /* list */
     size_t connection_count, call_count;
     struct user_traffic *traffic;   /* list */
-    struct user_traffic *next_turn; /* NULL: the first one's */
+    struct user_traffic *next_turn; /* NULL: the first of the list */
     uv_check_t turn;
     uv_idle_t idle;
     int refused[REFUSED_KEPT]; /* descriptors; -1: none */
     size_t next_refused;
     uv_timer_t refused_timer, shortage_timer;
     gid_t admin_group; /* (gid_t)-1: none */
-    char *path;        /* of a socket file of our own, else NULL */
+    char *path;        /* of a socket file that traind made; else NULL */
 };
 
 struct connection {
@@ -38,35 +39,36 @@ struct connection {
     struct server *server;
     struct connection *next, *previous;
     struct peer peer;
-    char *user;                   /* name of the peer's user, once a handler has found it out */
-    struct varlink_frames frames; /* what was read and not handled yet */
+    char *user;                   /* name of the peer's user, once a handler has looked it up */
+    struct varlink_frames frames; /* bytes that were read but not yet handled */
     struct call *call;            /* in flight */
     struct user_traffic *traffic; /* its user's */
     struct connection *next_ready;
     int open_handles;
-    bool ready;        /* waits for its turn: traffic.h */
-    bool paused;       /* reading is stopped: frames is full, or so is the output */
-    bool discarding;   /* what it still sends is thrown away, and then it is closed */
+    bool ready;        /* is in the queue for its user's turn: traffic.h */
+    bool paused;       /* reading is stopped, because `frames` or the output is full */
+    bool discarding;   /* further input is discarded until the connection closes */
     bool end_of_input; /* the client sends no more */
-    bool hang_up;      /* closes once the output is out */
+    bool hang_up;      /* closes once all output is written */
     bool closing;
 };
 
-/* accept.c: clients of server->descriptor are accepted from now on. 0 or a negative errno. */
+/* accept.c: starts to accept clients on server->descriptor. 0 or a negative errno. */
 int accept_start(struct server *server);
 /* Closes the listening socket as well. */
 void accept_stop(struct server *server);
 
-/* Takes over the descriptor of a client who is not refused. */
+/* Opens the connection of an accepted client. Owns the descriptor. */
 void connection_open(struct server *server, int descriptor, const struct peer *peer);
 void connection_close(struct connection *connection);
-/* Takes over `message`; its text and a NUL go out. False when it is too long for a message: then
- * nothing was sent. */
+/* Sends the message's text and a NUL; owns `message`. Returns false, and sends nothing, if it is
+ * too long. */
 bool connection_send(struct connection *connection, struct json_object *message);
-/* Takes one message from the input, if there is a whole one and it may be taken. */
+/* Handles one message of the input, if a whole one is there and the connection may begin a call. */
 void connection_serve(struct connection *connection);
 
-/* call.c: answers one message; false when it is no call at all (the connection closes). */
+/* call.c: begins the call of one message. Returns false if the message is not a call; the
+ * connection then closes. */
 bool call_begin(struct connection *connection, const char *message, size_t length);
-/* The client of `call` is gone. */
+/* Tells the call that its client has gone. */
 void call_abandon(struct call *call);

@@ -1,4 +1,4 @@
-/* method.c: see method.h. The check of who may call what stands here, in one place. */
+/* method.c: see method.h. This is the only place that checks who may call a method. */
 #include "daemon/server/method.h"
 
 #include "base/memory.h"
@@ -21,12 +21,12 @@ const struct method *method_find(const struct method_table *table, const char *n
 
 struct ownership {
     struct call *call;
-    struct json_object *ids; /* lent: an integer, or an array of them */
+    struct json_object *ids; /* borrowed: an integer, or an array of integers */
     size_t count;
     uid_t uid;
     bool admin;
     enum { ALL_OWNED, JOB_MISSING, JOB_FOREIGN } verdict;
-    int64_t culprit; /* the first job that is missing or another's */
+    int64_t culprit; /* the first job that does not exist or belongs to another user */
 };
 
 static int read_owners(struct store_connection *connection, void *data, struct error *error)

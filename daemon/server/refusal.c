@@ -19,7 +19,7 @@ static long milliseconds_since(const struct timespec *start)
     return (now.tv_sec - start->tv_sec) * 1000 + (now.tv_nsec - start->tv_nsec) / 1000000;
 }
 
-/* Reads one call: hanging up on what was sent unread would take the answer along. */
+/* Reads one call. Closing a socket with unread input would discard the answer. */
 static void call_read(int caller)
 {
     struct pollfd ready = {.fd = caller, .events = POLLIN};

@@ -16,20 +16,20 @@
 
 /* ---- the socket ------------------------------------------------------------------------------ */
 
-/* Whether who listens at the other end of a connection still runs. What a daemon was
- * about to start when it was killed holds its socket until the exec: connecting succeeds
- * then, and nobody answers. */
+/* Whether the listening process of the connected socket still runs. A child that a killed daemon
+ * had just forked holds its socket until the exec. Until then connecting succeeds, but nothing
+ * answers. */
 static bool listener_lives(int descriptor)
 {
     struct ucred listener;
     socklen_t size = sizeof listener;
 
     return getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &listener, &size) < 0 ||
-           listener.pid <= 0 /* of another namespace */ || kill(listener.pid, 0) == 0 ||
+           listener.pid <= 0 /* in another pid namespace */ || kill(listener.pid, 0) == 0 ||
            errno != ESRCH;
 }
 
-/* Only a socket that nobody answers on may be replaced. */
+/* Checks that no daemon answers on the socket; only then may it be replaced. */
 static int check_stale(const char *path, struct error *error)
 {
     struct stat status;
@@ -51,7 +51,7 @@ static int check_stale(const char *path, struct error *error)
     return 0;
 }
 
-/* The socket appears under its name only once its mode and group are right. */
+/* Binds the socket under a temporary name, and renames it once its mode and group are right. */
 static int bind_socket(const struct server_options *options, struct error *error)
 {
     AUTO_FREE char *fresh = NULL;

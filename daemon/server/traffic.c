@@ -8,12 +8,12 @@
 #include <stdlib.h>
 
 enum {
-    CONNECTIONS_MAX = 768, /* of all users together; below the usual 1024 descriptors */
+    CONNECTIONS_MAX = 768, /* of all users; below the usual limit of 1024 descriptors */
     CONNECTIONS_FOR_ROOT = 64,
-    /* Of one user, like CALL_BYTES_AT_ONCE. Many short calls share a disk flush; a long one keeps
-     * the loop and the writer busy by itself. */
+    /* Calls of one user under way, like CALL_BYTES_AT_ONCE. Many short calls share one disk flush,
+     * while one long call keeps the loop and the writer busy by itself. */
     CALLS_AT_ONCE = 16,
-    /* After so long the loop looks at its other work before it goes on. */
+    /* After this time the loop does its other work before it goes on. */
     TURN_NANOSECONDS = 2 * 1000 * 1000
 };
 
@@ -126,7 +126,7 @@ static bool may_take(const struct user_traffic *traffic)
            traffic->call_bytes < CALL_BYTES_AT_ONCE;
 }
 
-/* The next user whose turn it is, NULL: nobody's. */
+/* Returns the user who has the next turn; NULL: none. */
 static struct user_traffic *next_user(struct server *server)
 {
     struct user_traffic *begin = server->next_turn ? server->next_turn : server->traffic;
@@ -142,10 +142,10 @@ static struct user_traffic *next_user(struct server *server)
 
 static void on_idle(uv_idle_t *idle)
 {
-    (void)idle; /* while it is active the loop does not wait for events */
+    (void)idle; /* an active idle handle keeps the loop from waiting for events */
 }
 
-/* Once in each round of the loop, after its events. */
+/* Runs once in each iteration of the loop, after its events. */
 static void on_turn(uv_check_t *check)
 {
     struct server *server = check->data;

@@ -14,9 +14,9 @@ enum {
     ATTEMPT_DEVICES_TEXT_MAX = 512 /* names of all devices of one attempt */
 };
 
-/* Where a command goes that does not say: [Commands] DefaultDevice. */
+/* Where a command runs that names no device: [Commands] DefaultDevice. */
 enum default_device {
-    DEFAULT_DEVICE_AUTO, /* a GPU, where there is one, unless earlier runs held no memory of it */
+    DEFAULT_DEVICE_AUTO, /* a GPU if there is one, unless earlier runs held no memory of it */
     DEFAULT_DEVICE_CPU,
     DEFAULT_DEVICE_GPU,
     DEFAULT_DEVICE_ANY /* the CPU, or a GPU */
@@ -29,24 +29,24 @@ DECLARE_STRING_TABLE(default_device, enum default_device);
 
 enum device_health {
     DEVICE_HEALTHY,
-    DEVICE_DRAINING,    /* takes no further job: somebody asked for it */
-    DEVICE_QUARANTINED, /* likewise, after an error of the device */
-    DEVICE_LOST         /* it has vanished, or answers no more */
+    DEVICE_DRAINING,    /* takes no further job: a user asked for it */
+    DEVICE_QUARANTINED, /* takes no further job after an error of the device */
+    DEVICE_LOST         /* it has vanished or no longer answers */
 };
 DECLARE_STRING_TABLE(device_health, enum device_health);
 
-/* Errors of a device as a trainee's `error` record tells them (its `kind`). */
+/* Errors of a device, as `kind` of a trainee's `error` record names them. */
 enum device_fault {
     DEVICE_FAULT_NONE,
     DEVICE_FAULT_OPEN,           /* the device could not be opened */
-    DEVICE_FAULT_ILLEGAL_ACCESS, /* a kernel read or wrote where it must not */
-    DEVICE_FAULT_LAUNCH,         /* a kernel, or a library's call, failed otherwise */
-    DEVICE_FAULT_MEMORY,         /* an error of memory that could not be corrected */
-    DEVICE_FAULT_LOST            /* the device does not answer any more */
+    DEVICE_FAULT_ILLEGAL_ACCESS, /* a kernel accessed memory that it may not */
+    DEVICE_FAULT_LAUNCH,         /* a kernel or a library's call failed for another reason */
+    DEVICE_FAULT_MEMORY,         /* an uncorrectable memory error */
+    DEVICE_FAULT_LOST            /* the device no longer answers */
 };
 DECLARE_STRING_TABLE(device_fault, enum device_fault);
 
-/* The device is to blame, whatever ran there. */
+/* Whether such an error is always the device's fault. */
 static inline int device_fault_is_its_own(enum device_fault fault)
 {
     return fault == DEVICE_FAULT_MEMORY || fault == DEVICE_FAULT_LOST;

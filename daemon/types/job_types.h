@@ -4,20 +4,20 @@
 #include "base/string_table.h"
 
 enum {
-    JOB_DIGEST_SIZE = 65,    /* of what a job does: its plan's or its command's, with NUL */
+    JOB_DIGEST_SIZE = 65,    /* digest of a job's plan or command, with NUL */
     JOB_DEVICES_MAX = 16,    /* resources.devices */
     JOB_ERROR_KIND_MAX = 32, /* `kind` of an `error` record, with NUL */
     JOB_REASON_MAX = 512,
     PLAN_CHOICES_MAX = 4096 /* bytes of JSON, with NUL */
 };
 
-/* Why an attempt has to leave its device before its end. */
+/* Why an attempt had to leave its device before it ended. */
 enum preemption {
     PREEMPTION_NONE, /* null on the wire */
     PREEMPTION_MOVED,
     PREEMPTION_PAUSED,
     PREEMPTION_REQUEUED,
-    PREEMPTION_PRIORITY, /* for a job that is worth more there */
+    PREEMPTION_PRIORITY, /* for a job that gains more from the device */
     PREEMPTION_MEMORY,   /* the device is above its high watermark */
     PREEMPTION_DRAINED,
     PREEMPTION_DEVICE_LOST
@@ -54,10 +54,10 @@ enum wait_reason {
     WAIT_DRAINING,
     WAIT_DEPENDENCY,
     WAIT_GROUP_LIMIT,
-    WAIT_RESERVED,    /* for a job that has waited too long */
+    WAIT_RESERVED,    /* the devices are reserved for a starving job */
     WAIT_USER_LIMIT,  /* its user has as many devices as allowed */
     WAIT_DEVICE_LOST, /* the only device that could take it has vanished */
-    WAIT_SWEEP        /* a point of a sweep that is no row yet */
+    WAIT_SWEEP        /* a point of a sweep that has no row yet */
 };
 DECLARE_STRING_TABLE(wait_reason, enum wait_reason);
 

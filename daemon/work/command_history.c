@@ -3,15 +3,15 @@
 
 #include <math.h>
 
-/* Above the peak that was seen, and after a run that was killed for want of memory: those that the
- * Vertical Pod Autoscaler of Kubernetes takes by default (recommendation-margin-fraction,
- * oom-bump-up-ratio; github.com/kubernetes/autoscaler, vertical-pod-autoscaler/docs/flags.md). Runs
- * of one command differ by what their data and their threads need, and the memory of several
- * processes is looked at once a second only. */
+/* The margin above the measured peak, and above the peak of a run that was killed for lack of
+ * memory. The values are the defaults of Kubernetes' Vertical Pod Autoscaler
+ * (recommendation-margin-fraction, oom-bump-up-ratio; github.com/kubernetes/autoscaler,
+ * vertical-pod-autoscaler/docs/flags.md). Runs of one command differ with their data and threads,
+ * and the memory of several processes is measured only once a second. */
 static const double booking_margin = 1.15, out_of_memory_ratio = 1.2;
 
-/* A run that needed less brings the peak down by such a part of the difference: a program that was
- * made smaller is believed after a few runs, a single small run is not. */
+/* A run with a lower peak lowers the known peak by this part of the difference. So a program that
+ * needs less from now on is believed after a few runs, but a single small run is not. */
 static const double peak_decline = 0.25;
 
 static void peak_take(uint64_t *peak, uint64_t seen, const struct command_run *run)

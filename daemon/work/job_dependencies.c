@@ -80,9 +80,11 @@ static int indices_check(const struct dependencies *all, size_t count, size_t *c
 int dependencies_check(const struct dependencies *all, size_t count, size_t *culprit,
                        struct error *error)
 {
-    AUTO_FREE size_t *waits_for = calloc(count + 1, sizeof *waits_for); /* how many, unsettled */
+    AUTO_FREE size_t *waits_for = calloc(count + 1, sizeof *waits_for); /* how many unsettled
+                                                                         * ones */
     AUTO_FREE size_t *settled = calloc(count + 1, sizeof *settled);
-    AUTO_FREE size_t *first = calloc(count + 2, sizeof *first); /* of the dependents of each */
+    AUTO_FREE size_t *first = calloc(count + 2, sizeof *first); /* index of each one's first
+                                                                 * dependent */
     AUTO_FREE size_t *dependents = NULL;
     size_t edges = 0, settled_count = 0;
     int result = indices_check(all, count, culprit, error);

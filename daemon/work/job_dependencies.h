@@ -14,15 +14,16 @@
 enum dependency_condition { DEPENDENCY_SUCCESS, DEPENDENCY_END };
 DECLARE_STRING_TABLE(dependency_condition, enum dependency_condition);
 
-/* The number of a whole sweep stands in the place of a job's: one row, however many jobs it has. */
+/* Represents a dependency on a whole sweep in place of a job's id: one row, however many jobs the
+ * sweep has. */
 static inline int64_t dependency_on_sweep(int64_t first_job)
 {
     return -first_job;
 }
 
 struct dependency {
-    int64_t on_job; /* or dependency_on_sweep(); 0 as long as only `index` is known */
-    int64_t index;  /* of the specification in the same call, -1: none */
+    int64_t on_job; /* or dependency_on_sweep(); 0 while only `index` is known */
+    int64_t index;  /* of a specification in the same call; -1: none */
     enum dependency_condition condition;
     enum job_state state; /* of that job when the row was stored */
 };
@@ -37,12 +38,13 @@ void dependencies_release(struct dependencies *dependencies);
 /* Reads `after` of a normalised specification (NULL: none). -ENOMEM. */
 int dependencies_read(struct json_object *after, struct dependencies *dependencies);
 
-/* Checks the indices of `count` specifications of one call: each must exist, and no job may wait
- * for itself, be it by way of others. -EINVAL with a sentence; `*culprit` is the specification. */
+/* Checks the indices of `count` specifications of one call. Each must exist, and no job may wait
+ * for itself, directly or through other jobs. -EINVAL with a sentence; `*culprit` is the
+ * specification. */
 int dependencies_check(const struct dependencies *all, size_t count, size_t *culprit,
                        struct error *error);
 
-/* What an end of that kind makes of a dependency. */
+/* What the state of the other job means for a dependency. */
 enum dependency_verdict { DEPENDENCY_OPEN, DEPENDENCY_MET, DEPENDENCY_IMPOSSIBLE };
 enum dependency_verdict dependency_judge(enum dependency_condition condition, enum job_state state);
 

@@ -1,5 +1,5 @@
-/* job_entry.h: a specification that was submitted, checked and taken apart: what Submit, SubmitMany
- * and the points of a sweep hand to the store and to the job table. */
+/* job_entry.h: a submitted specification after it was checked and split into its parts. Submit,
+ * SubmitMany and the points of a sweep pass it to the store and to the job table. */
 #pragma once
 
 #include "daemon/types/job_types.h"
@@ -15,7 +15,7 @@
 
 struct sweep_run;
 
-/* What the job table is told of a job. */
+/* What the job table needs to know of a new job. */
 struct job_submission {
     int64_t id;
     uid_t uid;
@@ -23,21 +23,21 @@ struct job_submission {
     int priority;
     char plan_digest[65];             /* of a command: job_spec_command_digest() */
     bool held, notifies;              /* `hold` and `notify` of its specification */
-    struct sweep_run *sweep;          /* whose point it is (jobs), or NULL */
-    const char *group;                /* lent, or NULL */
-    struct dependencies dependencies; /* lent; as their rows are */
-    const char *needs;                /* job_needs_text(); lent */
+    struct sweep_run *sweep;          /* the sweep that this job is a point of (jobs), or NULL */
+    const char *group;                /* borrowed, or NULL */
+    struct dependencies dependencies; /* borrowed; the same as in the rows */
+    const char *needs;                /* job_needs_text(); borrowed */
 };
-enum { SPEC_TEXT_MAX = 256 * 1024 }; /* bytes, normalised: Show's reply has to hold it */
+enum { SPEC_TEXT_MAX = 256 * 1024 }; /* bytes after normalisation; the reply of Show must hold it */
 
 struct job_entry {
     struct job_submission submission; /* `dependencies` are owned by the entry until jobs_add() */
     char *name, *spec, *group;        /* owned; group may be NULL */
     char *needs;                      /* owned; job_needs_text() */
-    int64_t sweep;                    /* 0: of none */
-    enum job_state final_state;       /* of one that never runs; JOB_QUEUED: it does */
+    int64_t sweep;                    /* 0: it is not a point of a sweep */
+    enum job_state final_state;       /* for a job that never runs; JOB_QUEUED: it does run */
     char *final_reason;               /* owned, or NULL */
-    bool exists;                      /* of a point: there is a row already */
+    bool exists;                      /* of a point: its row exists already */
 };
 
 void job_entry_release(struct job_entry *entry);
@@ -47,13 +47,13 @@ void job_entry_release(struct job_entry *entry);
 int job_entry_prepare(struct json_object *spec, uid_t uid, struct job_entry *entry,
                       struct job_spec_fault *fault, struct error *error);
 
-/* Whether who submits it may give a job that priority: `maximum` at most. -EINVAL with a sentence
- * and the fault. */
+/* Checks that the priority is at most `maximum`. -EINVAL with a sentence and the fault. */
 int job_priority_check(int64_t priority, int64_t maximum, struct job_spec_fault *fault,
                        struct error *error);
 
-/* The part of a normalised specification that decides; the caller frees it. */
+/* The part of a normalised specification on which placement depends, as JSON; the caller frees it.
+ */
 char *job_needs_text(struct json_object *spec);
 
-/* The name of a user, or its number; the caller owns it. */
+/* The name of a user, or the uid as text; the caller frees it. */
 char *job_user_name(uid_t uid);

@@ -8,10 +8,10 @@
 
 struct job_preemption {
     bool possible;
-    int signal;           /* to the trainee alone; 0: SIGTERM to the whole job */
+    int signal;           /* sent to the trainee only; 0: SIGTERM to the whole job */
     double grace_seconds; /* before it is killed; below 0: the daemon's StopGrace */
 };
 
-/* From a normalised specification. A native job always saves its state; a command does if it says
- * so. */
+/* Reads it from a normalised specification. A native job always saves its state; a command does
+ * only if its specification says so. */
 struct job_preemption job_preemption_read(struct json_object *spec, enum job_kind kind);

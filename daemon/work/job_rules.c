@@ -72,7 +72,7 @@ double retry_delay(double backoff_seconds, int retries)
     return delay < RETRY_DELAY_MAX ? delay : RETRY_DELAY_MAX;
 }
 
-/* What happened, as the beginning of a sentence. */
+/* Describes what happened, as the beginning of a sentence. */
 static void describe(const struct attempt_end *end, enum ending ending, char *text, size_t size)
 {
     if (ending == ENDING_LOST)
@@ -111,9 +111,9 @@ static void judge_failure(const struct attempt_end *end, bool crashed,
         snprintf(verdict->reason, sizeof verdict->reason, "%s", what);
 }
 
-/* Whether it ended because the daemon asked it to make room. A native job that has told of an error
- * would end the same again; whatever else a job does when it is asked,
- * it does because of that. */
+/* Whether the attempt ended because the daemon asked it to make room. If a native job reported an
+ * error, a retry would end the same way, so that counts as a failure. Anything else that a job does
+ * after the request counts as making room. */
 static bool made_room(const struct attempt_end *end)
 {
     if (end->intent != ENDING_PREEMPTED || end->out_of_memory || (end->recorded && !end->executed))
@@ -141,7 +141,8 @@ static void judge_preemption(const struct attempt_end *end, struct attempt_verdi
                  end->exit_status);
 }
 
-/* Once: who runs out of memory with half of it, too, asks for something else. */
+/* Retries once only: a job that runs out of memory with half the batch size, too, has another
+ * problem. */
 static void retry_with_smaller_batches(const struct attempt_end *end,
                                        struct attempt_verdict *verdict)
 {
@@ -153,7 +154,8 @@ static void retry_with_smaller_batches(const struct attempt_end *end,
              "%s; goes on with batches of half the size, accumulated to the same updates", what);
 }
 
-/* Nothing is lost: the checkpoint is as the device left it that the job comes from. */
+/* The job returns to the device that wrote its checkpoint, which is unchanged. So nothing is
+ * lost. */
 static void judge_disagreement(const struct attempt_end *end, struct attempt_verdict *verdict)
 {
     verdict->ending = ENDING_EXITED;
@@ -163,8 +165,9 @@ static void judge_disagreement(const struct attempt_end *end, struct attempt_ver
              end->disagrees_with, end->message ? end->message : "the devices disagree");
 }
 
-/* Another device may do it, or the same one once more: as often as a job that crashed, unless the
- * device itself was at fault by its own probe, for then nothing is placed on it any more. */
+/* Another device may run the job, or the same one may succeed next time. Such retries count as
+ * those after a crash. They do not count if the device's own probe confirms that it is faulty,
+ * because then no job is placed on it any more. */
 static void judge_device_fault(const struct attempt_end *end, struct attempt_verdict *verdict)
 {
     bool counts = !(device_fault_is_its_own(end->fault) && end->fault_confirmed);
@@ -208,7 +211,7 @@ struct attempt_verdict attempt_judge(const struct attempt_end *end)
         return verdict;
     }
     if (end->intent == ENDING_LOST && !(end->executed && end->exit_status == 0)) {
-        verdict.ending = ENDING_LOST; /* nobody's fault: it uses up no retry */
+        verdict.ending = ENDING_LOST; /* not the job's fault: it uses up no retry */
         verdict.state = JOB_QUEUED;
         snprintf(verdict.reason, sizeof verdict.reason,
                  "its device was lost; it goes on from what it saved before");
@@ -222,7 +225,7 @@ struct attempt_verdict attempt_judge(const struct attempt_end *end)
         judge_disagreement(end, &verdict);
         return verdict;
     }
-    /* without a record beyond its limit: a shim that did not answer was killed with the rest */
+    /* a timed-out attempt may lack a record: a shim that did not answer was killed with the rest */
     if (!end->recorded && end->intent != ENDING_TIMED_OUT) {
         verdict.ending = ENDING_LOST;
         judge_failure(end, true, &verdict);
@@ -243,7 +246,7 @@ struct attempt_verdict attempt_judge(const struct attempt_end *end)
     if (end->executed && end->exit_status == EXIT_STATUS_REQUEUE) {
         verdict.ending = ENDING_PREEMPTED;
         verdict.state = JOB_QUEUED;
-        /* one that gives up at once again and again must not keep a device busy with starting */
+        /* a job that gives up at once repeatedly must not keep a device busy with its starts */
         verdict.delay = end->seconds < end->backoff_seconds ? end->backoff_seconds : 0;
         snprintf(verdict.reason, sizeof verdict.reason, "asked to be queued again (exit status %d)",
                  EXIT_STATUS_REQUEUE);
@@ -265,8 +268,8 @@ struct attempt_verdict attempt_judge(const struct attempt_end *end)
         retry_with_smaller_batches(end, &verdict);
         return verdict;
     }
-    /* Whoever gave a command job a limit wants every failure retried; a native job says itself
-     * (with an `error` record) when another try would end the same. */
+    /* A user who gives a command job a retry limit wants every failure retried. A native job says
+     * itself, with an `error` record, if a retry would end the same way. */
     crashed = end->executed &&
               (end->kind == JOB_COMMAND || !(end->exit_status == 1 && end->error_recorded));
     judge_failure(end, crashed, &verdict);

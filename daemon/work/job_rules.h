@@ -16,11 +16,11 @@ bool job_transition_allowed(enum job_state from, enum job_state to);
 /* How an attempt ended, as far as it is known. */
 struct attempt_end {
     enum job_kind kind;
-    /* What the daemon itself wanted: ENDING_CANCELLED, ENDING_TIMED_OUT, ENDING_PREEMPTED, or
-     * ENDING_NONE */
+    /* What the daemon wanted: ENDING_CANCELLED, ENDING_TIMED_OUT, ENDING_PREEMPTED, ENDING_LOST or
+     * ENDING_NONE. */
     enum ending intent;
     bool recorded;   /* there is an exit record */
-    bool executed;   /* the trainee did run (no message of the shim) */
+    bool executed;   /* the trainee ran; false: the shim reports why it could not */
     int exit_status; /* -1: none */
     int signal;      /* 0: none */
     bool out_of_memory;
@@ -37,7 +37,7 @@ struct attempt_end {
     const char *message;        /* the trainee's or the shim's, or NULL */
     double seconds;             /* how long it ran */
     double time_limit;          /* seconds, 0: none */
-    int retries;                /* already made */
+    int retries;                /* made so far */
     int retry_limit;
     double backoff_seconds; /* before the first retry */
 };
@@ -46,13 +46,14 @@ struct attempt_verdict {
     enum ending ending;
     enum job_state state; /* JOB_QUEUED: it is tried again */
     bool counts_as_retry;
-    bool goes_back; /* to the device that it does not agree with, to stay there */
+    bool goes_back; /* to the device that it disagrees with, and it stays there */
     double delay;   /* seconds before a further attempt */
     char reason[JOB_REASON_MAX];
 };
 
-/* What becomes of the job. */
+/* Decides what the end of an attempt means for its job. */
 struct attempt_verdict attempt_judge(const struct attempt_end *end);
 
-/* Seconds to wait before retry number `retries` (from 0): doubles each time, an hour at most. */
+/* Seconds to wait before retry number `retries`, counted from 0. They double with each retry, up to
+ * an hour. */
 double retry_delay(double backoff_seconds, int retries);

@@ -6,7 +6,7 @@
 
 enum {
     BUCKETS_AT_FIRST = 256,
-    QUEUE_AT_FIRST = 4 /* most queues are of a class with few jobs */
+    QUEUE_AT_FIRST = 4 /* most queues belong to a class with few jobs */
 };
 
 static size_t bucket_of(int64_t id, size_t count)
@@ -43,7 +43,7 @@ int job_table_add(struct job_table *table, struct job *job)
 {
     size_t bucket;
 
-    /* a table that cannot grow gets slower, that is all */
+    /* a table that cannot grow only gets slower */
     if (table->count >= table->bucket_count && table_grow(table) < 0 && table->bucket_count == 0)
         return -ENOMEM;
     bucket = bucket_of(job->id, table->bucket_count);

@@ -1,5 +1,5 @@
-/* job_table.h: the live jobs in memory: an entry each, found by id, and heaps of those that wait.
- * An entry is small, for there may be 100,000. */
+/* job_table.h: the jobs in memory that have not ended: one entry for each, found by id, and heaps
+ * of those that wait. An entry is small, because there may be 100,000. */
 #pragma once
 
 #include "daemon/types/job_types.h"
@@ -16,9 +16,10 @@ struct job_class;
 struct job_needs;
 struct workload;
 
-/* What starting a job needs beyond its entry; read from the store when its start gets close. */
+/* What starting a job needs beyond its entry. It is read from the store when the start gets
+ * close. */
 struct job_details {
-    struct json_object *spec; /* NULL once the job was started */
+    struct json_object *spec; /* NULL after the job was started */
     struct job_preemption preemption;
     double time_limit; /* seconds, 0: none */
     int retry_limit;
@@ -28,18 +29,20 @@ struct job_details {
 struct job {
     int64_t id;
     struct job *next_in_bucket;
-    struct workload *workload;   /* what it does; shared */
-    struct job_needs *needs;     /* where it may; shared */
-    struct attempt *attempt;     /* while processes of it may exist, or it is being started */
+    struct workload *workload;   /* what the job does; shared by equal jobs */
+    struct job_needs *needs;     /* where the job may run; shared by equal jobs */
+    struct attempt *attempt;     /* while it is being started or its processes may exist; else
+                                  * NULL */
     struct job_links *links;     /* dependencies, group, hold (jobs/graph.h); NULL: none */
-    struct job_details *details; /* what placing and starting it needs; read when it gets close */
-    struct uv_timer_s *backoff;  /* while it waits for its next try, or NULL */
+    struct job_details *details; /* read when the job is close to its start; else NULL */
+    struct uv_timer_s *backoff;  /* while it waits for a retry; else NULL */
     struct job_queue *queue;     /* the heap that holds it, or NULL */
-    struct job_class *class;     /* while it may be placed: the heap is the class's */
-    double waits_since;          /* seconds since the epoch; 0 while it does not */
-    double waited;               /* seconds, before that */
-    double retry_at;             /* of a paused one: not before, since the epoch; 0: at once */
-    int64_t steps_done;          /* of its training, by the attempts before */
+    struct job_class *class;     /* while it may be placed; `queue` is the class's heap then */
+    double waits_since;          /* seconds since the epoch; 0 while it does not wait */
+    double waited;               /* seconds that it waited before that */
+    double retry_at;             /* of a paused job: when it may start, since the epoch; 0: at
+                                  * once */
+    int64_t steps_done;          /* of its training, done by earlier attempts */
     uint32_t queue_index;
     int32_t priority;
     int32_t attempt_number; /* of the last attempt */
@@ -48,8 +51,8 @@ struct job {
     uint8_t launch_failures; /* in a row */
     uint8_t memory_failures; /* attempts that ended for lack of memory */
     uint8_t kind;            /* enum job_kind */
-    uint8_t state;           /* enum job_state: what was last handed to the store */
-    uint8_t wait_reason;     /* enum wait_reason, likewise */
+    uint8_t state;           /* enum job_state: as last given to the store */
+    uint8_t wait_reason;     /* enum wait_reason: as last given to the store */
     bool loading;            /* details are being read */
     bool notifies;           /* its end runs commands */
     bool avoids_sharing;     /* an error ended it there, its own or another client's */
@@ -75,7 +78,7 @@ struct job_queue {
 };
 
 int job_queue_push(struct job_queue *queue, struct job *job);
-/* Takes the job out of whatever queue it is in, if any. O(log n). */
+/* Removes the job from the heap that holds it, if any. O(log n). */
 void job_queue_remove(struct job *job);
 struct job *job_queue_first(const struct job_queue *queue); /* NULL when empty */
 void job_queue_release(struct job_queue *queue);

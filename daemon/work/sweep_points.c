@@ -18,8 +18,8 @@ static const char *const distribution_names[] = {"uniform", "log_uniform", "inte
 enum { DISTRIBUTION_COUNT = sizeof distribution_names / sizeof *distribution_names };
 
 struct axis {
-    const char *path;           /* lent by the sweep */
-    struct json_object *values; /* of a grid or a choice: an array, lent likewise */
+    const char *path;           /* borrowed from the sweep */
+    struct json_object *values; /* of a grid or a choice: an array, borrowed from the sweep */
     enum distribution distribution;
     double from, to;
     int64_t integer_from, integer_to;
@@ -176,7 +176,7 @@ static int random_read(struct sweep_points *points, struct json_object *sweep, i
     return r;
 }
 
-/* A sweep that says its kind has no keys beyond those of the kind. */
+/* Refuses keys that do not belong to the sweep's kind. */
 static int keys_check(struct json_object *sweep, const char *kind, struct job_spec_fault *fault,
                       struct error *error)
 {
@@ -241,7 +241,8 @@ int64_t sweep_points_count(const struct sweep_points *points)
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* A copy: values are shared between threads, and json-c counts references without a lock. */
+/* Returns a copy, because values are shared between threads and json-c counts references without a
+ * lock. */
 static struct json_object *value_copy(struct json_object *value)
 {
     struct json_object *copy = NULL;
@@ -264,7 +265,8 @@ static struct json_object *random_value(const struct axis *axis, struct philox b
         u = exp(log(axis->from) + u * (log(axis->to) - log(axis->from)));
         return json_new_double(fmin(fmax(u, axis->from), axis->to));
     case INTEGER:
-        width = (uint64_t)axis->integer_to - (uint64_t)axis->integer_from; /* less one */
+        width = (uint64_t)axis->integer_to - (uint64_t)axis->integer_from; /* how many values, minus
+                                                                            * one */
         word = width == UINT64_MAX ? word : (uint64_t)((unsigned __int128)word * (width + 1) >> 64);
         return json_object_new_int64((int64_t)((uint64_t)axis->integer_from + word));
     default:
@@ -362,7 +364,8 @@ static int values_check(struct json_object *values, struct json_object *spec, in
                                       error);
 }
 
-/* The point of all first values with another value on one axis; takes over `value`. */
+/* Checks the point that has the first value on all axes but one, and `value` on that one. Owns
+ * `value`. */
 static int axis_value_check(const struct sweep_points *points, size_t axis,
                             struct json_object *value, struct json_object *spec,
                             int64_t priority_max, struct job_spec_fault *fault, struct error *error)

@@ -1,5 +1,5 @@
-/* sweep_points.h: what a sweep varies, as pure functions of a point's number: no point needs to be
- * made before another one.
+/* sweep_points.h: the points of a sweep as pure functions of the point's number. So each point can
+ * be made without the ones before it.
  *
  *   {"train.lr": [0.1, 0.01], "train.seed": [1, 2, 3]}          a grid; the last key varies fastest
  *   {"grid": {…}}                                               the same
@@ -24,20 +24,20 @@ int sweep_points_read(struct json_object *sweep, int64_t points_max, struct swee
                       struct job_spec_fault *fault, struct error *error);
 void sweep_points_free(struct sweep_points *points);
 
-/* As it was read, JSON; lives as long as the points. */
+/* The sweep as it was read, as JSON; valid as long as the points. */
 const char *sweep_points_text(const struct sweep_points *points);
 
 int64_t sweep_points_count(const struct sweep_points *points);
 
-/* {path: value} of a point; the caller owns it. */
+/* The values of a point as {path: value}; the caller owns them. */
 struct json_object *sweep_point_values(const struct sweep_points *points, int64_t index);
 
 /* A copy of `spec` with the values of the point; the caller owns it. */
 int sweep_point_spec(const struct sweep_points *points, int64_t index, struct json_object *spec,
                      struct json_object **made, struct error *error);
 
-/* Checks `spec` with each value of each axis, the other axes at their first value; a list point by
- * point, a random sweep at the ends of its ranges. Combinations are not made. No priority may be
- * above `priority_max`. -EINVAL with a sentence and the fault. */
+/* Checks `spec` with each value of each axis while the other axes have their first value. A list is
+ * checked point by point, a random sweep at the ends of its ranges. Combinations are not checked.
+ * No priority may be above `priority_max`. -EINVAL with a sentence and the fault. */
 int sweep_points_check(const struct sweep_points *points, struct json_object *spec,
                        int64_t priority_max, struct job_spec_fault *fault, struct error *error);

@@ -27,7 +27,7 @@ static int user_resolve(const char *name, uid_t *uid, struct error *error)
     return 0;
 }
 
-/* "alice:2", cut in place. */
+/* Parses "alice:2"; modifies the word. */
 static int share_read(char *word, struct user_share *share, struct error *error)
 {
     char *colon = strrchr(word, ':'), *end, shown[128];
