@@ -3,5 +3,5 @@
 
 #include "client/command_line/command.h"
 
-/* Closed by NULL, in the order of the overview. */
+/* The table in the order of the overview; it ends with NULL. */
 const struct command *const *command_table(void);

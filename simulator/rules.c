@@ -1,4 +1,4 @@
-/* rules.c: the usual policies that traind's is compared with. */
+/* rules.c: the common policies that traind's policy is compared with. */
 #include "simulator/simulation_internal.h"
 
 #include <math.h>
@@ -10,7 +10,8 @@ struct candidate {
     int running;
 };
 
-/* Equal keys: who runs goes on (least attained service alone), then who came first. */
+/* Of equal keys a running job comes first (only for least attained service), then the earlier
+ * arrival. */
 static int compare_candidates(const void *a, const void *b)
 {
     const struct candidate *left = a, *right = b;
@@ -50,7 +51,8 @@ static double rank(const struct simulation *simulation, const struct running_job
     return (double)at;
 }
 
-/* The fastest type with room; counting the restart, where a running job could stay. */
+/* The fastest type with enough free devices. For a running job, the time of a restart counts
+ * against a move. */
 static int fastest_free(const struct simulation *simulation, const struct running_job *job,
                         const int *free_devices)
 {

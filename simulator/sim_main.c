@@ -1,4 +1,4 @@
-/* sim_main.c: traind-sim: traces in, what traind's scheduler makes of them out. */
+/* sim_main.c: traind-sim replays a trace under traind's scheduler and prints figures. */
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "proto/json.h"
@@ -12,7 +12,7 @@
 
 enum { EXIT_USAGE = 2 };
 
-/* What is printed: name in JSON, words for a person, member of the result, its unit. */
+/* The printed figures: name in JSON, words for a person, member of the result, unit. */
 static const struct figure {
     const char *name, *words;
     size_t offset;

@@ -72,14 +72,16 @@ void sim_options_help(void)
            "2 usage.\n");
 }
 
-/* An objective is a set of settings; the options of single ones change it, wherever they stand. */
+/* An objective is a set of settings. Options of single settings override it, whatever their
+ * order. */
 static void set_objective(struct policy_settings *settings, int objective)
 {
     *settings = policy_settings_default();
     if (objective == 1) {
         settings->makespan = true;
         settings->age_exponent = 0;
-        settings->starvation_factor = 0; /* the bound lengthened makespans of weeks by a sixth */
+        settings->starvation_factor =
+            0; /* the bound lengthened makespans of several weeks by a sixth */
     } else if (objective == 2) {
         settings->age_exponent = 1;
         settings->share_exponent = 1;
@@ -106,10 +108,10 @@ static int parse_words(int argc, char **argv, int objective, struct sim_options 
     return 0;
 }
 
-/* Beyond so much, what is believed is no finite number any more. */
+/* The largest noise. With more, predictions are no longer finite. */
 #define NOISE_MAX 5.0
 
-/* Each preemption costs so much, and a schedule ends at SCHEDULE_SECONDS_MAX. */
+/* The longest restart. Every preemption costs one, and a schedule ends at SCHEDULE_SECONDS_MAX. */
 #define RESTART_SECONDS_MAX 1e7
 
 static int check_noise(const struct simulation_options *simulation, struct error *error)

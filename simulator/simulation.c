@@ -8,13 +8,13 @@
 #include <string.h>
 #include <time.h>
 
-/* What is left of a job whose end is overdue or not known counts for so much at least. Seconds. */
+/* The least predicted rest of a job that is overdue, or whose length is unknown. Seconds. */
 #define LEAST_SECONDS 60.0
 #define UNKNOWN_LEAST_SECONDS 600.0
 
-/* ---- beliefs --------------------------------------------------------------------------------- */
+/* ---- predictions ----------------------------------------------------------------------------- */
 
-/* A normal number, a function of seed and place alone (Box and Muller). */
+/* A normally distributed number that depends only on the arguments (Box and Muller). */
 static double normal(uint64_t seed, uint32_t what, uint64_t index)
 {
     struct philox draw = philox_draw(seed, philox_stream(PHILOX_SAMPLING, what), index);
@@ -53,7 +53,7 @@ double job_seconds_left(const struct simulation *simulation, const struct runnin
            job->restart_left;
 }
 
-/* Of what is left, as a part of it. */
+/* The standard deviation of the job's rest, relative to it. */
 static double job_left_deviation(const struct simulation *simulation, const struct running_job *job)
 {
     double noise = simulation->options->length_noise;
@@ -223,7 +223,7 @@ int choose_by_value(struct simulation *simulation, struct policy_decision *decis
         return error_set_errno(error, result, "no decision for %zu jobs", snapshot.job_count);
     simulation->inexact += !decision->exact;
     simulation->next_review = simulation->now + decision->next_seconds;
-    if (simulation->options->hide_lengths) /* what is thought of them changes as they run */
+    if (simulation->options->hide_lengths) /* the predictions of their lengths change as they run */
         simulation->next_review =
             fmin(simulation->next_review, simulation->now + simulation->options->round_seconds);
     return 0;
@@ -247,7 +247,7 @@ static void job_place(struct simulation *simulation, struct running_job *job, in
     job->started = true;
 }
 
-/* A rule says types only; any free devices of them will do. */
+/* Gives each job free devices of the type that the rule chose. */
 static void place_by_types(struct simulation *simulation, const int *types)
 {
     bool taken[POLICY_DEVICES_MAX] = {false};
@@ -330,7 +330,7 @@ static int decide(struct simulation *simulation, struct error *error)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* Steps until the speed of the job's class is known where it runs; INFINITY when it is. */
+/* Steps until the speed of the job's class on its type is known; INFINITY: it is known. */
 static double steps_to_measurement(const struct simulation *simulation,
                                    const struct running_job *job)
 {
@@ -440,7 +440,7 @@ static int compare_doubles(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Of sorted values, interpolated between neighbours. */
+/* A percentile of sorted values, interpolated between neighbours. */
 static double percentile(const double *values, size_t count, double percent)
 {
     double at = (double)(count - 1) * percent / 100;

@@ -1,22 +1,22 @@
-/* simulation_internal.h: the state of a simulation, and the policies that choose in it. */
+/* simulation_internal.h: the state of a simulation, and its policies. */
 #pragma once
 
 #include "simulator/simulation.h"
 
 struct running_job {
     const struct workload_job *work;
-    struct step_time *speeds[POLICY_TYPES_MAX]; /* as believed; shared by the jobs of a class */
+    struct step_time *speeds[POLICY_TYPES_MAX]; /* predicted; shared by the jobs of a class */
     double *measured[POLICY_TYPES_MAX];         /* steps done by the class */
-    double declared;                            /* steps, as told */
-    double left_factor;                         /* by which what is left is believed wrong */
+    double declared;                            /* steps, as the user declared them */
+    double left_factor;                         /* error factor of the predicted rest */
     double done;                                /* steps */
     double attained;                            /* device-seconds */
     double restart_left;                        /* seconds without progress */
     double finished;
     size_t preemptions;
     bool started, starved;
-    int type;     /* where it runs; POLICY_NONE */
-    int *devices; /* of the cluster, when it runs */
+    int type;     /* where it runs; POLICY_NONE: it waits */
+    int *devices; /* indices in the cluster, while it runs */
 };
 
 struct simulation {
@@ -41,11 +41,11 @@ struct simulation {
     double busy; /* device-seconds */
 };
 
-/* Seconds to the end as believed; INFINITY: cannot run there. */
+/* Predicted seconds to the job's end; INFINITY: it cannot run there. */
 double job_seconds_left(const struct simulation *simulation, const struct running_job *job,
                         int type);
 
-/* The type for each active job, POLICY_NONE to wait. */
+/* Fills the type for each active job; POLICY_NONE: it waits. */
 void choose_by_rule(struct simulation *simulation, int *types);
 int choose_by_value(struct simulation *simulation, struct policy_decision *decision,
                     struct error *error);

@@ -144,7 +144,7 @@ static void set_speeds(struct workload_job *job, const struct cluster *cluster,
     }
 }
 
-/* Steps a second on the best type; 0: no type can run it. */
+/* Steps per second on the best type; 0: no type can run it. */
 static double fastest_speed(const struct workload_job *job, const struct cluster *cluster)
 {
     double fastest = 0;

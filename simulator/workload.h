@@ -1,10 +1,10 @@
-/* workload.h: what a simulation replays: a trace of jobs, and how fast each runs on each type of
+/* workload.h: the input of a simulation: a trace of jobs, and the speed of each job on each type of
  * device.
  *
- * Formats of Gavel (https://github.com/stanford-futuredata/gavel). Trace: one job a line, columns
- * separated by tabs; of them count 1 the model configuration, 6 its steps, 7 the devices it needs,
- * 10 its arrival in seconds. Throughputs: JSON, type -> "('model', devices)" -> {"null": steps a
- * second}. */
+ * The formats are those of Gavel (https://github.com/stanford-futuredata/gavel). A trace has one
+ * job per line, with columns separated by tabs. Used are column 1 (model configuration), 6 (steps),
+ * 7 (devices that it needs) and 10 (arrival in seconds). Throughputs are JSON: type -> "('model',
+ * devices)" -> {"null": steps per second}. */
 #pragma once
 
 #include "base/error.h"
@@ -12,10 +12,10 @@
 
 #include <stdbool.h>
 
-/* Beyond so many seconds doubles tell microseconds apart no more, and what is left of a job could
- * be too short for the clock to go on. */
+/* The longest schedule. Beyond it, doubles no longer resolve microseconds, and a job's rest could
+ * be too short to advance the clock. */
 #define SCHEDULE_SECONDS_MAX 8e9
-/* Of an arrival, and of a job alone on its fastest devices: a century. */
+/* The latest arrival, and the longest job alone on its fastest devices: about a century. */
 #define JOB_SECONDS_MAX 4e9
 
 struct workload_job {
@@ -23,7 +23,7 @@ struct workload_job {
     double steps, arrival; /* seconds */
     int devices;
     size_t line;                               /* in the trace, from 1 */
-    double steps_per_second[POLICY_TYPES_MAX]; /* on that many devices; 0: cannot */
+    double steps_per_second[POLICY_TYPES_MAX]; /* on `devices` devices; 0: it cannot run there */
 };
 
 struct cluster {
@@ -38,7 +38,7 @@ struct workload {
     size_t left_out; /* jobs that no type of the cluster can run */
 };
 
-/* "v100:4,p100:4,k80:4" */
+/* Parses, for example, "v100:4,p100:4,k80:4". */
 int cluster_parse(const char *text, struct cluster *cluster, struct error *error);
 void cluster_free(struct cluster *cluster);
 

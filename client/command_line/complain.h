@@ -1,5 +1,5 @@
-/* complain.h: what goes wrong, said to the person who runs trainctl. */
+/* complain.h: prints errors for the person who runs trainctl. */
 #pragma once
 
-/* "trainctl: <sentence>" on standard error, control characters escaped. */
+/* Prints "trainctl: <sentence>" on standard error, with control characters escaped. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -1,9 +1,10 @@
-/* help.h: the help of trainctl, written from the table of its commands. */
+/* help.h: prints the help of trainctl from the table of its commands. */
 #pragma once
 
 #include "client/command_line/command.h"
 
 #include <stdio.h>
 
-/* Help for one command, or for NULL the overview of `commands`, which NULL closes. */
+/* Prints the help of one command; with `command` NULL, the overview of `commands`, which ends with
+ * NULL. */
 void help_print(const struct command *const *commands, const struct command *command, FILE *output);

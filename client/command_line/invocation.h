@@ -1,5 +1,4 @@
-/* invocation.h: one run of trainctl: its command, options and arguments, where its output goes and
- * the connection that it uses. */
+/* invocation.h: one run of trainctl: its command, options, arguments, output and connection. */
 #pragma once
 
 #include "base/error.h"
@@ -20,7 +19,7 @@ struct option_use {
 };
 
 struct invocation {
-    const struct command *const *commands; /* the table, closed by NULL */
+    const struct command *const *commands; /* the table, which ends with NULL */
     const struct command *command;
     struct option_use *options; /* in the order given */
     size_t option_count;
@@ -28,24 +27,24 @@ struct invocation {
     size_t argument_count;
     struct display output; /* standard output */
     bool json;
-    char *socket; /* chosen at the first connection */
+    char *socket; /* owned; chosen at the first connection */
     struct varlink_client *client;
 };
 
-/* Parses `trainctl [OPTION…] COMMAND [OPTION…] [ARGUMENT…]`. What is wrong is said on standard
- * error, EXIT_STATUS_USAGE returned. Without a command `invocation->command` stays NULL. Release
- * the invocation in any case. */
+/* Parses `trainctl [OPTION…] COMMAND [OPTION…] [ARGUMENT…]`. On failure prints a sentence and
+ * returns EXIT_STATUS_USAGE. Without a command `invocation->command` stays NULL. The caller
+ * releases the invocation in both cases. */
 enum exit_status invocation_parse(int argc, char **argv, const struct command *const *commands,
                                   struct invocation *invocation);
 void invocation_release(struct invocation *invocation);
 
 bool invocation_flag(const struct invocation *invocation, const char *name);
-/* The last argument given for the option, NULL when it was not. */
+/* The last value given for the option; NULL: it was not given. */
 const char *invocation_option(const struct invocation *invocation, const char *name);
-/* Each argument of an option that may be repeated; `*position` starts at 0, NULL after the last. */
+/* The next value of a repeatable option; `*position` starts at 0. NULL: there are no more. */
 const char *invocation_option_next(const struct invocation *invocation, const char *name,
                                    size_t *position);
-/* An option that is an integer of at least `minimum`; `*value` keeps its content when it is not
- * given. */
+/* Reads an option whose value is an integer of at least `minimum`. `*value` does not change if the
+ * option is not given. */
 enum exit_status invocation_option_integer(const struct invocation *invocation, const char *name,
                                            int64_t minimum, int64_t *value);

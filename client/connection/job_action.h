@@ -1,5 +1,5 @@
-/* job_action.h: one call for each job that the command line names: `cancel`, `hold`, `pause` and so
- * on. */
+/* job_action.h: makes one call for each job that the command line names, for `cancel`, `hold`,
+ * `pause` and others. */
 #pragma once
 
 #include "client/command_line/invocation.h"
@@ -9,8 +9,8 @@
     {"force", 0, NULL, "Also a command that does not save its state: it begins from the start", COMPLETE_NOTHING}
 /* clang-format on */
 
-/* Calls `method` for the first `count` arguments, with `device` unless it is NULL. A sweep
- * ("sweep:12") takes `sweep_method`, or NULL where there is none. Prints what became of each job;
- * one that is refused keeps no other from its call. */
+/* Calls `method` for each of the first `count` arguments, with `device` unless it is NULL. For a
+ * sweep ("sweep:12") it calls `sweep_method`; NULL: the command takes no sweep. Prints the new
+ * state of each job. After a refused call it goes on with the next job. */
 enum exit_status job_action_call(struct invocation *invocation, size_t count, const char *method,
                                  const char *sweep_method, const char *device);

@@ -1,4 +1,4 @@
-/* remote.h: `trainctl -H [USER@]HOST …`: the same command on another machine. */
+/* remote.h: `trainctl -H [USER@]HOST …` runs the same command on another machine. */
 #pragma once
 
 #include "client/command_line/invocation.h"

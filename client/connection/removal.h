@@ -1,4 +1,4 @@
-/* removal.h: what `rm` and `clean` share. */
+/* removal.h: removes jobs or checkpoints, for `rm` and `clean`. */
 #pragma once
 
 #include "client/command_line/invocation.h"
@@ -8,13 +8,13 @@
     {"checkpoints", 0, NULL, "Only their checkpoints: results, metrics and output stay", COMPLETE_NOTHING}
 /* clang-format on */
 
-/* Removes jobs that have ended, or their checkpoints alone, in calls of bounded size. `*removed`
- * counts what the daemon said. */
+/* Removes ended jobs, or only their checkpoints, in calls of bounded size. `*removed` is the sum of
+ * the daemon's replies. */
 enum exit_status removal_run(struct invocation *invocation, struct json_object *ids,
                              bool checkpoints_only, int64_t *removed);
 
-/* The same for each that may be: one that is refused, because its processes are still to go or
- * somebody else has removed it meanwhile, is added to `left` and keeps none of the others. */
+/* The same, but a job that the daemon refuses is added to `left`, and the others are removed. The
+ * daemon refuses a job whose processes still run, or that was removed meanwhile. */
 enum exit_status removal_run_possible(struct invocation *invocation, struct json_object *ids,
                                       bool checkpoints_only, struct json_object *left,
                                       int64_t *removed);

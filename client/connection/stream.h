@@ -1,32 +1,32 @@
-/* stream.h: calls with `more` that survive a restart of the daemon, and the signals that may come
- * meanwhile. */
+/* stream.h: calls with `more` that survive a restart of the daemon, and signals that arrive while
+ * they wait. */
 #pragma once
 
 #include "client/command_line/invocation.h"
 #include "proto/varlink.h"
 
-/* One call with `more` on a connection of its own. When the daemon goes away, the stream connects
- * and calls again until it is back, STREAM_PATIENCE_SECONDS long; `parameters` is asked for anew
- * each time, so that a call can go on from where it was. */
+/* One call with `more` on its own connection. If the connection breaks, the stream connects and
+ * calls again for up to STREAM_PATIENCE_SECONDS. It calls `parameters` each time, so that the new
+ * call can continue where the last one stopped. */
 struct stream {
     const char *method;
-    struct json_object *(*parameters)(void *context); /* a fresh object */
+    struct json_object *(*parameters)(void *context); /* returns a new object */
     void *context;
-    bool quiet; /* another stream tells a person when the daemon is away */
-    /* the stream's own */
+    bool quiet; /* do not print that the daemon is away: another stream does */
+    /* private to the stream */
     struct varlink_client *client;
     bool ended;
-    double lost_since; /* when the connection broke, 0 while it is fine */
-    bool announced;    /* a person was told that the daemon is away */
+    double lost_since; /* when the connection broke; 0: it is up */
+    bool announced;    /* it was printed that the daemon is away */
 };
 
 enum { STREAM_PATIENCE_SECONDS = 60 };
 
 enum stream_event {
-    STREAM_NOTHING, /* nothing yet: wait with stream_poll() */
-    STREAM_REPLY,   /* `reply` is to be released by the caller */
-    STREAM_END,     /* the last reply was handed out before */
-    STREAM_FAILED   /* said on standard error; `*status` is the exit status */
+    STREAM_NOTHING, /* no reply yet: wait with stream_poll() */
+    STREAM_REPLY,   /* the caller releases `reply` */
+    STREAM_END,     /* there are no more replies */
+    STREAM_FAILED   /* the error was printed; `*status` is the exit status */
 };
 
 /* The next reply, without waiting. */
@@ -34,21 +34,21 @@ enum stream_event stream_next(struct stream *stream, struct invocation *invocati
                               struct varlink_reply *reply, enum exit_status *status);
 void stream_close(struct stream *stream);
 
-/* Hands the parameters of every reply to `receive` until the stream ends or Ctrl-C is pressed. */
+/* Calls `receive` with the parameters of every reply until the stream ends or Ctrl-C is pressed. */
 enum exit_status stream_run(struct stream *stream, struct invocation *invocation,
                             void (*receive)(void *context, struct json_object *parameters));
 
 /* What happened while stream_poll() waited. */
 enum poll_result { POLL_READY = 0, POLL_DETACH = 1, POLL_RESIZED = 2, POLL_INPUT = 3 };
 
-/* From here on SIGINT, SIGTERM and SIGWINCH are answered by stream_poll() alone. Returns a
- * descriptor, or -1. */
+/* From now on only stream_poll() reports SIGINT, SIGTERM and SIGWINCH. Returns a descriptor, or
+ * -1. */
 int stream_signals_open(void);
 
-/* Waits until one of the streams may have something, a signal came, or `timeout_milliseconds` have
+/* Waits until one of the streams may have a reply, a signal arrives, or `timeout_milliseconds` have
  * passed. */
 enum poll_result stream_poll(struct stream *const *streams, size_t count, int signals,
                              int timeout_milliseconds);
-/* The same; POLL_INPUT when the descriptor `input` can be read. */
+/* The same; POLL_INPUT: the descriptor `input` can be read. */
 enum poll_result stream_poll_input(struct stream *const *streams, size_t count, int signals,
                                    int input, int timeout_milliseconds);

@@ -1,11 +1,11 @@
-/* data_files.h: whether a native job's data is there, asked before the job is submitted. */
+/* data_files.h: checks that a native job's data files exist, before the job is submitted. */
 #pragma once
 
 #include "base/error.h"
 #include "proto/json.h"
 
-/* -ENOENT with the key and the path where a file of `data` does not exist. The job would fail when
- * it is planned, at once. So a specification is let through that waits for something before: for
- * other jobs, for a release, for its group. So is one whose directory is not there: the caller sees
- * other folders than the daemon, as in a container. */
+/* -ENOENT with the key and the path if a file of `data` does not exist: the job would fail as soon
+ * as it is planned. Accepts a job that first waits for other jobs, a release or its group, because
+ * the file may appear meanwhile. Also accepts one whose directory does not exist here: the daemon
+ * may see other folders, for example from outside a container. */
 int data_files_check(struct json_object *spec, struct error *error);

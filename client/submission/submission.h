@@ -1,4 +1,4 @@
-/* submission.h: specifications become jobs; what `submit`, `run` and `resubmit` share. */
+/* submission.h: submits specifications, for `submit`, `run` and `resubmit`. */
 #pragma once
 
 #include "client/command_line/invocation.h"
@@ -16,10 +16,11 @@
     {"follow", 'f', NULL, "Wait, and show progress meanwhile; Ctrl-C detaches, the job goes on", COMPLETE_NOTHING}
 /* clang-format on */
 
-/* Sends the array `specs`, in batches below the limit of a message; says what was accepted; then
- * waits for the jobs when the options say so. None is sent where a file of data is not there. */
+/* Sends the array `specs` in batches below the size limit of a message, and prints the jobs'
+ * numbers. Then waits for the jobs if the options ask for it. Sends nothing if a data file is
+ * missing. */
 enum exit_status submission_send(struct invocation *invocation, struct json_object *specs);
-/* Sends a sweep of each of the specifications; files of data are not looked for: a sweep may name
- * others. */
+/* Sends a sweep of each specification. It does not check for data files, because a sweep may change
+ * their names. */
 enum exit_status submission_send_sweeps(struct invocation *invocation, struct json_object *specs,
                                         struct json_object *sweep);

@@ -3,8 +3,8 @@
 
 #include "client/command_line/invocation.h"
 
-/* The sweep of --sweep (a grid; the last option varies fastest), --random with --count and
- * --sample-seed, or --points, as SubmitSweep takes it; NULL when there is none. The sentence names
- * the option. */
+/* Makes the parameter `sweep` of SubmitSweep from --sweep (a grid; the last option varies fastest),
+ * from --random with --count and --sample-seed, or from --points. NULL: no such option is given.
+ * The sentence names the option. */
 int sweep_options_read(const struct invocation *invocation, struct json_object **sweep,
                        struct error *error);

@@ -1,15 +1,16 @@
-/* bench.h: what was measured on each device, which one it speaks for, and how it is shown. */
+/* bench.h: the results of `bench`: the measurements of each device, the recommended device, and
+ * their display. */
 #pragma once
 
 #include "client/view/display.h"
 #include "proto/json.h"
 
-/* What a measured job (a reply to Show) says about `candidate` (type Candidate): an object of the
- * keys that trainctl(1) lists, owned by the caller. `plan` is that of the whole job, NULL for a
- * command; `watts` the device's mean power meanwhile, NAN where it could not be read. */
+/* Makes the result of a measuring job (`show`, a reply to Show) for `candidate` (type Candidate):
+ * an object with the keys that trainctl(1) lists, owned by the caller. `plan`: of the whole job,
+ * NULL for a command. `watts`: the device's mean power meanwhile; NAN: not readable. */
 struct json_object *bench_result_new(struct json_object *candidate, struct json_object *show,
                                      struct json_object *plan, double watts);
-/* The result of a candidate that was not measured, for this reason. */
+/* Makes the result of a candidate that was not measured, with the reason. */
 struct json_object *bench_result_skipped(struct json_object *candidate, const char *reason);
 
 /* {"devices": results (a reference is taken), "recommended", "reason"}; the caller owns it. */

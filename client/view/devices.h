@@ -1,4 +1,4 @@
-/* devices.h: the table of devices, which `devices` and `top` show. */
+/* devices.h: shows devices, for `devices` and `top`. */
 #pragma once
 
 #include "client/view/display.h"
@@ -6,8 +6,9 @@
 
 #include <stdio.h>
 
-/* A line for each Device of the JSON array; nothing for none. */
+/* Prints a table with a line for each Device of the JSON array; prints nothing if it is empty. */
 void devices_print(struct json_object *devices, const struct display *display, FILE *output);
 
-/* Everything about one, on standard output: labelled lines, and tables of who holds its memory. */
+/* Prints everything about one device on standard output: labelled lines, and tables of the jobs and
+ * processes that hold its memory. */
 void devices_print_one(struct json_object *device, const struct display *display);

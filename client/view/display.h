@@ -1,5 +1,5 @@
-/* display.h: what a person's screen can show: its width, colours, and how many columns a text
- * takes; times and durations as people read them. */
+/* display.h: properties of a person's screen (width, colours), the columns that a text takes, and
+ * times and numbers as people read them. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,23 +15,23 @@ struct display {
 
 enum style { STYLE_PLAIN, STYLE_BOLD, STYLE_DIM, STYLE_RED, STYLE_GREEN, STYLE_YELLOW, STYLE_CYAN };
 
-/* Sets the locale up; once, before anything below. */
+/* Sets the locale. Call it once, before any other function here. */
 void display_set_locale(void);
 
-/* What is known of the file behind `descriptor`. A terminal that tells its width has that; else
- * COLUMNS of the environment says it, as for ps(1). Without that a pipe has no limit, as with
- * systemctl(1): programs read what is there. */
+/* Fills `display` for the file behind `descriptor`. The width is the terminal's; if that is
+ * unknown, the variable COLUMNS, as for ps(1); otherwise without limit, as for a pipe of
+ * systemctl(1), because programs read it. */
 void display_look(int descriptor, struct display *display);
 
 /* The sequences before and after a styled text; "" where the display has no colours. */
 const char *display_style(const struct display *display, enum style style);
 const char *display_style_end(const struct display *display, enum style style);
 
-/* The columns that UTF-8 text takes on a screen. */
+/* The number of columns that UTF-8 text takes on a screen. */
 size_t display_width(const char *text);
 
-/* Cuts `text` in place to `columns`, its end replaced by an ellipsis when something was cut. The
- * buffer has room for three bytes more than the text. */
+/* Cuts `text` in place to `columns` and ends it with an ellipsis if anything was cut. The buffer
+ * must have three bytes more than the text. */
 void display_cut(char *text, size_t columns, bool unicode);
 
 /* "12 s ago", "3 min ago", "2 h ago", "5 d ago"; "now" within a second. `time` and `now` in seconds
@@ -41,8 +41,8 @@ char *display_format_ago(double time, double now, char *output, size_t size);
 /* "2026-11-20 23:41:07" in local time. */
 char *display_format_time(double time, char *output, size_t size);
 
-/* A metric's value in at most five significant digits; "nan" for one that is not a number. */
+/* A metric's value in at most five significant digits, or "nan". */
 char *display_format_value(double value, char *output, size_t size);
 
-/* 12345678 → "12 345 678"; a fraction is rounded away. */
+/* 12345678 → "12 345 678"; rounded to an integer. */
 char *display_format_count(double count, char *output, size_t size);

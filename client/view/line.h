@@ -1,9 +1,10 @@
-/* line.h: what commands print beside tables: labelled lines. */
+/* line.h: prints labelled lines. */
 #pragma once
 
 #include "client/view/display.h"
 
-/* "       label  text", control characters of both escaped; nothing for a text that is NULL or "".
+/* Prints "       label  text" with control characters escaped; prints nothing if `text` is NULL or
+ * "".
  */
 void line_print(const struct display *display, const char *label, const char *text,
                 enum style style);

@@ -1,4 +1,4 @@
-/* table.h: a table for people: columns aligned by display width, fitted to the screen. */
+/* table.h: prints a table whose columns are aligned by display width and fit the screen. */
 #pragma once
 
 #include "client/view/display.h"
@@ -13,7 +13,7 @@ struct table_column {
 
 struct table;
 
-/* `columns` must outlive the table. NULL when memory is short. */
+/* `columns` must outlive the table. NULL: not enough memory. */
 struct table *table_new(const struct table_column *columns, size_t count);
 void table_free(struct table *table);
 
@@ -21,6 +21,6 @@ void table_free(struct table *table);
 void table_add(struct table *table, const char *text, enum style style);
 void table_add_integer(struct table *table, int64_t value);
 
-/* Prints a title line and the rows, none wider than the screen; columns that are empty in each row
- * are left out. A table without rows prints nothing. */
+/* Prints a title line and the rows, none wider than the screen; leaves out columns that are empty
+ * in every row. A table without rows prints nothing. */
 void table_print(const struct table *table, const struct display *display, FILE *output);

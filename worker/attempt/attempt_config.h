@@ -1,4 +1,4 @@
-/* attempt_config.h: what attempt.json tells the shim, and the trainee, of an attempt. */
+/* attempt_config.h: reads attempt.json, which describes an attempt for the shim and the trainee. */
 #pragma once
 
 #include "base/error.h"
@@ -29,14 +29,17 @@ struct attempt_config {
     uint64_t memory_limit; /* bytes, 0: none */
     int64_t tasks_max;     /* processes and threads of the cgroup, 0: no limit */
     int oom_score_adjust;  /* of the trainee, 0 to 1000 */
-    bool any_directory;    /* where `directory` cannot be entered, / does */
-    bool command;    /* not traind-worker: it has a descriptor for metrics, its memory is watched */
-    cpu_set_t *cpus; /* the cores that it keeps to, or NULL: all of them; owned */
+    bool any_directory;    /* if `directory` cannot be entered, use / */
+    bool
+        /* not traind-worker: it gets a descriptor for metrics, and its memory is sampled */
+        command;
+    cpu_set_t *cpus; /* the cores that it may use; owned; NULL: all */
 };
 
 /* Reads the attempt.json of the current directory (proto/attempt_files.h), which must belong to the
- * user that the shim runs as: a file of somebody else must not choose whom the trainee runs as. */
+ * user that the shim runs as. Another user's file must not choose the user that the trainee runs
+ * as. */
 int attempt_config_read(struct attempt_config *config, struct error *error);
-/* The same of a file that is open already; the current directory is the attempt's folder. */
+/* The same for an open file; the current directory must be the attempt's folder. */
 int attempt_config_read_file(struct attempt_config *config, int descriptor, struct error *error);
 void attempt_config_release(struct attempt_config *config);

@@ -1,4 +1,4 @@
-/* pytorch_network.h: a model's layers as PyTorch writes them. Part of pytorch_module.c. */
+/* pytorch_network.h: writes a model's layers as PyTorch code. Only pytorch_module.c uses it. */
 #pragma once
 
 #include "base/error.h"
@@ -8,14 +8,14 @@
 
 #include <stdio.h>
 
-/* The layers of a chain, or the name and settings of one of torchvision's networks. The caller
- * releases. NULL with a sentence. */
+/* Describes the layers of a chain, or the name and settings of one of torchvision's networks. The
+ * caller owns the result. NULL with a sentence. */
 struct json_object *pytorch_network_describe(const struct worker_setup *setup, struct error *error);
 
-/* The lines that import what the network needs beside torch. */
+/* The lines that import what the network needs besides torch. */
 const char *pytorch_network_imports(struct json_object *network);
 
-/* Writes the function network(). Sizes are those of the weights. -EINVAL with a sentence where the
- * description and the weights do not belong together. */
+/* Writes the function network(). It takes the sizes from the weights. -EINVAL with a sentence if
+ * the description and the weights do not match. */
 int pytorch_network_write(FILE *file, struct json_object *network,
                           const struct safetensors *weights, struct error *error);

@@ -11,29 +11,29 @@
 
 struct worker_calibration {
     bool known;
-    char path[PATH_MAX]; /* of the file that it comes from */
+    char path[PATH_MAX]; /* of the file with the speeds */
     struct calibration speeds;
 };
 
-/* The calibration in the file at `path`; with NULL, the one that is kept of the device as `info`
- * describes it, or none, which is no error (nor is one that cannot be read). The caller releases
- * it. */
+/* Loads the calibration from the file at `path`. With `path` NULL, loads the one kept for the
+ * device that `info` describes; if there is none or it is unreadable, that is no error and `known`
+ * is false. The caller releases it. */
 int worker_calibration_load(const char *path, const struct backend_device_info *info,
                             struct worker_calibration *calibration, struct error *error);
-/* Measures the device; `keep`: for those who come later, where the cache can be written. */
+/* Measures the device. `keep`: also stores the speeds in the cache if that is writable. */
 int worker_calibration_measure(const struct backend *backend, struct backend_device *device,
                                bool keep, struct worker_calibration *calibration,
                                struct error *error);
-/* What measuring takes, with room to spare. */
+/* Memory that measuring needs, generously. */
 enum { WORKER_CALIBRATION_BYTES = 400 * 1024 * 1024 };
-/* Whether a profiled run has to measure the device first: nothing is kept of it, and the memory
- * limit (0: none) allows it. Of a GPU it does not: that takes more memory than most jobs do. */
+/* Whether a profiled run must measure the device first: no calibration is kept, and the memory
+ * limit (0: none) allows it. Never for a GPU, where measuring needs more memory than most jobs. */
 bool worker_calibration_is_due(const struct backend_device_info *info, uint64_t memory_limit);
 /* Reads what worker_calibration_json() makes; flops_per_second and bytes_per_second suffice. */
 int worker_calibration_read(struct json_object *json, struct calibration *speeds,
                             struct error *error);
 void worker_calibration_release(struct worker_calibration *calibration);
 
-/* What a file holds. */
+/* Makes the content of a calibration file. */
 struct json_object *worker_calibration_json(const struct backend_device_info *info,
                                             const struct calibration *speeds);

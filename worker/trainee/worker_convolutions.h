@@ -1,11 +1,11 @@
-/* worker_convolutions.h: which convolutions of a model are done directly: by times measured on this
- * device, which are kept beside its calibration (worker_kept.h). Only a plan measures: its
- * attempts take its choice over (--choices), runs that go on take their checkpoint's, and a run by
- * hand without either does what the device thinks best. */
+/* worker_convolutions.h: chooses which convolutions of a model are computed directly. It uses times
+ * measured on this device, which are kept beside its calibration (worker_kept.h). Only a plan
+ * measures. Its attempts take over its choice (--choices), and resumed runs take their
+ * checkpoint's. A manual run without either uses the device's default. */
 #pragma once
 
 #include "worker/trainee/worker_setup.h"
 
-/* Writes training.direct_convolutions of the specification. What cannot be measured is left to the
- * device. */
+/* Sets training.direct_convolutions of the specification. If measuring fails, the device
+ * decides. */
 int worker_convolutions_choose(struct worker_setup *setup, struct error *error);

@@ -1,5 +1,5 @@
-/* worker_device.h: the device that a command works with: by its name, and a simulated one by what
- * --device-config says about it. */
+/* worker_device.h: opens the device of a command by its name, or a simulated one as --device-config
+ * describes it. */
 #pragma once
 
 #include "base/error.h"
@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* What a simulated device is made of; it outlives the device. */
+/* The configuration of a simulated device; it must outlive the device. */
 struct worker_simulation {
     bool simulated;
     char name[sizeof((struct backend_device_info *)0)->name];
@@ -24,41 +24,41 @@ struct worker_device {
     struct backend_device_info info;
 };
 
-/* A device that is being opened; GPUs by a thread, as that takes a while. */
+/* A device that is being opened. A thread opens a GPU, because that takes a while. */
 struct worker_device_opening {
     const struct worker_options *options;
     const char *name;
     int threads;
     const atomic_int *stop;
-    struct opening_thread *thread; /* NULL: none. Owned, left to itself where it does not end */
+    struct opening_thread *thread; /* owned, but abandoned if it does not end; NULL: none */
     bool begun;
 };
 
-/* Begins to open the device as worker_device_open() would; `options` and `name` outlive it, and
- * `options` the process where worker_device_hangs(). When `stop`, which may be NULL, is set, a
- * client of MPS waits no longer. */
+/* Begins to open the device as worker_device_open() would. `options` and `name` must outlive the
+ * opening; if worker_device_hangs(), `options` must live until the process ends. When `stop` (may
+ * be NULL) is set, a client of MPS stops waiting. */
 void worker_device_begin(const struct worker_options *options, const char *name, int threads,
                          const atomic_int *stop, struct worker_device_opening *opening);
-/* Waits until it is open; the calling thread uses it from now on. What worker_device_open()
- * returns, and -EINTR where it is to stop. */
+/* Waits until the device is open; the calling thread uses it from then on. Returns what
+ * worker_device_open() returns, or -EINTR if `stop` was set. */
 int worker_device_end(struct worker_device_opening *opening, struct worker_simulation *simulation,
                       struct worker_device *opened, struct error *error);
-/* Closes what was begun and not ended; else nothing. */
+/* Closes a device whose opening was begun and not ended; otherwise does nothing. */
 void worker_device_abandon(struct worker_device_opening *opening);
-/* Whether a thread still opens a device that nobody waits for: the process has to end by _exit(2),
- * as the driver's own functions for exit(3) would wait for it. */
+/* Whether an abandoned thread still opens a device. The process must then end with _exit(2),
+ * because the driver's exit(3) handlers would wait for that thread. */
 bool worker_device_hangs(void);
 
-/* Opens the device of that name, "auto" and "cpu" the CPU. A simulated one is as fast as its
- * configuration says, in terms of this CPU's speeds: those of the configuration's `calibration`, of
- * --calibration, those that are kept, or else measured and kept now. -ENODEV, -EINVAL with a
- * sentence. */
+/* Opens the device of that name; "auto" and "cpu" mean the CPU. The configuration of a simulated
+ * device states its speed relative to this CPU's. The CPU's speeds come from the configuration's
+ * `calibration`, --calibration, the cache, or a measurement made and kept now. -ENODEV, -EINVAL
+ * with a sentence. */
 int worker_device_open(const struct worker_options *options, const char *name, int threads,
                        struct worker_simulation *simulation, struct worker_device *opened,
                        struct error *error);
 void worker_simulation_release(struct worker_simulation *simulation);
 
-/* worker_calibration_load(), or what a simulated device was told. */
+/* worker_calibration_load(), or the speeds of a simulated device. */
 int worker_device_calibration(const struct worker_options *options,
                               const struct worker_simulation *simulation,
                               const struct backend_device_info *info,

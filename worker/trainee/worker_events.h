@@ -1,4 +1,5 @@
-/* worker_events.h: a training run's events as records of the spool, or as lines for a person. */
+/* worker_events.h: reports a training run's events as records in the spool, or as lines for a
+ * person. */
 #pragma once
 
 #include "engine/train/training.h"
@@ -7,16 +8,16 @@
 struct worker_events {
     struct worker_report *report;
     int64_t epochs, steps; /* of the whole run */
-    /* Told of the end of the first step, where there is one to tell of it. */
+    /* Called at the end of the first step; NULL: not called. */
     void (*first_step)(void *context);
     void *first_step_context;
-    const char *folder; /* name of the checkpoint folder, as paths in records begin */
+    const char *folder; /* the checkpoint folder's name, with which paths in records begin */
 };
 
 /* The callbacks for training_run(); `events` must outlive the run. */
 struct training_events worker_events_callbacks(struct worker_events *events);
 
-/* {"metric", "value", "step", "epoch"} or NULL (null) when nothing was best yet. */
+/* {"metric", "value", "step", "epoch"}; NULL: no value was measured yet. */
 struct json_object *worker_best_json(const struct tracker *best);
 struct json_object *worker_values_json(const struct training_values *values);
 

@@ -13,7 +13,7 @@ struct worker_options {
     const char *spool, *checkpoints, *resume, *best, *checkpoint, *output, *logits, *weights,
         *calibration, *specification;
     const char *device, *device_config, *plugin, *memory_limit, *choices, *profile;
-    const char *also;                        /* further devices that a plan is made for, as JSON */
+    const char *also;                        /* more devices to plan for, as JSON */
     const char *mps, *mps_refused, *control; /* worker_mps.h */
     int profile_steps;                       /* 0: not given */
     bool layers;
@@ -27,16 +27,16 @@ struct worker_options {
     double temperature;
     uint64_t seed;
     bool seed_given;
-    /* Not of the command line: of a warm worker (worker_warm.c), NULL and 0 of others. */
-    const struct worker_device *warm; /* opened before there was a job */
-    double taken_at;                  /* CLOCK_MONOTONIC, when it was given the job */
+    /* Not from the command line: set by a warm worker (worker_warm.c); otherwise NULL and 0. */
+    const struct worker_device *warm; /* opened before it had a job */
+    double taken_at;                  /* CLOCK_MONOTONIC when it got the job */
 };
 
 struct worker_command {
     const char *name, *arguments, *help;
-    const char *options; /* the long options it takes, blank-separated */
+    const char *options; /* its long options, separated by blanks */
     bool wants_input;
-    const char *required;                             /* an option that must be there, or NULL */
+    const char *required;                             /* a mandatory option, or NULL */
     int (*run)(const struct worker_options *options); /* the exit status */
 };
 
@@ -50,7 +50,7 @@ void worker_options_help(void);
 
 enum { EXIT_USAGE = 2, EXIT_REQUEUE = 75 /* EX_TEMPFAIL */ };
 
-/* The commands; each prints its own failure and returns the exit status. */
+/* The commands. Each prints its errors and returns the exit status. */
 int worker_plan(const struct worker_options *options);
 int worker_train(const struct worker_options *options);
 int worker_evaluate(const struct worker_options *options);

@@ -1,4 +1,4 @@
-/* worker_setup.h: what every command that touches a model needs: the specification, its data, the
+/* worker_setup.h: opens what every command on a model needs: the specification, its data, the
  * model's configuration for that data, and the device. */
 #pragma once
 
@@ -12,7 +12,7 @@
 #include "worker/trainee/worker_spec.h"
 #include "worker/trainee/worker_startup.h"
 
-/* What failed: `kind` of an error record. */
+/* The stage that failed: `kind` of an error record. */
 enum worker_stage {
     WORKER_STAGE_SPECIFICATION,
     WORKER_STAGE_DATA,
@@ -24,7 +24,7 @@ enum worker_stage {
 };
 const char *worker_stage_to_string(enum worker_stage stage);
 
-/* What a person should know although it is no error. */
+/* Facts that a person should know although they are no errors. */
 enum { WORKER_WARNINGS_MAX = 12, WORKER_WARNING_BYTES = 1024 };
 
 struct worker_warnings {
@@ -33,62 +33,63 @@ struct worker_warnings {
 };
 
 struct worker_setup {
-    enum worker_stage stage; /* begun last */
+    enum worker_stage stage; /* the present one */
     struct worker_startup startup;
     struct worker_device_opening device_opening;
     struct worker_spec spec;
     struct dataset *train, *test; /* test: NULL without one */
     struct dataset_split split;
     struct dataset_normalisation normalisation;
-    struct dataset_vocabulary vocabulary; /* worker_setup_open_text() alone */
+    struct dataset_vocabulary vocabulary; /* only from worker_setup_open_text() */
     struct model_data model_data;
     struct worker_simulation simulation; /* of a simulated device */
     const struct backend *backend;
     struct backend_device *device;
     struct backend_device_info device_info;
     struct precision precision;
-    bool ran_steps;                       /* of the model, in this process, to choose that */
+    bool ran_steps;                       /* to choose the precision, in this process */
     struct worker_warnings data_warnings; /* of opening the data, of measuring the device */
     struct dataset_events data_events;
-    size_t data_resident; /* by how much opening the data has grown the process */
+    size_t data_resident; /* bytes by which opening the data grew the process */
 };
 
-/* How the data are opened. */
+/* How to open the data. */
 struct worker_opening {
-    const char *normalisation; /* the constants of a checkpoint as text; NULL: they are measured */
+    const char *normalisation; /* a checkpoint's constants as text; NULL: measure them */
     const atomic_int *stop;    /* when it is set, opening ends with -EINTR; may be NULL */
     bool evaluates;            /* the checkpoint's precision follows: worker_precision_adopt() */
-    bool plans; /* generated samples that are not in the cache are described and not made */
+    bool plans; /* describes generated samples that are not in the cache, and does not make them */
 };
 
-/* Loads the specification, opens the data and the device. On failure `setup->stage` says where;
- * release in either case with worker_setup_release(). */
+/* Loads the specification, opens the data and the device. On failure `setup->stage` says where. The
+ * caller releases the setup in both cases with worker_setup_release(). */
 int worker_setup_open(const struct worker_options *options, const struct worker_opening *opening,
                       struct worker_setup *setup, struct error *error);
 /* The same for a text model without its text: the checkpoint's vocabulary describes the data. */
 int worker_setup_open_text(const struct worker_options *options, const char *vocabulary,
                            struct worker_setup *setup, struct error *error);
-/* The same without a device, and without generating samples: what the model is, for one that was
- * trained before; of a text its vocabulary, else its normalisation says what the data were. */
+/* The same without a device and without generating samples, to describe a trained model. `texts`
+ * describes its data: the vocabulary of a text, or the normalisation of other data. */
 int worker_setup_describe(const char *path, const struct checkpoint_texts *texts,
                           struct worker_setup *setup, struct error *error);
 void worker_setup_release(struct worker_setup *setup);
 
-/* The device and the precision there, of a setup whose data are open and whose device is not. */
+/* Opens the device and chooses the precision, for a setup whose data are open and whose device is
+ * not. */
 int worker_setup_open_device(const struct worker_options *options, struct worker_setup *setup,
                              struct error *error);
 
-/* session_build_function over a worker_setup. */
+/* A session_build_function; `setup` is a worker_setup. */
 int worker_setup_build(void *setup, struct graph *graph, struct error *error);
 
-/* The specification's loader threads, or the default for batches of so many samples. */
+/* The specification's number of loader threads, or the default for batches of `batch` samples. */
 int worker_setup_loader_threads(const struct worker_setup *setup, int64_t batch);
 
 /* The sets of a training run. */
 struct training_data worker_setup_data(const struct worker_setup *setup);
 
-/* Memory of this process that is resident now, 0 when it cannot be told. */
+/* Bytes of this process that are resident now; 0: not known. */
 size_t worker_resident_bytes(void);
 
-/* Bytes of the sets: buffers of ours, and mapped files. */
+/* Bytes of the sets: allocated buffers and mapped files. */
 size_t worker_setup_data_bytes(const struct worker_setup *setup);

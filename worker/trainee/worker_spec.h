@@ -1,4 +1,4 @@
-/* worker_spec.h: a job specification (JSON) as the engine's configurations. */
+/* worker_spec.h: reads a job specification (JSON) into the engine's configurations. */
 #pragma once
 
 #include "base/error.h"
@@ -10,7 +10,7 @@
 
 enum { WORKER_WIDTHS_MAX = 64, WORKER_DIGEST_SIZE = 65 };
 
-/* One set of samples; the texts point into the specification. */
+/* One set of samples; its strings point into the specification. */
 struct worker_source {
     struct dataset_config config;
     const char **paths; /* owned */
@@ -25,7 +25,7 @@ struct worker_spec {
     int64_t hidden[WORKER_WIDTHS_MAX], channels[WORKER_WIDTHS_MAX];
     struct model_layer *layers; /* owned */
     enum model_loss loss;
-    int64_t classes; /* 0: as many as the data has */
+    int64_t classes; /* 0: the number in the data */
 
     struct worker_source train, test;
     bool has_test;
@@ -33,13 +33,13 @@ struct worker_spec {
     enum dataset_normalisation_kind normalisation;
     struct augmentation augmentation;
 
-    struct training_config training; /* `batch` 0: auto, until it is chosen */
+    struct training_config training; /* `batch` 0: auto, and not chosen yet */
     bool batch_is_auto;
     int64_t effective_batch; /* 0: not given */
     enum recompute_wish recompute;
     uint64_t memory_limit;          /* 0: not given */
     const char *precision;          /* "auto" or a type's name */
-    struct optimizer_group *groups; /* owned, as is the list of their patterns */
+    struct optimizer_group *groups; /* owned, like `patterns` */
     const char **patterns;
     bool best_is_default; /* checkpoint.best was not chosen: train_loss without validation */
     const char *device;   /* "auto" or a backend's name */
@@ -47,9 +47,9 @@ struct worker_spec {
 };
 
 /* Reads and checks a specification, raw or normalised. -EINVAL with a sentence that names the key;
- * errno of opening the file. Release with worker_spec_release(). */
+ * other errno: the file cannot be opened. Release with worker_spec_release(). */
 int worker_spec_load(const char *path, struct worker_spec *spec, struct error *error);
 void worker_spec_release(struct worker_spec *spec);
 
-/* Takes "none", "selective", "full", "auto" or a number of segments over. */
+/* Reads "none", "selective", "full", "auto" or a number of segments. */
 void worker_spec_read_recompute(struct json_object *recompute, struct worker_spec *spec);

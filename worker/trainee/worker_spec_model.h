@@ -1,4 +1,4 @@
-/* worker_spec_model.h: the specification's `model` as the engine's model configuration. */
+/* worker_spec_model.h: reads the specification's `model` into the engine's model configuration. */
 #pragma once
 
 #include "worker/trainee/worker_spec.h"

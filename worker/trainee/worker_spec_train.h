@@ -1,4 +1,4 @@
-/* worker_spec_train.h: the keys of `train`. Internal to worker_spec.c. */
+/* worker_spec_train.h: reads the keys of `train`. Only worker_spec.c uses it. */
 #pragma once
 
 #include "worker/trainee/worker_spec.h"
