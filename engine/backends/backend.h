@@ -4,13 +4,19 @@
  * The order of calls: device_open, then for each graph program_prepare (the backend chooses layouts
  * and says what they cost), memory_plan_make over all of them, buffer_create, program_bind for
  * each, tensor_write for the initial weights, then program_run step after step. After program_bind
- * nothing allocates. Whatever works on the device fails with -ERROR_DEVICE_MEMORY (there is too
- * little), -ERROR_DEVICE_LOST (it is lost), -ERROR_DEVICE_CORRUPTION (an error of its memory that
- * cannot be corrected), -ERROR_DEVICE_ACCESS (a kernel read or wrote where it must not) or
- * -ERROR_DEVICE_FAILURE (another failure of a kernel or of a library's call); after all but the
- * first the device is of no use to this process. Objects are released in reverse order; a device
- * outlives its programs and buffers. One program runs at a time, from the thread that called
- * device_open. */
+ * nothing allocates.
+ *
+ * A function that works on the device fails with one of these; after all but the first the process
+ * cannot use the device any more:
+ *
+ * - -ERROR_DEVICE_MEMORY: the device has too little memory.
+ * - -ERROR_DEVICE_LOST: the device is gone.
+ * - -ERROR_DEVICE_CORRUPTION: an error in its memory could not be corrected.
+ * - -ERROR_DEVICE_ACCESS: a kernel accessed an invalid address.
+ * - -ERROR_DEVICE_FAILURE: a kernel or a library call failed otherwise.
+ *
+ * Objects are released in reverse order; a device outlives its programs and buffers. One program
+ * runs at a time, from the thread that called device_open. */
 #pragma once
 
 #include "base/error.h"
@@ -34,20 +40,21 @@ struct backend_data;
 enum { NODE_METHOD_MAX = 64 };
 enum { CONVOLUTION_METHODS_MAX = 16 }; /* bytes of convolution_methods()' letters, with NUL */
 
-/* How a program does a node: what makes two calls of an operator comparable. */
+/* How a program executes a node. Times of two nodes are comparable where this is equal. */
 struct node_description {
     /* blank-separated words, those that matter most first: "winograd", "jit:avx512_core relu" */
     char method[NODE_METHOD_MAX];
-    bool absorbed; /* a neighbour does it along with its own work */
-    int tasks;     /* parts that the work of the batch is divided into */
-    int lanes;     /* that take them, at the same time */
+    bool absorbed; /* a neighbouring node's kernel does its work too (fusion) */
+    int tasks;     /* parts into which the work on the batch is divided */
+    int lanes;     /* threads or queues that work on the tasks at the same time */
 };
 
-/* What a simulated device is; it outlives the device. */
+/* Describes a simulated device; it must outlive the device. */
 struct simulated_device_config {
     const char *name;      /* "sim0" */
-    uint64_t memory_bytes; /* what buffers may take together */
-    /* How long it takes for a node of a graph, which the CPU does as the description says. */
+    uint64_t memory_bytes; /* all buffers together may take so much */
+    /* Seconds that the simulated device takes for a node. `description` says how the CPU executes
+     * it. */
     double (*node_seconds)(const void *context, const struct graph *graph, int32_t node,
                            const struct node_description *description);
     const void *context;
@@ -55,17 +62,18 @@ struct simulated_device_config {
 
 struct backend_device_config {
     int index;        /* which device of the backend */
-    const char *name; /* what it is to be called; NULL: as the backend does. It is copied */
-    int threads;      /* CPU: 0 takes every core this process may use */
-    /* For checks on any machine, and slow: a compute type that the device lacks is offered all the
-     * same; products are then float32's, of operands rounded to the type. */
+    const char *name; /* the device's name; NULL: the backend chooses one. It is copied */
+    int threads;      /* CPU: 0 uses every core that this process may use */
+    /* Offer compute types that the device lacks, so that tests run on any machine. Products then
+     * round their operands to the type and multiply in float32, which is slow. */
     bool emulate_precision;
     const struct simulated_device_config *simulated; /* of backend_simulated() alone */
-    /* Where a device keeps what it measures of libraries for later programs; NULL: nowhere. */
+    /* Folder for the device's measurements of library kernels, which later programs reuse; NULL:
+     * they are not kept. */
     const char *cache_folder;
 };
 
-/* What opening a device took, part by part. */
+/* The time that one part of opening a device took. */
 struct device_opening {
     const char *part; /* "context"; NULL behind the last one */
     double seconds;
@@ -79,66 +87,72 @@ struct backend_device_info {
     char versions[256]; /* "oneDNN 2.6.3": libraries found at run time */
     int threads;
     uint64_t memory_bytes;
-    bool owns_memory; /* beside the process': only buffers count */
-    /* Sets of 1 << enum tensor_type: what graphs may have as their compute_type (float32 always),
-     * and in which of these linear layers, and convolutions, are faster than in float32. */
+    bool owns_memory; /* memory of its own, not the process': only buffers take some of it */
+    /* Sets of 1 << enum tensor_type: the types that a graph may have as its compute_type (always
+     * with float32), and those in which linear layers, or convolutions, are faster than in
+     * float32. */
     unsigned compute_types, fast_linear_types, fast_convolution_types;
-    /* Whether that holds for the convolutions of this graph, not lowered yet; NULL: of any. */
+    /* Whether fast_convolution_types holds for this graph, which is not lowered yet; NULL: it holds
+     * for every graph. */
     bool (*convolutions_are_fast)(const struct graph *graph);
-    /* What it could do at most by its own account, products by their type; 0: it does not say. */
+    /* The peaks that the device reports of itself, of products by type; 0: it reports none. */
     double peak_bytes_per_second, peak_flops[TENSOR_INT32];
-    struct device_opening opening[BACKEND_OPENING_PARTS]; /* where it takes a while */
+    struct device_opening opening[BACKEND_OPENING_PARTS]; /* empty if opening is quick */
 };
 
-/* What changes from step to step. */
+/* The values that differ from step to step. */
 struct step_scalars {
-    int64_t step;  /* updates, this one included: 1 for the first; Adam's bias correction uses it */
-    int64_t batch; /* batches, this one included: several to a step when gradients accumulate;
-                      dropout draws its mask by it */
-    uint64_t seed; /* of dropout */
+    int64_t step; /* number of this update, from 1; Adam's bias correction uses it */
+    /* number of this batch, from 1; a step has several batches when gradients accumulate. Dropout
+     * draws its mask with it */
+    int64_t batch;
+    uint64_t seed; /* for dropout */
     float learning_rate;
     float gradient_scale; /* multiplies the loss' gradient: 1 / micro-steps of an accumulation */
-    bool accumulate;  /* add to the gradients of the micro-step before instead of replacing them */
-    float clip_norm;  /* the update scales all gradients by min(1, clip_norm / (norm + 1e-6)), norm
-                       * over all of them together (torch.nn.utils.clip_grad_norm_); 0: not */
-    float clip_value; /* and then limits each to -clip_value … clip_value; 0: not at all */
+    bool accumulate;      /* add to the previous micro-step's gradients instead of replacing them */
+    /* the update scales all gradients by min(1, clip_norm / (norm + 1e-6)), where norm is that of
+     * all gradients together (torch.nn.utils.clip_grad_norm_); 0: no scaling */
+    float clip_norm;
+    /* the update then limits each gradient to -clip_value … clip_value; 0: no limit */
+    float clip_value;
     bool cycle_momentum; /* `momentum` takes the place of the optimizer's momentum or beta1 */
     double momentum;
-    float average_decay;     /* of OP_MOVING_AVERAGE */
-    double momentum_product; /* of the momenta of all steps (struct optimizer), this one's too */
-    float loss_scale; /* 0: none. Else the loss' gradient is multiplied by it as well, and the
-                         update divides all gradients by it before anything else is done with them;
-                         where one of them is NaN or infinite it changes nothing:
-                         program_update_skipped() */
-    int64_t skipped;  /* updates before this one that changed nothing: the optimizer counts without
-                         them */
-    bool scales_itself; /* the last two are the device's own (program_write_loss_scale()), which the
-                           update moves on; here they are of some step before */
+    float average_decay; /* of OP_MOVING_AVERAGE */
+    /* product of the momenta of all steps up to this one (struct optimizer) */
+    double momentum_product;
+    /* 0: none. Otherwise it multiplies the loss' gradient too, and the update first divides all
+     * gradients by it. If a gradient is NaN or infinite, the update changes nothing:
+     * program_update_skipped() */
+    float loss_scale;
+    int64_t skipped; /* earlier updates that changed nothing; the optimizer does not count them */
+    /* the device keeps and advances loss_scale and skipped itself (program_write_loss_scale()); the
+     * values here are of an earlier step */
+    bool scales_itself;
 };
 
 /* ---- data in the device's memory ---- */
 
 enum backend_element { BACKEND_UINT8, BACKEND_FLOAT32, BACKEND_INT32 };
 
-/* A set of raw samples that the device keeps and makes batches of, as engine/data/ would: the same
- * draws, the same values. Of sample i the elements lie from i * sample_stride on. */
+/* A set of raw samples that the device keeps and makes batches of, with the same random draws and
+ * values as engine/data/. Sample i begins at element i * sample_stride. */
 struct backend_data_config {
     enum backend_element element;
-    int64_t elements, count; /* of all raw elements, and samples */
+    int64_t elements, count; /* numbers of raw elements and of samples */
     int64_t sample_stride;
     int64_t channels, height, width; /* of an image; else 1, 1 and the elements of a sample */
-    bool symbols;                    /* rows are int32, and nothing below changes them */
-    /* value = (raw - mean[g]) * factor[g]; g is always 0, the channel (groups == channels > 1), or
-     * the place within the sample (groups == width of what is no image) */
+    bool symbols;                    /* rows are int32 symbols, which nothing below changes */
+    /* value = (raw - mean[g]) * factor[g]. g is 0 if groups is 1, the channel if groups is the
+     * number of channels, else the place within the sample (groups == width; not for images). */
     int64_t groups;
     const float *mean, *factor;
 
     int64_t target_width; /* float32 values of a sample's target; 0: an int32 label */
     int64_t classes;
-    int64_t orders; /* indices that there is room for: the order of an epoch, of several sets */
-    int64_t batch;  /* of the largest program that reads the data */
+    int64_t orders; /* room for so many sample indices: orders of epochs, of several sets */
+    int64_t batch;  /* batch size of the largest program that reads the data */
 
-    /* struct augmentation's; a label's noise is in the labels already */
+    /* as in struct augmentation; label noise has been applied to the labels already */
     uint64_t seed;
     int64_t crop_padding, cutout_side;
     bool horizontal_flip, mixes;
@@ -146,11 +160,11 @@ struct backend_data_config {
     double label_smoothing;
 };
 
-/* Which samples a step takes: as many as the program's batch. */
+/* The samples of one step; their number is the program's batch. */
 struct backend_batch {
-    int64_t first; /* place of its first one in the orders */
+    int64_t first; /* place of the first sample's index in the orders */
     bool augmented;
-    uint32_t epoch; /* that augmentation draws by */
+    uint32_t epoch; /* part of the key of augmentation's random draws */
     float share;    /* MixUp's lambda */
 };
 
@@ -160,7 +174,8 @@ struct backend_step {
     unsigned phases;
 };
 
-/* Sums over the steps since program_reset_metrics(), kept on the device until asked for. */
+/* Sums over the steps since program_reset_metrics(). They stay on the device until they are
+ * read. */
 struct step_metrics {
     double loss_sum; /* of each step's mean loss times its samples */
     int64_t samples;
@@ -176,16 +191,18 @@ enum program_phases {
     PROGRAM_STEP = PROGRAM_FORWARD | PROGRAM_BACKWARD | PROGRAM_UPDATE
 };
 
-/* Where the time of runs goes: memory that the caller lends a device and reads between runs. */
-enum { PROFILE_WAIT = -1 }; /* in place of a node: the lane waits for the others */
+/* Times of nodes and phases: the caller lends this memory to the device and reads it between
+ * runs. */
+enum { PROFILE_WAIT = -1 }; /* stands in `node` while the lane waits for the others */
 
 struct profile_event {
-    int64_t begin, end; /* nanoseconds of the device's clock, else of CLOCK_MONOTONIC */
-    int32_t node;       /* of the graph that ran, or PROFILE_WAIT */
-    int32_t task;       /* which part of the node's work */
+    /* nanoseconds of device_seconds()' clock, or of CLOCK_MONOTONIC without one */
+    int64_t begin, end;
+    int32_t node; /* of the graph that ran, or PROFILE_WAIT */
+    int32_t task; /* number of the part of the node's work */
 };
 
-/* What one thread (another device: one queue) does, in order. */
+/* The events of one thread (CPU) or one queue (other devices), in order. */
 struct profile_lane {
     _Alignas(64) struct profile_event *events;
     int64_t capacity, count; /* events beyond the capacity are not kept */
@@ -193,8 +210,8 @@ struct profile_lane {
 
 struct profile_recorder {
     struct profile_lane *lanes; /* one for each of the device's threads */
-    bool keeps_events;          /* else the phases alone are measured */
-    /* Sums over the runs, as the first lane saw them; together the time of the runs. */
+    bool keeps_events;          /* false: only the phases are measured */
+    /* Sums over the runs, measured on the first lane; they add up to the time of the runs. */
     int64_t phase_nanoseconds[GRAPH_UPDATE + 1];
     /* the device's own */
     int64_t mark;
@@ -208,62 +225,64 @@ struct backend {
     int (*device_open)(const struct backend_device_config *config, struct backend_device **device,
                        struct error *error);
     void (*device_close)(struct backend_device *device);
-    /* From now on the calling thread is the one that uses the device, in place of the one that
-     * opened it, and `cache_folder` (NULL: as it was) is where it keeps what it measures.
-     * Optional: a device that does not care. */
+    /* Makes the calling thread the one that uses the device, instead of the one that opened it, and
+     * `cache_folder` the folder of its measurements (NULL: no change). Optional: NULL where any
+     * thread may use the device. */
     int (*device_enter)(struct backend_device *device, const char *cache_folder,
                         struct error *error);
     void (*device_describe)(struct backend_device *device, struct backend_device_info *info);
 
-    /* Bytes of the device's own memory that this process holds now, for whatever; 0: it cannot be
-     * told. Optional: NULL where the device has none but the process'. */
+    /* Bytes of the device's own memory that this process holds now, for any purpose; 0: unknown.
+     * Optional: NULL where the device has no memory of its own. */
     uint64_t (*device_memory_used)(struct backend_device *device);
-    /* Joules that the whole device has used since some moment; NAN: not known. Optional. */
+    /* Joules that the whole device has used since an arbitrary moment; NAN: unknown. Optional. */
     double (*device_energy)(struct backend_device *device);
 
-    /* The device's clock in seconds, in place of CLOCK_MONOTONIC, for whatever is told about the
-     * speed of runs. Optional: a device of the real world has none. */
+    /* The device's clock in seconds, which replaces CLOCK_MONOTONIC in all reports of speed.
+     * Optional: only a simulated device has one. */
     double (*device_seconds)(struct backend_device *device);
 
-    /* Gives back what the device keeps of programs that were freed (generated code): what a process
-     * holds that made many plans should tell what one of them takes. Optional. */
+    /* Frees what the device still keeps of freed programs, such as generated code. A process that
+     * made many plans calls it before it measures the memory that one plan takes. Optional. */
     void (*device_trim)(struct backend_device *device);
 
-    /* How convolutions are done in programs that are prepared from now on. `choice` may begin with
-     * a letter for how images lie; then come, for each convolution of the forward part in order,
-     * three letters: of the ways to do it forward, the gradient by the data, and that by the
-     * weights; "-" is what the device thinks best. What is beyond the last letter, and all with "",
-     * is done so, too, and what it cannot do in the way that was chosen. Older choices are digits,
-     * one for each dense convolution of 3x3 (graph_node_is_dense_3x3): the sum of 1 (forward), 2
-     * and 4 where it is done directly, as its definition says. -EINVAL: no such choice. Optional,
-     * as the next three are. */
+    /* Chooses the methods of convolutions for programs that are prepared from now on. `choice` may
+     * begin with a letter for the layout of images. Three letters follow for each convolution of
+     * the forward part, in order: the methods of the forward pass, of the gradient by the data and
+     * of that by the weights. "-" leaves the method to the device; so do missing letters, and a
+     * letter whose method the device lacks for that convolution. Older choices have one digit for
+     * each dense convolution of 3x3 (graph_node_is_dense_3x3): the sum of 1 (forward), 2 (data) and
+     * 4 (weights) for the passes that are done directly, by the definition. -EINVAL: malformed.
+     * Optional, like the next three. */
     int (*device_choose_convolutions)(struct backend_device *device, const char *choice,
                                       struct error *error);
-    /* The letters for a convolution of the forward part: how images of the graph lie as it is, and
-     * behind that the ways that the device has beside "-". */
+    /* Writes the letters that a convolution of the forward part can have: first the layout that the
+     * graph's images have now, then the device's methods other than "-". */
     void (*convolution_methods)(struct backend_device *device, const struct graph *graph,
                                 const struct graph_node *node,
                                 char methods[CONVOLUTION_METHODS_MAX]);
-    /* How many parts the work of the graph's batch is divided into. */
+    /* The number of parts into which the device divides the work on the graph's batch. */
     int (*graph_parts)(const struct backend_device *device, const struct graph *graph);
-    /* Programs that are prepared from now on are divided into so many parts, whatever their work
-     * is; 0: by their work. */
+    /* Divides programs that are prepared from now on into `parts` parts; 0: the device decides by
+     * the amount of work. */
     void (*device_divide)(struct backend_device *device, int parts);
 
-    /* Whether the node runs here; `reason` (256 bytes) says why not. Optional: NULL is yes. */
+    /* Whether the device can run the node; `reason` (256 bytes) says why not. Optional: NULL means
+     * that it can run all. */
     bool (*supports)(struct backend_device *device, const struct graph *graph,
                      const struct graph_node *node, char *reason);
 
-    /* Chooses layouts and implementations. `shared`: a program over the same model whose persistent
-     * tensors this one uses (same storage, so same layout), or NULL. The graph must outlive it. */
+    /* Chooses layouts and implementations. `shared` is NULL, or a program over the same model with
+     * which this one shares the storage, and so the layout, of persistent tensors. The graph must
+     * outlive the program. */
     int (*program_prepare)(struct backend_device *device, const struct graph *graph,
                            const struct backend_program *shared, struct backend_program **program,
                            struct error *error);
     void (*program_free)(struct backend_program *program);
-    /* What the choice costs; the arrays live as long as the program. */
+    /* The memory that the prepared program needs; the arrays live as long as the program. */
     void (*program_memory)(const struct backend_program *program, struct memory_request *request);
 
-    /* How it does a node. Optional. */
+    /* How the program executes a node. Optional. */
     void (*program_describe)(const struct backend_program *program, int32_t node,
                              struct node_description *description);
 
@@ -271,8 +290,8 @@ struct backend {
      * step meets a page fault. */
     int (*buffer_create)(struct backend_device *device, size_t bytes,
                          struct backend_buffer **buffer, struct error *error);
-    /* The same as address space without memory: programs can be bound to it, which shows what that
-     * takes, but not run. Optional. */
+    /* The same as address space without memory. Programs can be bound to it, which shows how much
+     * memory binding takes, but they cannot run. Optional. */
     int (*buffer_reserve)(struct backend_device *device, size_t bytes,
                           struct backend_buffer **buffer, struct error *error);
     void (*buffer_free)(struct backend_buffer *buffer);
@@ -280,8 +299,8 @@ struct backend {
      * address the device's memory. */
     void *(*buffer_host)(struct backend_buffer *buffer);
 
-    /* The host will fill this part of the bytes that buffer_host() gives with batches: they are
-     * brought from there while the step before is at work. Optional. */
+    /* Announces that the host will write batches to this part of buffer_host()'s bytes. The device
+     * copies a batch from there while the previous step runs. Optional. */
     int (*buffer_stage)(struct backend_buffer *buffer, size_t offset, size_t bytes,
                         struct error *error);
 
@@ -295,64 +314,66 @@ struct backend {
     int (*tensor_read)(struct backend_program *program, int32_t tensor, void *canonical,
                        struct error *error);
 
-    /* The next run reads the input tensor (samples or target) from `canonical`: host memory that
-     * stays valid and unchanged until the run after it begins. Aligned to MEMORY_ALIGNMENT. */
+    /* Makes the next run read the input tensor (samples or target) from `canonical`: host memory,
+     * aligned to MEMORY_ALIGNMENT, that stays valid and unchanged until the run after that
+     * begins. */
     int (*program_set_input)(struct backend_program *program, int32_t tensor, const void *canonical,
                              struct error *error);
 
     int (*program_run)(struct backend_program *program, unsigned phases,
                        const struct step_scalars *scalars, struct error *error);
 
-    /* ---- data in the device's memory: optional, all of it or nothing ---- */
+    /* ---- data in the device's memory: optional, all of these functions or none ---- */
 
-    /* Bytes that the data take in a buffer; 0: the device cannot make batches of them. */
+    /* Bytes that the data take in a buffer; 0: the device cannot make batches from them. */
     size_t (*data_bytes)(struct backend_device *device, const struct backend_data_config *config);
-    /* They lie in the buffer from `offset` on, a multiple of MEMORY_ALIGNMENT. */
+    /* Places the data in the buffer at `offset`, a multiple of MEMORY_ALIGNMENT. */
     int (*data_create)(struct backend_device *device, const struct backend_data_config *config,
                        struct backend_buffer *buffer, size_t offset, struct backend_data **data,
                        struct error *error);
     void (*data_free)(struct backend_data *data);
-    /* Copies raw elements, and targets of samples, to their place. */
+    /* Copy `count` raw elements, or the targets of `count` samples, to the device. */
     int (*data_write)(struct backend_data *data, int64_t first, int64_t count, const void *elements,
                       struct error *error);
     int (*data_write_targets)(struct backend_data *data, int64_t first, int64_t count,
                               const void *targets, struct error *error);
-    /* Copies a part of the orders, which nothing that runs still reads: numbers of samples. */
+    /* Copies sample indices into a part of the orders that no running step still reads. */
     int (*data_write_order)(struct backend_data *data, int64_t first, int64_t count,
                             const uint32_t *indices, struct error *error);
-    /* Runs so many steps one after the other, at most BACKEND_STEPS_MAX, on batches of the data;
-     * the results are those of single runs, the same bits. Returns before they are done; waits for
-     * those of the call before the last one. */
+    /* Runs `count` steps in order, at most BACKEND_STEPS_MAX, on batches of the data. The results
+     * have the same bits as those of single runs. Returns before the steps are done, but waits for
+     * the steps of the call before the previous one. */
     int (*program_run_steps)(struct backend_program *program, struct backend_data *data,
                              const struct backend_step *steps, int count, struct error *error);
 
-    /* Whether the latest run's update changed nothing because a gradient was NaN or
-     * infinite; waits for that run. One answer for all gradients: asked once per update,
-     * with a loss scale alone. */
+    /* Whether the latest run's update changed nothing because a gradient was NaN or infinite; waits
+     * for that run. The answer is one for all gradients. It is asked once per update, and only with
+     * a loss scale. */
     bool (*program_update_skipped)(struct backend_program *program);
 
-    /* The loss scale that steps with `scales_itself` begin with and go on by, and where it stands
-     * now (waits for runs); one for all programs of a model. Optional, both or none. */
+    /* Set and read (after waiting for runs) the loss scale that the device advances itself in steps
+     * with `scales_itself`. All programs of a model share it. Optional, both or none. */
     void (*program_write_loss_scale)(struct backend_program *program,
                                      const struct loss_scale *loss_scale);
     void (*program_read_loss_scale)(struct backend_program *program, struct loss_scale *loss_scale);
 
-    /* Runs are recorded from now on, by programs of this device; NULL ends it. Not while one runs.
-     * The results stay the same bits, and nothing is allocated but what the first run of its kind
-     * takes. Optional, as the next one is. */
+    /* Records the runs of all programs of this device from now on; NULL ends that. Not while a
+     * program runs. Results keep the same bits. Only the first run of a kind may allocate.
+     * Optional, like the next one. */
     void (*device_profile)(struct backend_device *device, struct profile_recorder *recorder);
-    /* The most events that one run of the program leaves on a lane. After program_bind. */
+    /* The largest number of events that one run of the program records on a lane. After
+     * program_bind. */
     int64_t (*program_profile_events)(const struct backend_program *program);
 
     void (*program_reset_metrics)(struct backend_program *program);
     void (*program_read_metrics)(struct backend_program *program, struct step_metrics *metrics);
-    /* Goes on adding to these sums: a run resumed in mid-epoch reports the same bits. */
+    /* Continues from these sums, so that a run resumed in mid-epoch reports the same bits. */
     void (*program_restore_metrics)(struct backend_program *program,
                                     const struct step_metrics *metrics);
 };
 
 /* The built-in CPU backend (engine/backends/cpu/). */
 const struct backend *backend_cpu(void);
-/* Computes on the CPU, the same bits, with a memory and a clock of its own
+/* Computes on the CPU, with the same bits, but has a memory limit and a clock of its own
  * (engine/backends/simulated/). */
 const struct backend *backend_simulated(void);

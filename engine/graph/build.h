@@ -1,15 +1,18 @@
-/* build.h: how the files of this room extend a graph; no business of anybody outside of it. */
+/* build.h: functions by which the files of engine/graph/ extend a graph. Internal to that
+ * folder. */
 #pragma once
 
 #include "engine/graph/graph.h"
 
-/* A new tensor, or a negative id after an error (kept in the graph). The name is printed from the
- * format; one that does not fit is cut for activations and an error for persistent tensors. */
+/* Appends a tensor and returns its id, negative after an error, which the graph keeps. `format`
+ * prints the name. A name that is too long is cut for activations and an error for persistent
+ * tensors. */
 int32_t graph_append_tensor(struct graph *graph, enum tensor_role role, enum tensor_type type,
                             const struct graph_shape *shape, bool batched, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
 
-/* A new node without inputs and outputs; NULL after an error. Valid until the next one is made. */
+/* Appends a node without inputs and outputs; NULL after an error. The pointer is valid until the
+ * next node is appended. */
 struct graph_node *graph_append_node(struct graph *graph, enum graph_op op, enum graph_phase phase,
                                      const char *name);
 

@@ -1,6 +1,6 @@
-/* cost.h: what one run of a graph costs, counted from its shapes: floating-point operations, bytes
- * moved and kernels, by phase and class of operator. It is the same on every device; together with
- * a device's measured speeds it predicts the time of a step. */
+/* cost.h: the work of one run of a graph, counted from its shapes: floating-point operations, bytes
+ * moved and kernels, by phase and class of operator. The counts are the same on every device;
+ * together with a device's measured speeds they predict the time of a step. */
 #pragma once
 
 #include "engine/graph/graph.h"
@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 struct cost {
-    double flops;    /* a multiply-add is 2, exp, erf, tanh, log, root and division are 1 each */
-    double bytes;    /* every operand of a node read once, every result written once */
-    int64_t kernels; /* nodes; a reshape is none and costs nothing */
+    double flops; /* a multiply-add counts 2; exp, erf, tanh, log, root and division count 1 each */
+    double bytes; /* every operand of a node read once, every result written once */
+    int64_t kernels; /* number of nodes; a reshape does not count */
 };
 
 struct graph_cost {

@@ -1,16 +1,19 @@
-/* fusion.h: nodes that a neighbour's kernel may do along with its own work, so that what passes
- * between them is neither written nor read. The patterns are found here, for every backend; a
- * backend says which of them its kernels carry out, and changes its program by what was found:
+/* fusion.h: finds neighbouring nodes that one kernel can compute together (fusion), so that the
+ * tensor between them is neither written nor read. The patterns are the same for every backend. A
+ * backend says which of them its kernels support, and changes its program by what was found:
  *
- *   linear, convolution -> activation                     applied to the result
- *   batch norm [-> add] [-> activation]                   one pass forward
- *   batch norm -> add of another's result, which nobody
- *       else reads                                        the one reads the operands of both
- *   activation backward -> batch norm backward            the gradient by the activation's operand
- *       is made from x in both passes and not stored; nor is batch norm's result, where only the
- *       activation reads it
- *   [add ->] ReLU backward -> batch norm backward         where others read that gradient, too
- *       (residual blocks), or batch norm's result is not kept: the first pass makes and stores it
+ *   linear, convolution -> activation
+ *       The kernel applies the activation to the result.
+ *   batch norm [-> add] [-> activation]
+ *       One forward pass computes all of it.
+ *   batch norm -> add of a second batch norm's result
+ *       If only the add reads that result, the first kernel normalises both operands.
+ *   activation backward -> batch norm backward
+ *       Both passes compute the gradient by the activation's operand from x and do not store it.
+ *       Batch norm's result is not stored either if only the activation reads it.
+ *   [add ->] ReLU backward -> batch norm backward
+ *       If other nodes read that gradient, too (residual blocks), or batch norm's result is not
+ *       kept, the first pass computes and stores the gradient.
  */
 #pragma once
 
@@ -20,40 +23,47 @@
 #define FUSION_ACTIVATION(kind) (1u << (kind))
 #define FUSION_ANY_ACTIVATION (~0u)
 
-/* What a kernel does along with its node. */
+/* The neighbours' work that the kernel of a node can include. */
 struct fusion_abilities {
-    unsigned activations;   /* it applies behind its result; of batch norm's gradient: takes back */
-    bool adds;              /* batch norm: another tensor, before the activation; its gradient: two
-                             gradients, before the activation's, where it stores that */
-    bool adds_always;       /* batch norm's gradient: also where it makes that from x */
-    bool normalises_addend; /* batch norm: by another one's moments */
+    /* set of kinds: applied to the result; batch norm's gradient: differentiated first */
+    unsigned activations;
+    /* batch norm: adds another tensor before the activation. Its gradient: adds two gradients
+     * before that of the activation, if it stores the latter */
+    bool adds;
+    /* batch norm's gradient: adds also if it computes the activation's gradient from x */
+    bool adds_always;
+    /* batch norm: normalises the added tensor with a second batch norm's moments */
+    bool normalises_addend;
 };
 
-/* What a backend says about one program. */
+/* The abilities of a backend's kernels for one program. */
 struct fusion_rules {
     const void *context;
     struct fusion_abilities (*abilities)(const void *context, int32_t node);
-    /* Whether nobody has taken the node's work over; NULL: that is so of all. */
+    /* Whether no other node has taken over the node's work; NULL: true of all nodes. */
     bool (*is_free)(const void *context, int32_t node);
-    /* Whether two tensors have one type in memory; NULL: all have. */
+    /* Whether two tensors have the same type in memory; NULL: true of all tensors. */
     bool (*stored_alike)(const void *context, int32_t a, int32_t b);
 };
 
-/* What is done along with a node: nodes and tensors, -1 where there is none. */
+/* What the kernel of a node does in addition: ids of nodes and tensors, -1 where there is none. */
 struct fusion {
-    /* Forward: the node behind it, the sum before that, and what the sum adds. */
+    /* Forward: the activation node that follows, the add node before that, and the tensor that the
+     * add node adds. */
     int32_t activation, sum, addend;
-    /* Forward: the batch norm that `addend` is the operand of; it then finds moments alone. */
+    /* Forward: a second batch norm whose operand `addend` is. That one's own kernel then only
+     * computes moments: its moments_alone is set. */
     int32_t second;
     bool moments_alone;
-    /* Batch norm backward: the nodes that come first: the activation's gradient, the sum before
-     * that. */
+    /* Batch norm backward: the nodes whose work comes first: the activation's gradient, and the add
+     * node before that. */
     int32_t activation_backward, gradient_sum;
-    /* The gradients that these read in place of input[1]; the second one: of the sum. */
+    /* The gradients that these nodes read, in place of input[1]; the second one only with a sum. */
     int32_t incoming[2];
-    int32_t norm;  /* whose result the activation read: its gradient is made from x and the bias */
-    int32_t saved; /* else ReLU's result; input[1] is then made and stored */
-    /* Whether dx may take the storage of input[1] over. */
+    /* batch norm whose result the activation read; the gradient is computed from its x and bias */
+    int32_t norm;
+    int32_t saved; /* without `norm`: ReLU's result; input[1] is then computed and stored */
+    /* Whether dx may take over the storage of input[1]. */
     bool overwrites;
 };
 
@@ -61,7 +71,7 @@ struct fusion {
 void graph_find_fusions(const struct graph *graph, const struct fusion_rules *rules,
                         struct fusion *fusions);
 
-/* The activation of one of the kinds that alone reads the node's first result and may be done with
- * it, or -1. */
+/* The activation, one of `kinds`, that is the only reader of the node's first result and may be
+ * fused with the node; or -1. */
 int32_t graph_find_activation(const struct graph *graph, const struct fusion_rules *rules,
                               int32_t node, unsigned kinds);

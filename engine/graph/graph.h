@@ -1,6 +1,6 @@
 /* graph.h: the static training graph: tensors and nodes in execution order, built forward by the
- * graph_*() operators, extended by graph_differentiate() and graph_add_optimizer(). It is logical:
- * shapes are PyTorch's (row-major, NCHW), a backend chooses the physical layout.
+ * graph_*() operators, extended by graph_differentiate() and graph_add_optimizer(). Its shapes are
+ * PyTorch's (row-major, NCHW); a backend chooses the physical layout.
  *
  * A builder need not check every call: the first failure is kept in graph->error, later calls do
  * nothing and return a negative id, and graph_differentiate() or graph_finish() reports it. */
@@ -19,7 +19,7 @@ enum tensor_type {
     TENSOR_FLOAT32,
     TENSOR_BFLOAT16,
     TENSOR_FLOAT16,
-    /* of products alone: float32 whose mantissa they round to 10 bits; no tensor has it */
+    /* compute type only, no tensor has it: products round the mantissa of float32 to 10 bits */
     TENSOR_TF32,
     TENSOR_INT32,
     TENSOR_UINT8
@@ -29,10 +29,10 @@ enum tensor_role {
     TENSOR_INPUT,     /* filled before a step: samples, labels */
     TENSOR_PARAMETER, /* learnt; persistent */
     TENSOR_STATISTIC, /* running mean and variance; persistent, part of the exported weights */
-    TENSOR_GRADIENT,  /* of a parameter; lives from its backward node to the update */
+    TENSOR_GRADIENT,  /* gradient of a parameter; lives from its backward node to the update */
     TENSOR_OPTIMIZER, /* state that the optimizer keeps for a parameter; persistent */
     TENSOR_AVERAGE,   /* moving average of a parameter or statistic; persistent */
-    TENSOR_ACTIVATION /* everything between: forward values and their gradients */
+    TENSOR_ACTIVATION /* all others: forward values and their gradients */
 };
 
 struct graph_shape {
@@ -40,7 +40,8 @@ struct graph_shape {
     int64_t extent[GRAPH_RANK_MAX];
 };
 
-/* How a parameter or statistic starts. Uniform draws lie in [-bound, bound). */
+/* How the initial values of a parameter or statistic are drawn. Uniform draws lie in [-bound,
+ * bound). */
 enum initializer_kind {
     INITIALIZER_ZEROS,
     INITIALIZER_ONES,
@@ -50,7 +51,7 @@ enum initializer_kind {
 };
 struct initializer {
     enum initializer_kind kind;
-    float bound; /* of UNIFORM; the standard deviation of NORMAL; the value of CONSTANT */
+    float bound; /* UNIFORM: the bound; NORMAL: the standard deviation; CONSTANT: the value */
 };
 
 struct graph_tensor {
@@ -58,7 +59,7 @@ struct graph_tensor {
     enum tensor_type type;
     enum tensor_role role;
     struct graph_shape shape;
-    bool batched;      /* extent[0] is the batch: rows of one sample are contiguous */
+    bool batched;      /* extent[0] is the batch; the elements of one sample are contiguous */
     int32_t parameter; /* GRADIENT, OPTIMIZER, AVERAGE: the tensor it belongs to, else -1 */
     int32_t producer;  /* node that writes it first, -1 for inputs and persistent tensors */
     struct initializer initializer;
@@ -66,8 +67,9 @@ struct graph_tensor {
 
 enum graph_phase { GRAPH_FORWARD, GRAPH_BACKWARD, GRAPH_UPDATE };
 
-/* Operators with their inputs -> outputs. "d" is "gradient of the loss by"; [?] may be absent (-1).
- * B batch, C channels, H W image, I O features. Each has a descriptor (operator.h). */
+/* Operators with their inputs -> outputs. "d" means "gradient of the loss by"; "?" marks a tensor
+ * that may be absent (-1). B batch, C channels, H W image, I O features. Each has a descriptor
+ * (operator.h). */
 /* clang-format off */
 #define GRAPH_OPERATORS(OPERATOR)                                                               \
     /* x[B,I] weight[O,I] bias[O]? -> y[B,O]; x may be [B,T,I] */                               \
@@ -176,38 +178,40 @@ enum optimizer_kind {
     OPTIMIZER_KINDS(KIND)
 #undef KIND
 };
-/* double, as in PyTorch: 1 - 0.999f differs from 0.001 by more than 1e-5 of it */
+/* Settings are double, as in PyTorch: 1 - 0.999f differs from 0.001 by a relative error above
+ * 1e-5. */
 struct optimizer_config {
     enum optimizer_kind kind;
-    double momentum;     /* SGD, RMSprop, Muon */
-    bool nesterov;       /* SGD, Muon */
-    double dampening;    /* SGD */
-    double weight_decay; /* added to the gradient (coupled), but apart from it (decoupled) in AdamW,
-                            Lion and, if so wished, NAdam */
+    double momentum;  /* SGD, RMSprop, Muon */
+    bool nesterov;    /* SGD, Muon */
+    double dampening; /* SGD */
+    /* added to the gradient (coupled); AdamW, Lion, Muon and optionally NAdam shrink the weights
+     * instead (decoupled) */
+    double weight_decay;
     bool decoupled_weight_decay; /* NAdam */
     double beta1, beta2;         /* Adam, AdamW, NAdam, Lion */
-    double epsilon;              /* added to the root; in Adadelta to what is under it */
+    double epsilon;              /* added to the square root; Adadelta: added to its radicand */
     double alpha;                /* RMSprop's smoothing constant, Adadelta's rho */
     double learning_rate_decay;  /* Adagrad */
     double initial_square_sum;   /* Adagrad: torch's initial_accumulator_value */
     double momentum_decay;       /* NAdam */
-    int iterations;              /* Muon: of Newton-Schulz */
+    int iterations;              /* Muon: iterations of Newton-Schulz */
     bool match_adamw;            /* Muon: steps as large as AdamW's (torch's match_rms_adamw) */
 };
 
-/* Which parameters a group takes. */
+/* The kinds of parameters that an optimizer group takes. */
 enum parameter_kinds {
     PARAMETERS_ALL,
-    PARAMETERS_WEIGHTS, /* two dimensions and more: weights of layers, embeddings */
+    PARAMETERS_WEIGHTS, /* those of two or more dimensions: weights of layers, embeddings */
     PARAMETERS_VECTORS, /* the others: biases, scale and shift of normalisations */
-    PARAMETERS_HIDDEN   /* weights of linear layers, but for those that make the output */
+    PARAMETERS_HIDDEN   /* weights of linear layers, except the layer that makes the output */
 };
 
-/* Parameters that are updated by the same settings. */
+/* Parameters that are updated with the same settings. */
 struct optimizer_group {
     enum parameter_kinds kinds;
-    const char *const *patterns; /* shell patterns for names ("*.bias"), any of which will do; NULL:
-                                    all names */
+    /* shell patterns for names ("*.bias"); one match is enough. NULL: all names */
+    const char *const *patterns;
     int pattern_count;
     double learning_rate_scale; /* multiplies the step's learning rate */
     struct optimizer_config config;
@@ -221,8 +225,8 @@ struct conv_attributes {
 struct graph_node {
     enum graph_op op;
     enum graph_phase phase;
-    bool recomputed;                 /* does a node of the forward part again: graph_recompute() */
-    char name[GRAPH_NAME_MAX];       /* of the layer that it belongs to */
+    bool recomputed;                 /* repeats a node of the forward part: graph_recompute() */
+    char name[GRAPH_NAME_MAX];       /* name of its layer */
     int32_t input[GRAPH_INPUTS_MAX]; /* tensor ids, -1 where absent */
     int32_t output[GRAPH_OUTPUTS_MAX];
     int input_count, output_count;
@@ -250,13 +254,16 @@ struct graph {
     int32_t tensor_capacity, node_capacity;
     int64_t batch; /* extent[0] of every batched tensor */
     bool training;
-    bool accumulate;           /* set before planning: gradients outlive a run, so that the next one
-                                  may add to them; they are then planned like persistent tensors */
-    bool wants_input_gradient; /* set before graph_differentiate(): the samples get one too */
-    bool nondeterministic;     /* set before program_prepare(): a backend may take algorithms
-                                  whose results differ from run to run (sums in any order) */
-    enum tensor_type compute_type; /* of the operands of products: graph_lower_precision() */
-    /* of the OP_OPTIMIZER nodes; owned. Their patterns are not kept */
+    /* set before planning: gradients keep their values after a run, so that the next run may add to
+     * them; they are planned like persistent tensors */
+    bool accumulate;
+    /* set before graph_differentiate(): the samples get a gradient too */
+    bool wants_input_gradient;
+    /* set before program_prepare(): a backend may use algorithms whose results differ from run to
+     * run, because they sum in any order */
+    bool nondeterministic;
+    enum tensor_type compute_type; /* type of the operands of products: graph_lower_precision() */
+    /* settings of the OP_OPTIMIZER nodes; owned. Their `patterns` are not kept */
     struct optimizer_group *groups;
     int group_count;
     int32_t input;          /* the samples, -1 until graph_input() */
@@ -266,21 +273,22 @@ struct graph {
     struct error error;
 };
 
-/* `training` decides dropout and batch norm. The caller releases it with graph_release(). */
+/* `training` decides how dropout and batch norm behave. The caller releases the graph with
+ * graph_release(). */
 void graph_init(struct graph *graph, int64_t batch, bool training);
 void graph_release(struct graph *graph);
 
 /* Forward operators: each appends a node and returns the id of its result, or a negative errno.
  * `name` is the layer's: it prefixes the names of its tensors ("3" gives the parameters "3.weight"
- * and "3.bias") and stands in messages. Shapes that disagree fail with a sentence that names the
- * layer and both shapes. Initial weights are PyTorch's. */
+ * and "3.bias") and appears in messages. If shapes do not agree, the error names the layer and the
+ * shapes. Initial weights are drawn as PyTorch draws them. */
 int32_t graph_input(struct graph *graph, enum tensor_type type, const int64_t *sample_shape,
                     int rank);
 int32_t graph_linear(struct graph *graph, int32_t input, const char *name, int64_t features,
                      bool bias);
 int32_t graph_conv2d(struct graph *graph, int32_t input, const char *name, int64_t channels,
                      const struct conv_attributes *attributes, bool bias);
-/* Pools: padding at most half of the kernel, dilation and groups 1. */
+/* Pools take a padding of at most half the kernel; dilation and groups must be 1. */
 int32_t graph_max_pool2d(struct graph *graph, int32_t input, const char *name,
                          const struct conv_attributes *attributes);
 int32_t graph_average_pool2d(struct graph *graph, int32_t input, const char *name,
@@ -298,64 +306,66 @@ int32_t graph_embedding(struct graph *graph, int32_t input, const char *name, in
 /* Returns `input` itself when the graph is not for training or `probability` is 0. */
 int32_t graph_dropout(struct graph *graph, int32_t input, const char *name, float probability);
 /* Drops whole samples (Huang et al. 2016, arXiv:1603.09382; torchvision's StochasticDepth in mode
- * "row"); returns `input` itself as graph_dropout() does. */
+ * "row"). Returns `input` itself in the same cases as graph_dropout(). */
 int32_t graph_stochastic_depth(struct graph *graph, int32_t input, const char *name,
                                float probability);
 int32_t graph_add(struct graph *graph, int32_t a, int32_t b, const char *name);
-/* Every channel of the images in `input` times its number in `scale`. */
+/* Multiplies each channel of the images in `input` by its number in `scale`. */
 int32_t graph_channel_scale(struct graph *graph, int32_t input, int32_t scale, const char *name);
-/* [B, everything else]; returns `input` itself when it is that already. */
+/* Reshapes to [B, all other extents multiplied]. Returns `input` itself if it has that shape. */
 int32_t graph_flatten(struct graph *graph, int32_t input, const char *name);
 
-/* The parameter (as graph_find_tensor() gives it) starts otherwise than PyTorch's layer by itself
- * would have it. */
+/* Replaces the initializer of a parameter, whose id graph_find_tensor() gives; the default is that
+ * of PyTorch's layer. */
 int graph_set_initializer(struct graph *graph, int32_t parameter, struct initializer initializer);
 
-/* Loss at the end of the forward part; makes the target input: labels, probabilities of the classes
- * (soft), or values. */
+/* Append the loss that ends the forward part, and make the target input: labels, probabilities of
+ * the classes (soft), or values (MSE). */
 int32_t graph_cross_entropy(struct graph *graph, int32_t logits);
 int32_t graph_soft_cross_entropy(struct graph *graph, int32_t logits);
 int32_t graph_mse(struct graph *graph, int32_t prediction);
 
-/* Appends the backward nodes of every parameter, in reverse order of the forward ones; a tensor
- * used more than once has its gradients added. Needs a loss and a graph for training. */
+/* Appends the backward nodes for every parameter, in reverse order of the forward nodes. The
+ * gradients of a tensor that is used more than once are added. Needs a loss and a graph for
+ * training. */
 int graph_differentiate(struct graph *graph, struct error *error);
-/* How much of what the backward part reads of the forward part is calculated again instead of being
- * kept, at the price of time. Results are the same bits in every case. */
+/* The forward results that the backward part computes again instead of keeping them: that saves
+ * memory and costs time. Results have the same bits in every case. */
 enum recompute_kind {
     RECOMPUTE_NONE,
-    RECOMPUTE_SELECTIVE, /* what follows from kept results by cheap operators: normalisations,
-                            activations, dropout, pools; no product and no sum of branches */
-    RECOMPUTE_SEGMENTS /* the forward part is cut into `segments` parts of about equal activations;
-                          what passes between them is kept, and the last one */
+    /* results that cheap operators make from kept ones: normalisations, activations, dropout,
+     * pools; no product and no sum of branches */
+    RECOMPUTE_SELECTIVE,
+    /* the forward part is cut into `segments` parts with about equal bytes of activations; only
+     * tensors between parts and those of the last part are kept */
+    RECOMPUTE_SEGMENTS
 };
 struct recompute_config {
     enum recompute_kind kind;
-    int segments; /* of RECOMPUTE_SEGMENTS, at least 1 (which keeps all) */
+    int segments; /* RECOMPUTE_SEGMENTS: at least 1, which keeps all */
 };
-/* Changes the backward part accordingly: nodes of the forward part are appended to it again, before
- * their first use. Statistics are moved and losses counted by the first ones alone. After
- * graph_differentiate(), before graph_lower_precision() and graph_add_optimizer(). */
+/* Inserts repetitions of forward nodes into the backward part, before their first use. A repetition
+ * neither moves running statistics nor counts a loss. Call it after graph_differentiate() and
+ * before graph_lower_precision() and graph_add_optimizer(). */
 int graph_recompute(struct graph *graph, const struct recompute_config *config,
                     struct error *error);
-/* Lets linear layers and convolutions, forward and backward, multiply numbers of `type` (float32,
- * bfloat16, float16, tf32) and add the products in float32: the classes that torch.autocast lowers.
- * Their samples, weights and gradients of results are rounded by an OP_CAST each, one for all the
- * products that read a tensor; to tf32 the products round them by themselves. All else stays
- * float32: biases, results, statistics, losses, the gradients of parameters, and the parameters
- * themselves, which the update changes. Before graph_add_optimizer(), and where there is one after
- * graph_differentiate(). */
+/* Makes linear layers and convolutions, forward and backward, multiply numbers of `type` (float32,
+ * bfloat16, float16, tf32) and add the products in float32. torch.autocast lowers the same classes.
+ * One OP_CAST rounds each operand (samples, weights, gradients of results) for all products that
+ * read it; with tf32 the products round by themselves. All other tensors stay float32: biases,
+ * results, statistics, losses, parameters and their gradients. Call it before graph_add_optimizer()
+ * and, in a graph for training, after graph_differentiate(). */
 int graph_lower_precision(struct graph *graph, enum tensor_type type, struct error *error);
 /* Appends one OP_OPTIMIZER per parameter and its state tensors ("<parameter>.momentum",
  * "….first_moment", "….second_moment"), which start at zero. After graph_differentiate(). */
 int graph_add_optimizer(struct graph *graph, const struct optimizer_config *config,
                         struct error *error);
-/* The same with settings by group: the first one that takes a parameter updates it; a parameter
- * that none takes, or a pattern that no parameter's name matches, is -EINVAL with a sentence. */
+/* The same with settings by group: the first group that takes a parameter updates it. -EINVAL with
+ * a sentence if no group takes a parameter, or a pattern matches no parameter's name. */
 int graph_add_optimizer_groups(struct graph *graph, const struct optimizer_group *groups, int count,
                                struct error *error);
-/* Reports the first failure, checks the invariants: every input is produced before its use, phases
- * follow each other, names of persistent tensors differ. */
+/* Reports the first failure and checks the invariants: every input is produced before its use, the
+ * phases are in order, and no two persistent tensors have the same name. */
 int graph_finish(struct graph *graph, struct error *error);
 
 /* Appends a moving average "<name>.average" of every parameter and statistic and the
@@ -366,34 +376,35 @@ int graph_add_averages(struct graph *graph, struct error *error);
 int graph_read_averages(struct graph *graph, struct error *error);
 
 /* Whether the node is a convolution of 3x3 with stride and dilation 1 and one group, or one of its
- * gradients: there are two ways to do it, whose results differ in rounding. */
+ * gradients. Two algorithms compute it (Winograd's and the definition), which round differently. */
 bool graph_node_is_dense_3x3(const struct graph_node *node);
-/* Whether it is batch norm, with moments that it finds or that it is given. */
+/* Whether the node is a batch norm that computes its moments, or one that is given them. */
 bool graph_node_is_batch_norm(const struct graph_node *node);
 /* The first node from `from` on that reads the tensor, or -1. */
 int32_t graph_next_reader(const struct graph *graph, int32_t tensor, int32_t from);
-/* The only node that reads the tensor, which nobody outside of the graph does; or -1. */
+/* The only node that reads the tensor; -1 if several or none do, or if it is also read from outside
+ * the graph. */
 int32_t graph_single_reader(const struct graph *graph, int32_t tensor);
-/* The batch norm whose gradient the node `backward` makes, from the same x, where `saved` is what
- * the backward part keeps of the activation of that kind directly behind it; or -1. */
+/* The batch norm whose gradient `backward` computes from the same x, provided that an activation of
+ * `kind` follows it directly, of which the backward part keeps `saved`; else -1. */
 int32_t graph_batch_norm_behind(const struct graph *graph, const struct graph_node *backward,
                                 enum activation_kind kind, int32_t saved);
-/* Whether another tensor may take the storage of this gradient over: it is a tensor of the backward
- * part that has a storage of its own, and only one node reads it. */
+/* Whether another tensor may take over the storage of this gradient: the backward part makes it in
+ * storage of its own, and only one node reads it. */
 bool graph_gradient_can_be_overwritten(const struct graph *graph, int32_t gradient);
 /* The gradient of a parameter, or -1. */
 int32_t graph_gradient_of(const struct graph *graph, int32_t parameter);
 /* The tensor of that name, or -1. */
 int32_t graph_find_tensor(const struct graph *graph, const char *name);
-/* Parameter, statistic or optimizer state, or a gradient that accumulates: keeps its value from run
- * to run, and graphs over the same model share it by name. */
+/* Whether the tensor keeps its value from run to run: a parameter, statistic, average, optimizer
+ * state, or a gradient that accumulates. Graphs over the same model share it by name. */
 bool graph_tensor_is_persistent(const struct graph *graph, int32_t tensor);
-/* Draws the first values of a persistent tensor (float32, its shape in row-major order) from Philox
- * with `seed`; the draw depends on the seed and the tensor's rank among the persistent ones only,
- * so every graph of a model draws the same. */
+/* Draws the initial values of a persistent tensor (float32, row-major) from Philox with `seed`. The
+ * values depend only on the seed and on how many parameters precede the tensor, so every graph of a
+ * model draws the same. */
 void graph_initial_values(const struct graph *graph, int32_t tensor, uint64_t seed, float *values);
-/* Those of the elements from `first` (a multiple of 4) to before `end`, at their places in
- * `values`: several threads may draw parts of one tensor. */
+/* The same for the elements from `first` (a multiple of 4) to before `end`, which it writes at
+ * their places in `values`. Several threads may draw parts of one tensor. */
 void graph_initial_part(const struct graph *graph, int32_t tensor, uint64_t seed, int64_t first,
                         int64_t end, float *values);
 

@@ -1,39 +1,43 @@
-/* image_fusion.h: nodes of images that a neighbour may do along with its own work, as fusion.h has
- * them of products and batch norms:
+/* image_fusion.h: finds nodes on images that can be fused, in the same way as fusion.h does for
+ * products and batch norms:
  *
- *   convolution with a bias -> activation              one pass over the convolution's result
- *   convolution -> ReLU -> maximum pool                the same, which leaves the maxima alone:
- *       where one is not above zero its window has no position, so that ReLU backward is the pool's
- *   activation backward -> convolution backward        the gradient of the bias is added up in the
- *       pass that makes the gradient by the convolution's result, or of the pool's own gradients
- *   channel scale backward, average pool backward -> add    squeeze and excite: one pass makes the
- *       gradient by what both have read
+ *   convolution with a bias -> activation
+ *       One pass over the convolution's result adds the bias and applies the activation.
+ *   convolution -> ReLU -> maximum pool
+ *       The same pass stores only the maxima. A window whose maximum is not positive has no
+ *       position, so the pool's gradient includes that of ReLU.
+ *   activation backward -> convolution backward
+ *       The bias' gradient is summed in the pass that computes the gradient by the convolution's
+ *       result, or from the pool's gradients.
+ *   channel scale backward, average pool backward -> add
+ *       Squeeze and excite: one pass computes the gradient by the tensor that both forward nodes
+ *       read.
  */
 #pragma once
 
 #include "engine/graph/graph.h"
 
-/* What nodes of images do along with their own work: nodes, -1 where there is none. */
+/* What the kernel of a node on images does in addition: ids of nodes, -1 where there is none. */
 struct image_fusion {
-    /* OP_CONV2D: the activation behind it, and the pool behind that with the gradients of both */
+    /* OP_CONV2D: the activation that follows, the pool that follows that, and both gradients */
     int32_t activation, pool, pool_backward, relu_backward;
     bool keeps; /* the convolution's result is stored, too */
-    /* OP_ACTIVATION_BACKWARD, OP_MAX_POOL2D_BACKWARD: the tensor of a bias' gradient */
+    /* OP_ACTIVATION_BACKWARD, OP_MAX_POOL2D_BACKWARD: the gradient of a bias, which they sum */
     int32_t bias_gradient;
-    bool leaves_bias; /* OP_CONV2D_BACKWARD_WEIGHTS: to one of these */
-    /* OP_ADD: OP_CHANNEL_SCALE_BACKWARD and OP_AVERAGE_POOL2D_BACKWARD */
+    bool leaves_bias; /* OP_CONV2D_BACKWARD_WEIGHTS: another node sums the bias' gradient */
+    /* OP_ADD: the OP_CHANNEL_SCALE_BACKWARD and OP_AVERAGE_POOL2D_BACKWARD that it adds */
     int32_t scaled, pooled;
-    bool sums_alone; /* OP_CHANNEL_SCALE_BACKWARD: an OP_ADD makes the gradient by the images */
+    bool sums_alone; /* OP_CHANNEL_SCALE_BACKWARD: computes only dscale; an OP_ADD computes dx */
 };
 
-/* What a backend that carries these out says about one program. */
+/* The abilities of a backend that supports these fusions, for one program. */
 struct image_fusion_rules {
     const void *context;
-    /* Whether the node, a convolution or one of its gradients, is done as one. */
+    /* Whether the node, a convolution or one of its gradients, runs as a convolution. */
     bool (*convolves)(const void *context, int32_t node);
-    /* Whether two tensors have one type in memory. */
+    /* Whether two tensors have the same type in memory. */
     bool (*stored_alike)(const void *context, int32_t a, int32_t b);
-    int window_max; /* pixels of a maximum pool's window */
+    int window_max; /* largest window of a maximum pool, in pixels */
 };
 
 /* Fills `fusions`, one for each node of the graph. */

@@ -1,8 +1,8 @@
 /* loss_scale.h: dynamic loss scaling, which keeps gradients within float16's range: the loss is
- * multiplied by a scale before it is differentiated, the update divides by it again and is left out
- * when a gradient overflowed (Micikevicius et al. 2018, arXiv:1710.03740). The rule by which the
- * scale follows the overflows, and its constants, are those of torch.amp.GradScaler. It is C and
- * CUDA C++: the host follows it, or a device by itself. */
+ * multiplied by a scale before it is differentiated, and the update divides the gradients by it. An
+ * update whose gradients overflowed is skipped (Micikevicius et al. 2018, arXiv:1710.03740). The
+ * rule that adapts the scale, and its constants, are those of torch.amp.GradScaler. The code is C
+ * and CUDA C++, because either the host or the device applies the rule. */
 #pragma once
 
 #include <float.h>
@@ -15,17 +15,17 @@
 #define LOSS_SCALE_FUNCTION static inline
 #endif
 
-/* State of a run, part of a checkpoint. */
+/* The state of a run's loss scale, part of a checkpoint. */
 struct loss_scale {
-    double scale;       /* of the next update; 0: the run does not scale */
-    int64_t good_steps; /* updates in a row that were not left out, since the scale last changed */
-    int64_t skipped;    /* updates left out since the run began */
+    double scale;       /* scale of the next update; 0: the run does not scale its loss */
+    int64_t good_steps; /* updates in a row that were not skipped, since the scale last changed */
+    int64_t skipped;    /* updates skipped since the run began */
 };
 
 enum { LOSS_SCALE_GROWTH_INTERVAL = 2000 };
 
-/* After an update: halves the scale when it was left out, doubles it after 2000 in a row that were
- * not. */
+/* Call after each update. Halves the scale if the update was skipped; doubles it after
+ * LOSS_SCALE_GROWTH_INTERVAL updates in a row that were not. */
 LOSS_SCALE_FUNCTION void loss_scale_follow(struct loss_scale *loss_scale, bool skipped)
 {
     const double growth_factor = 2, backoff_factor = 0.5;

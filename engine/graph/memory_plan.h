@@ -1,10 +1,9 @@
-/* memory_plan.h: lifetimes to offsets: where every tensor of one or several graphs lies in one
- * arena.
+/* memory_plan.h: places every tensor of one or several graphs in one arena, by its lifetime.
  *
- * A session runs several graphs over the same weights (training, its shorter last batch,
- * evaluation); they share the persistent tensors, and the transient part of the arena is as large
- * as the largest of them. A backend says how many bytes each tensor really takes (padding of its
- * layout, 0 for one it fused away) and how much scratch each node wants. */
+ * A session runs several graphs over the same weights: training, its shorter last batch,
+ * evaluation. They share the persistent tensors, and the transient part of the arena is as large as
+ * the largest graph needs. A backend says how many bytes each tensor takes (with the padding of its
+ * layout; 0 if it was fused away) and how much scratch each node needs. */
 #pragma once
 
 #include "base/error.h"
@@ -13,7 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MEMORY_ALIGNMENT = 64 }; /* of every offset: a cache line, and a vector of AVX-512 */
+/* alignment of every offset: a cache line, and a vector of AVX-512 */
+enum { MEMORY_ALIGNMENT = 64 };
 
 enum memory_class {
     MEMORY_WEIGHTS, /* parameters and statistics */
@@ -23,28 +23,29 @@ enum memory_class {
     MEMORY_WORKSPACE, /* library scratch, packed weights, partial sums */
     MEMORY_STAGING,   /* batches on their way in */
     MEMORY_AVERAGES,  /* moving averages of the weights */
-    MEMORY_DATA,      /* sets that the device makes batches of */
+    MEMORY_DATA,      /* data sets in the device's memory, of which it makes batches */
     MEMORY_CLASS_COUNT
 };
 
-/* A node reads or writes a tensor that is none of its own: a fused one does. */
+/* A fused node accesses a tensor that is neither its input nor its output. */
 struct memory_touch {
     int32_t tensor, node;
 };
 
-/* What a backend chose for one graph; arrays are the backend's. */
+/* The memory that a backend needs for one graph; the backend owns the arrays. */
 struct memory_request {
     const struct graph *graph;
     const size_t *tensor_bytes;   /* per tensor; 0: needs no storage of its own */
-    const int32_t *tensor_alias;  /* per tensor: shares the storage of that tensor, or -1 */
+    const int32_t *tensor_alias;  /* per tensor: the tensor whose storage it shares, or -1 */
     const size_t *node_workspace; /* per node, live while it runs */
-    const int32_t *node_step;     /* per node: when it runs, numbers from 0 to node_count - 1. Nodes
-                                     that run as one (fused) carry the same number; all that any of
-                                     them reads or writes is then live. NULL: node i runs at i */
+    /* per node: the step in which it runs, from 0 to node_count - 1. Fused nodes have the same
+     * step, in which everything that any of them accesses is live. NULL: node i runs in step i */
+    const int32_t *node_step;
     const struct memory_touch *touches;
     int touch_count;
-    size_t shared_workspace; /* scratch of any node, the same place in all programs of a
-                                session: nothing stays in it from node to node */
+    /* scratch that every node may use, at the same place in all programs of a session; no node
+     * leaves anything in it for another */
+    size_t shared_workspace;
 };
 
 /* The plan of one graph within the arena. */
@@ -57,24 +58,23 @@ struct memory_placement {
 struct memory_plan {
     struct memory_placement *placements; /* per request; owned */
     int placement_count;
-    size_t staging_offset;                  /* SIZE_MAX without staging */
-    size_t arena_bytes;                     /* what the session allocates, exactly */
-    size_t class_bytes[MEMORY_CLASS_COUNT]; /* at the moment of the transient peak; they add up to
-                                               arena_bytes with alignment and holes counted where
-                                               they lie */
+    size_t staging_offset; /* SIZE_MAX without staging */
+    size_t arena_bytes;    /* exactly what the session allocates */
+    /* use at the moment of the transient peak. The classes add up to arena_bytes: alignment and
+     * holes count for the class that they lie in */
+    size_t class_bytes[MEMORY_CLASS_COUNT];
 };
 
-/* Plans `count` requests. The persistent tensors of requests[0] decide; those of the others are
- * matched to them by name and must agree in bytes (-EINVAL with a sentence otherwise).
+/* Plans `count` requests. The persistent tensors are those of requests[0]; the other requests'
+ * persistent tensors must have the same names and bytes (-EINVAL with a sentence otherwise).
  * Offsets are multiples of MEMORY_ALIGNMENT. Greedy by size over lifetimes (Pisarchyk and Lee 2020,
- * arXiv:2001.03288, "greedy by size for offset calculation"). A node that may work in place
- * (activations, dropout, add, channel scale, their backward, casts) and runs in a step of its own
- * reuses the storage of an input that dies there, when both take the same bytes. Live beyond their
- * last use, to the end of the run: the graph's output, gradients of parameters and of the samples.
- * Release with memory_plan_release(). */
+ * arXiv:2001.03288, "greedy by size for offset calculation"). A node that may work in place (enum
+ * storage_reuse) and runs alone in its step reuses the storage of an input that dies there, if both
+ * take the same bytes. The graph's output and the gradients of parameters and samples stay live to
+ * the end of the run. Release with memory_plan_release(). */
 int memory_plan_make(const struct memory_request *requests, int count, size_t staging_bytes,
                      struct memory_plan *plan, struct error *error);
-/* Appends so many bytes to the arena; returns their offset. */
+/* Appends `bytes` bytes to the arena; returns their offset. */
 size_t memory_plan_append(struct memory_plan *plan, enum memory_class kind, size_t bytes);
 void memory_plan_release(struct memory_plan *plan);
 

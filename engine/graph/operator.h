@@ -1,7 +1,7 @@
-/* operator.h: what the engine knows of each operator: one descriptor in a file of
- * engine/graph/operators/ each. The passes over a graph, the plans of memory and time, and the
- * backends ask the descriptor, so that a new operator is a new file and a line of GRAPH_OPERATORS
- * (graph.h). How a device computes it stands in that backend's table of kernels. */
+/* operator.h: the descriptor of each operator, which a file of engine/graph/operators/ defines.
+ * Passes over a graph, the planning of memory and time, and the backends ask the descriptor. So a
+ * new operator is a new file and a line of GRAPH_OPERATORS (graph.h). Each backend has a table from
+ * operators to its kernels. */
 #pragma once
 
 #include "engine/graph/graph.h"
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What an operator's work is like: times are measured, reported and predicted by it. */
+/* The class of an operator's work, by which times are measured, reported and predicted. */
 enum cost_class {
     COST_LINEAR,
     COST_CONVOLUTION,
@@ -22,7 +22,7 @@ enum cost_class {
     COST_CLASS_COUNT
 };
 
-/* The three products of a layer with weights. */
+/* Which of the three products of a layer with weights an operator computes. */
 enum product_pass {
     PRODUCT_NONE,
     PRODUCT_FORWARD,         /* x weight -> y */
@@ -30,39 +30,40 @@ enum product_pass {
     PRODUCT_BACKWARD_WEIGHTS /* x dy -> dweight */
 };
 
-/* Whose storage the first output may take over. Element i of it then depends on element i of that
- * input alone, and no other input is read behind it. */
+/* The input whose storage the first output may take over. Element i of the output then depends only
+ * on element i of that input, and on no element of another input behind it. */
 enum storage_reuse { REUSE_NONE, REUSE_FIRST_INPUT, REUSE_ANY_INPUT };
 
-/* The node that graph_recompute() appends to do a forward node again. */
+/* The node that graph_recompute() appends to repeat a forward node. */
 struct operator_repetition {
     enum graph_op op;
-    int inputs;  /* it reads the first `inputs` inputs of the forward node */
-    int outputs; /* and behind them so many outputs, from the second one on; gives the first one */
+    int inputs; /* it reads the first `inputs` inputs of the forward node */
+    /* then `outputs` of its outputs, from the second on; the result is the first output */
+    int outputs;
 };
 
 struct differentiation;
 
 struct graph_operator {
     enum cost_class cost_class;
-    /* Not PRODUCT_NONE: the first two inputs are multiplied, and graph_lower_precision() rounds
-     * them before. */
+    /* Other than PRODUCT_NONE: the operator multiplies its first two inputs, which
+     * graph_lower_precision() rounds. */
     enum product_pass product;
     enum storage_reuse reuse;
-    bool is_loss;       /* ends the forward part: differentiation begins with it */
-    bool is_view;       /* the result has the operand's elements, in its storage where it can */
-    bool is_free;       /* costs nothing on most devices */
-    bool is_cheap;      /* costs little more than reading its input: worth doing again */
-    bool joins_samples; /* when training, the result of a sample depends on the others */
-    const struct operator_repetition *repetition; /* NULL: the same operator once more */
+    bool is_loss; /* it ends the forward part, and differentiation begins with it */
+    bool is_view; /* the result has the operand's elements, and shares its storage where possible */
+    bool is_free; /* it takes no time on most devices */
+    bool is_cheap; /* it costs little more than reading its input, so recomputing it pays off */
+    bool joins_samples; /* in training, the result of a sample depends on the other samples */
+    const struct operator_repetition *repetition; /* NULL: the operator itself repeats */
     /* Floating-point operations of a node (cost.h); NULL: none. */
     double (*flops)(const struct graph *graph, const struct graph_node *node);
     /* Bytes moved; NULL: every operand read once, every result written once. */
     double (*bytes)(const struct graph *graph, const struct graph_node *node);
-    /* The word that tells nodes of different speed apart; NULL, or "": there is none. */
+    /* A word that tells apart nodes of different speed; NULL or "": no word. */
     const char *(*variant)(const struct graph *graph, const struct graph_node *node);
-    /* Appends the nodes that make the gradients by the inputs (operators/operators.h) from `dy`,
-     * that by the first output (-1 for a loss). NULL: it has no gradient. */
+    /* Appends the nodes that compute the gradients by the inputs (operators/operators.h) from `dy`,
+     * the gradient by the first output (-1 for a loss). NULL: the operator has no gradient. */
     void (*differentiate)(struct differentiation *differentiation, const struct graph_node *node,
                           int32_t dy);
 };

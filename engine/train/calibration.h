@@ -1,5 +1,5 @@
-/* calibration.h: how fast a device calculates and moves memory, measured with its own operators,
- * and what follows for the time of a graph. */
+/* calibration.h: measures a device's speeds of arithmetic and memory with its own operators, and
+ * predicts the time of a graph from them. */
 #pragma once
 
 #include "base/error.h"
@@ -14,42 +14,46 @@ struct bandwidth {
 };
 
 struct calibration {
-    double flops_per_second[CALIBRATION_TYPES]; /* a matrix product, 1024 x 1024 x 1024 (of a GPU
-                                                   4096), by the type of its operands; 0: not
-                                                   measured */
-    double convolution_flops_per_second[CALIBRATION_TYPES]; /* of 3x3; 0: as a product */
-    /* of an activation over so many bytes, read and written, in ascending order; the last one is
-     * memory's, beyond any cache. Those of 0 bytes at the end are not measured. */
+    /* of a matrix product of 1024 x 1024 x 1024 (GPU: 4096), by type of its operands; 0: not
+     * measured */
+    double flops_per_second[CALIBRATION_TYPES];
+    /* of a convolution of 3x3; 0: use flops_per_second */
+    double convolution_flops_per_second[CALIBRATION_TYPES];
+    /* of an activation that reads and writes `bytes` bytes, in ascending order. The last one
+     * exceeds every cache. Entries of 0 bytes at the end are not measured. */
     struct bandwidth bandwidths[CALIBRATION_BANDWIDTHS];
-    double kernel_seconds;       /* the least that one operator takes */
-    double launch_seconds;       /* of each kernel, beside what the rates and the rest say */
-    struct operator_rates rates; /* of the models that the program has built in */
+    double kernel_seconds; /* minimum time of an operator */
+    double launch_seconds; /* added to the predicted time of each kernel */
+    /* times of operators in sample models, which the program has built in */
+    struct operator_rates rates;
 };
 
 /* Takes five seconds and 350 MB on two threads. A device that does not tell the time of each node
  * (no device_profile) is measured by chains of operators alone (calibration_chains.h). */
 int calibration_measure(const struct backend *backend, struct backend_device *device,
                         struct calibration *calibration, struct error *error);
-/* What a device that nobody has measured is thought to do, from what it says of itself; false: it
- * says nothing. The caller releases. */
+/* Estimates the calibration of an unmeasured device from the peaks that it reports; false if it
+ * reports none. The caller releases it. */
 bool calibration_guess(const struct backend_device_info *info, struct calibration *calibration);
 void calibration_release(struct calibration *calibration);
 
-/* The bandwidth at which operands of so many bytes are moved; 0: not known. */
+/* The bandwidth for operands of `bytes` bytes in all; 0: unknown. */
 double calibration_bandwidth(const struct calibration *calibration, double bytes);
-/* The products' speed with operands of the type, or else of float32; 0: not known. */
+/* The speed of products with operands of the type, or of float32 if that was not measured; 0:
+ * unknown. */
 double calibration_flops(const struct calibration *calibration, enum tensor_type type);
 
-/* The calibration of a simulated device: arithmetic and memory so many times those of `real`, and a
- * time that each kernel takes to start. -ENOMEM. */
+/* The calibration of a simulated device: `real` with arithmetic and bandwidth multiplied by `speed`
+ * and `bandwidth`, and with a start-up time for each kernel. -ENOMEM. */
 int calibration_scale(const struct calibration *real, double speed, double bandwidth,
                       double launch_seconds, struct calibration *scaled, struct error *error);
 
-/* Seconds of one node, what runs take beside their nodes left out. */
+/* Seconds of one node, without the time that a run takes in addition to its nodes. */
 double calibration_node_seconds(const struct calibration *calibration, const struct graph *graph,
                                 int32_t node, const struct node_description *description);
-/* Seconds of one run of the graph's `phases`: of each node by the calls that resemble it, and
- * where there is none by what bounds it, arithmetic or memory (Williams, Waterman and Patterson
- * 2009, "Roofline", CACM 52(4)), but at least the cost of a kernel. */
+/* Predicted seconds of one run of the graph's `phases`. A node's time is interpolated from measured
+ * calls that resemble it. Without any, it is the larger of the times of its arithmetic and of its
+ * memory traffic (Williams, Waterman and Patterson 2009, "Roofline", CACM 52(4)), and at least the
+ * minimum time of a kernel. */
 double calibration_predict(const struct calibration *calibration, const struct session *session,
                            const struct graph *graph, unsigned phases);

@@ -1,13 +1,14 @@
-/* calibration_chains.h: the calibration of a device whose nodes cannot be timed one by one. */
+/* calibration_chains.h: calibrates a device whose nodes cannot be timed one by one: it times chains
+ * of equal operators. */
 #pragma once
 
 #include "engine/train/calibration.h"
 
-/* Of what is run; large enough to fill the device. */
+/* Sizes of the operators that are timed; they must be large enough to use the whole device. */
 struct calibration_sizes {
-    int64_t product;                /* side of the square matrices, and samples of the rest */
-    int64_t images, channels, side; /* of a convolution of 3x3 */
-    int64_t activation; /* numbers of a sample in the largest activation; others have 1/8, … */
+    int64_t product; /* side of the square matrices; also the batch of the other chains */
+    int64_t images, channels, side; /* shape of a convolution of 3x3 */
+    int64_t activation; /* values per sample in the largest activation; the others have 1/8, … */
 };
 
 /* Fills in the speeds of products in the types of the set (1 << enum tensor_type), of memory and of

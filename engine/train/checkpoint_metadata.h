@@ -1,5 +1,5 @@
-/* checkpoint_metadata.h: the fields of a checkpoint's state as texts in the file's metadata.
- * Internal to the checkpoint. */
+/* checkpoint_metadata.h: converts the fields of a checkpoint's state to and from texts in the
+ * file's metadata. Internal to checkpoint.c. */
 #pragma once
 
 #include "engine/train/checkpoint.h"
@@ -10,18 +10,18 @@ struct checkpoint_metadata {
     struct safetensors_pair pairs[CHECKPOINT_PAIRS_MAX];
     int count;
     char values[CHECKPOINT_PAIRS_MAX]
-               [CHECKPOINT_VALUE_MAX]; /* what the pairs point to, or into the state */
+               [CHECKPOINT_VALUE_MAX]; /* the pairs point to these, or into the state */
 };
 
 void checkpoint_metadata_format(const struct checkpoint_state *state,
                                 const struct checkpoint_texts *texts,
                                 struct checkpoint_metadata *metadata);
 
-/* -EINVAL with a sentence naming the key that is missing or no number. The texts point into the
- * file. */
+/* -EINVAL with a sentence that names the key whose value is missing or not a number. The texts
+ * point into the file. */
 int checkpoint_metadata_parse(const struct safetensors *file, struct checkpoint_state *state,
                               struct checkpoint_texts *texts, struct error *error);
 
-/* The pairs that go along with exported weights; their number. */
+/* Lists the pairs that an export keeps; returns their number. */
 int checkpoint_metadata_export(const struct safetensors *file,
                                struct safetensors_pair pairs[CHECKPOINT_EXPORT_PAIRS]);

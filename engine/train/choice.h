@@ -1,6 +1,6 @@
-/* choice.h: what a specification may leave to the plan: the batch size, how many batches make an
- * update, what is recomputed. Found by a search over plans under a limit of memory: nothing is
- * tried out on the device, and nothing of it changes what a given batch size calculates. */
+/* choice.h: chooses what a specification leaves open: the batch size, the number of batches per
+ * update, and which activations are recomputed. It searches over plans under a memory limit and
+ * runs nothing on the device. For a given batch size the choice changes no result. */
 #pragma once
 
 #include "base/error.h"
@@ -10,21 +10,25 @@
 #include <stdint.h>
 
 enum recompute_wish {
-    RECOMPUTE_WISH_GIVEN, /* as the configuration has it */
-    RECOMPUTE_WISH_AUTO,  /* only where the batch, or the largest one, does not fit otherwise; then
-                           * the least work */
-    RECOMPUTE_WISH_FULL   /* whatever needs the least memory */
+    RECOMPUTE_WISH_GIVEN, /* the configuration decides */
+    /* only if the batch, or a larger batch where that is chosen, does not fit otherwise; then with
+     * the least additional work */
+    RECOMPUTE_WISH_AUTO,
+    RECOMPUTE_WISH_FULL /* the setting that needs the least memory */
 };
 
 struct training_wishes {
-    bool batch; /* the largest that fits, of 1, 2, 4, the multiples of 8 and the whole training set;
-                   the evaluation's batch is the same */
-    int64_t effective_batch; /* samples of an update: the batch is one of its divisors, and
-                                `accumulate` follows. 0: the configuration's `accumulate` holds */
+    /* choose the largest batch that fits, of 1, 2, 4, the multiples of 8 and the whole training
+     * set; evaluation uses the same batch */
+    bool batch;
+    /* samples per update: the batch divides it, and `accumulate` is the quotient. 0: the
+     * configuration's `accumulate` holds */
+    int64_t effective_batch;
     enum recompute_wish recompute;
     size_t memory_limit;   /* bytes; SIZE_MAX: none */
-    size_t memory_reserve; /* of them, that stay free */
-    /* What the process will hold once the run is allocated; called after training_rehearse(). */
+    size_t memory_reserve; /* bytes of the limit that stay free */
+    /* Bytes that the process will hold once the run is allocated; called after
+     * training_rehearse(). */
     size_t (*memory_bytes)(void *context, struct training *training);
     void *context;
 };
@@ -32,16 +36,16 @@ struct training_wishes {
 struct training_choice {
     int64_t batch, accumulate;
     struct recompute_config recompute;
-    size_t bytes;       /* of the plan that was chosen */
+    size_t bytes;       /* memory of the chosen plan */
     int64_t next_batch; /* the next larger batch, which does not fit; 0: there is none */
-    size_t next_bytes;  /* that its plan takes */
-    size_t kept_bytes;  /* of the plan that keeps all activations; `bytes` when that was chosen */
-    int plans;          /* that were made */
+    size_t next_bytes;  /* memory of its plan */
+    size_t kept_bytes;  /* memory of the plan that keeps all activations */
+    int plans;          /* number of plans that the search made */
 };
 
-/* Writes what it chose into `config` as well, for training_prepare(). -ERROR_DEVICE_MEMORY with a
- * sentence when nothing fits; the errors of training_prepare(). That more samples never need less
- * memory is true of plans but for a few kilobytes; the search relies on it only to find its place:
+/* Also writes the choice into `config`, for training_prepare(). -ERROR_DEVICE_MEMORY with a
+ * sentence if nothing fits; the errors of training_prepare(). The search assumes that larger
+ * batches need more memory, which holds except for a few kilobytes. The assumption only guides it:
  * the plans of `batch` and `next_batch` have both been made. */
 int training_choose(struct training_config *config, const struct training_wishes *wishes,
                     const struct training_data *data, const struct backend *backend,

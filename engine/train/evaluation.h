@@ -1,4 +1,4 @@
-/* evaluation.h: loss and accuracy of a session's present weights over one set. */
+/* evaluation.h: measures loss and accuracy of a session's present weights over one set. */
 #pragma once
 
 #include "base/error.h"
@@ -11,9 +11,9 @@
 typedef int (*evaluation_sink)(void *context, struct session *session,
                                const struct loader_batch *batch, struct error *error);
 
-/* Runs one pass over the feed's set, at most `most` batches at a time, and sums up in `metrics`.
- * `sink`, which takes batches of a loader alone, one at a time, and `stop` may be NULL; a non-zero
- * `*stop` ends the pass between two runs with -EINTR. */
+/* Runs one pass over the feed's set, at most `most` batches per launch, and sums up in `metrics`.
+ * `sink` and `stop` may be NULL. A sink needs batches of a loader, one per launch. If `*stop` is
+ * not 0, the pass ends between two launches with -EINTR. */
 int evaluation_run(struct session *session, struct feed *feed, int most, evaluation_sink sink,
                    void *context, const atomic_int *stop, struct step_metrics *metrics,
                    struct error *error);

@@ -1,5 +1,5 @@
-/* feed.h: the batches of one set on their way into a session's programs: through a loader and the
- * plan's staging bytes, one by one, or out of the device's own memory, several to one launch. Both
+/* feed.h: hands the batches of one set to a session's programs. They come from a loader through the
+ * plan's staging bytes, one at a time, or from the device's own memory, several per launch. Both
  * ways give the same batches. */
 #pragma once
 
@@ -13,15 +13,16 @@ struct feed;
 
 struct feed_config {
     struct session *session;     /* outlives the feed */
-    struct loader_config loader; /* what comes in which order */
+    struct loader_config loader; /* the samples and their order */
     void *memory;                /* for the loader: loader_create() */
-    /* Which of the session's data the batches are made of, and the first of its orders that is
-     * theirs: feed_orders() of them. Negative: a loader prepares them. */
+    /* The number of the session's data from which batches are made, and the place of the first of
+     * this feed's feed_orders() indices. `data` negative: a loader prepares the batches. */
     int data;
     int64_t first_order;
 };
 
-/* Orders that the device keeps for such batches: of the present epoch and of the next one. */
+/* The number of sample indices that the device keeps for a feed: those of the present epoch and of
+ * the next one. */
 int64_t feed_orders(const struct loader_config *loader);
 /* Memory that feed_create() takes, beside config->memory. */
 size_t feed_host_bytes(const struct feed_config *config);
@@ -32,21 +33,23 @@ void feed_free(struct feed *feed); /* NULL allowed */
 
 /* loader_begin_epoch() */
 int feed_begin_epoch(struct feed *feed, uint32_t epoch, int64_t position, struct error *error);
-/* Prepares an epoch while the present one's last steps are still at work, so that its beginning
- * takes less. Optional. */
+/* Prepares an epoch while the last steps of the present one still run, so that it begins sooner.
+ * Optional. */
 int feed_prepare_epoch(struct feed *feed, uint32_t epoch, struct error *error);
 
-/* How many samples the next batch has, 0 at the epoch's end; waits for it. */
+/* Waits for the next batch and tells its number of samples, 0 at the epoch's end. */
 int feed_fetch(struct feed *feed, int64_t *count, struct error *error);
-/* The most batches of one feed_run() now: of as many samples as the one that was fetched. */
+/* The largest number of batches that feed_run() can take now: those that have as many samples as
+ * the fetched one. */
 int feed_steps_max(const struct feed *feed);
-/* The largest power of 2 up to `count`: launches of few different lengths are few to capture. */
+/* The largest power of 2 up to `count`. The device captures one graph for each length of a launch,
+ * so there should be few lengths. */
 int feed_round(int64_t count);
-/* Runs the training program, or the evaluation program, on the next `count` batches, which have as
- * many samples as the one that was fetched. The steps' `batch` is filled in. */
+/* Runs the training or evaluation program on the next `count` batches, at most feed_steps_max().
+ * Fills in the steps' `batch`. */
 int feed_run(struct feed *feed, bool training, struct backend_step *steps, int count,
              struct error *error);
-/* The batch of the latest feed_run(), until the next one; NULL when it lies on the device alone. */
+/* The batch of the latest feed_run(), valid until the next one; NULL if only the device has it. */
 const struct loader_batch *feed_batch(const struct feed *feed);
-/* The epoch is left: nothing of it is read any longer by the session's next run. */
+/* Ends the epoch and releases the batches that the feed holds: no run reads them any more. */
 void feed_end_epoch(struct feed *feed);

@@ -1,6 +1,6 @@
-/* loop_internal.h: what the files of the training loop share. loop.c orders a run; loop_step.c
- * trains on a batch, loop_measure.c does what follows an epoch, loop_report.c tells what goes on by
- * the clock, loop_checkpoint.c writes checkpoints. */
+/* loop_internal.h: shared by the files of the training loop. loop.c has the sequence of a run,
+ * loop_step.c trains on a batch, loop_measure.c does the work after an epoch, loop_report.c reports
+ * at intervals of time, and loop_checkpoint.c writes checkpoints. */
 #pragma once
 
 #include "engine/train/training_internal.h"
@@ -8,13 +8,13 @@
 /* When the loop looks at the clock. */
 struct pace {
     int64_t every, countdown; /* batches between two readings of the clock */
-    double batch_seconds;     /* as the latest readings say; 0: not known yet */
+    double batch_seconds;     /* from the latest readings; 0: unknown */
     double next_progress, next_row, next_checkpoint;
     int64_t rows;
 };
 
-/* How long steps took, waiting for data included, evaluations and checkpoints not. A shorter last
- * batch is a part of a step. */
+/* The time of steps, with waiting for data but without evaluations and checkpoints. A shorter last
+ * batch counts as a fraction of a step. */
 struct timing {
     double seconds, steps;
 };
@@ -29,82 +29,86 @@ struct loop {
     struct training_requests *requests;
     struct training_result *result;
     struct pace pace;
-    double mark; /* up to when state->seconds counts */
+    double mark; /* state->seconds counts the time up to this moment */
     double started, run_start_samples, reported, reported_samples;
-    int64_t checkpoint_step, checkpoint_epoch; /* what the latest checkpoint holds */
+    int64_t checkpoint_step, checkpoint_epoch; /* step and epoch of the latest checkpoint */
     double learning_rate;
-    /* the loss: the state's loss_scale is that of the latest loop_read_sums() */
+    /* the device scales the loss itself; state->loss_scale was read by the latest
+     * loop_read_sums() */
     bool device_scales;
-    double evaluation_seconds;     /* of the present epoch, by this process */
-    double epoch_energy;           /* loop_read_energy() at its begin; NAN: not known */
-    double energy, energy_read_at; /* the latest reading of the meter, and when it was made */
-    double marked_samples;         /* at `mark` */
-    struct timing timed, told;     /* of this process after its first steps; what of it was told */
-    /* Of a step, between the latest readings of the clock, in a ring. */
+    double evaluation_seconds;     /* of the present epoch, in this process */
+    double epoch_energy;           /* loop_read_energy() at the epoch's beginning; NAN: unknown */
+    double energy, energy_read_at; /* the latest reading of the meter, and its time */
+    double marked_samples;         /* loop_samples() at `mark` */
+    /* all steps of this process but its first ones; the part that has been reported */
+    struct timing timed, told;
+    /* Ring buffer: seconds of a step between two readings of the clock, for the latest readings. */
     double step_times[STEP_TIMES_KEPT];
     int64_t step_time_count;
-    int best_file; /* the best checkpoint, open: its name may go meanwhile; -1: there is none */
-    bool restored; /* the session has the best weights again, not those of the state's step */
+    /* the best checkpoint, kept open because its name may be removed; -1: there is none */
+    int best_file;
+    bool restored; /* the session has the best weights, not those of the state's step */
 };
 
-/* Epochs done, with the fraction of the present one; the same in samples. */
+/* Epochs done, including the fraction of the present one; and the same in samples. */
 double loop_epoch(const struct loop *loop);
 double loop_samples(const struct loop *loop);
 
 /* ---- loop_report.c ---- */
 
-/* Begins to count the time of this run. */
+/* Starts to count the time of this run. */
 void loop_start_clock(struct loop *loop);
-/* Brings the counted seconds up to date; `training` for time spent in steps. Returns the time. */
+/* Adds the time since the last mark to the counted seconds; `training`: the time was spent in
+ * steps. Returns the present time. */
 double loop_mark(struct loop *loop, bool training);
-/* session_energy(); NAN, too, where the latest reading was made only a moment ago. */
+/* session_energy(), or NAN if the latest reading was made only a moment ago. */
 double loop_read_energy(struct loop *loop);
-/* The median over the latest readings of the clock; NAN before there is one. Reorders them. */
+/* The median of `step_times`, which it reorders; NAN if there are none. */
 double loop_median_step(struct loop *loop);
-/* Reads the device's sums of the epoch; -ERROR_NONFINITE_LOSS with a sentence when the loss is no
- * number. */
+/* Reads the device's sums of the epoch; -ERROR_NONFINITE_LOSS with a sentence if the loss is NaN or
+ * infinite. */
 int loop_read_sums(struct loop *loop, struct error *error);
-/* After so many batches: reads the clock if it is time to and tells what is due by it. 1: read it,
- * 0: not yet. */
+/* Call after `batches` batches: if it is time, reads the clock and reports what is due. 1: it read
+ * the clock, 0: not yet. */
 int loop_tick(struct loop *loop, int batches, struct error *error);
 
 /* ---- loop_step.c ---- */
 
-/* Batches of some milliseconds' work: what one launch may have at most. */
+/* The largest number of batches of one launch: some milliseconds of work. */
 int loop_launch_batches(const struct loop *loop);
-/* Trains on the next batches of the epoch, of which one has been fetched and has so many samples: a
- * micro-step of an accumulation, a step, or as many of them as one launch takes and nothing that
- * the loop does falls between. `batches`: how many it were. */
+/* Trains on the next batches of the epoch; the first one has been fetched and has `samples`
+ * samples. Runs a micro-step of an accumulation, a step, or as many steps as fit into one launch
+ * before the loop has other work. Tells their number in `batches`. */
 int loop_run_batches(struct loop *loop, int64_t samples, int *batches, struct error *error);
 
 /* ---- loop_measure.c ---- */
 
 void training_values_add(struct training_values *values, const char *name, double value);
-/* Whether the validation set is due within the epoch, before the next batch. */
+/* Whether the validation set is to be evaluated now, before the next batch of the epoch. */
 bool loop_evaluation_is_due(const struct loop *loop);
-/* Measures the epoch so far, the validation set where that is due, tells it and does what follows
- * from it: the best, early stop, the plateau schedule. 1: asked to stop. */
+/* Measures the epoch so far, and the validation set if it is due, and reports the metrics. Then
+ * updates the best checkpoint, the early stop and the plateau schedule. 1: asked to stop. */
 int loop_measure(struct loop *loop, struct error *error);
-/* Measures the finished epoch unless that is done, moves on to the next one. 1: asked to stop. */
+/* Measures the finished epoch, unless that is done, and begins the next one. 1: asked to stop. */
 int loop_finish_epoch(struct loop *loop, struct error *error);
-/* Measures the test set and tells it under these names. 1: asked to stop. */
+/* Measures the test set and reports it under these names. 1: asked to stop. */
 int loop_test(struct loop *loop, const char *loss_name, const char *accuracy_name,
               struct error *error);
 
-/* Tells the last weights' results on the test set as the run's. */
+/* Reports the last weights' results on the test set as those of the run. */
 int loop_test_was_last(struct loop *loop, struct error *error);
 
 /* ---- loop_checkpoint.c ---- */
 
-/* Writes a checkpoint of the present state, tells it and deletes those beyond retention; without a
- * folder only the loss is looked at. */
+/* Writes a checkpoint of the present state, reports it and deletes those beyond retention. Without
+ * a folder it only checks the loss. */
 int loop_write_checkpoint(struct loop *loop, bool best, struct error *error);
-/* Keeps the best checkpoint open, which this path names now; NULL: there is none. */
+/* Opens the best checkpoint at `path` and keeps it open; NULL: there is none. */
 int loop_keep_best(struct loop *loop, const char *path, struct error *error);
-/* The step of the run's best weights: those of the best checkpoint, else of the early stop's copy;
- * -1: none are called the best. */
+/* The step of the run's best weights, which are in the best checkpoint or else in the early stop's
+ * copy; -1: the run has no best weights. */
 int64_t loop_best_step(const struct loop *loop);
-/* Whether they are other weights than the last ones, and still there. */
+/* Whether the best weights are not the last ones and are still available. */
 bool loop_has_better_weights(const struct loop *loop);
-/* Puts them into the session, for evaluations alone. */
+/* Copies the best weights into the session, for evaluation only. */
 int loop_restore_best(struct loop *loop, struct error *error);

@@ -1,5 +1,4 @@
-/* loss_scale.h: the loss scale of a run; the rule that it follows is
- * engine/graph/loss_scale.h's. */
+/* loss_scale.h: the loss scale of a run, which follows the rule of engine/graph/loss_scale.h. */
 #pragma once
 
 #include "base/error.h"
@@ -8,14 +7,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Begins to scale, or with `wanted` false stops; what was left out before stays counted. Goes on
- * with a scale that there is. */
+/* Starts to scale the loss, or continues with the present scale; with `wanted` false stops. The
+ * count of skipped updates is kept. */
 void loss_scale_begin(struct loss_scale *loss_scale, bool wanted);
 
-/* After an update: halves the scale when it was left out, doubles it after 2000 in a row that were
- * not. -ERROR_NONFINITE_LOSS with a sentence when the scale cannot become smaller. Does nothing
- * without a scale. */
+/* Call after each update: loss_scale_follow(). -ERROR_NONFINITE_LOSS with a sentence if the scale
+ * cannot become smaller. Does nothing without a scale. */
 int loss_scale_update(struct loss_scale *loss_scale, bool skipped, struct error *error);
-/* -ERROR_NONFINITE_LOSS with the same sentence: a device that scales by itself came to such a
- * scale. */
+/* The same check for a device that scales the loss itself. */
 int loss_scale_check(const struct loss_scale *loss_scale, struct error *error);

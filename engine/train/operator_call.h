@@ -1,5 +1,5 @@
-/* operator_call.h: what decides how long a device takes for a node of a graph, in figures that can
- * be compared with those of other graphs' nodes. */
+/* operator_call.h: the properties of a node that decide its time on a device, in a form that can be
+ * compared with nodes of other graphs. */
 #pragma once
 
 #include "engine/backends/backend.h"
@@ -7,19 +7,20 @@
 
 enum { OPERATOR_KIND_MAX = 128, OPERATOR_EXTENTS = 4 };
 
-/* One task's part of a node, as the device divides it. */
+/* The part of a node's work that one of the device's tasks does. */
 struct operator_call {
-    /* Words: operator, settings, the device's method, window. "conv2d jit:avx512_core 3x3/1",
-     * "batch_norm blocks_16 relu". */
+    /* Words for operator, settings, the device's method and the window: "conv2d jit:avx512_core
+     * 3x3/1", "batch_norm blocks_16 relu". */
     char kind[OPERATOR_KIND_MAX];
     /* Samples, pixels of a sample, depth (of a product's sum, of a pool's window) and columns
      * (channels; the numbers of a parameter). At least 1. */
     double extents[OPERATOR_EXTENTS];
-    double work; /* floating-point operations of products and convolutions, bytes of the rest */
+    /* floating-point operations of products and convolutions, bytes of other operators */
+    double work;
 };
 
-/* Of a node that is done as the description says. Its seconds are those of the call times
- * `repetitions`: 0 when a neighbour does it. */
+/* Describes a node that the device executes as `description` says. The node's seconds are those of
+ * the call times `repetitions`, which is 0 if a neighbour does the node's work. */
 void operator_call_describe(const struct graph *graph, int32_t node,
                             const struct node_description *description, struct operator_call *call,
                             double *repetitions);
