@@ -1,5 +1,5 @@
-/* daemon.c: traind from its first to its last moment: opens what it needs in order, runs the loop
- * until a signal, and closes in the opposite order. Running jobs go on without it. */
+/* daemon.c: runs traind from its start to its end. Opens the parts in order, runs the loop until a
+ * signal, and closes the parts in the opposite order. Running jobs go on without it. */
 #include "daemon/daemon.h"
 
 #include "base/clock.h"
@@ -44,11 +44,11 @@ static void on_stop_signal(uv_signal_t *handle, int number)
     struct daemon *daemon = handle->data;
 
     log_info("stopping on signal %d; running jobs go on", number);
-    uv_signal_stop(handle); /* the same signal again ends the process at once */
+    uv_signal_stop(handle); /* a second such signal ends the process at once */
     uv_stop(daemon->loop);
 }
 
-/* From a terminal that goes away the daemon goes with it. */
+/* SIGHUP from a closed terminal ends the daemon; otherwise it reloads the devices. */
 static void on_hangup(uv_signal_t *handle, int number)
 {
     if (isatty(STDIN_FILENO))
@@ -62,7 +62,7 @@ static int start_signals(struct daemon *daemon, uv_signal_t handles[STOP_SIGNALS
                          struct error *error)
 {
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error of write(2) like any other */
+    signal(SIGXFSZ, SIG_IGN); /* exceeding a file size limit is an ordinary error of write(2) */
     for (int i = 0; i <= STOP_SIGNALS; i++) {
         int number = i < STOP_SIGNALS ? stop_signals[i] : SIGHUP;
         int result = uv_signal_init(daemon->loop, &handles[i]);
@@ -105,7 +105,7 @@ static void on_devices_ready(struct daemon *daemon)
         daemon_give_up(daemon, &error);
 }
 
-/* The devices first: attempts that are found again are on them. */
+/* Starts the devices before the jobs, because recovered attempts refer to them. */
 static void on_states_loaded(void *data, int result, const struct error *reason)
 {
     struct daemon *daemon = data;
@@ -129,8 +129,8 @@ static int open_parts(struct daemon *daemon, const struct server_options *option
     shortcoming = job_cgroup_shortcoming();
     if (shortcoming)
         note(daemon, shortcoming);
-    /* the socket first: it finds out whether another daemon serves there
-     * before anything is touched */
+    /* the socket first: opening it shows whether another daemon serves there before anything is
+     * changed */
     result = server_open(daemon, &method_table, options, error);
     if (result == 0)
         result = devices_open(daemon, error);
@@ -145,15 +145,15 @@ static int open_parts(struct daemon *daemon, const struct server_options *option
     return result;
 }
 
-/* What was promised to callers is finished first: calls under way are answered once their changes
- * are durable. */
+/* Finishes what callers were promised: calls under way are answered once their changes are
+ * durable. */
 static void finish_calls(struct daemon *daemon)
 {
     while (server_calls_in_flight(daemon) > 0 || store_pending(daemon->store) > 0)
         uv_run(daemon->loop, UV_RUN_ONCE);
 }
 
-/* Those parts that the context points at and that nobody else makes. */
+/* The parts that the context points at and that no room allocates itself. */
 struct parts {
     struct host_probe host;
     struct cores cores;

@@ -1,6 +1,6 @@
-/* devices_reload.c: SIGHUP: the sections of the devices are read again, without a restart. A
- * simulated device whose section is gone is lost, as a card that is pulled: what runs there leaves
- * it, and it comes back with its section. The other keys count from the next start on. */
+/* devices_reload.c: SIGHUP makes traind read the sections of devices again, without a restart. A
+ * simulated device whose section is gone is lost, like a card that was pulled out: its jobs leave
+ * it, and it returns with its section. Changes of other keys take effect at the next start. */
 #include "base/log.h"
 #include "daemon/daemon.h"
 #include "daemon/devices/device_states.h"
@@ -13,8 +13,8 @@
 
 static const char vanished[] = "its section of the configuration is gone";
 
-/* A device keeps the section that it had, for a process may just be started with it; so what was
- * read before lives as long as the daemon. */
+/* A device keeps a pointer to its old section while a process may just be started with it. So old
+ * configurations live as long as the daemon. */
 struct old_config {
     struct old_config *next;
     struct config config;

@@ -28,7 +28,7 @@ int directory_make(const char *path, unsigned mode, struct error *error)
     return 0;
 }
 
-/* A folder that others may write to would let them put their own database in place. */
+/* Refuses a folder that others may write to: they could replace the database. */
 static int check_owner(const char *path, struct error *error)
 {
     struct stat status;
@@ -46,10 +46,10 @@ static int check_owner(const char *path, struct error *error)
     return 0;
 }
 
-/* A lock of the process, not of the open file as flock() makes it: what a daemon was about to start
- * when it was killed holds its descriptors until the exec, and a daemon that starts at once would
- * find that file locked. (It is lost when any descriptor of the file is closed: nobody else opens
- * it.) */
+/* Takes a lock of the process (fcntl), not of the open file (flock). A child that a killed daemon
+ * had just forked holds its descriptors until the exec, so a flock() would survive and block a
+ * daemon that starts at once. A process loses an fcntl lock when it closes any descriptor of the
+ * file, but only this function opens it. */
 static int lock_folder(const char *path, int *lock, struct error *error)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -79,10 +79,10 @@ static int lock_folder(const char *path, int *lock, struct error *error)
     return 0;
 }
 
-/* Tells ext4 to place the folders in this one apart from each other and from everything else, as it
- * does with the folders of a disk's root. Beside files that were deleted in the last minutes, an
- * ext4 without a journal looks at each of them whenever it makes a file: a job's start took
- * milliseconds more. Other file systems do not know the attribute. */
+/* Tells ext4 to spread the folders inside this one over the disk, as it does with the folders of a
+ * disk's root. Near files that were deleted in the last minutes, an ext4 without a journal checks
+ * each of them whenever it creates a file, which made a job's start milliseconds slower. Other file
+ * systems ignore the attribute. */
 static void directory_spread(const char *path)
 {
     AUTO_CLOSE int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

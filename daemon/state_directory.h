@@ -3,10 +3,10 @@
 
 #include "base/error.h"
 
-/* Makes the folder and its jobs/ (0711: users' jobs reach their own folders below) with what is
- * missing above it, and locks it. `*lock` is a descriptor to keep open. -EBUSY when another daemon
- * has it. */
+/* Makes the folder with its missing parents, and its jobs/ (0711: users must reach their own
+ * folders below), and locks it. `*lock` is a descriptor that the caller keeps open. -EBUSY if
+ * another daemon has locked it. */
 int state_directory_open(const char *path, int *lock, struct error *error);
 
-/* mkdir -p; what is made gets `mode`. */
+/* Makes the folder and its missing parents with `mode`, like mkdir -p. */
 int directory_make(const char *path, unsigned mode, struct error *error);

@@ -80,7 +80,7 @@ static const struct option_spelling known_options[] = {
     [HELP] = {"help", 0, OPTION_VALUE_NONE},
 };
 
-/* Says why a word was refused; returns the exit status. */
+/* Reports why an argument was refused; returns the exit status. */
 static int refuse_word(enum option_event event, const struct option_found *found)
 {
     if (event == OPTION_ARGUMENT) {
@@ -180,7 +180,8 @@ static char *absolute_path(const char *path)
     return absolute;
 }
 
-/* The folder of a socket that nobody named: systemd's units make it, a user may not have it yet. */
+/* Makes the folder of the default socket. systemd's units make it, but an ordinary user may not
+ * have it yet. */
 static int make_socket_folder(const char *socket, unsigned mode, struct error *error)
 {
     AUTO_FREE char *folder = strdup(socket);
@@ -202,7 +203,7 @@ static int find_places(const struct options *options, struct daemon *daemon, cha
     *socket = options->socket ? absolute_path(options->socket)
               : system        ? strdup("/run/traind/traind.sock")
                               : user_path("XDG_RUNTIME_DIR", NULL, "/traind.sock");
-    if (!*socket) /* as after su, and in containers: no session has made that folder */
+    if (!*socket) /* after su and in containers no login session has made that folder */
         *socket = user_path("XDG_STATE_HOME", ".local/state", "/traind.sock");
     if (!daemon->state_directory || !*socket)
         return error_set(error, -ENOENT,
@@ -232,7 +233,7 @@ static gid_t find_socket_group(enum daemon_mode mode)
     return group ? group->gr_gid : (gid_t)-1;
 }
 
-/* Where to listen: what systemd hands over (`listening`), or else a path. */
+/* Runs the daemon on the socket that systemd passed (`listening`), or else on a path. */
 static int run(const struct options *options, struct daemon *daemon, int listening,
                struct error *error)
 {
@@ -244,7 +245,8 @@ static int run(const struct options *options, struct daemon *daemon, int listeni
         result = read_config(options, daemon, error);
     if (result == 0)
         result = state_directory_open(daemon->state_directory, &lock, error);
-    if (result < 0) { /* another start would find the same, unless another traind is in the way */
+    if (result < 0) { /* a restart would fail in the same way, unless another traind is the
+                       * reason */
         if (result != -EBUSY && result != -ENOMEM && result != -ENOSPC)
             daemon->failure_exit = DAEMON_EXIT_CONFIGURATION;
         return result;
@@ -259,15 +261,15 @@ static int run(const struct options *options, struct daemon *daemon, int listeni
     return daemon_run(daemon, &server, error);
 }
 
-/* Says why it ends, for whoever may be there to read it. Not through the log, which escapes the
- * line breaks between the commands of a recovery. */
+/* Reports why the daemon ends, on stderr, to systemd and to waiting clients. It does not use the
+ * log, because that escapes the line breaks between the commands of a recovery. */
 static void tell_failure(int listening, const char *sentence)
 {
     const char *priority = getenv("JOURNAL_STREAM") ? "<3>" : "";
 
     fprintf(stderr, "%straind: ", priority);
     for (const char *line = sentence; line; line = strchr(line, '\n')) {
-        line += line != sentence; /* the line break itself */
+        line += line != sentence; /* skip the line break */
         fprintf(stderr, "%s%.*s\n", line == sentence ? "" : priority, (int)strcspn(line, "\n"),
                 line);
     }

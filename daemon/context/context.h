@@ -45,12 +45,13 @@ struct daemon {
     struct host_probe *host;
     struct cores *cores; /* the CPU cores of commands */
     struct devices *devices;
-    struct device_states *device_states; /* devices/device_states.c: who drained which */
+    struct device_states *device_states; /* devices/device_states.c: drained and quarantined
+                                          * devices */
     struct sharing_services
         *sharing_services;            /* attempts/sharing_services.c; NULL: nobody asked yet */
-    struct warm_pool *warm_pool;      /* attempts/warm_pool.c; NULL: none is wanted */
-    struct device_backends *backends; /* jobs/device_backends.c; NULL: nothing was asked yet */
-    const char *notes[8]; /* sentences for Ping: what this machine keeps traind from doing */
+    struct warm_pool *warm_pool;      /* attempts/warm_pool.c; NULL: not configured */
+    struct device_backends *backends; /* jobs/device_backends.c; NULL: not needed yet */
+    const char *notes[8]; /* sentences for Ping: what traind cannot do on this machine */
     int note_count;
     struct error failure;          /* why the start failed; code 0: it did not */
     enum daemon_exit failure_exit; /* the exit status for that; 0: DAEMON_EXIT_FAILURE */

@@ -4,7 +4,8 @@
 void cores_init(struct cores *cores)
 {
     *cores = (struct cores){0};
-    /* on a machine with more than CPU_SETSIZE cores this fails, and no command gets its own */
+    /* this fails on a machine with more than CPU_SETSIZE cores: then no command gets its own
+     * cores */
     if (sched_getaffinity(0, sizeof cores->usable, &cores->usable) < 0)
         CPU_ZERO(&cores->usable);
 }

@@ -50,7 +50,7 @@ void devices_configure(struct devices *devices, struct device *device, const str
 
     configure(device, config);
     type = find_type(devices, device, &error);
-    if (type >= 0) /* else there are too many: it stays what it was */
+    if (type >= 0) /* if there are too many types, it keeps its old one */
         device->type = type;
 }
 

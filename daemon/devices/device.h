@@ -1,6 +1,6 @@
-/* device.h: the devices of this machine: what the probes and the configuration say of
- * each, what others hold of it, and the ledger of attempts that are on it. Everything
- * here runs on the loop. */
+/* device.h: the devices of this machine. For each there are the facts from its probe and the
+ * configuration, the memory that other programs hold, and the ledger of the attempts that run on
+ * it. Everything here runs on the loop. */
 #pragma once
 
 #include "base/error.h"
@@ -16,81 +16,83 @@
 
 enum { DEVICES_MAX = 64, DEVICE_KINDS_MAX = 16 };
 
-/* The machine's processor: it is always there, and what is on no device runs on it. */
+/* The machine's processor. It always exists, and what has no device runs on it. */
 #define DEVICE_HOST "cpu"
 
 struct device_driver;
 
 struct device {
     char name[DEVICE_NAME_MAX]; /* "cpu", "cuda:0", "sim0" */
-    char id[DEVICE_ID_MAX];     /* what does not change: a GPU's UUID */
+    char id[DEVICE_ID_MAX];     /* stable name: a GPU's UUID */
     const struct device_driver *driver;
     char model[DEVICE_MODEL_MAX];
-    size_t index; /* in struct devices, which never forgets one */
+    size_t index; /* in struct devices, which never drops a device */
     int type;     /* devices of one type are equally fast */
     bool trains;  /* traind-worker has a backend for it */
 
     uint64_t memory_total;      /* bytes; 0: not known */
-    uint64_t memory_outside;    /* bytes that others hold, as measured last */
-    uint64_t measured_at;       /* uv_now() of that, 0: never */
-    bool being_read;            /* on the thread pool */
-    bool outside_file_is_wrong; /* what it says is no number, and that has been told */
+    uint64_t memory_outside;    /* bytes that other programs hold, as last measured */
+    uint64_t measured_at;       /* uv_now() of that measurement; 0: never */
+    bool being_read;            /* a measurement runs on the thread pool */
+    bool outside_file_is_wrong; /* the file holds no number, which was logged */
     double high_watermark_ratio, low_watermark_ratio;
-    int slots; /* jobs at once; 0: memory alone limits them; -1: so do cores, and measured use */
+    int slots; /* jobs at once; 0: only memory limits them; -1: memory, cores and measured use limit
+                * them */
     const struct device_config *config;
 
-    bool missing; /* it has vanished, or answers no more, for missing_reason */
+    bool missing; /* it has vanished or no longer answers; missing_reason says why */
     char missing_reason[DEVICE_REASON_MAX];
     enum device_health health;             /* device_health_update() */
-    char health_reason[DEVICE_REASON_MAX]; /* "" where there is nothing to say */
-    char trains_reason[DEVICE_REASON_MAX]; /* why not, "" where nobody was asked */
+    char health_reason[DEVICE_REASON_MAX]; /* "": none */
+    char trains_reason[DEVICE_REASON_MAX]; /* why `trains` is false; "": not determined */
 
     /* jobs/device_faults.h */
-    int faults;                         /* of different work and users, one after the other */
-    char fault_digest[JOB_DIGEST_SIZE]; /* the work that the last one was of, and whose */
+    int faults;                         /* consecutive faults of different work and users */
+    char fault_digest[JOB_DIGEST_SIZE]; /* the work that had the last fault, and its user */
     uid_t fault_uid;
 
     /* the ledger */
     struct device_claim **claims;
     size_t claim_count, claim_capacity;
     uint64_t memory_booked; /* bytes, the sum over the claims */
-    /* what attempts held that have ended since, until a reading begun after `left_at` (uv_hrtime())
+    /* what ended attempts held. It counts until a reading that begins after `left_at` (uv_hrtime())
      * shows what is really free */
     uint64_t memory_leaving, left_at;
-    /* the native job that left it last (jobs/sharing.c): when, seconds since
-     * the epoch, and whose */
+    /* the native job that left it last (jobs/sharing.c): when, in seconds since the epoch, and its
+     * user */
     double native_left;
     uid_t native_left_uid;
     struct energy_meter energy;
-    /* jobs/device_utilisation.h: of a GPU the part of the time in which it is busy, a mean of the
-     * latest readings with the same jobs, below 0: none; and their sum at the last decision */
+    /* jobs/device_utilisation.h: the part of the time in which a GPU is busy, a mean of the latest
+     * readings with the same jobs (below 0: none); and the value of the last decision */
     double busy, busy_decided;
 };
 
-/* What those above are told of devices. All are set before the first device is read. */
+/* The callbacks by which the rooms above learn of devices. All are set before the first device is
+ * read. */
 struct daemon;
 struct device;
 struct device_listener {
-    /* Its health, what others hold of it, or it is new. */
+    /* The device is new, or its health or the memory that others hold has changed. */
     void (*changed)(struct daemon *daemon, struct device *device);
-    /* It was busy for such a part of the time since the last reading. */
+    /* The device was busy for this part of the time since the last reading. */
     void (*used)(struct daemon *daemon, struct device *device, double busy);
-    /* All of them were read once more. */
+    /* All devices were read once more. */
     void (*read)(struct daemon *daemon);
-    /* What others hold has been measured, see devices_measure(). */
+    /* The memory that others hold has been measured, see devices_measure(). */
     void (*measured)(struct daemon *daemon);
-    /* Processes of ours that hold memory of devices for a moment, at most `limit`; how many there
-     * are. */
+    /* Lists the daemon's own processes that hold memory of devices for a moment, at most `limit`.
+     * Returns how many there are. */
     size_t (*passing_pids)(const struct daemon *daemon, pid_t *pids, size_t limit);
 };
 
 struct devices {
     const struct device_listener *listener;
-    const struct device_driver *const *drivers; /* up to NULL */
+    const struct device_driver *const *drivers; /* the last one is NULL */
     void *states[DEVICE_KINDS_MAX];             /* device_driver_state() */
-    size_t started;                             /* drivers that have been asked to */
+    size_t started;                             /* how many drivers were started */
     void (*ready)(struct daemon *daemon);
-    bool stopping;                    /* the claims go with the jobs */
+    bool stopping;                    /* the daemon ends: claims are freed with the jobs */
     struct device *list[DEVICES_MAX]; /* owned */
     size_t count;
     char type_names[DEVICE_TYPES_MAX][DEVICE_TYPE_NAME_MAX];
@@ -100,36 +102,40 @@ struct devices {
 /* Frees the table; driver.h opens it. */
 void devices_close(struct devices *devices);
 
-/* One more, all zero but for its name, kind and model, from which its type follows; its section of
- * the configuration is applied. NULL with a sentence when there are too many. */
+/* Adds a device. Everything is zero except its name, driver, model and the type that follows from
+ * these, and what its section of the configuration sets. NULL with a sentence if there are too
+ * many. */
 struct device *devices_add(struct devices *devices, const struct config *config, const char *name,
                            const struct device_driver *driver, const char *model,
                            struct error *error);
 
-/* Whether the section makes a device by itself; the same for such a one. */
+/* Whether the section creates a device; and adds such a device. */
 bool device_section_makes_device(const struct device_config *section);
 struct device *devices_add_section(struct devices *devices, const struct config *config,
                                    const struct device_config *section, struct error *error);
-/* Applies the configuration to a device, again once that has changed. */
+/* Applies the configuration to a device, also after a change of the configuration. */
 void devices_configure(struct devices *devices, struct device *device, const struct config *config);
 
-/* By name or id; NULL: none. */
+/* Finds a device by its name or id; NULL: none. */
 struct device *devices_find(const struct devices *devices, const char *name);
 
-/* "cuda:0, cuda:1" of several devices, "cpu" where there is none, cut to `size`. Returns `text`. */
+/* Writes the names of the devices, like "cuda:0, cuda:1", or "cpu" if there is none, cut to `size`.
+ * Returns `text`. */
 char *devices_name(const struct device *const *list, int count, char *text, size_t size);
-/* The devices of such a text, at most `limit`; those that are not there any more are left out. */
+/* Parses such a text, at most `limit` devices. Devices that no longer exist are left out. Returns
+ * how many. */
 int devices_parse(const struct devices *devices, const char *text, struct device **list, int limit);
 
-/* Whether `pattern` of a specification means the device: its name, its id, its kind, DEVICES_GPU or
- * DEVICES_ANY. */
+/* Whether `pattern` of a specification matches the device: its name, its id, its kind, DEVICES_GPU
+ * or DEVICES_ANY. */
 bool device_matches(const struct device *device, const char *pattern);
 
-/* Bytes that all jobs together may hold on it, what others hold set aside; UINT64_MAX: no limit. */
+/* Bytes that all jobs together may hold on the device, after what others hold is subtracted;
+ * UINT64_MAX: no limit. */
 uint64_t device_memory_limit(const struct device *device);
-/* Whether our jobs have booked more than that, as others were measured last. */
+/* Whether the jobs have booked more than that limit, by the last measurement of the others. */
 bool device_is_over_limit(const struct device *device);
 
-/* Counts an attempt in and out. -ENOMEM. */
+/* Adds an attempt to the ledger and removes it. -ENOMEM. */
 int device_book(struct device *device, struct device_claim *claim, uint64_t memory);
 void device_unbook(struct device *device, struct device_claim *claim, uint64_t memory);

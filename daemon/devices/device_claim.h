@@ -1,5 +1,6 @@
-/* device_claim.h: what an attempt keeps of the devices that it is on. Each of these devices has the
- * claim in its ledger (device_book()); the claim is a member of the attempt and lives as long. */
+/* device_claim.h: what an attempt holds of the devices on which it runs. Each of these devices has
+ * the claim in its ledger (device_book()). The claim is a member of the attempt and lives as
+ * long. */
 #pragma once
 
 #include "daemon/devices/device_energy.h"
@@ -15,21 +16,24 @@ struct device;
 struct device_sharing;
 
 struct device_claim {
-    struct attempt *attempt;                 /* whose it is */
-    int64_t job, number;                     /* which attempt that is, for all time */
-    struct device *devices[JOB_DEVICES_MAX]; /* planning runs are on none */
+    struct attempt *attempt;                 /* the attempt that owns it */
+    int64_t job, number;                     /* the permanent name of that attempt */
+    struct device *devices[JOB_DEVICES_MAX]; /* planning runs have none */
     int device_count;
     pid_t pid;                         /* of the trainee; 0 until known */
-    bool is_one_process;               /* traind-worker makes no other ones */
+    bool is_one_process;               /* traind-worker makes no other processes */
     bool gone;                         /* no process of the attempt remains */
-    struct process_memory memory_held; /* of the machine's, as read last */
+    struct process_memory memory_held; /* of the machine's memory, as last read */
     double utilisation;                /* part of its GPU that it keeps busy; 0: not measured */
-    bool utilisation_is_measured;      /* while it was alone there */
-    int readings;                      /* in which the driver said who holds memory of the GPU */
-    const struct device_sharing *shared_by;    /* the service that it uses; NULL: none */
-    int64_t sharing_service;                   /* of which; 0: none of this daemon's */
-    double slowdown;                           /* of its steps by others on the GPU; 1: none */
+    bool utilisation_is_measured;      /* it was measured while the attempt was alone there */
+    int readings;                      /* readings in which the driver listed the processes that
+                                        * hold the GPU's memory */
+    const struct device_sharing *shared_by;    /* the service that it is a client of; NULL: none */
+    int64_t sharing_service;                   /* the id of that service; 0: none of this daemon */
+    double slowdown;                           /* factor by which others on the GPU slow its steps
+                                                * down; 1: none */
     struct energy_use energy[JOB_DEVICES_MAX]; /* of each of them */
     uint64_t memory_booked;                    /* bytes on each of them */
-    uint64_t device_memory_peak; /* bytes that it held of a device, as far as it was seen or told */
+    uint64_t device_memory_peak; /* the most bytes that it held of a device, as far as measured or
+                                  * reported */
 };

@@ -5,10 +5,10 @@
 
 #include <math.h>
 
-/* Between two readings while an attempt is there: seconds, with some to spare. */
+/* Longest time between two regular readings, in seconds, with some margin. */
 static const double reading_interval = 2;
 
-/* What the claim keeps of the device. */
+/* The claim's entry for the device. */
 static struct energy_use *use_of(struct device_claim *claim, const struct device *device)
 {
     for (int i = 0; i < claim->device_count; i++)
@@ -46,7 +46,8 @@ void device_energy_read(struct device *device, double joules, double watts, doub
 
     if (!(joules >= 0))
         return;
-    if (meter->known && joules >= meter->joules && now > before) /* else the driver began anew */
+    if (meter->known && joules >= meter->joules && now > before) /* else the driver was reloaded and
+                                                                  * counts from 0 */
         meter->watts = (joules - meter->joules) / (now - before);
     else
         meter->watts = watts >= 0 ? watts : 0;
@@ -59,7 +60,7 @@ void device_energy_read(struct device *device, double joules, double watts, doub
     for (size_t i = 0; i < device->claim_count; i++)
         use_count(use_of(device->claims[i], device), meter->watts);
     if (now - before > reading_interval && watts >= 0)
-        meter->watts = watts; /* most of the interval was before any attempt was there */
+        meter->watts = watts; /* most of the interval lies before the first attempt began */
 }
 
 void device_claim_settle_energy(struct device_claim *claim, double now)

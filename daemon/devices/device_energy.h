@@ -1,10 +1,10 @@
-/* device_energy.h: how much energy the attempts on a device take, by the device's meter, which
- * counts for all of it and is read once a second while one of them is there.
+/* device_energy.h: the energy that attempts use. A device's meter counts the whole device; it is
+ * read once a second while an attempt runs there.
  *
- * Between two readings the energy is divided by the time: at each moment it belongs to the attempts
- * that are on the device then, in equal parts. What an attempt takes from the last reading to its
- * end is estimated with the power between the last two. An attempt counts from when this daemon
- * gave it the device, or found it there again. */
+ * Between two readings the energy is spread evenly over the time. At each moment it is shared
+ * equally by the attempts on the device at that moment. The energy from the last reading to an
+ * attempt's end is estimated from the mean power between the last two readings. An attempt counts
+ * from the time when this daemon gave it the device, or found it there after a restart. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,28 +12,30 @@
 struct device_claim;
 struct device;
 
-/* An attempt's, of one of its devices. */
+/* The energy of an attempt on one of its devices. */
 struct energy_use {
     bool metered;
-    double device_joules, joules; /* of the whole device meanwhile; this attempt's part */
-    double waiting_seconds, waiting_portion; /* since the last reading, and its part of them */
+    double device_joules, joules; /* of the whole device meanwhile; the attempt's part of it */
+    double waiting_seconds, waiting_portion; /* since the last reading: the seconds, and the
+                                              * attempt's part of them */
 };
 
-/* How much energy a device has taken; all zero: it has no meter. */
+/* The meter of a device; all zero: it has none. */
 struct energy_meter {
     bool known;
     double joules, read_at; /* the last reading, and when (clock_now()) */
-    double marked_at;       /* up to when time has been divided */
-    double watts;           /* mean between the last two readings, else as the device said */
+    double marked_at;       /* the time up to which seconds have been divided */
+    double watts;           /* mean between the last two readings, or else the power that the device
+                             * reported */
 };
 
-/* Before an attempt comes to the device. */
+/* Divides the time so far. Call it before an attempt joins the device. */
 void device_energy_mark(struct device *device, double now);
-/* The meter says `joules`; `watts`: the power at this moment, NAN: not known. */
+/* Takes a reading of the meter, `joules`. `watts` is the power at this moment; NAN: unknown. */
 void device_energy_read(struct device *device, double joules, double watts, double now);
-/* Before the attempt leaves its devices: what has not been read is estimated. */
+/* Estimates the energy since the last reading. Call it before the attempt leaves its devices. */
 void device_claim_settle_energy(struct device_claim *claim, double now);
 
-/* The attempt's part, or with `whole` all that its devices took meanwhile; NAN where one of its
- * devices has no meter. */
+/* The attempt's part of the energy, or with `whole` all that its devices used meanwhile. NAN if one
+ * of its devices has no meter. */
 double device_claim_energy(const struct device_claim *claim, bool whole);

@@ -118,7 +118,7 @@ void device_states_free(struct daemon *daemon)
 
 struct change {
     struct daemon *daemon;
-    struct device_state_row row; /* DEVICE_HEALTHY: none */
+    struct device_state_row row; /* DEVICE_HEALTHY: delete the row */
     char name[DEVICE_NAME_MAX];
     uid_t uid;
     double time;
@@ -178,7 +178,7 @@ static void on_changed(void *data, int result, const struct error *error)
     struct change change = *(struct change *)data;
 
     free(data);
-    /* in the order of the rows, for one that was in effect before it was stored as well */
+    /* applied in the order of the rows, even if it was in effect before it was stored */
     if ((result == 0 || !change.done) && change.daemon->device_states)
         change_apply(&change);
     if (change.done)
@@ -203,7 +203,7 @@ static void change_store(struct daemon *daemon, const struct device *device,
     snprintf(change->row.id, sizeof change->row.id, "%s", device->id);
     snprintf(change->name, sizeof change->name, "%s", device->name);
     snprintf(change->row.reason, sizeof change->row.reason, "%s", reason);
-    if (!done) /* nobody could be told that it is not in effect */
+    if (!done) /* no caller could learn that it is not in effect */
         change_apply(change);
     store_write(daemon->store, change_work, on_changed, change);
 }

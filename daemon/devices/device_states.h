@@ -1,5 +1,5 @@
-/* device_states.h: what somebody decided about a device, and what its errors led to: draining and
- * quarantine. They belong to the device's id, stand in the database and survive a restart. */
+/* device_states.h: draining and quarantine, which users or errors of a device cause. They belong to
+ * the device's id, are stored in the database and survive a restart. */
 #pragma once
 
 #include "daemon/context/context.h"
@@ -9,19 +9,19 @@ struct device_states;
 
 typedef void (*device_states_done)(void *data, int result, const struct error *error);
 
-/* Reads what is stored; `done` runs on the loop. To be freed once the store is closed. */
+/* Reads the stored states; `done` runs on the loop. Free them after the store was closed. */
 void device_states_load(struct daemon *daemon, device_states_done done, void *data);
 void device_states_free(struct daemon *daemon);
 
-/* Drains or quarantines (`health`) the device, for `reason`; `uid` is who did it. It is in effect
- * once it is stored, when `done` runs; what could not be stored is not. Without `done` it is in
- * effect at once, stored or not. */
+/* Drains or quarantines the device (`health`) for `reason`; `uid` is the user who caused it. With
+ * `done`, it takes effect once it is stored, when `done` runs; if storing fails it has no effect.
+ * Without `done`, it takes effect at once, even if storing fails. */
 void device_state_set(struct daemon *daemon, struct device *device, enum device_health health,
                       const char *reason, uid_t uid, device_states_done done, void *data);
-/* Ends draining and quarantine; likewise. */
+/* Ends draining and quarantine, in the same way. */
 void device_state_clear(struct daemon *daemon, struct device *device, device_states_done done,
                         void *data);
 
-/* Sets health and health_reason of the device from its state, and from whether it is missing; tells
- * who watches, and has decisions made anew, when that changes anything. */
+/* Sets health and health_reason of the device from its stored state and from whether it is missing.
+ * If that changes anything, notifies watches and lets the scheduler decide again. */
 void device_health_update(struct daemon *daemon, struct device *device);

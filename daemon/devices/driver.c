@@ -93,7 +93,7 @@ void devices_watch(struct daemon *daemon, bool jobs_wait)
             daemon->devices->drivers[i]->watch(daemon, jobs_wait);
 }
 
-/* One driver after the other. */
+/* A refresh asks one driver after the other. */
 struct refresh {
     struct daemon *daemon;
     size_t asked; /* drivers */
@@ -122,7 +122,7 @@ void devices_refresh(struct daemon *daemon, bool fresh, void (*done)(void *data)
 {
     struct refresh *refresh = malloc(sizeof *refresh);
 
-    if (!refresh) { /* what was read last has to do */
+    if (!refresh) { /* no memory: the last reading must do */
         done(data);
         return;
     }

@@ -1,5 +1,5 @@
-/* host_probe.c: what of this machine's processor and memory traind may really use: the affinity
- * mask and the limits of every cgroup (v2) above us count, not what is built in. */
+/* host_probe.c: how much of this machine's processor and memory traind may use. The affinity mask
+ * and the limits of every cgroup (v2) above us count, not only the hardware. */
 #include "daemon/devices/host_probe.h"
 
 #include "base/cleanup.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A whole small file, or NULL. */
+/* Reads a small file whole; NULL if it cannot be read. */
 static char *read_text(const char *root, const char *path)
 {
     char full[PATH_MAX];
@@ -35,8 +35,8 @@ static char *read_text(const char *root, const char *path)
     return text;
 }
 
-/* The rest of the line that begins with `key` and a colon, without the blanks around; NULL if none.
- * Cuts `text` there. */
+/* The rest of the line that begins with `key`, without blanks and colon; NULL if there is none.
+ * Cuts `text` at the line's end. */
 static char *find_field(char *text, const char *key)
 {
     size_t length = strlen(key);
@@ -62,7 +62,7 @@ static uint64_t read_meminfo(const char *root, const char *key)
 
 /* ---- cgroups --------------------------------------------------------------------------------- */
 
-/* Our path in the unified hierarchy, "/" for its root; NULL where there is none. malloc'd. */
+/* Our path in the unified hierarchy, "/" for its root; NULL if there is none. malloc'd. */
 static char *find_cgroup(const char *root)
 {
     AUTO_FREE char *text = read_text(root, "/proc/self/cgroup");
@@ -109,7 +109,7 @@ static bool read_memory_limit(const char *folder, uint64_t *limit)
 {
     AUTO_FREE char *content = read_text(folder, "/memory.max");
 
-    return content && sscanf(content, "%" SCNu64, limit) == 1; /* "max" is no number */
+    return content && sscanf(content, "%" SCNu64, limit) == 1; /* "max" is not a number: no limit */
 }
 
 static void look_at_memory_limit(const char *folder, void *data)
@@ -120,7 +120,7 @@ static void look_at_memory_limit(const char *folder, void *data)
         *total = limit;
 }
 
-/* What is left below the limit; file cache that is easily dropped counts as free. */
+/* The memory left below the limit. File cache that the kernel can drop easily counts as free. */
 static void look_at_memory_left(const char *folder, void *data)
 {
     AUTO_FREE char *content = read_text(folder, "/memory.current");
@@ -144,7 +144,7 @@ static void look_at_memory_left(const char *folder, void *data)
 
 static void find_features(char *flags, struct host_probe *probe)
 {
-    /* what the kernels and libraries choose by; aarch64's names stand beside x86's */
+    /* features by which kernels and libraries choose code; x86's and aarch64's names */
     static const char *const known[] = {
         "sse4_2",   "avx",      "f16c",     "fma",         "avx2",        "avx_vnni",
         "avx512f",  "avx512bw", "avx512vl", "avx512_vnni", "avx512_bf16", "avx512_fp16",
@@ -174,7 +174,7 @@ static void find_model(const char *root, struct host_probe *probe)
         find_features(flags, probe);
 }
 
-/* Does not change with a restart, and says nothing about the machine. */
+/* Makes a name that survives restarts and reveals nothing about the machine. */
 static void make_id(const char *root, struct host_probe *probe)
 {
     AUTO_FREE char *machine = read_text(root, "/etc/machine-id");

@@ -74,7 +74,7 @@ bool process_is_of(const struct process_use *process, const pid_t *jobs, size_t 
 
 /* ---- the largest ----------------------------------------------------------------------------- */
 
-/* Resident bytes; 0 for what is gone, or has none, as the kernel's own threads. */
+/* Resident bytes; 0 for a process that has ended or has none, such as the kernel's threads. */
 static uint64_t read_resident(const char *pid)
 {
     char path[48];
@@ -87,7 +87,8 @@ static uint64_t read_resident(const char *pid)
     return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Into its place among the largest; what falls off the end is forgotten. */
+/* Inserts the process in its place among the largest. If the list is full, the smallest is
+ * dropped. */
 static size_t insert(struct process_use *list, size_t count, size_t limit, pid_t pid,
                      uint64_t memory)
 {

@@ -1,10 +1,10 @@
 /* process_memory.c: see process_memory.h.
  *
- * The sum of the processes' resident pages costs little, but counts a page as often as
- * processes share it: those that a data loader forks share all that its parent had read. Their
- * proportional shares (smaps_rollup) are right, but to tell them the kernel looks at every
- * page. So they are read when the sum has changed, and for at most 1/100 of the time; in
- * between the sum is scaled. */
+ * The sum of the processes' resident pages costs little, but it counts a page once for each process
+ * that shares it. Processes that a data loader forks share all that their parent had read. Their
+ * proportional shares (smaps_rollup) are exact, but to compute them the kernel visits every page.
+ * So they are read only after the sum has changed, and for at most 1/100 of the time. In between
+ * the sum is scaled. */
 #include "daemon/devices/process_memory.h"
 
 #include "base/cleanup.h"
@@ -46,7 +46,7 @@ static bool list_add(struct process_list *list, pid_t pid)
     return true;
 }
 
-/* Every thread has the children that it made. */
+/* Adds the children of all threads of the process: each thread has its own list. */
 static bool list_add_children(struct process_list *list, pid_t pid)
 {
     char path[300];
@@ -71,8 +71,9 @@ static bool list_add_children(struct process_list *list, pid_t pid)
     return added;
 }
 
-/* The shim is the reaper of whoever of the attempt has lost its parent, so all of them descend from
- * it. Whoever else the parent is has taken the first process over when the shim was killed. */
+/* Lists all processes of the attempt. The shim adopts processes of the attempt that lost their
+ * parent, so all of them descend from it. If the first process has another parent, the shim was
+ * killed, and that parent has adopted the process. */
 static bool list_tree(struct process_list *list, pid_t first)
 {
     char command[16] = "";
@@ -88,7 +89,7 @@ static bool list_tree(struct process_list *list, pid_t first)
     return complete;
 }
 
-/* Resident bytes of one process, 0 when it is gone. */
+/* Resident bytes of one process; 0 if it has ended. */
 static uint64_t resident_bytes(pid_t pid)
 {
     char path[32];
@@ -101,7 +102,8 @@ static uint64_t resident_bytes(pid_t pid)
     return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Its proportional share of its resident pages; these themselves where the kernel does not tell. */
+/* The process's proportional share of its resident pages; all of them if the kernel does not report
+ * shares. */
 static uint64_t proportional_bytes(pid_t pid)
 {
     char path[40], line[128];

@@ -24,7 +24,7 @@ void simulation_describe(const struct simulation *simulation, char *text, size_t
              simulation->launch_seconds);
 }
 
-/* The start of a small file; bytes read, 0 when it is not there. */
+/* Reads the start of a small file. Returns the bytes read, 0 if there is no file. */
 static size_t read_start(const char *path, char *text, size_t size)
 {
     AUTO_CLOSE int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -34,8 +34,8 @@ static size_t read_start(const char *path, char *text, size_t size)
     return length > 0 ? (size_t)length : 0;
 }
 
-/* Its other users are a number in a file. They hold no more than there is, and what is no number is
- * told once. */
+/* Reads what others hold from a file with a number, at most the device's memory. Text that is not a
+ * number is logged once. */
 bool simulation_measure(struct daemon *daemon, struct device *device)
 {
     const char *path = device->config->outside_file;

@@ -1,5 +1,5 @@
-/* worker_call.c: see worker_call.h. The kernel reaps the process (SIGCHLD is ignored): its end is
- * the end of its output. */
+/* worker_call.c: see worker_call.h. The kernel reaps the process (SIGCHLD is ignored), so the end
+ * of its output marks its end. */
 #include "daemon/devices/worker_call.h"
 
 #include "base/cleanup.h"
@@ -18,11 +18,11 @@
 enum { ANSWER_BYTES_MAX = 1 << 20, PART_BYTES = 1 << 16 };
 
 struct worker_call {
-    worker_call_done done; /* NULL: abandoned, or it has run */
+    worker_call_done done; /* NULL: the call was abandoned, or `done` has run */
     void *data;
     uint64_t patience;
     pid_t pid;
-    int process; /* a descriptor of it; -1: it has ended already */
+    int process; /* a pidfd; -1: the process had ended already */
     uv_pipe_t output;
     uv_timer_t timer;
     int open_handles;
@@ -32,7 +32,7 @@ struct worker_call {
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
-/* Whether a variable of that name is in the list. */
+/* Whether the list sets the same variable as `entry`. */
 static bool is_among(char *const *list, const char *entry)
 {
     size_t length = strcspn(entry, "=") + 1;
@@ -42,7 +42,7 @@ static bool is_among(char *const *list, const char *entry)
     return *list != NULL;
 }
 
-/* The daemon's own environment, in which those variables are changed. The texts are theirs. */
+/* The daemon's own environment with the changed variables. The texts belong to those two. */
 static char **environment_make(char *const *changed)
 {
     size_t count = 0, used = 0;
@@ -120,7 +120,8 @@ static void call_close(struct worker_call *call)
     uv_close((uv_handle_t *)&call->timer, on_closed);
 }
 
-/* One that has ended is not found any more: killing it is harmless. */
+/* Reports the answer or the failure, and closes the call. Killing a process that has ended does
+ * nothing. */
 static void call_end(struct worker_call *call, const struct error *failure)
 {
     worker_call_done done = TAKE_POINTER(call->done);
@@ -171,7 +172,7 @@ static void on_read(uv_stream_t *stream, ssize_t length, const uv_buf_t *buffer)
     (void)buffer;
     if (length > 0)
         call->length += (size_t)length;
-    else if (length < 0) /* the end, or more than it may say */
+    else if (length < 0) /* the end of the output, or the output is too long */
         call_end(call, NULL);
 }
 

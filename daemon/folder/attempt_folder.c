@@ -1,4 +1,4 @@
-/* attempt_folder.c: making, opening and removing what lies in an attempt's folder. */
+/* attempt_folder.c: see attempt_folder.h. */
 #include "daemon/folder/attempt_folder.h"
 
 #include "base/cleanup.h"
@@ -18,8 +18,8 @@
 enum {
     JOBS_IN_GROUP = 1000,
     GROUP_FOLDER_MODE = 0711,
-    PASSES_MAX = 64,    /* over a folder out of which nothing comes up from deeper any more */
-    LEVELS_MAX = 100000 /* and over one with folders in each other */
+    PASSES_MAX = 64,    /* passes over a folder after the last entry came up from a deeper one */
+    LEVELS_MAX = 100000 /* passes in total, for nested folders */
 };
 
 static int open_beneath(int folder, const char *name, int flags)
@@ -47,8 +47,9 @@ void attempt_path_beside(char path[PATH_MAX], const char *state_directory, int64
     strncat(path, suffix, PATH_MAX - strlen(path) - 1);
 }
 
-/* Makes jobs/<job / 1000>. ext4 chooses a new folder's place on the disk by its name (see
- * state_directory.c), so a random one is given first: two states would have theirs in one place. */
+/* Makes jobs/<job / 1000>. ext4 derives a new folder's place on the disk from its name (see
+ * state_directory.c). So the folder gets a random name first: otherwise two daemons' state folders
+ * would use the same place. */
 static void group_folder_make(const char *path)
 {
     AUTO_FREE char *fresh = NULL;
@@ -62,7 +63,8 @@ static void group_folder_make(const char *path)
         return;
     if (fresh)
         rmdir(fresh);
-    mkdir(path, GROUP_FOLDER_MODE); /* another thread may have made it: the caller will see */
+    mkdir(path, GROUP_FOLDER_MODE); /* if another thread made it meanwhile, the caller's mkdir()
+                                     * succeeds */
 }
 
 int attempt_folder_make(const char *state_directory, int64_t job, int64_t attempt,
@@ -80,7 +82,7 @@ int attempt_folder_make(const char *state_directory, int64_t job, int64_t attemp
         *slash = '/';
         made = mkdir(path, 0700);
     }
-    /* left by a daemon that was killed before its shim started: see jobs/recovery.c */
+    /* an earlier daemon left it, which was killed before its shim started: see jobs/recovery.c */
     if (made < 0 && errno == EEXIST && attempt_folder_remove(state_directory, job, attempt) == 0)
         made = mkdir(path, 0700);
     return made < 0 ? error_set_errno(error, -errno, "cannot make the folder %s", path) : 0;
@@ -116,7 +118,7 @@ int attempt_folder_open(const char *state_directory, int64_t job, int64_t attemp
 
 int attempt_folder_open_file(int folder, const char *name, uid_t uid, struct error *error)
 {
-    /* O_NONBLOCK: opening a pipe that was put there must not wait for its writer */
+    /* O_NONBLOCK: opening a pipe that the user put there must not wait for a writer */
     AUTO_CLOSE int descriptor = open_beneath(folder, name, O_RDONLY | O_NONBLOCK);
     struct stat status;
 
@@ -124,7 +126,7 @@ int attempt_folder_open_file(int folder, const char *name, uid_t uid, struct err
         return error_set_errno(error, descriptor, "cannot open %s of the attempt", name);
     if (fstat(descriptor, &status) < 0)
         return error_set_errno(error, -errno, "cannot look at %s of the attempt", name);
-    if (status.st_nlink == 0) /* as a trainee's own retention does */
+    if (status.st_nlink == 0) /* for example by the trainee, which keeps only some checkpoints */
         return error_set(error, -ENOENT, "%s of the attempt was removed", name);
     if (!S_ISREG(status.st_mode) || status.st_uid != uid || status.st_nlink != 1)
         return error_set(error, -EPERM, "%s of the attempt is not a regular file of the job's user",
@@ -187,15 +189,16 @@ int attempt_read_beside(const char *state_directory, int64_t job, int64_t attemp
     return result;
 }
 
-/* Whoever has it open makes nothing in it any more. An ordinary user's daemon owns it already. */
+/* Gives the folder to root, so that processes that have it open can add nothing more. Without root
+ * the daemon's user owns it already. */
 static void take_over(int folder)
 {
     if (geteuid() == 0 && fchown(folder, 0, 0) == 0)
         fchmod(folder, 0700);
 }
 
-/* Empties a folder in the folder: what lies deeper is moved up beside it, to be emptied in turn, so
- * that depth costs neither stack nor descriptors. */
+/* Empties a folder inside `folder`. Folders inside it are moved up into `folder`, to be emptied in
+ * turn, so that depth costs neither stack nor descriptors. */
 static int empty_inner(int folder, const char *name, unsigned long *moved)
 {
     AUTO_CLOSE int inner = open_beneath(folder, name, O_RDONLY | O_DIRECTORY);
@@ -222,8 +225,8 @@ static int empty_inner(int folder, const char *name, unsigned long *moved)
     return unlinkat(folder, name, AT_REMOVEDIR) < 0 ? -errno : 0;
 }
 
-/* Until it is empty, or nothing more goes. Somebody may be filling it faster than it is emptied, so
- * that there is an end to the passes too. */
+/* Removes entries until the folder is empty or nothing more can be removed. A process may add
+ * entries faster than they are removed, so the number of passes is limited. */
 static int remove_content(int folder)
 {
     unsigned long moved = 0, known = 0;

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stddef.h>
 
-/* Beyond what any machine has; small enough for sums and ratios of them. */
+/* Above what any machine has, and small enough for sums and ratios. */
 static const double bytes_max = 0x1p50, seconds_max = 1e12, lines_max = 1e15;
 
 static double time_bound(struct json_object *record, const char *key, double earliest,

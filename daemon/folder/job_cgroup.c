@@ -19,7 +19,7 @@ enum {
     TASKS_MAX_PERCENT = 15 /* DefaultTasksMax= of systemd-system.conf(5) */
 };
 
-/* The group that holds those of the jobs; NULL without one. */
+/* The group that contains the jobs' groups; NULL: there is none. */
 static const char *cgroup_root(void)
 {
     const char *root = getenv("TRAIND_WORKERS_CGROUP");
@@ -76,7 +76,7 @@ bool job_cgroup_path(int64_t job, int64_t attempt, char *path, size_t size)
                             (long long)attempt) < (int)size;
 }
 
-/* What a small file of the group says; "" where it cannot be read. */
+/* Reads a small file of the group; "" if it cannot be read. */
 static void group_read(int folder, const char *name, char *text, size_t size)
 {
     AUTO_CLOSE int file = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);

@@ -37,7 +37,7 @@ static const char *const field_kind_words[] = {
         "an object of at most 256 numbers, their names 1 to 128 bytes without control characters",
     [FIELD_PATHS] = "a list of at most 100 paths"};
 
-/* What a record of each type must have, and what else is checked when it is there. */
+/* The members that a record of each type must have or may have. */
 static const struct field {
     enum spool_type type;
     const char *name;
@@ -228,7 +228,7 @@ static void batch_append(struct spool_batch *batch, struct spool_record record, 
     batch->records[batch->count++] = record;
 }
 
-/* One whole line. */
+/* Handles one complete line. */
 static void batch_take_line(struct spool_batch *batch, const char *line, size_t length)
 {
     struct spool_record record = {0};
@@ -290,8 +290,8 @@ int spool_batch_parse(const struct spool_position *position, const char *bytes, 
     return 0;
 }
 
-/* The first byte from `offset` on that lies on the disk: a file may be a hole of any size, which
- * nobody's disk pays for and whose zeros are no record. */
+/* The first offset at or behind `offset` that lies on the disk. A user can make a file a hole of
+ * any size at no cost, and its zeros are no record. */
 static int64_t hole_end(int descriptor, int64_t offset)
 {
     struct stat status;

@@ -1,6 +1,7 @@
-/* spool_line.c: the short form of a spool's line, for programs that traind did not write: {"step":
- * 10, "epoch": 1, "train_loss": 0.5, "progress": 0.4}. It has no `type` and no `n` (several
- * processes may write, so nobody could count), and becomes a metric or a progress record. */
+/* spool_line.c: the short form of a spool's line, for programs that do not use traind's own format:
+ * {"step": 10, "epoch": 1, "train_loss": 0.5, "progress": 0.4}. It has no `type` and no `n`,
+ * because several processes may write and could not count together. It becomes a metric or a
+ * progress record. */
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "daemon/folder/spool.h"
@@ -10,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Python's json.dumps() writes NaN, Infinity and -Infinity, which are no JSON: a copy of the line
- * with null in their place, or NULL without memory. */
+/* Copies the line with null in place of NaN, Infinity and -Infinity, which Python's json.dumps()
+ * writes although they are not JSON. NULL: no memory. */
 static char *line_without_nan(const char *line, size_t length, size_t *made)
 {
     static const char *const words[] = {"NaN", "-Infinity", "Infinity"};
@@ -54,7 +55,7 @@ int spool_line_parse(const char *line, size_t length, struct json_object **objec
     return copy ? json_parse(copy, made, object, error) : result;
 }
 
-/* Python has steps such as 10.0 too. */
+/* Python programs also write steps as 10.0. */
 static int take_step(struct json_object *value, struct json_object *made, struct error *error)
 {
     double step = value && (json_object_is_type(value, json_type_int) ||
@@ -68,7 +69,7 @@ static int take_step(struct json_object *value, struct json_object *made, struct
     return 0;
 }
 
-/* null is left out */
+/* Leaves out null. */
 static int take_number(const char *name, struct json_object *value, double least, double most,
                        struct json_object *made, struct error *error)
 {
@@ -107,7 +108,7 @@ int spool_record_from_short_line(struct json_object *line, struct spool_record *
                                "characters",
                                SPOOL_NAME_MAX);
         else if (!value)
-            json_set(values, name, NULL); /* not a number: stored as such */
+            json_set(values, name, NULL); /* not a number: stored as null */
         else
             result = take_number(name, value, -INFINITY, INFINITY, values, error);
         if (result < 0)

@@ -185,8 +185,8 @@ static void judge_device_fault(const struct attempt_end *end, struct attempt_ver
              device_fault_to_string(end->fault), end->message ? end->message : "no message");
 }
 
-/* Clients of a sharing service end together, and none is told whose error it was. So none is
- * blamed; whose it was shows without the service, where each goes on. */
+/* An error of one client of a sharing service ends all its clients, and none learns whose error it
+ * was. So no job is blamed. Each goes on without the service, where the error's origin shows. */
 static void judge_shared_fault(const struct attempt_end *end, struct attempt_verdict *verdict)
 {
     verdict->ending = ENDING_EXITED;

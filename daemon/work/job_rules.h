@@ -24,16 +24,17 @@ struct attempt_end {
     int exit_status; /* -1: none */
     int signal;      /* 0: none */
     bool out_of_memory;
-    bool batches_divide;     /* another try may take smaller batches */
+    bool batches_divide;     /* a retry could use smaller batches */
     int memory_failures;     /* attempts before this one that ended for lack of memory */
     bool error_recorded;     /* the trainee wrote an `error` record */
-    enum device_fault fault; /* of the device, as the trainee told */
+    enum device_fault fault; /* of the device, as the trainee reported it */
     bool fault_confirmed;    /* the device's probe agrees */
     const char
-        *shared_by; /* a service: an error of another job there was this one's, too. Or NULL */
-    enum preemption preemption; /* why it was to leave its device; attempt_judge() does not look */
-    const char *disagrees_with; /* the device whose results this one does not repeat, or NULL */
-    const char *device;         /* that it was on */
+        *shared_by; /* the service by which it shared the device, where an error of another job ends
+                     * it, too; NULL: none */
+    enum preemption preemption; /* why it had to leave its device; attempt_judge() ignores it */
+    const char *disagrees_with; /* the device whose results it could not repeat, or NULL */
+    const char *device;         /* on which it ran */
     const char *message;        /* the trainee's or the shim's, or NULL */
     double seconds;             /* how long it ran */
     double time_limit;          /* seconds, 0: none */

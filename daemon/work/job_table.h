@@ -55,9 +55,9 @@ struct job {
     uint8_t wait_reason;     /* enum wait_reason: as last given to the store */
     bool loading;            /* details are being read */
     bool notifies;           /* its end runs commands */
-    bool avoids_sharing;     /* an error ended it there, its own or another client's */
-    bool disagreed;          /* a device did not agree with its own, which was lost by then */
-    bool ended;              /* leaves the table as soon as its attempt is gone */
+    bool avoids_sharing;     /* an error, its own or another client's, ended it under MPS */
+    bool disagreed;          /* the device that it disagreed with had been lost meanwhile */
+    bool ended;              /* leaves the table once its attempt is gone */
 };
 
 struct job_table {

@@ -1,8 +1,8 @@
-/* driver.c: simulated accelerators, for tests of placement where arithmetic, memory bandwidth and
- * the start of a kernel are not in the CPU's proportion. The proportions are those of a data-centre
- * GPU beside a server's processor, in orders of magnitude: some 30 times its arithmetic, 10 times
- * its bandwidth, and 5 microseconds for each kernel. Speed and Bandwidth of a section multiply
- * them, LaunchLatency adds to them; Memory is as it says. */
+/* driver.c: simulated accelerators, for tests of placement on devices whose arithmetic, memory
+ * bandwidth and kernel launches are not in the CPU's proportion. The factors are the orders of
+ * magnitude of a data-centre GPU compared with a server's processor: about 30 times the arithmetic,
+ * 10 times the bandwidth, and 5 microseconds for each kernel. Speed and Bandwidth of a section
+ * multiply them, and LaunchLatency adds to them; Memory is used as given. */
 #include "daemon/devices/simulation.h"
 
 static const double arithmetic = 30, bandwidth = 10, launch_seconds = 5e-6;

@@ -1,5 +1,5 @@
-/* driver.c: the machine's processor. What is in use of its memory and what of that the attempts on
- * it hold is read at one moment, on the thread pool: an attempt may have many processes. */
+/* driver.c: the machine's processor. The memory in use and the attempts' part of it are read at the
+ * same moment. That happens on the thread pool, because an attempt may have many processes. */
 #include "daemon/devices/driver.h"
 
 #include "daemon/devices/device_claim.h"
@@ -76,12 +76,12 @@ static struct device_claim *find_claim(const struct device *device, int64_t job,
     return NULL;
 }
 
-/* What an attempt holds; more than it has booked is booked. */
+/* Stores what an attempt holds. If that is more than it booked, the booking grows. */
 static void take_own(struct device *device, const struct claim_reading *reading)
 {
     struct device_claim *claim = find_claim(device, reading->job, reading->number);
 
-    if (!claim) /* it has ended */
+    if (!claim) /* the attempt has ended */
         return;
     claim->memory_held = reading->memory;
     if (reading->memory.bytes <= claim->memory_booked)
@@ -114,7 +114,7 @@ static void start_reading(struct daemon *daemon, struct device *device)
     struct memory_reading *reading =
         calloc(1, sizeof *reading + device->claim_count * sizeof *reading->claims);
 
-    if (!reading) /* what was read last stays */
+    if (!reading) /* no memory: the last reading stays valid */
         return;
     reading->daemon = daemon;
     reading->device = device;
@@ -134,8 +134,8 @@ static void start_reading(struct daemon *daemon, struct device *device)
     daemon_queue_work(daemon, &reading->work, read_memory, on_memory_read);
 }
 
-/* Everything in use less what our own jobs hold: at once where there are none, else as it was read
- * last, while the next reading is under way. */
+/* Measures what others hold: all memory in use minus what the jobs hold. Without jobs this is done
+ * at once. Otherwise the last reading applies while the next one is under way. */
 static bool measure(struct daemon *daemon, struct device *device)
 {
     uint64_t now = uv_now(daemon->loop);

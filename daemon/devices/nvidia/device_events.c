@@ -1,5 +1,5 @@
-/* device_events.c: libsystemd's device monitor inside the libuv loop: its event loop is one
- * descriptor that becomes readable. */
+/* device_events.c: runs libsystemd's device monitor inside the libuv loop. The monitor's event loop
+ * is a descriptor that becomes readable. */
 #include "daemon/devices/nvidia/device_events.h"
 
 #include "base/memory.h"

@@ -1,9 +1,9 @@
-/* driver.c: NVIDIA GPUs: takes the readings of monitor.c into the table of devices, and says how
- * what runs on one finds it.
+/* driver.c: NVIDIA GPUs. Transfers the readings of monitor.c into the table of devices, and sets
+ * the environment and arguments by which programs find their GPU.
  *
- * A device is named cuda:N as the driver numbers it when it is seen first, and keeps that name: its
- * id is the UUID. One that vanishes stays in the table as lost, and comes back under its name. An
- * error of the device itself quarantines it until somebody undrains it. */
+ * A device keeps the name cuda:N that it gets from the driver's number when it is first seen; its
+ * id is the UUID. A device that vanishes stays in the table as lost, and comes back under its name.
+ * An error of the device itself quarantines it until a user undrains it. */
 #include "daemon/devices/driver.h"
 
 #include "base/clock.h"
@@ -20,15 +20,15 @@
 
 enum {
     PIDS_MAX = 256,
-    CHANGE_THAT_COUNTS = 100 /* 1/100 of the memory: a decision may be another */
+    CHANGE_THAT_COUNTS = 100 /* 1/100 of the memory: a larger change may change the decision */
 };
 
-/* What is remembered of a device between readings; the index is that of the table. */
+/* State between readings. Arrays are indexed like the table of devices. */
 struct nvidia_devices {
     struct nvidia_monitor *monitor;
-    void (*ready)(struct daemon *daemon); /* NULL: it was called */
-    uint64_t failures[DEVICES_MAX];       /* those that have led to a quarantine */
-    bool refused;                         /* a device that does not fit into the table was told */
+    void (*ready)(struct daemon *daemon); /* NULL: it was called already */
+    uint64_t failures[DEVICES_MAX];       /* failures that have led to a quarantine */
+    bool refused;                         /* a device that does not fit into the table was logged */
     bool jobs_wait, reading_now;
 };
 
@@ -54,7 +54,7 @@ static struct nvidia_use device_use(const struct daemon *daemon, const struct de
 /* ---- readings ----------------------------------------------------------------------------------
  */
 
-/* The name that the driver's number gives, or the next free one. */
+/* The name by the driver's number or, if that is used, the next free one. */
 static const char *free_name(const struct devices *devices, const struct nvidia_device *nvidia,
                              char name[DEVICE_NAME_MAX])
 {
@@ -89,7 +89,7 @@ static struct device *add_device(struct daemon *daemon, const struct nvidia_devi
         const struct device *other = daemon->devices->list[i];
 
         if (other->driver == &device_driver_nvidia &&
-            other->type == device->type) { /* asked about already */
+            other->type == device->type) { /* this type was probed already */
             device->trains = other->trains;
             memcpy(device->trains_reason, other->trains_reason, sizeof device->trains_reason);
         }
@@ -99,7 +99,7 @@ static struct device *add_device(struct daemon *daemon, const struct nvidia_devi
     return device;
 }
 
-/* Errors since the last reading, which are the device's own. */
+/* Quarantines the device if it had errors of its own since the last reading. */
 static void take_failures(struct daemon *daemon, struct device *device,
                           const struct nvidia_device *nvidia)
 {
@@ -111,7 +111,8 @@ static void take_failures(struct daemon *daemon, struct device *device,
     device_state_set(daemon, device, DEVICE_QUARANTINED, nvidia->health_reason, 0, NULL, NULL);
 }
 
-/* What each attempt on the device holds of it; more than it has booked is booked. */
+/* Stores what each attempt on the device holds. If that is more than it booked, the booking
+ * grows. */
 static void take_peaks(struct device *device, const struct nvidia_device *nvidia, bool tells)
 {
     for (size_t i = 0; i < device->claim_count; i++) {
@@ -131,8 +132,8 @@ static void take_peaks(struct device *device, const struct nvidia_device *nvidia
     }
 }
 
-/* Ownership is decided when the reading arrives: later the jobs are others, and what one that has
- * ended held then would count as others'. */
+/* Attributes the memory when the reading arrives. Later the jobs may be others, and the memory of
+ * an ended job would count as that of others. */
 static void take_memory(struct daemon *daemon, struct device *device,
                         const struct nvidia_device *nvidia, uint64_t begun)
 {
@@ -141,7 +142,7 @@ static void take_memory(struct daemon *daemon, struct device *device,
     uint64_t before = device->memory_outside + device->memory_leaving;
     uint64_t change;
 
-    if (begun > device->left_at) /* what is not free by now belongs to nobody of ours */
+    if (begun > device->left_at) /* what is not free by now does not belong to ended jobs */
         device->memory_leaving = 0;
     else
         nvidia_monitor_read(state_of(daemon)->monitor);
@@ -185,7 +186,7 @@ static void take_device(struct daemon *daemon, const struct nvidia_device *nvidi
     take_memory(daemon, device, nvidia, begun);
     if (!nvidia->is_instance && nvidia->utilisation >= 0)
         daemon->devices->listener->used(daemon, device, 0.01 * nvidia->utilisation);
-    if (!nvidia->is_instance) /* the meter counts for all of them */
+    if (!nvidia->is_instance) /* the meter counts all instances of the GPU together */
         device_energy_read(device, nvidia->energy, nvidia->power, clock_now());
     if (added && daemon->jobs)
         daemon->devices->listener->changed(daemon, device);
@@ -207,7 +208,8 @@ static void watch(struct daemon *daemon, bool jobs_wait)
     }
     if (busy || (present && jobs_wait))
         nvidia_monitor_watch(state->monitor, true);
-    else if (state->reading_now) /* so that the last reading knows nothing of jobs that ended */
+    else if (state->reading_now) /* stop only after a reading, so that the last one shows no ended
+                                  * jobs */
         nvidia_monitor_watch(state->monitor, false);
 }
 
@@ -275,7 +277,7 @@ static const struct nvidia_reading *reading_of(const struct daemon *daemon)
     return state_of(daemon) ? nvidia_monitor_reading(state_of(daemon)->monitor) : NULL;
 }
 
-/* What was read of it last, or NULL. */
+/* The last reading of the device, or NULL. */
 static const struct nvidia_device *find_read(const struct daemon *daemon,
                                              const struct device *device)
 {
@@ -369,8 +371,8 @@ static void add_arguments(const struct device *device, uint64_t memory_booked,
     device_argument_add(arguments, limit);
 }
 
-/* The part of the device's memory that is booked: PyTorch gives back what it caches beyond it
- * before it takes more, and what was declared is the most that JAX takes. */
+/* Passes on the booked part of the device's memory. PyTorch frees cached memory beyond it before it
+ * allocates more. JAX takes a declared part as its maximum. */
 static void add_memory_part(const struct device_environment *environment,
                             struct json_object *variables)
 {
@@ -380,30 +382,30 @@ static void add_memory_part(const struct device_environment *environment,
     snprintf(text, sizeof text, "garbage_collection_threshold:%s", part);
     device_environment_add(variables, "PYTORCH_CUDA_ALLOC_CONF", text);
     device_environment_add(variables, "PYTORCH_ALLOC_CONF", text);
-    /* JAX refuses to begin with both its old name and the new one */
+    /* JAX fails if both the old and the new name are set */
     if (environment->memory_declared &&
         !json_object_object_get_ex(variables, "XLA_CLIENT_MEM_FRACTION", NULL))
         device_environment_add(variables, "XLA_PYTHON_CLIENT_MEM_FRACTION", part);
 }
 
-/* Only variables that exist are set: CUDA_VISIBLE_DEVICES, CUDA_DEVICE_ORDER: CUDA C++ Programming
+/* Sets variables of these sources. CUDA_VISIBLE_DEVICES, CUDA_DEVICE_ORDER: CUDA C++ Programming
  * Guide, "CUDA Environment Variables". PYTORCH_CUDA_ALLOC_CONF, since 2.9 PYTORCH_ALLOC_CONF:
- * docs.pytorch.org/docs/stable/notes/cuda.html; garbage_collection_threshold is understood since
- * 1.12, while a key that a release does not know is an error there. XLA_PYTHON_CLIENT_*:
+ * docs.pytorch.org/docs/stable/notes/cuda.html; garbage_collection_threshold exists since 1.12, and
+ * an unknown key is an error. XLA_PYTHON_CLIENT_*:
  * docs.jax.dev/en/latest/gpu_memory_allocation.html. TF_FORCE_GPU_ALLOW_GROWTH:
- * www.tensorflow.org/guide/gpu. JAX and TensorFlow take nearly a whole GPU at once unless they are
- * told not to. */
+ * www.tensorflow.org/guide/gpu. By default JAX and TensorFlow allocate nearly a whole GPU at
+ * once. */
 static void add_environment(const struct device_environment *environment,
                             struct json_object *variables)
 {
-    if (environment->native) { /* that is no wish of the user's */
+    if (environment->native) { /* the daemon's choice overrides the user's */
         if (!environment->ids[0])
             return;
         json_set_string(variables, "CUDA_VISIBLE_DEVICES", environment->ids);
         json_set_string(variables, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
         return;
     }
-    /* empty: none, so that nothing wanders to one */
+    /* empty if it has no GPU, so that the command uses none by accident */
     device_environment_add(variables, "CUDA_VISIBLE_DEVICES", environment->ids);
     if (!environment->ids[0])
         return;

@@ -1,5 +1,5 @@
-/* health.c: which errors are the device's own: the driver's Xid events, memory errors
- * that could not be corrected, and rows of memory that could not be replaced. */
+/* health.c: decides which errors are the device's own: the driver's Xid events, memory errors that
+ * could not be corrected, and rows of memory that could not be replaced. */
 #include "daemon/devices/nvidia/internal.h"
 
 #include <inttypes.h>
@@ -80,7 +80,7 @@ void nvidia_take_events(struct nvidia_probe *probe)
 {
     struct nvml_event event;
 
-    /* bounded, so that a device that reports without end does not hold up everybody */
+    /* limited, so that a device that reports without end does not block the others */
     for (int i = 0; probe->events && i < EVENTS_AT_ONCE_MAX; i++) {
         event = (struct nvml_event){.gpu_instance = NVML_INSTANCE_NONE};
         if (probe->nvml.event_wait(probe->events, &event, 0) != NVML_SUCCESS)

@@ -1,19 +1,19 @@
-/* internal.h: what the files of the probe share: probe.c (devices and their
- * facts), health.c (errors), processes.c (who holds memory). */
+/* internal.h: declarations that the files of the probe share: probe.c (devices and their facts),
+ * health.c (errors) and processes.c (the processes that hold memory). */
 #pragma once
 
 #include "daemon/devices/nvidia/nvml.h"
 #include "daemon/devices/nvidia/probe.h"
 
-/* A device that was seen once, and what must be remembered of it between readings. */
+/* A device that was seen at least once, and what must be remembered between readings. */
 struct known_device {
-    nvml_device handle, parent; /* parent: of an instance, else its own handle */
+    nvml_device handle, parent; /* parent: an instance's GPU; of a whole GPU its own handle */
     unsigned int gpu_instance;  /* NVML_INSTANCE_NONE: it is a whole GPU */
-    bool seen;                  /* in this reading */
+    bool seen;                  /* seen in this reading */
     bool ecc_counted, remapping_failed;
     int64_t ecc_errors; /* at the last reading */
     uint64_t failures;
-    char failure[NVIDIA_TEXT_MAX]; /* the last one */
+    char failure[NVIDIA_TEXT_MAX]; /* the last failure */
     struct nvidia_device last;     /* facts, without processes */
 };
 
@@ -28,11 +28,12 @@ struct nvidia_probe {
 
 /* ---- health.c ------------------------------------------------------------------- */
 
-/* What Xid `number` says of the device; NULL where the program is to blame, or nobody. */
+/* What Xid `number` means for the device; NULL if it is not the device's fault. */
 const char *nvidia_xid_failure(uint64_t number);
-/* Takes the errors that the driver has reported since the last call. */
+/* Handles the errors that the driver has reported since the last call. */
 void nvidia_take_events(struct nvidia_probe *probe);
-/* Counts memory errors; fills `device`'s ecc_errors and, for what is no failure, health_reason. */
+/* Counts memory errors. Fills `device`'s ecc_errors, and health_reason if there is something that
+ * is not a failure. */
 void nvidia_read_errors(struct nvidia_probe *probe, struct known_device *known,
                         struct nvidia_device *device);
 

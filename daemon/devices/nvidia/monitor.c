@@ -1,8 +1,8 @@
 /* monitor.c: the thread that reads the NVIDIA devices.
  *
- * Devices that appear are found by initialising the library anew. That is done when the kernel says
- * that a device came or went, and while one is missing with a reading that somebody wants: at most
- * every 5 seconds, and ever more rarely when it finds nothing new. */
+ * New devices are found only if the library is initialised again. That happens after the kernel
+ * reports a device that came or went. It also happens with a requested reading while a device is
+ * missing: at most every 5 seconds, and ever more rarely while nothing new is found. */
 #include "daemon/devices/nvidia/monitor.h"
 
 #include "base/cleanup.h"
@@ -19,7 +19,7 @@ struct waiter {
     struct waiter *next;
     nvidia_monitor_done done;
     void *data;
-    uint64_t since; /* uv_hrtime(): a reading begun before that does not do */
+    uint64_t since; /* uv_hrtime(): the reading must begin after this */
 };
 
 struct nvidia_monitor {
@@ -33,7 +33,7 @@ struct nvidia_monitor {
     struct nvidia_reading *latest;
     uint64_t latest_at; /* uv_now() of its arrival */
 
-    /* the thread's alone */
+    /* used by the thread only */
     struct nvidia_probe *probe;
     uint64_t rescan_at, rescan_pause; /* nanoseconds of uv_hrtime() */
 
@@ -41,12 +41,12 @@ struct nvidia_monitor {
     uv_mutex_t lock;
     uv_cond_t change;
     bool stopping, watching, asked, devices_changed;
-    struct nvidia_reading *arrived; /* NULL: taken */
+    struct nvidia_reading *arrived; /* NULL: the loop has taken it */
 };
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* Devices that are there and answer. */
+/* Counts the devices that answer. */
 static size_t count_present(const struct nvidia_reading *reading)
 {
     size_t count = 0;
@@ -56,7 +56,7 @@ static size_t count_present(const struct nvidia_reading *reading)
     return count;
 }
 
-/* When the library is to be initialised anew, given what this reading found. */
+/* Decides from this reading when to initialise the library again. */
 static void plan_rescan(struct nvidia_monitor *monitor, const struct nvidia_reading *reading,
                         bool rescanned)
 {
@@ -72,7 +72,8 @@ static void plan_rescan(struct nvidia_monitor *monitor, const struct nvidia_read
     }
 }
 
-/* Waits until there is a reason to read; false: the end. Holds the lock before and after. */
+/* Waits until there is a reason to read. Returns false at the end. Holds the lock before and
+ * after. */
 static bool wait_for_reason(struct nvidia_monitor *monitor, uint64_t next)
 {
     while (!monitor->stopping && !monitor->asked && !monitor->devices_changed) {
@@ -127,7 +128,8 @@ static void wake(struct nvidia_monitor *monitor, bool *reason)
     uv_mutex_unlock(&monitor->lock);
 }
 
-/* Those for whom a reading begun at `begun` does; whether any are left. */
+/* Calls the waiters for whom a reading that began at `begun` suffices. Returns whether any are
+ * left. */
 static bool answer_waiters(struct nvidia_monitor *monitor, uint64_t begun)
 {
     struct waiter *waiter = TAKE_POINTER(monitor->waiters);
@@ -151,7 +153,7 @@ static void on_arrival(uv_async_t *handle)
 {
     struct nvidia_monitor *monitor = handle->data;
     struct nvidia_reading *reading;
-    uint64_t begun = UINT64_MAX; /* there was no memory for a reading: nobody waits for the next */
+    uint64_t begun = UINT64_MAX; /* if there was no memory for a reading, all waiters are called */
 
     uv_mutex_lock(&monitor->lock);
     reading = TAKE_POINTER(monitor->arrived);
@@ -190,7 +192,7 @@ static void wait_for_reading(struct nvidia_monitor *monitor, uint64_t since,
 {
     struct waiter *waiter = malloc(sizeof *waiter);
 
-    if (!waiter) { /* an old reading is better than none */
+    if (!waiter) { /* no memory: answer with the old reading */
         done(data);
         return;
     }

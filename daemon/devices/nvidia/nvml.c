@@ -11,8 +11,8 @@ static int missing(void)
     return NVML_ERROR_FUNCTION_NOT_FOUND;
 }
 
-/* Stands for what an old driver's library lacks. The arguments are not looked at: under the calling
- * conventions of Linux the caller removes them. */
+/* missing() replaces functions that an old driver's library lacks. It may be called with any
+ * arguments, because under Linux's calling conventions the caller removes them. */
 static void *look_up(void *library, const char *newest, const char *older)
 {
     void *function = dlsym(library, newest);

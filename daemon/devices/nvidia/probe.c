@@ -1,4 +1,4 @@
-/* probe.c: the NVIDIA devices of this machine and what the driver says of them now. */
+/* probe.c: finds the NVIDIA devices of this machine and reads their state from the driver. */
 #include "base/cleanup.h"
 #include "base/memory.h"
 #include "daemon/devices/nvidia/internal.h"
@@ -52,7 +52,8 @@ void nvidia_reading_free(struct nvidia_reading *reading)
     free(reading);
 }
 
-/* Loads and initialises what is not yet; false with the reason in `obstacle`. */
+/* Loads and initialises the library if that was not done. Returns false with the reason in
+ * `obstacle`. */
 static bool bring_up(struct nvidia_probe *probe, char obstacle[NVIDIA_TEXT_MAX])
 {
     struct error error;
@@ -79,7 +80,8 @@ static bool bring_up(struct nvidia_probe *probe, char obstacle[NVIDIA_TEXT_MAX])
 
 /* ---- which devices there are ----------------------------------------------------------------- */
 
-/* NULL: no memory. Pointers to others move. */
+/* Finds or adds the device with that UUID. Invalidates other pointers into `known`. NULL: no
+ * memory. */
 static struct known_device *know(struct nvidia_probe *probe, const char *uuid)
 {
     struct known_device *grown;
@@ -106,7 +108,7 @@ static void register_events(struct nvidia_probe *probe, nvml_device device)
             device, supported & (NVML_EVENT_XID | NVML_EVENT_DOUBLE_BIT_ECC), probe->events);
 }
 
-/* Whether errors of the GPU are reported already, also for the sake of another instance of it. */
+/* Whether the GPU's errors are reported already, perhaps because of another of its instances. */
 static bool is_registered(const struct nvidia_probe *probe, nvml_device gpu)
 {
     for (size_t i = 0; i < probe->known_count; i++)
@@ -115,7 +117,7 @@ static bool is_registered(const struct nvidia_probe *probe, nvml_device gpu)
     return false;
 }
 
-/* One device of this reading. */
+/* Records one device of this reading. */
 static void find_device(struct nvidia_probe *probe, nvml_device handle, nvml_device parent,
                         const char *name)
 {
@@ -134,7 +136,8 @@ static void find_device(struct nvidia_probe *probe, nvml_device handle, nvml_dev
     known->seen = true;
 }
 
-/* A GPU that is divided is no device: programs can use its instances alone. */
+/* Records the instances of a divided GPU. Such a GPU itself is not a device, because programs can
+ * only use its instances. */
 static bool find_instances(struct nvidia_probe *probe, nvml_device gpu, unsigned int index)
 {
     const struct nvml *nvml = &probe->nvml;
@@ -147,14 +150,14 @@ static bool find_instances(struct nvidia_probe *probe, nvml_device gpu, unsigned
         return false;
     for (unsigned int i = 0; i < count && i < DEVICES_AT_ONCE_MAX; i++) {
         if (nvml->mig_by_index(gpu, i, &instance) != NVML_SUCCESS)
-            continue; /* numbers are not consecutive */
+            continue; /* indices are not consecutive */
         snprintf(name, sizeof name, "cuda:%u.%u", index, i);
         find_device(probe, instance, gpu, name);
     }
     return true;
 }
 
-/* Whether the driver knows of a GPU that it has lost. */
+/* Finds all devices. Returns whether the driver reports a GPU as lost. */
 static bool find_devices(struct nvidia_probe *probe)
 {
     unsigned int count = 0;
@@ -180,7 +183,7 @@ static bool find_devices(struct nvidia_probe *probe)
 
 /* ---- the facts of one ------------------------------------------------------------------------ */
 
-/* Bytes; 0 or an NVML error, of which a device that is lost has one. */
+/* Reads the memory in bytes. Returns 0 or an NVML error; a lost device returns an error. */
 static int read_memory(const struct nvml *nvml, nvml_device handle, struct nvidia_device *device)
 {
     struct nvml_memory_v2 newer = {.version = NVML_MEMORY_V2};
@@ -192,7 +195,7 @@ static int read_memory(const struct nvml *nvml, nvml_device handle, struct nvidi
         device->memory_used = newer.used;
         return result;
     }
-    result = nvml->memory(handle, &older); /* counts as used what the driver keeps for itself */
+    result = nvml->memory(handle, &older); /* its `used` includes what the driver reserves */
     if (result == NVML_SUCCESS) {
         device->memory_total = older.total;
         device->memory_used = older.used;
@@ -200,7 +203,7 @@ static int read_memory(const struct nvml *nvml, nvml_device handle, struct nvidi
     return result;
 }
 
-/* Instances answer few of these: what a GPU does as a whole is told for their parent. */
+/* Reads the sensors. An instance has few of its own; the others are those of its GPU. */
 static void read_sensors(const struct nvml *nvml, const struct known_device *known,
                          struct nvidia_device *device)
 {
@@ -251,7 +254,7 @@ static void read_device(struct nvidia_probe *probe, struct known_device *known,
         nvidia_read_processes(nvml, known->handle, device);
 }
 
-/* The last facts of a device that is not there any more, for `reason`. */
+/* Describes a device that has gone by its last facts and `reason`. */
 static void describe_lost(const struct known_device *known, const char *reason,
                           struct nvidia_device *device)
 {
@@ -272,7 +275,7 @@ struct nvidia_reading *nvidia_probe_read(struct nvidia_probe *probe, bool rescan
     bool up, lost = false;
 
     if (rescan) {
-        nvidia_take_events(probe); /* they go with the event set */
+        nvidia_take_events(probe); /* shutting down frees the event set and its events */
         shut_down(probe);
     }
     up = bring_up(probe, reading->obstacle);

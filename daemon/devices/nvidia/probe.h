@@ -1,5 +1,5 @@
-/* probe.h: what NVIDIA's driver says of each GPU, or of each of its instances where it is
- * divided (MIG). Calls block for milliseconds: they belong to monitor.c's thread. */
+/* probe.h: what NVIDIA's driver reports of each GPU, or, if it is divided (MIG), of each of its
+ * instances. Calls block for milliseconds, so only monitor.c's thread makes them. */
 #pragma once
 
 #include "base/error.h"
@@ -14,25 +14,26 @@ enum { NVIDIA_TEXT_MAX = 160 };
 
 enum nvidia_health {
     NVIDIA_HEALTHY,
-    NVIDIA_FAILED, /* an error of the device; it may answer all the same */
-    NVIDIA_LOST    /* it has vanished, or answers no more */
+    NVIDIA_FAILED, /* the device reported an error, but it may still answer */
+    NVIDIA_LOST    /* it has vanished or no longer answers */
 };
 
 struct nvidia_device {
     char uuid[96];                /* "GPU-…" or "MIG-…": what CUDA_VISIBLE_DEVICES takes */
-    char name[32];                /* "cuda:0", of an instance "cuda:0.1" */
+    char name[32];                /* "cuda:0"; an instance: "cuda:0.1" */
     char model[96];               /* "NVIDIA H200" */
-    bool is_instance;             /* of a GPU that is divided */
+    bool is_instance;             /* it is an instance of a divided GPU */
     int capability[2];            /* 9, 0; 0, 0: not known */
-    uint64_t memory_total;        /* bytes that programs can have */
-    uint64_t memory_used;         /* bytes that programs have */
+    uint64_t memory_total;        /* bytes that programs can use */
+    uint64_t memory_used;         /* bytes that programs use */
     int utilisation, temperature; /* percent, degrees Celsius; -1: not known */
     double power;                 /* watts; NAN: not known */
     double energy;                /* joules since the driver was loaded; NAN: not known */
     int64_t ecc_errors;           /* uncorrected ones since then; -1: not known */
     enum nvidia_health health;
-    char health_reason[NVIDIA_TEXT_MAX]; /* a sentence, also where it is healthy; "": none */
-    uint64_t failures;                   /* errors of the device so far: rises with each */
+    char health_reason[NVIDIA_TEXT_MAX]; /* a sentence, which a healthy device may have, too; "":
+                                          * none */
+    uint64_t failures;                   /* errors of the device so far; increases with each */
     bool processes_known;
     struct process_use *processes; /* owned by the reading */
     size_t process_count;
@@ -41,9 +42,9 @@ struct nvidia_device {
 struct nvidia_reading {
     char driver[80];                /* "580.159.04", "" without one */
     int cuda_version;               /* of the driver: 13000 is 13.0; 0: not known */
-    uint64_t begun;                 /* uv_hrtime(), by who asked for it */
-    char obstacle[NVIDIA_TEXT_MAX]; /* why there is nothing to read; "": none */
-    struct nvidia_device *devices;  /* those once seen that are gone included */
+    uint64_t begun;                 /* uv_hrtime() when it began; set by the caller */
+    char obstacle[NVIDIA_TEXT_MAX]; /* why nothing can be read; "": no reason */
+    struct nvidia_device *devices;  /* including those that were seen earlier and are gone */
     size_t count;
 };
 
@@ -53,14 +54,14 @@ struct nvidia_probe;
 struct nvidia_probe *nvidia_probe_new(const char *library);
 void nvidia_probe_free(struct nvidia_probe *probe);
 
-/* Loads the library when there is a driver to talk to, and reads everything. With `rescan` devices
- * that appeared since the library was initialised are found too. */
+/* Loads the library if a driver is present, and reads everything. With `rescan`, also finds devices
+ * that appeared since the library was initialised. */
 struct nvidia_reading *nvidia_probe_read(struct nvidia_probe *probe, bool rescan);
 void nvidia_reading_free(struct nvidia_reading *reading);
 
-/* Whose memory it is. `jobs` are pids: see process_is_of().
- * Where the driver lists no process that we can see (in a container), all that is booked counts as
- * ours, and `by_booking` says so. */
+/* Divides the used memory between jobs and others. `jobs` are pids: see process_is_of(). If the
+ * driver lists no process that we can see (in a container), everything booked counts as the jobs',
+ * and `by_booking` is set. */
 struct nvidia_use {
     uint64_t ours, outside; /* bytes */
     bool by_booking;

@@ -1,5 +1,5 @@
-/* processes.c: which processes hold memory of a GPU, whose they are, and how much of
- * what is in use is our jobs'. */
+/* processes.c: which processes hold memory of a GPU, who owns them, and how much of the used memory
+ * belongs to the jobs. */
 #include "base/cleanup.h"
 #include "daemon/devices/nvidia/internal.h"
 
@@ -14,7 +14,7 @@ enum { PROCESSES_MAX = 4096 };
 
 typedef int (*list_function)(nvml_device, unsigned int *, struct nvml_process *);
 
-/* All that `list` knows, malloc'd; false when the driver does not say. */
+/* Fetches the whole list, malloc'd. Returns false if the driver does not provide it. */
 static bool list_processes(list_function list, nvml_device handle, struct nvml_process **processes,
                            unsigned int *count)
 {
@@ -24,7 +24,7 @@ static bool list_processes(list_function list, nvml_device handle, struct nvml_p
     *count = 0;
     result = list(handle, count, NULL);
     while (result == NVML_ERROR_INSUFFICIENT_SIZE && *count < PROCESSES_MAX) {
-        unsigned int room = *count + 16; /* for those that begin meanwhile */
+        unsigned int room = *count + 16; /* for processes that begin meanwhile */
         struct nvml_process *grown = realloc(*processes, room * sizeof **processes);
 
         if (!grown)
@@ -40,7 +40,8 @@ static bool list_processes(list_function list, nvml_device handle, struct nvml_p
     return result == NVML_SUCCESS;
 }
 
-/* A process that computes and draws is in both lists, each time with all that it holds. */
+/* Adds a process. One that both computes and draws is in both lists, each time with all of its
+ * memory. */
 static void take_process(struct nvidia_device *device, const struct nvml_process *listed)
 {
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): as many are listed as were counted */

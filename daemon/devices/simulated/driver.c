@@ -1,4 +1,4 @@
-/* driver.c: simulated devices. One is as fast as its section of the configuration says. */
+/* driver.c: simulated devices, whose speed a section of the configuration sets. */
 #include "daemon/devices/simulation.h"
 
 static struct simulation simulation_of(const struct device *device)
