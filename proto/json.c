@@ -4,6 +4,7 @@
 #include "proto/json.h"
 
 #include "base/file.h"
+#include "base/memory.h"
 #include "base/text.h"
 
 #include <errno.h>
@@ -20,6 +21,7 @@ struct json_scan {
     const char *text, *end, *at;
     int depth;
     size_t members; /* colons outside strings; fewer members in the tree mean a duplicate key */
+    size_t string_bytes; /* of keys and strings, without quotes, escapes resolved */
     struct error *error;
 };
 
@@ -68,6 +70,7 @@ static int scan_unicode_escape(struct json_scan *scan)
     if (unit == 0)
         return scan_fail(scan, scan->at, -EINVAL, "a string must not contain the character NUL");
     scan->at += 4;
+    scan->string_bytes += unit < 0x80 ? 1 : unit < 0x800 ? 2 : 3;
     if (unit >= 0xD800 && unit <= 0xDBFF) {
         int low = -1;
 
@@ -76,6 +79,7 @@ static int scan_unicode_escape(struct json_scan *scan)
         if (low < 0xDC00 || low > 0xDFFF)
             return scan_fail(scan, scan->at, -EINVAL, "half of a surrogate pair in a string");
         scan->at += 6;
+        scan->string_bytes++; /* both halves together have four in UTF-8 */
     } else if (unit >= 0xDC00 && unit <= 0xDFFF) {
         return scan_fail(scan, scan->at, -EINVAL, "half of a surrogate pair in a string");
     }
@@ -90,8 +94,10 @@ static int scan_string(struct json_scan *scan)
     while (scan->at < scan->end && *scan->at != '"') {
         if ((unsigned char)*scan->at < 0x20)
             return scan_fail(scan, scan->at, -EINVAL, "a control character in a string");
-        if (*scan->at++ != '\\')
+        if (*scan->at++ != '\\') {
+            scan->string_bytes++;
             continue;
+        }
         if (scan->at == scan->end)
             break;
         if (*scan->at == 'u') {
@@ -105,6 +111,7 @@ static int scan_string(struct json_scan *scan)
             return scan_fail(scan, scan->at, -EINVAL, "no such escape in a string");
         } else {
             scan->at++;
+            scan->string_bytes++;
         }
     }
     if (scan->at >= scan->end)
@@ -230,51 +237,62 @@ static int scan_all(struct json_scan *scan)
 
 /* ---- duplicate keys ------------------------------------------------------------------------ */
 
-static size_t members_of(struct json_object *object)
+/* Members of all objects; adds the bytes of their keys, and of all strings, to `string_bytes`. */
+static size_t members_of(struct json_object *object, size_t *string_bytes)
 {
     size_t count = 0;
 
     if (json_object_is_type(object, json_type_array)) {
         for (size_t i = 0; i < json_object_array_length(object); i++)
-            count += members_of(json_object_array_get_idx(object, i));
+            count += members_of(json_object_array_get_idx(object, i), string_bytes);
     } else if (json_object_is_type(object, json_type_object)) {
         json_object_object_foreach (object, key, value) {
-            (void)key;
-            count += 1 + members_of(value);
+            *string_bytes += strlen(key);
+            count += 1 + members_of(value, string_bytes);
         }
+    } else if (json_object_is_type(object, json_type_string)) {
+        *string_bytes += (size_t)json_object_get_string_len(object);
     }
     return count;
 }
 
-/* Adds the key whose quoted text begins at `quoted` to `keys`. Returns 1 and the key's name in
- * `shown` if it was there already. */
+static int parse_no_memory(size_t length, struct error *error)
+{
+    return error_no_memory(error, "%zu bytes of JSON", length);
+}
+
+/* Adds the key whose quoted text begins at `quoted` to `keys`: 1 when it was there already, its
+ * name then in `shown`; -ENOMEM. */
 static int key_add(struct json_object *keys, const char *quoted, size_t length, char *shown,
                    size_t shown_size)
 {
     struct json_tokener *tokener = json_tokener_new();
-    JSON_AUTO struct json_object *key = json_tokener_parse_ex(tokener, quoted, (int)length);
+    JSON_AUTO struct json_object *key =
+        tokener ? json_tokener_parse_ex(tokener, quoted, (int)length) : NULL;
     const char *name = json_object_get_string(key);
-    bool twice = json_object_object_get_ex(keys, name, NULL);
 
-    json_tokener_free(tokener);
-    if (twice)
-        text_escape_controls(name, shown, shown_size);
-    else
-        json_object_object_add(keys, name, NULL);
-    return twice;
+    if (tokener)
+        json_tokener_free(tokener);
+    if (!name || !keys)
+        return -ENOMEM;
+    if (!json_object_object_get_ex(keys, name, NULL))
+        return json_object_object_add(keys, name, NULL) < 0 ? -ENOMEM : 0;
+    text_escape_controls(name, shown, shown_size);
+    return 1;
 }
 
-/* Scans a text that json-c has parsed again, to name the duplicate key. It keeps a set of the keys
- * of each open object. */
+/* Goes once more over a text of which json-c has made fewer members than it has, with the set of
+ * keys seen in each object that is open, to name the key that comes twice. If none does, json-c had
+ * no memory for a member and did not say so. */
 static int duplicate_report(const char *text, size_t length, struct error *error)
 {
     struct json_scan scan = {.text = text, .end = text + length, .at = text, .error = error};
     struct json_object *seen[JSON_DEPTH_MAX + 1] = {NULL};
     const char *string = text;
     size_t string_length = 0;
-    int r = -EINVAL;
+    int r = 0;
 
-    while (scan.at < scan.end) {
+    while (r == 0 && scan.at < scan.end) {
         const char *token = scan.at;
         char shown[128], sentence[160];
 
@@ -286,16 +304,17 @@ static int duplicate_report(const char *text, size_t length, struct error *error
         } else if (*token == '"') {
             string = token;
             string_length = (size_t)(scan.at - token);
-        } else if (*token == ':' &&
-                   key_add(seen[scan.depth], string, string_length, shown, sizeof shown)) {
-            snprintf(sentence, sizeof sentence, "the key \"%s\" is there twice", shown);
-            r = scan_fail(&scan, string, -EINVAL, sentence);
-            break;
+        } else if (*token == ':') {
+            r = key_add(seen[scan.depth], string, string_length, shown, sizeof shown);
+            if (r > 0) {
+                snprintf(sentence, sizeof sentence, "the key \"%s\" is there twice", shown);
+                r = scan_fail(&scan, string, -EINVAL, sentence);
+            }
         }
     }
     for (size_t i = 0; i < sizeof seen / sizeof *seen; i++)
         json_object_put(seen[i]);
-    return r;
+    return r == -EINVAL ? r : parse_no_memory(length, error);
 }
 
 /* ---- parse --------------------------------------------------------------------------------- */
@@ -306,12 +325,21 @@ static void tokener_cleanup(struct json_tokener **tokener)
         json_tokener_free(*tokener);
 }
 
+static const char *skip_blanks(const char *at, const char *end)
+{
+    while (at < end && (*at == ' ' || *at == '\t' || *at == '\r' || *at == '\n'))
+        at++;
+    return at;
+}
+
 int json_parse(const char *text, size_t length, struct json_object **object, struct error *error)
 {
     struct json_scan scan = {.text = text, .end = text + length, .at = text, .error = error};
     CLEANUP(tokener_cleanup) struct json_tokener *tokener = NULL;
     JSON_AUTO struct json_object *parsed = NULL;
     enum json_tokener_error verdict;
+    size_t string_bytes = 0;
+    const char *end;
     int r;
 
     *object = NULL;
@@ -322,10 +350,11 @@ int json_parse(const char *text, size_t length, struct json_object **object, str
         return r;
     tokener = json_tokener_new_ex(JSON_DEPTH_MAX + 2);
     if (!tokener)
-        return error_set(error, -ENOMEM, "out of memory while parsing JSON");
+        return parse_no_memory(length, error);
     json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
     parsed = json_tokener_parse_ex(tokener, text, (int)length);
     verdict = json_tokener_get_error(tokener);
+    end = text + json_tokener_get_parse_end(tokener);
     if (verdict ==
         json_tokener_continue) { /* json-c needs the NUL to know that a number has ended */
         parsed = json_tokener_parse_ex(tokener, "", 1);
@@ -335,10 +364,14 @@ int json_parse(const char *text, size_t length, struct json_object **object, str
         verdict = json_tokener_success;
     }
     if (verdict != json_tokener_success)
-        return scan_fail(&scan, text + json_tokener_get_parse_end(tokener), -EINVAL,
-                         json_tokener_error_desc(verdict));
-    if (members_of(parsed) != scan.members)
+        return scan_fail(&scan, end, -EINVAL, json_tokener_error_desc(verdict));
+    /* json-c stops without an error, and makes null, where it has no memory for a value */
+    if (skip_blanks(end, scan.end) < scan.end || (!parsed && *skip_blanks(text, scan.end) != 'n'))
+        return parse_no_memory(length, error);
+    if (members_of(parsed, &string_bytes) != scan.members)
         return duplicate_report(text, length, error);
+    if (string_bytes != scan.string_bytes) /* it cuts a string likewise */
+        return parse_no_memory(length, error);
     *object = TAKE_POINTER(parsed);
     return 0;
 }
@@ -362,9 +395,12 @@ int json_parse_file(const char *path, size_t limit, struct json_object **object,
 const char *json_text(struct json_object *object, size_t *length)
 {
     size_t unused;
-
-    return json_object_to_json_string_length(
+    const char *text = json_object_to_json_string_length(
         object, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, length ? length : &unused);
+
+    if (!text)
+        memory_exhausted(0);
+    return text;
 }
 
 /* The code point of the character at `text`, and its length; U+FFFD for a byte that is not
@@ -451,8 +487,9 @@ struct json_object *json_new_double(double value)
     if (!isfinite(value))
         return NULL;
     object = json_object_new_double(value);
-    if (object)
-        json_object_set_serializer(object, double_serialise, NULL, NULL);
+    if (!object)
+        memory_exhausted(0);
+    json_object_set_serializer(object, double_serialise, NULL, NULL);
     return object;
 }
 
@@ -460,27 +497,39 @@ struct json_object *json_new_double(double value)
 
 void json_set(struct json_object *parent, const char *key, struct json_object *value)
 {
-    json_object_object_add(parent, key, value);
+    if (json_object_object_add(parent, key, value) < 0)
+        memory_exhausted(0);
+}
+
+/* json_set() of a value that json-c has just made; NULL: there was no memory for it. */
+static void set_new(struct json_object *parent, const char *key, struct json_object *value)
+{
+    if (!value)
+        memory_exhausted(0);
+    json_set(parent, key, value);
 }
 
 void json_set_string(struct json_object *parent, const char *key, const char *value)
 {
-    json_object_object_add(parent, key, value ? json_object_new_string(value) : NULL);
+    if (value)
+        set_new(parent, key, json_object_new_string(value));
+    else
+        json_set(parent, key, NULL);
 }
 
 void json_set_int(struct json_object *parent, const char *key, int64_t value)
 {
-    json_object_object_add(parent, key, json_object_new_int64(value));
+    set_new(parent, key, json_object_new_int64(value));
 }
 
 void json_set_double(struct json_object *parent, const char *key, double value)
 {
-    json_object_object_add(parent, key, json_new_double(value));
+    json_set(parent, key, json_new_double(value));
 }
 
 void json_set_bool(struct json_object *parent, const char *key, bool value)
 {
-    json_object_object_add(parent, key, json_object_new_boolean(value));
+    set_new(parent, key, json_object_new_boolean(value));
 }
 
 struct json_object *json_get(struct json_object *parent, const char *key)

@@ -25,7 +25,8 @@ static inline void json_cleanup(struct json_object **object)
 
 /* Parses exactly `length` bytes, strictly: RFC 8259, valid UTF-8, depth <= JSON_DEPTH_MAX, no NUL
  * in a string, no duplicate key, finite numbers, integers within int64. The sentence names line and
- * column. Returns 0 and an object that the caller owns, or -EINVAL (-EMSGSIZE: too deep). */
+ * column. Returns 0 and an object that the caller owns, or -EINVAL (-EMSGSIZE: too deep), or
+ * -ENOMEM. json-c 0.16 itself crashes if it has no memory for a key. */
 int json_parse(const char *text, size_t length, struct json_object **object, struct error *error);
 
 /* json_parse() of a file; the sentence begins with its path. `limit` bounds its bytes. */
@@ -33,7 +34,8 @@ int json_parse_file(const char *path, size_t limit, struct json_object **object,
                     struct error *error);
 
 /* Compact text, owned by the object and valid until the object changes. A double gets the fewest
- * digits (17 at most) that read back to the same bits. */
+ * digits (17 at most) that read back to the same bits. Without memory the process ends, as in
+ * base/memory.h. */
 const char *json_text(struct json_object *object, size_t *length);
 
 /* Prints the compact text, or the indented one, and a line break. Characters in strings that
@@ -41,7 +43,8 @@ const char *json_text(struct json_object *object, size_t *length);
 void json_print(struct json_object *object, FILE *output);
 void json_print_indented(struct json_object *object, FILE *output);
 
-/* Setters. A double that is not finite becomes null. json_set_string(…, NULL) sets null. */
+/* Setters. Without memory the process ends. A double that is not finite becomes null.
+ * json_set_string(…, NULL) sets null. */
 void json_set(struct json_object *parent, const char *key, struct json_object *value);
 void json_set_string(struct json_object *parent, const char *key, const char *value);
 void json_set_int(struct json_object *parent, const char *key, int64_t value);

@@ -28,6 +28,7 @@ static void test_accepts(void **state)
         "-0",
         "1.5e-3",
         "\"a\\/\"",
+        "{\"\\u0041\\u00e9\":\"\\u20ac\\ufffe\\ue000\\t\"}",
         "\t{\"a\":1}\r\n",
         "\"\\ud83d\\ude00\"",
         "1e308",
