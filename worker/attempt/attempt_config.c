@@ -1,4 +1,4 @@
-/* attempt_config.c: attempt.json and the environment that the trainee is given. */
+/* attempt_config.c: reads attempt.json and builds the trainee's environment. */
 #include "worker/attempt/attempt_config.h"
 
 #include "base/cleanup.h"
@@ -86,7 +86,8 @@ static int environment_add(char **environment, size_t *count, const char *name, 
     return 0;
 }
 
-/* What the job asked for, under what traind itself says, above what a login would set. */
+/* Builds the environment. traind's own variables override the job's, and these override a
+ * login's. */
 static int config_build_environment(struct attempt_config *config)
 {
     static const char path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -105,7 +106,7 @@ static int config_build_environment(struct attempt_config *config)
         return -ENOMEM;
     snprintf(job, sizeof job, "%lld", (long long)config->job);
     snprintf(attempt, sizeof attempt, "%lld", (long long)config->attempt);
-    /* first: a daemon that looks for processes of this attempt reads so far at least */
+    /* first, because a daemon that looks for processes of this attempt reads only the beginning */
     result |=
         environment_add(config->environment, &count, "TRAIND_ATTEMPT_DIRECTORY", config->folder);
     result |= environment_add(config->environment, &count, "TRAIND_JOB", job);
@@ -132,7 +133,7 @@ static int config_build_environment(struct attempt_config *config)
     return result ? -ENOMEM : 0;
 }
 
-/* "cpus": [0, 1] */
+/* Reads "cpus": [0, 1]. */
 static int config_cpus(struct attempt_config *config)
 {
     struct json_object *array = json_get(config->object, "cpus");

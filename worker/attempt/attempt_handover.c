@@ -1,4 +1,4 @@
-/* attempt_handover.c: packets of a socket pair, with descriptors. */
+/* attempt_handover.c: sends and receives packets with descriptors on a socket pair. */
 #include "worker/attempt/attempt_handover.h"
 
 #include <errno.h>

@@ -1,10 +1,9 @@
-/* attempt_identity.c: as whom the shim acts, and the trainee.
+/* attempt_identity.c: sets the users that the shim and the trainee act as.
  *
- * In the file system the shim is the job's user: whatever it makes, opens or writes in the
- * attempt's folder is what that user may. In all else it stays the daemon's user, so that no
- * process of the job can stop, kill, trace or slow it (kill(2), ptrace(2) and
- * sched_setattr(2) look at the real, effective and saved user alone). The trainee is the
- * job's user and has no way back. */
+ * In the file system the shim acts as the job's user: it can create, open or write only what that
+ * user may. In all else it stays the daemon's user, so that no process of the job can stop, kill,
+ * trace or slow it: kill(2), ptrace(2) and sched_setattr(2) check only the real, effective and
+ * saved user. The trainee becomes the job's user for good. */
 #include "worker/attempt/attempt_identity.h"
 
 #include "base/cleanup.h"
@@ -19,7 +18,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-enum { NO_CHANGE = -1 }; /* for setfsuid(2), which then only tells */
+enum { NO_CHANGE = -1 }; /* with it setfsuid(2) changes nothing and returns the present user */
 
 static int identity_verify(const struct attempt_config *config, struct error *error)
 {
@@ -63,7 +62,7 @@ int attempt_identity_assume(const struct attempt_config *config, struct error *e
         return error_set_errno(error, -errno, "cannot set the supplementary groups");
     if (setresgid(config->gid, config->gid, config->gid) < 0)
         return error_set_errno(error, -errno, "cannot become group %u", (unsigned)config->gid);
-    if (config->uid != 0 && prctl(PR_SET_DUMPABLE, 0) < 0) /* its memory and /proc are its own */
+    if (config->uid != 0 && prctl(PR_SET_DUMPABLE, 0) < 0) /* hides its memory and /proc/PID */
         return error_set_errno(error, -errno, "cannot hide the shim from the job");
     return files_as(config->uid, error);
 }

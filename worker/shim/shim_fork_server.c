@@ -1,12 +1,12 @@
-/* shim_fork_server.c: a shim that waits to be multiplied. Executing a program and running the C
- * library's start-up costs several times what forking this small process does, so the daemon keeps
- * one of it and has it fork a shim for each attempt.
+/* shim_fork_server.c: a server that forks a shim for each attempt. Executing a program and starting
+ * the C library costs several times as much as forking this small process, so the daemon keeps one
+ * running.
  *
- * It is also where the processes of a job go whose shim is killed, by whomever: it kills them, and
- * keeps the shim's lock until they are gone. So it outlives the daemon as long as a shim does.
+ * If a shim is killed, the server inherits the processes of its job. It kills them, and keeps the
+ * shim's lock until they have ended. So the server outlives the daemon while any shim runs.
  *
- * A request is one packet on descriptor 3: the folder's path, and with it the two descriptors that
- * a shim is otherwise started with (its connection to the daemon, and the locked attempt.json). */
+ * A request is one packet on descriptor 3: the folder's path and two descriptors, the shim's
+ * connection to the daemon and the locked attempt.json. */
 #include "base/log.h"
 #include "worker/shim/shim.h"
 
@@ -30,7 +30,7 @@ struct request {
     int descriptors[REQUEST_DESCRIPTORS]; /* the shim's numbers 3 and 4 */
 };
 
-/* 1 and a request, 0 when the daemon has hung up, negative errno. */
+/* Returns 1 and a request, 0 if the daemon has hung up, or a negative errno. */
 static int request_receive(struct request *request)
 {
     union {
@@ -57,7 +57,8 @@ static int request_receive(struct request *request)
     return 1;
 }
 
-/* In the forked shim: the descriptors where a shim expects them. Those received lie above 4. */
+/* In the forked shim: moves the descriptors to the numbers that a shim expects. The received ones
+ * are above 4. */
 static void request_adopt(const struct request *request, char *title, size_t title_size)
 {
     dup2(request->descriptors[0], SHIM_DAEMON_DESCRIPTOR);
@@ -67,17 +68,17 @@ static void request_adopt(const struct request *request, char *title, size_t tit
 
 /* ---- the shims that were forked -------------------------------------------------------------- */
 
-/* A shim and its lock: held here too, until nothing is left of the shim's job. */
+/* A shim and its lock, which the server holds, too, until no process of the shim's job is left. */
 struct child {
-    pid_t pid; /* 0: it has gone before its job */
+    pid_t pid; /* 0: it ended before its job */
     int lock;
 };
 
 struct server {
     struct child *children;
     size_t count, capacity;
-    bool hung_up;   /* the daemon has */
-    bool leftovers; /* a shim was killed: children that are no shims are what it left */
+    bool hung_up;   /* the daemon has hung up */
+    bool leftovers; /* a shim was killed: children other than shims are its job's processes */
 };
 
 static bool server_has_room(struct server *server)
@@ -119,8 +120,9 @@ static bool kill_stranger(pid_t pid, void *data)
     return true;
 }
 
-/* Kills what killed shims have left: a shim goes by itself only when its job has, so whoever else
- * is a child here was inherited from one that did not. Once nobody is, their locks are let go. */
+/* Kills the processes that killed shims have left. A shim exits by itself only after its job, so
+ * every other child here was inherited from a killed shim. Once there are none, releases these
+ * shims' locks. */
 static void server_kill_leftovers(struct server *server)
 {
     if (!server->leftovers || shim_children_visit(kill_stranger, server) > 0)
@@ -146,7 +148,8 @@ static void server_reap(struct server *server)
         child = child_find(server, info.si_pid);
         if (!child)
             continue;
-        if (info.si_code == CLD_STOPPED) { /* a shim has to go on: its job may not hold it up */
+        if (info.si_code ==
+            CLD_STOPPED) { /* a shim must run: its job must not be able to stop it */
             kill(info.si_pid, SIGCONT);
         } else if (info.si_code == CLD_EXITED && info.si_status == 0) {
             child_forget(server, child);
@@ -159,14 +162,14 @@ static void server_reap(struct server *server)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* True in the forked shim. */
+/* Forks a shim. Returns true in the forked process. */
 static bool server_fork(struct server *server, const struct request *request)
 {
     pid_t pid = server_has_room(server) ? fork() : -1;
 
     if (pid == 0)
         return true;
-    /* should the fork have failed, the daemon sees the connection end */
+    /* if the fork failed, the daemon sees that the connection was closed */
     close(request->descriptors[0]);
     if (pid < 0)
         close(request->descriptors[1]);
@@ -179,7 +182,7 @@ static int server_prepare(void)
 {
     sigset_t signals;
 
-    setsid(); /* a terminal's signals are for the daemon */
+    setsid(); /* a terminal's signals must reach only the daemon */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     signal(SIGCHLD, SIG_DFL);
     sigemptyset(&signals);
@@ -195,7 +198,7 @@ int shim_fork_server(char *title, int (*run)(const char *folder))
     struct request request;
     int signals;
 
-    /* keeps number 4 taken, so that no received descriptor lies there */
+    /* occupies descriptor 4, so that no received descriptor gets that number */
     if (dup2(STDIN_FILENO, SHIM_LOCK_DESCRIPTOR) < 0 || (signals = server_prepare()) < 0)
         return 1;
     while (!server.hung_up || server.count > 0) {

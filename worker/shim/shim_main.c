@@ -1,14 +1,13 @@
 /* shim_main.c: traind-shim FOLDER, one attempt of one job from its start to its exit record.
  *
- * Sequence: read attempt.json, become a session and a subreaper, open the cgroup's files, act as
- * the job's user in the file system, open the log, start the trainee as that user; then one poll()
- * loop over the signals, the socket and the connections until the exit record is acknowledged or on
- * disk.
+ * Sequence: it reads attempt.json, becomes a session leader and a subreaper, opens the cgroup's
+ * files, acts as the job's user in the file system, opens the log, and starts the trainee as that
+ * user. Then one poll() loop serves signals, socket and connections until the exit record is
+ * acknowledged or on disk.
  *
- * What a short job can do without is done late: spool and worker.sock come 50 ms after the start or
- * when the daemon hangs up, and exit.json only when the daemon does not acknowledge in time: it
- * stores the record in its database first, so the file matters when the daemon is away. Making
- * files is the dearest part of a short attempt. */
+ * Creating files is the most expensive part of a short attempt, so the shim does it late. It makes
+ * spool and worker.sock 50 ms after the start, or when the daemon hangs up. It writes exit.json
+ * only if the daemon, which stores the record in its database, does not acknowledge in time. */
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -33,8 +32,8 @@
 #include <sys/wait.h>
 
 enum {
-    OPEN_DELAY_MILLISECONDS = 50, /* a trainee that ends sooner needs neither socket nor spool */
-    MEMORY_DELAY_MILLISECONDS = 1000, /* before the job's memory is looked at */
+    OPEN_DELAY_MILLISECONDS = 50, /* a trainee that ends earlier needs neither socket nor spool */
+    MEMORY_DELAY_MILLISECONDS = 1000, /* before the first sample of the job's memory */
     RECORD_DELAY_MILLISECONDS = 200,  /* how long a connected daemon has to acknowledge */
     DEFAULT_STOP_GRACE_SECONDS = 10,  /* for a SIGTERM to the shim itself */
     LISTEN_BACKLOG = 8,
@@ -54,7 +53,7 @@ static int shim_prepare_process(struct shim *shim, struct error *error)
     setsid(); /* fails only for the leader of a group, such as a shim that is run by hand */
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
         return error_set_errno(error, -errno, "cannot become the reaper of the job's processes");
-    signal(SIGCHLD, SIG_DFL); /* ignored would mean that nobody can be waited for */
+    signal(SIGCHLD, SIG_DFL); /* if it were ignored, children could not be waited for */
     sigemptyset(&signals);
     sigaddset(&signals, SIGCHLD);
     sigaddset(&signals, SIGTERM);
@@ -75,7 +74,8 @@ static bool shim_path_beside(const struct shim *shim, const char *suffix, char p
            snprintf(path, PATH_MAX, "%s%s", shim->config.folder, suffix) < PATH_MAX;
 }
 
-/* Files are the job's user's again. A shim that cannot go back must not touch another one. */
+/* Acts on files as the job's user again. If that fails, the shim must not touch any other file: it
+ * aborts. */
 static void shim_return_to_user(const struct shim *shim)
 {
     struct error error;
@@ -86,8 +86,8 @@ static void shim_return_to_user(const struct shim *shim)
     }
 }
 
-/* Through "..": the current directory is the attempt's folder, and whole paths may be too long for
- * an address. */
+/* Uses a path through "..", because an absolute path may be too long for a socket address. The
+ * current directory is the attempt's folder. */
 static int shim_listen(struct shim *shim, struct error *error)
 {
     const char *name = strrchr(shim->config.folder, '/');
@@ -129,8 +129,8 @@ static void shim_open_late(struct shim *shim)
     shim_return_to_user(shim);
 }
 
-/* Makes the exit record and answers who waits for it. `message` is set when the trainee never
- * started. */
+/* Makes the exit record and answers every Wait. `message`: why the trainee never started; else
+ * NULL. */
 static void shim_make_record(struct shim *shim, int exit_status, const char *message)
 {
     struct shim_trainee *trainee = &shim->trainee;
@@ -169,7 +169,7 @@ static void shim_make_record(struct shim *shim, int exit_status, const char *mes
     shim_answer_waits(shim);
 }
 
-/* Puts the record on disk for a daemon that comes later. */
+/* Writes the record to disk for a daemon that connects later. */
 static void shim_write_record(struct shim *shim)
 {
     size_t length;
@@ -206,7 +206,7 @@ static void earlier(int64_t *next, int64_t deadline)
         *next = deadline;
 }
 
-/* What is due now; returns how long poll() may sleep, -1: for ever. */
+/* Does what is due. Returns how many ms poll() may wait; -1: without limit. */
 static int shim_run_timers(struct shim *shim, bool connected)
 {
     int64_t now = shim_now(), next = INT64_MAX;
@@ -214,7 +214,7 @@ static int shim_run_timers(struct shim *shim, bool connected)
     if (!shim->exit) {
         if (shim->kill_deadline && now >= shim->kill_deadline) {
             shim_trainee_signal(&shim->trainee, SIGKILL);
-            shim->kill_deadline = now + 1000; /* again, for what was forked meanwhile */
+            shim->kill_deadline = now + 1000; /* repeats, for processes forked meanwhile */
         }
         if (shim->memory.deadline && now >= shim->memory.deadline)
             shim_memory_sample(&shim->memory);
@@ -227,7 +227,7 @@ static int shim_run_timers(struct shim *shim, bool connected)
         if (shim->record_deadline && (now >= shim->record_deadline || !connected))
             shim_write_record(shim);
         if (!connected)
-            shim->acknowledged = true; /* the file tells the rest */
+            shim->acknowledged = true; /* the file has the record */
         earlier(&next, shim->record_deadline);
     }
     return next == INT64_MAX ? -1 : (int)(next > now ? next - now : 0);
@@ -241,7 +241,7 @@ static void shim_accept(struct shim *shim)
 
     if (descriptor < 0)
         return;
-    /* the socket's mode keeps others out already; this holds should somebody widen it */
+    /* the socket's mode excludes other users already; this also holds if the mode is changed */
     if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||
         (peer.uid != 0 && peer.uid != geteuid())) {
         close(descriptor);
@@ -262,7 +262,7 @@ static void shim_loop(struct shim *shim)
         for (size_t i = 0; i < SHIM_CONNECTIONS_MAX; i++) {
             const struct shim_connection *connection = &shim->connections[i];
 
-            /* one that holds a call back may still hang up (POLLHUP comes unasked) */
+            /* a connection with a held call may still hang up: poll() always reports POLLHUP */
             polled[i + 2].fd = connection->descriptor;
             polled[i + 2].events = connection->holds ? 0 : POLLIN;
             connected |= connection->descriptor >= 0;
@@ -270,7 +270,7 @@ static void shim_loop(struct shim *shim)
         timeout = shim_run_timers(shim, connected);
         if (shim->acknowledged)
             break;
-        polled[1].fd = shim->listener; /* it may just have been made */
+        polled[1].fd = shim->listener; /* it may just have been created */
         *metrics = (struct pollfd){.fd = shim->metrics.reader, .events = POLLIN};
         if (poll(polled, SHIM_CONNECTIONS_MAX + 3, timeout) < 0)
             continue;
@@ -291,7 +291,7 @@ static void shim_loop(struct shim *shim)
     }
 }
 
-/* The worker that waits at its side becomes the trainee; false: another one is needed. */
+/* Makes the warm worker the trainee; false: a new trainee must be started. */
 static bool shim_start_warm(struct shim *shim, int log)
 {
     struct shim_trainee *trainee = &shim->trainee;
@@ -311,7 +311,7 @@ static bool shim_start_warm(struct shim *shim, int log)
     return true;
 }
 
-/* Everything up to the running trainee. */
+/* Does everything up to the running trainee. */
 static int shim_start(struct shim *shim, const char *folder, int *exit_status, struct error *error)
 {
     AUTO_CLOSE int log = -1;
@@ -327,7 +327,8 @@ static int shim_start(struct shim *shim, const char *folder, int *exit_status, s
     if (result == 0)
         result = attempt_identity_assume(&shim->config, error);
     if (result == 0) {
-        /* O_EXCL: whatever the user's other processes put there in this moment is not opened */
+        /* O_EXCL: the user's other processes may put a file there at any moment, which must not be
+         * opened */
         log = open("log", O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
         if (log < 0)
             result =
@@ -352,7 +353,7 @@ static void shim_adopt_daemon(struct shim *shim)
     socklen_t size = sizeof type;
 
     if (getsockopt(SHIM_DAEMON_DESCRIPTOR, SOL_SOCKET, SO_TYPE, &type, &size) < 0)
-        return; /* run by hand: there is only worker.sock */
+        return; /* started by hand: there is only worker.sock */
     fcntl(SHIM_DAEMON_DESCRIPTOR, F_SETFD, FD_CLOEXEC);
     shim_connection_add(shim, SHIM_DAEMON_DESCRIPTOR);
 }
@@ -362,9 +363,9 @@ static void shim_release(struct shim *shim)
     for (size_t i = 0; i < SHIM_CONNECTIONS_MAX; i++)
         if (shim->connections[i].descriptor >= 0)
             shim_connection_close(&shim->connections[i]);
-    /* worker.sock stays: who connects is refused, and the lock on attempt.json tells the truth.
-     * ext4 passes over inodes that were deleted in the last five seconds one by one, so a thousand
-     * ended attempts would slow every start down. */
+    /* worker.sock stays on disk: connections to it are refused, and the lock on attempt.json shows
+     * that the shim has ended. ext4 skips inodes deleted in the last five seconds one by one, so
+     * unlinking the sockets of a thousand ended attempts would slow every start down. */
     if (shim->listener >= 0)
         close(shim->listener);
     if (shim->signals >= 0)
@@ -399,7 +400,7 @@ static int shim_run_with(const char *folder, struct shim_warm *warm)
     umask(022);
     shim_adopt_daemon(&shim);
     if (shim_start(&shim, folder, &exit_status, &error) < 0) {
-        if (!shim.config.folder) /* there is no place for a record */
+        if (!shim.config.folder) /* there is no folder for a record */
             log_error("%s", error.text);
         shim_make_record(&shim, exit_status, error.text);
     }

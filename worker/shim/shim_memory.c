@@ -1,9 +1,10 @@
-/* shim_memory.c: how much memory the whole job holds at most: the trainee, its children and theirs.
+/* shim_memory.c: samples the peak memory of the whole job: the trainee and all its descendants.
  *
- * One process alone is no question, the kernel keeps its peak (ru_maxrss). Several are looked at
- * once a second, and ever more rarely while they do not grow: their resident pages, and when these
- * make a new peak, their proportional shares, in which a page that workers share counts once. The
- * control group's memory.peak is no answer: it counts the page cache, which is anybody's. */
+ * For a single process the kernel keeps the peak (ru_maxrss). Several processes are sampled once a
+ * second, and less often while they do not grow. The sample sums their resident pages. At a new
+ * peak it also sums their proportional shares, in which a shared page counts once. The control
+ * group's memory.peak does not serve: it includes the page cache, which does not belong to the job
+ * alone. */
 #include "base/file.h"
 #include "worker/shim/shim.h"
 
@@ -17,7 +18,7 @@
 
 enum { INTERVAL_MILLISECONDS = 1000, INTERVAL_MAX_MILLISECONDS = 8000, DEPTH_MAX = 32 };
 
-/* Reads a small file of /proc; false when the process is gone. */
+/* Reads a small file in /proc; false: the process has ended. */
 static bool proc_read(const char *path, char *text, size_t size)
 {
     AUTO_CLOSE int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -40,7 +41,8 @@ static int64_t resident_bytes(pid_t pid)
     return resident * sysconf(_SC_PAGESIZE);
 }
 
-/* The proportional share of its resident pages; these themselves where the kernel does not tell. */
+/* The proportional share of the process's resident pages; all its resident pages if the kernel does
+ * not report the share. */
 static int64_t proportional_bytes(pid_t pid)
 {
     char path[64], text[1024];
@@ -59,7 +61,7 @@ struct sum {
 
 static void descendants_sum(pid_t pid, int depth, struct sum *sum);
 
-/* The children that one thread has made: "12 34 ". */
+/* Adds the children of one thread; the file at `path` lists them as "12 34 ". */
 static void children_sum(const char *path, int depth, struct sum *sum)
 {
     char text[4096], *rest = text, *end;
@@ -96,7 +98,7 @@ static void descendants_sum(pid_t pid, int depth, struct sum *sum)
         closedir(tasks);
 }
 
-/* Everything of the job descends from the shim: it is the reaper of what has lost its parent. */
+/* All processes of the job descend from the shim, because orphans become its children. */
 void shim_memory_sample(struct shim_memory *memory)
 {
     struct sum resident = {.bytes_of = resident_bytes};

@@ -1,7 +1,7 @@
 /* shim_metrics.c: the descriptor on which a command writes its metrics, one line of JSON each. It
- * is a pipe, which costs a short attempt next to nothing, while a file would cost it a lot; what
- * comes out of it goes to the spool in whole lines, one write each time. Several processes of the
- * job may write at once: a pipe keeps writes of up to PIPE_BUF (4096) bytes together. */
+ * is a pipe, which costs a short attempt much less time than a file. The shim copies whole lines
+ * from it to the spool, with one write at a time. Several processes of the job may write at once:
+ * writes of up to PIPE_BUF (4096) bytes to a pipe are atomic. */
 #include "base/log.h"
 #include "worker/shim/shim.h"
 
@@ -41,8 +41,8 @@ void shim_metrics_started(struct shim_metrics *metrics)
     metrics->writer = -1;
 }
 
-/* Appends to the spool and returns how many bytes it took. A failure is said once; metrics end no
- * job. */
+/* Appends to the spool and returns how many bytes were written. Logs only the first failure; a
+ * failure does not end the job. */
 static size_t spool_append(struct shim_metrics *metrics, const char *bytes, size_t size)
 {
     AUTO_CLOSE int spool =
@@ -63,15 +63,16 @@ static size_t spool_append(struct shim_metrics *metrics, const char *bytes, size
     return (size_t)written;
 }
 
-/* Takes `size` bytes out of the buffer. */
+/* Removes `size` bytes from the buffer. */
 static void buffer_drop(struct shim_metrics *metrics, size_t start, size_t size)
 {
     metrics->used -= size;
     memmove(metrics->buffer + start, metrics->buffer + start + size, metrics->used - start);
 }
 
-/* Gives up the whole lines that wait, `whole` bytes, and counts them. What the spool has the first
- * half of stays if it is not alone, so that no later line is spoilt by it. */
+/* Drops the complete lines in the buffer (`whole` bytes) and counts them. Keeps a line whose first
+ * part is in the spool already if others follow, because the next line would otherwise be appended
+ * to that part. */
 static void lines_lose(struct shim_metrics *metrics, size_t whole)
 {
     size_t start = 0;
@@ -88,8 +89,8 @@ static void lines_lose(struct shim_metrics *metrics, size_t whole)
     buffer_drop(metrics, start, whole - start);
 }
 
-/* Hands on the whole lines of the buffer, and what fills it without ending a line. What the spool
- * has no room for waits in the buffer; once that is full, it is lost. */
+/* Writes the complete lines of the buffer to the spool, and also a line that fills the whole
+ * buffer. If the disk is full they wait in the buffer; if that is full too, they are lost. */
 static void lines_append(struct shim_metrics *metrics)
 {
     const char *newline = memrchr(metrics->buffer, '\n', metrics->used);
@@ -119,7 +120,8 @@ bool shim_metrics_read(struct shim_metrics *metrics)
     if (got > 0) {
         metrics->used += (size_t)got;
         lines_append(metrics);
-    } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) { /* no writer is left */
+    } else if (got == 0 ||
+               (errno != EAGAIN && errno != EINTR)) { /* no process has the writer open */
         close(metrics->reader);
         metrics->reader = -1;
     }
@@ -129,10 +131,10 @@ bool shim_metrics_read(struct shim_metrics *metrics)
 void shim_metrics_finish(struct shim_metrics *metrics)
 {
     shim_metrics_started(metrics);
-    while (shim_metrics_read(metrics)) { /* nobody writes any more */
+    while (shim_metrics_read(metrics)) { /* no process writes any more */
     }
     if (metrics->used > 0 && metrics->used < BUFFER_SIZE) {
-        if (metrics->buffer[metrics->used - 1] != '\n') /* its last line lacks its end */
+        if (metrics->buffer[metrics->used - 1] != '\n') /* the last line has no line break */
             metrics->buffer[metrics->used++] = '\n';
         lines_append(metrics);
     }

@@ -1,7 +1,7 @@
-/* shim_service.c: io.traind.Worker on the daemon's inherited connection and on worker.sock.
+/* shim_service.c: serves io.traind.Worker on the daemon's inherited connection and on worker.sock.
  *
- * Calls of one connection are answered in order, so a Wait that has no answer yet holds back what
- * follows it, but for what wants no answer: a oneway Stop. */
+ * Calls of one connection are answered in order. So an unanswered Wait holds back later calls,
+ * except oneway ones such as Stop. */
 #include "worker/shim/shim.h"
 
 #include <errno.h>
@@ -58,8 +58,8 @@ void shim_stop(struct shim *shim, int signal_number, double grace_seconds)
     shim->kill_deadline = shim_now() + (int64_t)(grace_seconds * 1000) + 1;
 }
 
-/* Sends a message and its NUL. Replies are small beside a socket's buffer; a peer that reads
- * nothing for a second is dropped. Consumes `message`. */
+/* Sends a message and its NUL. Replies are small compared with a socket's buffer, so a peer that
+ * does not read for a second is disconnected. Takes over `message`. */
 static void connection_send(struct shim_connection *connection, struct json_object *message)
 {
     size_t length, sent = 0;
@@ -77,7 +77,7 @@ static void connection_send(struct shim_connection *connection, struct json_obje
             continue;
         if (got < 0 && errno == EAGAIN && poll(&writable, 1, SEND_TIMEOUT_MILLISECONDS) == 1)
             continue;
-        shutdown(connection->descriptor, SHUT_RDWR); /* the next read sees the end */
+        shutdown(connection->descriptor, SHUT_RDWR); /* the next read reports the end */
         break;
     }
     json_object_put(message);
@@ -115,7 +115,7 @@ void shim_answer_waits(struct shim *shim)
             continue;
         connection->waiting = false;
         connection_reply(connection, exit_parameters(shim));
-        shim_connection_read(shim, connection); /* what was held back behind it */
+        shim_connection_read(shim, connection); /* calls that the Wait held back */
     }
 }
 
@@ -233,11 +233,11 @@ static void method_get_description(struct shim *shim, struct shim_connection *co
     connection_reply(connection, description);
 }
 
-/* Interface files are not parsed here: with so few parameters, checking them by hand keeps the
- * start of every attempt short. */
+/* Checking the few parameters by hand, without parsing the interface file, keeps the start of every
+ * attempt short. */
 static const struct method {
     const char *name;
-    const char *parameters[2]; /* those allowed */
+    const char *parameters[2]; /* the allowed ones */
     void (*run)(struct shim *shim, struct shim_connection *connection,
                 struct json_object *parameters);
 } methods[] = {
@@ -287,8 +287,8 @@ static void connection_run(struct shim *shim, struct shim_connection *connection
     varlink_call_release(call);
 }
 
-/* Answers the whole messages that are buffered. Behind a Wait that stays open only what wants no
- * answer is done; the first call that wants one, and all that follows it, is held back. */
+/* Answers the complete messages in the buffer. While a Wait is unanswered, it handles only oneway
+ * calls; the first other call, and all calls after it, are held back. */
 static int connection_process(struct shim *shim, struct shim_connection *connection)
 {
     const char *message;

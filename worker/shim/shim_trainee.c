@@ -1,8 +1,8 @@
-/* shim_trainee.c: starts the trainee, reaps it and every process that it left behind.
+/* shim_trainee.c: starts the trainee, reaps it and all its descendants.
  *
- * The shim is a subreaper: a descendant whose parent has gone becomes the shim's own child,
- * whatever session or process group it made for itself. So "nothing of the job remains" is simply
- * "wait4() says ECHILD", and killing the children found in /proc until then reaches everything. */
+ * The shim is a subreaper: a descendant whose parent has ended becomes the shim's child, whatever
+ * its session or process group. So no process of the job remains when wait4() returns ECHILD. Until
+ * then, killing the children found in /proc eventually reaches every process. */
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -30,7 +30,7 @@ static int cgroup_file_open(int folder, const char *name, int flags)
     return openat(folder, name, flags | O_CLOEXEC | O_NOFOLLOW);
 }
 
-/* Without the file its controller is missing here, of which the daemon's notes tell. */
+/* A missing file means that the controller is not available; the daemon's notes report that. */
 static int cgroup_limit(int folder, const char *name, uint64_t value)
 {
     AUTO_CLOSE int file = cgroup_file_open(folder, name, O_WRONLY);
@@ -54,8 +54,8 @@ int shim_cgroup_open(struct shim_trainee *trainee, const struct attempt_config *
     folder = open(config->cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (folder < 0)
         return error_set_errno(error, -errno, "cannot open the cgroup %s", config->cgroup);
-    /* The kernel checks a move against whoever opened the file, so the child may move itself after
-     * privileges were dropped. */
+    /* The kernel checks the permissions of the process that opened the file, so the child may move
+     * itself after it has dropped its privileges. */
     trainee->cgroup_processes = cgroup_file_open(folder, "cgroup.procs", O_WRONLY);
     if (trainee->cgroup_processes < 0)
         return error_set_errno(error, -errno, "cannot enter the cgroup %s", config->cgroup);
@@ -98,7 +98,8 @@ struct child_failure {
     int code; /* errno */
 };
 
-/* Opens /proc as the daemon's user: as the job's, a process that hides from it cannot. */
+/* Opens /proc as the daemon's user: a process with PR_SET_DUMPABLE 0 could not do so as the job's
+ * user. */
 static int child_become_user(const struct attempt_config *config)
 {
     struct error error;
@@ -113,7 +114,7 @@ static int child_become_user(const struct attempt_config *config)
 static void child_run(const struct shim_trainee *trainee, const struct attempt_config *config,
                       int log, int metrics, int failures, pid_t parent)
 {
-    /* what a daemon, or the shell that started it, may have set to be ignored */
+    /* signals that a daemon, or the shell that started it, may have ignored */
     static const int reset[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGPIPE,
                                 SIGTERM, SIGCHLD, SIGUSR1, SIGXFSZ};
     struct child_failure failure = {.step = CHILD_CGROUP};
@@ -129,7 +130,7 @@ static void child_run(const struct shim_trainee *trainee, const struct attempt_c
     failure.code = -child_become_user(config);
     if (failure.code)
         goto told;
-    /* Should the shim be killed, the trainee must not go on unwatched. */
+    /* If the shim is killed, the trainee must not go on without supervision. */
     failure.step = CHILD_PARENT;
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         goto failed;
@@ -142,7 +143,7 @@ static void child_run(const struct shim_trainee *trainee, const struct attempt_c
     if (dup2(log, STDOUT_FILENO) < 0 || dup2(log, STDERR_FILENO) < 0 ||
         (metrics >= 0 && dup2(metrics, ATTEMPT_METRICS_DESCRIPTOR) < 0))
         goto failed;
-    if (config->cpus) /* of cores that are gone meanwhile nobody makes a failure */
+    if (config->cpus) /* no failure if cores have gone offline meanwhile */
         sched_setaffinity(0, sizeof *config->cpus, config->cpus);
     for (size_t i = 0; i < sizeof reset / sizeof *reset; i++)
         signal(reset[i], SIG_DFL);
@@ -153,7 +154,7 @@ failed:
     failure.code = errno;
 told:
     if (write(failures, &failure, sizeof failure) < 0) {
-        /* the parent is gone: nobody is left to tell */
+        /* the parent has ended: nothing can be reported */
     }
     _exit(EXIT_FAILURE);
 }
@@ -254,7 +255,7 @@ static pid_t process_parent(int proc, const char *name)
     if (length <= 0)
         return -1;
     text[length] = '\0';
-    /* the program's name is in parentheses and may hold anything, parentheses too */
+    /* the program's name is in parentheses and may contain any character, also parentheses */
     after = strrchr(text, ')');
     return after && sscanf(after + 1, " %*c %d", &parent) == 1 ? parent : -1;
 }
@@ -285,9 +286,9 @@ void shim_trainee_signal(const struct shim_trainee *trainee, int signal_number)
     if (signal_number == SIGKILL && trainee->cgroup_kill >= 0 &&
         write(trainee->cgroup_kill, "1", 1) == 1)
         return;
-    /* The trainee and every orphan that the shim has inherited; their own children follow when
-     * these are reaped. The group is signalled at once, before any of its members can react to
-     * another's end. */
+    /* Signals the trainee and every orphan that the shim has inherited; their children become
+     * orphans when these are reaped. The process group is signalled at once, before a member can
+     * react to another one's end. */
     if (trainee->pid > 0)
         kill(-trainee->pid, signal_number);
     if (trainee->gone || signal_number == SIGKILL)
@@ -304,11 +305,11 @@ bool shim_trainee_reap(struct shim_trainee *trainee)
         if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0) {
             if (errno == EINTR)
                 continue;
-            return trainee->gone; /* ECHILD: nothing remains */
+            return trainee->gone; /* ECHILD: no process remains */
         }
         if (info.si_pid == 0)
             break;
-        /* Before it is reaped: until then its process group's number is nobody else's. */
+        /* Before it is reaped: until then no other process can get its process group's number. */
         if (info.si_pid == trainee->pid)
             kill(-trainee->pid, SIGKILL);
         if (wait4(info.si_pid, &status, 0, &usage) < 0)

@@ -1,13 +1,13 @@
-/* shim_warm.c: a shim that waits for its attempt with the trainee at its side: a native worker that
- * has its device open already. The daemon keeps as many as its configuration says.
+/* shim_warm.c: a shim that waits for an attempt together with a warm worker, which has its device
+ * open already. The daemon keeps as many of them as its configuration says.
  *
  *     traind-shim --warm TITLE WORKER ARGUMENTS…
  *
- * On descriptor 3 it says "ready" when its worker does, and takes one request, the same packet that
- * the fork server takes (shim_fork_server.c). From then on it is a shim like any other, whose
- * trainee runs already: it hands over attempt.json, the log and the control group, and the worker
- * drops to the job's user, enters the group and trains. Where that fails, the shim starts a trainee
- * as always. Whoever of the three goes before that takes the other two along. */
+ * It sends "ready" on descriptor 3 when its worker does, and accepts one request, the same packet
+ * as the fork server's (shim_fork_server.c). From then on it is a normal shim whose trainee runs
+ * already. It hands over attempt.json, the log and the control group; the worker drops to the job's
+ * user, enters the group and trains. If that fails, the shim starts a new trainee. If the daemon,
+ * the shim or the worker ends before the request, the shim and the worker end. */
 #include "base/log.h"
 #include "worker/attempt/attempt_handover.h"
 #include "worker/shim/shim.h"
@@ -27,8 +27,9 @@ enum { REPLY_MILLISECONDS = 10000 };
 
 /* ---- before there is an attempt ---- */
 
-/* Room for the folder that a daemon looks for in the environment of an attempt's processes, which
- * the worker writes there once it knows it: at the very beginning, as in attempt_config.c. */
+/* Reserves memory at the very beginning of the environment, as in attempt_config.c. The worker
+ * writes the attempt's folder there once it knows it; a daemon looks for the folder in the
+ * environment of processes. */
 static char *marker_make(void)
 {
     static const char name[] = "TRAIND_ATTEMPT_DIRECTORY=";
@@ -80,7 +81,7 @@ static int worker_start(char **arguments, struct shim_warm *warm)
     close(pair[1]);
     if (warm->pid < 0)
         return -errno;
-    /* a place of its own, which shim_run() does not close */
+    /* a fixed number, which shim_run() does not close */
     if (pair[0] != ATTEMPT_HANDOVER_DESCRIPTOR) {
         dup3(pair[0], ATTEMPT_HANDOVER_DESCRIPTOR, O_CLOEXEC);
         close(pair[0]);
@@ -89,7 +90,7 @@ static int worker_start(char **arguments, struct shim_warm *warm)
     return 0;
 }
 
-/* The worker's word that it is ready, handed on to the daemon; false: it is not. */
+/* Receives the worker's "ready" and forwards it to the daemon; false: the worker is not ready. */
 static bool take_reply(const struct shim_warm *warm)
 {
     char reply[ERROR_TEXT_MAX];
@@ -107,7 +108,7 @@ int shim_warm(char *title, char **arguments, int (*run)(const char *folder, stru
     int descriptors[2];
 
     setsid();
-    /* keep numbers 4 and 5 taken, so that no received descriptor lies there */
+    /* occupies descriptors 4 and 5, so that no received descriptor gets these numbers */
     if (dup2(STDIN_FILENO, SHIM_LOCK_DESCRIPTOR) < 0 ||
         dup2(STDIN_FILENO, ATTEMPT_HANDOVER_DESCRIPTOR) < 0 || worker_start(arguments, &warm) < 0)
         return 1;
@@ -118,14 +119,14 @@ int shim_warm(char *title, char **arguments, int (*run)(const char *folder, stru
         if (poll(polled, 2, -1) < 0)
             continue;
         if (polled[1].revents && !take_reply(&warm))
-            return 1; /* with it the worker ends */
+            return 1; /* the worker ends, too */
         if (polled[0].revents)
             break;
     }
     if (attempt_handover_receive(SHIM_DAEMON_DESCRIPTOR, folder, sizeof folder, descriptors, 2) <=
             0 ||
         descriptors[1] < 0)
-        return 0; /* the daemon has gone */
+        return 0; /* the daemon has hung up */
     dup2(descriptors[0], SHIM_DAEMON_DESCRIPTOR);
     dup2(descriptors[1], SHIM_LOCK_DESCRIPTOR);
     strncpy(title, folder, title_size);

@@ -1,5 +1,5 @@
-/* pytorch_module.c: see pytorch_module.h. Whatever a checkpoint says reaches the Python file as a
- * JSON literal or as a number that was read here, never as text of the program. */
+/* pytorch_module.c: see pytorch_module.h. Content of a checkpoint reaches the Python file only as a
+ * JSON literal or as a number parsed here, never as program text. */
 #include "worker/trainee/pytorch_module.h"
 
 #include "base/cleanup.h"
@@ -20,7 +20,7 @@
 
 static const char marker[] = "# Written by traind's export";
 
-/* ---- what a checkpoint keeps ---- */
+/* ---- description in a checkpoint ---- */
 
 static struct json_object *describe_input(const struct worker_setup *setup)
 {
@@ -38,7 +38,7 @@ static struct json_object *describe_input(const struct worker_setup *setup)
     return input;
 }
 
-/* Folders of images, whose names are bytes, name classes; checkpoints and Python want text. */
+/* Class names come from folders, whose names may be any bytes; checkpoints and Python need text. */
 static struct json_object *describe_classes(const struct dataset *train)
 {
     struct json_object *names = json_object_new_array();
@@ -76,7 +76,7 @@ char *pytorch_module_describe(const struct worker_setup *setup, struct error *er
 
 /* ---- the file's name ---- */
 
-/* Names that the module itself imports may not be taken. */
+/* Whether the module imports this name itself, so the file must not have it. */
 static bool is_imported(const char *name)
 {
     static const char *const imported[] = {"json", "pathlib", "torch", "torchvision"};
@@ -127,7 +127,8 @@ char *pytorch_module_path(const char *weights, struct error *error)
 
 /* ---- the file ---- */
 
-/* A list of numbers, separated by commas; what follows it, or NULL where it is no such list. */
+/* Writes a list of numbers from comma-separated text. Returns the rest of the text; NULL: it is no
+ * such list. */
 static const char *write_numbers(FILE *file, const char *name, const char *text)
 {
     char *after;
@@ -146,7 +147,8 @@ static const char *write_numbers(FILE *file, const char *name, const char *text)
     return after;
 }
 
-/* "standard 2 0.5,0.25 4,8" (dataset_normalisation_format()). */
+/* Writes the constants of, for example, "standard 2 0.5,0.25 4,8"
+ * (dataset_normalisation_format()). */
 static int write_normalisation(FILE *file, const char *text, struct error *error)
 {
     int used = 0;
@@ -275,7 +277,7 @@ static void write_literal(FILE *file, const char *name, struct json_object *valu
     fprintf(file, "%s = %s%s\n", name, value ? json_text(value, NULL) : "None", comment);
 }
 
-/* The constants above the classes. */
+/* Writes the constants above the Python classes. */
 static int write_head(FILE *file, const struct checkpoint *checkpoint,
                       struct json_object *description, const char *weights, bool text,
                       struct error *error)

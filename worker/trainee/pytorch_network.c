@@ -19,8 +19,8 @@ static struct json_object *pair(const int values[2])
     return list;
 }
 
-/* Cuts the next part off a module (model_layer_module()): the length of the text up to "{key}" or
- * the end, and the key, "" where there is none; -1 at the end. */
+/* Takes the next part of a module's text (model_layer_module()). Returns the length up to "{key}"
+ * or the end, and fills the key ("": none); -1: the text has ended. */
 static int module_part(const char **module, char key[MODULE_KEY_MAX])
 {
     size_t length = *module ? strcspn(*module, "{") : 0, name;
@@ -59,7 +59,7 @@ static struct json_object *describe_layer(const struct model_layer *layer)
         json_set_double(json, "epsilon", (double)layer->epsilon);
         json_set_double(json, "momentum", (double)layer->momentum);
         break;
-    default: /* the weights say all else */
+    default: /* all else follows from the weights */
         break;
     }
     while (module_part(&module, key) >= 0)
@@ -103,10 +103,10 @@ struct chain {
     FILE *file;
     const struct safetensors *weights;
     int number; /* of the layer */
-    bool flat;  /* what the layer gets has no height and width */
+    bool flat;  /* the layer's input has no height and width */
 };
 
-/* The shape of a tensor of the present layer; NULL where it has none. */
+/* A tensor of the present layer; NULL: the layer does not have it. */
 static const struct safetensors_tensor *tensor_of(const struct chain *chain, const char *part)
 {
     char name[64];
@@ -120,7 +120,7 @@ static int window(struct json_object *layer, const char *key, int axis)
     return json_object_get_int(json_object_array_get_idx(json_get(layer, key), (size_t)axis));
 }
 
-/* "3" or "(3, 1)". */
+/* Writes "3" or "(3, 1)". */
 static void write_pair(FILE *file, struct json_object *layer, const char *key)
 {
     int first = window(layer, key, 0), second = window(layer, key, 1);
@@ -131,7 +131,7 @@ static void write_pair(FILE *file, struct json_object *layer, const char *key)
         fprintf(file, "(%d, %d)", first, second);
 }
 
-/* The same as an argument, unless both are what PyTorch takes. */
+/* Writes the pair as an argument, unless both numbers are PyTorch's default. */
 static void write_argument(FILE *file, struct json_object *layer, const char *key, int usual)
 {
     if (window(layer, key, 0) == usual && window(layer, key, 1) == usual)
@@ -166,7 +166,7 @@ static void write_pool(FILE *file, struct json_object *layer, const char *kind)
     fputc(')', file);
 }
 
-/* A layer with weights; -EINVAL where they are not there. */
+/* Writes a layer with weights; -EINVAL: the weights are missing. */
 static int write_weighted(const struct chain *chain, enum model_layer_kind kind,
                           struct json_object *layer, struct error *error)
 {
@@ -255,12 +255,13 @@ static int write_chain(FILE *file, struct json_object *network, const struct saf
 
 /* ---- torchvision's networks ---- */
 
-/* The number that "$key" stands for. */
+/* Writes the number for "$key". */
 static void write_number(FILE *file, struct json_object *network, const char *key)
 {
     struct json_object *value = json_get(network, key);
 
-    if (json_object_is_type(value, json_type_double)) /* width is one, the others were floats */
+    if (json_object_is_type(value,
+                            json_type_double)) /* width is a double, the others were floats */
         fprintf(file, strcmp(key, "width") == 0 ? "%.17g" : "%.7g", json_object_get_double(value));
     else
         fprintf(file, "%" PRId64, json_object_get_int64(value));

@@ -1,5 +1,5 @@
-/* worker_calibrate.c: `traind-worker calibrate`: measures the device; what it prints is what
- * `--calibration` reads; it is kept in the user's cache unless it goes into a file. */
+/* worker_calibrate.c: `traind-worker calibrate` measures the device and prints the JSON that
+ * `--calibration` reads. It also stores it in the user's cache, unless it writes it to a file. */
 #include "base/file.h"
 #include "worker/trainee/worker_device.h"
 #include "worker/trainee/worker_options.h"
@@ -38,7 +38,7 @@ static int calibrate(const struct worker_options *options, struct json_object **
     return r;
 }
 
-/* Whether the process that asked had ended before it could take this one with it. */
+/* Whether the process that asked has ended already, before PR_SET_PDEATHSIG took effect. */
 static bool nobody_reads(void)
 {
     struct pollfd output = {.fd = STDOUT_FILENO};
@@ -52,7 +52,9 @@ int worker_calibrate(const struct worker_options *options)
     struct error error = {0};
     int r;
 
-    if (options->unless_kept) { /* whoever comes after that process would measure beside this one */
+    if (options
+            /* a successor of that process would measure at the same time as this one */
+            ->unless_kept) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (nobody_reads())
             return EXIT_FAILURE;

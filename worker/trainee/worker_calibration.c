@@ -69,7 +69,7 @@ struct json_object *worker_calibration_json(const struct backend_device_info *in
     return json;
 }
 
-/* An element of what should be an array of numbers; 0 when it is none. */
+/* An element of an array of numbers; 0: it is not a number, or not an array. */
 static double number_at(struct json_object *array, size_t index)
 {
     return json_object_is_type(array, json_type_array)
@@ -183,7 +183,7 @@ int worker_calibration_measure(const struct backend *backend, struct backend_dev
         return r;
     calibration->known = true;
     backend->device_describe(device, &info);
-    if (backend->device_trim) /* of the models that were run */
+    if (backend->device_trim) /* frees the memory of the measured models */
         backend->device_trim(device);
     json = worker_calibration_json(&info, &calibration->speeds);
     if (keep)

@@ -19,12 +19,12 @@ static _Noreturn void child_run(struct json_object *(*work)(void *data), void *d
     const char *text;
     size_t length;
 
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody reads what it finds then */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* its answer would have no reader */
     worker_signals_reset();
     alarm(WORKER_CHILD_SECONDS);
     answer = work(data);
     text = answer ? json_text(answer, &length) : NULL;
-    /* without the exit handlers: what they would clean up is the parent's */
+    /* skips the exit handlers, which would clean up the parent's resources */
     _exit(text && file_write_all(output, text, length) == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 

@@ -11,14 +11,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The part of the memory that one job may fill when nobody sets a limit: the same as the daemon's
- * HighWatermarkRatio. */
+/* The part of the memory that one job may fill if no limit is given: the same as the default of the
+ * daemon's HighWatermarkRatio. */
 static const double default_limit_ratio = 0.85;
 
-/* What stays free below a limit: processes were measured to peak up to 1 MiB above their plan. */
+/* Bytes that stay free below a limit. Processes were measured to peak up to 1 MiB above their
+ * plan. */
 static const size_t reserve_bytes = 4 << 20;
 
-/* What an evaluation takes where neither specification nor checkpoint says it. */
+/* The batch of an evaluation if neither specification nor checkpoint has one. */
 enum { EVALUATION_BATCH = 64 };
 
 static void add_reason(struct worker_choice *choice, const char *format, ...)
@@ -39,9 +40,10 @@ static double mebibytes(size_t bytes)
     return (double)bytes / 1024 / 1024;
 }
 
-/* ---- what is given --------------------------------------------------------------------------- */
+/* ---- limits and choices that are given
+ * -------------------------------------------------------- */
 
-/* The smallest of the limits that are given, else a part of the device's memory. */
+/* Finds the smallest of the given limits, or else a part of the device's memory. */
 static int find_limit(const struct worker_setup *setup, const struct worker_options *options,
                       struct worker_choice *choice, struct error *error)
 {
@@ -86,7 +88,7 @@ struct json_object *worker_choices_json(const struct worker_setup *setup)
     return json;
 }
 
-/* Takes the choices of a plan over. */
+/* Takes over the choices of a plan. */
 static int take_choices(struct worker_setup *setup, const char *text, struct error *error)
 {
     JSON_AUTO struct json_object *json = NULL;
@@ -117,7 +119,8 @@ int64_t worker_choice_evaluation_batch(const struct worker_setup *setup,
 
 /* ---- deciding -------------------------------------------------------------------------------- */
 
-/* What counts of a plan: the process, or what lies in the memory of a device that has its own. */
+/* The bytes of a plan that the limit concerns: the process's, or those on a device with its own
+ * memory. */
 static size_t measure_plan(void *setup, struct training *training)
 {
     const struct worker_setup *s = setup;
@@ -126,8 +129,7 @@ static size_t measure_plan(void *setup, struct training *training)
                                       : worker_estimate_process_bytes(setup, training);
 }
 
-/* A plan that its device has no room for, or that a limit forbids, is refused before anything is
- * made. */
+/* Refuses a plan that does not fit on its device or into a limit, before anything is allocated. */
 static int check_device_memory(const struct worker_setup *setup, const struct worker_choice *choice,
                                struct training *training, struct error *error)
 {

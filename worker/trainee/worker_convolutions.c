@@ -18,8 +18,8 @@
 static const char kind[] = "convolutions";
 static const char together[] = "together";
 
-/* Larger batches are as these. Once so much time has gone into a plan's measurements, what is left
- * is done as the device thinks best, until a later plan measures it. */
+/* Larger batches are measured as BATCH_MAX. Once a plan's measurements have taken seconds_max, the
+ * device decides about the remaining shapes until a later plan measures them. */
 enum { BATCH_MAX = 64, KEY_BYTES = 160, VERSION = 5 };
 static const double seconds_max = 20;
 
@@ -27,13 +27,13 @@ struct measurements {
     struct worker_setup *setup;
     struct json_object *kept; /* {key: {letter: [seconds of each direction]}} */
     struct backend_device *device;
-    bool measures; /* what is not kept */
-    bool lacks;    /* something was neither kept nor measured */
+    bool measures; /* whether shapes that are not kept are measured */
+    bool lacks;    /* some shape was neither kept nor measured */
     double seconds;
 };
 
-/* All that the ways and their times follow from beside the device: the ways depend on the whole
- * model, too, by its parts. */
+/* Formats everything, besides the device, that decides the methods and their times. The methods
+ * also depend on the whole model, through its parts. */
 static void format_key(const struct convolution_shape *shape, char key[KEY_BYTES])
 {
     const struct conv_attributes *a = &shape->attributes;
@@ -47,7 +47,7 @@ static void format_key(const struct convolution_shape *shape, char key[KEY_BYTES
              shape->samples ? "-samples" : "");
 }
 
-/* null: too slow to be measured. */
+/* Times as JSON; null: too slow to be measured. */
 static struct json_object *times_json(const struct convolution_times *times)
 {
     struct json_object *json = json_object_new_object();
@@ -65,7 +65,7 @@ static struct json_object *times_json(const struct convolution_times *times)
     return json;
 }
 
-/* The times of one way; false: this is no list of a time or null for each direction. */
+/* Reads the times of one method; false: not a list with a time or null for each direction. */
 static bool read_way(struct json_object *list, double seconds[CONVOLUTION_DIRECTIONS])
 {
     if (!json_object_is_type(list, json_type_array) ||
@@ -83,7 +83,7 @@ static bool read_way(struct json_object *list, double seconds[CONVOLUTION_DIRECT
     return true;
 }
 
-/* A letter of the shape's ways for each direction. */
+/* Reads a letter of the shape's methods for each direction. */
 static bool read_together(struct json_object *text, const struct convolution_shape *shape,
                           char letters[CONVOLUTION_DIRECTIONS + 1])
 {
@@ -99,7 +99,7 @@ static bool read_together(struct json_object *text, const struct convolution_sha
     return true;
 }
 
-/* False: these are no times of the shape's ways, the device's own among them; the file is
+/* Reads the times of the shape's methods, which must include the device's own; false: the file is
  * damaged. */
 static bool read_times(struct json_object *json, const struct convolution_shape *shape,
                        struct convolution_times *times)
@@ -134,7 +134,7 @@ static double now(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* The kept times of the shape, or new ones, which are kept. */
+/* Finds the kept times of the shape, or measures and keeps them. */
 static int find_times(void *context, const struct convolution_shape *shape,
                       struct convolution_times *times)
 {
@@ -179,7 +179,7 @@ static int choose(struct measurements *measurements, struct error *error)
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 
-/* In the child: the parent's device stays open, and its threads are not here. */
+/* Runs in the child. It leaves the parent's device open, whose threads the child does not have. */
 static struct json_object *measure_here(void *data)
 {
     struct measurements *measurements = data;
@@ -194,8 +194,9 @@ static struct json_object *measure_here(void *data)
                : measurements->kept;
 }
 
-/* In a process of its own: the code that libraries generate for all that is tried would stay in
- * this one, and the plan tells what one run takes. What is kept with what was measured; NULL. */
+/* Measures in a child process: otherwise the code that libraries generate for all trials would
+ * stay in this process and distort the plan's memory. Returns the kept times with the new ones,
+ * or NULL. */
 static struct json_object *measure(struct measurements *measurements)
 {
     int status;

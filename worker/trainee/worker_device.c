@@ -22,7 +22,7 @@
 struct simulation_wish {
     double speed, bandwidth, launch_seconds;
     int64_t memory_bytes;
-    struct json_object *calibration; /* of this CPU; NULL: the one that is kept. Lent */
+    struct json_object *calibration; /* of this CPU; borrowed; NULL: the kept one */
 };
 
 static int check_member(const char *key, struct error *error)
@@ -73,7 +73,7 @@ static double simulated_seconds(const void *context, const struct graph *graph, 
     return calibration_node_seconds(context, graph, node, description);
 }
 
-/* This CPU's speeds, measured if nobody knows them yet. */
+/* Finds this CPU's speeds, and measures them if they are not known. */
 static int find_cpu_speeds(const struct worker_options *options, int threads,
                            const struct simulation_wish *wish,
                            struct worker_calibration *calibration, struct error *error)
@@ -141,8 +141,8 @@ void worker_simulation_release(struct worker_simulation *simulation)
 
 /* ---- a GPU ---- */
 
-/* Which of the GPUs that this process may use "cuda:N" is: CUDA_VISIBLE_DEVICES, which the daemon
- * sets, names the one that is meant. -1: no such name. */
+/* The index of "cuda:N" among the GPUs that this process may use. If CUDA_VISIBLE_DEVICES is set,
+ * as the daemon does, it names the one GPU. -1: no such name. */
 static int cuda_index(const char *name)
 {
     char *end;
@@ -158,7 +158,7 @@ static int cuda_index(const char *name)
 
 /* ---- any device ---- */
 
-/* Behind those that the backend tells of. */
+/* Adds a part of the opening's time after those that the backend reports. */
 static void add_opening_part(struct backend_device_info *info, const char *part, double seconds)
 {
     for (int i = 0; i < BACKEND_OPENING_PARTS; i++) {
@@ -210,9 +210,9 @@ int worker_device_open(const struct worker_options *options, const char *name, i
     return r;
 }
 
-/* ---- meanwhile ---- */
+/* ---- opening in a thread ---- */
 
-/* What the thread works with, which may outlive whoever waits for it. */
+/* The thread's data, which may outlive the waiting function. */
 struct opening_thread {
     pthread_t thread;
     const struct worker_options *options;
@@ -239,7 +239,7 @@ static void thread_free(struct opening_thread *thread)
 static void *run_opening(void *data)
 {
     struct opening_thread *thread = data;
-    struct worker_simulation none = {0}; /* a GPU is none */
+    struct worker_simulation none = {0}; /* a GPU is not simulated */
 
     if (thread->options->mps) {
         thread->result = worker_mps_join(thread->options->mps, &thread->error);
@@ -251,7 +251,7 @@ static void *run_opening(void *data)
     return NULL;
 }
 
-/* NULL: there is no memory, or no thread. */
+/* Starts the thread; NULL: not enough memory, or no thread can be made. */
 static struct opening_thread *thread_begin(const struct worker_device_opening *opening)
 {
     struct opening_thread *thread = calloc(1, sizeof *thread);
@@ -286,8 +286,8 @@ static int stopped(struct error *error)
     return error_set(error, -EINTR, "stopped while it waited for NVIDIA's MPS");
 }
 
-/* Waits for the thread. Of a client of MPS: until the service fails, for as long as it may take, or
- * until it is to stop; the thread is then left to itself. */
+/* Waits for the thread. A client of MPS stops waiting if the service fails, the time is over, or a
+ * stop is requested; it then abandons the thread. */
 static int wait_for_opening(const struct worker_device_opening *opening, struct error *error)
 {
     enum { LOOK_NANOSECONDS = 100000000, NANOSECONDS = 1000000000 };
@@ -317,8 +317,8 @@ static int wait_for_opening(const struct worker_device_opening *opening, struct 
     return 0;
 }
 
-/* What a client of MPS opens in vain, another process may open without; unless it is to stop, which
- * that one would not know. */
+/* If a client of MPS cannot open its device, starts the program again without MPS; but not if a
+ * stop is requested, of which the new program would not know. */
 static int leave_mps(const struct worker_device_opening *opening, int r, struct error *error)
 {
     struct error failure;
@@ -333,7 +333,7 @@ static int leave_mps(const struct worker_device_opening *opening, int r, struct 
     return r;
 }
 
-/* Takes what the thread has opened. */
+/* Takes over the device that the thread has opened. */
 static int take_opened(struct worker_device_opening *opening, struct worker_device *opened,
                        struct error *error)
 {

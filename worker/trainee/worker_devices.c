@@ -1,5 +1,5 @@
-/* worker_devices.c: `traind-worker devices`: which devices the backends of this machine open, and
- * what they are; the daemon asks for each type of GPU whether jobs can train there. */
+/* worker_devices.c: `traind-worker devices` lists and describes the devices that this machine's
+ * backends can open. The daemon asks it for each type of GPU whether jobs can train there. */
 #include "base/cleanup.h"
 #include "worker/trainee/worker_device.h"
 #include "worker/trainee/worker_estimate.h"
@@ -30,7 +30,7 @@ static void describe(const struct backend_device_info *info, struct json_object 
     json_set(json, "versions", worker_versions_json(info));
 }
 
-/* {"device", "trains", "reason" or what it is}. */
+/* Makes {"device", "trains", and either "reason" or the device's description}. */
 static struct json_object *look_at(const struct worker_options *options, const char *name)
 {
     struct worker_simulation simulation = {0};
@@ -76,7 +76,7 @@ int worker_devices(const struct worker_options *options)
         snprintf(name, sizeof name, "cuda:%d", i);
         json = look_at(options, name);
         more = json_get_bool(json, "trains", false);
-        if (more || i == 0) /* what lies behind the last one is no device */
+        if (more || i == 0) /* the one after the last is not a device */
             json_object_array_add(list, json);
         else
             json_object_put(json);

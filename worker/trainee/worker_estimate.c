@@ -55,16 +55,15 @@ struct json_object *worker_versions_json(const struct backend_device_info *info)
     return versions;
 }
 
-/* What a run adds to the process beside arena, data and host copies once its programs are bound:
- * libraries' pages first touched by steps and checkpoints, stacks of threads. Measured over MLPs,
- * CNNs, ResNet-18, MobileNetV3-small and EfficientNet-B0. */
+/* Bytes that a run adds to the process, besides arena, data and host copies, after its programs are
+ * bound: pages of libraries first touched by steps and checkpoints, and thread stacks. Measured
+ * with MLPs, CNNs, ResNet-18, MobileNetV3-small and EfficientNet-B0. */
 static const size_t run_bytes = 1000000;
-/* Of these, where steps of the model were run before, to choose its precision. */
+/* The part of these that remains if steps of the model ran before, to choose its precision. */
 static const size_t checkpoint_bytes = 250000;
 
-/* The process's memory beside arena, data and host copies: programs, libraries, and the code that
- * oneDNN has generated for this very plan, all of which this process holds already when the
- * training is rehearsed. */
+/* The process's memory besides arena, data and host copies: programs, libraries, and the code that
+ * oneDNN generated for this plan. This process holds all of it already after a rehearsal. */
 static size_t constant_bytes(const struct worker_setup *setup)
 {
     size_t resident = worker_resident_bytes();
@@ -73,7 +72,8 @@ static size_t constant_bytes(const struct worker_setup *setup)
            (setup->ran_steps ? checkpoint_bytes : run_bytes);
 }
 
-/* What of the arena is memory of the process: of a device that has its own, the batches alone. */
+/* The part of the arena in the process's memory; for a device with its own memory, only the
+ * batches. */
 static size_t arena_in_process(const struct worker_setup *setup, const struct memory_plan *plan)
 {
     return setup->backend->device_memory_used ? plan->class_bytes[MEMORY_STAGING]
@@ -92,9 +92,9 @@ size_t worker_estimate_process_bytes(const struct worker_setup *setup, struct tr
     return bytes;
 }
 
-/* A GPU's memory is given out in pieces of 2 MiB. The first run loads the code of its kernels,
- * which took 2 MiB of products and 2 more of convolutions on an H200; what the context and the
- * libraries take where it cannot be told is what they took there. */
+/* A GPU's memory is allocated in pieces of 2 MiB. The first run loads the code of its kernels: on
+ * an H200, 2 MiB for matrix products and 2 MiB for convolutions. If the size of the context and the
+ * libraries is not known, it is taken as measured there. */
 enum { PIECE = 2 << 20, KERNELS = 4 << 20, CONTEXT_AND_LIBRARIES = 528 << 20 };
 
 size_t worker_estimate_device_bytes(const struct worker_setup *setup, struct training *training)
@@ -107,8 +107,8 @@ size_t worker_estimate_device_bytes(const struct worker_setup *setup, struct tra
     return align_up(arena, PIECE) + (used ? used : CONTEXT_AND_LIBRARIES) + KERNELS;
 }
 
-/* Bytes by class; `process` is all that the process will hold, `device` all that the run will hold
- * of a device with memory of its own (0: it has none). */
+/* Bytes by class. `process`: all that the process will hold. `device`: all that the run will hold
+ * on a device with its own memory (0: it has none). */
 static struct json_object *memory_json(const struct worker_setup *setup, struct training *training,
                                        size_t process, size_t device)
 {
@@ -141,7 +141,7 @@ static bool batches_divide(const struct graph *graph)
     return true;
 }
 
-/* What the plan decided, and why. */
+/* Adds the plan's choices and their reasons. */
 static void add_choice(struct json_object *plan, const struct worker_setup *setup,
                        const struct worker_choice *choice)
 {
@@ -161,8 +161,8 @@ static void add_choice(struct json_object *plan, const struct worker_setup *setu
     json_set_int(plan, "memory_bytes_without_recompute", (int64_t)choice->found.kept_bytes);
 }
 
-/* Seconds of a step, and of the whole run with its evaluations; null without a calibration. What a
- * thread of its own prepares meanwhile takes no time unless it takes longer. */
+/* Adds the seconds of a step, and of the whole run with its evaluations; null without a
+ * calibration. Work that another thread does at the same time counts only if it takes longer. */
 static int add_prediction(struct json_object *plan, const struct worker_setup *setup,
                           struct training *training, const struct worker_calibration *calibration,
                           struct error *error)
@@ -194,7 +194,7 @@ static int add_prediction(struct json_object *plan, const struct worker_setup *s
         if (!isnan(data) && !overlaps)
             seconds += samples / (double)config->batch * data;
     }
-    json_set_double(plan, "predicted_step_seconds", step); /* null when not a number */
+    json_set_double(plan, "predicted_step_seconds", step); /* null if not finite */
     json_set_double(plan, "predicted_data_seconds", data);
     json_set_double(plan, "predicted_seconds", seconds);
     json_set_string(plan, "predicted_by", calibration->known ? calibration->path : NULL);
@@ -211,7 +211,7 @@ static struct json_object *samples_json(const struct worker_setup *setup)
     return json;
 }
 
-/* {"kernels", "classes": {class: {"flops", "bytes"}}} of some runs of a graph's phases. */
+/* Makes {"kernels", "classes": {class: {"flops", "bytes"}}} from sums over a graph's phases. */
 static struct json_object *cost_json(const double flops[], const double bytes[], double kernels)
 {
     struct json_object *json = json_object_new_object(), *classes = json_object_new_object();
@@ -231,7 +231,7 @@ static struct json_object *cost_json(const double flops[], const double bytes[],
     return json;
 }
 
-/* The phases of one run of the graph, each as often as `times` says. */
+/* Sums the phases of the graph, each multiplied by its entry in `times`. */
 static struct json_object *graph_cost_json(const struct graph *graph,
                                            const double times[GRAPH_UPDATE + 1])
 {
@@ -250,8 +250,8 @@ static struct json_object *graph_cost_json(const struct graph *graph,
     return cost_json(flops, bytes, kernels);
 }
 
-/* What scheduler/predictor.h needs for any device: a step (an update), an evaluation of the
- * validation set, the test; and how often. */
+/* Adds what scheduler/predictor.h needs for any device: the costs of a step (an update), of an
+ * evaluation of the validation set and of the test, and how often each occurs. */
 static void add_cost(struct json_object *plan, const struct worker_setup *setup,
                      struct training *training)
 {
@@ -274,9 +274,9 @@ static void add_cost(struct json_object *plan, const struct worker_setup *setup,
     json_set(plan, "cost", cost);
 }
 
-/* What makes steps alike, whatever learning rate, seed or length their runs have: the graph's
- * operators, sizes and settings, how they are done and on how many threads, and how batches are
- * made. */
+/* Adds a digest that is equal for steps of equal duration, independent of learning rate, seed and
+ * length of the run. It covers the graph's operators, sizes, settings and methods, the number of
+ * threads, and how batches are made. */
 static void add_step_digest(struct json_object *plan, const struct worker_setup *setup,
                             const struct graph *graph)
 {
@@ -310,7 +310,7 @@ static void add_step_digest(struct json_object *plan, const struct worker_setup 
     json_set_string(plan, "step_digest", digest);
 }
 
-/* Work of one training step, by class of operator as well. */
+/* Adds the work of one training step, in total and by class of operator. */
 static void add_work(struct json_object *plan, const struct graph *graph)
 {
     struct json_object *classes = json_object_new_object();

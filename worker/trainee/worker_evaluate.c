@@ -1,5 +1,6 @@
-/* worker_evaluate.c: `traind-worker eval`: loss and accuracy of a checkpoint on the test set, or on
- * the validation part when there is no test set; with --logits the outputs as well. */
+/* worker_evaluate.c: `traind-worker eval` computes loss and accuracy of a checkpoint on the test
+ * set, or on the validation part if there is no test set. With --logits it also writes the
+ * outputs. */
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "engine/train/evaluation.h"
@@ -11,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What the sink gathers, one row a sample. */
+/* The outputs and targets that the sink gathers, one row per sample. */
 struct gathered {
     float *outputs;   /* owned: [count][width] */
     uint8_t *targets; /* owned: int32 [count] or float32 [count][width] */
@@ -92,7 +93,7 @@ static void show(const char *set, bool accuracy, const struct step_metrics *metr
     printf("\n");
 }
 
-/* The session for evaluating `view` and its batches, ready to run. */
+/* Prepares the session that evaluates `view`, and its batches. */
 static int prepare(struct worker_setup *setup, const struct dataset_view *view,
                    const struct checkpoint_state *checkpoint, struct session **session,
                    struct feed **feed, struct error *error)

@@ -56,7 +56,7 @@ static void show_progress(const struct worker_events *events,
     fflush(stdout);
 }
 
-/* One line an epoch: step rows are left to the progress line. */
+/* Prints one line per epoch; the progress line shows steps. */
 static void show_metrics(const struct worker_events *events, double epoch,
                          const struct training_values *values)
 {
@@ -89,7 +89,7 @@ static void show_result(const struct worker_events *events, const struct trainin
 
 /* ---- callbacks ---- */
 
-/* What is told after a step has waited for it. */
+/* Notes the first step's end; every report after a step has waited for that step. */
 static void end_first_step(struct worker_events *events)
 {
     if (events->first_step)
@@ -124,7 +124,7 @@ static int on_metrics(void *context, int64_t step, double epoch,
     struct worker_events *events = context;
     struct json_object *fields;
 
-    if (step > 0) /* 0: what is told of the data before the run */
+    if (step > 0) /* 0: a report about the data before the run */
         end_first_step(events);
     if (events->report->person) {
         show_metrics(events, epoch, values);
@@ -199,8 +199,8 @@ int worker_events_warning(struct worker_events *events, const char *message, str
     return worker_report_record(events->report, "warning", fields, error);
 }
 
-/* The most memory that this process has had resident, or -1. (getrusage() would count that of the
- * process before exec as well.) */
+/* The peak of this process's resident bytes; -1: not known. (getrusage() would include the peak
+ * before exec.) */
 static int64_t peak_resident_bytes(void)
 {
     AUTO_FCLOSE FILE *status = fopen("/proc/self/status", "re");

@@ -1,4 +1,4 @@
-/* worker_export.c: `traind-worker export`: the weights of a checkpoint for other programs. */
+/* worker_export.c: `traind-worker export` writes the weights of a checkpoint for other programs. */
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "proto/json.h"
@@ -45,8 +45,8 @@ static int check_weights(struct worker_setup *setup, const struct checkpoint *ch
     return r;
 }
 
-/* What a checkpoint says that does not say it, malloc'd: by the specification of its job, and the
- * data, which have to be as they were. NULL with a sentence. */
+/* Describes the model of a checkpoint that has no description, from its job's specification and the
+ * data, which must be unchanged. The caller frees the text. NULL with a sentence. */
 static char *describe_model(const struct worker_options *options,
                             const struct checkpoint *checkpoint, struct error *error)
 {
@@ -65,7 +65,7 @@ static char *describe_model(const struct worker_options *options,
     return description;
 }
 
-/* The Python file beside the weights. `module` is NULL where none is to be. */
+/* Writes the Python file beside the weights. `module` NULL: writes none. */
 static int write_module(const struct worker_options *options, const char *module,
                         struct error *error)
 {

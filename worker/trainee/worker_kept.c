@@ -20,7 +20,7 @@ bool worker_kept_folder(char path[PATH_MAX])
     length = snprintf(path, PATH_MAX, "%s%s", given ? cache : home, given ? "" : "/.cache");
     if (length >= PATH_MAX - 64)
         return false;
-    mkdir(path, 0700); /* it may be there; if not, writing fails and says nothing more */
+    mkdir(path, 0700); /* it may exist already; if it cannot be made, writing fails later */
     snprintf(path + length, (size_t)(PATH_MAX - length), "/traind");
     mkdir(path, 0700);
     return true;

@@ -1,5 +1,5 @@
-/* worker_main.c: traind-worker, the program that trains. It links the engine and knows nothing of
- * the daemon but the attempt's folder; every sub-command runs by hand too. */
+/* worker_main.c: traind-worker, the program that trains. It links the engine; of the daemon it
+ * knows only the attempt's folder. Every sub-command can also be run by hand. */
 #include "base/log.h"
 #include "base/text.h"
 #include "worker/trainee/worker_device.h"

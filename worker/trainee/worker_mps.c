@@ -1,4 +1,4 @@
-/* worker_mps.c: a client of a service; see worker_mps.h. */
+/* worker_mps.c: a client of an MPS service; see worker_mps.h. */
 #include "worker/trainee/worker_mps.h"
 
 #include "base/cleanup.h"
@@ -23,7 +23,8 @@ bool worker_mps_is_ready(const char *folder)
     return access(path, F_OK) == 0;
 }
 
-/* The sentence of a service that takes no clients; NULL: it has not said so. The caller frees. */
+/* The sentence of a service that refuses clients; NULL: it does not refuse them. The caller frees
+ * it. */
 static char *read_refusal(const char *folder)
 {
     char path[PATH_MAX], *text = NULL;
@@ -33,7 +34,7 @@ static char *read_refusal(const char *folder)
     return file_read(AT_FDCWD, path, ERROR_TEXT_MAX, &text, NULL, &ignored) == 0 ? text : NULL;
 }
 
-/* The lock is held until the process ends: nobody closes the descriptor. */
+/* Takes the lock until the process ends: the descriptor is never closed. */
 static bool enter(const char *folder)
 {
     char path[PATH_MAX];
@@ -67,8 +68,8 @@ int worker_mps_join(const char *folder, struct error *error)
 
 /* ---- leaving --------------------------------------------------------------------------------- */
 
-/* The arguments of this process, in one piece of memory, NULL behind the
- * last; NULL: not to be had. */
+/* The arguments of this process in one piece of memory, followed by NULL; NULL: they cannot be
+ * read. */
 static char **read_arguments(char *text, size_t size)
 {
     AUTO_FCLOSE FILE *file = fopen("/proc/self/cmdline", "re");
@@ -86,7 +87,7 @@ static char **read_arguments(char *text, size_t size)
     return length > 0 ? arguments : NULL;
 }
 
-/* Without what leads CUDA to the service. */
+/* This process's environment without the variables that lead CUDA to the service. */
 static char **own_environment(void)
 {
     static const char variable[] = "CUDA_MPS_PIPE_DIRECTORY=";

@@ -1,8 +1,7 @@
-/* worker_mps_service.c: `traind-worker mps`: runs NVIDIA's MPS control daemon for one user and one
- * GPU, as long as clients come (worker_mps.h). It ends when nobody has used it for a while, and on
- * SIGTERM once nobody does; so it outlives the daemon that started it exactly as the jobs do that
- * need it. A control daemon that ends, or gives no answer, costs no more than this: clients are
- * told why, and go on without.
+/* worker_mps_service.c: `traind-worker mps` runs NVIDIA's MPS control daemon for one user and one
+ * GPU while there are clients (worker_mps.h). It ends after a while without clients, and on SIGTERM
+ * once there are none. So it outlives the daemon that started it as long as the jobs that need it.
+ * If the control daemon ends or does not answer, new clients learn the reason and run without MPS.
  *
  * The commands are those of nvidia-cuda-mps-control(1). Measured with driver 580 on an H100: a
  * command is answered in 2 to 5 ms, the server (66 MiB of the GPU) is ready 0.3 s later. */
@@ -29,19 +28,19 @@
 #include <time.h>
 
 enum {
-    ANSWER_SECONDS = 5, /* that the control daemon has for a command */
-    ASK_SECONDS = 3,    /* between two looks whether it answers */
-    IDLE_SECONDS = 30,  /* without a client; a batch of short jobs has such pauses */
+    ANSWER_SECONDS = 5, /* time for the control daemon to answer a command */
+    ASK_SECONDS = 3,    /* between two checks that it answers */
+    IDLE_SECONDS = 30,  /* without a client; shorter pauses occur in a batch of short jobs */
     LOOK_MILLISECONDS = 100,
     ANSWER_MAX = 4096,
-    /* the longest name of a socket in the folder, "/control_privileged", ends a socket's path */
+    /* the longest socket path ends with "/control_privileged" */
     FOLDER_MAX = sizeof((struct sockaddr_un *)0)->sun_path - sizeof "/control_privileged"
 };
 
 struct service {
     const char *folder, *program;
     pid_t control; /* 0: it has ended */
-    int clients;   /* the file that they lock */
+    int clients;   /* descriptor of the file that clients lock */
 };
 
 static struct training_requests requests;
@@ -53,8 +52,8 @@ static void pause_milliseconds(int milliseconds)
 
 /* ---- the control daemon ---- */
 
-/* In a child: never returns. In a group of its own: what the shim sends to this process's group is
- * this process's alone. */
+/* In a child: never returns. It makes its own process group, so that signals to this process's
+ * group do not reach it. */
 static _Noreturn void run_program(const struct service *service, const char *argument, int input,
                                   int output)
 {
@@ -90,7 +89,7 @@ static bool control_lives(struct service *service)
     return service->control > 0;
 }
 
-/* Up to the end of the output, or the deadline. */
+/* Reads until the output ends or the deadline passes. */
 static int read_answer(int output, char *answer, double deadline)
 {
     size_t length = 0;
@@ -112,8 +111,8 @@ static int read_answer(int output, char *answer, double deadline)
     }
 }
 
-/* What the control daemon answers to a command. -ETIMEDOUT: nothing; -ERROR_SERVICE_REPLY: that it
- * cannot. */
+/* Gets the control daemon's answer to a command. -ETIMEDOUT: no answer; -ERROR_SERVICE_REPLY: the
+ * command failed. */
 static int control_ask(const struct service *service, const char *command, char answer[ANSWER_MAX])
 {
     double deadline = clock_monotonic() + ANSWER_SECONDS;
@@ -142,7 +141,7 @@ static int control_ask(const struct service *service, const char *command, char 
     close(TAKE_DESCRIPTOR(input));
     if (r == 0 || r == -EPIPE)
         r = read_answer(output, answer, deadline);
-    kill(-child, SIGKILL); /* has ended, or hangs */
+    kill(-child, SIGKILL); /* it has ended, or hangs */
     if (r < 0)
         kill(child, SIGKILL);
     waitpid(child, &status, 0);
@@ -151,7 +150,7 @@ static int control_ask(const struct service *service, const char *command, char 
     return r;
 }
 
-/* Until its server is there: then a client has only to connect. */
+/* Starts the control daemon and waits for its server, so that clients only have to connect. */
 static int control_begin(struct service *service, struct error *error)
 {
     double deadline = clock_monotonic() + MPS_READY_SECONDS / 2.0;
@@ -187,7 +186,8 @@ static void control_end(struct service *service)
         pause_milliseconds(10);
     if (!control_lives(service))
         return;
-    kill(-service->control, SIGKILL); /* its server too, which a stopped one cannot end */
+    kill(-service->control,
+         SIGKILL); /* also kills its server, which a stopped control daemon could not end */
     waitpid(service->control, NULL, 0);
     service->control = 0;
 }
@@ -218,7 +218,7 @@ static int admit(const struct service *service, struct error *error)
     return file_replace(AT_FDCWD, path, "", 0, 0600, 0, error);
 }
 
-/* Whoever has come stays. */
+/* Refuses new clients; present ones stay. */
 static void refuse(const struct service *service, const char *reason)
 {
     char path[PATH_MAX];
@@ -230,7 +230,7 @@ static void refuse(const struct service *service, const char *reason)
     unlink(path);
 }
 
-/* ---- its life ---- */
+/* ---- running the service ---- */
 
 static bool is_used(const struct service *service)
 {
@@ -245,7 +245,7 @@ static bool is_asked_to_stop(void)
     return atomic_load(&requests.stop) != 0;
 }
 
-/* Until nobody uses it. 0, or what has become of the control daemon. */
+/* Serves until no client is left. 0, or the failure of the control daemon. */
 static int serve(struct service *service, struct error *error)
 {
     double used = clock_monotonic(), asked = used;
@@ -272,7 +272,7 @@ static int serve(struct service *service, struct error *error)
     return 0;
 }
 
-/* What runs goes on: of a control daemon that fails, clients need nothing any more. */
+/* Waits for the clients to end: connected clients do not need a failed control daemon. */
 static void outlast_clients(const struct service *service)
 {
     while (is_used(service))

@@ -1,5 +1,5 @@
-/* worker_plan.c: `traind-worker plan`: opens the data and plans the session, but trains nothing and
- * allocates nothing on the device. */
+/* worker_plan.c: `traind-worker plan` opens the data and plans the session. It does not train, and
+ * allocates no memory on the device. */
 #include "worker/trainee/worker_plan.h"
 
 #include "base/text.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "  name   value  12.3%" of `total`; a total of 0 has no shares. */
+/* Prints "  name   value  12.3%", the share of `total`; a total of 0 gives no share. */
 static void print_share(const char *name, const char *value, double part, double total)
 {
     printf("  %-14s %10s", name, value);
@@ -74,7 +74,7 @@ static void show_prediction(struct json_object *plan)
            json_get_string(plan, "predicted_by", ""));
 }
 
-/* The plan for a person. */
+/* Prints the plan for a person. */
 static void show_plan(struct json_object *plan)
 {
     struct json_object *warnings = json_get(plan, "warnings"), *reasons = json_get(plan, "reasons");
@@ -99,7 +99,7 @@ static void show_plan(struct json_object *plan)
         printf("warning: %s\n", json_object_get_string(json_object_array_get_idx(warnings, i)));
 }
 
-/* A device that nobody has measured, by what it says of itself. */
+/* Guesses the speeds of an unmeasured device from its own description. */
 static void guess_calibration(const struct worker_setup *setup,
                               struct worker_calibration *calibration)
 {
@@ -108,7 +108,7 @@ static void guess_calibration(const struct worker_setup *setup,
              setup->device_info.name);
 }
 
-/* The device's calibration, or a guess. */
+/* Finds the device's calibration, or guesses one. */
 static int find_calibration(const struct worker_options *options, struct worker_setup *setup,
                             struct worker_calibration *calibration, struct error *error)
 {
@@ -130,7 +130,8 @@ int worker_plan_make(const struct worker_options *options, struct worker_setup *
 
     if (r == 0)
         r = worker_choice_prepare(setup, options, NULL, &choice, &training, error);
-    if (r == 0 && (setup->device_info.owns_memory || options->choices)) { /* else it is known */
+    if (r == 0 &&
+        (setup->device_info.owns_memory || options->choices)) { /* otherwise it is known already */
         r = training_rehearse(training, error);
         choice.process_bytes = worker_estimate_process_bytes(setup, training);
         choice.memory_bytes = setup->device_info.owns_memory
@@ -146,8 +147,9 @@ int worker_plan_make(const struct worker_options *options, struct worker_setup *
     return r;
 }
 
-/* A precision that the CPU does not have, another device may: what all devices share is then
- * planned with a CPU that rounds, and the plan says why the CPU itself does not run it. */
+/* Plans for a precision that other devices may have but the CPU does not. The parts that all
+ * devices share are planned with a CPU that emulates the precision, and the plan says why the CPU
+ * itself cannot run it. */
 static int plan_for_others(const struct worker_options *options, struct worker_setup *setup,
                            struct json_object **plan, struct error *error)
 {
@@ -179,7 +181,7 @@ static int plan_all(const struct worker_options *options, struct worker_setup *s
     return r == 0 && options->also ? worker_plan_devices(options, setup, plan, error) : r;
 }
 
-/* {"type": name, name: object, …} */
+/* Writes the record {"type": name, name: object, …}. */
 static int record(struct worker_report *report, const char *name, struct json_object *object,
                   struct error *error)
 {

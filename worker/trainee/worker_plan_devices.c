@@ -1,8 +1,8 @@
-/* worker_plan_devices.c: the plan on further devices (plan --also).
+/* worker_plan_devices.c: plans for further devices (plan --also).
  *
- * Each is planned by a child process of its own, forked once the data are open: what a driver does
- * to a process stays there, and CUDA_VISIBLE_DEVICES, which is read once in a process, names the
- * one device that is meant. */
+ * A separate child process, forked after the data are open, plans for each device. Effects of a
+ * driver on the process stay in the child. CUDA reads CUDA_VISIBLE_DEVICES once per process; each
+ * child sets it to its device. */
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "worker/trainee/worker_child.h"
@@ -20,7 +20,7 @@
 
 enum { UNNAMED_PATH_MAX = 32 };
 
-/* A word for what stands in the way, which programs can tell apart. */
+/* A word for the cause of the failure, for programs. */
 static const char *failure_cause(const struct worker_setup *setup, int code)
 {
     if (setup->stage == WORKER_STAGE_DEVICE && setup->device)
@@ -39,7 +39,7 @@ static void set_failure(struct json_object *entry, const char *cause, const char
     json_set_string(entry, "reason", reason);
 }
 
-/* What the plan of a device says about that device alone. */
+/* Takes the members of a device's plan that concern only that device. */
 static void take_members(struct json_object *plan, struct json_object *entry)
 {
     static const char *const keys[] = {
@@ -54,7 +54,7 @@ static void take_members(struct json_object *plan, struct json_object *entry)
         json_set_int(entry, "memory_bytes", json_get_int(json_get(plan, "memory"), "arena", 0));
 }
 
-/* The choices of the plan that hold on any device. */
+/* The choices of the plan that apply to every device. */
 static char *common_choices(struct json_object *plan)
 {
     JSON_AUTO struct json_object *choices = NULL;
@@ -66,8 +66,8 @@ static char *common_choices(struct json_object *plan)
     return strdup(json_text(choices, NULL));
 }
 
-/* In the child, where what is to hold everywhere needs too much: what the device has room for goes
- * to the entry's "smaller" {choices, reasons, next_batch}. */
+/* In the child, if the common choices need too much memory: adds choices that fit on the device as
+ * "smaller" {choices, reasons, next_batch} to the entry. */
 static void plan_smaller(const struct worker_options *options, struct worker_setup *setup,
                          struct json_object *entry)
 {
@@ -88,7 +88,8 @@ static void plan_smaller(const struct worker_options *options, struct worker_set
     json_set(entry, "smaller", smaller);
 }
 
-/* A file without a name that holds the JSON, which options name files for; false: none is given. */
+/* Writes the JSON to an unnamed file and fills its path for an option; false: it cannot be
+ * written. */
 static bool unnamed_file(struct json_object *json, char path[UNNAMED_PATH_MAX])
 {
     size_t length;
@@ -100,7 +101,7 @@ static bool unnamed_file(struct json_object *json, char path[UNNAMED_PATH_MAX])
     return descriptor >= 0 && file_write_all(descriptor, text, length) == 0;
 }
 
-/* In the child: the device's entry. The parent's device stays open and is not touched. */
+/* In the child: makes the device's entry. The parent's open device is not touched. */
 static void plan_here(const struct worker_options *options, struct worker_setup *setup,
                       const char *choices, struct json_object *wanted, struct json_object *entry)
 {
@@ -114,7 +115,7 @@ static void plan_here(const struct worker_options *options, struct worker_setup 
     own.device_config = NULL;
     own.calibration =
         unnamed_file(json_get(wanted, "calibration"), calibration) ? calibration : NULL;
-    own.memory_limit = NULL; /* that is the machine's */
+    own.memory_limit = NULL; /* it concerns the machine's memory */
     own.choices = choices;
     setup->simulation.simulated = false;
     setup->device = NULL;
@@ -139,7 +140,7 @@ static void plan_here(const struct worker_options *options, struct worker_setup 
         json_set_string(entry, "predicted_by", "what the daemon keeps of it");
 }
 
-/* What the child is asked. */
+/* The child's input. */
 struct question {
     const struct worker_options *options;
     struct worker_setup *setup;
@@ -211,7 +212,7 @@ static int64_t batch_of(struct json_object *smaller)
     return json_get_int(json_get(smaller, "choices"), "batch_size", INT64_MAX);
 }
 
-/* The entry with the smallest batches that a device has room for instead; NULL: all have room. */
+/* The entry with the smallest "smaller" batches; NULL: the common choices fit on all devices. */
 static struct json_object *find_smallest(struct json_object *list)
 {
     struct json_object *found = NULL;
@@ -226,7 +227,7 @@ static struct json_object *find_smallest(struct json_object *list)
     return found;
 }
 
-/* The plan again with the choices of that entry, and with its reasons. */
+/* Makes the plan again with the choices and reasons of that entry. */
 static int plan_again(const struct worker_options *options, struct worker_setup *setup,
                       struct json_object *entry, struct json_object **plan, struct error *error)
 {
@@ -242,7 +243,7 @@ static int plan_again(const struct worker_options *options, struct worker_setup 
     own.choices = choices;
     json_object_put(*plan);
     *plan = NULL;
-    if (setup->backend->device_trim) /* of the plan before */
+    if (setup->backend->device_trim) /* frees memory of the previous plan */
         setup->backend->device_trim(setup->device);
     r = worker_plan_make(&own, setup, plan, error);
     for (size_t i = 0; i < json_object_array_length(given); i++) {

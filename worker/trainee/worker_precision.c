@@ -12,8 +12,8 @@
 
 static const char kind[] = "precisions";
 
-/* Larger batches are measured as these, and as fewer samples where a step would calculate more: a
- * second of one core. */
+/* Larger batches are measured as BATCH_MAX. A batch whose step would exceed flops_max, about a
+ * second of one core, is measured with fewer samples. */
 enum { BATCH_MAX = 64, BATCH_MIN = 2, VERSION = 1 };
 static const double flops_max = 2e10;
 
@@ -40,7 +40,7 @@ static double count_flops(const struct graph *graph)
     return 3 * graph_cost_total(&cost, 1u << GRAPH_FORWARD).flops;
 }
 
-/* What makes steps of models alike. */
+/* A digest that is equal for models with equal steps. */
 static void describe_model(const struct graph *graph, int64_t batch, char key[SHA256_HEX_SIZE])
 {
     const struct node_description any_device = {.tasks = 1, .lanes = 1};
@@ -80,7 +80,7 @@ static struct json_object *times_json(const struct precision_times *times)
     return json;
 }
 
-/* Measures what is not known yet and matters. False: it could not be. */
+/* Measures the relevant times that are not known yet. False: measuring failed. */
 static bool complete_times(struct worker_setup *setup, double samples,
                            struct precision_times *times, bool *measured)
 {
@@ -139,7 +139,7 @@ static void measure(struct worker_setup *setup, const struct graph *model)
     precision_compare(&setup->device_info, &times, samples, &setup->precision);
 }
 
-/* The type, if the device has it. */
+/* Sets the type if the device has it; else returns false. */
 static bool take(const char *name, const char *reason, struct worker_setup *setup)
 {
     int type = tensor_type_from_string(name);
@@ -151,7 +151,8 @@ static bool take(const char *name, const char *reason, struct worker_setup *setu
     return true;
 }
 
-/* Choices are those of a plan for the CPU; another device measures its own. */
+/* Takes the precision from --choices. These come from a plan for the CPU; another device measures
+ * its own. */
 static bool take_choice(const struct worker_options *options, struct worker_setup *setup)
 {
     JSON_AUTO struct json_object *choices = NULL;
@@ -171,8 +172,8 @@ int worker_precision_choose(const struct worker_options *options, bool evaluates
     struct graph model;
     int r;
 
-    /* What fails in building the model is said when it is planned. As it is trained: two samples,
-     * which batch norm needs. */
+    /* Planning reports errors in building the model. The graph is one for training, with two
+     * samples, which batch norm needs. */
     graph_init(&model, 2, true);
     if (worker_setup_build(setup, &model, &ignored) < 0)
         model.node_count = 0;

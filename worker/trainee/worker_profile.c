@@ -1,13 +1,14 @@
-/* worker_profile.c: see worker_profile.h. Times of operators are those of all lanes together,
- * divided by the lanes that did anything: with waiting and idle time they add up to the steps'. */
+/* worker_profile.c: see worker_profile.h. The time of an operator is the sum over all lanes,
+ * divided by the number of lanes that did any work. Together with waiting and idle time these add
+ * up to the steps' time. */
 #include "worker/trainee/worker_profile.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Winograd's algorithm F(4x4, 3x3) takes 36 products for 16 results, and the definition 144. What
- * its transforms take is left out: a ceiling is what cannot be done without. */
+/* Winograd's algorithm F(4x4, 3x3) needs 36 products for 16 results, and the definition 144. Its
+ * transforms are not counted, because a ceiling is a lower bound of the work. */
 #define WINOGRAD_ARITHMETIC 0.25
 
 /* A row of a table: an operator, or a layer. */
@@ -19,7 +20,7 @@ struct row {
 };
 
 struct rows {
-    struct row *row; /* room for one a node */
+    struct row *row; /* room for one row per node */
     int count;
 };
 
@@ -29,14 +30,15 @@ static bool is_depthwise(const struct graph_node *node)
            node->attributes.conv.groups > 1;
 }
 
-/* "conv2d_backward_data", "depthwise_conv2d". */
+/* For example "conv2d_backward_data" or "depthwise_conv2d". */
 static void operator_name(const struct graph_node *node, char name[GRAPH_NAME_MAX])
 {
     snprintf(name, GRAPH_NAME_MAX, "%s%s", is_depthwise(node) ? "depthwise_" : "",
              graph_op_to_string(node->op));
 }
 
-/* An update's node has its parameter's name: the layer's is what stands before the last dot. */
+/* The layer's name: of an update's node, which has its parameter's name, the part before the last
+ * dot. */
 static void layer_name(const struct graph_node *node, char name[GRAPH_NAME_MAX])
 {
     char *dot;
@@ -56,7 +58,7 @@ static struct row *row_for(struct rows *rows, const char *name)
     return &rows->row[rows->count++];
 }
 
-/* Of the operations of the node's definition, the part that it was done with. */
+/* The part of the definition's operations that the node's method really needs. */
 static double arithmetic_done(const struct profile *profile, int32_t node)
 {
     struct node_description description;
@@ -121,7 +123,7 @@ static struct json_object *rows_json(struct rows *rows, const char *key, double 
     return list;
 }
 
-/* Operators and layers, and what is no operator's. */
+/* Adds the tables of operators, of layers, and of time outside operators. */
 static int add_tables(struct json_object *json, const struct profile *profile,
                       const struct profile_totals *totals, const struct calibration *calibration,
                       struct error *error)
@@ -159,7 +161,7 @@ static int add_tables(struct json_object *json, const struct profile *profile,
 
 /* ---- the trace ---- */
 
-/* "64x128, 128x10 -> 64x10" */
+/* Writes, for example, "64x128, 128x10 -> 64x10". */
 static void shapes_format(const struct graph *graph, const struct graph_node *node, char *text,
                           size_t size)
 {
@@ -204,8 +206,8 @@ static struct json_object *nodes_json(const struct graph *graph)
     return list;
 }
 
-/* A lane's events before `end` as numbers, four an event: node (-1: waiting), task, nanoseconds
- * since the event before, nanoseconds that it took. */
+/* A lane's events before `end` as numbers, four per event: node (-1: waiting), task, nanoseconds
+ * since the previous event, duration in nanoseconds. */
 static struct json_object *lane_json(const struct profile_lane *lane, int64_t origin, int64_t end)
 {
     struct json_object *json = NULL;
@@ -237,7 +239,7 @@ static struct json_object *numbers_json(const int64_t *numbers, int count)
     return list;
 }
 
-/* How many of the runs have events that take at most `bytes`. */
+/* How many of the first runs have events that fit into `bytes`. */
 static int runs_that_fit(const struct profile *profile, size_t bytes)
 {
     enum { EVENT_BYTES = 28 }; /* "1234 7 123456789 123456789 " */
@@ -250,11 +252,11 @@ static int runs_that_fit(const struct profile *profile, size_t bytes)
     return (int)((double)profile->run_count * (double)bytes / (double)(events * EVENT_BYTES));
 }
 
-/* Of the `most_bytes` the tables have some already. */
+/* Makes the trace. The tables already use a part of `most_bytes`. */
 static struct json_object *trace_json(const struct profile *profile, struct json_object *tables,
                                       size_t most_bytes)
 {
-    enum { RUN_BYTES = 512 }; /* of one with its spans */
+    enum { RUN_BYTES = 512 }; /* of one run with its spans */
     struct json_object *trace = json_object_new_object(), *runs = json_object_new_array();
     struct json_object *spans = json_object_new_array(), *lanes = json_object_new_array();
     struct json_object *nodes = nodes_json(profile->graph);
@@ -291,7 +293,7 @@ static struct json_object *trace_json(const struct profile *profile, struct json
     json_set(trace, "runs", runs);
     json_set(trace, "spans", spans);
     json_set(trace, "lanes", lanes);
-    if (used >= most_bytes) { /* some thousands of nodes */
+    if (used >= most_bytes) { /* only with several thousand nodes */
         json_object_put(nodes);
         nodes = json_object_new_array();
     }
@@ -299,7 +301,7 @@ static struct json_object *trace_json(const struct profile *profile, struct json
     return trace;
 }
 
-/* ---- the whole ---- */
+/* ---- whole profile ---- */
 
 static struct json_object *phases_json(const struct profile *profile)
 {

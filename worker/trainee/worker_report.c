@@ -36,7 +36,7 @@ void worker_report_close(struct worker_report *report)
     report->spool = -1;
 }
 
-/* One line, one write: a reader of the spool never sees records of two writes mixed. */
+/* Writes one line with one write(2), so that a reader of the spool never sees two records mixed. */
 static int write_line(struct worker_report *report, struct json_object *record, struct error *error)
 {
     size_t length;

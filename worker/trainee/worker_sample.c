@@ -1,5 +1,5 @@
-/* worker_sample.c: `traind-worker sample`: writes text, one symbol after another, each drawn from
- * what the model expects after the symbols before it. Needs no data: the checkpoint has the
+/* worker_sample.c: `traind-worker sample` writes text. It draws each symbol from the model's
+ * distribution given the previous symbols. It needs no data, because the checkpoint has the
  * vocabulary. */
 #include "base/alignment.h"
 #include "base/cleanup.h"
@@ -36,7 +36,7 @@ static int32_t draw_symbol(const float *logits, int64_t count, double temperatur
     return (int32_t)largest;
 }
 
-/* The text before the first symbol: line ends, where the vocabulary has them. */
+/* Fills the context before the first symbol with line ends, if the vocabulary has them. */
 static void fill_context(const struct dataset_vocabulary *vocabulary, int32_t *context,
                          int64_t length)
 {

@@ -28,7 +28,7 @@ static void on_data_warning(void *context, const char *text)
 {
     struct worker_warnings *warnings = context;
 
-    if (warnings->count < WORKER_WARNINGS_MAX / 2) /* the other half is for those of the plan */
+    if (warnings->count < WORKER_WARNINGS_MAX / 2) /* the other half is for warnings of the plan */
         snprintf(warnings->text[warnings->count++], WORKER_WARNING_BYTES, "%s", text);
 }
 
@@ -59,12 +59,12 @@ static int open_data(struct worker_setup *setup, const char *normalisation, stru
         return dataset_normalisation_parse(normalisation, setup->train, &setup->normalisation,
                                            error);
     if (setup->train->is_absent)
-        return 0; /* only planned: nobody gathers a batch */
+        return 0; /* a plan gathers no batches */
     return dataset_normalisation_measure(spec->normalisation, &setup->split.train,
                                          &setup->normalisation, error);
 }
 
-/* What the model must fit: the samples' shape and the number of outputs. */
+/* Describes what the model must match: the samples' shape and the number of outputs. */
 static int describe_data(struct worker_setup *setup, struct error *error)
 {
     const struct dataset *train = setup->train;
@@ -90,7 +90,7 @@ static int describe_data(struct worker_setup *setup, struct error *error)
     return 0;
 }
 
-/* A device that takes a while is opened from now on, until open_device() wants it. */
+/* Begins to open a slow device in the background; open_device() waits for it. */
 static void begin_device(const struct worker_options *options, const atomic_int *stop,
                          struct worker_setup *setup)
 {
@@ -113,7 +113,7 @@ static int open_device(const struct worker_options *options, bool evaluates,
     return worker_precision_choose(options, evaluates, setup, error);
 }
 
-/* The cores that this process may use and the training does not. */
+/* The number of cores that this process may use but the training does not. */
 static int count_idle_cores(const struct worker_setup *setup)
 {
     cpu_set_t cores;
@@ -167,7 +167,7 @@ int worker_setup_open(const struct worker_options *options, const struct worker_
     setup->spec.training.checkpoint_directory = options->checkpoints;
     setup->stage = WORKER_STAGE_DATA;
     worker_startup_enter(&setup->startup, STARTUP_DATA);
-    if (!opening->plans) /* which tells what the data alone hold of the process */
+    if (!opening->plans) /* a plan measures what only the data add to the process */
         begin_device(options, opening->stop, setup);
     configure_data(options, opening, setup);
     before = worker_resident_bytes();
@@ -224,7 +224,7 @@ int worker_setup_describe(const char *path, const struct checkpoint_texts *texts
     r = worker_spec_load(path, &setup->spec, error);
     if (r < 0)
         return r;
-    setup->spec.has_test = false; /* only looked at by evaluations */
+    setup->spec.has_test = false; /* only evaluations use it */
     setup->stage = WORKER_STAGE_DATA;
     configure_data(&options, &opening, setup);
     r = open_data(setup, opening.normalisation, error);

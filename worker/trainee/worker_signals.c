@@ -6,15 +6,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What a thread causes by itself: blocked, it would end the process without a word of its cause. */
+/* Signals that a thread causes itself. If they were blocked, the process would end without a report
+ * of the cause. */
 static const int synchronous[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
 
 static struct training_requests *_Atomic served;
 static pthread_t taker;
 static bool takes;
 
-/* As if nobody waited for it. It may be ignored, as nohup and shells
- * without job control have it. */
+/* Gives the signal its default effect. It may be ignored, as with nohup and shells without job
+ * control. */
 static void take_default(int number)
 {
     sigset_t one;
@@ -26,7 +27,7 @@ static void take_default(int number)
     pthread_sigmask(SIG_BLOCK, &one, NULL);
 }
 
-/* In the thread that takes signals alone. */
+/* Only in the thread that takes signals. */
 static void take(int number, struct training_requests *requests)
 {
     static bool interrupted;
@@ -45,8 +46,8 @@ static void take(int number, struct training_requests *requests)
     }
 }
 
-/* Every other signal, but for SIGCHLD, takes its default effect here. Who starts processes waits
- * for SIGCHLD, which is lost where a thread does not block it. */
+/* Every other signal except SIGCHLD has its default effect here. Code that starts processes waits
+ * for SIGCHLD, which is lost if some thread does not block it. */
 static void *run(void *data)
 {
     sigset_t *waited = data, mask;
@@ -91,7 +92,7 @@ void worker_signals_end(void)
     if (!takes)
         return;
     takes = false;
-    pthread_cancel(taker); /* at sigwait(3) alone */
+    pthread_cancel(taker); /* sigwait(3) is the only cancellation point */
     pthread_join(taker, NULL);
 }
 

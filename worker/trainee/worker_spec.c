@@ -146,7 +146,7 @@ static void device_read(struct worker_spec *spec)
 int worker_spec_load(const char *path, struct worker_spec *spec, struct error *error)
 {
     JSON_AUTO struct json_object *raw = NULL;
-    char present[PATH_MAX]; /* where relative paths start unless the specification says otherwise */
+    char present[PATH_MAX]; /* where relative paths start if the specification has no directory */
     int r;
 
     *spec = (struct worker_spec){0};

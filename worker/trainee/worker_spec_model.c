@@ -12,7 +12,7 @@ static int read_widths(struct json_object *list, int64_t widths[WORKER_WIDTHS_MA
     return count;
 }
 
-/* An [height, width] pair, or the default already there. */
+/* Reads a [height, width] pair; if it is absent, `pair` keeps its default. */
 static void read_pair(struct json_object *layer, const char *key, int pair[2])
 {
     struct json_object *value = json_get(layer, key);

@@ -29,7 +29,7 @@ static void optimizer_read(struct json_object *json, struct optimizer_config *to
     }
 }
 
-/* A rule for updates as the specification has it, before groups are looked at. */
+/* The specification's rule for updates, before groups change it. */
 struct rule {
     struct optimizer_config config;
     enum parameter_kinds kinds;
@@ -37,8 +37,8 @@ struct rule {
     bool spares_vectors; /* only weights decay */
 };
 
-/* Adds what the rule makes of the group to spec->groups: its own learning rate and weight decay, if
- * it has them; where weights alone decay, one for them and one for the rest. */
+/* Adds the group to spec->groups with the rule's settings, or its own learning rate and weight
+ * decay. If only weights decay, adds one group for weights and one for the rest. */
 static void add_group(struct worker_spec *spec, const struct rule *rule, struct json_object *json,
                       const char *const *patterns, int pattern_count)
 {
@@ -60,7 +60,8 @@ static void add_group(struct worker_spec *spec, const struct rule *rule, struct 
     spec->groups[config->group_count++] = group;
 }
 
-/* The rules of the optimizer; Muon has a second one for what it does not update. */
+/* Reads the rules of the optimizer. Muon has a second rule for the parameters that it does not
+ * update. */
 static int rules_read(const struct worker_spec *spec, struct json_object *optimizer,
                       struct rule rules[2])
 {
@@ -80,7 +81,7 @@ static int rules_read(const struct worker_spec *spec, struct json_object *optimi
     return 2;
 }
 
-/* train.optimizer.groups in their order, then all other parameters. */
+/* Adds train.optimizer.groups in their order, then a group for all other parameters. */
 static int groups_read(struct worker_spec *spec, struct json_object *optimizer, struct error *error)
 {
     struct json_object *groups = json_get(optimizer, "groups");
@@ -114,7 +115,7 @@ static int groups_read(struct worker_spec *spec, struct json_object *optimizer, 
     return 0;
 }
 
-/* Whether the optimizer has a momentum, or betas, for a cycle to move. */
+/* Whether the optimizer has a momentum or betas that cycle_momentum can change. */
 static bool has_momentum(const struct optimizer_config *optimizer)
 {
     return optimizer->momentum != 0 || optimizer->beta1 != 0;

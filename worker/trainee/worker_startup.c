@@ -26,7 +26,7 @@ static double seconds_of(clockid_t clock)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* How long ago the kernel made this process (proc(5), "starttime"), 0 where it does not say. */
+/* Seconds since the kernel started this process (proc(5), "starttime"); 0: not known. */
 static double process_age(void)
 {
     AUTO_FCLOSE FILE *file = fopen("/proc/self/stat", "re");
@@ -36,7 +36,7 @@ static double process_age(void)
 
     if (!file || !fgets(text, sizeof text, file))
         return 0;
-    after = strrchr(text, ')'); /* the program's name may hold anything */
+    after = strrchr(text, ')'); /* the program's name may contain any character */
     if (!after || sscanf(after + 1,
                          " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
                          "%*d %*d %llu",

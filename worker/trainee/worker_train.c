@@ -1,7 +1,7 @@
-/* worker_train.c: `traind-worker train`: one attempt at one job.
+/* worker_train.c: `traind-worker train` runs one attempt of one job.
  *
- * SIGTERM and SIGINT write a checkpoint at the next step boundary and end with 75; SIGUSR1 writes
- * one and goes on. Whatever else ends the run leaves an `error` record and 1. */
+ * On SIGTERM and SIGINT it writes a checkpoint at the next step boundary and exits with 75. On
+ * SIGUSR1 it writes one and goes on. Every failure leaves an `error` record and exit status 1. */
 #include "base/cleanup.h"
 #include "engine/train/agreement.h"
 #include "proto/profile_view.h"
@@ -31,7 +31,7 @@ struct train_run {
     struct training *training;
     struct checkpoint resumed;
     bool resumes;
-    bool agrees;                               /* with another device, which the run comes from */
+    bool agrees;                               /* results agree with those of the previous device */
     char *normalisation, *vocabulary, *module; /* as text; owned */
     struct training_result result;
     struct worker_calibration calibration; /* of a profile */
@@ -64,8 +64,8 @@ static bool texts_differ(const char *a, const char *b)
     return a && b && strcmp(a, b) != 0;
 }
 
-/* The file of the best checkpoint before the one to go on from. One that is damaged or another one
- * costs the run no more than the test of its best weights. */
+/* Finds the file of the best checkpoint before the one that the run continues from. If it is
+ * damaged or the wrong one, the run loses only the test of its best weights. */
 static int find_best(struct train_run *run, struct error *error)
 {
     const struct checkpoint_state *state = &run->resumed.state;
@@ -86,7 +86,7 @@ static int find_best(struct train_run *run, struct error *error)
     return 0;
 }
 
-/* The checkpoint to go on from, if there is one. */
+/* Opens the checkpoint that the run continues from, if there is one. */
 static int open_checkpoint(struct train_run *run, struct error *error)
 {
     int r = 0;
@@ -173,7 +173,7 @@ static void on_first_step(void *context)
         worker_startup_print(&run->setup.startup, &run->setup.device_info);
 }
 
-/* What a text model must beat, once at the start. */
+/* Reports at the start the losses that a text model must beat. */
 static int report_baselines(struct train_run *run, const struct training_events *callbacks,
                             struct error *error)
 {
@@ -225,8 +225,8 @@ enum {
     PROFILE_RECORD_BYTES = 900 * 1024 /* it must fit into a message */
 };
 
-/* How much is recorded; and the device's speeds, measured now unless they are known, before the
- * run's memory is there. */
+/* Sets how many steps are recorded. Also measures the device's speeds, unless they are known,
+ * before the run allocates its memory. */
 static int prepare_profile(struct train_run *run, struct error *error)
 {
     struct worker_setup *setup = &run->setup;
@@ -249,7 +249,7 @@ static int prepare_profile(struct train_run *run, struct error *error)
                                       error);
 }
 
-/* After a run, whole or interrupted. */
+/* Reports the profile after a run, complete or interrupted. */
 static int report_profile(struct train_run *run, struct error *error)
 {
     const struct profile *profile = training_profile(run->training);
@@ -279,8 +279,8 @@ static int report_profile(struct train_run *run, struct error *error)
     return r;
 }
 
-/* Whoever reads the results takes them for those of the weights that an export gives: says so where
- * they are not. */
+/* Readers assume that the results are those of the exported weights. Reports a warning if they are
+ * not. */
 static int report_weights(struct train_run *run, struct error *error)
 {
     const struct checkpoint_state *state = training_state(run->training);
@@ -354,7 +354,7 @@ static void train_run_release(struct train_run *run)
     worker_calibration_release(&run->calibration);
 }
 
-/* What a device that has its own processors tells apart (backend.h); NULL: nothing of it. */
+/* The kind of a device's failure (backend.h); NULL: the code is none of these. */
 static const char *device_failure(int code)
 {
     switch (code) {
@@ -371,7 +371,7 @@ static const char *device_failure(int code)
     }
 }
 
-/* `kind` of the error record. Memory that was not there: another try may take smaller batches. */
+/* The `kind` of the error record. After a lack of memory, a retry may take smaller batches. */
 static const char *failure_kind(int code, enum worker_stage stage)
 {
     if (code == -ERROR_NONFINITE_LOSS)

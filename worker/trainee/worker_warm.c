@@ -1,6 +1,6 @@
-/* worker_warm.c: `traind-worker warm`: a worker that opens its device, and has the libraries do
- * some of everything, before there is a job; then it waits on ATTEMPT_HANDOVER_DESCRIPTOR for its
- * shim to hand it one, becomes that job's trainee as a forked one would, and trains. */
+/* worker_warm.c: `traind-worker warm` opens its device, and runs a sample model to load the
+ * libraries, before there is a job. Then it waits on ATTEMPT_HANDOVER_DESCRIPTOR until its shim
+ * hands over a job, becomes that job's trainee as a forked process would, and trains. */
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "engine/train/session.h"
@@ -25,7 +25,7 @@
 
 enum { WARM_BATCH = 16, WARM_SIDE = 8, WARM_CLASSES = 10 };
 
-/* Some of what models are made of. */
+/* Builds a sample of the operators that models use. */
 static int build_sample(void *context, struct graph *graph, struct error *error)
 {
     static const struct conv_attributes window = {
@@ -46,7 +46,7 @@ static int build_sample(void *context, struct graph *graph, struct error *error)
     return graph->error.code ? error_set(error, graph->error.code, "%s", graph->error.text) : 0;
 }
 
-/* One step, of zeros. */
+/* Runs one step with zeros as input. */
 static int run_sample(const struct worker_device *device, bool convolutions, enum tensor_type type,
                       struct error *error)
 {
@@ -74,7 +74,7 @@ static int run_sample(const struct worker_device *device, bool convolutions, enu
 
         memset(staging, 0, 2 * SAMPLES);
         r = session_step(session, &batch, PROGRAM_STEP, &scalars, error);
-        session_read_metrics(session, true, &ignored); /* waits for it */
+        session_read_metrics(session, true, &ignored); /* waits for the step */
     }
     session_free(session);
     return r;
@@ -94,8 +94,8 @@ static void warm_up(const struct worker_device *device)
 
 /* ---- becoming the trainee ---- */
 
-/* Where a daemon looks for processes of an attempt: in the memory of the environment that this
- * process was started with, whose first entry has the room (shim_warm.c). */
+/* Writes the attempt's folder into the first entry of this process's initial environment
+ * (shim_warm.c), where a daemon looks for processes of an attempt. */
 static void mark_environment(const char *folder)
 {
     static const char name[] = "TRAIND_ATTEMPT_DIRECTORY=";
@@ -105,7 +105,7 @@ static void mark_environment(const char *folder)
         strncpy(first + sizeof name - 1, folder, strlen(first + sizeof name - 1));
 }
 
-/* What the child of a shim does between fork and exec, in the same order (shim_trainee.c). */
+/* Does what a shim's child does between fork and exec, in the same order (shim_trainee.c). */
 static int become_trainee(const char *folder, const int *descriptors, struct attempt_config *config,
                           struct error *error)
 {
@@ -126,7 +126,7 @@ static int become_trainee(const char *folder, const int *descriptors, struct att
         r = attempt_identity_drop(config, error);
     if (r < 0)
         return r;
-    /* changing users cleared it, and let nobody read /proc/PID of this process, itself included */
+    /* changing users cleared it; then no process, not even this one, could read its /proc/PID */
     prctl(PR_SET_DUMPABLE, 1);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != shim)
         return error_set(error, -ESRCH, "the shim has gone");
@@ -142,7 +142,7 @@ static int become_trainee(const char *folder, const int *descriptors, struct att
     return 0;
 }
 
-/* The job's own command line, with the device that is open. */
+/* Trains with the job's own command line and the open device. */
 static int train(const struct worker_options *own, const struct attempt_config *config,
                  const struct worker_device *device, struct worker_options *options,
                  struct error *error)
@@ -175,7 +175,7 @@ static double seconds_now(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* Waits for a job; 0 where none came. */
+/* Waits for a job; 0: none came. */
 static int take_job(const struct worker_options *own, const struct worker_device *device,
                     struct attempt_config *config, struct worker_options *options,
                     struct error *error)
@@ -190,7 +190,7 @@ static int take_job(const struct worker_options *own, const struct worker_device
         r = attempt_handover_receive(ATTEMPT_HANDOVER_DESCRIPTOR, folder, sizeof folder,
                                      descriptors, ATTEMPT_HANDOVER_DESCRIPTORS);
     if (r <= 0)
-        return 0; /* the shim has gone */
+        return 0; /* the shim has ended */
     taken_at = seconds_now();
     r = become_trainee(folder, descriptors, config, error);
     if (r == 0)
