@@ -1,5 +1,5 @@
-/* operator_rates.h: how long a device took for the calls of operators in models that were run on
- * it, and what follows for others that resemble them. */
+/* operator_rates.h: a table of operator calls with the seconds that a device took for them in
+ * models that it ran. The times of similar calls are estimated from it. */
 #pragma once
 
 #include "base/error.h"
@@ -18,17 +18,18 @@ struct operator_rates {
 
 void operator_rates_release(struct operator_rates *rates);
 
-/* Adds a call, unless one like it is there. -ENOMEM. */
+/* Adds a call, unless the table has an equal one. -ENOMEM. */
 int operator_rates_add(struct operator_rates *rates, const struct operator_rate *entry,
                        struct error *error);
-/* Adds the nodes of what was profiled, and what its runs took beside them. */
+/* Adds the nodes of a profile, and the time that its runs took in addition to their nodes. */
 int operator_rates_add_profile(struct operator_rates *rates, const struct profile *profile,
                                struct error *error);
 
-/* The seconds of the call by those that resemble it; -1 when nothing of this operator is known. */
+/* Estimates the seconds of a call from similar ones; -1 if the table has none of its operator. */
 double operator_rates_seconds(const struct operator_rates *rates, const struct operator_call *call);
 
-/* What a run of `nodes` nodes, `seconds` of work on each of `lanes` lanes, takes beside that:
- * waiting for each other, beginning and ending. As a call of its own kind. */
+/* A call of a special kind that stands for the time which a run takes in addition to its nodes: to
+ * begin, to end and to wait at barriers. The run has `nodes` nodes and `seconds` of work on each of
+ * `lanes` lanes. */
 struct operator_call operator_call_beside(double seconds, double nodes, int lanes);
 extern const char operator_kind_beside[];

@@ -1,4 +1,4 @@
-/* plateau.h: the learning rate that is cut when a metric stops improving
+/* plateau.h: a schedule that lowers the learning rate when a metric stops improving
  * (torch.optim.lr_scheduler.ReduceLROnPlateau). */
 #pragma once
 
@@ -8,16 +8,16 @@
 #include <stdint.h>
 
 struct plateau_config {
-    const char *metric; /* "…loss" improves downwards, all others up */
-    double factor;      /* of the learning rate at a cut */
-    int64_t patience;   /* measurements without improvement that are borne: the next one cuts */
+    const char *metric; /* metrics that end with "loss" improve downwards, all others upwards */
+    double factor;      /* multiplies the learning rate at a cut */
+    int64_t patience;   /* after so many measurements without improvement, the next one cuts */
     double threshold;   /* a smaller improvement counts as none */
-    bool relative;      /* `threshold` is a share of the best value */
-    int64_t cooldown;   /* measurements after a cut in which none counts as bad */
-    double minimum;     /* the learning rate is never cut below */
+    bool relative;      /* `threshold` is relative to the best value */
+    int64_t cooldown;   /* so many measurements after a cut do not count as bad */
+    double minimum;     /* lower limit of the learning rate */
 };
 
-/* What a checkpoint keeps. */
+/* The schedule's state, part of a checkpoint. */
 struct plateau {
     char metric[TRACKER_NAME_MAX];
     double learning_rate;
@@ -25,9 +25,9 @@ struct plateau {
     int64_t bad, cooldown;
 };
 
-/* Starts with nothing seen. */
+/* Initialises the state, before any measurement. */
 void plateau_init(struct plateau *plateau, const struct plateau_config *config,
                   double learning_rate);
 
-/* Takes the metric's value after a measurement; NaN is never better. */
+/* Updates the state with the metric's value after a measurement; NaN is never an improvement. */
 void plateau_update(struct plateau *plateau, const struct plateau_config *config, double value);

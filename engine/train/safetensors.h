@@ -1,10 +1,9 @@
-/* safetensors.h: weights on disk in the safetensors format
+/* safetensors.h: reads and writes tensors in the safetensors format
  * (https://github.com/huggingface/safetensors, "Format"): 8 bytes little-endian length of the
  * header, a JSON header {"__metadata__": {…}, name: {"dtype", "shape", "data_offsets"}}, padded
- * with blanks to a multiple of 8, then the tensors' bytes without gaps, little-endian, row-major.
- *
- * Writing goes to "<path>.tmp", is synced and renamed, so that a crash leaves the old file or the
- * new one. Reading trusts nothing in the file. */
+ * with blanks to a multiple of 8, then the tensors' bytes without gaps, little-endian, row-major. A
+ * writer writes "<path>.tmp", syncs and renames it, so that after a crash `path` is the old file or
+ * the new one. A reader checks everything in the file. */
 #pragma once
 
 #include "base/error.h"
@@ -27,8 +26,8 @@ struct safetensors_tensor {
     enum safetensors_type type;
     int rank;
     int64_t shape[SAFETENSORS_RANK_MAX];
-    size_t bytes;     /* filled by both sides: elements times size */
-    const void *data; /* reading: in the mapping, aligned to the type; writing: not used */
+    size_t bytes;     /* elements times size; reader and writer fill it in */
+    const void *data; /* reader: in the mapping, aligned to the type; writer: not used */
 };
 
 struct safetensors_pair {
@@ -39,19 +38,19 @@ struct safetensors_pair {
 
 struct safetensors_writer;
 
-/* Creates the temporary file and writes the header for `count` tensors and their metadata; nothing
- * is kept of the arguments but the path. `bytes` of each tensor is filled in. So that every tensor
- * lies aligned, the 8-byte types come first and the 1-byte ones last: -EINVAL otherwise, and for
- * equal or empty names and names that are not UTF-8. */
+/* Creates the temporary file and writes the header for `count` tensors and their metadata. Copies
+ * the path and keeps no other argument. Fills in `bytes` of each tensor. Every tensor must be
+ * aligned, so types of 8 bytes come first and those of 1 byte last. -EINVAL for another order, for
+ * equal or empty names and for names that are not UTF-8. */
 int safetensors_writer_open(const char *path, const struct safetensors_pair *metadata,
                             int metadata_count, struct safetensors_tensor *tensors, int count,
                             struct safetensors_writer **writer, struct error *error);
 /* Appends the next tensor's data, whole or in pieces. */
 int safetensors_writer_add(struct safetensors_writer *writer, const void *data, size_t bytes,
                            struct error *error);
-/* Checks that all data came, syncs, renames and syncs the folder. Frees the writer, whatever comes
- * of it; a failure leaves no temporary file. `digest` (SHA-256 of the file) and `file_bytes` may be
- * NULL. */
+/* Checks that all data were written, syncs the file, renames it and syncs the folder. Frees the
+ * writer in every case; a failure removes the temporary file. `digest` (SHA-256 of the file) and
+ * `file_bytes` may be NULL. */
 int safetensors_writer_finish(struct safetensors_writer *writer,
                               char digest[SAFETENSORS_DIGEST_SIZE], uint64_t *file_bytes,
                               struct error *error);
@@ -76,10 +75,11 @@ struct safetensors {
 int safetensors_open(const char *path, struct safetensors *file, struct error *error);
 void safetensors_close(struct safetensors *file);
 
-/* Copies the tensor's data; of the mapped file little is in memory at any moment. */
+/* Copies the tensor's data in pieces, so that only a small part of the mapped file is in memory at
+ * any moment. */
 void safetensors_read(const struct safetensors *file, const struct safetensors_tensor *tensor,
                       void *to);
 
-/* NULL when there is none. */
+/* NULL if there is none. */
 const struct safetensors_tensor *safetensors_find(const struct safetensors *file, const char *name);
 const char *safetensors_metadata(const struct safetensors *file, const char *key);

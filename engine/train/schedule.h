@@ -1,5 +1,5 @@
-/* schedule.h: the learning rate of every optimizer step: a function of the step and, of the plateau
- * schedule, of its stored state, so that a resumed run needs nothing else to go on. */
+/* schedule.h: the learning rate of every optimizer step. It is a function of the step, and for the
+ * plateau schedule of its stored state, so a resumed run needs nothing else. */
 #pragma once
 
 #include "base/error.h"
@@ -20,22 +20,22 @@ DECLARE_STRING_TABLE(schedule_kind, enum schedule_kind);
 
 enum { SCHEDULE_MILESTONES_MAX = 32 };
 
-/* Steps are counted from the end of the warm-up, but for total_steps. */
+/* All steps but total_steps are counted from the end of the warm-up. */
 struct schedule_config {
     enum schedule_kind kind;
     double learning_rate; /* the peak, reached when the warm-up ends */
     int64_t warmup_steps; /* 0: none */
-    double minimum;       /* cosine, linear, polynomial: what the learning rate ends at */
-    int64_t every_steps;  /* step: multiply by `factor` after so many steps */
-    int64_t milestones[SCHEDULE_MILESTONES_MAX]; /* multi_step: multiply by `factor` at these,
-                                                    which ascend */
+    double minimum;       /* cosine, linear, polynomial: the final learning rate */
+    int64_t every_steps;  /* step: multiply by `factor` every so many steps */
+    /* multi_step: multiply by `factor` at these steps, in ascending order */
+    int64_t milestones[SCHEDULE_MILESTONES_MAX];
     int milestone_count;
-    double factor;       /* step, multi_step: at every cut */
-    double power;        /* polynomial */
-    int64_t total_steps; /* cosine, linear, polynomial, one_cycle: the step at which they end,
-                            warm-up included */
+    double factor; /* step, multi_step: at every cut */
+    double power;  /* polynomial */
+    /* cosine, linear, polynomial, one_cycle: the last step, including the warm-up */
+    int64_t total_steps;
 
-    /* one_cycle, with torch's names beside */
+    /* one_cycle; each comment begins with PyTorch's name */
     double rise;             /* pct_start: share of the steps in which the learning rate rises */
     double start_divisor;    /* div_factor: it starts at the peak divided by this */
     double end_divisor;      /* final_div_factor: and ends at the start divided by this */
@@ -56,10 +56,10 @@ int schedule_check(const struct schedule_config *config, struct error *error);
  * plateau schedule, NULL for all others. */
 double schedule_learning_rate(const struct schedule_config *config, const struct plateau *plateau,
                               int64_t step);
-/* The decay of the weights' moving averages at update `step`: 0 (a copy) at the first, as
- * torch.optim.swa_utils.AveragedModel, then `decay`; with `warmup` at most 1 - step^(-2/3), as
- * timm's ModelEmaV3 with its defaults. */
+/* The decay of the weights' moving averages at update `step`: 0 (a copy) at the first update, as in
+ * torch.optim.swa_utils.AveragedModel, then `decay`. With `warmup` it is at most 1 - step^(-2/3),
+ * as in timm's ModelEmaV3 with its defaults. */
 double schedule_average_decay(double decay, bool warmup, int64_t step);
 
-/* The momentum (or first beta) of the step, where config->cycle_momentum. */
+/* The momentum (or first beta) of the step, if config->cycle_momentum. */
 double schedule_momentum(const struct schedule_config *config, int64_t step);

@@ -1,9 +1,10 @@
-/* session.h: one model on one device: several programs over the same weights (the training batch,
- * the shorter last batch of an epoch, evaluation batches), planned together into one arena.
+/* session.h: one model on one device. A session has several programs over the same weights (for the
+ * training batch, the shorter last batch of an epoch, and evaluation batches), which are planned
+ * together into one arena.
  *
- * session_prepare() builds the graphs and the plan and allocates nothing on the device: that is all
- * that planning a job needs. session_allocate() makes the arena, binds the programs and draws the
- * initial weights; from then on nothing here allocates. */
+ * session_prepare() builds the graphs and the plan and allocates nothing on the device; planning a
+ * job needs no more. session_allocate() makes the arena, binds the programs and draws the initial
+ * weights; nothing allocates afterwards. */
 #pragma once
 
 #include "base/error.h"
@@ -16,8 +17,9 @@
 #include <stdint.h>
 
 enum {
-    SESSION_BATCH_SIZES_MAX = 4, /* of each kind: whole batch and the tails of several sets */
-    SESSION_DATA_MAX = 3         /* sets in the device's memory */
+    /* of each kind: the full batch and the shorter last ones of several sets */
+    SESSION_BATCH_SIZES_MAX = 4,
+    SESSION_DATA_MAX = 3 /* sets in the device's memory */
 };
 
 /* Appends the model's forward part and its loss to an initialised graph. */
@@ -31,51 +33,52 @@ struct session_config {
     struct optimizer_config optimizer;
     const struct optimizer_group *groups; /* NULL: `optimizer` updates all parameters */
     int group_count;
-    bool accumulate; /* updates may follow several steps */
-    bool average;    /* moving averages of the weights are kept, and evaluated instead of them */
+    bool accumulate; /* an update may follow several forward and backward passes */
+    bool average;    /* keep moving averages of the weights and evaluate those */
     struct recompute_config recompute;
     enum tensor_type compute_type;   /* of products: graph_lower_precision() */
-    bool nondeterministic;           /* steps of training may give other bits each time */
+    bool nondeterministic;           /* training steps may give different bits each time */
     const char *direct_convolutions; /* device_choose_convolutions() of backend.h; NULL is "" */
-    /* Batch sizes wanted, 0 where unused and repetitions allowed; the largest of the first kind
-     * comes first. Without training sizes the session only evaluates. */
+    /* The batch sizes to prepare; 0 is unused, and repetitions are allowed. The largest training
+     * size comes first. Without training sizes the session only evaluates. */
     int64_t training_batches[SESSION_BATCH_SIZES_MAX];
     int64_t evaluation_batches[SESSION_BATCH_SIZES_MAX];
-    size_t staging_bytes; /* of the arena, for the caller's batches on their way in */
-    uint64_t seed;        /* of the initial weights */
-    /* Sets that the device keeps and makes batches of (data_bytes() of backend.h says that it can);
-     * what their pointers lead to outlives the session. */
+    size_t staging_bytes; /* bytes of the arena in which the caller stages batches */
+    uint64_t seed;        /* seed of the initial weights */
+    /* Sets that the device keeps and makes batches of; data_bytes() of backend.h says whether it
+     * can. What they point to must outlive the session. */
     struct backend_data_config data[SESSION_DATA_MAX];
     int data_count;
 };
 
 struct session;
 
-/* One batch in memory, rows in PyTorch's layout, aligned to MEMORY_ALIGNMENT; it stays as it is
- * until the run after the next begins. */
+/* One batch in memory: rows in PyTorch's layout, aligned to MEMORY_ALIGNMENT. It must stay
+ * unchanged until the run after the next one begins. */
 struct session_batch {
     int64_t count; /* one of the configured sizes */
     const void *samples;
     const void *targets;
 };
 
-/* A tensor that outlives a step. */
+/* A tensor that keeps its value from step to step. */
 struct session_tensor {
-    const char *name; /* of the tensor; of its parameter or statistic for gradients and averages.
-                         Lives with the session */
+    /* name of the tensor; gradients and averages have that of their parameter or statistic. It
+     * lives as long as the session */
+    const char *name;
     enum tensor_role role;
     enum tensor_type type;
     struct graph_shape shape;
     size_t bytes;   /* in canonical form */
-    bool evaluated; /* what evaluation reads: a parameter or statistic, or its average */
+    bool evaluated; /* evaluation reads it: a parameter or statistic, or its average */
 };
 
 /* -EINVAL and the builder's or backend's sentence. The caller releases with session_free(). */
 int session_prepare(const struct session_config *config, struct session **session,
                     struct error *error);
 int session_allocate(struct session *session, struct error *error);
-/* Binds the programs as session_allocate() does, but to address space without memory (where the
- * backend can): what the process holds afterwards, it will hold beside the arena. Only
+/* Binds the programs as session_allocate() does, but to address space without memory if the backend
+ * can. The memory that the process then holds is what it needs in addition to the arena. Only
  * session_free() may follow. */
 int session_rehearse(struct session *session, struct error *error);
 void session_free(struct session *session); /* NULL allowed */
@@ -107,31 +110,31 @@ struct backend_data *session_data(const struct session *session, int data);
 /* data_write_order() of backend.h */
 int session_write_order(struct session *session, int data, int64_t first, int64_t count,
                         const uint32_t *indices, struct error *error);
-/* The norm over all gradients that the latest session_step() left, one without an update. */
+/* The norm over all gradients of the latest session_step(), which must have made no update. */
 int session_gradient_norm(struct session *session, double *norm, struct error *error);
 void session_describe_device(const struct session *session, struct backend_device_info *info);
 /* The device's clock: CLOCK_MONOTONIC unless it has one of its own
  * (device_seconds() of backend.h). */
 double session_seconds(const struct session *session);
-/* Joules that the device as a whole has used since some moment; NAN: not known. */
+/* Joules that the whole device has used since an arbitrary moment; NAN: unknown. */
 double session_energy(const struct session *session);
 /* Lends the device a recorder for the steps to come (device_profile() of
  * backend.h); NULL ends it. */
 void session_profile(struct session *session, struct profile_recorder *recorder);
-/* How the device does a node of one of the session's graphs (program_describe() of backend.h);
- * without an answer: as one task. */
+/* How the device executes a node of one of the session's graphs (program_describe() of backend.h);
+ * one task if the backend does not say. */
 void session_describe_node(const struct session *session, const struct graph *graph, int32_t node,
                            struct node_description *description);
-/* The most events that one step of the largest training batch leaves on a lane, and how many lanes
- * a recorder has; 0 when the device cannot be profiled. After session_rehearse() or
+/* The largest number of events that one step of the largest training batch records on a lane, and
+ * the recorder's number of lanes; 0 if the device cannot be profiled. After session_rehearse() or
  * session_allocate(). */
 int64_t session_profile_events(const struct session *session, int *lanes);
-/* Whether the device can scale losses by itself, and program_write_loss_scale() and
+/* Whether the device can advance the loss scale itself; and program_write_loss_scale() and
  * program_read_loss_scale() of backend.h for the session's programs. */
 bool session_scales_loss(const struct session *session);
 void session_write_loss_scale(struct session *session, const struct loss_scale *loss_scale);
 void session_read_loss_scale(const struct session *session, struct loss_scale *loss_scale);
-/* Whether the update of the latest session_step() was left out: program_update_skipped(). */
+/* Whether the update of the latest session_step() was skipped: program_update_skipped(). */
 bool session_update_skipped(struct session *session);
 /* Runs the forward part of the evaluation program for the batch. */
 int session_evaluate(struct session *session, const struct session_batch *batch,
@@ -140,11 +143,12 @@ int session_evaluate(struct session *session, const struct session_batch *batch,
  * sample). */
 int session_read_output(struct session *session, float *output, struct error *error);
 
-/* Sums since the reset over all programs of a kind; last_loss is that of the latest run. */
+/* Sums since the reset over all training programs, or all evaluation programs; last_loss is that of
+ * the latest run. */
 void session_reset_metrics(struct session *session, bool training);
 void session_read_metrics(const struct session *session, bool training,
                           struct step_metrics *metrics);
-/* Goes on from sums that session_read_metrics() gave before an interruption. */
+/* Continues from the sums that session_read_metrics() gave before an interruption. */
 void session_restore_metrics(struct session *session, const struct step_metrics *metrics);
 
 /* The persistent tensors in a fixed order: parameters, statistics, averages, optimizer state and,

@@ -1,5 +1,5 @@
-/* tracker.h: watches one metric over the measurements of a run: the best value so far, and when to
- * stop early. */
+/* tracker.h: watches one metric over the measurements of a run: keeps the best value and decides
+ * when to stop early. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,9 +8,10 @@
 enum { TRACKER_NAME_MAX = 32 };
 
 struct tracker {
-    char metric[TRACKER_NAME_MAX]; /* "" watches nothing; "…loss" improves downwards, others up */
-    int64_t patience;              /* measurements without improvement before stopping; 0: never */
-    double minimum_change;         /* a smaller improvement counts as none */
+    /* "": none is watched. Metrics that end with "loss" improve downwards, others upwards */
+    char metric[TRACKER_NAME_MAX];
+    int64_t patience;      /* stop after so many measurements without improvement; 0: never */
+    double minimum_change; /* a smaller improvement counts as none */
 
     /* state, part of a checkpoint */
     double best; /* NaN before the first value */
@@ -22,12 +23,12 @@ struct tracker {
 /* Whether the metric of that name improves when it falls. */
 bool tracker_improves_downwards(const char *metric);
 
-/* Starts with nothing seen. `metric` may be NULL. */
+/* Initialises the tracker, before any measurement. `metric` may be NULL. */
 void tracker_init(struct tracker *tracker, const char *metric, int64_t patience,
                   double minimum_change);
 
-/* Takes the metric's value after a measurement; true when it is the best so far. NaN never is. */
+/* Takes the metric's value after a measurement; true if it is the best so far. NaN never is. */
 bool tracker_update(struct tracker *tracker, double value, int64_t step, double epoch);
 
-/* Whether more than `patience` - 1 measurements in a row brought no improvement. */
+/* Whether at least `patience` measurements in a row brought no improvement. */
 bool tracker_should_stop(const struct tracker *tracker);

@@ -18,45 +18,48 @@
 
 struct training_config {
     int64_t epochs;     /* 0: `steps` alone decides */
-    int64_t steps;      /* updates after which to stop; 0: `epochs` decides */
-    int64_t batch;      /* samples */
-    int64_t accumulate; /* batches to an update, at least 1 */
+    int64_t steps;      /* stop after so many updates; 0: `epochs` decides */
+    int64_t batch;      /* samples of a batch */
+    int64_t accumulate; /* batches per update, at least 1 */
     int64_t evaluation_batch;
     struct recompute_config recompute;
     char direct_convolutions[CONVOLUTION_CHOICES_MAX]; /* device_choose_convolutions() */
     bool shuffle;
     uint64_t seed;
     enum tensor_type compute_type; /* of products; float16 scales the loss (loss_scale.h) */
-    bool nondeterministic;         /* steps may give other bits each time, where that is faster */
-    double clip_norm, clip_value;  /* 0: gradients are not clipped so */
+    bool nondeterministic;         /* steps may give different bits each time if that is faster */
+    double clip_norm, clip_value;  /* 0: gradients are not clipped by this measure */
     struct optimizer_config optimizer;
     const struct optimizer_group *groups; /* NULL: `optimizer` updates all parameters */
     int group_count;
     struct schedule_config schedule; /* total_steps is filled in */
-    int64_t schedule_every_epochs;   /* step schedule: becomes every_steps when not 0 */
-    int64_t schedule_warmup_epochs;  /* becomes warmup_steps when not 0 */
-    bool milestones_are_epochs;      /* the schedule's milestones become steps */
-    int64_t evaluate_every_steps, evaluate_every_epochs; /* one of them; 0, 0: every epoch */
-    size_t memory_limit;                                 /* of the device; 0: all it has */
-    int loader_threads;                                  /* -1: loader_threads_default() */
-    int idle_cores;                                      /* that the training leaves to loaders */
+    int64_t schedule_every_epochs;   /* step schedule: sets every_steps if not 0 */
+    int64_t schedule_warmup_epochs;  /* sets warmup_steps if not 0 */
+    bool milestones_are_epochs;      /* milestones are epochs and are converted to steps */
+    /* at most one is not 0; both 0: every epoch */
+    int64_t evaluate_every_steps, evaluate_every_epochs;
+    size_t memory_limit; /* of the device; 0: all it has */
+    int loader_threads;  /* -1: loader_threads_default() */
+    int idle_cores;      /* cores that training leaves free for loaders */
 
-    double average_decay; /* of the weights' moving averages, 0: none are kept */
-    bool average_warmup;  /* the first averages forget faster */
+    double average_decay; /* decay of the weights' moving averages; 0: none are kept */
+    bool average_warmup;  /* the decay is smaller in the first updates: schedule_average_decay() */
 
     const char *early_metric; /* NULL: no early stop */
     int64_t early_patience;   /* measurements */
     double early_minimum_change;
-    bool restore_best; /* after the last epoch, put back the weights with the best early_metric */
+    /* after the last epoch, restore the weights that had the best early_metric */
+    bool restore_best;
 
     const char *checkpoint_directory;                        /* NULL: none are written */
     int64_t checkpoint_every_steps, checkpoint_every_epochs; /* 0: not by this measure */
     double checkpoint_every_seconds;
     int checkpoint_keep;
-    const char *best_metric;     /* NULL: no checkpoint is called the best */
-    const char *best_checkpoint; /* of a run that goes on: the best one so far; NULL: not there */
+    const char *best_metric; /* NULL: there is no best checkpoint */
+    /* resumed run: path of its best checkpoint so far; NULL: there is none */
+    const char *best_checkpoint;
 
-    int64_t profile_steps; /* updates that are recorded; 0: the run is not profiled */
+    int64_t profile_steps; /* record so many updates; 0: the run is not profiled */
 };
 
 /* The sets; `validation` and `test` may be empty (count 0). They outlive the run. */
@@ -66,10 +69,10 @@ struct training_data {
     const struct augmentation *augmentation;           /* of the training set; NULL: none */
 };
 
-/* Set by another thread; polled between steps. */
+/* Requests that another thread sets and the run polls between steps. */
 struct training_requests {
     atomic_int stop;       /* write a checkpoint and return */
-    atomic_int checkpoint; /* write one and go on; the run clears it */
+    atomic_int checkpoint; /* write a checkpoint and continue; the run clears it */
 };
 
 struct training_value {
@@ -85,12 +88,12 @@ struct training_values {
 
 struct training_progress {
     int64_t step, steps;
-    double epoch; /* done, with its fraction */
+    double epoch; /* epochs done, including the fraction of the present one */
     double loss;  /* of the latest batch */
     double samples_per_second;
     double seconds_left;
-    /* A step's mean since the last progress: waiting for data included, evaluations and checkpoints
-     * not; NAN and 0 where there was none after the run's first steps. */
+    /* Mean seconds of a step since the last progress, and their number. Waiting for data counts,
+     * evaluations and checkpoints do not. NAN and 0 if only the run's first steps were made. */
     double step_seconds, steps_timed;
 };
 
@@ -101,12 +104,13 @@ struct training_checkpoint {
     uint64_t bytes;
     const char *digest;
     bool best;
-    const struct training_values *values;                    /* of the latest measurement */
-    struct checkpoint_entry removed[CHECKPOINT_REMOVED_MAX]; /* whose files are deleted then */
+    const struct training_values *values; /* of the latest measurement */
+    struct checkpoint_entry
+        removed[CHECKPOINT_REMOVED_MAX]; /* whose files the run deletes after this event */
     int removed_count;
 };
 
-/* What the run tells while it trains; all may be NULL. A negative errno ends the run. */
+/* Functions that the run calls to report; each may be NULL. A negative errno ends the run. */
 struct training_events {
     void *context;
     int (*progress)(void *context, const struct training_progress *progress, struct error *error);
@@ -122,24 +126,24 @@ enum training_outcome { TRAINING_COMPLETED, TRAINING_INTERRUPTED };
 struct training_result {
     enum training_outcome outcome;
     bool stopped_early;
-    /* test_loss and test_accuracy are those of the best weights, else of the last ones; the step
-     * that these were reached at. Where the best ones are not the last, last_test_loss and
-     * last_test_accuracy are of the last ones. */
+    /* test_loss and test_accuracy are those of the best weights (`best_weights`), else of the last
+     * ones; `weights_step` is their step. If the best weights are not the last, last_test_loss and
+     * last_test_accuracy are those of the last weights. */
     bool best_weights;
     int64_t weights_step;
-    struct error best_problem;     /* why the best weights could not be tested; code 0: none */
-    struct training_values values; /* of the last epoch, and those of the test set */
+    struct error best_problem; /* why the best weights could not be tested; code 0: they could */
+    struct training_values values; /* metrics of the last epoch and of the test set */
     int64_t steps;
     double seconds;
-    double step_seconds, steps_timed; /* of this process, as in the progress */
+    double step_seconds, steps_timed; /* of this process, as in struct training_progress */
     double step_seconds_median;       /* over the latest readings of the clock */
     double evaluation_seconds, evaluation_samples;
 };
 
 struct training;
 
-/* Builds the session's plan. `build` as for session_prepare(); it must outlive the run. The caller
- * releases with training_free(). -EINVAL with a sentence. */
+/* Builds the session's plan. `build` is as for session_prepare(); `build_context` must outlive the
+ * run. The caller releases with training_free(). -EINVAL with a sentence. */
 int training_prepare(const struct training_config *config, const struct training_data *data,
                      const struct backend *backend, struct backend_device *device,
                      session_build_function build, void *build_context, struct training **training,
@@ -149,31 +153,31 @@ int training_allocate(struct training *training, struct error *error);
 int training_rehearse(struct training *training, struct error *error);
 void training_free(struct training *training); /* NULL allowed */
 
-/* Goes on where the checkpoint was written; after training_allocate(). */
+/* Continues from the checkpoint; after training_allocate(). */
 int training_resume(struct training *training, const struct checkpoint *checkpoint,
                     struct error *error);
 
 /* Trains to the end or until asked to stop. `texts` go into every checkpoint. -ERROR_NONFINITE_LOSS
- * with a sentence naming the step when the loss is no longer finite; errors of the data, of writing
- * checkpoints and of the events. After the first step only checkpoints allocate memory. */
+ * with a sentence that names the step if the loss becomes NaN or infinite; errors of the data, of
+ * writing checkpoints and of the events. After the first step only checkpoints allocate memory. */
 int training_run(struct training *training, const struct checkpoint_texts *texts,
                  const struct training_events *events, struct training_requests *requests,
                  struct training_result *result, struct error *error);
 
 struct session *training_session(struct training *training);
-/* Where the run's time went, once it has ended; NULL unless profile_steps says so. */
+/* The run's profile, once it has ended; NULL if profile_steps is 0. */
 const struct profile *training_profile(const struct training *training);
 const struct checkpoint_state *training_state(const struct training *training);
-/* Updates and epochs that the whole run will take. */
+/* Updates and epochs of the whole run. */
 int64_t training_total_steps(const struct training *training);
 int64_t training_total_epochs(const struct training *training);
-/* Evaluations of the validation set that it will make unless it stops early. */
+/* Evaluations of the validation set in the whole run, unless it stops early. */
 int64_t training_total_evaluations(const struct training *training);
-/* Seconds that a batch of the training set takes to prepare, timed on a few of them (some
- * milliseconds); NAN where the samples are still to be made. `overlaps`: a thread of its own will
- * prepare them. After training_prepare(). */
+/* Measures the seconds to prepare a batch of the training set, on a few batches (some
+ * milliseconds); NAN if the samples are not made yet. `overlaps`: batches will be prepared while
+ * steps run. After training_prepare(). */
 int training_measure_data(const struct training *training, double *seconds, bool *overlaps,
                           struct error *error);
-/* Host memory of the run beside arena and data: the session's scratch, the best weights and the
+/* Host memory of the run without arena and data: the session's scratch, the best weights and the
  * profile. */
 size_t training_host_bytes(const struct training *training);

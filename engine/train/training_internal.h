@@ -1,4 +1,4 @@
-/* training_internal.h: what preparing a run (training.c) and the loop (loop.c) share. */
+/* training_internal.h: a run, which training.c prepares and loop.c trains. */
 #pragma once
 
 #include "engine/train/feed.h"
@@ -9,14 +9,16 @@ struct training {
     struct training_data data;
     struct session *session;
     struct feed *train, *validation, *test; /* NULL where the set is empty */
-    struct feed_config feed_configs[3];     /* train, validation, test; session and memory later */
-    /* Sets that lie in the device's memory, as the session's data; none: loaders read them. */
+    /* train, validation, test; allocation sets session and memory */
+    struct feed_config feed_configs[3];
+    /* Sets in the device's memory, in the order of the session's data; set_count 0: loaders read
+     * all sets. */
     struct backend_data_config sets[SESSION_DATA_MAX];
     const struct dataset *set_of[SESSION_DATA_MAX];
     int set_count;
     const struct backend *backend;
     struct weights_copy best_weights;
-    struct profile *profile; /* NULL: none is made */
+    struct profile *profile; /* NULL: the run is not profiled */
     struct checkpoint_folder folder;
     struct checkpoint_state state;
     bool classification;
