@@ -31,19 +31,16 @@ struct notify_queue {
     notify_queue_turn turn;
 };
 
-static struct notify_user *user_of(struct jobs *jobs, uid_t uid)
+/* The user's entry, which is made if there is none. */
+static struct notify_user *user_make(struct jobs *jobs, uid_t uid)
 {
     struct notify_user *user = jobs->notify_queue->users;
 
     while (user && user->uid != uid)
         user = user->next;
-    return user;
-}
-
-static struct notify_user *user_add(struct jobs *jobs, uid_t uid)
-{
-    struct notify_user *user = memory_zero(sizeof *user);
-
+    if (user)
+        return user;
+    user = memory_zero(sizeof *user);
     user->uid = uid;
     user->next = jobs->notify_queue->users;
     jobs->notify_queue->users = user;
@@ -85,11 +82,9 @@ static void run_next(struct jobs *jobs)
 
 void notify_queue_add(struct jobs *jobs, int64_t job, uid_t uid)
 {
-    struct notify_user *user = user_of(jobs, uid);
+    struct notify_user *user = user_make(jobs, uid);
     struct waiting_end *end = memory_allocate(sizeof *end);
 
-    if (!user)
-        user = user_add(jobs, uid);
     *end = (struct waiting_end){.job = job};
     if (user->first)
         user->last->next = end;
@@ -101,20 +96,14 @@ void notify_queue_add(struct jobs *jobs, int64_t job, uid_t uid)
 
 void notify_queue_take(struct jobs *jobs, uid_t uid)
 {
-    struct notify_user *user = user_of(jobs, uid);
-
     jobs->notify_queue->running++;
-    if (user)
-        user->running++;
+    user_make(jobs, uid)->running++;
 }
 
 void notify_queue_give_back(struct jobs *jobs, uid_t uid)
 {
-    struct notify_user *user = user_of(jobs, uid);
-
     jobs->notify_queue->running--;
-    if (user)
-        user->running--;
+    user_make(jobs, uid)->running--;
     run_next(jobs);
 }
 
