@@ -25,14 +25,13 @@ struct attempt_report {
     bool tries_out;     /* its work had never been measured on this type of device */
     /* the first fraction that it reported, and when, to estimate the remaining time; 0: none yet */
     double fraction_begun, fraction_begun_at;
-    char *message;                       /* of the trainee's `error` record */
-    bool error_recorded;                 /* there was an `error` record */
-    bool out_of_memory;                  /* the `error` record says so */
-    enum device_fault fault;             /* the GPU error that it reported */
-    bool fault_looked;                   /* the probe was asked about this error */
-    char error_kind[JOB_ERROR_KIND_MAX]; /* of the `error` record, "": none */
-    char disagrees_with
-        [DEVICE_NAME_MAX]; /* the earlier device that its device disagrees with; "": none */
+    char *message;                        /* of the trainee's `error` record */
+    bool error_recorded;                  /* there was an `error` record */
+    bool out_of_memory;                   /* the `error` record says so */
+    enum device_fault fault;              /* the GPU error that it reported */
+    bool fault_looked;                    /* the probe was asked about this error */
+    char error_kind[JOB_ERROR_KIND_MAX];  /* of the `error` record, "": none */
+    char disagrees_with[DEVICE_NAME_MAX]; /* the device that its own disagrees with, "": none */
     struct json_object *plan;
     int64_t resumed_from_step; /* -1: it did not resume */
 };

@@ -1,6 +1,6 @@
-/* calibrator.c: see calibrator.h. What was measured is kept in STATE/cache, as traind-worker keeps
- * it for any user, by device, libraries and driver: with each start of the daemon every device is
- * asked for once, and only what has changed is measured anew. */
+/* calibrator.c: see calibrator.h. traind-worker keeps its results in STATE/cache, for each device
+ * with its libraries and driver, as it does for any user. At each start the daemon asks for every
+ * device once, and the worker measures only what has changed. */
 #include "daemon/jobs/calibrator.h"
 
 #include "base/cleanup.h"
@@ -36,9 +36,9 @@ struct calibrator {
     struct target targets[TARGETS_MAX];
     size_t count;
     struct worker_call *call; /* NULL: nothing is measured */
-    struct target *measured;  /* by it, on: */
+    struct target *measured;  /* the target of `call`, on: */
     const struct device *device;
-    uv_timer_t timer; /* until the machine counts as idle */
+    uv_timer_t timer; /* runs until the machine counts as idle */
     char *cache;
 };
 
@@ -54,7 +54,7 @@ static void target_add(struct calibrator *calibrator, int type, int threads)
             (struct target){.type = type, .threads = threads};
 }
 
-/* Those that native jobs train on; which ones these are turns out by and by. */
+/* Adds the types of GPU that native jobs can train on. They become known one after the other. */
 static void targets_find(const struct jobs *jobs, struct calibrator *calibrator)
 {
     const struct devices *devices = jobs->daemon->devices;
@@ -75,8 +75,8 @@ static bool plans_are_made(const struct jobs *jobs)
     return false;
 }
 
-/* A free device of the target; NULL: there is none, or its figures would be those of a busy
- * machine. Who trains on a GPU keeps cores busy, too. */
+/* A free device of the target. NULL: there is none, or other work would distort the measurement; a
+ * job on a GPU keeps cores busy, too. */
 static const struct device *target_device(const struct jobs *jobs, const struct target *target)
 {
     const struct devices *devices = jobs->daemon->devices;
@@ -94,7 +94,7 @@ static const struct device *target_device(const struct jobs *jobs, const struct 
     return plans_are_made(jobs) ? NULL : found;
 }
 
-/* The next one that can be measured now, and its device; NULL: none. */
+/* The next target that can be measured now, and its device; NULL: there is none. */
 static struct target *target_next(const struct jobs *jobs, const struct device **device)
 {
     struct calibrator *calibrator = jobs->calibrator;

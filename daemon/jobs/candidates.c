@@ -24,8 +24,8 @@ static struct json_object *number_or_null(uint64_t value, uint64_t unknown)
     return value == unknown ? NULL : json_object_new_int64((int64_t)value);
 }
 
-/* What is said of a device that the verdict alone does not tell: who excludes it, or that somebody
- * bound the job to it. "": nothing. */
+/* Says what the verdict alone does not tell: which key excludes the device, or that the job is
+ * pinned to it. "": nothing. */
 static char *explain_needs(const struct jobs *jobs, const struct job *job,
                            const struct device *device, enum policy_candidate_verdict verdict,
                            char *text, size_t size)
@@ -55,7 +55,7 @@ static struct json_object *describe_candidate(const struct jobs *jobs, const str
     enum policy_candidate_verdict verdict = candidate->verdict;
     char because[POLICY_REASON_MAX];
 
-    /* the policy knows only that the job may not go there */
+    /* for the policy the job merely may not go there */
     if (obstacle && job_needs_allow(job->needs, (enum job_kind)job->kind, device))
         verdict = POLICY_CANDIDATE_CANNOT_RUN;
     json_set_string(json, "device", device->name);
@@ -83,7 +83,7 @@ static bool names(const char *const *list, size_t count, const char *name)
     return false;
 }
 
-/* A kind of device that the job names and this machine has none of is told like a device. */
+/* Lists each kind of device that the job names and this machine lacks as if it were a device. */
 static void add_absent_kinds(const struct jobs *jobs, const struct job *job,
                              struct json_object *list)
 {
@@ -110,7 +110,7 @@ static void add_absent_kinds(const struct jobs *jobs, const struct job *job,
     }
 }
 
-/* The verdict, and in `text` its sentence. */
+/* The verdict; `text` receives its sentence. */
 static const char *explain_verdict(const struct jobs *jobs, size_t index, char *text, size_t size)
 {
     const struct jobs_snapshot *snapshot = jobs->snapshot;
@@ -163,7 +163,7 @@ struct json_object *jobs_explain(struct jobs *jobs, int64_t id)
         if (jobs->snapshot->entries[i].job == job)
             return jobs_describe_decision(jobs, i);
         if (jobs->snapshot->entries[i].class == job->class)
-            of_class = i; /* one that is like it, and goes before it */
+            of_class = i; /* a job of the same class that goes first */
     }
     return of_class == SIZE_MAX ? NULL : jobs_describe_decision(jobs, of_class);
 }

@@ -1,6 +1,6 @@
-/* decide.c: what runs where. A decision is due when something has happened that may change it:
- * a submission, a plan, an end, a device, a timer. It is made once the loop has done what is at
- * hand, so many events at once cost one decision. */
+/* decide.c: see decide.h. A decision becomes due when an event may change it: a submission, a plan,
+ * an end, a change of a device, a timer. It is made once the loop has handled its pending events,
+ * so many events at once cost one decision. */
 #include "daemon/jobs/decide.h"
 
 #include "base/log.h"
@@ -36,7 +36,7 @@
 
 enum {
     DECIDE_PAUSE_MILLISECONDS = 1000,       /* between decisions that time alone brings about */
-    DECIDE_PAUSE_MAX_MILLISECONDS = 3600000 /* and at most, while something waits */
+    DECIDE_PAUSE_MAX_MILLISECONDS = 3600000 /* the longest pause while something waits */
 };
 
 struct decider {
@@ -62,8 +62,8 @@ static enum preemption preemption_of(const struct jobs *jobs, size_t index)
                                                                        : PREEMPTION_PRIORITY;
 }
 
-/* Why it leaves, as a sentence. That its device has been made too small for it alone, only the
- * table of devices tells. */
+/* Says in a sentence why the job leaves. Only the table of devices knows whether the device has
+ * become too small for this job alone. */
 static void explain_leaving(const struct jobs *jobs, size_t index, enum preemption preemption,
                             char *text, size_t size)
 {
@@ -82,7 +82,7 @@ static void explain_leaving(const struct jobs *jobs, size_t index, enum preempti
         policy_explain(&snapshot->policy, &snapshot->decision, index, text, size);
 }
 
-/* Takes the devices of a running job away: it writes a checkpoint and is queued again. */
+/* Makes a running job leave its devices: it writes a checkpoint and is queued again. */
 static void preempt(struct jobs *jobs, size_t index)
 {
     struct jobs_snapshot *snapshot = jobs->snapshot;
@@ -97,7 +97,7 @@ static void preempt(struct jobs *jobs, size_t index)
     job_preempt(jobs, snapshot->entries[index].job, &change);
 }
 
-/* Starts it, unless its devices are still to be left. */
+/* Starts the job, unless another job has yet to leave its devices. */
 static void start(struct jobs *jobs, size_t index)
 {
     struct jobs_snapshot *snapshot = jobs->snapshot;
@@ -125,16 +125,16 @@ static void start(struct jobs *jobs, size_t index)
         job->attempt->starved = starved;
 }
 
-/* A job that no device can take as things are: where it was to go, or to stay away from, counts
- * less than that it runs. True: it may go elsewhere now, and is decided anew. A job whose device is
- * lost and with which another device did not agree waits for its own: the others would not agree
- * either. */
+/* For a job that no device can take now: drops its pin, or else the list of devices that it avoids,
+ * because it is more important that the job runs. True: something was dropped and a new decision is
+ * due. A job that found its results to differ on another device (`disagreed`) keeps its pin and
+ * waits for its lost device. */
 static bool widen(struct jobs *jobs, struct job *job)
 {
     char lost[POLICY_REASON_MAX];
 
     if (job->needs->pinned && !(job->disagreed && jobs_explain_lost(jobs, job, lost, sizeof lost)))
-        job_pin(jobs, job, NULL); /* in memory: the wish stands in its row */
+        job_pin(jobs, job, NULL); /* only in memory: its row keeps the pin */
     else if (job->needs->avoid_count && !job->needs->pinned)
         job_forgive(jobs, job);
     else
@@ -169,9 +169,9 @@ static void wait_or_fail(struct jobs *jobs, size_t index)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* The specifications of all jobs that shall start: whether they have been read. Those jobs start
- * together, or a decision in between, made when a part of them has started, might part the others
- * differently: the same events would not give the same history. */
+/* Whether the specifications of all jobs that are to start have been read; reads those that are
+ * missing. These jobs start together. If a part of them started first, a decision in between might
+ * place the others differently, and the same events would not give the same history. */
 static bool read_those_that_start(struct jobs *jobs)
 {
     struct jobs_snapshot *snapshot = jobs->snapshot;
@@ -212,7 +212,7 @@ static void carry_out(struct jobs *jobs)
     }
 }
 
-/* The jobs that come next are read before there is room for them. */
+/* Reads the specifications of the next jobs before there is room for them. */
 static void load_ahead(struct jobs *jobs)
 {
     size_t count;
@@ -239,7 +239,7 @@ static double seconds_to_next(const struct jobs *jobs)
     for (size_t i = 0; i < snapshot->running_count && jobs->classes->job_count; i++) {
         const struct job *job = snapshot->entries[i].job;
 
-        if (job && job->state == JOB_STARTING) /* nothing tells when it runs */
+        if (job && job->state == JOB_STARTING) /* it is not known when it will run */
             next = fmin(next, jobs->daemon->config.move_after_seconds);
         else if (job && !snapshot->jobs[i].movable)
             next = fmin(next, job_seconds_to_movable(jobs, job));

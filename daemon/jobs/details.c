@@ -1,5 +1,4 @@
-/* details.c: what starting a job needs of its specification, read from the store when its
- * start gets close and not kept for all that wait. */
+/* details.c: see details.h. */
 #include "daemon/jobs/details.h"
 
 #include "base/log.h"
@@ -24,7 +23,7 @@ struct details_reads {
     struct log_throttle throttle;
 };
 
-/* Takes `spec` over. -EINVAL for one that is no specification. */
+/* Takes `spec` over. -EINVAL: it is no specification. */
 static int details_make(struct json_object *spec, struct job_details **made, struct error *error)
 {
     struct job_details *details;

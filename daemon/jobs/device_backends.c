@@ -1,5 +1,5 @@
-/* device_backends.c: see device_backends.h. One question at a time; the process is killed when it
- * does not answer in time (a driver that hangs). */
+/* device_backends.c: see device_backends.h. One question is asked at a time. A process that does
+ * not answer in time, because its driver hangs, is killed. */
 #include "daemon/jobs/device_backends.h"
 
 #include "base/cleanup.h"
@@ -17,17 +17,17 @@
 enum {
     VERSIONS_MAX = 256,
     PATIENCE_MILLISECONDS = 60000,
-    /* after which one that could not be opened (its memory was full) is tried again */
+    /* until a device that could not be opened, for example for lack of memory, is tried again */
     AGAIN_MILLISECONDS = 60000
 };
 
 struct device_backends {
     struct worker_call *asking; /* NULL: nothing is asked */
-    int asked_type;             /* of device, then */
+    int asked_type;             /* the type of device that `asking` is about */
     char asked_name[DEVICE_NAME_MAX];
     bool asked[DEVICE_TYPES_MAX], answered[DEVICE_TYPES_MAX];
     uint64_t again_at[DEVICE_TYPES_MAX]; /* uv_now(); 0: it trains */
-    char versions[VERSIONS_MAX];         /* of the drivers, that was asked under */
+    char versions[VERSIONS_MAX];         /* the drivers' versions at the last questions */
     device_backends_known known;
     bool stopping;
 };
@@ -64,7 +64,7 @@ static void take_answer(struct daemon *daemon, struct json_object *answer,
     set_trains(daemon, type, trains, trains ? "" : reason);
     backends->again_at[type] = trains ? 0 : uv_now(daemon->loop) + AGAIN_MILLISECONDS;
     if (backends->answered[type] && !trains)
-        return; /* said before */
+        return; /* it has been logged before */
     backends->answered[type] = true;
     if (trains)
         log_info("native jobs train on %s: %s", name, json_text(json_get(first, "versions"), NULL));
@@ -107,7 +107,7 @@ static void question_begin(struct daemon *daemon, const struct device *device)
         take_answer(daemon, NULL, &error);
 }
 
-/* A device of a type that is to be asked about; NULL: none is left. */
+/* A device of a type that must be asked about; NULL: none is left. */
 static struct device *next_device(const struct daemon *daemon)
 {
     const struct device_backends *backends = daemon->backends;

@@ -1,6 +1,6 @@
-/* device_faults.c: see device_faults.h. A kernel that reads where it must not is a bug of whoever
- * wrote it, most of the time: the same work would fail anywhere. Different work of different users
- * that fails on one device, one after the other, points to the device. */
+/* device_faults.c: see device_faults.h. An illegal memory access is most often a bug in the job's
+ * program, which would fail on any device. If different work of different users fails on one device
+ * in succession, the device is probably at fault. */
 #include "daemon/jobs/device_faults.h"
 
 #include "base/log.h"
@@ -22,10 +22,10 @@ enum { FAULTS_TO_QUARANTINE = 2, LOOK_MILLISECONDS = 10000 };
 /* ---- the probe ------------------------------------------------------------------------------- */
 
 struct fault_look {
-    struct attempt *attempt; /* NULL: it has gone on */
+    struct attempt *attempt; /* NULL: it does not wait for the probe any more */
     void (*done)(struct attempt *attempt);
     uv_timer_t timer;
-    int references; /* the timer's and the probe's */
+    int references; /* held by the timer and by the probe */
 };
 
 static void look_drop(struct fault_look *look)
@@ -59,7 +59,7 @@ static void on_looked(void *data)
     look_drop(data);
 }
 
-/* A driver that hangs keeps no job from going on elsewhere. */
+/* If the driver hangs, the job must not wait for it before it goes on elsewhere. */
 static void on_look_late(uv_timer_t *timer)
 {
     struct fault_look *look = timer->data;

@@ -1,11 +1,10 @@
-/* device_utilisation.c: see device_utilisation.h.
- *
- * Of a GPU the driver tells in which part of the time anything ran there. Who is there alone keeps
- * it busy so much. Of several, what is known of each is scaled so that their sum is what was
- * measured, unless the GPU is never idle: then nobody joins any more. Kernels of different
- * processes take turns, so a sum above 1 is the factor by which all are slowed down; a job whose
- * steps are known to be shorter alone tells that factor, and where it is greater than the sum, the
- * sum was wrong.
+/* device_utilisation.c: see device_utilisation.h. The driver reports the part of the time in which
+ * anything ran on a GPU. A job that is alone there has this utilisation. If several jobs share the
+ * GPU, their known utilisations are scaled so that the sum equals the measured one. If the GPU is
+ * never idle, the sum is at least the limit, so no further job joins. Kernels of different
+ * processes take turns, so a sum above 1 is the factor by which all of them are slowed down. A job
+ * whose step time alone is known measures this factor; if it is greater than the sum, it replaces
+ * the sum.
  *
  * Kernels of jobs that share it by a service run side by side: of what such a job keeps busy alone
  * it takes the others only a part. That part is found out: at first a half, so that two whole jobs
@@ -27,27 +26,28 @@
 
 #include <math.h>
 
-/* Without slots, nothing but memory limits who is there. */
+/* Utilisation of each job on a device with 0 slots: only memory limits its jobs. */
 static const double unlimited_utilisation = 1.0 / 64;
 
-/* Beside its steps a native job takes so long on a GPU, in which that is idle: from its start
- * to the end of the first step 0.24 to 0.51 s on an H200 (docs/internals/cuda-backend.md,
- * "Start"), and its end. */
+/* Seconds of a native job beside its steps, in which the GPU is idle. From its start to the end of
+ * the first step, 0.24 to 0.51 s were measured on an H200 (docs/internals/cuda-backend.md,
+ * "Start"); its end is added. */
 static const double start_seconds = 0.5;
 
-/* Of a program nobody knows what it will do: for so long it is left alone with the GPU, and with
- * the memory that it may still take; a native job's memory is planned. */
+/* Seconds after its start before an attempt's readings count and others may join it. A command may
+ * still take more of the GPU and its memory; a native job's memory is planned, so it settles
+ * sooner. */
 static const double settling_seconds = 10, settling_native_seconds = 3;
 
-/* Of a reading in the mean of the latest; a GPU that is busier than `saturated` is never idle: the
- * driver's figure is a sample. */
+/* `weight` of a new reading in the moving average. A GPU that is busier than `saturated` counts as
+ * never idle, because the driver's figure is only a sample. */
 static const double weight = 0.5, saturated = 0.95;
 
 /* Where steps of clients of a service take less than so many times as long as alone, nothing is
  * known but that there is room. And the part of a job that nobody has seen there yet. */
 static const double slowed_down = 1.1, service_share_unknown = 0.5;
 
-/* What is worth a decision; and the least that a job counts. */
+/* The change of the sum that makes a decision due, and the least utilisation of a job. */
 static const double change_that_counts = 0.1, least = 0.01;
 
 static double within(double utilisation)
@@ -57,7 +57,7 @@ static double within(double utilisation)
 
 /* ---- what a job is thought to take ----------------------------------------------------------- */
 
-/* What is declared, or was seen of earlier runs; else all that it may use. */
+/* The declared cores, else those that earlier runs kept busy, else all that the job may use. */
 static double utilisation_of_cores(const struct jobs *jobs, const struct job *job)
 {
     double all = jobs->daemon->host->threads, cores = job_needs_threads(jobs->daemon, job->needs);
@@ -69,7 +69,7 @@ static double utilisation_of_cores(const struct jobs *jobs, const struct job *jo
     return within(cores / all);
 }
 
-/* The steps are the part in which the GPU is busy, as far as anybody knows. */
+/* Assumes that the GPU is busy during the steps and idle otherwise. */
 static double utilisation_of_plan(const struct job *job, const struct device *device)
 {
     enum prediction_basis basis;
@@ -85,7 +85,7 @@ static bool is_on_type(const struct attempt *attempt, const struct device *devic
            attempt->claim.devices[0]->type == device->type;
 }
 
-/* What it would keep busy alone. */
+/* The utilisation that the job would have alone on the device. */
 static double utilisation_alone(const struct job *job, const struct attempt *attempt,
                                 const struct device *device)
 {
@@ -139,7 +139,7 @@ static bool has_settled(const struct attempt *attempt, double now)
            (!native || attempt->report.has_progress);
 }
 
-/* The sum over those that are there; 0: some of them have only just come. */
+/* The sum of utilisations on the device; 0: some of its jobs have not settled yet. */
 static double settled_sum(struct daemon *daemon, const struct device *device, double now)
 {
     double sum = 0;
@@ -149,7 +149,7 @@ static double settled_sum(struct daemon *daemon, const struct device *device, do
 
         if (!attempt->job || !has_settled(attempt, now))
             return 0;
-        if (!(attempt->claim.utilisation > 0)) /* until now it was what is thought of the job */
+        if (!(attempt->claim.utilisation > 0)) /* until now it was estimated at each use */
             attempt->claim.utilisation =
                 job_utilisation_on(daemon->jobs, attempt->job, NULL, device);
         sum += attempt->claim.utilisation;
@@ -157,8 +157,8 @@ static double settled_sum(struct daemon *daemon, const struct device *device, do
     return sum;
 }
 
-/* Of jobs that run side by side the driver's figure says how long any of them was at work, which is
- * no sum; what their steps tell is taken in as it comes. */
+/* For jobs that run side by side, the driver's figure says how long any of them was busy. This is
+ * not their sum, so it is not used; take_shared_steps() uses their step times instead. */
 static bool is_shared_by_service(const struct device *device)
 {
     for (size_t i = 0; i < device->claim_count && device->claim_count > 1; i++)
@@ -167,7 +167,7 @@ static bool is_shared_by_service(const struct device *device)
     return false;
 }
 
-/* By how much the jobs there are slowed down, as far as their steps tell; 1: not. */
+/* The factor by which the device's jobs are slowed down, from their step times; 1: they are not. */
 static double slowdown_of(const struct device *device)
 {
     double most = 1;
@@ -211,7 +211,7 @@ void device_utilisation_take(struct daemon *daemon, struct device *device, doubl
     }
 }
 
-/* Those that train there. */
+/* The number of jobs that are training on the device. */
 static int count_training(const struct device *device)
 {
     int count = 0;
@@ -221,7 +221,8 @@ static int count_training(const struct device *device)
     return count;
 }
 
-/* Who is none takes turns with all others, for which the clients' share is not to blame. */
+/* Whether all jobs on the device are MPS clients. Any other job takes turns with them, so a
+ * slowdown would not tell the clients' share. */
 static bool has_clients_alone(const struct device *device)
 {
     for (size_t i = 0; i < device->claim_count; i++)
@@ -251,7 +252,7 @@ static bool take_shared_steps(struct attempt *attempt, double seconds)
     return false;
 }
 
-/* What is predicted where jobs are slowed down is no news. */
+/* A slowdown that the sum of utilisations already predicts tells nothing new about a step. */
 bool device_utilisation_take_steps(struct attempt *attempt, double seconds)
 {
     const struct device *device = attempt->claim.devices[0];

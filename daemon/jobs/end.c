@@ -1,4 +1,4 @@
-/* end.c: what follows the end of an attempt: the job is done, failed, or queued again. */
+/* end.c: see end.h. */
 #include "daemon/jobs/end.h"
 
 #include "base/log.h"
@@ -83,7 +83,7 @@ struct attempt_end job_describe_end(const struct attempt *attempt, const struct 
         end.out_of_memory |= json_get_bool(attempt->exit, "out_of_memory", false);
     }
     end.message = message ? message : attempt->report.message;
-    /* stopped by an earlier daemon, which could have had no other reason */
+    /* an earlier daemon stopped it, which had no other reason to */
     if (end.intent == ENDING_NONE && attempt->exit &&
         json_get_bool(attempt->exit, "stopped", false) && end.time_limit > 0 &&
         end.seconds >= end.time_limit)
@@ -91,7 +91,8 @@ struct attempt_end job_describe_end(const struct attempt *attempt, const struct 
     return end;
 }
 
-/* A state of the machine, a full disk say, that says nothing of the job and may take hours. */
+/* Whether the error is a state of the machine, for example a full disk. It says nothing about the
+ * job and may last for hours. */
 static bool is_of_the_machine(int code)
 {
     static const int codes[] = {EIO,    ENOSPC, EDQUOT, ENOMEM, EMFILE,
@@ -129,7 +130,7 @@ static void fill_in_end(struct transition *transition, const struct attempt *att
     transition->update.attempt_change = ATTEMPT_END;
     transition->update.ending = ending;
     transition->update.attempt_started = attempt->started > 0 ? attempt->started : NAN;
-    if (end->executed) /* its end may be the first that was heard of it */
+    if (end->executed) /* its end may be the first news of the attempt */
         transition->update.started = transition->update.attempt_started;
     transition->update.attempt_ended = attempt->ended;
     transition->update.attempt_exit_status = end->exit_status;
@@ -147,7 +148,7 @@ static void fill_in_end(struct transition *transition, const struct attempt *att
     }
 }
 
-/* The name of the type of its devices, which lives as long as the table of devices. */
+/* The name of the type of the attempt's devices; it lives as long as the table of devices. */
 static const char *device_type(const struct attempt *attempt)
 {
     const struct devices *devices = attempt->daemon->devices;
@@ -155,7 +156,7 @@ static const char *device_type(const struct attempt *attempt)
     return devices->type_names[attempt->claim.device_count ? attempt->claim.devices[0]->type : 0];
 }
 
-/* What the attempt of a command tells of its next run. */
+/* Records what the attempt of a command tells about the command's next run. */
 static void fill_in_run(struct transition *transition, const struct job *job,
                         const struct attempt *attempt, const struct attempt_end *end)
 {
@@ -169,7 +170,7 @@ static void fill_in_run(struct transition *transition, const struct job *job,
         .completed = transition->update.ending == ENDING_COMPLETED,
         .out_of_memory = transition->update.ending == ENDING_OUT_OF_MEMORY,
         .resumed = attempt->number > 1,
-        .seconds = end->seconds, /* the store adds those of earlier attempts */
+        .seconds = end->seconds, /* the store adds the seconds of earlier attempts */
         .attempt_seconds = end->seconds,
         .cpu_seconds = json_get_double(attempt->exit, "cpu_seconds", 0),
         .memory = memory > 0 ? (uint64_t)memory : 0,
@@ -183,7 +184,8 @@ static void fill_in_run(struct transition *transition, const struct job *job,
     snprintf(transition->run_digest, sizeof transition->run_digest, "%s", job->workload->digest);
 }
 
-/* Where a job goes that is tried again: nowhere, when that was asked for. */
+/* Chooses where a job that is tried again may run. If a pause was asked for, the job is paused
+ * instead. */
 static void redirect(struct jobs *jobs, struct job *job, const struct attempt *attempt,
                      const struct attempt_end *end, struct attempt_verdict *verdict,
                      struct transition *transition)
@@ -213,7 +215,8 @@ static void redirect(struct jobs *jobs, struct job *job, const struct attempt *a
     verdict->state = JOB_PAUSED;
 }
 
-/* When its processes were gone. The job's user says so, but can say nothing impossible. */
+/* When the attempt's processes were gone. The time comes from the job's user, so an impossible time
+ * is replaced by `now`. */
 static double end_time(const struct attempt *attempt, double now)
 {
     return attempt->ended >= attempt->started && attempt->ended < now ? attempt->ended : now;
@@ -246,7 +249,7 @@ static void attempt_conclude(struct attempt *attempt)
     transition->finish = attempt;
     job->attempt = NULL;
     attempt->job = NULL;
-    if (job->ended) { /* the job's own end is stored already */
+    if (job->ended) { /* the end of the job itself is stored already */
         transition->update.ending = ENDING_CANCELLED;
         transition_store(transition);
         job_forget(jobs, job);
@@ -264,11 +267,12 @@ static void attempt_conclude(struct attempt *attempt)
                          : verdict.delay > 0         ? WAIT_BACKOFF
                                                      : WAIT_DEVICE_BUSY,
                          verdict.reason);
-    if (job_state_is_final(verdict.state) && !uncounted) /* which may be noticed much later */
+    if (job_state_is_final(verdict.state) &&
+        !uncounted) /* the daemon may notice the end much later */
         transition->update.ended = end_time(attempt, transition->update.time);
     transition->update.job_attempt = job->attempt_number;
     transition_store(transition);
-    if (job->wait_reason == WAIT_DEVICE_BUSY) /* the row says why it was queued again so far */
+    if (job->wait_reason == WAIT_DEVICE_BUSY) /* until now the row says why it was queued again */
         job->wait_reason = WAIT_NONE;
     if (attempt->report.has_progress && attempt->report.progress.step > job->steps_done)
         job->steps_done = attempt->report.progress.step;
@@ -279,7 +283,7 @@ static void attempt_conclude(struct attempt *attempt)
     if (verdict.counts_as_retry)
         job->retries++;
     job->memory_failures += verdict.ending == ENDING_OUT_OF_MEMORY;
-    job_details_free(job->details); /* its specification is gone: read again for the next start */
+    job_details_free(job->details); /* the next start reads the specification again */
     job->details = NULL;
     if (verdict.state == JOB_PAUSED)
         job_graph_rest(jobs, job);

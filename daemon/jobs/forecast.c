@@ -1,5 +1,6 @@
-/* forecast.c: see forecast.h. What it costs follows what a decision looks at, not the
- * length of the queue, and people who ask again and again take a small part of the loop's time. */
+/* forecast.c: see forecast.h. The cost of a forecast depends on the jobs in a decision's snapshot,
+ * not on the length of the queue. Clients that ask again and again take only a small part of the
+ * loop's time. */
 #include "daemon/jobs/forecast.h"
 
 #include "base/clock.h"
@@ -17,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* So many times the time that a forecast took passes before the next one, at least. */
+/* The next forecast is made at the earliest after this many times the time that one took. */
 static const double pause_factor = 20;
 static const double oldest_seconds = 1;
 
@@ -25,13 +26,13 @@ struct forecast {
     struct forecast_row *rows; /* owned; in the order of their positions */
     struct forecast_row *by_job;
     size_t count;
-    uint64_t decisions;          /* how many there were when it was made */
-    double good_until, stale_at; /* it holds until then, whatever changes; and no longer than */
+    uint64_t decisions;          /* the number of decisions when it was made */
+    double good_until, stale_at; /* kept until good_until, and until stale_at if no decision came */
 };
 
 /* ---- the jobs of a class --------------------------------------------------------------------- */
 
-/* The ids of the first `count` of a heap, ascending. */
+/* Fills `ids` with the `count` lowest ids of a heap, ascending. */
 static void first_ids(const struct job_queue *queue, int64_t *ids, size_t count)
 {
     size_t open[FORECAST_JOBS_MAX + 2], open_count = 1;
@@ -48,7 +49,8 @@ static void first_ids(const struct job_queue *queue, int64_t *ids, size_t count)
         at = open[best];
         ids[i] = open_ids[best];
         open_count--;
-        /* the heap has as many: NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign) */
+        /* the heap has at least `count` elements:
+         * NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign) */
         open[best] = open[open_count];
         open_ids[best] = open_ids[open_count];
         for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < queue->count; child++) {
@@ -58,11 +60,11 @@ static void first_ids(const struct job_queue *queue, int64_t *ids, size_t count)
     }
 }
 
-/* Of a class, those that the snapshot's jobs stand for are told in their order: each start of one
- * of them is the next of the class. */
+/* Assigns the starts of a class to its jobs: the next start belongs to the next job of the
+ * class. */
 struct class_cursor {
     const struct job_class *class;
-    size_t count, at; /* starts in all, and told */
+    size_t count, at; /* how many starts there are, and how many are assigned */
     int64_t *ids;     /* owned */
 };
 
@@ -82,7 +84,7 @@ static struct class_cursor *cursor_find(struct class_cursor *cursors, size_t cou
     return bsearch(&key, cursors, count, sizeof key, compare_cursors);
 }
 
-/* A cursor for each class that is among the starts. */
+/* Makes a cursor for each class that occurs in the starts. */
 static size_t cursors_make(const struct jobs_snapshot *snapshot,
                            const struct forecast_start *starts, size_t count,
                            struct class_cursor *cursors)

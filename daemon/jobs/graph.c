@@ -24,7 +24,7 @@
 
 enum { ASK_AGAIN_MILLISECONDS = 1000 };
 
-/* The end of a job that others wait for. */
+/* The end of a job that other jobs depend on. */
 struct graph_end {
     struct graph_end *next;
     int64_t job;
@@ -33,12 +33,12 @@ struct graph_end {
     int64_t dependents[];
 };
 
-/* A job that waits for one that is not in memory (yet, or not any more), or for a sweep. */
+/* A dependency on a job that is not in memory (not yet, or no longer), or on a sweep. */
 struct graph_orphan {
     int64_t dependent, on_job;
     enum dependency_condition condition;
     bool asked; /* the store said that it has not ended */
-    bool again; /* while it is asked: what it says may be out of date by then */
+    bool again; /* news came during the question, so the answer may be out of date */
 };
 
 struct job_graph {
@@ -48,7 +48,7 @@ struct job_graph {
     struct graph_end *first_end, **last_end;
     struct graph_orphan *orphans;
     size_t orphan_count;
-    struct graph_question *question; /* the store is being asked; NULL: it is not */
+    struct graph_question *question; /* the question that the store is answering; NULL: none */
 };
 
 struct job_links *job_links_of(struct job *job)
@@ -102,7 +102,8 @@ bool job_graph_admits(struct jobs *jobs, struct job *job)
     return !links->group || needs_plan(job) || group_enter(jobs, job);
 }
 
-/* After it went through job_graph_admits(): the row says what it waits for now. */
+/* Queues a job that no hold and no dependency blocks any more, and records what it waits for
+ * now. */
 static void graph_let_go(struct jobs *jobs, struct job *job)
 {
     enum wait_reason before = (enum wait_reason)job->wait_reason;
@@ -153,12 +154,12 @@ void job_graph_forget(struct jobs *jobs, struct job *job)
         jobs->graph->point_left(jobs, sweep, job->state == JOB_DONE);
 }
 
-/* The sentence follows what is left to wait for. */
+/* Renews the job's sentence, because fewer dependencies are left. */
 static void sentence_renew(struct jobs *jobs, struct job *job)
 {
     if (job->links->held || !job->links->blocked)
         return;
-    job->wait_reason = WAIT_NONE; /* the reason stays, its words change */
+    job->wait_reason = WAIT_NONE; /* so that the new words are stored */
     job_graph_admits(jobs, job);
 }
 
@@ -204,8 +205,8 @@ struct graph_question {
     size_t count;
 };
 
-/* On the writer: behind everything that was handed in before, so an end that has left memory is
- * seen. */
+/* Runs on the writer, after everything that was handed in before. So it sees the ends of jobs that
+ * have left memory. */
 static int question_work(struct store_connection *connection, void *data, struct error *error)
 {
     struct graph_question *question = data;
@@ -215,7 +216,7 @@ static int question_work(struct store_connection *connection, void *data, struct
         int result = dependency_state(connection, orphan->on_job, orphan->condition,
                                       &question->states[i], error);
 
-        if (result == -ENOENT) /* deleted by hand: nobody will ever say that it was done */
+        if (result == -ENOENT) /* deleted by hand: its success will never be reported */
             question->states[i] = JOB_CANCELLED;
         else if (result < 0)
             return result;
@@ -223,10 +224,10 @@ static int question_work(struct store_connection *connection, void *data, struct
     return 0;
 }
 
-/* What has happened that may decide dependencies. */
+/* News that may decide dependencies. */
 struct graph_news {
-    int64_t first, last; /* ids of the jobs, or a sweep as both */
-    bool decides_end;    /* else it decides a dependency on success alone */
+    int64_t first, last; /* ids of the jobs; for a sweep both are its negative number */
+    bool decides_end;    /* false: it decides only dependencies on success */
 };
 
 static void orphans_wake(struct job_graph *graph, struct graph_orphan *orphans, size_t count,
@@ -278,7 +279,7 @@ static void on_question(void *data, int result, const struct error *error)
     bool again = false;
 
     graph->question = NULL;
-    for (size_t i = 0; i < graph->orphan_count; i++) /* those that came meanwhile */
+    for (size_t i = 0; i < graph->orphan_count; i++) /* those that were added during the question */
         again = again || !graph->orphans[i].asked;
     if (result < 0)
         log_warning("what jobs wait for cannot be read: %s", error->text);
@@ -288,7 +289,7 @@ static void on_question(void *data, int result, const struct error *error)
         if (result == 0 && job_state_is_final(question->states[i])) {
             graph_tell(graph->jobs, orphan->dependent, orphan->on_job, question->states[i]);
         } else {
-            /* a sweep, or a point that is no row yet; or its end waits to be stored again */
+            /* it is a sweep, or a point without a row, or its end waits to be stored again */
             orphan->asked = result == 0 && !transitions_are_pending(graph->jobs) && !orphan->again;
             again = again || orphan->again;
             orphan->again = false;
@@ -308,7 +309,7 @@ static void on_question(void *data, int result, const struct error *error)
     free(question);
 }
 
-/* Those whose job is in memory by now wait for it; the store is asked about the others. */
+/* Connects the dependencies whose job is in memory by now, and asks the store about the others. */
 static void orphans_settle(struct job_graph *graph)
 {
     struct graph_question *question;
@@ -349,7 +350,7 @@ void graph_wait_for(struct jobs *jobs, int64_t on_job, enum dependency_condition
     struct job *job = job_table_find(jobs->table, on_job);
     struct job_links *links;
 
-    if (!job) { /* a sweep, one of the same call that comes next, or one that has just ended */
+    if (!job) { /* a sweep, a later job of the same call, or a job that has just ended */
         orphan_add(jobs->graph, (struct graph_orphan){.dependent = dependent,
                                                       .on_job = on_job,
                                                       .condition = condition});
@@ -421,7 +422,7 @@ void job_graph_add(struct jobs *jobs, struct job *job, const struct job_submissi
         else
             graph_wait_for(jobs, dependency->on_job, dependency->condition, job->id);
     }
-    /* as the row has it already */
+    /* the row says so already */
     if (links->held)
         job->wait_reason = WAIT_HELD;
     else if (links->unmet_count)
@@ -455,10 +456,10 @@ static void on_hold_stored(void *data, int result, const struct error *error)
 static void hold(struct jobs *jobs, struct job *job)
 {
     job_links_of(job)->held = true;
-    /* one that is being planned, or pauses between tries, is stopped on its way to the queue */
+    /* a job that is being planned or pauses between tries is stopped when it is queued */
     if (job->queue || job->links->blocked) {
         job_dequeue(jobs, job);
-        job->waits_since = 0; /* for a device; what it has waited before is forgotten with it */
+        job->waits_since = 0; /* the time until now does not count */
         job_graph_admits(jobs, job);
     } else if (!job->attempt) {
         job_set_waiting(jobs, job, WAIT_HELD, JOB_HELD_SENTENCE, NULL);

@@ -33,8 +33,7 @@ struct job_links {
 typedef void (*graph_point_left)(struct jobs *jobs, struct sweep_run *sweep, bool done);
 void job_graph_start(struct jobs *jobs, graph_point_left point_left);
 void job_graph_stop(struct jobs *jobs); /* before the loop ends */
-void job_graph_free(
-    struct jobs *jobs); /* after the loop has ended; job_links_free() frees the jobs' links */
+void job_graph_free(struct jobs *jobs); /* after the loop; job_links_free() frees the links */
 void job_links_free(struct jobs *jobs, struct job *job);
 
 /* Takes in a new job; call it before the job is queued. */

@@ -1,4 +1,4 @@
-/* graph_load.c: the graph of jobs after a restart of the daemon; see graph.h. */
+/* graph_load.c: see graph_load.h. */
 #include "daemon/jobs/graph_load.h"
 
 #include "base/memory.h"
@@ -21,7 +21,7 @@
 
 struct loaded_links {
     int64_t job;
-    int64_t sweep; /* 0: of none */
+    int64_t sweep; /* 0: it belongs to none */
     bool held, notifies;
     char *group; /* owned, or NULL */
 };
@@ -43,7 +43,7 @@ struct graph_load {
     struct loaded_limit *limits;
     size_t link_count, dependency_count, limit_count;
     struct sweep_run *sweeps;          /* owned until they are restored */
-    size_t next_link, next_dependency; /* of job_graph_restore() */
+    size_t next_link, next_dependency; /* where job_graph_restore() goes on */
 };
 
 void graph_load_free(struct graph_load *load)
@@ -191,7 +191,7 @@ void job_graph_restore(struct jobs *jobs, struct job *job, bool runs, struct gra
     if (!runs)
         restore_dependencies(jobs, job, load);
     if (job->links)
-        job->waits_since = 0; /* it waits for no device yet */
+        job->waits_since = 0; /* it does not wait for a device yet */
     if (!loaded)
         return;
     job->notifies = loaded->notifies;
@@ -213,7 +213,7 @@ void job_graph_restore(struct jobs *jobs, struct job *job, bool runs, struct gra
 
 void job_graph_connect(struct jobs *jobs, struct graph_load *load)
 {
-    sweeps_restore(jobs, TAKE_POINTER(load->sweeps)); /* where there was no job at all */
+    sweeps_restore(jobs, TAKE_POINTER(load->sweeps)); /* if there was no job */
     for (size_t i = 0; i < load->limit_count; i++)
         if (load->limits[i].name)
             jobs_group_set(jobs->daemon, load->limits[i].uid, load->limits[i].name,

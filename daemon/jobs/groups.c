@@ -19,7 +19,7 @@ enum { GROUP_UNLIMITED = -1 };
 
 struct job_group {
     uid_t uid;
-    int64_t limit; /* of jobs at once; GROUP_UNLIMITED */
+    int64_t limit; /* how many jobs at once, or GROUP_UNLIMITED */
     struct job **admitted;
     size_t admitted_count, admitted_capacity;
     struct job_queue waiting;
@@ -77,7 +77,7 @@ static void group_admit(struct job_group *group, struct job *job)
     group->admitted[group->admitted_count++] = job;
 }
 
-/* Its place is free; nobody has taken it yet. */
+/* Takes the job's place away; no other job gets it yet. */
 static void group_dismiss(struct job_group *group, struct job *job)
 {
     struct job *last = group->admitted[--group->admitted_count];
@@ -110,12 +110,13 @@ static void group_wait(struct jobs *jobs, struct job_group *group, struct job *j
     if (job_queue_push(&group->waiting, job) < 0)
         memory_exhausted(0);
     if (!jobs->loaded)
-        return; /* its turn may come at once: see groups_settle() */
+        return; /* groups_settle() may give it a place at once */
     group_describe(group, sentence, sizeof sentence);
     job_set_waiting(jobs, job, WAIT_GROUP_LIMIT, sentence, NULL);
 }
 
-/* An admitted job that has not started, of a lower priority than `job`: the lowest. */
+/* Of the admitted jobs that have not started, the one with the lowest priority, if that is lower
+ * than the priority of `job`. */
 static struct job *group_find_lower(const struct job_group *group, const struct job *job)
 {
     struct job *lowest = NULL;
@@ -137,7 +138,7 @@ bool group_enter(struct jobs *jobs, struct job *job)
 
     if (job->links->admitted)
         return true;
-    if (!jobs->loaded) { /* those that run are not all known yet */
+    if (!jobs->loaded) { /* not all running jobs are known yet */
         group_wait(jobs, group, job);
         return false;
     }

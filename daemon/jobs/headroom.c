@@ -1,12 +1,12 @@
-/* headroom.c: the devices' memory while jobs run. Once a second, where attempts are on devices
- * with a limit, and as soon as the file of a simulated device's other users changes:
+/* headroom.c: see headroom.h. The following happens once a second while attempts are on devices
+ * with a limit, and whenever the OutsideFile of a simulated device changes:
  *
- * - what others hold is measured;
- * - an attempt that holds more than it has booked is booked with that: its peak;
- * - a device beyond its high watermark gets a decision, in which who can be checkpointed may be
- *   taken off at once: as many stay as fit, the highest priorities first. Nobody is killed.
+ * - The memory that other programs hold is measured.
+ * - An attempt that holds more than it has booked is booked with its peak.
+ * - A device above its high watermark makes a decision due, which may take off jobs with
+ *   checkpoints at once. As many jobs stay as fit, the highest priorities first. No job is killed.
  *
- * Nothing of this runs while no job does. */
+ * The timer does not run while no job runs. */
 #include "daemon/jobs/headroom.h"
 
 #include "base/cleanup.h"
@@ -26,8 +26,8 @@
 
 enum { HEADROOM_MILLISECONDS = 1000 };
 
-/* What a job whose need nobody knows is thought to take while it starts, as a part of the device's
- * memory, and for how long: after that it is seen what it holds. */
+/* The part of the device's memory that is reserved for a starting job of unknown need, and for how
+ * many seconds. After that its measured memory counts. */
 static const double ramp_up_ratio = 1.0 / 64;
 static const double ramp_up_seconds = 10;
 
@@ -48,7 +48,7 @@ uint64_t headroom_ramp_up_reserve(const struct device *device, double now)
 }
 
 struct headroom {
-    uv_timer_t timer; /* while attempts run */
+    uv_timer_t timer; /* runs while attempts run */
     struct outside_watch *watches;
 };
 
@@ -63,7 +63,7 @@ static bool has_running(const struct jobs *jobs)
     return false;
 }
 
-/* Whether anybody on it can be taken off. */
+/* Whether a job on the device can be taken off. */
 static bool can_be_relieved(const struct jobs *jobs, const struct device *device)
 {
     for (size_t i = 0; i < device->claim_count; i++) {
@@ -92,7 +92,7 @@ void jobs_headroom_check(struct jobs *jobs)
 
 static void look(struct jobs *jobs)
 {
-    if (!jobs_measure_outside(jobs)) /* else once that has been read */
+    if (!jobs_measure_outside(jobs)) /* else it is checked once the reading arrives */
         jobs_headroom_check(jobs);
 }
 
@@ -115,12 +115,13 @@ void jobs_headroom_watch(struct jobs *jobs)
 
 /* ---- files of simulated devices -------------------------------------------------------------- */
 
-/* The folder is watched: files are replaced by renaming. */
+/* Watches the file's folder, because the file may be replaced by renaming. */
 struct outside_watch {
     uv_fs_event_t handle;
     struct outside_watch *next;
     struct jobs *jobs;
-    const char *path, *name; /* of the file, within device_config, which outlives a reload */
+    const char *path,
+        *name; /* of the file; they point into device_config, which outlives a reload */
 };
 
 static void on_outside(uv_fs_event_t *handle, const char *name, int events, int status)
@@ -130,7 +131,7 @@ static void on_outside(uv_fs_event_t *handle, const char *name, int events, int 
     (void)events;
     if (status < 0 || watch->jobs->stopping || (name && strcmp(name, watch->name) != 0))
         return;
-    jobs_dispatch(watch->jobs); /* which measures */
+    jobs_dispatch(watch->jobs); /* a decision measures the memory */
 }
 
 static void on_watch_closed(uv_handle_t *handle)
@@ -145,7 +146,7 @@ static void watch_file(struct jobs *jobs, const char *path)
     struct outside_watch *watch;
     int result;
 
-    if (!slash) /* it is still read with every decision */
+    if (!slash) /* the file is still read for every decision */
         return;
     folder =
         slash > path ? memory_format("%.*s", (int)(slash - path), path) : memory_copy_text("/");
@@ -171,7 +172,7 @@ static bool is_watched(const struct jobs *jobs, const char *path)
     return false;
 }
 
-/* Those of a configuration before stay: they are few, and no more than measured for nothing. */
+/* Watches of an earlier configuration stay. They are few, and cost only needless measurements. */
 static void watch_files(struct jobs *jobs)
 {
     const struct devices *devices = jobs->daemon->devices;

@@ -1,5 +1,5 @@
-/* history.c: what the earlier runs of a command tell of the jobs that run it again: read when
- * the first of them comes, and again when one of them has ended. */
+/* history.c: see history.h. The earlier runs of a command are read when the first job comes that
+ * runs it again, and after each further run has ended. */
 #include "daemon/jobs/history.h"
 
 #include "base/log.h"
@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* After so many runs of a command, only one in so many is worth a look: thousands of short jobs may
- * run it. */
+/* After this many runs of a command its history is read only after every so many runs, because
+ * thousands of short jobs may run it. */
 enum { RUNS_WELL_KNOWN = 16 };
 
 struct history {
@@ -29,8 +29,7 @@ struct history_read {
     int64_t job; /* that asked, 0: none */
     uid_t uid;
     char digest[JOB_DIGEST_SIZE];
-    struct command_history_row *rows; /* owned; NULL: there are none. 100,000 reads may be on their
-                                         way, and most find nothing */
+    struct command_history_row *rows; /* owned; NULL: none, as for most of 100,000 reads */
     int count;
 };
 
@@ -55,7 +54,7 @@ static int device_type_find(const struct devices *devices, const char *name)
     for (int type = 0; type < devices->type_count; type++)
         if (strcmp(devices->type_names[type], name) == 0)
             return type;
-    return -1; /* a device that is not there any more */
+    return -1; /* no device has this type any more */
 }
 
 static void on_history_read(void *data, int result, const struct error *error)
@@ -97,7 +96,7 @@ void history_grown(struct jobs *jobs, uid_t uid, const char *digest)
 {
     struct workload *workload = workload_find(jobs->workloads, uid, digest);
 
-    if (!workload) /* nobody waits to run it */
+    if (!workload) /* no live job runs it */
         return;
     if (workload->runs >= RUNS_WELL_KNOWN && ++workload->runs_unread < RUNS_WELL_KNOWN)
         return;

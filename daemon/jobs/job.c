@@ -1,4 +1,4 @@
-/* jobs.c: the table of live jobs: submission, cancelling, questions about them. */
+/* job.c: see job.h. */
 #include "daemon/jobs/job.h"
 
 #include "base/clock.h"
@@ -142,11 +142,11 @@ static void job_enqueue(struct jobs *jobs, struct job *job)
                       !(job->workload->planned && plan_devices_are_covered(jobs, job, NULL));
     int result;
 
-    if (job->state == JOB_PAUSED) /* whatever comes for it, it waits to be resumed */
+    if (job->state == JOB_PAUSED) /* it waits until it is resumed */
         return;
     if (!job_graph_admits(jobs, job))
         return;
-    if (job->waits_since == 0) /* for a device: what holds it back before makes it no older */
+    if (job->waits_since == 0) /* it begins to wait for a device; earlier waits do not count */
         job->waits_since = clock_now();
     result = needs_plan ? planning_turns_queue(jobs, job) : job_classes_add(jobs->classes, job);
     if (result < 0) /* it is acknowledged already */
@@ -207,7 +207,7 @@ void jobs_add(struct daemon *daemon, const struct job_submission *submission)
                   (long long)submission->id);
         return;
     }
-    /* the row says why already; at the head of the queue a command job gets a closer reason */
+    /* the row already says why it waits; a decision gives a command a more exact reason */
     job->wait_reason = submission->kind == JOB_NATIVE ? WAIT_PLANNING : WAIT_NONE;
     job_graph_add(jobs, job, submission);
     job_enqueue(jobs, job);
@@ -236,7 +236,7 @@ void job_cancel(struct jobs *jobs, struct job *job, const char *reason, jobs_don
         jobs_dispatch(jobs);
         return;
     }
-    /* it stays until its processes are gone: the device is not free before */
+    /* it stays in memory until its processes are gone, for its device is not free before */
     job_mark_ended(jobs, job);
     attempt_stop(job->attempt, ENDING_CANCELLED);
 }

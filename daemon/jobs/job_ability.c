@@ -8,8 +8,8 @@
 
 #include <math.h>
 
-/* A command that ran out of memory is thought to need half as much again each time, but no more
- * than it could ever be given. A native job goes on with smaller batches instead. */
+/* Each time that a command has run out of memory, it is assumed to need half as much again, up to
+ * the most that the device may give. A native job uses smaller batches instead. */
 static uint64_t raise_need(const struct job *job, const struct device *device, uint64_t need)
 {
     double most = device->high_watermark_ratio * (double)device->memory_total, raised;

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { INSERTED_MAX = 16 }; /* classes put in place one by one; more are sorted together */
+enum { INSERTED_MAX = 16 }; /* more unsorted classes are sorted together */
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
@@ -111,7 +111,7 @@ static void class_free(struct job_classes *classes, struct job_class *class)
     free(class);
 }
 
-/* Its first job is another one now: it joins those that are still to be put in order. */
+/* The class has another first job now, so it moves to the unsorted classes. */
 static void class_leave_place(struct job_classes *classes, struct job_class *class)
 {
     if (class->index >= classes->sorted)
@@ -128,7 +128,7 @@ static void class_leave_place(struct job_classes *classes, struct job_class *cla
 
 int job_classes_add(struct job_classes *classes, struct job *job)
 {
-    /* of commands that have never run nothing is known that could tell them apart */
+    /* nothing is known that distinguishes commands that have never run */
     bool unknown = job->kind == JOB_COMMAND && job->workload->runs == 0;
     struct job_class key = {.workload = unknown ? NULL : job->workload,
                             .needs = job->needs,
@@ -176,7 +176,7 @@ void job_classes_remove(struct job_classes *classes, struct job *job)
         class_leave_place(classes, class);
 }
 
-/* In the order in which their first jobs come: higher priorities, then the oldest. */
+/* Orders classes by their first jobs: higher priorities first, then older jobs. */
 static int compare_classes(const struct job_class *a, const struct job_class *b)
 {
     const struct job *first = a->waiting.jobs[0], *other = b->waiting.jobs[0];
@@ -191,7 +191,7 @@ static int compare_entries(const void *a, const void *b)
     return compare_classes(*(struct job_class *const *)a, *(struct job_class *const *)b);
 }
 
-/* Moves the one behind the sorted ones to its place. */
+/* Moves the first unsorted class to its place among the sorted ones. */
 static void insert(struct job_classes *classes)
 {
     struct job_class **list = classes->list, *class = list[classes->sorted];

@@ -20,7 +20,7 @@ static bool is_gpu(const struct device *device)
     return !device->driver->kind.is_host && !device->driver->kind.only_by_name;
 }
 
-/* One that is lost helps nobody: commands do not wait for it. */
+/* A lost GPU does not count, because commands do not wait for it. */
 static bool machine_has_gpu(const struct jobs *jobs)
 {
     const struct devices *devices = jobs->daemon->devices;
@@ -31,7 +31,7 @@ static bool machine_has_gpu(const struct jobs *jobs)
     return false;
 }
 
-/* Several devices at once are GPUs: there is one CPU. */
+/* A job that uses several devices at once needs GPUs, because there is only one CPU. */
 static enum default_device default_of(const struct jobs *jobs, const struct job *job)
 {
     enum default_device configured = jobs->daemon->config.default_device;
@@ -46,7 +46,7 @@ static enum default_device default_of(const struct jobs *jobs, const struct job 
 
 bool job_default_allows(const struct jobs *jobs, const struct job *job, const struct device *device)
 {
-    if (!names_none(job) || job->needs->pinned) /* somebody has said where */
+    if (!names_none(job) || job->needs->pinned) /* a user has chosen the device */
         return true;
     switch (default_of(jobs, job)) {
     case DEFAULT_DEVICE_CPU:

@@ -23,7 +23,7 @@ static bool matches_any(const struct device *device, const char *const *patterns
     return false;
 }
 
-/* By the specification alone, in the order in which its keys bind. */
+/* Explains the exclusion by the specification alone, in the order in which its keys bind. */
 static const char *explain_specification(const struct job_needs *needs, enum job_kind kind,
                                          const struct device *device)
 {

@@ -1,5 +1,5 @@
-/* job_logs.c: see job_logs.h. The files are looked at, and their middles given back, on the storage
- * thread for reads; the loop waits for nothing. */
+/* job_logs.c: see job_logs.h. The reader thread of the store checks and shortens the files, so the
+ * loop does not wait. */
 #include "daemon/jobs/job_logs.h"
 
 #include "base/alignment.h"
@@ -42,7 +42,7 @@ int64_t job_logs_hole_begin(uint64_t limit)
     return (int64_t)(limit / 2 / BLOCK_BYTES * BLOCK_BYTES);
 }
 
-/* Keeps the first and the last half of the limit. */
+/* Keeps half of the limit at the beginning of the log, and half at its end. */
 static int log_shorten(int log, uint64_t limit, struct error *error)
 {
     struct stat status;
@@ -73,9 +73,9 @@ static int look_work(struct store_connection *connection, void *data, struct err
     (void)connection;
     for (size_t i = 0; i < look->count; i++) {
         const struct log_file *file = &look->files[i];
-        AUTO_CLOSE int log =
-            attempt_open_file(look->jobs->daemon->state_directory, file->job, file->attempt,
-                              file->uid, "log", NULL); /* its user may have put anything there */
+        AUTO_CLOSE int log = attempt_open_file(
+            look->jobs->daemon->state_directory, file->job, file->attempt, file->uid, "log",
+            NULL); /* the job's user may have put any file there */
 
         if (log >= 0 && log_shorten(log, look->limit, error) < 0)
             result = error->code;

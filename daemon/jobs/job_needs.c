@@ -52,7 +52,8 @@ static struct job_needs *needs_read(const char *text)
     needs->device_memory = (uint64_t)json_get_int(resources, "device_memory", 0);
     needs->seconds = json_get_double(resources, "time", 0);
     if (needs->allow_count + needs->deny_count + needs->avoid_count == 0 && !needs->prefer &&
-        !needs->force && !needs->pinned) { /* nothing of it is in use: most of 100,000 */
+        !needs->force &&
+        !needs->pinned) { /* no string of it is in use, as for most of 100,000 jobs */
         json_object_put(needs->parsed);
         needs->parsed = NULL;
     }
@@ -77,7 +78,7 @@ static void table_grow(struct job_needs_table *table)
     struct job_needs **buckets = calloc(count, sizeof(struct job_needs *));
 
     if (!buckets)
-        return; /* longer chains */
+        return; /* the chains become longer */
     for (size_t i = 0; i < table->bucket_count; i++) {
         struct job_needs *needs = table->buckets[i];
 
@@ -126,7 +127,7 @@ struct job_needs *job_needs_pinned(struct job_needs_table *table, const struct j
     if (json_parse(needs->text, strlen(needs->text), &copy, NULL) < 0)
         return NULL;
     json_object_object_del(copy, "pinned");
-    if (device) { /* which is meant, whatever happened there before */
+    if (device) { /* the user wants this device even if it failed before */
         json_set_string(copy, "pinned", device);
         json_object_object_del(copy, "avoid");
     }
@@ -209,7 +210,7 @@ static bool specification_allows(const struct job_needs *needs, enum job_kind ki
         return true;
     if (needs->device_memory > 0)
         return !device->driver->kind.is_host;
-    return !device->driver->kind.only_by_name; /* the rest is job_default.h's */
+    return !device->driver->kind.only_by_name; /* job_default.h decides the rest */
 }
 
 bool job_needs_name_device(const struct job_needs *needs)
@@ -240,7 +241,8 @@ static bool is_there(const struct devices *devices, const char *pattern)
     return false;
 }
 
-/* A kind is a name even where there is none of it, unless the job could run nowhere else. */
+/* A kind of device is known even if the machine has none of it, unless the job can run nowhere else
+ * (`needed`). */
 static bool is_known(const struct devices *devices, const char *name, bool needed)
 {
     return is_there(devices, name) ||

@@ -1,5 +1,5 @@
-/* job_remove.c: see job_remove.h. Rows go in one transaction; the folders, which nobody can reach
- * without the rows, after it (attempts/removed_folders.h). */
+/* job_remove.c: see job_remove.h. One transaction removes the rows. The folders, which no call
+ * reaches without the rows, are removed after it (attempts/removed_folders.h). */
 #include "daemon/jobs/job_remove.h"
 
 #include "base/log.h"
@@ -54,7 +54,7 @@ void jobs_remove(struct daemon *daemon, struct job_removal *removal)
         removal->done(removal, -ENOMEM, &error);
         return;
     }
-    /* a job's metrics may be many rows */
+    /* a job may have many rows of metrics */
     store_write_bulk(daemon->store, (unsigned)removal->rows.count * 100, remove_work, on_removed,
                      removal);
 }
@@ -79,7 +79,7 @@ static void on_thinned(void *data, int result, const struct error *error)
 {
     struct thinning *thinning = data;
 
-    (void)result; /* what stays is only space on the disk */
+    (void)result; /* a failure only leaves files on the disk */
     (void)error;
     checkpoints_purge(&thinning->daemon->checkpoint_purge);
     for (int64_t attempt = 1; attempt <= thinning->attempt; attempt++)

@@ -17,9 +17,9 @@
 struct user_jobs {
     uid_t uid;
     size_t count;      /* jobs that have not ended */
-    int64_t unmet;     /* dependencies of theirs that are open */
+    int64_t unmet;     /* open dependencies of these jobs */
     double usage;      /* device-seconds, halved every usage_half_life_seconds */
-    double usage_time; /* when that was so, seconds since the epoch */
+    double usage_time; /* the time of `usage`, seconds since the epoch */
 };
 
 struct job_users {
@@ -74,7 +74,7 @@ size_t job_users_number(const struct jobs *jobs)
 
 /* ---- fair share ------------------------------------------------------------------------------ */
 
-/* What a user had yesterday counts half. */
+/* Yesterday's usage counts half. */
 static const double usage_half_life_seconds = 86400;
 
 static double usage_at(const struct user_jobs *user, double now)
@@ -95,7 +95,7 @@ void job_users_charge(struct jobs *jobs, const struct attempt *attempt)
     struct user_jobs *user = user_find(jobs, attempt->uid);
     double now = clock_now();
 
-    /* by the daemon's clock: when it started, the job's user says */
+    /* uses the daemon's own times, because `started` comes from the job's user */
     if (!user || attempt->started <= 0)
         return;
     user->usage =

@@ -1,5 +1,4 @@
-/* ledger.c: the memory of the devices: what our jobs have booked, and what others hold as
- * measured. */
+/* ledger.c: see ledger.h. */
 #include "daemon/jobs/ledger.h"
 
 #include "base/clock.h"

@@ -1,11 +1,11 @@
-/* move.c: jobs leave their devices: paused, moved, queued again, or because a decision or the
- * device itself wants it.
+/* move.c: see move.h. A job leaves its device because it is paused, moved or queued again, because
+ * a decision takes the device away, or because the device is drained or lost.
  *
- * A running job is asked for a checkpoint (SIGTERM, or what a command declares) and goes on from
- * it; one that does not write it within its grace period is killed and goes on from the one before.
- * Why it leaves is stored with the attempt before it is asked, so that a restart of traind in
- * between knows what is to follow. Where it goes, a decision says: a job that is moved is pinned to
- * its device first. */
+ * A running job is asked for a checkpoint (with SIGTERM, or the signal that a command declares) and
+ * goes on from it. If it does not write one within its grace period, it is killed and goes on from
+ * the checkpoint before. The reason is stored with the attempt before the job is asked, so that
+ * after a restart traind knows what follows. A decision chooses where the job goes; a job that is
+ * moved is pinned to its device first. */
 #include "daemon/jobs/move.h"
 
 #include "base/clock.h"
@@ -32,12 +32,12 @@
 
 /* ---- pins ------------------------------------------------------------------------------------ */
 
-/* Gives the job other needs, which it takes over. */
+/* Replaces the job's needs; takes over the reference to `needs`. */
 static void change_needs(struct jobs *jobs, struct job *job, struct job_needs *needs)
 {
     bool queued = job->class != NULL;
 
-    if (!needs) /* it stays where it was wanted before */
+    if (!needs) /* the earlier needs stay */
         return;
     job_classes_remove(jobs->classes, job);
     job_needs_drop(jobs->needs, job->needs);
@@ -86,7 +86,7 @@ double job_seconds_to_movable(const struct jobs *jobs, const struct job *job)
         return INFINITY;
     for (int i = 0; i < attempt->claim.device_count; i++)
         if (device_is_over_limit(attempt->claim.devices[i]))
-            return 0; /* somebody has to go */
+            return 0; /* some job has to leave */
     if (trial_is_over(attempt))
         return 0;
     return fmax(attempt->started + jobs->daemon->config.move_after_seconds - clock_now(), 0);
@@ -94,7 +94,7 @@ double job_seconds_to_movable(const struct jobs *jobs, const struct job *job)
 
 /* ---- leaving --------------------------------------------------------------------------------- */
 
-/* A change of what is stored, with no change of the state. */
+/* A transition that changes what is stored but not the state. */
 static struct transition *note(struct jobs *jobs, const struct job *job,
                                const struct job_change *change)
 {
@@ -105,7 +105,7 @@ static struct transition *note(struct jobs *jobs, const struct job *job,
     return transition;
 }
 
-/* Somebody wants it on a device, or anywhere. */
+/* Applies a user's wish for a device, or for none in particular. */
 static void take_wish(struct jobs *jobs, struct job *job, const struct job_change *change,
                       struct transition *transition)
 {
@@ -129,7 +129,7 @@ void job_preempt(struct jobs *jobs, struct job *job, const struct job_change *ch
     transition->update.attempt_change = ATTEMPT_INTEND;
     transition->update.ending = ending;
     transition->update.decision = memory_copy_text(change->decision);
-    if (job->state != JOB_PREEMPTING) /* else it is on its way already, for another reason */
+    if (job->state != JOB_PREEMPTING) /* else it is leaving already for another reason */
         transition_set_state(transition, job, JOB_PREEMPTING, WAIT_NONE, change->reason);
     transition_store(transition);
     snprintf(attempt->stop_reason, sizeof attempt->stop_reason, "%s", change->reason);
@@ -144,7 +144,7 @@ static int refuse(const struct job_change *change, int code, struct error *error
     return code;
 }
 
-/* The job that is to change; NULL: `done` has been told why not. */
+/* The job that is to change. NULL: it has ended, and `done` has been told. */
 static struct job *find_job(struct jobs *jobs, int64_t id, const struct job_change *change)
 {
     struct job *job = job_table_find(jobs->table, id);
@@ -212,7 +212,7 @@ void jobs_pause(struct daemon *daemon, int64_t id, struct job_change change)
     jobs_dispatch(jobs);
 }
 
-/* After `delay` seconds: what is left of a pause between two tries. */
+/* Queues the job after `delay` seconds, the rest of a pause between two tries. */
 static void queue_again(struct jobs *jobs, struct job *job, const struct job_change *change,
                         double delay, const char *reason)
 {
@@ -289,7 +289,7 @@ static int check_health(const struct device *device, struct error *error)
                      device->health_reason);
 }
 
-/* Whether the job could run on the device, were it alone there. */
+/* Whether the job could run on the device if it were alone there. */
 static int check_target(const struct job *job, const struct device *device, struct error *error)
 {
     double limit = device->high_watermark_ratio * (double)device->memory_total;
@@ -324,7 +324,7 @@ static bool is_on(const struct job *job, const struct device *device)
     return false;
 }
 
-/* The pin alone: what runs stays, what waits goes there. */
+/* Only sets the pin: a running job stays, a waiting job will go there. */
 static void pin_alone(struct jobs *jobs, struct job *job, const struct job_change *change)
 {
     struct transition *transition = note(jobs, job, change);

@@ -20,7 +20,7 @@
 
 enum { TIMEOUT_PASSED = 124, TIMEOUT_KILLED = 137 }; /* exit statuses of timeout(1) */
 
-/* One command: on its way to its shim, then until its end. */
+/* One command, from its launch to its end. */
 struct notice {
     struct notice *next;
     struct jobs *jobs;
@@ -131,7 +131,7 @@ static void on_closed(uv_handle_t *handle)
     notice_free(handle->data);
 }
 
-/* The shim then writes its record and leaves. */
+/* Closes the connection; the shim then writes its record and ends. */
 static void notice_close(struct notice *notice)
 {
     struct notice **place = &notice->jobs->notices;
@@ -169,7 +169,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
         varlink_frames_added(&notice->frames, (size_t)size);
         result = varlink_frames_next(&notice->frames, &message, &length);
     }
-    if (size == 0 || (size > 0 && result == 0)) /* not all of it yet */
+    if (size == 0 || (size > 0 && result == 0)) /* the message is not complete yet */
         return;
     if (result > 0 && varlink_reply_parse(message, length, &reply, NULL) == 0) {
         job_cgroup_remove(notice->launch.job, notice->launch.attempt);
@@ -183,7 +183,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 
 static void on_written(uv_write_t *request, int status)
 {
-    (void)request; /* a peer that is gone shows itself when its answer is read */
+    (void)request; /* if the shim is gone, reading its answer tells so */
     (void)status;
 }
 
@@ -241,7 +241,7 @@ static void on_started(uv_work_t *work, int status)
     notice_free(notice);
 }
 
-/* The job's PATH need not have it. */
+/* Looks for timeout(1) in the usual places, because the job's PATH may lack it. */
 static const char *timeout_program(void)
 {
     static const char *const programs[] = {"/usr/bin/timeout", "/bin/timeout"};
@@ -252,7 +252,8 @@ static const char *timeout_program(void)
     return "timeout";
 }
 
-/* timeout(1) ends what takes too long, and the shim what it leaves behind. */
+/* Puts timeout(1) before the command, which ends it when it takes too long. The shim ends the
+ * processes that remain. */
 static struct json_object *limited(struct json_object *command)
 {
     struct json_object *made = json_object_new_array();

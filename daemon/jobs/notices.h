@@ -9,8 +9,7 @@ struct notice_order {
     int folder;            /* NOTIFY_END, … */
     uid_t uid;
     struct json_object *command; /* lent */
-    const char
-        *directory; /* lent; NULL: the user's home directory, or / if that cannot be entered */
+    const char *directory;       /* lent; NULL: the user's home, or / if that cannot be entered */
     struct json_object *environment; /* taken over */
 };
 /* Starts the command. The caller must have called notify_queue_take(); when the command ends,

@@ -20,9 +20,9 @@
 struct notification {
     struct jobs *jobs;
     int64_t job;
-    uid_t owner;                   /* whose place it has in the queue */
-    struct json_object *spec;      /* of the job, owned */
-    struct json_object *variables; /* what it is told of the job, owned */
+    uid_t owner;                   /* the user whose place in the queue it has */
+    struct json_object *spec;      /* the job's; owned */
+    struct json_object *variables; /* what the command is told about the job; owned */
     uid_t uid;
     int64_t attempts;
     bool failed;
@@ -62,7 +62,7 @@ static int notification_read(struct store_connection *connection, void *data, st
     return result;
 }
 
-/* The job's own variables, under what is said of its end. */
+/* The job's own variables, and over them those that tell about its end. */
 static struct json_object *environment_make(const struct notification *notification)
 {
     struct json_object *made = json_object_new_object();
@@ -124,9 +124,9 @@ void notify_of_end(struct jobs *jobs, int64_t job, uid_t uid)
     store_read(jobs->daemon->store, notification_read, on_notification_read, notification);
 }
 
-/* ---- when nothing is left -------------------------------------------------------------------- */
+/* ---- when no job is left -------------------------------------------------------------------- */
 
-/* Words between spaces: no shell, no quotes. */
+/* Splits the text at spaces and tabs; there is no shell and no quoting. */
 static struct json_object *words_split(const char *text)
 {
     struct json_object *words = json_object_new_array();

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Each costs a shim and a descriptor of traind's while it runs, up to NOTIFY_SECONDS. */
+/* Each running command costs a shim, and a descriptor of traind, for up to NOTIFY_SECONDS. */
 enum { NOTICES_AT_ONCE = 64, NOTICES_OF_USER = 8 };
 
 struct waiting_end {
@@ -17,7 +17,8 @@ struct waiting_end {
     int64_t job;
 };
 
-/* One user's ends that wait, and commands that run. Kept once it is there: users are few. */
+/* One user's waiting ends and running commands. An entry is never removed, because users are
+ * few. */
 struct notify_user {
     struct notify_user *next;
     uid_t uid;
@@ -47,7 +48,7 @@ static struct notify_user *user_make(struct jobs *jobs, uid_t uid)
     return user;
 }
 
-/* The user whose turn it is, NULL: nobody's. */
+/* The user whose turn it is; NULL: no user has an end that may run. */
 static struct notify_user *next_user(const struct jobs *jobs)
 {
     struct notify_user *begin =

@@ -1,5 +1,4 @@
-/* open.c: opens the job table with all its parts, and closes them. Nothing
- * in this room calls it. */
+/* open.c: opens and closes struct jobs with all its parts. No other file of this room calls it. */
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -43,7 +42,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-/* struct jobs and the containers that several files look into. */
+/* struct jobs and the containers that several files use. */
 struct jobs_memory {
     struct jobs jobs;
     struct job_table table;
@@ -109,9 +108,9 @@ int jobs_start(struct daemon *daemon, void (*ready)(struct daemon *daemon), stru
         daemon->failure_exit = DAEMON_EXIT_CONFIGURATION;
         return error->code;
     }
-    /* Shims tell their end over their sockets; the kernel may reap them. */
+    /* Shims report their end over their sockets, so the kernel may reap them. */
     signal(SIGCHLD, SIG_IGN);
-    predictions_load(jobs->predictions); /* before the jobs, as the next ones */
+    predictions_load(jobs->predictions); /* these two are read before the jobs */
     calibrations_load(jobs->calibrations, daemon->store);
     device_backends_start(daemon, planning_begin_anew);
     calibrator_start(jobs);

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether job's plan should say something of the device, and of which all of its type are alike. */
+/* Whether the job's plan should cover the device's type. */
 static bool wants_plan_for(const struct job *job, const struct device *device)
 {
     return device->driver->kind.has_backend && device->trains && !device->missing &&

@@ -1,9 +1,10 @@
-/* planning.c: a native job's plan: known already for the same user and digest, or made by a
- * planning run (attempt 0), a few at once and for PlanTimeout at most, without a device.
+/* planning.c: see planning.h. The plan of a native job may be stored already, for the same user and
+ * digest. Otherwise a planning run makes it, which is attempt 0 of the job. A few runs go on at
+ * once, without a device and for PlanTimeout at most.
  *
- * A job leaves the queue of the unplanned for one of two places. The stored plan is looked up; when
- * there is none and nobody else makes it, `traind-worker plan` runs. Jobs with the plan that is
- * just being made wait for it beside. */
+ * A job that leaves the queue of unplanned jobs first has its stored plan looked up. If there is
+ * none, `traind-worker plan` runs, unless another job's run is making the same plan; then the job
+ * waits for that run. */
 #include "daemon/jobs/planning.h"
 
 #include "base/log.h"
@@ -38,9 +39,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Why the job cannot run as its specification wants it, now that its plan is known; NULL: it can.
- * One that is lost may come back. A job that prefers nothing and may not fall back means them all.
- */
+/* Why the planned job cannot run as its specification asks; NULL: it can, or a lost device that may
+ * come back could run it. A job that prefers no device and may not fall back must be able to run on
+ * all allowed devices. */
 static const char *plan_refuses(const struct jobs *jobs, const struct job *job)
 {
     const struct devices *devices = jobs->daemon->devices;
@@ -65,7 +66,8 @@ static const char *plan_refuses(const struct jobs *jobs, const struct job *job)
     return runs ? NULL : refusal;
 }
 
-/* The decision that follows says why it waits, if it does. */
+/* Queues the job, or fails it if no device can run it. If the job must wait, the next decision says
+ * why. */
 static void job_is_planned(struct jobs *jobs, struct job *job, struct json_object *plan)
 {
     char reason[JOB_REASON_MAX];
@@ -99,7 +101,7 @@ static void planning_run(struct jobs *jobs, struct job *job, struct planning *pl
                    "");
 }
 
-/* Waits beside another planning run that makes the same plan; whether there is one. */
+/* Makes the job wait for another run that is making the same plan. False: there is none. */
 static bool planning_join(struct jobs *jobs, const struct planning *own)
 {
     size_t count;
@@ -166,7 +168,7 @@ void planning_begin(struct jobs *jobs)
         struct details_read *read;
 
         if (job->workload->planned &&
-            plan_devices_are_covered(jobs, job, NULL)) { /* for another job */
+            plan_devices_are_covered(jobs, job, NULL)) { /* another job's plan covers it */
             job_queue_remove(job);
             job_queue_after(jobs, job, 0);
             jobs_dispatch(jobs);
@@ -206,7 +208,7 @@ size_t jobs_passing_pids(const struct daemon *daemon, pid_t *pids, size_t limit)
 
 static void on_planning_gone(struct attempt *attempt)
 {
-    (void)attempt; /* it held no slot */
+    (void)attempt; /* it had no device */
 }
 
 static void take_plan(struct jobs *jobs, struct job *job, const struct planning *planning,
@@ -228,8 +230,8 @@ static void take_plan(struct jobs *jobs, struct job *job, const struct planning 
     job_is_planned(jobs, job, plan);
 }
 
-/* What a planning run is told of the machine: the CPU's speed, and the devices that it plans for
- * beside it. */
+/* Tells the planning run about the machine: the CPU's calibration, and the devices beside the CPU
+ * that the plan must cover. */
 static void on_prepare(struct attempt *attempt)
 {
     struct jobs *jobs = attempt->daemon->jobs;
@@ -258,7 +260,7 @@ static void on_planned(struct attempt *attempt)
     struct attempt_end end = job_describe_end(attempt, job);
     struct attempt_verdict verdict = attempt_judge(&end);
 
-    planned = *planning; /* its waiting jobs included */
+    planned = *planning; /* with its list of waiting jobs */
     *planning = (struct planning){0};
     job->attempt = NULL;
     attempt->job = NULL;

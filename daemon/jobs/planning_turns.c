@@ -1,10 +1,10 @@
-/* planning_turns.c: which jobs are being planned, and whose is next.
+/* planning_turns.c: see planning_turns.h.
  *
- * Users take turns, and half of the planning runs at most are of one user: whoever's plans hang, on
- * a file system that does not answer say, leaves room for others. Beside these are a place that
- * only a user who has no planning run may take, and one for root and the daemon's user alone: two
- * users together do not stop the others either. Of one user's jobs the first is that of the highest
- * priority. */
+ * Users take turns, and at most half of the planning runs belong to one user. So a user whose plans
+ * hang, for example on a file system that does not answer, leaves room for others. There are two
+ * more places, so that two such users together cannot stop the others either: one only for a user
+ * without a planning run, and one only for root and the daemon's user. Of one user's jobs, the one
+ * with the highest priority is planned first. */
 #include "daemon/jobs/planning_turns.h"
 
 #include "base/log.h"
@@ -18,11 +18,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Planning runs read files more than they calculate: some may wait for a disk while others work. */
+/* Planning runs spend more time on reading files than on computing: some wait for a disk while
+ * others work. */
 enum { PLANS_AT_ONCE_MIN = 4, PLANS_AT_ONCE_MAX = 64 };
 enum { KEPT_FOR_ROOT = 1, KEPT_FOR_NEW_USERS = 1, KEPT = KEPT_FOR_ROOT + KEPT_FOR_NEW_USERS };
 
-/* A user's jobs that need a plan first. */
+/* A user and their jobs that need a plan. */
 struct planning_user {
     struct planning_user *next;
     uid_t uid;
@@ -30,10 +31,10 @@ struct planning_user {
 };
 
 struct planning_turns {
-    struct planning *runs; /* that run, and room for others */
+    struct planning *runs; /* all places, free ones included */
     size_t run_count;
     struct planning_user *users;
-    struct planning_user *next; /* NULL: the first one */
+    struct planning_user *next; /* whose turn is next; NULL: the first of `users` */
 };
 
 void planning_turns_start(struct jobs *jobs)
@@ -144,7 +145,7 @@ void planning_turns_forget(struct jobs *jobs, int64_t job)
 {
     struct planning *planning = planning_turns_find(jobs, job);
 
-    /* a running one ends by itself: see on_planned() */
+    /* a run that has begun ends by itself, see on_planned() */
     if (planning && !planning->running)
         planning_turns_wake(jobs, planning);
 }

@@ -1,5 +1,5 @@
-/* predict.c: see predict.h. The job joins a snapshot as its last one, as one that has
- * just been submitted; nothing that the decision says is carried out. */
+/* predict.c: see predict.h. The job becomes the last one of a snapshot, as if it had just been
+ * submitted. The decision is not carried out. */
 #include "daemon/jobs/predict.h"
 
 #include "base/clock.h"
@@ -29,7 +29,7 @@ struct json_object *jobs_predict(struct daemon *daemon, const struct job_submiss
     guest.needs = job_needs_take(jobs->needs, submission->needs);
     guest.workload =
         workload_take(jobs->workloads, submission->uid, submission->kind, submission->plan_digest);
-    /* a caller's plan tells about his own guess alone, not about jobs that wait for theirs */
+    /* the caller's plan counts only if no live job shares the workload, which it would change */
     if (guest.workload && guest.workload->references == 1 && plan)
         workload_set_plan(guest.workload, plan);
     if (guest.needs && guest.workload)

@@ -14,21 +14,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of log(measured / predicted) of models not seen before: tests/bench/prediction found root mean
- * squares of 0.19 to 0.27 (docs/profile.md); a busy machine scatters more. It counts as so many
- * measured steps' own. */
+/* The standard deviation of log(measured / predicted) for models not seen before.
+ * tests/bench/prediction found root mean squares of 0.19 to 0.27 (docs/profile.md); on a busy
+ * machine they are larger. This prior has the weight of `usual_weight` measured steps. */
 static const double usual_deviation = 0.25, usual_weight = 4;
 
-/* A scale of 1 counts as so many steps that were measured. */
+/* The prior factor 1 has the weight of this many measured steps. */
 static const double scale_weight = 1;
 
-/* Fewer measured runs of a step say nothing about predictions, and are not stored. */
+/* A step that was measured fewer times neither corrects predictions nor is stored. */
 static const double steps_enough = 10;
 
-/* Before the first measurement: anything. */
+/* The deviation before the first measurement, which is very large. */
 static const double unknown_deviation = 1.5;
 
-/* So that nobody crowds out the others. */
+/* The second limit keeps one user's rows from displacing those of others. */
 enum { ROWS_LOADED_MAX = 50000, ROWS_OF_A_USER_MAX = 5000 };
 
 void predictions_init(struct predictions_table *table, const struct devices *devices,
@@ -74,7 +74,7 @@ uint64_t prediction_step(const char *digest)
     return *end || strlen(first) < 16 ? hash_text(digest) : step;
 }
 
-/* Types are numbered anew with each start; their names stay. */
+/* A key from the type's name, because each start numbers the types anew. */
 static int32_t key_of_type(const char *name)
 {
     return (int32_t)(hash_text(name) & INT32_MAX);
@@ -87,7 +87,7 @@ static int32_t prediction_type(const struct predictions *predictions, int type)
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/* At most half full. */
+/* Doubles the table, which is kept at most half full. */
 static int grow(struct predictions *predictions)
 {
     struct predictor grown = {
@@ -142,7 +142,7 @@ static struct prediction_scale *scale_find(const struct predictions *predictions
     return NULL;
 }
 
-/* Takes in a step that has been measured well enough. */
+/* Takes in a step that has been measured often enough. */
 static void scale_take(struct predictions *predictions, const struct predictor_row *row)
 {
     struct prediction_scale *scale = scale_find(predictions, row->type);
@@ -191,7 +191,8 @@ static void on_written(void *data, int result, const struct error *error)
     free(data);
 }
 
-/* Whenever twice as many steps are measured as the last time: a few writes for each run. */
+/* Stores the row whenever twice as many steps are measured as at the last time, so a run costs a
+ * few writes. */
 static void store_row(struct predictions *predictions, struct predictor_row *row, int type)
 {
     struct step_time_row *stored;

@@ -1,9 +1,9 @@
-/* recovery.c: after a restart: every job that has not ended comes back into memory, and every
- * attempt without a stored end is looked for.
+/* recovery.c: see recovery.h. After a restart every job that has not ended is loaded, and the
+ * daemon searches for every attempt without a stored end.
  *
- * An attempt may be further than its row: its shim is started while the transition to `starting` is
- * still on its way to disk. So for every queued job the folder of its next attempt is looked for
- * too: where there is one, the job did start. */
+ * A row may be behind its job: a shim is started while the transition to `starting` is not on disk
+ * yet. So for every queued job the folder of its next attempt is looked up. If there is one, the
+ * job has started. */
 #include "daemon/jobs/recovery.h"
 
 #include "base/cleanup.h"
@@ -42,18 +42,18 @@
 
 enum { READ_AGAIN_MILLISECONDS = 1000 };
 
-/* What was written beside an attempt's folder when it was launched. */
+/* Facts from the attempt.json that was written at the launch. */
 struct launched_as {
-    char *device;                           /* that it was started on; owned; NULL: not known */
+    char *device;                           /* where it was started; owned; NULL: not known */
     const struct device_sharing *shared_by; /* its service; NULL: none */
 };
 
 struct loaded_job {
     struct live_job row;
-    bool has_folder;                /* of the attempt that the row does not know */
-    double launched;                /* when that was made */
-    struct launched_as launched_as; /* that attempt */
-    char *plan;                     /* owned; of the first job that has it */
+    bool has_folder;                /* there is a folder of an attempt that the row does not know */
+    double launched;                /* when that folder was made */
+    struct launched_as launched_as; /* of that attempt */
+    char *plan;                     /* owned; only the first job with the plan has it */
 };
 
 struct loaded_attempt {
@@ -67,7 +67,7 @@ struct load {
     size_t count, capacity;
     struct loaded_attempt *attempts;
     size_t attempt_count, attempt_capacity;
-    size_t planned; /* load_plan() has come to this job */
+    size_t planned; /* index of the job at which load_plan() goes on */
     struct graph_load *graph;
     struct sharing_leftovers *leftovers;
 };
@@ -101,7 +101,7 @@ static int load_job(void *data, struct live_job *row)
     return result;
 }
 
-/* The jobs are there, by their numbers. */
+/* Attaches a plan to its job; jobs and plans both come in the order of ids. */
 static void load_plan(void *data, int64_t job, const char *plan)
 {
     struct load *load = data;
@@ -137,7 +137,7 @@ static struct launched_as read_launch(const struct load *load, int64_t job, int6
                                     devices_record_sharing(load->jobs->daemon->devices, attempt)};
 }
 
-/* When the folder was made, which no user can change; where the file system does not know, when
+/* When the folder was made, which no user can change. If the file system does not record it, when
  * the job was submitted. */
 static double folder_birth(int folder, const struct loaded_job *job)
 {
@@ -149,7 +149,7 @@ static double folder_birth(int folder, const struct loaded_job *job)
     return (double)status.stx_btime.tv_sec + 1e-9 * status.stx_btime.tv_nsec;
 }
 
-/* Who has ended is no client any more, and few of the others are native. */
+/* Finds out which running native attempts are clients of MPS. */
 static void look_for_clients(struct load *load)
 {
     for (size_t i = 0; i < load->attempt_count; i++) {
@@ -223,7 +223,8 @@ static void load_free(struct load *load)
     free(load);
 }
 
-/* The details are needed when the attempt ends, and the time limit before. */
+/* Reads the job's details before it attaches to the attempt. They are needed when the attempt ends,
+ * and the time limit before that. */
 struct attach_read {
     struct details_read read;
     struct attempt *attempt;
@@ -252,7 +253,8 @@ static void on_attach_details(void *data, int result, const struct error *error)
             attach->attempt->time_limit = attach->read.details->time_limit;
             job->details = TAKE_POINTER(attach->read.details);
         }
-        if (result < 0 && result != -EINVAL) /* -EINVAL: it is damaged, and will be next time */
+        if (result < 0 &&
+            result != -EINVAL) /* -EINVAL: it is damaged, so reading it again does not help */
             attempt_timer_start(attach->attempt, &attach->attempt->link.seek, on_read_again,
                                 READ_AGAIN_MILLISECONDS);
         else
@@ -300,7 +302,7 @@ static void restore_attempt(struct jobs *jobs, struct loaded_attempt *loaded)
     struct job *job = job_table_find(jobs->table, loaded->row.job);
     struct attempt *attempt;
 
-    if (!job) { /* ended for its user (cancelled), but not its processes */
+    if (!job) { /* the job was cancelled, but its processes may remain */
         struct job_submission submission = {
             .id = loaded->row.job, .uid = loaded->row.uid, .kind = loaded->row.kind, .needs = "{}"};
 
@@ -327,7 +329,7 @@ static void restore_attempt(struct jobs *jobs, struct loaded_attempt *loaded)
     attempt_look_for(jobs, job, attempt, loaded->row.device);
 }
 
-/* Its shim was started, and the daemon killed before that was on disk. */
+/* For a job whose shim was started by a daemon that was killed before the start was on disk. */
 static void restore_unstored_start(struct jobs *jobs, struct job *job,
                                    const struct loaded_job *loaded)
 {
@@ -413,7 +415,7 @@ static void on_loaded(void *data, int result, const struct error *error)
         load_free(load);
         return;
     }
-    if (result < 0) { /* without its jobs a daemon must not act */
+    if (result < 0) { /* the daemon must not run without its jobs */
         struct error failure = *error;
 
         error_prefix(&failure, "the jobs cannot be loaded");
@@ -428,7 +430,7 @@ static void on_loaded(void *data, int result, const struct error *error)
     if (load->count || load->attempt_count)
         log_info("%zu jobs have not ended, %zu attempts are looked for", load->count,
                  load->attempt_count);
-    /* a running job without an attempt: its row was lost with the disk's last moments */
+    /* a running job without an attempt: the attempt's row was lost in a crash of the machine */
     for (size_t i = 0; i < load->count; i++) {
         struct job *job = job_table_find(jobs->table, load->found[i].row.id);
 

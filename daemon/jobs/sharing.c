@@ -34,7 +34,7 @@ void sharing_leave(struct attempt *attempt)
     device->native_left_uid = attempt->uid;
 }
 
-/* Whether another native job of the user is there already, or may come. */
+/* Whether another native job of the user is on the GPU or may come there. */
 static bool has_company(struct jobs *jobs, const struct attempt *attempt)
 {
     const struct device *device = attempt->claim.devices[0];

@@ -1,7 +1,6 @@
-/* start.c: starts a job on the devices that a decision gave it.
- *
- * The transition to `starting` is stored while the shim is being started already: a daemon that is
- * killed in between finds the attempt by its folder (recovery.c). */
+/* start.c: see start.h. The transition to `starting` is stored while the shim is already being
+ * started. If the daemon is killed in between, the next one finds the attempt by its folder
+ * (recovery.c). */
 #include "daemon/jobs/start.h"
 
 #include "base/clock.h"
@@ -34,22 +33,22 @@ struct attempt *job_bind_attempt(struct jobs *jobs, struct job *job, int64_t num
 
 /* ---- launching ------------------------------------------------------------------------------- */
 
-/* The checkpoint that a retry goes on from, and the best one where that is another, fetched before
+/* Fetches the checkpoint from which a retry goes on, and the best one if that is another, before
  * the start. */
 struct resume_read {
     struct jobs *jobs;
     int64_t id, attempt;
     uid_t uid;
-    char *path, *best; /* owned; best: NULL where there is none */
+    char *path, *best; /* owned; best is NULL if there is none */
     struct checkpoint_restore restore;
     bool restores_best, more;
     struct resume_read *next;
 };
 
-/* The retries whose checkpoint is being fetched. */
+/* The retries whose checkpoints are being fetched. */
 struct resume_reads {
     struct resume_read *first;
-    bool busy; /* with a slice of the first */
+    bool busy; /* a slice of the first one is being fetched */
 };
 
 static int best_read_work(struct store_connection *connection, struct resume_read *read)
@@ -85,7 +84,7 @@ static int resume_read_work(struct store_connection *connection, void *data, str
     return 0;
 }
 
-/* The plan's; after a lack of memory with smaller batches. */
+/* The plan's choices; after a lack of memory those with smaller batches. */
 static const char *launch_choices(const struct job *job, char halved[PLAN_CHOICES_MAX])
 {
     return job->memory_failures > 0 && workload_halve_batches(job->workload, halved) ? halved
@@ -112,7 +111,7 @@ static void resume_read_end(struct resume_read *read, struct job *job, int resul
         if (result == 0 || result == -ENOENT)
             attempt_launch_now(read->jobs, job, result == 0 ? TAKE_POINTER(read->path) : NULL,
                                result == 0 ? TAKE_POINTER(read->best) : NULL);
-        else /* such as a full disk: what the job has learnt is worth another try */
+        else /* for example a full disk: the job's progress is worth another try */
             attempt_refuse_launch(job->attempt, error);
     }
     if (read->path)
@@ -126,8 +125,8 @@ static void resume_read_end(struct resume_read *read, struct job *job, int resul
 
 static void on_resume_read(void *data, int result, const struct error *error);
 
-/* One slice at a time, and the retries in turn: a large checkpoint delays neither queries nor the
- * start of others. */
+/* Fetches one slice at a time, and the retries take turns. So a large checkpoint delays neither
+ * queries nor other starts. */
 static void resume_reads_go_on(struct jobs *jobs)
 {
     if (!jobs->resume_reads->first || jobs->resume_reads->busy)
@@ -146,7 +145,7 @@ static void resume_read_queue(struct jobs *jobs, struct resume_read *read)
     read->next = NULL;
 }
 
-/* The job whose start waits for it; NULL: nobody does any more. */
+/* The job whose start waits for this read; NULL: none does any more. */
 static struct job *resume_read_job(const struct resume_read *read)
 {
     struct job *job = read->jobs->stopping ? NULL : job_table_find(read->jobs->table, read->id);
@@ -160,16 +159,16 @@ static void on_resume_read(void *data, int result, const struct error *error)
     struct jobs *jobs = read->jobs;
     struct job *job = resume_read_job(read);
 
-    jobs->resume_reads->first = read->next; /* it was the first */
+    jobs->resume_reads->first = read->next; /* the read was the first one */
     jobs->resume_reads->busy = false;
     if (result == 0 && read->more && job)
         resume_read_queue(jobs, read);
     else
         resume_read_end(read, job, result, error);
-    resume_reads_go_on(jobs); /* at the end of the program each learns that nobody waits */
+    resume_reads_go_on(jobs); /* when the program ends, each read finds that no job waits */
 }
 
-/* The name of a file that is to be put into the attempt's folder. */
+/* The path of a file that will be moved into the attempt's folder. */
 static char *launch_file_name(const struct jobs *jobs, const struct job *job, const char *what)
 {
     return memory_format("%s/jobs/%lld.%s-%d", jobs->daemon->state_directory, (long long)job->id,
@@ -229,7 +228,8 @@ static void on_started(struct attempt *attempt)
     struct job *job = attempt->job;
     struct transition *transition;
 
-    if (!job || job->state != JOB_STARTING) /* cancelled meanwhile, or found again */
+    if (!job ||
+        job->state != JOB_STARTING) /* it was cancelled meanwhile, or found after a restart */
         return;
     job->launch_failures = 0;
     transition = transition_new(jobs, job);

@@ -26,7 +26,7 @@ struct sweep_end {
     struct daemon *daemon;
     int64_t first_job, points, expanded;
     double time;
-    bool marked; /* points without rows ended with it */
+    bool marked; /* the cancellation ended points without rows */
     jobs_done done;
     void *data;
 };
@@ -47,7 +47,7 @@ static int nothing_work(struct store_connection *connection, void *data, struct 
     return 0;
 }
 
-/* Everything that was handed in before is stored. */
+/* All changes that were handed in before are stored. */
 static void on_points_stored(void *data, int result, const struct error *error)
 {
     struct sweep_end *end = data;
@@ -70,7 +70,7 @@ static void on_sweep_end(void *data, int result, const struct error *error)
         return;
     }
     if (run)
-        run->sweep.cancelled = true; /* it is gone with its last point */
+        run->sweep.cancelled = true; /* the run is freed with its last point */
     for (int64_t id = end->first_job; id < end->first_job + end->expanded; id++) {
         struct job *job = jobs->stopping ? NULL : job_table_find(jobs->table, id);
 
@@ -83,7 +83,9 @@ static void on_sweep_end(void *data, int result, const struct error *error)
         watches_jobs_changed(&end->daemon->watches, end->first_job + end->expanded,
                              end->first_job + end->points - 1);
         job_graph_ask_again(jobs, end->first_job, end->first_job + end->points - 1);
-        run = sweep_find(jobs, end->first_job); /* or it went with its last point, and told then */
+        run = sweep_find(
+            jobs,
+            end->first_job); /* NULL: it was freed with its last point, and told the graph then */
         if (run)
             sweep_tell(jobs, run, true);
         sweeps_tidy(jobs);
@@ -138,7 +140,7 @@ static void on_point_end(void *data, int result, const struct error *error)
     struct point_end *end = data;
     int64_t id = end->entry.submission.id;
 
-    if (result == 0 && end->entry.exists) { /* it has become a job meanwhile */
+    if (result == 0 && end->entry.exists) { /* the point has become a job meanwhile */
         jobs_cancel(end->daemon, id, end->reason, end->done, end->data);
     } else {
         if (result == 0) {
@@ -155,7 +157,7 @@ static void on_point_end(void *data, int result, const struct error *error)
     free(end);
 }
 
-/* Ends one point that is no row yet; false when `id` is none. */
+/* Cancels one point without a row. False: `id` is no such point. */
 static bool sweep_cancel_point(struct daemon *daemon, int64_t id, const char *reason,
                                jobs_done done, void *data)
 {
@@ -172,7 +174,7 @@ static bool sweep_cancel_point(struct daemon *daemon, int64_t id, const char *re
     end->done = done;
     end->data = data;
     sweep_point_prepare(run, id - run->sweep.first_job, &end->entry);
-    if (!end->entry.final_reason) { /* else it could not have run anyway */
+    if (!end->entry.final_reason) { /* else it is invalid and has failed anyway */
         end->entry.final_state = JOB_CANCELLED;
         end->entry.final_reason = memory_copy_text(end->reason);
     }
@@ -204,7 +206,7 @@ void jobs_cancel(struct daemon *daemon, int64_t id, const char *reason, jobs_don
 struct sweep_hold {
     struct daemon *daemon;
     int64_t first_job, expanded;
-    size_t pending; /* jobs whose change is not stored yet, and the sweep itself */
+    size_t pending; /* changes that are not stored yet: of jobs and of the sweep */
     bool held, open;
     size_t changed;
     jobs_done done;
@@ -238,7 +240,7 @@ static void on_point_held(void *data, int result, const struct error *error)
 {
     struct sweep_hold *hold = data;
 
-    (void)error; /* a point that has just started is not held; nor does it matter */
+    (void)error; /* it fails only for a point that has just started, which need not be held */
     hold->changed += result == 0;
     hold_let_go(hold);
 }

@@ -16,7 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Points of one sweep in memory at a time: enough that short jobs never wait for the next ones. */
+/* WINDOW is the number of points of one sweep in memory, large enough that short jobs never wait
+ * for more points. */
 enum { WINDOW = 256, RETRY_MILLISECONDS = 1000 };
 
 struct sweeps {
@@ -41,7 +42,7 @@ struct sweep_run *sweep_find(const struct jobs *jobs, int64_t first_job)
     return run;
 }
 
-/* Whether nothing will be heard of it any more; it is gone then. */
+/* Frees the run if no event of it can follow, and returns whether it did. */
 static bool run_drop(struct jobs *jobs, struct sweep_run *run)
 {
     if (run->busy || run->live ||
@@ -82,7 +83,7 @@ static void expansion_free(struct expansion *expansion)
     free(expansion);
 }
 
-/* A point whose values do not go together becomes a job that failed. */
+/* A point whose values are not valid together becomes a failed job. */
 static void point_fail(struct sweep_run *run, struct job_entry *entry, const struct error *error)
 {
     job_entry_release(entry);
@@ -183,7 +184,7 @@ static void on_retry(uv_timer_t *timer)
         run_expand(jobs, run);
 }
 
-/* The disk was full, say. The run stays busy until the timer is over. */
+/* Tries again after an error, for example a full disk. The run stays busy until the timer fires. */
 static void run_retry_later(struct jobs *jobs, struct sweep_run *run)
 {
     uv_timer_t *timer = memory_allocate(sizeof *timer);
@@ -196,7 +197,7 @@ static void run_retry_later(struct jobs *jobs, struct sweep_run *run)
 
 static void on_point_held(void *data, int result, const struct error *error)
 {
-    /* who asked for it has been answered: the sweep's row has it */
+    /* the cancellation is stored in the sweep's row and has been answered */
     (void)data;
     (void)result;
     (void)error;
@@ -209,7 +210,7 @@ static void points_add(struct jobs *jobs, struct sweep_run *run, struct expansio
     for (size_t i = 0; i < expansion->count; i++) {
         struct job_entry *entry = &expansion->entries[i];
 
-        if (entry->exists || entry->final_state) { /* cancelled before, or wrong */
+        if (entry->exists || entry->final_state) { /* it was cancelled before, or is invalid */
             missed = true;
             continue;
         }
@@ -244,7 +245,7 @@ static void on_expanded(void *data, int result, const struct error *error)
         if (!jobs->stopping)
             points_add(jobs, run, expansion);
     }
-    if (expansion->was_cancelled) /* the store knows best; who cancelled it is told by it, too */
+    if (expansion->was_cancelled) /* the store knows it first */
         run->sweep.cancelled = true;
     run_ready(run);
     expansion_free(expansion);

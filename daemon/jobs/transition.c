@@ -21,7 +21,7 @@
 enum { STORE_RETRY_MILLISECONDS = 1000 };
 
 struct transitions {
-    struct transition *first_failed, *last_failed; /* to be stored again, in order */
+    struct transition *first_failed, *last_failed; /* wait to be stored again, in order */
     uv_timer_t timer;
     transition_stored stored;
     struct log_throttle throttle;
@@ -75,7 +75,7 @@ static int transition_work(struct store_connection *connection, void *data, stru
 
 static void transition_hand_in(struct transition *transition);
 
-/* Hands in everything that failed, in its order. */
+/* Hands in all transitions that failed, in their order. */
 static void failed_hand_in(struct jobs *jobs)
 {
     struct transition *transition = jobs->transitions->first_failed;
@@ -104,8 +104,8 @@ static void failed_append(struct jobs *jobs, struct transition *transition)
     jobs->transitions->last_failed = transition;
 }
 
-/* Who waits is told at once: room may come in a week. What was asked for is in effect, but a
- * success would promise what is not on disk. */
+/* Tells the waiting caller at once, because the disk may stay full for a week. The change is in
+ * effect, but success would mean that it is on disk. */
 static void tell_unstored(struct transition *transition, int result, const struct error *error)
 {
     jobs_done done = TAKE_POINTER(transition->done);
@@ -144,7 +144,7 @@ static void on_transition_stored(void *data, int result, const struct error *err
     struct transition *transition = data;
     struct jobs *jobs = transition->jobs;
 
-    /* nothing before it failed, so nothing will make it fit */
+    /* no earlier change waits to be stored, so a further try would fail, too */
     if (result == -EAGAIN && !jobs->transitions->first_failed && !jobs->stopping) {
         log_error("a change of job %lld was dropped: %s", (long long)transition->update.job,
                   error->text);
@@ -153,7 +153,7 @@ static void on_transition_stored(void *data, int result, const struct error *err
         return;
     }
     if (transition->finish && result < 0 && jobs->stopping)
-        attempt_detach(transition->finish); /* its shim or its record tells the next daemon */
+        attempt_detach(transition->finish); /* its shim or record tells the next daemon */
     else if (transition->finish)
         attempt_finish(transition->finish);
     if (result == 0 && !jobs->stopping)
@@ -169,10 +169,10 @@ static void on_transition_stored(void *data, int result, const struct error *err
     transition_free(transition);
 }
 
-/* Whether it may reach the disk a moment later, with others. A reason to wait may, and a start:
- * should the daemon be killed before, the next one finds the attempt by its folder. An end may
- * while other jobs wait in the queue: its shim keeps the record until it is told that the end is
- * stored. */
+/* Whether the transition may reach the disk a moment later, together with others. Reasons to wait
+ * may. So may starts: if the daemon is killed before, the next one finds the attempt by its folder.
+ * Ends may while other jobs wait in the queue: the shim keeps the exit record until it is told that
+ * the end is stored. */
 static bool transition_can_wait(const struct transition *transition)
 {
     if (transition->done)
@@ -195,7 +195,7 @@ static void transition_hand_in(struct transition *transition)
 
 void transition_store(struct transition *transition)
 {
-    /* behind what failed, for its order counts */
+    /* after those that failed, because the order matters */
     if (transition->jobs->transitions->first_failed)
         failed_append(transition->jobs, transition);
     else

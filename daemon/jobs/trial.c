@@ -1,13 +1,13 @@
-/* trial.c: choosing by measurement.
+/* trial.c: see trial.h. A prediction that rests on a calibration, or on nothing, may have an error
+ * that is larger than the difference between two devices. The policy assumes that an unmeasured
+ * type of device is faster than predicted by some deviations (policy.h, `optimism`). So it places a
+ * job there if that type might be the fastest.
  *
- * A prediction that rests on a calibration, or on nothing, may be wrong by more than the candidates
- * differ. The policy thinks an unmeasured type of device faster than predicted by some deviations
- * (policy.h, `optimism`), so it places a job there if that might be the fastest. Once TRIAL_STEPS
- * are timed on a type on which this work had never been measured, the measured time takes the
- * prediction's place, a decision is made at once, and the job may be moved although it has hardly
- * begun (MoveAfter does not count): to another type that still might be faster, or back. What a
- * move costs is the policy's to weigh: a short job stays where it is. Each type is tried once for
- * each piece of work, so this comes to an end. */
+ * Once TRIAL_STEPS steps are timed on a type on which this work had never been measured, the
+ * measured time replaces the prediction and a decision is made at once. The job may then be moved
+ * before MoveAfter, to another type that might be faster, or back. The policy weighs the cost of
+ * the move, so a short job stays. Each type is tried once for each piece of work, so the trials
+ * end. */
 #include "daemon/jobs/trial.h"
 
 #include "base/log.h"

@@ -1,6 +1,6 @@
-/* waiting.c: what a queued job waits for, as a sentence. Its row has the sentence of the
- * moment when the kind of its reason changed last; who stands in its way changes more often, for
- * thousands at once, so that is told when somebody asks. */
+/* waiting.c: see waiting.h. A job's row keeps the sentence of the moment when the kind of its
+ * reason last changed. Which jobs are in its way changes more often, and for thousands of jobs at
+ * once, so that sentence is made when a client asks. */
 #include "daemon/jobs/waiting.h"
 
 #include "daemon/attempts/supervisor.h"
@@ -54,7 +54,7 @@ bool jobs_explain_lost(const struct jobs *jobs, const struct job *job, char *tex
     return false;
 }
 
-/* A job that this decision takes off the device; 0: none. */
+/* A job that is leaving the device because of a decision; 0: none. */
 static int64_t leaving(const struct device *device)
 {
     for (size_t i = 0; i < device->claim_count; i++)
@@ -63,7 +63,7 @@ static int64_t leaving(const struct device *device)
     return 0;
 }
 
-/* It starts, unless its devices are still to be left. */
+/* The job starts, unless another job has yet to leave its devices. */
 static enum wait_reason explain_start(const struct jobs *jobs, size_t index, char *text,
                                       size_t size)
 {
@@ -83,9 +83,9 @@ static enum wait_reason explain_start(const struct jobs *jobs, size_t index, cha
     return WAIT_NONE;
 }
 
-/* A job that has run can run here: what has changed since then, a limit or a device,
- * may change back, and what it has done is not thrown away. One that ran out of memory
- * needs more than it did. */
+/* Whether the job may wait for a change of the machine. A job that has run can run here: the limit
+ * or device that has changed since then may change back, and its progress is not thrown away. A job
+ * that ran out of memory needs more than it had, so it may not. */
 static bool may_wait_for_changes(const struct job *job)
 {
     return job->attempt_number > 0 && job->memory_failures == 0;
@@ -103,7 +103,7 @@ static bool is_too_large(const struct jobs_snapshot *snapshot, size_t index)
     return false;
 }
 
-/* No device can take it: it waits for one that is lost, or for another change. */
+/* No device can take the job: says which lost device or other change it waits for, if any. */
 static enum wait_reason explain_impossible(const struct jobs *jobs, const struct job *job,
                                            size_t index, char *text, size_t size)
 {
@@ -131,8 +131,8 @@ enum wait_reason jobs_explain_waiting(const struct jobs *jobs, const struct job 
     return jobs_wait_reason_of(verdict);
 }
 
-/* Where the job, or the last one of its class that was looked at, stands in the latest decision;
- * SIZE_MAX: nowhere. */
+/* The index in the latest decision of the job, or else of the last job of its class there.
+ * SIZE_MAX: its class is not in the decision. */
 static size_t find_in_snapshot(const struct jobs_snapshot *snapshot, const struct job *job)
 {
     const struct job_class *class = job->class;

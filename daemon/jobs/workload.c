@@ -12,13 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a step is thought to take before anything is known: so many operations a second, and within
- * this deviation. One core of 2020 with vector units, in float32, reached 20 to 60 GFLOP/s in the
- * measurements of docs/profile.md; small models a tenth of it. */
+/* Assumptions about a step's time before anything is known: operations per second and the
+ * deviation. In the measurements of docs/profile.md one core of 2020 with vector units reached 20
+ * to 60 GFLOP/s in float32; small models reached a tenth of that. */
 static const double assumed_flops_per_second = 1e10, assumed_deviation = 1.5;
 
-/* The same of a GPU: operations a second of small models in float32, and what a kernel takes at
- * least (an MLP 784-256-10 with batches of 128 took 68 microseconds in 14 kernels on an H200). */
+/* The same for a GPU: operations per second of small models in float32, and the least time of a
+ * kernel. An MLP 784-256-10 with batches of 128 took 68 microseconds in 14 kernels on an H200. */
 static const double assumed_gpu_flops_per_second = 1e13, assumed_kernel_seconds = 5e-6;
 
 static const char *const basis_names[] = {[BASIS_UNKNOWN] = "unknown",
@@ -41,7 +41,7 @@ static void table_grow(struct workload_table *table)
     struct workload **buckets = calloc(count, sizeof(struct workload *));
 
     if (!buckets)
-        return; /* longer chains */
+        return; /* the chains become longer */
     for (size_t i = 0; i < table->bucket_count; i++) {
         struct workload *workload = table->buckets[i];
 
@@ -152,8 +152,8 @@ static int type_of(const struct devices *devices, struct json_object *entry)
     return -1;
 }
 
-/* What a driver says of itself, and a plugin that is missing, may be otherwise tomorrow; that an
- * operator is missing is so until traind is another. */
+/* Whether planning again may remove the reason why the plan does not run. A driver's limit or a
+ * missing plugin may change; a missing operator stays missing until traind is updated. */
 static bool may_change(struct json_object *entry)
 {
     const char *cause = json_get_string(entry, "cause", "");
@@ -181,7 +181,7 @@ static struct workload_plan read_plan(struct json_object *entry, int type, doubl
     return plan;
 }
 
-/* The plans of further devices, as far as this machine has such devices. */
+/* Fills in the plans for further types of device that this machine has. */
 static void set_plans(struct workload *workload, struct json_object *list, double accumulate)
 {
     size_t count = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
@@ -276,7 +276,7 @@ void workload_set_history(struct workload *workload, const struct command_histor
         if (types[i] >= 0 && row->utilisation > 0)
             workload->utilisation_on[types[i]] = row->utilisation;
         workload->cores = fmax(workload->cores, row->cores);
-        if (row->runs > all.runs) { /* the type that is known best stands for the others */
+        if (row->runs > all.runs) { /* the type with the most runs stands for the others */
             workload->seconds = row->seconds;
             workload->seconds_deviation = command_history_deviation(row);
             all.runs = row->runs;
@@ -322,7 +322,7 @@ struct workload_speed workload_measured(const struct workload *workload, int typ
     return (struct workload_speed){time.seconds, time.deviation, time.steps};
 }
 
-/* By the plan alone; NAN: it does not say. */
+/* The step's seconds by the plan alone; NAN: the plan does not say. */
 static double planned_seconds(const struct workload *workload, const struct device *device,
                               double seconds)
 {
@@ -335,7 +335,7 @@ static double planned_seconds(const struct workload *workload, const struct devi
                : seconds;
 }
 
-/* Before anything is known. */
+/* The step's seconds by assumption, when nothing is known. */
 static double assumed_seconds(const struct workload *workload, const struct device *device)
 {
     const struct workload_plan *plan = workload_plan_on(workload, device);
@@ -355,8 +355,8 @@ struct workload_speed workload_speed(const struct workload *workload, const stru
     *basis = BASIS_MEASURED;
     if (!isnan(speed.step_seconds))
         return speed;
-    /* A job that is stopped must not look faster than while it ran, or two jobs would take each
-     * other's place without end. */
+    /* A stopped job must not be predicted to be faster than while it ran, or two jobs would
+     * displace each other forever. */
     if (workload->shared_step_seconds[device->type] > 0)
         return (struct workload_speed){.step_seconds = workload->shared_step_seconds[device->type]};
     if (isnan(planned)) {
@@ -370,7 +370,7 @@ struct workload_speed workload_speed(const struct workload *workload, const stru
     return speed;
 }
 
-/* A device of the type, or NULL. */
+/* A device of the type; NULL: there is none. */
 static const struct device *device_of_type(const struct devices *devices, int type)
 {
     for (size_t i = 0; i < devices->count; i++)
