@@ -25,7 +25,7 @@ int base64_decode(const char *text, size_t length, void **bytes, size_t *size, s
     AUTO_FREE uint8_t *buffer = malloc(decoded + 1);
 
     if (!buffer)
-        return error_set(error, -ENOMEM, "not enough memory to decode %zu bytes", length);
+        return error_no_memory(error, "%zu bytes of base64", length);
     base64_decode_init(&context);
     if (!base64_decode_update(&context, &decoded, buffer, length, text) ||
         !base64_decode_final(&context))

@@ -30,7 +30,7 @@ int file_read(int directory, const char *path, size_t limit, char **content, siz
                          path, (intmax_t)status.st_size, limit);
     buffer = malloc((size_t)status.st_size + 1);
     if (!buffer)
-        return error_set(error, -ENOMEM, "not enough memory to read %s", path);
+        return error_no_memory(error, "%s", path);
     while (length < (size_t)status.st_size) {
         ssize_t got = read(descriptor, buffer + length, (size_t)status.st_size - length);
 

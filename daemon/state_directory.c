@@ -15,7 +15,7 @@ int directory_make(const char *path, unsigned mode, struct error *error)
     AUTO_FREE char *copy = strdup(path);
 
     if (!copy)
-        return error_set(error, -ENOMEM, "no memory left");
+        return error_no_memory(error, "the path %s", path);
     for (char *slash = copy + 1; slash;) {
         slash = strchr(slash, '/');
         if (slash)
@@ -58,7 +58,7 @@ static int lock_folder(const char *path, int *lock, struct error *error)
     char pid[32] = "";
 
     if (asprintf(&name, "%s/lock", path) < 0)
-        return error_set(error, -ENOMEM, "no memory left");
+        return error_no_memory(error, "the path %s", path);
     descriptor = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (descriptor < 0)
         return error_set_errno(error, -errno, "cannot open %s", name);
@@ -102,7 +102,7 @@ int state_directory_open(const char *path, int *lock, struct error *error)
     if (result == 0)
         result = check_owner(path, error);
     if (result == 0 && asprintf(&jobs, "%s/jobs", path) < 0)
-        result = error_set(error, -ENOMEM, "no memory left");
+        result = error_no_memory(error, "the path %s", path);
     if (result == 0)
         result = directory_make(jobs, 0711, error);
     if (result == 0)

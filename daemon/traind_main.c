@@ -1,6 +1,7 @@
 /* traind_main.c: options and configuration of traind; daemon.c does the rest. */
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/options.h"
 #include "base/text.h"
 #include "daemon/daemon.h"
@@ -160,34 +161,28 @@ static char *user_path(const char *variable, const char *fallback, const char *n
     char *path = NULL;
 
     if (base && *base == '/') {
-        if (asprintf(&path, "%s/traind%s", base, name) < 0)
-            return NULL;
+        path = memory_format("%s/traind%s", base, name);
     } else if (fallback && home && *home == '/') {
-        if (asprintf(&path, "%s/%s/traind%s", home, fallback, name) < 0)
-            return NULL;
+        path = memory_format("%s/%s/traind%s", home, fallback, name);
     }
     return path;
 }
 
 static char *absolute_path(const char *path)
 {
-    char here[PATH_MAX], *absolute = NULL;
+    char here[PATH_MAX];
 
     if (*path == '/')
-        return strdup(path);
-    if (!getcwd(here, sizeof here) || asprintf(&absolute, "%s/%s", here, path) < 0)
-        return NULL;
-    return absolute;
+        return memory_copy_text(path);
+    return getcwd(here, sizeof here) ? memory_format("%s/%s", here, path) : NULL;
 }
 
 /* Makes the folder of the default socket. systemd's units make it, but an ordinary user may not
  * have it yet. */
 static int make_socket_folder(const char *socket, unsigned mode, struct error *error)
 {
-    AUTO_FREE char *folder = strdup(socket);
+    AUTO_FREE char *folder = memory_copy_text(socket);
 
-    if (!folder)
-        return error_set(error, -ENOMEM, "no memory left");
     *strrchr(folder, '/') = '\0';
     return *folder ? directory_make(folder, mode, error) : 0;
 }
@@ -198,10 +193,10 @@ static int find_places(const struct options *options, struct daemon *daemon, cha
     bool system = daemon->mode == DAEMON_SYSTEM;
 
     daemon->state_directory = options->state_directory ? absolute_path(options->state_directory)
-                              : system                 ? strdup("/var/lib/traind")
+                              : system                 ? memory_copy_text("/var/lib/traind")
                                        : user_path("XDG_STATE_HOME", ".local/state", "");
     *socket = options->socket ? absolute_path(options->socket)
-              : system        ? strdup("/run/traind/traind.sock")
+              : system        ? memory_copy_text("/run/traind/traind.sock")
                               : user_path("XDG_RUNTIME_DIR", NULL, "/traind.sock");
     if (!*socket) /* after su and in containers no login session has made that folder */
         *socket = user_path("XDG_STATE_HOME", ".local/state", "/traind.sock");
@@ -220,7 +215,7 @@ static int read_config(const struct options *options, struct daemon *daemon, str
         return error_set_errno(error, -errno, "cannot read %s", options->config);
     path = options->config ? absolute_path(options->config)
            : daemon->mode == DAEMON_SYSTEM
-               ? strdup("/etc/traind/traind.conf")
+               ? memory_copy_text("/etc/traind/traind.conf")
                : user_path("XDG_CONFIG_HOME", ".config", "/traind.conf");
     daemon->config_path = path;
     return path ? config_read(&daemon->config, path, error) : 0;

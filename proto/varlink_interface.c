@@ -31,7 +31,7 @@ static bool is_digit(char c)
 
 static int out_of_memory(struct error *error)
 {
-    return error_set(error, -ENOMEM, "not enough memory for an interface");
+    return error_no_memory(error, "an interface");
 }
 
 static int parse_fail(struct parser *parser, const char *expected)

@@ -6,6 +6,7 @@
 #include "daemon/attempts/launch.h"
 
 #include "base/cleanup.h"
+#include "base/memory.h"
 #include "daemon/attempts/job_environment.h"
 #include "daemon/attempts/processes.h"
 #include "daemon/folder/attempt_folder.h"
@@ -94,10 +95,9 @@ static int user_find(uid_t uid, struct user *user, struct error *error)
 
 static void arguments_add_path(struct json_object *arguments, const char *folder, const char *name)
 {
-    AUTO_FREE char *path = NULL;
+    AUTO_FREE char *path = memory_format("%s/%s", folder, name);
 
-    if (asprintf(&path, "%s/%s", folder, name) >= 0)
-        device_argument_add(arguments, path);
+    device_argument_add(arguments, path);
 }
 
 /* A planning run opens devices beside the host: of all kinds that have a backend apart. */
@@ -454,7 +454,7 @@ static int fork_server_start(const struct attempt_launch *launch, struct error *
     int result;
 
     if (!title)
-        return error_set(error, -ENOMEM, "not enough memory to start traind-shim");
+        return error_no_memory(error, "the start of traind-shim");
     result = shim_start_server(launch->shim_path, arguments, environment, error);
     if (result >= 0)
         fork_server.socket = result;

@@ -2,6 +2,7 @@
 #include "daemon/attempts/processes.h"
 
 #include "base/cleanup.h"
+#include "base/memory.h"
 #include "daemon/folder/attempt_folder.h"
 #include "daemon/folder/job_cgroup.h"
 #include "proto/attempt_files.h"
@@ -205,7 +206,7 @@ static bool is_marked(int proc, const char *name, void *data)
 bool attempt_kill_processes(const struct attempt_place *place)
 {
     struct marked marked = {.uid = place->uid};
-    int in_group = job_cgroup_kill(place->job, place->attempt), found = 0, length;
+    int in_group = job_cgroup_kill(place->job, place->attempt), found;
     char path[PATH_MAX];
 
     if (in_group >= 0)
@@ -213,15 +214,12 @@ bool attempt_kill_processes(const struct attempt_place *place)
     attempt_folder_path(path, place->state_directory, place->job, place->attempt);
     /* attempt_config.c puts it first, so that it lies in the part that is read; the closing NUL
      * counts: attempt 1 is not attempt 10 */
-    length = asprintf(&marked.text, "TRAIND_ATTEMPT_DIRECTORY=%s", path);
-    marked.environment = malloc(ENVIRONMENT_MAX);
-    if (length >= 0 && marked.environment) {
-        marked.length = (size_t)length + 1;
-        found = kill_all_that(is_marked, &marked);
-    }
+    marked.text = memory_format("TRAIND_ATTEMPT_DIRECTORY=%s", path);
+    marked.environment = memory_allocate(ENVIRONMENT_MAX);
+    marked.length = strlen(marked.text) + 1;
+    found = kill_all_that(is_marked, &marked);
     free(marked.environment);
-    if (length >= 0)
-        free(marked.text);
+    free(marked.text);
     return found > 0;
 }
 

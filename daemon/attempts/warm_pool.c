@@ -68,9 +68,10 @@ static void start_work(uv_work_t *work)
                          (char *)plugin,
                          NULL};
 
-    warm->socket = title && environment ? shim_start_server(warm->daemon->shim_path, arguments,
-                                                            environment, &warm->error)
-                                        : error_set(&warm->error, -ENOMEM, "not enough memory");
+    warm->socket =
+        title && environment
+            ? shim_start_server(warm->daemon->shim_path, arguments, environment, &warm->error)
+            : error_no_memory(&warm->error, "the start of a warm worker");
 }
 
 /* ---- the loop ---- */

@@ -246,7 +246,7 @@ static int set_text(const struct config_key *key, const char *text, char **place
     if (key->type == VALUE_PATH && *text && *text != '/')
         return refuse_value(key, text, error);
     if (!(copy = strdup(text)))
-        return error_set(error, -ENOMEM, "no memory left");
+        return error_no_memory(error, "the value of %s", key->name);
     free(*place);
     *place = copy;
     return 0;

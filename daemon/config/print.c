@@ -1,6 +1,7 @@
 /* print.c: prints the table of configuration keys: as help, as docs/configuration.md, as
  * etc/traind.conf. */
 #include "base/cleanup.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "daemon/config/internal.h"
 
@@ -17,13 +18,12 @@ static const char *heading_of(const char *section)
 
 static void print_markdown_key(const struct config_key *key, FILE *output)
 {
-    AUTO_FREE char *text = NULL;
+    AUTO_FREE char *text =
+        memory_format("**%s**: %s *Takes* %s; *default* %s%s%s.", key->name, key->help,
+                      config_key_unit(key->type), *key->fallback ? "`" : "", key->fallback,
+                      *key->fallback ? "`" : "empty");
 
-    if (asprintf(&text, "**%s**: %s *Takes* %s; *default* %s%s%s.", key->name, key->help,
-                 config_key_unit(key->type), *key->fallback ? "`" : "", key->fallback,
-                 *key->fallback ? "`" : "empty") < 0)
-        text = NULL;
-    text_print_wrapped("- ", "  ", text ? text : key->name, MARKDOWN_LINE_MAX, output);
+    text_print_wrapped("- ", "  ", text, MARKDOWN_LINE_MAX, output);
 }
 
 static void print_markdown(const char *section, FILE *output)

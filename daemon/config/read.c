@@ -1,6 +1,7 @@
 /* read.c: reads configuration files: sections and values against the table of keys, and checks that
  * need the whole file. */
 #include "base/cleanup.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "daemon/config/internal.h"
 
@@ -94,7 +95,7 @@ static struct device_config *find_or_add_device(struct config *config, const cha
     devices = reallocarray(config->devices, config->device_count + 1, sizeof *devices);
     if (!devices || !(device.name = strdup(name))) {
         config->devices = devices ? devices : config->devices;
-        error_set(error, -ENOMEM, "no memory left");
+        error_no_memory(error, "the configuration");
         return NULL;
     }
     for (int i = 0; i < config_key_count; i++)
@@ -310,19 +311,17 @@ static int is_config_name(const struct dirent *entry)
 
 int config_read(struct config *config, const char *path, struct error *error)
 {
-    AUTO_FREE char *folder = NULL;
+    AUTO_FREE char *folder = memory_format("%s.d", path);
     struct dirent **entries = NULL;
     int count, result = access(path, F_OK) == 0 ? config_read_file(config, path, error) : 0;
 
     if (result < 0)
         return result;
-    if (asprintf(&folder, "%s.d", path) < 0)
-        return error_set(error, -ENOMEM, "no memory left");
     count = scandir(folder, &entries, is_config_name, alphasort);
     for (int i = 0; i < count; i++) {
-        AUTO_FREE char *name = NULL;
+        AUTO_FREE char *name = memory_format("%s/%s", folder, entries[i]->d_name);
 
-        if (result == 0 && asprintf(&name, "%s/%s", folder, entries[i]->d_name) >= 0)
+        if (result == 0)
             result = config_read_file(config, name, error);
         free(entries[i]);
     }

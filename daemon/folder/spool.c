@@ -345,7 +345,7 @@ int spool_read(int descriptor, const struct spool_position *position, bool ended
         }
     }
     if (!buffer)
-        return error_set(error, -ENOMEM, "not enough memory to read the spool");
+        return error_no_memory(error, "reading the spool");
     if (size == 0)
         return 0;
     result = spool_batch_parse(position, buffer, size, ended && at_end, batch);

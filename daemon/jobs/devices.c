@@ -70,7 +70,7 @@ int jobs_check_devices(struct daemon *daemon, const char *text, const char **key
     int result = 0;
 
     if (!needs)
-        return error_set(error, -ENOMEM, "no memory left");
+        return error_no_memory(error, "the devices");
     if (job_needs_find_unknown(needs, daemon->devices, key, &name))
         result = refuse_unknown_device(daemon, name, error);
     else if (job_needs_find_contradiction(needs, daemon->devices, key, &other))

@@ -43,7 +43,7 @@ static int history_read_work(struct store_connection *connection, void *data, st
         return count;
     read->rows = calloc((size_t)count, sizeof *rows);
     if (!read->rows)
-        return error_set(error, -ENOMEM, "no memory left");
+        return error_no_memory(error, "the runs of a command");
     memcpy(read->rows, rows, (size_t)count * sizeof *rows);
     read->count = count;
     return 0;

@@ -50,7 +50,7 @@ void jobs_remove(struct daemon *daemon, struct job_removal *removal)
     removal->daemon = daemon;
     removal->rows.jobs = calloc(removal->rows.count + 1, sizeof *removal->rows.jobs);
     if (!removal->rows.jobs) {
-        error_set(&error, -ENOMEM, "no memory left");
+        error_no_memory(&error, "the jobs to remove");
         removal->done(removal, -ENOMEM, &error);
         return;
     }

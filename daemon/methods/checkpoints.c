@@ -132,7 +132,7 @@ static int read_piece(struct store_connection *connection, void *data, struct er
 {
     struct checkpoint_reader *reader = data;
     AUTO_FREE char *buffer = malloc(PIECE_BYTES);
-    int result = buffer ? 0 : error_set(error, -ENOMEM, "no memory left");
+    int result = buffer ? 0 : error_no_memory(error, "a piece of a checkpoint");
 
     reader->size = 0;
     if (result == 0 && !reader->checkpoint)
@@ -147,7 +147,7 @@ static int read_piece(struct store_connection *connection, void *data, struct er
         return result;
     reader->data = malloc(base64_encoded_size(reader->size));
     if (!reader->data)
-        return error_set(error, -ENOMEM, "no memory left");
+        return error_no_memory(error, "a piece of a checkpoint");
     base64_encode(buffer, reader->size, reader->data);
     return 0;
 }

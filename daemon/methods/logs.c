@@ -229,7 +229,7 @@ static int read_piece(struct store_connection *connection, void *data, struct er
     int64_t left_out = 0;
     bool stops = false;
     int result = bytes ? read_job(connection, reader, &facts, error)
-                       : error_set(error, -ENOMEM, "no memory left");
+                       : error_no_memory(error, "a piece of a log");
 
     if (result == 0 && reader->attempt >= 0)
         result = read_attempt(connection, reader, &facts, error);
@@ -258,7 +258,7 @@ static int read_piece(struct store_connection *connection, void *data, struct er
     reader->offset += left_out ? left_out : (int64_t)used;
     reader->at_end = !left_out && !stops && size < PIECE_BYTES;
     reader->finished = ended && reader->at_end;
-    return reader->text ? 0 : error_set(error, -ENOMEM, "no memory left");
+    return reader->text ? 0 : error_no_memory(error, "a piece of a log");
 }
 
 /* ---- on the loop ----------------------------------------------------------------------------- */

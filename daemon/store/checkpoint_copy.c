@@ -40,7 +40,7 @@ static int content_copy(struct store_connection *connection, struct checkpoint_c
     AUTO_FREE char *buffer = malloc(CHUNK_SIZE);
 
     if (!buffer)
-        return error_set(error, -ENOMEM, "not enough memory to copy a checkpoint");
+        return error_no_memory(error, "copying a checkpoint");
     for (int i = 0; i < SLICE_CHUNKS && copy->copied <= expected; i++) {
         ssize_t size = file_read_at(copy->file, buffer, CHUNK_SIZE, copy->copied);
         int result;

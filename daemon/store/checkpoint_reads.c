@@ -1,6 +1,7 @@
 /* checkpoint_reads.c: see checkpoint_reads.h. */
 #include "daemon/store/checkpoint_reads.h"
 
+#include "base/memory.h"
 #include "base/sha256.h"
 #include "daemon/store/columns.h"
 #include "daemon/store/statement.h"
@@ -76,7 +77,7 @@ int checkpoint_find(struct store_connection *connection, int64_t job, int64_t st
                                    .bytes = statement_int(&found, 3),
                                    .uid = (uid_t)statement_int(&found, 5)};
     if (statement_int(&found, 6))
-        row->path = strdup(statement_text(&found, 4));
+        row->path = memory_copy_text(statement_text(&found, 4));
     return 1;
 }
 
@@ -136,7 +137,7 @@ int checkpoint_paths_read(struct store_connection *connection, int64_t job, int6
     statement_bind_int(&rows, ":attempt", attempt);
     while (statement_next(&rows) > 0)
         if (take(data, statement_text(&rows, 0)) < 0)
-            return error_set(error, -ENOMEM, "no memory left");
+            return error_no_memory(error, "a checkpoint");
     return rows.result;
 }
 

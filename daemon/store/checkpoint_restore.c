@@ -103,7 +103,7 @@ static int slice_restore(struct store_connection *connection, struct checkpoint_
     int result = 0;
 
     if (!buffer)
-        return error_set(error, -ENOMEM, "not enough memory to copy a checkpoint");
+        return error_no_memory(error, "copying a checkpoint");
     for (int i = 0; i < SLICE_PIECES && restore->copied < restore->bytes && result == 0; i++)
         result = restore->in_database ? chunk_restore(connection, restore, error)
                                       : file_piece_restore(restore, buffer, error);

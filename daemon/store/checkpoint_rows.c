@@ -2,6 +2,7 @@
 #include "daemon/store/checkpoint_rows.h"
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/string_table.h"
 #include "daemon/store/event_rows.h"
 #include "daemon/store/sql.h"
@@ -191,7 +192,7 @@ static int earlier_find(struct store_connection *connection, const struct spool_
         *earlier = (struct earlier){
             .id = statement_int(&row, 0),
             .attempt = statement_int(&row, 1),
-            .path = statement_is_null(&row, 2) ? NULL : strdup(statement_text(&row, 2)),
+            .path = statement_is_null(&row, 2) ? NULL : memory_copy_text(statement_text(&row, 2)),
         };
     return row.result;
 }

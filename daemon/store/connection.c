@@ -53,7 +53,7 @@ int store_error(sqlite3 *database, struct error *error)
     case SQLITE_CONSTRAINT:
         return error_set(error, -EEXIST, "the database refused the change (%s)", text);
     case SQLITE_NOMEM:
-        return error_set(error, -ENOMEM, "no memory left for the database");
+        return error_no_memory(error, "the database");
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return error_set(error, -EBUSY,
@@ -105,7 +105,7 @@ static int open_files(struct store_connection *connection, const char *directory
                 (access == STORE_READ_ONLY ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE);
 
     if (!checkpoints || !jobs)
-        return error_set(error, -ENOMEM, "no memory left");
+        return error_no_memory(error, "the database");
     if (sqlite3_open_v2(checkpoints, &connection->database, flags, NULL) != SQLITE_OK)
         return store_error(connection->database, error);
     sqlite3_busy_timeout(connection->database, BUSY_TIMEOUT_MILLISECONDS);

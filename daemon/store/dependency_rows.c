@@ -180,7 +180,7 @@ int dependencies_live_read(struct store_connection *connection,
         };
 
         if (take(data, statement_int(&rows, 0), &dependency) < 0)
-            return error_set(error, -ENOMEM, "not enough memory to load what jobs wait for");
+            return error_no_memory(error, "what jobs wait for");
     }
     return rows.result;
 }

@@ -20,7 +20,7 @@ int device_states_read(struct store_connection *connection,
         statement_copy_text(&rows, 0, row.id, sizeof row.id);
         statement_copy_text(&rows, 2, row.reason, sizeof row.reason);
         if (take(data, &row) < 0)
-            return error_set(error, -ENOMEM, "not enough memory to load the devices' states");
+            return error_no_memory(error, "the devices' states");
     }
     return rows.result;
 }

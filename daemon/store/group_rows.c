@@ -66,6 +66,6 @@ int group_limits_read(struct store_connection *connection,
     while (statement_next(&rows) > 0)
         if (take(data, (uid_t)statement_int(&rows, 0), statement_text(&rows, 1),
                  statement_int(&rows, 2)) < 0)
-            return error_set(error, -ENOMEM, "not enough memory to load the groups' limits");
+            return error_no_memory(error, "the groups' limits");
     return rows.result;
 }

@@ -331,7 +331,7 @@ int job_start_read(struct store_connection *connection, int64_t id, bool wants_p
         statement_copy_text(&row, 1, digest, JOB_DIGEST_SIZE);
     if (result == 0 && !statement_is_null(&row, 2) &&
         row_parse_object(&row, 2, plan, NULL) == -ENOMEM)
-        result = error_set(error, -ENOMEM, "not enough memory"); /* a damaged plan is made anew */
+        result = error_no_memory(error, "a job"); /* a damaged plan is made anew */
     return result;
 }
 

@@ -74,7 +74,7 @@ int live_jobs_read(struct store_connection *connection, const char *sharing,
 
         if (take(data, &job) < 0) {
             free(job.needs);
-            return error_set(error, -ENOMEM, "not enough memory to load the jobs");
+            return error_no_memory(error, "the jobs");
         }
     }
     return rows.result;
@@ -117,7 +117,7 @@ int live_links_read(struct store_connection *connection,
         };
 
         if (take(data, &links) < 0)
-            return error_set(error, -ENOMEM, "not enough memory to load what jobs wait for");
+            return error_no_memory(error, "what jobs wait for");
     }
     return rows.result;
 }
@@ -181,7 +181,7 @@ int live_attempts_read(struct store_connection *connection,
 
         if (take(data, &attempt) < 0) {
             live_attempt_release(&attempt);
-            return error_set(error, -ENOMEM, "not enough memory to load the attempts");
+            return error_no_memory(error, "the attempts");
         }
     }
     return rows.result;

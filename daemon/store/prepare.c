@@ -191,7 +191,7 @@ int store_prepare(const char *directory, store_progress progress, struct error *
     int result = 0;
 
     if (!jobs || !checkpoints)
-        return error_set(error, -ENOMEM, "no memory left");
+        return error_no_memory(error, "the database");
 
     bool has_jobs = access(jobs, F_OK) == 0, has_checkpoints = access(checkpoints, F_OK) == 0;
     if (has_checkpoints && !has_jobs) /* job ids would be used again */

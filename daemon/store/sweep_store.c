@@ -2,6 +2,7 @@
 #include "daemon/store/sweep_store.h"
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "daemon/store/columns.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/statement.h"
@@ -68,13 +69,11 @@ static int sweep_read(const struct statement *row, struct sweep *sweep, struct e
         .points = statement_int(row, 1),
         .expanded = statement_int(row, 2),
         .uid = (uid_t)statement_int(row, 3),
-        .user = strdup(statement_text(row, 4)),
+        .user = memory_copy_text(statement_text(row, 4)),
         .submitted = statement_double(row, 7),
         .held = statement_is_null(row, 8) ? -1 : statement_int(row, 8) != 0,
         .cancelled = !statement_is_null(row, 9),
     };
-    if (!sweep->user)
-        return error_set(error, -ENOMEM, "not enough memory to load the sweeps");
     if (row_parse_object(row, 5, &sweep->spec, error) < 0 ||
         row_parse_object(row, 6, &axes, error) < 0 ||
         sweep_points_read(axes, INT64_MAX, &sweep->values, NULL, error) < 0) {

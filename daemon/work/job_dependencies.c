@@ -95,7 +95,7 @@ int dependencies_check(const struct dependencies *all, size_t count, size_t *cul
         edges += all[i].count;
     dependents = calloc(edges + 1, sizeof *dependents);
     if (!waits_for || !settled || !first || !dependents)
-        return error_set(error, -ENOMEM, "no memory left");
+        return error_no_memory(error, "the dependencies of %zu jobs", count);
     for (size_t i = 0; i < count; i++)
         for (size_t d = 0; d < all[i].count; d++)
             if (all[i].list[d].index >= 0)

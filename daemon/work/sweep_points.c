@@ -316,7 +316,7 @@ static int value_set(struct json_object *spec, const char *path, struct json_obj
     if (strncmp(path, "after", 5) == 0)
         return error_set(error, -EINVAL, "sweep: what a job waits for (after) cannot vary");
     if (asprintf(&assignment, "%s=%s", path, value ? json_text(value, NULL) : "null") < 0)
-        return error_set(error, -ENOMEM, "no memory left");
+        return error_no_memory(error, "a point of the sweep");
     r = job_spec_set(spec, assignment, error);
     return r < 0 ? error_prefix(error, "sweep") : 0;
 }
@@ -328,7 +328,7 @@ static int values_apply(struct json_object *values, struct json_object *spec,
     int r = 0;
 
     if (json_object_deep_copy(spec, &copy, NULL) < 0)
-        return error_set(error, -ENOMEM, "no memory left");
+        return error_no_memory(error, "a point of the sweep");
     json_object_object_foreach (values, path, value)
         if (r == 0)
             r = value_set(copy, path, value, error);
