@@ -63,7 +63,7 @@ void jobs_groups_each(struct daemon *daemon,
 /* A request that a job leaves its device, or goes on (move.c). `done` runs once the request is
  * durable, which is before the job has left. Errors, with a sentence: -ERROR_NO_SUCH_JOB: the job
  * has ended. -EINVAL: its state does not allow the change. -ERROR_UNSUPPORTED: this job or device
- * cannot. -ENODEV: no such device. */
+ * cannot. -ERROR_DEVICE_LOST: no such device. */
 struct job_change {
     enum preemption preemption; /* for job_preempt() only */
     const char *reason;         /* for job_preempt() only: a sentence */

@@ -346,8 +346,8 @@ void jobs_move(struct daemon *daemon, int64_t id, struct job_change change)
     if (!job)
         return;
     if (!device && !anywhere) {
-        error_set(&error, -ENODEV, "this machine has no device \"%s\"", change.device);
-        refuse(&change, -ENODEV, &error);
+        error_set(&error, -ERROR_DEVICE_LOST, "this machine has no device \"%s\"", change.device);
+        refuse(&change, -ERROR_DEVICE_LOST, &error);
         return;
     }
     if (device && check_target(job, device, &error) < 0) {

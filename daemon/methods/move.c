@@ -27,7 +27,7 @@ static void answer_refusal(const struct moving *moving)
 {
     struct json_object *reply;
 
-    if (moving->refusal != -ERROR_UNSUPPORTED && moving->refusal != -ENODEV) {
+    if (moving->refusal != -ERROR_UNSUPPORTED && moving->refusal != -ERROR_DEVICE_LOST) {
         call_fail_state(moving->call, moving->id, json_get_string(moving->job, "state", ""), "%s",
                         moving->error.text);
         return;
@@ -58,7 +58,7 @@ static void on_moved(void *data, int result, const struct error *error)
 {
     struct moving *moving = data;
     bool refused = result == -ERROR_NO_SUCH_JOB || result == -EINVAL ||
-                   result == -ERROR_UNSUPPORTED || result == -ENODEV;
+                   result == -ERROR_UNSUPPORTED || result == -ERROR_DEVICE_LOST;
 
     if (result < 0 && !refused) {
         call_fail_job(moving->call, moving->id, error);
