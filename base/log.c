@@ -11,6 +11,13 @@
 
 enum { THROTTLE_SECONDS = 60 };
 
+static const char *const log_level_names[] = {[LOG_LEVEL_ERROR] = "error",
+                                              [LOG_LEVEL_WARNING] = "warning",
+                                              [LOG_LEVEL_INFO] = "info",
+                                              [LOG_LEVEL_DEBUG] = "debug"};
+
+DEFINE_STRING_TABLE(log_level, enum log_level, log_level_names)
+
 static const char *log_program = "traind";
 static enum log_level log_maximum = LOG_LEVEL_INFO;
 
@@ -22,7 +29,6 @@ void log_configure(const char *program, enum log_level maximum)
 
 void log_line(enum log_level level, const char *format, ...)
 {
-    static const char *const names[] = {"error", "warning", "info", "debug"};
     static const int priorities[] = {3, 4, 6, 7}; /* syslog(3) */
     char text[2048], escaped[4096], line[4352];
     va_list arguments;
@@ -44,7 +50,7 @@ void log_line(enum log_level level, const char *format, ...)
         localtime_r(&now, &local);
         strftime(stamp, sizeof stamp, "%H:%M:%S", &local);
         length = snprintf(line, sizeof line, "%s %s[%d] %s: %s\n", stamp, log_program, getpid(),
-                          names[level], escaped);
+                          log_level_to_string(level), escaped);
     }
     /* one write(2) per line keeps the lines of several processes apart; a line is lost if the pipe
      * is full */

@@ -2,12 +2,16 @@
  * carries its syslog priority as "<N>", else a time stamp and the level's name. */
 #pragma once
 
+#include "base/string_table.h"
+
+#include <stdbool.h>
+
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
+
+DECLARE_STRING_TABLE(log_level, enum log_level);
 
 /* Sets the program's name for each line, and the level above which lines are dropped. */
 void log_configure(const char *program, enum log_level maximum);
-
-#include <stdbool.h>
 
 /* Writes one line (no newline in the format); control characters are escaped. Thread-safe. */
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -59,14 +59,12 @@ static int print_config(const char *form)
 
 static int parse_log_level(const char *name, enum log_level *level)
 {
-    static const char *const names[] = {"error", "warning", "info", "debug"};
+    int found = log_level_from_string(name);
 
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(names[i], name) == 0) {
-            *level = (enum log_level)i;
-            return 0;
-        }
-    return -EINVAL;
+    if (found < 0)
+        return -EINVAL;
+    *level = (enum log_level)found;
+    return 0;
 }
 
 enum known_option { STATE_DIRECTORY, SOCKET, CONFIG, LOG_LEVEL, HELP_CONFIG, VERSION, HELP };
