@@ -64,8 +64,8 @@ bool text_is_printable(const char *text)
 
 size_t text_escape_character(const char *text, char output[5])
 {
-    size_t skipped =
-        is_c1_control(text, text_character_length(text)); /* the second byte is the code point */
+    /* the second byte of a C1 control is its code point */
+    size_t skipped = is_c1_control(text, text_character_length(text));
 
     sprintf(output, "\\x%02x", (unsigned char)text[skipped]);
     return skipped + 1;

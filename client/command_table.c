@@ -1,6 +1,6 @@
 /* command_table.c: see command_table.h. A file client/commands/NAME.c defines command_NAME. The
- * build lists the files in command_list.h (Makefile), a line COMMAND(NAME) each, so that a new file
- * is all that a new command takes. */
+ * build (Makefile) writes a line COMMAND(NAME) for each file into command_list.h, so a new command
+ * needs only a new file. */
 #include "client/command_table.h"
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* trainctl_main.c: the client's main: reads the command line, finds the command in the table, runs
- * it. */
+/* trainctl_main.c: the client's main(). It parses the command line and runs the command from the
+ * table. */
 #include "client/command_line/help.h"
 #include "client/command_line/invocation.h"
 #include "client/command_table.h"

@@ -70,10 +70,9 @@ struct job_spec_key {
     const char *const *choices;                  /* ends with NULL */
     const struct job_spec_operation *operations; /* ends with a NULL name */
     const struct job_spec_section *section;      /* of an object */
-    const char *
-        /* that have the key, separated by spaces; NULL: the section's variants name their keys, and
-         * a key that none of them names belongs to all */
-        variants;
+    /* that have the key, separated by spaces; NULL: the section's variants name their keys, and a
+     * key that none of them names belongs to all */
+    const char *variants;
     const char *fallback;                      /* the default as JSON; NULL: none */
     const struct job_spec_fallback *fallbacks; /* by variant, ends with NULL */
     bool required;
@@ -88,8 +87,7 @@ struct job_spec_section {
     const struct job_spec_key *keys;
     size_t count;
     const char *variant_key; /* the key whose value decides which others apply; NULL: none */
-    const struct job_spec_variant
-        *variants; /* ends with a NULL name; NULL: each key names its variants */
+    const struct job_spec_variant *variants; /* ends with a NULL name; NULL: the keys name theirs */
 };
 
 /* The keys of a whole specification. Its variants are "command", if the key `command` is present,

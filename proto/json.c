@@ -355,8 +355,7 @@ int json_parse(const char *text, size_t length, struct json_object **object, str
     parsed = json_tokener_parse_ex(tokener, text, (int)length);
     verdict = json_tokener_get_error(tokener);
     end = text + json_tokener_get_parse_end(tokener);
-    if (verdict ==
-        json_tokener_continue) { /* json-c needs the NUL to know that a number has ended */
+    if (verdict == json_tokener_continue) { /* only a NUL ends a number at the end */
         parsed = json_tokener_parse_ex(tokener, "", 1);
         if (json_tokener_get_error(tokener) != json_tokener_success)
             return scan_fail(&scan, scan.end, -EINVAL,

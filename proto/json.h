@@ -53,8 +53,7 @@ void json_set_bool(struct json_object *parent, const char *key, bool value);
 struct json_object *json_new_double(double value);
 
 /* Getters. They return `absent` if the member is absent, null or of another type. */
-struct json_object *json_get(struct json_object *parent,
-                             const char *key); /* NULL: absent or null */
+struct json_object *json_get(struct json_object *parent, const char *key); /* absent: NULL */
 const char *json_get_string(struct json_object *parent, const char *key, const char *absent);
 int64_t json_get_int(struct json_object *parent, const char *key, int64_t absent);
 double json_get_double(struct json_object *parent, const char *key, double absent);

@@ -141,9 +141,7 @@ int varlink_client_receive(struct varlink_client *client, int timeout_millisecon
 
         if (r > 0) {
             r = varlink_reply_parse(message, length, reply, error);
-            return r < 0 ? error_prefix(error,
-                                        "the service sent a message that is not a Varlink reply")
-                         : 0;
+            return r < 0 ? error_prefix(error, "the service sent an invalid Varlink reply") : 0;
         }
         if (r < 0)
             return error_set(error, r, "the service sent a message of more than %d bytes",

@@ -34,8 +34,8 @@ static bool starves(const struct policy_run *run, size_t index, struct ranked *r
     if (run->choices[index].state != JOB_UNDECIDED || (job->on && !job->starved) ||
         !(job->waited >= starvation_bound(run, index)))
         return false;
-    memcpy(&rank->key, &seconds,
-           sizeof seconds); /* the bits of positive doubles are ordered as the numbers */
+    /* the bits of positive doubles are ordered as the numbers */
+    memcpy(&rank->key, &seconds, sizeof seconds);
     rank->index = index;
     return true;
 }

@@ -80,8 +80,7 @@ static void set_objective(struct policy_settings *settings, int objective)
     if (objective == 1) {
         settings->makespan = true;
         settings->age_exponent = 0;
-        settings->starvation_factor =
-            0; /* the bound lengthened makespans of several weeks by a sixth */
+        settings->starvation_factor = 0; /* the bound lengthened long makespans by a sixth */
     } else if (objective == 2) {
         settings->age_exponent = 1;
         settings->share_exponent = 1;

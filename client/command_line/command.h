@@ -45,9 +45,7 @@ struct command {
     const char *details;                  /* paragraphs for `help COMMAND`, NULL for none */
     const struct command_option *options; /* NULL for none */
     int minimum, maximum;                 /* number of arguments; maximum -1 for any number */
-    bool
-        /* the first argument begins a command line, which may have options of its own */
-        ends_at_argument;
+    bool ends_at_argument;      /* the first argument begins a command line with its own options */
     bool hidden;                /* left out of the help: only programs use it */
     enum completion completion; /* of its arguments */
     const char *words; /* that completion offers instead, separated by blanks; NULL: none */

@@ -1,4 +1,4 @@
-/* invocation.c: reads the command line of trainctl and answers what it said. */
+/* invocation.c: parses the command line of trainctl; see invocation.h. */
 #include "client/command_line/invocation.h"
 
 #include "base/options.h"
@@ -11,7 +11,7 @@
 
 enum { OPTIONS_MAX = 48 /* common options and those of one command */ };
 
-/* The options that are valid at one place of the command line, and how they are written. */
+/* The options that are valid at one place of the command line, and their spellings. */
 struct option_set {
     const struct command_option *options[OPTIONS_MAX];
     struct option_spelling spellings[OPTIONS_MAX];
@@ -29,7 +29,7 @@ static void option_set_add(struct option_set *set, const struct command_option *
     }
 }
 
-/* Says why an option was refused. */
+/* Prints why an option was refused. */
 static void option_complain(const struct option_reader *reader, const struct command *command,
                             enum option_event event, const struct option_found *found,
                             const struct command_option *option)
@@ -71,8 +71,8 @@ static enum exit_status option_add(struct invocation *invocation,
     return EXIT_STATUS_DONE;
 }
 
-/* Reads the options of argv[1 …]. Without `ends_at_argument` arguments may stand between them.
- * `*arguments` are moved to the beginning of argv. */
+/* Reads the options of argv[1 …]. Without `ends_at_argument`, arguments may stand between options.
+ * Moves the arguments to the beginning of argv; `*arguments` is their number. */
 static enum exit_status options_parse(struct invocation *invocation, int argc, char **argv,
                                       bool ends_at_argument, size_t *arguments)
 {

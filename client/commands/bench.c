@@ -1,5 +1,5 @@
-/* bench.c: `trainctl bench`: one short job after the other, on each device that may run the
- * specification, and which of them is the fastest. Ctrl-C cancels the job that runs. */
+/* bench.c: `trainctl bench` runs one short job after the other, on each device that may run the
+ * specification, and says which device is the fastest. Ctrl-C cancels the running job. */
 #include "client/view/bench.h"
 
 #include "base/clock.h"
@@ -21,8 +21,8 @@
 enum {
     STEPS_LEAST = 30,
     STEPS_MOST = 2000,
-    STEPS_OF_UNKNOWN = 100, /* where the time of a step cannot be predicted */
-    MEASURE_SECONDS = 5,    /* what the steps are chosen to take */
+    STEPS_OF_UNKNOWN = 100, /* if the time of a step is not predicted */
+    MEASURE_SECONDS = 5,    /* the steps are chosen to take this long */
     COMMAND_SECONDS = 60,
     POWER_MILLISECONDS = 500 /* between two readings of the device's power */
 };
@@ -31,18 +31,18 @@ struct bench {
     struct invocation *invocation;
     struct json_object *spec, *normalised, *plan; /* plan: NULL for a command */
     struct json_object *results;
-    int64_t steps;  /* 0: as many as take MEASURE_SECONDS */
+    int64_t steps;  /* 0: enough for MEASURE_SECONDS */
     double seconds; /* of a command */
     int signals;
-    FILE *output; /* what happens on the way */
+    FILE *output; /* for progress */
     struct progress_bar bar;
 
-    /* the job that runs */
+    /* the running job */
     struct stream watch;
     int64_t job;
-    struct json_object *latest; /* its state */
+    struct json_object *latest; /* the latest Job */
     const char *device;
-    double watts; /* the sum of what was read, so many times */
+    double watts; /* the sum of watts_count readings */
     int watts_count;
     double power_read_at;
 };
@@ -98,7 +98,7 @@ static enum exit_status job_cancel(struct bench *bench)
     return EXIT_STATUS_DETACHED;
 }
 
-/* Takes in what Watch says; false once that has come to an end. */
+/* Handles a reply of Watch; false: the stream has ended. */
 static bool watch_take(struct bench *bench, enum exit_status *status)
 {
     for (;;) {
@@ -120,7 +120,7 @@ static bool watch_take(struct bench *bench, enum exit_status *status)
     }
 }
 
-/* Adds the device's power, where it can be read, while the job runs. */
+/* Adds a reading of the device's power, if it is readable, while the job runs. */
 static void power_read(struct bench *bench)
 {
     struct varlink_reply reply;
@@ -167,7 +167,7 @@ static enum exit_status job_follow(struct bench *bench)
     return status;
 }
 
-/* Measures one candidate and appends what came of it. */
+/* Measures one candidate and appends its result. */
 static enum exit_status candidate_measure(struct bench *bench, struct json_object *candidate)
 {
     struct json_object *parameters;
@@ -228,7 +228,7 @@ static struct json_object *candidate_find(struct json_object *candidates, const 
     return NULL;
 }
 
-/* --devices names devices that there are. */
+/* Checks that the devices of --devices exist. */
 static enum exit_status devices_check(const char *list, struct json_object *candidates)
 {
     for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',') {
@@ -242,7 +242,7 @@ static enum exit_status devices_check(const char *list, struct json_object *cand
     return EXIT_STATUS_DONE;
 }
 
-/* Why the candidate is not worth a job; NULL: it is. */
+/* Why the candidate is not measured; NULL: it is. */
 static const char *candidate_refusal(struct json_object *candidate)
 {
     static const char *const hopeless[] = {"not_allowed", "cannot_run", "draining", "lost",
@@ -276,7 +276,7 @@ static enum exit_status candidates_measure(struct bench *bench, struct json_obje
 
 /* ---- the command --------------------------------------------------------------------------- */
 
-/* Of a native job, for all devices that can train it. */
+/* Plans a native job for all devices that can train it. */
 static enum exit_status bench_plan(struct bench *bench)
 {
     CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};

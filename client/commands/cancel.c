@@ -1,4 +1,4 @@
-/* cancel.c: `trainctl cancel`: jobs end, whatever they are doing. */
+/* cancel.c: `trainctl cancel` ends jobs in any state. */
 #include "client/connection/job_action.h"
 
 static enum exit_status command_execute(struct invocation *invocation)

@@ -1,4 +1,4 @@
-/* checkpoints.c: `trainctl checkpoints`: what a job has saved. */
+/* checkpoints.c: `trainctl checkpoints` lists the checkpoints of a job. */
 #include "base/clock.h"
 #include "base/text.h"
 #include "client/connection/connection.h"
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* "train_loss 1.2340  validation_loss 1.3000" */
+/* Writes, for example, "train_loss 1.2340  validation_loss 1.3000". */
 static void metrics_format(struct json_object *metrics, char *output, size_t size)
 {
     size_t used = 0;

@@ -1,4 +1,4 @@
-/* clean.c: `trainctl clean`: one's own jobs that ended long ago leave, or their checkpoints do. */
+/* clean.c: `trainctl clean` removes the caller's jobs that ended long ago, or their checkpoints. */
 #include "base/clock.h"
 #include "base/text.h"
 #include "client/connection/connection.h"
@@ -13,9 +13,9 @@
 enum { PAGE_JOBS = 500 };
 static const double older_default = 30 * 86400.0; /* seconds */
 
-/* Which jobs are meant. */
+/* Which jobs are selected. */
 struct selection {
-    double before; /* those that ended before this time */
+    double before; /* jobs that ended before this time */
     const char *state, *name;
     int64_t uid;
 };
@@ -49,7 +49,7 @@ static enum exit_status jobs_select(struct invocation *invocation,
             json_set_string(parameters, "name", selection->name);
         if (before)
             json_set_int(parameters, "before", before);
-        json_set_bool(parameters, "own", true); /* however many others there are */
+        json_set_bool(parameters, "own", true); /* leaves out other users' jobs */
         json_set_int(parameters, "limit", PAGE_JOBS);
         status = connection_call(invocation, "List", parameters, &reply);
         if (status)

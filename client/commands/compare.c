@@ -1,5 +1,5 @@
-/* compare.c: `trainctl compare`: the results of many jobs, grouped by what differs between their
- * specifications: mean and standard deviation of each metric. */
+/* compare.c: `trainctl compare` groups jobs by the keys that differ between their specifications,
+ * and shows mean and standard deviation of each metric. */
 #include "client/connection/connection.h"
 #include "client/connection/sweep.h"
 #include "client/view/comparison.h"
@@ -14,7 +14,7 @@ enum { PAGE_ROWS = 500, COLUMNS_MAX = 64, KEYS_TOLD = 6 };
 
 /* ---- the jobs -------------------------------------------------------------------------------- */
 
-/* "12-41" or "12" */
+/* Parses "12-41" or "12". */
 static bool range_parse(const char *text, int64_t *first, int64_t *last)
 {
     char *end;
@@ -42,7 +42,7 @@ static enum exit_status job_fetch(struct invocation *invocation, int64_t id,
     return status;
 }
 
-/* Appends the jobs of the name, newest first: the caller's own, or everybody's. */
+/* Appends the jobs with that name, newest first. `own`: only the caller's, otherwise all users'. */
 static enum exit_status named_list(struct invocation *invocation, const char *name, bool own,
                                    struct json_object *found)
 {
@@ -70,8 +70,8 @@ static enum exit_status named_list(struct invocation *invocation, const char *na
     return EXIT_STATUS_DONE;
 }
 
-/* Fetches all of the caller's jobs of the name, oldest first; where there are none, those of
- * others, and says so: any user may choose any name. */
+/* Fetches all of the caller's jobs with that name, oldest first. If there are none, fetches those
+ * of other users and prints a note, because any user may choose any name. */
 static enum exit_status named_fetch(struct invocation *invocation, const char *name,
                                     struct json_object *jobs)
 {
@@ -119,7 +119,7 @@ static enum exit_status jobs_fetch(struct invocation *invocation, struct json_ob
 
 /* ---- what to compare ------------------------------------------------------------------------- */
 
-/* The words of all uses of an option as a JSON array; NULL when it was not given. */
+/* The words of all uses of an option as a JSON array; NULL: it was not given. */
 static struct json_object *words_collect(const struct invocation *invocation, const char *option)
 {
     struct json_object *words = NULL;
@@ -139,7 +139,7 @@ static struct json_object *words_collect(const struct invocation *invocation, co
 
 /* ---- output ---------------------------------------------------------------------------------- */
 
-/* The path without its first part: "optimizer.name". */
+/* The path without its first part, for example "optimizer.name". */
 static const char *key_title(const char *path)
 {
     const char *dot = strchr(path, '.');
@@ -147,7 +147,7 @@ static const char *key_title(const char *path)
     return dot ? dot + 1 : path;
 }
 
-/* "0.8731 ± 0.0021": the deviation has as many decimals as the mean. */
+/* Adds, for example, "0.8731 ± 0.0021". The deviation has as many decimals as the mean. */
 static void cell_add(const struct invocation *invocation, struct table *table,
                      struct json_object *value)
 {
@@ -165,7 +165,7 @@ static void cell_add(const struct invocation *invocation, struct table *table,
     table_add(table, text, STYLE_PLAIN);
 }
 
-/* What the columns do not show. */
+/* Prints the keys that differ but have no column. */
 static void also_print(struct json_object *also)
 {
     size_t count = json_object_array_length(also), used = 0;

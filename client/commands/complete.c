@@ -1,9 +1,9 @@
-/* complete.c: `trainctl complete -- WORD…`: what may stand in place of the last word, one candidate
- * a line; "@files" lets the shell offer files. The completions of bash, zsh and fish
- * (client/trainctl.*) ask.
+/* complete.c: `trainctl complete -- WORD…` prints candidates for the last word, one per line;
+ * "@files" tells the shell to offer files. The completions of bash, zsh and fish
+ * (client/trainctl.*) call it.
  *
- * A user chooses the name of a job, and whoever presses Tab gets it into the command line, root
- * too. So nothing is offered that any shell reads as more than a plain word. */
+ * Any user may choose the name of a job, and Tab puts it into another user's command line, even
+ * root's. So it offers only candidates that every shell reads as plain words. */
 #include "client/connection/connection.h"
 #include "client/view/job.h"
 #include "proto/job_spec.h"
@@ -15,14 +15,14 @@
 
 enum { JOBS_OFFERED = 100 };
 
-/* Where no daemon answers. */
+/* A socket path where no daemon answers. */
 static const char nowhere[] = "/dev/null";
 
-/* Characters of which no shell expands, splits or quotes any. */
+/* Characters that no shell expands, splits at or quotes. */
 static const char plain_characters[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:+@%,=/-";
 
-/* `before` is what the shell takes for the beginning of the same word. */
+/* Prints a candidate. `before`: the part of the word that the shell already has. */
 static void candidate_print(const char *word, const char *candidate, const char *before)
 {
     if (strncmp(candidate, word, strlen(word)) == 0 &&
@@ -30,8 +30,9 @@ static void candidate_print(const char *word, const char *candidate, const char 
         printf("%s%s\n", before, candidate);
 }
 
-/* A name that the daemon told. One that begins with "-" would be an option of the command, "@files"
- * a request to the shell; "%" and "=" mean something to some shells at the beginning of a word. */
+/* Prints a name from the daemon if it is safe. "-" at its beginning would make it an option,
+ * "@files" is a request to the shell, and "%" and "=" are special to some shells at the beginning
+ * of a word. */
 static void name_print(const char *word, const char *name, const char *before)
 {
     if (isalnum((unsigned char)*name) || *name == '_')
@@ -48,8 +49,8 @@ static void options_print(const struct command_option *options, const char *word
     }
 }
 
-/* The argument of the option at word `i`, which the shell may have cut at the "=": `i` moves to the
- * last word of it. NULL: it is another word. */
+/* The value of the option at word `i`, which the shell may have split at the "="; `i` moves to its
+ * last word. NULL: word `i` is not this option. */
 static const char *option_argument(const struct invocation *invocation, const char *option,
                                    size_t *i)
 {
@@ -65,8 +66,8 @@ static const char *option_argument(const struct invocation *invocation, const ch
     return *i < last ? invocation->arguments[*i] : NULL;
 }
 
-/* The command among the words, NULL where it has to be typed yet. The daemon that they name is the
- * one to ask; none on another machine is. */
+/* The command among the words; NULL: it is not typed yet. Also selects the daemon that the words
+ * name; a daemon on another machine is never asked. */
 static const struct command *command_among(struct invocation *invocation)
 {
     const struct command *command = NULL;
@@ -86,8 +87,8 @@ static const struct command *command_among(struct invocation *invocation)
     return command;
 }
 
-/* Numbers of the newest jobs, and names of one's own, by which others' are not to be acted on
- * (connection.h); silent when there is no daemon to ask. */
+/* Prints the numbers of the newest jobs, and the names of the caller's jobs. Names do not select
+ * other users' jobs for actions (connection.h). Prints nothing if no daemon answers. */
 static void jobs_print(struct invocation *invocation, const char *word)
 {
     CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
@@ -109,7 +110,7 @@ static void jobs_print(struct invocation *invocation, const char *word)
     }
 }
 
-/* Likewise names of devices. */
+/* Prints the names of devices, likewise. */
 static void device_names_print(struct invocation *invocation, const char *word, const char *before)
 {
     CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
@@ -123,7 +124,8 @@ static void device_names_print(struct invocation *invocation, const char *word, 
                    before);
 }
 
-/* Of a list, whose last part is completed, or, where jobs have to have ended, of those alone. */
+/* Prints states; of a comma-separated list it completes the last part. `ended`: prints only final
+ * states. */
 static void states_print(const char *word, const char *before, bool ended)
 {
     const char *comma = ended ? NULL : strrchr(word, ',');
@@ -135,7 +137,7 @@ static void states_print(const char *word, const char *before, bool ended)
         candidate_print(comma ? comma + 1 : word, job_states[i], prefix);
 }
 
-/* Keys of a specification; `after` follows each: the "=" of an assignment. */
+/* Prints keys of a specification, each followed by `after`, such as the "=" of an assignment. */
 static void keys_print(const char *word, const char *before, const char *after)
 {
     AUTO_FREE char *keys = NULL;
@@ -152,8 +154,8 @@ static void keys_print(const char *word, const char *before, const char *after)
             printf("%s%s%s\n", before, key, after);
 }
 
-/* The option whose argument `word` is: "--state=…", or the one before it; NULL for none. bash makes
- * words of the "=" and what stands around it. */
+/* The option whose value `word` is, as in "--state=…" or after the option; NULL: none. bash splits
+ * such a word at the "=". */
 static const struct command_option *option_before(const struct invocation *invocation,
                                                   const struct command *command, const char **word,
                                                   char before[64])
@@ -193,7 +195,7 @@ static void commands_print(const struct command *const *commands, const char *wo
             candidate_print(word, (*commands)->name, "");
 }
 
-/* Of `trainctl help`: a command, or "spec" and a key. */
+/* Prints topics of `trainctl help`: commands, or "spec" and a key. */
 static void topics_print(struct invocation *invocation, const char *word)
 {
     if (invocation->argument_count <= 2) {
@@ -204,7 +206,7 @@ static void topics_print(struct invocation *invocation, const char *word)
     }
 }
 
-/* What an argument may be; `before` is what the shell takes for the beginning of the same word. */
+/* Prints candidates for an argument. `before`: the part of the word that the shell already has. */
 static void argument_print(struct invocation *invocation, enum completion completion,
                            const char *word, const char *before)
 {
@@ -234,7 +236,7 @@ static void argument_print(struct invocation *invocation, enum completion comple
     }
 }
 
-/* The words that a command's first argument may be. */
+/* Prints the words that a command's first argument may be. */
 static void words_print(const char *words, const char *word)
 {
     AUTO_FREE char *copy = strdup(words);

@@ -1,12 +1,12 @@
-/* devices.c: `trainctl devices`: what the machine has, what runs there, and
- * who holds what of it. */
+/* devices.c: `trainctl devices` shows the machine's devices, the jobs on them, and the processes
+ * that hold their memory. */
 #include "client/view/devices.h"
 
 #include "client/connection/connection.h"
 
 #include <string.h>
 
-/* The device of that name; NULL after saying which there are. */
+/* The device of that name; NULL: there is none, and the names of all devices were printed. */
 static struct json_object *device_find(struct json_object *devices, const char *name)
 {
     size_t count = devices ? json_object_array_length(devices) : 0, used = 0;

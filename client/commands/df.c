@@ -1,4 +1,4 @@
-/* df.c: `trainctl df`: what jobs hold on the disk. */
+/* df.c: `trainctl df` shows the disk space that jobs use. */
 #include "base/clock.h"
 #include "base/text.h"
 #include "client/connection/connection.h"

@@ -1,4 +1,4 @@
-/* drain.c: `trainctl drain`: a device takes no further jobs. */
+/* drain.c: `trainctl drain` keeps further jobs off a device. */
 #include "client/connection/device_action.h"
 
 static enum exit_status command_execute(struct invocation *invocation)

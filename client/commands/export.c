@@ -1,5 +1,6 @@
-/* export.c: `trainctl export`: streams a checkpoint into a temporary file beside the destination,
- * checks its digest, then lets traind-worker keep the weights alone (or keeps it whole, --full). */
+/* export.c: `trainctl export` downloads a checkpoint into a temporary file beside the destination
+ * and checks its digest. Then traind-worker extracts the weights; with --full the whole file is
+ * kept. */
 #include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -23,11 +24,11 @@ struct download {
     int descriptor;
     int64_t step, received;
     bool best;                    /* it is the best checkpoint */
-    struct json_object *exported; /* what the worker said of its files; owned */
+    struct json_object *exported; /* the worker's description of its files; owned */
     struct sha256 hash;
 };
 
-/* One piece of the file. */
+/* Appends one piece of the file. */
 static int download_add(struct download *download, struct json_object *parameters,
                         struct error *error)
 {
@@ -53,7 +54,7 @@ static int download_add(struct download *download, struct json_object *parameter
     return 0;
 }
 
-/* The whole stream. */
+/* Receives the whole stream. */
 static enum exit_status download_run(struct download *download)
 {
     struct json_object *parameters = json_object_new_object();
@@ -98,7 +99,7 @@ static enum exit_status download_run(struct download *download)
     return result < 0 ? EXIT_STATUS_FAILED : EXIT_STATUS_DONE;
 }
 
-/* What was received against the digest that the daemon has stored for it. */
+/* Compares the received file with the digest that the daemon stored. */
 static enum exit_status download_verify(struct download *download)
 {
     CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
@@ -123,17 +124,17 @@ static enum exit_status download_verify(struct download *download)
         if (i + 1 < json_object_array_length(checkpoints) &&
             json_get_int(json_object_array_get_idx(checkpoints, i + 1), "step", -1) ==
                 download->step)
-            continue; /* the step has two */
+            continue; /* the step has two checkpoints */
         complain("the checkpoint of step %" PRId64
                  " arrived damaged: its SHA-256 is %s, not the one that was stored. "
                  "Try again, or another --step",
                  download->step, digest);
         return EXIT_STATUS_FAILED;
     }
-    return EXIT_STATUS_DONE; /* retention has dropped its row meanwhile */
+    return EXIT_STATUS_DONE; /* retention removed its row meanwhile */
 }
 
-/* What the worker printed, a JSON object, and its end. */
+/* Reads the worker's output, a JSON object, and waits for its end. */
 static enum exit_status worker_finish(struct download *download, const char *worker, pid_t child,
                                       int output)
 {
@@ -156,8 +157,8 @@ static enum exit_status worker_finish(struct download *download, const char *wor
     return EXIT_STATUS_DONE;
 }
 
-/* The job's specification as a file without a name, which children inherit: checkpoints of earlier
- * versions do not describe their model. -1: there is none. */
+/* Writes the job's specification to an unnamed file that children inherit; checkpoints of earlier
+ * versions do not describe their model. -1: not available. */
 static int specification_file(const struct download *download)
 {
     CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
@@ -178,8 +179,8 @@ static int specification_file(const struct download *download)
     return -1;
 }
 
-/* In the child: traind-worker export CHECKPOINT --output FILE --json --weights WHICH, and
- * --no-module or, if there is one, --spec FILE. */
+/* In the child: executes traind-worker export CHECKPOINT --output FILE --json --weights WHICH, with
+ * --no-module or, if there is a specification, --spec FILE. */
 static void worker_execute(const struct download *download, const char *worker, const char *output,
                            int specification)
 {
@@ -227,7 +228,7 @@ static enum exit_status weights_export(struct download *download, const char *ou
         return EXIT_STATUS_FAILED;
     }
     if (child == 0) {
-        dup2(results[1], STDOUT_FILENO); /* complaints go to standard error */
+        dup2(results[1], STDOUT_FILENO); /* errors go to standard error */
         worker_execute(download, worker, output, specification);
         _exit(127);
     }
@@ -237,7 +238,7 @@ static enum exit_status weights_export(struct download *download, const char *ou
     return status;
 }
 
-/* Readable as the user's other files are: mkostemp() makes them private. */
+/* Gives the file the mode of the user's other files; mkostemp() makes it private. */
 static void file_apply_umask(int descriptor)
 {
     mode_t mask = umask(0);
@@ -287,7 +288,7 @@ static void result_print(const struct download *download, const char *output)
     }
 }
 
-static const char *temporary_path; /* of the one download, for the signal handler */
+static const char *temporary_path; /* of the download, for the signal handler */
 
 static void interrupted(int signal_number)
 {
@@ -338,7 +339,7 @@ static enum exit_status command_execute(struct invocation *invocation)
         status = download_finish(&download, output);
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
-    unlink(download.path); /* after --full it is not there any more */
+    unlink(download.path); /* after --full it does not exist any more */
     close(download.descriptor);
     free(download.path);
     if (!status)

@@ -1,4 +1,4 @@
-/* group.c: `trainctl group`: how many jobs of a group run at once. */
+/* group.c: `trainctl group` sets and shows how many jobs of a group may run at once. */
 #include "client/connection/connection.h"
 #include "client/view/table.h"
 

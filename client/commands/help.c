@@ -1,4 +1,4 @@
-/* help.c: `trainctl help`: written from the tables of commands and of the job specification. */
+/* help.c: `trainctl help` prints help from the tables of commands and of the job specification. */
 #include "client/command_line/help.h"
 
 #include "client/command_line/invocation.h"

@@ -1,4 +1,4 @@
-/* hold.c: `trainctl hold`: queued jobs do not start. */
+/* hold.c: `trainctl hold` keeps queued jobs from starting. */
 #include "client/connection/job_action.h"
 
 static enum exit_status command_execute(struct invocation *invocation)

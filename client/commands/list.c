@@ -1,4 +1,4 @@
-/* list.c: `trainctl list`: jobs, newest first, page by page. */
+/* list.c: `trainctl list` lists jobs, newest first, page by page. */
 #include "base/text.h"
 #include "client/connection/connection.h"
 #include "client/view/job.h"
@@ -8,7 +8,8 @@
 
 enum { LIMIT_DEFAULT = 50, PAGE_MAX = 500 };
 
-/* The states of all --state options as a JSON array, NULL for none; 2 for an unknown one. */
+/* Collects the states of all --state options as a JSON array; NULL: none. EXIT_STATUS_USAGE: a
+ * state is unknown. */
 static enum exit_status states_collect(const struct invocation *invocation,
                                        struct json_object **states)
 {
@@ -36,8 +37,8 @@ static enum exit_status states_collect(const struct invocation *invocation,
     return EXIT_STATUS_DONE;
 }
 
-/* Fetches pages of jobs older than `*before` (0: all) until `limit` are there or none is left;
- * `*before` is then where the next page begins, 0 when there is none. */
+/* Fetches pages of jobs older than `*before` (0: all) until there are `limit` jobs or none is left.
+ * `*before` is then where the next page begins; 0: there is none. */
 static enum exit_status jobs_fetch(struct invocation *invocation, struct json_object *states,
                                    int64_t limit, struct json_object *jobs, int64_t *before)
 {
@@ -71,7 +72,7 @@ static enum exit_status jobs_fetch(struct invocation *invocation, struct json_ob
     return EXIT_STATUS_DONE;
 }
 
-/* Whether there may be more of a sweep than the list shows. */
+/* Whether a sweep may have more points than the list shows. */
 static bool any_swept(struct json_object *jobs)
 {
     for (size_t i = 0; i < json_object_array_length(jobs); i++)
@@ -80,7 +81,7 @@ static bool any_swept(struct json_object *jobs)
     return false;
 }
 
-/* The sweeps of which jobs are still to be made. */
+/* Prints the sweeps with points that are no jobs yet. */
 static enum exit_status sweeps_print(struct invocation *invocation)
 {
     CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
@@ -131,7 +132,7 @@ static enum exit_status command_execute(struct invocation *invocation)
         return EXIT_STATUS_DONE;
     }
     job_print_table(jobs, &invocation->output, stdout);
-    if (json_object_array_length(jobs) == 0) /* not into a pipe that wants rows */
+    if (json_object_array_length(jobs) == 0) /* not into a pipe that expects rows */
         fputs("no jobs; `trainctl submit SPEC` or `trainctl run -- COMMAND` queues one\n",
               invocation->output.terminal ? stdout : stderr);
     if (before && invocation->output.terminal)

@@ -1,4 +1,4 @@
-/* logs.c: `trainctl logs`: what a job wrote to its standard output and error. */
+/* logs.c: `trainctl logs` prints a job's standard output and error. */
 #include "client/connection/connection.h"
 #include "client/connection/follow.h"
 #include "client/connection/log_tail.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* What is read, and how far. */
+/* The log that is read, and the position in it. */
 struct logs {
     struct invocation *invocation;
     int64_t id, attempt; /* attempt 0: the latest, until a reply names it */

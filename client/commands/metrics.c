@@ -1,5 +1,5 @@
-/* metrics.c: `trainctl metrics`: the stored metrics of a job, as a table with a column for each
- * name, or as they come. */
+/* metrics.c: `trainctl metrics` prints the stored metrics of a job as a table with a column for
+ * each name, or row by row as they arrive. */
 #include "base/text.h"
 #include "client/connection/connection.h"
 #include "client/connection/stream.h"
@@ -71,7 +71,7 @@ static void rows_receive(void *context, struct json_object *parameters)
     metrics->next = json_get_int(parameters, "next", metrics->next);
 }
 
-/* All rows that are stored now, in order. */
+/* Fetches all rows that are stored now, in order. */
 static enum exit_status rows_fetch(struct metrics *metrics, struct json_object *rows)
 {
     for (;;) {
@@ -94,7 +94,7 @@ static enum exit_status rows_fetch(struct metrics *metrics, struct json_object *
 
 struct place {
     int64_t step;
-    size_t index; /* within a step as they came */
+    size_t index; /* orders rows of one step as they arrived */
 };
 
 static int place_compare(const void *a, const void *b)
@@ -106,7 +106,7 @@ static int place_compare(const void *a, const void *b)
     return (left->index > right->index) - (left->index < right->index);
 }
 
-/* Rows by their steps, a new array: they arrive in the order in which they were stored, and several
+/* Makes a new array of the rows sorted by step. They arrive in the order of storage, and several
  * processes of a job may report at once. */
 static struct json_object *rows_sort(struct json_object *rows)
 {
@@ -126,7 +126,7 @@ static struct json_object *rows_sort(struct json_object *rows)
     return sorted;
 }
 
-/* Rows of one step become one line: STEP, EPOCH, then a value for each of `names`. */
+/* Adds one line for the rows of each step: STEP, EPOCH, then a value for each of `names`. */
 static void rows_tabulate(struct table *table, struct json_object *rows, const char *const *names,
                           size_t name_count)
 {

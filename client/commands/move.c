@@ -1,4 +1,4 @@
-/* move.c: `trainctl move`: jobs go on on another device. */
+/* move.c: `trainctl move` moves jobs to another device. */
 #include "client/connection/job_action.h"
 
 static enum exit_status command_execute(struct invocation *invocation)

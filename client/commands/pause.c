@@ -1,4 +1,4 @@
-/* pause.c: `trainctl pause`: jobs leave their devices until `resume`. */
+/* pause.c: `trainctl pause` takes jobs off their devices until `resume`. */
 #include "client/connection/job_action.h"
 
 static enum exit_status command_execute(struct invocation *invocation)

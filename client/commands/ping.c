@@ -1,4 +1,4 @@
-/* ping.c: `trainctl ping`: does the daemon answer, and which one is it. */
+/* ping.c: `trainctl ping` checks whether a daemon answers, and shows which one. */
 #include "base/clock.h"
 #include "base/text.h"
 #include "client/connection/connection.h"

@@ -1,5 +1,5 @@
-/* plan.c: `trainctl plan`: what a job needs, and which device would take it now. The needs are
- * planned here, as the user who asks; where it would run, the daemon says. */
+/* plan.c: `trainctl plan` shows what a job needs, and which device it would get now. It plans the
+ * needs itself, as the calling user; the daemon predicts the device. */
 #include "base/text.h"
 #include "client/connection/connection.h"
 #include "client/submission/plan_run.h"
@@ -133,7 +133,7 @@ static void flops_print(const struct display *display, struct json_object *plan)
     table_free(table);
 }
 
-/* How the job would run on devices that have a plan of their own. */
+/* Prints how the job would run on devices that have their own plan. */
 static void devices_print_plans(const struct display *display, struct json_object *devices)
 {
     for (size_t i = 0; devices && i < json_object_array_length(devices); i++) {
@@ -153,7 +153,8 @@ static void devices_print_plans(const struct display *display, struct json_objec
     }
 }
 
-/* `timed`: the daemon says how long it takes, by what it has measured since. */
+/* Prints the plan. `timed`: without its time, because the daemon predicts it from later
+ * measurements. */
 static void plan_print(const struct display *display, struct json_object *spec,
                        struct json_object *plan, bool timed)
 {
@@ -177,8 +178,8 @@ static void plan_print(const struct display *display, struct json_object *spec,
 
 /* ---- the command --------------------------------------------------------------------------- */
 
-/* Asks the daemon. Where it cannot say, the plan is all there is to say, and the prediction NULL;
- * but a specification that it refuses it would not accept as a job either. */
+/* Asks the daemon for a prediction; NULL: it cannot predict, and only the plan is shown. It is an
+ * error if the daemon refuses the specification, because it would refuse the job, too. */
 static enum exit_status prediction_ask(struct invocation *invocation, struct json_object *spec,
                                        struct json_object *plan, struct json_object **prediction)
 {
@@ -198,7 +199,7 @@ static enum exit_status prediction_ask(struct invocation *invocation, struct jso
     return EXIT_STATUS_DONE;
 }
 
-/* For the CPU, and for the other devices that the daemon knows, if there is one. */
+/* Plans for the CPU, and for the other devices of the daemon if one answers. */
 static int plan_make(struct invocation *invocation, struct json_object *spec,
                      struct json_object **plan, struct error *error)
 {

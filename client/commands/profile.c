@@ -1,4 +1,4 @@
-/* profile.c: `trainctl profile`: where the time of a job's run went. */
+/* profile.c: `trainctl profile` shows where the time of a job's run went. */
 #include "client/connection/connection.h"
 #include "proto/profile_view.h"
 

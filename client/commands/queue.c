@@ -1,4 +1,4 @@
-/* queue.c: `trainctl queue`: the jobs that wait for a device, the next one first. */
+/* queue.c: `trainctl queue` lists the jobs that wait for a device, the next one first. */
 #include "base/text.h"
 #include "client/connection/connection.h"
 #include "client/view/job.h"

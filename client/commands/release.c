@@ -1,4 +1,4 @@
-/* release.c: `trainctl release`: held jobs may start. */
+/* release.c: `trainctl release` lets held jobs start. */
 #include "client/connection/job_action.h"
 
 static enum exit_status command_execute(struct invocation *invocation)

@@ -1,5 +1,6 @@
-/* report.c: `trainctl report`: from within a job, one line in the short form for its spool. A line
- * is one write to a file opened for appending, so that several processes may report at once. */
+/* report.c: `trainctl report`, called within a job, appends one line in the short form to the job's
+ * spool. It makes one write to a file opened for appending, so several processes may report at
+ * once. */
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "client/command_line/invocation.h"
@@ -21,7 +22,7 @@ static bool number_parse(const char *text, double *value)
     return end != text && *end == '\0';
 }
 
-/* "train_loss=0.5" */
+/* Adds, for example, "train_loss=0.5". */
 static int line_add(struct json_object *line, const char *assignment, struct error *error)
 {
     const char *equals = strchr(assignment, '=');

@@ -1,4 +1,4 @@
-/* requeue.c: `trainctl requeue`: running jobs are queued again from a checkpoint. */
+/* requeue.c: `trainctl requeue` queues running jobs again from a checkpoint. */
 #include "client/connection/job_action.h"
 
 static enum exit_status command_execute(struct invocation *invocation)

@@ -1,4 +1,4 @@
-/* resubmit.c: `trainctl resubmit`: new jobs with the specifications of earlier ones. */
+/* resubmit.c: `trainctl resubmit` submits new jobs with the specifications of earlier ones. */
 #include "client/connection/connection.h"
 #include "client/submission/graph_input.h"
 #include "client/submission/spec_input.h"
@@ -7,7 +7,7 @@
 
 #include <inttypes.h>
 
-/* The specification as the job was handed in, but for what it waited for then. */
+/* Fetches the specification as it was submitted, without the jobs that it waited for. */
 static enum exit_status spec_fetch(struct invocation *invocation, const char *name,
                                    struct json_object **spec)
 {
@@ -26,7 +26,7 @@ static enum exit_status spec_fetch(struct invocation *invocation, const char *na
                  json_get_int(json_get(reply.parameters, "job"), "id", 0));
         return EXIT_STATUS_FAILED;
     }
-    if (invocation_option(invocation, "set")) /* defaults that go with another value of it */
+    if (invocation_option(invocation, "set")) /* defaults may depend on the new value */
         job_spec_drop_defaults(stored);
     json_object_object_del(stored, "after");
     *spec = json_object_get(stored);

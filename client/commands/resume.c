@@ -1,4 +1,4 @@
-/* resume.c: `trainctl resume`: paused jobs are queued again. */
+/* resume.c: `trainctl resume` queues paused jobs again. */
 #include "client/connection/job_action.h"
 
 static enum exit_status command_execute(struct invocation *invocation)

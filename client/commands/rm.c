@@ -1,4 +1,4 @@
-/* rm.c: `trainctl rm`: jobs that have ended leave, with all that is stored of them. */
+/* rm.c: `trainctl rm` removes ended jobs with everything stored about them. */
 #include "client/connection/connection.h"
 #include "client/connection/removal.h"
 

@@ -1,4 +1,4 @@
-/* run.c: `trainctl run`: a command line becomes a command job. */
+/* run.c: `trainctl run` submits a command line as a command job. */
 #include "client/submission/graph_input.h"
 #include "client/submission/spec_input.h"
 #include "client/submission/submission.h"
@@ -7,9 +7,9 @@
 #include <libgen.h>
 #include <string.h>
 
-/* Options that are a key of the specification; the daemon checks what they say. */
+/* Options that set a key of the specification; the daemon checks their values. */
 static const struct {
-    const char *option, *section, *key; /* without a section the key stands at the top */
+    const char *option, *section, *key; /* section NULL: a top-level key */
 } text_options[] = {
     {"memory", "resources", "memory"},
     {"device-memory", "resources", "device_memory"},
@@ -27,7 +27,7 @@ static const struct {
     {"priority", NULL, "priority", -1000},
 };
 
-/* The object that holds the key, made where it is missing. */
+/* The member object of that name, created if it is missing. */
 static struct json_object *section_of(struct json_object *spec, const char *name)
 {
     struct json_object *section = name ? json_get(spec, name) : spec;
@@ -39,7 +39,7 @@ static struct json_object *section_of(struct json_object *spec, const char *name
     return section;
 }
 
-/* --device cuda:0,cpu: what it may run on, by name, id or kind. */
+/* Applies --device cuda:0,cpu: the devices that the job may run on, by name, id or kind. */
 static void add_devices(const struct invocation *invocation, struct json_object *spec)
 {
     const char *argument;
@@ -56,7 +56,7 @@ static void add_devices(const struct invocation *invocation, struct json_object 
     }
 }
 
-/* --gpu, --gpus N: so many GPUs and nothing else. */
+/* Applies --gpu and --gpus N: the job runs on that many GPUs and on no other device. */
 static int add_gpus(const struct invocation *invocation, struct json_object *spec)
 {
     int64_t count = 1;
@@ -115,7 +115,7 @@ static int spec_from_command(const struct invocation *invocation, struct json_ob
         json_set_string(spec, "directory", absolute);
     }
     if (add_keys(invocation, spec) < 0)
-        return -EINVAL; /* said already */
+        return -EINVAL; /* already printed */
     if (!invocation_flag(invocation, "no-env")) {
         int result = spec_input_add_shell_environment(spec, error);
 

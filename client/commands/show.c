@@ -1,4 +1,4 @@
-/* show.c: `trainctl show`: everything that the daemon knows about one job. */
+/* show.c: `trainctl show` prints everything that the daemon knows about one job. */
 #include "base/clock.h"
 #include "base/text.h"
 #include "client/connection/connection.h"
@@ -24,8 +24,8 @@ static void time_print(const struct display *display, const char *label, double 
     line_print(display, label, line, STYLE_PLAIN);
 }
 
-/* Whose a number of the test set is: that of the best checkpoint, which an export gives, or, where
- * both were tested, of the last weights. */
+/* Which weights a test metric belongs to: the best checkpoint's, which an export writes, or, if
+ * both were tested, the last ones. */
 static const char *metric_owner(const char *name, struct json_object *metrics,
                                 struct json_object *best, char *text, size_t size)
 {
@@ -38,7 +38,7 @@ static const char *metric_owner(const char *name, struct json_object *metrics,
     return text;
 }
 
-/* What changes from step to step is of no interest once the job has ended. */
+/* Prints the metrics; after the job's end without those that change at every step. */
 static void metrics_print(const struct display *display, struct json_object *metrics,
                           struct json_object *best, bool ended)
 {
@@ -56,7 +56,7 @@ static void metrics_print(const struct display *display, struct json_object *met
     }
 }
 
-/* When it starts, and how many come before it. */
+/* Prints the expected start and the number of jobs before it. */
 static void queue_print(const struct display *display, struct json_object *job)
 {
     int64_t position = json_get_int(job, "queue_position", 0);
@@ -102,7 +102,7 @@ static void job_print(const struct display *display, struct json_object *job)
     }
 }
 
-/* "job 12 (done) is to be done" */
+/* Prints, for example, "job 12 (done) is to be done". */
 static void dependencies_print(const struct display *display, struct json_object *dependencies)
 {
     for (size_t i = 0; dependencies && i < json_object_array_length(dependencies); i++) {
@@ -117,7 +117,7 @@ static void dependencies_print(const struct display *display, struct json_object
     }
 }
 
-/* "completed", "exited with 3", "signal 9" … */
+/* Writes, for example, "completed", "exited with 3" or "signal 9". */
 static char *ending_format(struct json_object *attempt, char *output, size_t size)
 {
     const char *ending = json_get_string(attempt, "ending", NULL);
@@ -177,7 +177,7 @@ static void attempts_print(const struct display *display, struct json_object *at
     table_free(table);
 }
 
-/* What all attempts took: their part, and the devices as a whole where others were there too. */
+/* Prints the energy of all attempts, and that of their whole devices if other jobs shared these. */
 static void energy_print(const struct display *display, struct json_object *attempts)
 {
     double part = 0, whole = 0;
@@ -222,7 +222,7 @@ static void transitions_print(const struct display *display, struct json_object 
     table_free(table);
 }
 
-/* "cpu: 3 runs took 2.1 s ± 0.2 s, 120 MiB of memory, 1.9 cores" */
+/* Prints, for example, "cpu: 3 runs took 2.1 s ± 0.2 s, 120 MiB of memory, 1.9 cores". */
 static void learnt_print(const struct display *display, struct json_object *list)
 {
     for (size_t i = 0; list && i < json_object_array_length(list); i++) {

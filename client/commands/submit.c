@@ -1,4 +1,4 @@
-/* submit.c: `trainctl submit`: specifications from files become jobs. */
+/* submit.c: `trainctl submit` submits specifications from files. */
 #include "client/submission/graph_input.h"
 #include "client/submission/spec_input.h"
 #include "client/submission/submission.h"

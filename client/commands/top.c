@@ -1,6 +1,6 @@
-/* top.c: `trainctl top`: devices and jobs, live. Changes tells that something has changed; then
- * what is shown is asked for anew, at most REDRAWS_A_SECOND times a second. On a terminal the
- * picture is drawn on the alternate screen, elsewhere with --json each becomes a line. */
+/* top.c: `trainctl top` shows devices and jobs live. When the call Changes reports a change, it
+ * fetches everything again, at most REDRAWS_A_SECOND times a second. It draws on the terminal's
+ * alternate screen; with --json it prints a line for each picture. */
 #include "base/clock.h"
 #include "base/text.h"
 #include "client/connection/connection.h"
@@ -16,12 +16,12 @@
 
 enum {
     REDRAWS_A_SECOND = 4,
-    REFRESH_SECONDS = 2, /* what no event announces: how long jobs run, temperature, outside use */
+    REFRESH_SECONDS = 2, /* for values without events: run times, temperature, outside use */
     ENDED_SHOWN = 5,
     ROWS_DEFAULT = 24
 };
 
-/* What is shown, as the daemon told it last. */
+/* The data shown: the daemon's latest replies. */
 struct picture {
     struct json_object *devices, *running, *queued, *ended; /* replies of Devices and List */
 };
@@ -35,7 +35,7 @@ struct top {
     double drawn; /* when the picture was drawn last */
     struct picture picture;
     bool screen; /* the alternate screen is on */
-    bool keys;   /* keys arrive at once, unechoed: `before` has to be restored */
+    bool keys;   /* keys arrive at once and without echo; `before` must be restored */
     struct termios before;
 };
 
@@ -61,7 +61,8 @@ static void screen_open(struct top *top)
         return;
     keys = top->before;
     keys.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-    keys.c_cc[VSUSP] = _POSIX_VDISABLE; /* stopped, it would leave the terminal like this */
+    /* a stopped process would leave the terminal in this mode */
+    keys.c_cc[VSUSP] = _POSIX_VDISABLE;
     keys.c_cc[VMIN] = 1;
     keys.c_cc[VTIME] = 0;
     top->keys = tcsetattr(STDIN_FILENO, TCSANOW, &keys) == 0;
@@ -78,7 +79,7 @@ static void screen_close(struct top *top)
     top->keys = top->screen = false;
 }
 
-/* ---- asking -------------------------------------------------------------------------------- */
+/* ---- fetching ------------------------------------------------------------------------------ */
 
 static void picture_release(struct picture *picture)
 {
@@ -139,7 +140,7 @@ static enum exit_status picture_ask(struct top *top)
 
 /* ---- drawing ------------------------------------------------------------------------------- */
 
-/* "12", or "40+" where there are more than were asked for. */
+/* Writes "12", or "40+" if there are more than were fetched. */
 static char *count_format(struct json_object *list, char *output, size_t size)
 {
     struct json_object *jobs = json_get(list, "jobs");
@@ -175,7 +176,7 @@ static void picture_write(const struct top *top, FILE *output)
     job_print_table(jobs, display, output);
 }
 
-/* The picture's first lines, as many as the screen has, each over what was there. */
+/* Draws as many lines of the picture as the screen has, each over the old one. */
 static void picture_draw(const struct top *top)
 {
     AUTO_FREE char *text = NULL;
@@ -190,7 +191,7 @@ static void picture_draw(const struct top *top)
     fputs("\033[H", stdout);
     for (char *line = text, *end; *line && rows < top->rows; line = end + 1, rows++) {
         end = strchrnul(line, '\n');
-        /* no line break behind the last row: the screen would scroll */
+        /* no line break after the last row, or the screen would scroll */
         printf("%s%.*s\033[K", rows ? "\r\n" : "", (int)(end - line), line);
         if (!*end)
             break;
@@ -212,9 +213,9 @@ static void picture_print_json(const struct top *top)
     fflush(stdout);
 }
 
-/* ---- going on ------------------------------------------------------------------------------ */
+/* ---- updates ------------------------------------------------------------------------------- */
 
-/* Takes what Changes says. False once there is nothing more to come. */
+/* Handles replies of Changes; false: the stream has ended. */
 static bool changes_take(struct top *top, enum exit_status *status)
 {
     for (;;) {
@@ -233,8 +234,8 @@ static bool changes_take(struct top *top, enum exit_status *status)
     }
 }
 
-/* Draws when something changed and the last time is long enough ago; returns how many milliseconds
- * may pass until it has to be looked at again. */
+/* Draws if something changed and the last drawing is long enough ago. Returns the milliseconds
+ * until it must be called again. */
 static int picture_update(struct top *top)
 {
     double now = clock_now(), due = top->drawn + 1.0 / REDRAWS_A_SECOND;
@@ -246,7 +247,7 @@ static int picture_update(struct top *top)
     if (now < due)
         return (int)(1000 * (due - now)) + 1;
     if (!top->changes.lost_since)
-        picture_ask(top); /* a daemon that has just gone away comes back, or Changes says so */
+        picture_ask(top); /* if the daemon has just ended, it comes back, or Changes reports it */
     if (top->screen)
         picture_draw(top);
     else
@@ -256,7 +257,7 @@ static int picture_update(struct top *top)
     return 1000 * REFRESH_SECONDS;
 }
 
-/* Whether a key says that it is enough; so does the end of the input. */
+/* Whether a key ends the program; the end of the input does, too. */
 static bool key_ends(void)
 {
     char key;
@@ -313,7 +314,7 @@ static enum exit_status command_execute(struct invocation *invocation)
         return status;
     signals = stream_signals_open();
     size_look(&top);
-    if (!changes_take(&top, &status)) /* an older daemon says so on the screen as it is */
+    if (!changes_take(&top, &status)) /* an older daemon's error goes to the normal screen */
         goto finish;
     if (!invocation->json)
         screen_open(&top);

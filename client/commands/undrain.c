@@ -1,4 +1,4 @@
-/* undrain.c: `trainctl undrain`: a device takes jobs again. */
+/* undrain.c: `trainctl undrain` lets a device take jobs again. */
 #include "client/connection/device_action.h"
 
 static enum exit_status command_execute(struct invocation *invocation)

@@ -1,4 +1,4 @@
-/* usage.c: `trainctl usage`: how long jobs have run, by user and device. */
+/* usage.c: `trainctl usage` shows how long jobs have run, by user and device. */
 #include "base/clock.h"
 #include "base/text.h"
 #include "client/connection/connection.h"
@@ -8,7 +8,7 @@
 
 enum { PAGE_JOBS = 500 };
 
-/* The row of `rows` for the user and the device, made where there is none. */
+/* The row of `rows` for the user and the device, created if there is none. */
 static struct json_object *row_find(struct json_object *rows, const char *user, const char *device)
 {
     struct json_object *row;
@@ -31,7 +31,7 @@ static void row_count(struct json_object *row, const char *key)
     json_set_int(row, key, json_get_int(row, key, 0) + 1);
 }
 
-/* Adds a job that has run; one that never started has no device. */
+/* Adds a job that has run; a job that never started has no device. */
 static void job_count(struct json_object *rows, struct json_object *job)
 {
     const char *device = json_get_string(job, "device", NULL);
@@ -48,7 +48,7 @@ static void job_count(struct json_object *rows, struct json_object *job)
     json_set_double(row, "seconds", json_get_double(row, "seconds", 0) + ran);
 }
 
-/* Counts the jobs that were submitted after `since`; the pages of List begin with the newest. */
+/* Adds the jobs that were submitted after `since`; the pages of List begin with the newest. */
 static enum exit_status jobs_count(struct invocation *invocation, double since,
                                    struct json_object *rows)
 {

@@ -1,4 +1,4 @@
-/* wait.c: `trainctl wait`: until the jobs have ended. */
+/* wait.c: `trainctl wait` waits until the jobs have ended. */
 #include "client/connection/connection.h"
 #include "client/connection/follow.h"
 #include "client/connection/sweep.h"

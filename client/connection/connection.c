@@ -12,7 +12,7 @@
 
 static const char system_socket[] = "/run/traind/traind.sock";
 
-/* Whether the socket is there and this user may connect to it; a missing one sets errno. */
+/* Whether the socket exists and this user may connect to it; otherwise errno is set. */
 static bool socket_usable(const char *path)
 {
     struct stat status;
@@ -20,8 +20,8 @@ static bool socket_usable(const char *path)
     return stat(path, &status) == 0 && S_ISSOCK(status.st_mode) && access(path, W_OK) == 0;
 }
 
-/* Where a user's own daemon listens: in the runtime directory, or, where no session has made one,
- * in its state directory. malloc'd; NULL: nowhere. */
+/* The socket of a user's own daemon: in the runtime directory, or, if no session made one, in the
+ * state directory. The caller frees it; NULL: there is none. */
 static char *user_socket(void)
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR"), *state = getenv("XDG_STATE_HOME");
@@ -38,9 +38,8 @@ static char *user_socket(void)
     return length < 0 ? NULL : path;
 }
 
-/* --socket, else $TRAIND_SOCKET, else the system's daemon, else the user's own: the
- * first of the two that this user may connect to. malloc'd; NULL, after complaining
- * unless that is not wanted. */
+/* --socket, or else $TRAIND_SOCKET, or else the system's or the user's own daemon: the first of the
+ * two that this user may connect to. The caller frees it. NULL: none; `complains`: prints why. */
 static char *socket_choose(struct invocation *invocation, bool complains)
 {
     const char *given = invocation_option(invocation, "socket");
@@ -190,8 +189,8 @@ bool connection_try(struct invocation *invocation, const char *method,
     return false;
 }
 
-/* The newest job of that name, or the newest of the caller's own; *job is NULL when there is none,
- * and lives as long as the reply, which the caller releases. */
+/* Finds the newest job with that name, with `own` among the caller's jobs. `*job` NULL: there is
+ * none. The caller releases the reply, which owns the job. */
 static enum exit_status job_find_named(struct invocation *invocation, const char *name, bool own,
                                        struct varlink_reply *reply, struct json_object **job)
 {
@@ -207,7 +206,7 @@ static enum exit_status job_find_named(struct invocation *invocation, const char
     return status;
 }
 
-/* A name that none of the caller's jobs has. */
+/* Finds another user's job by its name, if none of the caller's jobs has it. */
 static enum exit_status strangers_job_find(struct invocation *invocation, const char *name,
                                            enum job_use use, int64_t *id)
 {

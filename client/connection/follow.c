@@ -16,7 +16,7 @@
 
 enum {
     POLL_MILLISECONDS = 1000,
-    TELL_SECONDS = 10, /* between two looks at whether the daemon's disk is full */
+    TELL_SECONDS = 10, /* between two checks whether the daemon's disk is full */
     DRAIN_SECONDS = 5  /* how long metrics and logs of an ended job may take to arrive */
 };
 
@@ -33,7 +33,7 @@ struct follow {
     const int64_t *ids;
     size_t count;
     enum follow_mode mode;
-    FILE *output; /* what happens on the way; the endings go to standard output */
+    FILE *output; /* for progress; the endings go to standard output */
     struct display display;
     struct progress_bar bar;
     int signals;
@@ -42,7 +42,7 @@ struct follow {
     struct stream watch;
     struct json_object **jobs; /* the latest of each id */
     size_t ended;
-    double epochs; /* that the job will have in all, NAN until it says so */
+    double epochs; /* of the whole job; NAN: not known yet */
 
     struct stream metrics;
     int64_t metrics_next;
@@ -50,7 +50,7 @@ struct follow {
 
     struct stream logs;
     int64_t logs_attempt, logs_next;
-    bool log_line_open; /* the cursor stands behind output that has not ended its line */
+    bool log_line_open; /* the cursor is after output without a line break */
 };
 
 /* ---- calls --------------------------------------------------------------------------------- */
@@ -87,7 +87,7 @@ static struct json_object *logs_parameters(void *context)
     return parameters;
 }
 
-/* ---- what happens on the way --------------------------------------------------------------- */
+/* ---- progress ------------------------------------------------------------------------------ */
 
 static void metric_line_flush(struct follow *follow)
 {
@@ -162,7 +162,7 @@ static void logs_receive(struct follow *follow, struct json_object *parameters)
     follow->logs_next = json_get_int(parameters, "next", follow->logs_next);
 }
 
-/* Handles what a stream has ready; false once it has nothing more to say for ever. */
+/* Handles the replies that a stream has ready; false: the stream has ended. */
 static bool stream_drain(struct follow *follow, struct stream *stream,
                          void (*receive)(struct follow *follow, struct json_object *parameters),
                          enum exit_status *status)
@@ -185,7 +185,7 @@ static bool stream_drain(struct follow *follow, struct stream *stream,
 
 /* ---- states -------------------------------------------------------------------------------- */
 
-/* What a job that failed wrote last, unless that was shown as it came. */
+/* Prints the last output of a failed job, unless it was shown as it arrived. */
 static void failure_print(struct follow *follow, struct json_object *job)
 {
     bool shown = follow->logs_attempt > 0;
@@ -223,7 +223,7 @@ static void job_report(struct follow *follow, size_t index)
     varlink_reply_release(&reply);
 }
 
-/* The output to show is that of the latest attempt; a native job's only where it was asked for. */
+/* Follows the output of the latest attempt; of a native job only with FOLLOW_LOGS. */
 static void logs_follow_attempt(struct follow *follow, struct json_object *job)
 {
     enum exit_status ignored = EXIT_STATUS_DONE;
@@ -233,7 +233,7 @@ static void logs_follow_attempt(struct follow *follow, struct json_object *job)
         return;
     if (follow->mode != FOLLOW_LOGS && strcmp(json_get_string(job, "kind", ""), "command") != 0)
         return;
-    if (follow->logs.method) /* what the attempt before wrote last may still be on its way */
+    if (follow->logs.method) /* the end of the previous attempt's output may still arrive */
         stream_drain(follow, &follow->logs, logs_receive, &ignored);
     stream_close(&follow->logs);
     follow->logs = (struct stream){
@@ -242,12 +242,12 @@ static void logs_follow_attempt(struct follow *follow, struct json_object *job)
     follow->logs_next = 0;
 }
 
-/* A state on the way to the end. */
+/* Prints a state that is not final. */
 static void state_print(struct follow *follow, struct json_object *job, const char *state)
 {
     if (job_state_is_final(state) || follow->mode == FOLLOW_QUIETLY)
         return;
-    if (follow->mode == FOLLOW_LOGS) { /* only why there is no output yet */
+    if (follow->mode == FOLLOW_LOGS) { /* prints only why there is no output yet */
         struct display display;
 
         display_look(STDERR_FILENO, &display);
@@ -289,7 +289,7 @@ static void watch_receive(struct follow *follow, struct json_object *parameters)
     }
 }
 
-/* Of a command, below the lines that it has written, where it says how far it is. */
+/* Draws the bar; of a command that reports its progress, below its output. */
 static void bar_draw(struct follow *follow)
 {
     struct json_object *job = follow->jobs[0];
@@ -313,7 +313,7 @@ static void detach_print(const struct follow *follow)
         fprintf(stderr, "\nDetached: the jobs go on. `trainctl list` shows them.\n");
 }
 
-/* Until all jobs have ended and, for a single one, its metrics and output have arrived. */
+/* Runs until all jobs have ended and, for a single one, its metrics and output have arrived. */
 static enum exit_status follow_run(struct follow *follow)
 {
     struct stream *const streams[] = {&follow->watch, &follow->metrics, &follow->logs};

@@ -8,7 +8,7 @@
 
 enum { BYTES_PER_LINE = 1024, TAIL_BYTES_MAX = 1024 * 1024 };
 
-/* Where the last `lines` lines of the text begin. */
+/* The beginning of the last `lines` lines of the text. */
 static const char *last_lines(const char *text, int64_t lines)
 {
     const char *at = text + strlen(text);

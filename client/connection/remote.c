@@ -1,5 +1,5 @@
-/* remote.c: `trainctl -H [USER@]HOST …`: the same command on another machine, through ssh. Files
- * and directories are those of that machine; standard input and output are those of this one. */
+/* remote.c: `trainctl -H [USER@]HOST …` runs the same command on another machine through ssh. It
+ * uses that machine's files and directories, and this one's standard input and output. */
 #include "client/connection/remote.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SSH_FAILED = 255 }; /* its exit status when there is no connection */
+enum { SSH_FAILED = 255 }; /* ssh's exit status if it cannot connect */
 
 /* Appends `text` to `*line` as one word of a POSIX shell. */
 static bool line_add_word(FILE *line, const char *text)
@@ -27,7 +27,7 @@ static bool line_add_word(FILE *line, const char *text)
     return !ferror(line);
 }
 
-/* The command line for the shell over there; malloc'd. */
+/* The command line for the remote shell. The caller frees it. */
 static char *line_make(const struct invocation *invocation)
 {
     char *text = NULL;
@@ -76,7 +76,7 @@ enum exit_status remote_run(const struct invocation *invocation, const char *hos
         complain("--host=%s: the name of a machine, or user@machine, is expected", host);
         return EXIT_STATUS_USAGE;
     }
-    signal(SIGINT, SIG_IGN); /* Ctrl-C is for the other side: ssh carries it there or ends */
+    signal(SIGINT, SIG_IGN); /* Ctrl-C is for the remote command: ssh forwards it, or ends */
     child = fork();
     if (child == 0) {
         signal(SIGINT, SIG_DFL);
@@ -93,7 +93,7 @@ enum exit_status remote_run(const struct invocation *invocation, const char *hos
         ;
     if (!WIFEXITED(wait_status))
         return (enum exit_status)(128 + WTERMSIG(wait_status));
-    /* ssh has said why */
+    /* ssh has printed the reason */
     return WEXITSTATUS(wait_status) == SSH_FAILED ? EXIT_STATUS_UNREACHABLE
                                                   : (enum exit_status)WEXITSTATUS(wait_status);
 }

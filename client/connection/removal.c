@@ -38,7 +38,7 @@ enum exit_status removal_run(struct invocation *invocation, struct json_object *
     return EXIT_STATUS_DONE;
 }
 
-/* Halves what is refused, until each job that is stands alone. */
+/* Splits a refused batch in halves until every refused job is alone. */
 static void batch_remove_possible(struct invocation *invocation, struct json_object *ids,
                                   size_t first, size_t count, bool checkpoints_only,
                                   struct json_object *left, int64_t *removed)
@@ -49,7 +49,7 @@ static void batch_remove_possible(struct invocation *invocation, struct json_obj
     if (connection_try(invocation, "Remove",
                        removal_parameters(ids, first, count, checkpoints_only), &reply)) {
         *removed += json_get_int(reply.parameters, "removed", 0);
-    } else if (!invocation->client) { /* nobody answers any more */
+    } else if (!invocation->client) { /* the daemon no longer answers */
         return;
     } else if (count == 1) {
         json_object_array_add(left, json_object_get(json_object_array_get_idx(ids, first)));

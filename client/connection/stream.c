@@ -20,15 +20,15 @@ void stream_close(struct stream *stream)
     stream->client = NULL;
 }
 
-/* Notes that the daemon is gone. The first time it is said aloud; after the patience is used up the
- * stream fails. */
+/* Records that the connection is lost. Prints that the first time; fails the stream after
+ * STREAM_PATIENCE_SECONDS. */
 static enum stream_event stream_lost(struct stream *stream, struct invocation *invocation,
                                      const struct error *error, enum exit_status *status)
 {
     double now = clock_now();
 
     stream_close(stream);
-    varlink_client_free(invocation->client); /* the connection of single calls is gone as well */
+    varlink_client_free(invocation->client); /* the connection of single calls is lost as well */
     invocation->client = NULL;
     if (!stream->lost_since)
         stream->lost_since = now;
@@ -69,7 +69,8 @@ enum stream_event stream_next(struct stream *stream, struct invocation *invocati
     if (stream->ended)
         return STREAM_END;
     if (!stream->client) {
-        if (!stream->lost_since) { /* the first time a missing daemon is an error, not a restart */
+        /* before the first connection, a missing daemon is an error and not a restart */
+        if (!stream->lost_since) {
             *status = connection_open(invocation);
             if (*status)
                 return STREAM_FAILED;

@@ -45,7 +45,7 @@ static enum exit_status ids_add_range(struct id_list *list, int64_t first, int64
     return EXIT_STATUS_DONE;
 }
 
-/* The jobs of the sweep below `before` that are there, ascending: others of these were removed. */
+/* Appends the jobs of the sweep below `before` that exist, ascending; the others were removed. */
 static enum exit_status ids_add_listed(struct invocation *invocation, int64_t sweep, int64_t before,
                                        struct id_list *list)
 {

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* The member of the object, made where it is not there. */
+/* The member of the object, created if it is missing. */
 static struct json_object *section(struct json_object *spec, const char *key)
 {
     struct json_object *object = json_get(spec, key);
@@ -15,8 +15,8 @@ static struct json_object *section(struct json_object *spec, const char *key)
     return object;
 }
 
-/* The steps are those of the whole job, all else is left out: what happens between steps and after
- * them would only take time. */
+/* Shortens a native job. Its steps are those of the whole job; it leaves out the work between and
+ * after steps, which would only take time. */
 static void native_shorten(struct json_object *spec, struct json_object *plan, int64_t steps)
 {
     static const char *const left_out[] = {"evaluate_every", "early_stop", "schedule", "profile",
@@ -43,8 +43,8 @@ static void native_shorten(struct json_object *spec, struct json_object *plan, i
     json_set(spec, "checkpoint", checkpoint);
 }
 
-/* What the job waits for, and who hears of its end: it would wait for ever, or somebody be told of
- * an end that is none. */
+/* Removes what the job waits for, and its notifications: it might wait for ever, or report an end
+ * that is not the job's. */
 static void others_leave_out(struct json_object *spec)
 {
     static const char *const left_out[] = {"after", "hold", "group", "notify"};

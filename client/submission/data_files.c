@@ -21,7 +21,7 @@ static int file_check(const char *directory, const char *path, const char *secti
     return error_set(error, -ENOENT, "data.%s.%s: there is no file %s", section, key, joined);
 }
 
-/* `files`: a path or a list of them; anything else is the daemon's to refuse. */
+/* Checks a path or a list of paths; the daemon refuses any other value. */
 static int files_check(const char *directory, struct json_object *files, const char *section,
                        const char *key, struct error *error)
 {

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Appends what the word names: a job, or a sweep as a whole, which may have a hundred thousand. */
+/* Appends the job or the sweep that the word names. A sweep is one entry, because it may have a
+ * hundred thousand jobs. */
 static enum exit_status dependency_add(struct invocation *invocation, const char *word,
                                        const char *condition, struct json_object *after)
 {
@@ -43,7 +44,7 @@ static enum exit_status dependencies_add(struct invocation *invocation, const ch
             return EXIT_STATUS_FAILED;
         }
         while ((word = strsep(&rest, ","))) {
-            if (!*word) { /* of a script's empty variable: the job would start at once */
+            if (!*word) { /* perhaps a script's empty variable: the job would start at once */
                 complain("--%s=%s: a job is missing; name jobs as in --%s 12,sweep:14, or leave "
                          "the option out",
                          option, argument, option);

@@ -1,5 +1,5 @@
-/* plan_run.c: see plan_run.h. The specification goes to the worker in a file without a name, the
- * plan and what the worker says on standard error come back in two more. */
+/* plan_run.c: see plan_run.h. Three unnamed files carry the specification to the worker, and the
+ * plan and the worker's errors back. */
 #include "client/submission/plan_run.h"
 
 #include "base/file.h"
@@ -14,9 +14,9 @@
 
 enum { PLAN_BYTES_MAX = JSON_MESSAGE_MAX, SPEC_DESCRIPTOR = 3, ARGUMENTS_MAX = 11 };
 
-/* What the worker is handed and what it leaves. */
+/* The worker's input and output. */
 struct run {
-    int spec, output, errors; /* files without a name */
+    int spec, output, errors; /* unnamed files */
     struct json_object *devices;
 };
 
@@ -42,9 +42,9 @@ static int failure_read(const struct run *run, int status, struct error *error)
     return error_set(error, -EIO, "traind-worker ended with status %d", WEXITSTATUS(status));
 }
 
-/* For --also: a device of each type that native jobs train on by a backend apart; the
- * others share the CPU's plan. `plugin` becomes their backend where the daemon names
- * one. NULL: none. */
+/* Makes the value of --also: one device of each type with its own backend; the other types share
+ * the CPU's plan. `*plugin` gets their backend if the daemon names one. NULL: there is no such
+ * device. */
 static struct json_object *further_devices(struct json_object *devices, const char **plugin)
 {
     struct json_object *list = json_object_new_array();
@@ -73,8 +73,8 @@ static struct json_object *further_devices(struct json_object *devices, const ch
     return NULL;
 }
 
-/* Fills in argv; `also` outlives it. Planned on the CPU, as the daemon does: what the specification
- * prefers, a simulated device say, only the daemon knows, and it says where the job would run. */
+/* Fills in argv; `also` must outlive it. The worker plans for the CPU, as the daemon does. Only the
+ * daemon knows the device that the specification prefers, for example a simulated one. */
 static void arguments_fill(char *arguments[ARGUMENTS_MAX], struct json_object *also,
                            const char *plugin)
 {

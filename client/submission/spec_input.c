@@ -14,19 +14,20 @@
 
 enum { SPECS_FILE_MAX = 256 * 1024 * 1024 };
 
-/* What programs of a job need of the environment that it was submitted in. */
+/* Variables of the submitting environment that a job's programs need. */
 static const char *const inherited_variables[] = {
     "PATH", "LANG", "VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "LD_LIBRARY_PATH",
 };
 
-/* What belongs to the shell itself, and what says where a job runs: the daemon sets that. */
+/* Variables that are left out: the shell's own, and those that select a device, which the daemon
+ * sets. */
 static const char *const left_variables[] = {
     "_", "SHLVL", "PWD", "OLDPWD", "CUDA_VISIBLE_DEVICES",
 };
 
 enum { SHELL_ENVIRONMENT_MAX = 256 * 1024 };
 
-/* Everything that comes out of a pipe or a terminal, at most SPECS_FILE_MAX bytes. */
+/* Reads a pipe or a terminal to its end, at most SPECS_FILE_MAX bytes. */
 static int input_read(int descriptor, const char *name, char **text, size_t *size,
                       struct error *error)
 {
@@ -54,7 +55,7 @@ static int input_read(int descriptor, const char *name, char **text, size_t *siz
     return 0;
 }
 
-/* "-" is standard input; a pipe is what a shell makes of <(COMMAND). */
+/* Parses the file; "-" is standard input, and <(COMMAND) of a shell gives a pipe. */
 static int spec_parse(const char *path, struct json_object **spec, struct error *error)
 {
     bool standard = strcmp(path, "-") == 0;
@@ -104,7 +105,7 @@ int spec_input_read(const char *path, struct json_object *specs, struct error *e
     return 0;
 }
 
-/* --env NAME=VALUE, or NAME with the value that it has here. */
+/* Applies --env NAME=VALUE, or NAME with its present value. */
 static int environment_set(struct json_object *environment, const char *assignment,
                            struct error *error)
 {
@@ -146,7 +147,7 @@ int spec_input_add_shell_environment(struct json_object *spec, struct error *err
 
         if (!equals || equals == *at || (size_t)(equals - *at) >= sizeof name ||
             !text_is_utf8(*at, strlen(*at)))
-            continue; /* a text of JSON cannot hold it */
+            continue; /* a JSON string cannot contain it */
         snprintf(name, sizeof name, "%.*s", (int)(equals - *at), *at);
         if (variable_is_left(name))
             continue;
@@ -158,7 +159,7 @@ int spec_input_add_shell_environment(struct json_object *spec, struct error *err
                          "the environment has %zu bytes, more than a job takes along (%d); pass "
                          "--no-env, and what it needs by --env NAME",
                          bytes, SHELL_ENVIRONMENT_MAX);
-    if (!getenv("PYTHONUNBUFFERED")) /* what a script prints is in its log at once */
+    if (!getenv("PYTHONUNBUFFERED")) /* a script's output appears in its log at once */
         json_set_string(variables, "PYTHONUNBUFFERED", "1");
     return 0;
 }
@@ -196,7 +197,7 @@ int spec_input_complete(const struct invocation *invocation, struct json_object 
         json_set(spec, "environment", environment);
     }
     if (!json_object_is_type(environment, json_type_object))
-        return 0; /* the daemon says what is wrong with it */
+        return 0; /* the daemon reports the error */
     for (size_t i = 0; i < sizeof inherited_variables / sizeof *inherited_variables; i++) {
         const char *name = inherited_variables[i], *value = getenv(name);
 

@@ -1,5 +1,5 @@
-/* submission.c: see submission.h. Submit for one job, SubmitMany for several, SubmitSweep for a
- * sweep, then follow_jobs() where the options say so. */
+/* submission.c: see submission.h. It calls Submit for one job, SubmitMany for several, and
+ * SubmitSweep for a sweep; then follow_jobs() if the options ask for it. */
 #include "client/submission/submission.h"
 
 #include "base/text.h"
@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for the envelope of a SubmitMany call. */
+/* Leaves space for the envelope of a SubmitMany call. */
 enum { BATCH_BYTES_MAX = JSON_MESSAGE_MAX - 1024 };
 
-/* What was assumed. On standard error: scripts read the number. */
+/* Prints the daemon's note on standard error: scripts read the number on standard output. */
 static void note_print(const struct invocation *invocation, struct json_object *reply)
 {
     const char *note = json_get_string(reply, "note", NULL);
@@ -99,7 +99,7 @@ static enum exit_status submit_many(struct invocation *invocation, struct json_o
     return EXIT_STATUS_DONE;
 }
 
-/* One call for each specification; the jobs of one sweep have consecutive numbers. */
+/* Makes one call for each specification; the jobs of one sweep have consecutive numbers. */
 static enum exit_status submit_sweeps(struct invocation *invocation, struct json_object *specs,
                                       struct json_object *sweep, struct id_list *list)
 {
@@ -147,7 +147,7 @@ static void submission_print(const struct invocation *invocation, const int64_t 
     fflush(stdout);
 }
 
-/* Says what is queued, and waits where that was asked for. */
+/* Prints the queued jobs, and waits for them if the options ask for it. */
 static enum exit_status submission_follow(struct invocation *invocation, const int64_t *ids,
                                           size_t count)
 {

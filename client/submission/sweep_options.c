@@ -1,6 +1,5 @@
-/* sweep_options.c: see sweep_options.h. The values of an option are separated by commas outside of
- * quotes, brackets and braces, so that a value may be any JSON: an object sets several keys at
- * once. */
+/* sweep_options.c: see sweep_options.h. Commas outside quotes, brackets and braces separate the
+ * values of an option. So a value may be any JSON; an object sets several keys at once. */
 #include "client/submission/sweep_options.h"
 
 #include <errno.h>
@@ -33,7 +32,7 @@ static size_t value_length(const char *text)
     return i;
 }
 
-/* JSON, else a word. */
+/* Parses JSON; other text becomes a string. */
 static struct json_object *value_parse(const char *text, size_t length)
 {
     struct json_object *value = NULL;
@@ -43,7 +42,7 @@ static struct json_object *value_parse(const char *text, size_t length)
     return value;
 }
 
-/* "a.b=…": the path becomes a key of `axes`; `*values` is what follows. */
+/* Parses "a.b=…": the path becomes a key of `axes`; `*values` is the rest. */
 static int axis_begin(const char *option, struct json_object *axes, const char *example,
                       char **path, const char **values, struct error *error)
 {
@@ -81,7 +80,7 @@ static int grid_add(const char *option, struct json_object *axes, struct error *
     return 0;
 }
 
-/* "train.optimizer.lr=log_uniform:1e-5,0.1" */
+/* Adds, for example, "train.optimizer.lr=log_uniform:1e-5,0.1". */
 static int random_add(const char *option, struct json_object *axes, struct error *error)
 {
     static const char example[] = "train.optimizer.lr=log_uniform:1e-5,0.1";
@@ -118,7 +117,7 @@ static int each_option(const struct invocation *invocation, const char *name,
     return 0;
 }
 
-/* count and sample-seed; those without --random are a mistake. */
+/* Adds --count and --sample-seed; without --random they are an error. */
 static int numbers_add(const struct invocation *invocation, struct json_object *sweep,
                        struct error *error)
 {

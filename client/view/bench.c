@@ -65,7 +65,7 @@ static void native_set(struct json_object *result, struct json_object *attempt,
         json_set_string(result, "error", "too few steps were timed: more --steps are needed");
 }
 
-/* A command is compared by what it says itself, or by how long it took. */
+/* Sets a command's measures: what it reports itself, or its duration. */
 static void command_set(struct json_object *result, struct json_object *job, const char *ending)
 {
     double speed = json_get_double(json_get(job, "metrics"), "samples_per_second", NAN);
@@ -81,8 +81,8 @@ static void command_set(struct json_object *result, struct json_object *job, con
                         "it neither ended in time nor reported samples_per_second");
 }
 
-/* What is planned is the device's memory, what the attempt tells is what its processes held of the
- * machine's: on the CPU the same, elsewhere a memory of its own. */
+/* Sets the memory. The plan has the device's memory; the attempt reports the machine's memory that
+ * its processes held. On the CPU these are the same. */
 static void memory_set(struct json_object *result, struct json_object *candidate,
                        struct json_object *plan, struct json_object *peak)
 {
@@ -118,9 +118,9 @@ struct json_object *bench_result_new(struct json_object *candidate, struct json_
     return result;
 }
 
-/* ---- all of them --------------------------------------------------------------------------- */
+/* ---- all devices --------------------------------------------------------------------------- */
 
-/* The seconds of one unit of work there; NAN where that was not measured. */
+/* The result's cost of one unit of work; NAN: not measured. */
 static double result_cost(struct json_object *result, const char *key)
 {
     double value = json_get_double(result, key, NAN);
@@ -128,7 +128,7 @@ static double result_cost(struct json_object *result, const char *key)
     return strcmp(key, "samples_per_second") == 0 ? 1 / value : value;
 }
 
-/* The best and the next best by `key`; false unless there is a best. */
+/* Finds the best and the next best by `key`; false: there is none. */
 static bool results_rank(struct json_object *results, const char *key, struct json_object **best,
                          struct json_object **second)
 {

@@ -39,7 +39,7 @@ const char *candidates_chosen(struct json_object *candidates)
 /* Beyond this factor a time is given as "within x4.5", below it as "±30%". */
 static const double percent_factor = 2;
 
-/* A duration, and by how much it may be exceeded. */
+/* Adds a duration and its uncertainty. */
 static void time_add(struct table *table, double seconds, double deviation)
 {
     double factor = exp(deviation);

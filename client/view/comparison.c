@@ -24,8 +24,8 @@ static void flatten(struct json_object *section, const char *prefix, struct json
     }
 }
 
-/* The values of the keys in a flat specification as text, to tell groups apart; the caller owns it.
- * Keys [0, count) but `left_out`. */
+/* The values of the keys (except `left_out`) in a flat specification as text that identifies its
+ * group. The caller owns it. */
 static struct json_object *tuple_of(struct json_object *flat, struct json_object *keys,
                                     size_t left_out)
 {
@@ -39,7 +39,7 @@ static struct json_object *tuple_of(struct json_object *flat, struct json_object
     return tuple;
 }
 
-/* How many groups the keys make, without one of them. */
+/* How many groups the keys without `left_out` make. */
 static size_t count_groups(struct json_object *flats, struct json_object *keys, size_t left_out)
 {
     JSON_AUTO struct json_object *seen = json_object_new_object();
@@ -76,7 +76,7 @@ static struct json_object *paths_collect(struct json_object *flats)
     return paths;
 }
 
-/* The keys that differ, but for those that are to: a study repeats its jobs with other seeds. */
+/* The keys that differ, except those that a study varies between repetitions, such as seeds. */
 static struct json_object *keys_that_differ(struct json_object *flats)
 {
     JSON_AUTO struct json_object *paths = paths_collect(flats);
@@ -112,8 +112,8 @@ static struct json_object *words_without(struct json_object *words, struct json_
     return left;
 }
 
-/* What trainctl takes along from the shell by itself (spec_input.c); other
- * variables somebody set. */
+/* Whether trainctl adds this variable from the shell by itself (spec_input.c); other variables were
+ * set by a person. */
 static bool comes_from_the_shell(const char *path)
 {
     static const char *const inherited[] = {"PATH",         "LANG",       "VIRTUAL_ENV",
@@ -127,8 +127,8 @@ static bool comes_from_the_shell(const char *path)
     return false;
 }
 
-/* The keys that tell the specifications apart; one that follows from those before it is dropped,
- * and so is what came along with the shell that a job was submitted from. */
+/* The keys that distinguish the specifications. Drops keys that follow from earlier ones, and
+ * variables of the shell that a job was submitted from. */
 static struct json_object *keys_find(struct json_object *flats, struct json_object *differing)
 {
     struct json_object *keys = json_object_new_array();
@@ -147,7 +147,7 @@ static struct json_object *keys_find(struct json_object *flats, struct json_obje
     return keys;
 }
 
-/* "a, b, c" */
+/* Joins words as "a, b, c". */
 static void words_join(struct json_object *words, char *text, size_t size)
 {
     size_t used = 0;
@@ -158,8 +158,8 @@ static void words_join(struct json_object *words, char *text, size_t size)
                                  json_object_get_string(json_object_array_get_idx(words, i)));
 }
 
-/* The path that is meant: itself, or the one that ends with it behind its
- * first part; NULL: none. */
+/* The path that `word` means: the same path, or one that equals it without its first part; NULL:
+ * none. */
 static const char *path_find(struct json_object *paths, const char *word)
 {
     if (json_get(paths, word))
@@ -174,7 +174,7 @@ static const char *path_find(struct json_object *paths, const char *word)
     return NULL;
 }
 
-/* The paths that the words mean. */
+/* Resolves the words to paths. */
 static struct json_object *keys_resolve(struct json_object *flats, struct json_object *words,
                                         struct json_object *differing, struct error *error)
 {
@@ -242,7 +242,8 @@ static int metrics_check(struct json_object *jobs, struct json_object *metrics, 
     return 0;
 }
 
-/* Mean, sample deviation and range of the metric over the jobs that have it; NULL for none. */
+/* Mean, sample deviation and range of the metric over the jobs that have it; NULL: no job has
+ * it. */
 static struct json_object *statistics(struct json_object *members, const char *name)
 {
     struct json_object *made;
@@ -281,7 +282,7 @@ static struct json_object *statistics(struct json_object *members, const char *n
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-/* The group's entry in the result. */
+/* Makes the group's entry in the result. */
 static struct json_object *group_describe(struct json_object *members, struct json_object *flat,
                                           struct json_object *by, struct json_object *metrics)
 {
@@ -308,7 +309,7 @@ static struct json_object *group_describe(struct json_object *members, struct js
     return group;
 }
 
-/* The jobs by the text of their tuple, in the order of first appearance. */
+/* Groups the jobs by the text of their tuple, in the order of first appearance. */
 static struct json_object *group_jobs(struct json_object *jobs, struct json_object *flats,
                                       struct json_object *by, struct json_object *metrics)
 {

@@ -28,7 +28,7 @@ static enum style health_style(const char *health)
                                           : STYLE_YELLOW;
 }
 
-/* A member that counts bytes; "" where it is not known. */
+/* Writes a member that counts bytes; "": not known. */
 static char *bytes_format(struct json_object *object, const char *key, char *output, size_t size)
 {
     output[0] = '\0';
@@ -37,7 +37,7 @@ static char *bytes_format(struct json_object *object, const char *key, char *out
     return output;
 }
 
-/* A measured number with its unit; "" where it is not known. */
+/* Writes a measured number with its unit; "": not known. */
 static char *number_format(struct json_object *object, const char *key, double factor,
                            const char *unit, char *output, size_t size)
 {
@@ -49,7 +49,8 @@ static char *number_format(struct json_object *object, const char *key, double f
     return output;
 }
 
-/* "1<separator>2": jobs, and how many there may be; "1<unlimited>" where memory alone decides. */
+/* Writes "1<separator>2": the number of jobs and its limit; "1<unlimited>" if only memory limits
+ * it. */
 static char *slots_format(struct json_object *device, const char *separator, const char *unlimited,
                           char *output, size_t size)
 {
@@ -64,7 +65,7 @@ static char *slots_format(struct json_object *device, const char *separator, con
     return output;
 }
 
-/* ---- all devices, a line each -------------------------------------------------------------- */
+/* ---- all devices, one line each ------------------------------------------------------------ */
 
 static void device_add(struct table *table, struct json_object *device)
 {
@@ -111,7 +112,8 @@ void devices_print(struct json_object *devices, const struct display *display, F
 
 /* ---- one device ---------------------------------------------------------------------------- */
 
-/* What all together may fill, and where others hold memory, what they leave of that for jobs. */
+/* Prints how much memory may be filled, and, if other programs hold memory, how much they leave for
+ * jobs. */
 static void limit_print(const struct display *display, struct json_object *device, double high)
 {
     double total = (double)json_get_int(device, "memory_total", 0);
@@ -149,7 +151,7 @@ static void ledger_print(const struct display *display, struct json_object *devi
     line_print(display, "free", bytes_format(device, "memory_free", text, sizeof text), STYLE_BOLD);
 }
 
-/* What was measured of it: each number of the object, "flops_per_second.float32 1.2e+11". */
+/* Prints each number of the calibration, such as "flops_per_second.float32 1.2e+11". */
 static void calibration_print(const struct display *display, struct json_object *object,
                               const char *prefix)
 {

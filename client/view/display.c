@@ -18,12 +18,12 @@ void display_set_locale(void)
 {
     setlocale(LC_CTYPE, "");
     locale_is_unicode = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-    /* Everything inside is UTF-8, whatever the terminal's locale: mbrtowc() and wcwidth() must
-     * understand that. */
+    /* All internal text is UTF-8, whatever the terminal's locale. mbrtowc() and wcwidth() must
+     * interpret it. */
     setlocale(LC_CTYPE, "C.UTF-8");
 }
 
-/* COLUMNS of the environment, 0 where that is no width. */
+/* COLUMNS of the environment; 0: it is not a width. */
 static size_t columns_wanted(void)
 {
     enum { COLUMNS_MAX = 1000000 };
@@ -66,8 +66,8 @@ const char *display_style_end(const struct display *display, enum style style)
     return display->colour && style != STYLE_PLAIN ? "\033[0m" : "";
 }
 
-/* The bytes of the first character of `text` and its columns. A byte that belongs to none counts as
- * one column. */
+/* The bytes of the first character of `text`, and its columns. A byte that is not part of a
+ * character counts as one column. */
 static size_t display_character(const char *text, size_t *columns)
 {
     mbstate_t state = {0};

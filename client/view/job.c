@@ -88,7 +88,7 @@ char *job_start_format(struct json_object *job, char *output, size_t size)
     return output;
 }
 
-/* "45%, loss 1.2340, 12.0 s left", as far as known. */
+/* Writes "45%, loss 1.2340, 12.0 s left", as far as it is known. */
 static void job_detail_progress(struct json_object *progress, char *output, size_t size)
 {
     double step = json_get_double(progress, "step", 0),
@@ -148,7 +148,7 @@ void job_print_table(struct json_object *jobs, const struct display *display, FI
         char text[64], detail[1024];
 
         table_add_integer(table, json_get_int(job, "id", 0));
-        table_add(table, *name ? name : "-", STYLE_PLAIN); /* a stranger's has none */
+        table_add(table, *name ? name : "-", STYLE_PLAIN); /* another user's job may have none */
         table_add(table, state, job_state_style(state));
         table_add(table, json_get_string(job, "device", "-"), STYLE_PLAIN);
         table_add(table, json_get_string(job, "user", ""), STYLE_PLAIN);
@@ -164,7 +164,7 @@ void job_print_table(struct json_object *jobs, const struct display *display, FI
     table_free(table);
 }
 
-/* The result on the test set, of the weights that an export gives. */
+/* Prints the test result of the weights that an export writes. */
 static void test_print(struct json_object *metrics, FILE *output)
 {
     const char *name = json_get(metrics, "test_accuracy") ? "test_accuracy" : "test_loss";
@@ -223,7 +223,7 @@ struct json_object *job_result_new(struct json_object *show)
     return result;
 }
 
-/* The length of a colour sequence (ESC [ digits ; … m) at the start of `text`, 0 for another. */
+/* The length of a colour sequence (ESC [ digits ; … m) at the start of `text`; 0: there is none. */
 static size_t colour_sequence(const char *text, size_t length)
 {
     size_t used = 2;

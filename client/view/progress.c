@@ -7,7 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Kept free at the right: a terminal writes ^C there, and a full line would move the cursor on. */
+/* Columns kept free at the right: a terminal writes ^C there, and a full line would wrap the
+ * cursor. */
 enum { SPARE_COLUMNS = 3 };
 
 enum { FIELD_TEXT_MAX = 160, BAR_MINIMUM = 8, BAR_MAXIMUM = 40, FIELD_GAP = 2 };
@@ -16,7 +17,7 @@ enum { FIELD_TEXT_MAX = 160, BAR_MINIMUM = 8, BAR_MAXIMUM = 40, FIELD_GAP = 2 };
 enum field { FIELD_STATE, FIELD_EPOCH, FIELD_BAR, FIELD_STEP, FIELD_LOSS, FIELD_SPEED, FIELD_LEFT };
 enum { FIELD_COUNT = FIELD_LEFT + 1 };
 
-/* Which field goes first on a narrow screen; the state stays. */
+/* The order in which fields are left out on a narrow screen; the state stays. */
 static const enum field sacrifice[] = {FIELD_STEP, FIELD_SPEED, FIELD_EPOCH,
                                        FIELD_LEFT, FIELD_LOSS,  FIELD_BAR};
 
@@ -61,7 +62,7 @@ static void fields_fill(struct json_object *job, char fields[][FIELD_TEXT_MAX])
                  text_format_duration(ceil(left), text, sizeof text));
 }
 
-/* "━━━━━╌╌╌╌╌  50%" of `columns` columns. */
+/* Writes "━━━━━╌╌╌╌╌  50%", `columns` wide. */
 static void bar_fill(double fraction, size_t columns, bool unicode, char *output, size_t size)
 {
     size_t length = columns - 5, full = (size_t)floor(fraction * (double)length), used = 0;
@@ -97,7 +98,7 @@ void progress_render(struct json_object *job, const struct display *display, cha
 
     fields_fill(job, fields);
     if (known)
-        memset(fields[FIELD_BAR], '-', BAR_MINIMUM + 5); /* a place holder of the least width */
+        memset(fields[FIELD_BAR], '-', BAR_MINIMUM + 5); /* a placeholder of the least width */
     for (size_t i = 0; i < sizeof sacrifice / sizeof *sacrifice && fields_width(fields) > room; i++)
         fields[sacrifice[i]][0] = '\0';
     if (fields[FIELD_BAR][0]) {
@@ -131,7 +132,7 @@ void progress_bar_resize(struct progress_bar *bar)
     display_look(fileno(bar->output), &bar->display);
     if (bar->shown == 0 || bar->display.columns == 0)
         return;
-    /* A narrower screen has folded the old line: go back to its first row */
+    /* a narrower screen has wrapped the old line: go back to its first row */
     rows = (bar->shown - 1) / bar->display.columns;
     if (rows > 0)
         fprintf(bar->output, "\033[%zuA", rows);

@@ -11,7 +11,7 @@
 
 enum { LINE_BYTES = 4096, VALUES_SHOWN = 12 };
 
-/* A line that grows, cut off at its end. */
+/* A line that text is appended to; it is cut at LINE_BYTES. */
 struct text_line {
     char text[LINE_BYTES];
     size_t used;
@@ -31,8 +31,8 @@ line_add(struct text_line *line, const char *format, ...)
         line->used += (size_t)added < room ? (size_t)added : room - 1;
 }
 
-/* A value as a person writes it: texts without quotes, lists with commas,
- * objects as "key value". */
+/* Appends a value as a person writes it: texts without quotes, lists with commas, objects as "key
+ * value". */
 static void line_add_value(struct text_line *line, struct json_object *value, int depth)
 {
     const char *separator = "";
@@ -59,7 +59,7 @@ static void line_add_value(struct text_line *line, struct json_object *value, in
     }
 }
 
-/* "cnn: channels 8, 16; batch_norm"; of a list of layers their types. */
+/* Prints, for example, "cnn: channels 8, 16; batch_norm", or the types of a list of layers. */
 static void model_print(const struct display *display, struct json_object *model)
 {
     struct text_line line = {.used = 0};

@@ -16,14 +16,14 @@ struct cell {
 
 struct table {
     const struct table_column *columns;
-    char **titles; /* of the columns as they are shown, owned */
+    char **titles; /* of the columns, escaped; owned */
     size_t column_count;
     struct cell *cells; /* row by row */
     size_t count, capacity;
     bool out_of_memory;
 };
 
-/* The text as it is shown, with room for an ellipsis; NULL: no memory. The caller owns it. */
+/* The escaped text with space for an ellipsis; NULL: no memory. The caller owns it. */
 static char *cell_text(const char *text)
 {
     size_t size = 4 * strlen(text) + 8; /* each byte may become \xNN, and an ellipsis may follow */
@@ -95,7 +95,8 @@ void table_add_integer(struct table *table, int64_t value)
     table_add(table, text, STYLE_PLAIN);
 }
 
-/* Widths of all columns (0: left out), fitted to the screen as far as their minima allow. */
+/* Computes the widths of all columns (0: left out), fitted to the screen as far as their minima
+ * allow. */
 static void table_measure(const struct table *table, const struct display *display, size_t *widths)
 {
     size_t total = 0;
@@ -130,8 +131,8 @@ static void table_measure(const struct table *table, const struct display *displ
     }
 }
 
-/* One line: cells padded to their widths, the whole cut at the screen's
- * edge. `cells` is changed. */
+/* Prints one line: cells padded to their widths, cut at the screen's edge. It changes the cells'
+ * text. */
 static void table_print_line(const struct table *table, const struct display *display,
                              const size_t *widths, const struct cell *cells, FILE *output)
 {

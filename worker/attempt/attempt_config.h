@@ -30,9 +30,7 @@ struct attempt_config {
     int64_t tasks_max;     /* processes and threads of the cgroup, 0: no limit */
     int oom_score_adjust;  /* of the trainee, 0 to 1000 */
     bool any_directory;    /* if `directory` cannot be entered, use / */
-    bool
-        /* not traind-worker: it gets a descriptor for metrics, and its memory is sampled */
-        command;
+    bool command;    /* not traind-worker: it has a metrics descriptor, its memory is sampled */
     cpu_set_t *cpus; /* the cores that it may use; owned; NULL: all */
 };
 

@@ -148,8 +148,7 @@ static void server_reap(struct server *server)
         child = child_find(server, info.si_pid);
         if (!child)
             continue;
-        if (info.si_code ==
-            CLD_STOPPED) { /* a shim must run: its job must not be able to stop it */
+        if (info.si_code == CLD_STOPPED) { /* a job must not be able to stop its shim */
             kill(info.si_pid, SIGCONT);
         } else if (info.si_code == CLD_EXITED && info.si_status == 0) {
             child_forget(server, child);

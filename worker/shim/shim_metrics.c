@@ -120,8 +120,7 @@ bool shim_metrics_read(struct shim_metrics *metrics)
     if (got > 0) {
         metrics->used += (size_t)got;
         lines_append(metrics);
-    } else if (got == 0 ||
-               (errno != EAGAIN && errno != EINTR)) { /* no process has the writer open */
+    } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) { /* no writer is open */
         close(metrics->reader);
         metrics->reader = -1;
     }

@@ -260,8 +260,7 @@ static void write_number(FILE *file, struct json_object *network, const char *ke
 {
     struct json_object *value = json_get(network, key);
 
-    if (json_object_is_type(value,
-                            json_type_double)) /* width is a double, the others were floats */
+    if (json_object_is_type(value, json_type_double)) /* width is a double, others were floats */
         fprintf(file, strcmp(key, "width") == 0 ? "%.17g" : "%.7g", json_object_get_double(value));
     else
         fprintf(file, "%" PRId64, json_object_get_int64(value));

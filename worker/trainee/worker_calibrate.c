@@ -52,9 +52,7 @@ int worker_calibrate(const struct worker_options *options)
     struct error error = {0};
     int r;
 
-    if (options
-            /* a successor of that process would measure at the same time as this one */
-            ->unless_kept) {
+    if (options->unless_kept) { /* that process's successor would measure at the same time */
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (nobody_reads())
             return EXIT_FAILURE;

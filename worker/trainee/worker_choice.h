@@ -14,11 +14,10 @@ struct worker_choice {
     const char *limit_name; /* where the limit comes from, for a person */
     bool limit_is_given;    /* by the specification */
     bool limit_is_booked;   /* by an option: the device memory that the daemon booked */
-    size_t
-        /* device memory that the run will hold; 0 with --choices, because the plan knew it */
-        memory_bytes;
-    size_t
-        process_bytes; /* memory that the process will hold; 0 if the device has its own memory */
+    /* device memory that the run will hold; 0 with --choices, because the plan knew it */
+    size_t memory_bytes;
+    /* memory that the process will hold; 0 if the device has its own memory */
+    size_t process_bytes;
     struct training_choice found;
     char reasons[WORKER_REASONS_MAX][WORKER_REASON_BYTES]; /* sentences that explain the choice */
     int reason_count;

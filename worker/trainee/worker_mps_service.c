@@ -186,8 +186,8 @@ static void control_end(struct service *service)
         pause_milliseconds(10);
     if (!control_lives(service))
         return;
-    kill(-service->control,
-         SIGKILL); /* also kills its server, which a stopped control daemon could not end */
+    /* also kills its server, which a stopped control daemon could not end */
+    kill(-service->control, SIGKILL);
     waitpid(service->control, NULL, 0);
     service->control = 0;
 }

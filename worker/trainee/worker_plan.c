@@ -130,8 +130,7 @@ int worker_plan_make(const struct worker_options *options, struct worker_setup *
 
     if (r == 0)
         r = worker_choice_prepare(setup, options, NULL, &choice, &training, error);
-    if (r == 0 &&
-        (setup->device_info.owns_memory || options->choices)) { /* otherwise it is known already */
+    if (r == 0 && (setup->device_info.owns_memory || options->choices)) { /* else it is known */
         r = training_rehearse(training, error);
         choice.process_bytes = worker_estimate_process_bytes(setup, training);
         choice.memory_bytes = setup->device_info.owns_memory
