@@ -93,7 +93,8 @@ class Machine:
         found = []
         for attempt in range(1, self.client.job(job)["attempt"] + 1):
             with open(os.path.join(self.daemon.attempt_folder(job, attempt), "spool"), encoding="utf-8") as spool:
-                found += [r for r in map(json.loads, spool) if r["type"] == "start"]
+                # a record that is being written has no end yet
+                found += [r for r in (json.loads(line) for line in spool if line.endswith("\n")) if r["type"] == "start"]
         return found
 
     def trainctl(self, command, argument, *options):

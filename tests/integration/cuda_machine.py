@@ -117,5 +117,6 @@ class Machine:
             spool = os.path.join(self.daemon.attempt_folder(job, attempt), "spool")
             if os.path.exists(spool):  # it comes a moment after the process
                 with open(spool, encoding="utf-8") as file:
-                    found += [r for r in map(json.loads, file) if r["type"] == "start"]
+                    # a record that is being written has no end yet
+                    found += [r for r in (json.loads(line) for line in file if line.endswith("\n")) if r["type"] == "start"]
         return found
