@@ -54,12 +54,12 @@ LIBS_trainctl := -ljson-c -lnettle -lm
 LIBS_traind-shim := -ljson-c -lnettle -lm
 LIBS_traind-worker := $(ENGINE_LIBRARIES)
 LIBS_traind-sim := -ljson-c -lnettle -lm
-# One starts for every attempt of every job: without the dynamic linker that takes half the time.
+# The shim starts for every attempt of every job. Static linking halves the time that takes.
 LDFLAGS_traind-shim := $(if $(SANITIZE),,-static)
 
 BINARIES := $(foreach p,$(PROGRAMS),$(if $(wildcard $(MAIN_$(p))),$(BUILD)/bin/$(p)))
-# laid out as the rooms are; their programs lie in one folder, so that nobody has to know the room of one to run it
-# those of a kind of device lie in its folder
+# unit tests have the layout of the rooms; their programs share one folder, so a test runs without knowing its room
+# tests of a kind of device lie in its folder
 UNIT_SOURCES := $(sort $(shell find tests/unit -name 'test_*.c')) $(wildcard daemon/devices/*/test_*.c)
 UNIT_TESTS := $(patsubst %.c,$(BUILD)/tests/unit/%,$(notdir $(UNIT_SOURCES)))
 TEST_HELPERS := $(patsubst tests/helpers/%.c,$(BUILD)/tests/helpers/%,$(wildcard tests/helpers/*.c)) \
@@ -163,7 +163,7 @@ $(BUILD)/bin/$(1): $(BUILD)/obj/$(MAIN_$(1):.c=.o) $(NEEDS_$(1))
 endef
 $(foreach p,$(PROGRAMS),$(eval $(call program_rule,$(p))))
 
-# The manual page describes the commands at length; what it lacks is taken from their help
+# The manual page describes the commands at length; a command that it lacks gets an entry made from its help
 $(BUILD)/man/trainctl.1: docs/man/trainctl.1 build-aux/complete-manual $(BUILD)/bin/trainctl
 	@mkdir -p $(@D)
 	build-aux/complete-manual $(BUILD)/bin/trainctl $< > $@.new
@@ -205,7 +205,7 @@ $(BUILD)/tests/cuda/%: $(BUILD)/obj/tests/cuda/%.o $(CUDA_CASES) $(LIBRARIES)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) -o $@ $< $(CUDA_CASES) -Wl,--start-group $(LIBRARIES) -Wl,--end-group $(ENGINE_LIBRARIES)
 
-# calls the plugin's parts themselves
+# these tests call the plugin's parts directly
 CUDA_CONVOLUTIONS := $(patsubst %.c,$(BUILD)/cuda/%.o,tests/cuda/convolution_plans.c $(wildcard tests/cuda/convolutions/*.c)) \
     $(addprefix $(BUILD)/cuda/,$(addprefix engine/backends/cuda/,choices.o convolution_graph.o convolution_plan.o convolution_search.o \
         cudnn.o cudnn_builder.o \
@@ -227,13 +227,13 @@ check-cuda: $(if $(CARRIED),,all $(CUDA_PLUGIN) $(CUDA_TESTS))
 	@mkdir -p $(dir $(CUDA_RESULTS))
 	@tests/cuda/check --build $(or $(CARRIED),$(BUILD)) --results $(CUDA_RESULTS)
 
-# The same for speed, beside PyTorch and JAX of $PYTHON (python3 unless set).
+# Measures speed on such a machine, and that of PyTorch and JAX of $PYTHON (default: python3).
 .PHONY: bench-cuda
 bench-cuda: $(if $(CARRIED),,all $(CUDA_PLUGIN))
 	@mkdir -p $(BUILD)
 	@tests/bench/cuda/run --build $(or $(CARRIED),$(BUILD)) --results $(BUILD)/bench-cuda.json
 
-# A folder that takes the build to such a machine.
+# Makes a folder with the build to be copied to such a machine.
 PACKAGE ?= $(BUILD)/package
 .PHONY: cuda-package
 cuda-package: all $(CUDA_PLUGIN) $(CUDA_TESTS)
@@ -308,7 +308,7 @@ check-vm: deps
 	@$(MAKE) --no-print-directory all
 	@tests/vm/check
 
-# ATTACKS: words that the names of those to be tried contain; all without
+# ATTACKS: only attacks whose names contain one of these words; default: all
 ATTACKS ?=
 .PHONY: check-attacks
 check-attacks: deps
@@ -321,7 +321,7 @@ check-attacks-vm: deps
 	@$(MAKE) --no-print-directory all
 	@tests/vm/check attacks $(ATTACKS)
 
-# KILLS=0.1: a tenth of them
+# KILLS=0.1: a tenth of the kills
 .PHONY: check-kills
 check-kills: deps
 	@$(MAKE) --no-print-directory all
@@ -394,8 +394,8 @@ lint: deps
 	@echo $(FORMATTED) | xargs -P $(CORES) -n 50 clang-format --dry-run -Werror
 	@$(MAKE) --no-print-directory -k $(if $(filter -j%,$(MAKEFLAGS)),,-j$(CORES) --output-sync) tidy
 
-# clang-tidy (.clang-tidy) over every source; what was found clean is looked at again once it, a header of its own or the checks change.
-# TIDY_NODES: how far the analyzer follows the ways through a function; with its own default, 225000, it takes eight times as long.
+# clang-tidy (.clang-tidy) over every source. A clean source is checked again after it, one of its headers or the checks change.
+# TIDY_NODES: how many states of a function the analyzer explores; its own default, 225000, takes eight times as long.
 TIDY_NODES ?= 20000
 # GCC's extensions that clang 14 does not know: names of CPU levels, __builtin_shuffle, _Float16, initial values of atomics
 TIDY_UNREADABLE := engine/backends/cpu/device.c engine/backends/cpu/dispatch.c engine/backends/cpu/kernels/matrix.c \

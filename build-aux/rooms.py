@@ -60,7 +60,7 @@ ONLY_IN = {("engine/data", "png"): {"engine/data/image_png.c"},
            ("engine/train", "json-c"): {"engine/train/safetensors.c"},
            ("engine/backends/cpu", "dnnl"): {"engine/backends/cpu/onednn_internal.h"},
            ("engine/backends/cpu", "omp"): {"engine/backends/cpu/onednn.c"}}
-# A library that one room alone sees: no header of it that others include, by whatever way, may include the library's.
+# A library that only one room may see. Headers of the room that others include, directly or not, must not include the library's.
 SEEN_IN = {"sqlite3": "daemon/store"}
 # The files of a circle all reach each other by their calls, so none can be understood or tested without the others.
 # A room's largest circle has CIRCLE_LIMIT files at most; CIRCLES lists the rooms that had a larger one, which may only shrink.

@@ -36,7 +36,7 @@ static int check_owner(const char *path, struct error *error)
     if (stat(path, &status) < 0)
         return error_set_errno(error, -errno, "cannot look at %s", path);
     if (!S_ISDIR(status.st_mode))
-        return error_set(error, -ENOTDIR, "%s is no folder; give another --state-dir", path);
+        return error_set(error, -ENOTDIR, "%s is not a folder; give another --state-dir", path);
     if (status.st_uid != geteuid() || (status.st_mode & 022))
         return error_set(error, -EPERM,
                          "%s belongs to another user, or others may write to it: traind keeps its "

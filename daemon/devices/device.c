@@ -94,7 +94,8 @@ struct device *devices_add_section(struct devices *devices, const struct config 
     while (*driver && &(*driver)->kind != section->kind)
         driver++;
     if (!*driver) {
-        error_set(error, -EINVAL, "nothing drives devices of the kind %s", section->kind->name);
+        error_set(error, -EINVAL, "there is no driver for devices of the kind %s",
+                  section->kind->name);
         return NULL;
     }
     device = devices_add(devices, config, section->name, *driver, section->kind->name, error);

@@ -184,8 +184,8 @@ static void on_changed(void *data, int result, const struct error *error)
     if (change.done)
         change.done(change.data, result, error);
     else if (result < 0)
-        log_error("that %s is %s could not be stored and ends with this daemon: %s", change.name,
-                  device_health_to_string(change.row.health), error->text);
+        log_error("%s is %s only until this daemon ends, because that could not be stored: %s",
+                  change.name, device_health_to_string(change.row.health), error->text);
 }
 
 static void change_store(struct daemon *daemon, const struct device *device,

@@ -51,7 +51,7 @@ bool simulation_measure(struct daemon *daemon, struct device *device)
         held = wrong ? 0 : strtoull(text, NULL, 10);
     }
     if (wrong && !device->outside_file_is_wrong)
-        log_warning("%s does not hold a number of bytes: nobody else is thought to use %s", path,
+        log_warning("%s does not hold a number of bytes: assuming that nothing else uses %s", path,
                     device->name);
     device->outside_file_is_wrong = wrong;
     device->memory_outside = held < device->memory_total ? held : device->memory_total;

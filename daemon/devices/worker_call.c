@@ -143,7 +143,7 @@ static void on_late(uv_timer_t *timer)
     struct worker_call *call = timer->data;
     struct error error;
 
-    error_set(&error, -ETIMEDOUT, "its driver did not answer within %d seconds",
+    error_set(&error, -ETIMEDOUT, "traind-worker did not answer within %d seconds",
               (int)(call->patience / 1000));
     call_end(call, &error);
 }

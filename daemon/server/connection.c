@@ -137,7 +137,7 @@ static void on_timeout(uv_timer_t *timer)
 
     if (connection->ready)
         return; /* the rest has arrived and waits for its turn */
-    log_debug("closing a connection of uid %u: half a message and then nothing",
+    log_debug("closing a connection of uid %u: the rest of its message did not come",
               (unsigned)connection->peer.uid);
     connection_close(connection);
 }

@@ -47,7 +47,8 @@ static int check_stale(const char *path, struct error *error)
         return error_set(error, -EADDRINUSE,
                          "another traind answers on %s; stop it or give another --socket", path);
     if (descriptor != -ECONNREFUSED)
-        return error_set_errno(error, descriptor, "cannot find out who serves %s", path);
+        return error_set_errno(error, descriptor, "cannot find out whether a daemon serves %s",
+                               path);
     return 0;
 }
 

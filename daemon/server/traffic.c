@@ -42,7 +42,7 @@ const char *traffic_refusal(const struct server *server, const struct peer *peer
     size_t free = room > server->connection_count ? room - server->connection_count : 0;
 
     if (server->daemon->mode == DAEMON_USER && !peer->admin) {
-        *sentence = "this traind serves the user who started it alone";
+        *sentence = "only the user who started this traind may use it";
         return "io.traind.NotPermitted";
     }
     if (own >= (size_t)server->daemon->config.connections_per_user) {

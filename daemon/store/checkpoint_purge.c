@@ -99,7 +99,9 @@ static void on_purged(void *data, int result, const struct error *error)
     struct checkpoint_purge *state = purge->state;
 
     if (result < 0)
-        log_warning("content of dropped checkpoints stays until more are dropped: %s", error->text);
+        log_warning(
+            "cannot delete the content of dropped checkpoints; the next drop tries again: %s",
+            error->text);
     state->under_way = result == 0 && !purge->finished;
     state->under_way |= state->again;
     state->again = false;

@@ -150,7 +150,7 @@ static int file_store(struct store_connection *connection, struct spool_store *r
         return checkpoint_complain(connection, request, record, reason.text, error);
     if (status.st_size != json_get_int(record->object, "bytes", -1))
         return checkpoint_complain(connection, request, record,
-                                   "its file has another size than announced", error);
+                                   "its file does not have the announced size", error);
     if (checkpoint_file_has_holes(file, &status))
         return checkpoint_complain(connection, request, record,
                                    "its file has holes; write all of its bytes to the disk", error);

@@ -93,7 +93,7 @@ static int quick_check(sqlite3 *database, const char *path, int version, store_p
     struct check check = {.path = path, .progress = progress};
     int code;
 
-    log_info("the last end was not a clean one: checking %s", path);
+    log_info("traind did not end cleanly last time: checking %s", path);
     sqlite3_progress_handler(database, 100000, report_progress, &check);
     AUTO_FREE char *verdict = query_text(database, quick_check_once, &code);
     if (verdict && strcmp(verdict, "ok") == 0)
@@ -136,7 +136,7 @@ static void roll_back(const char *path)
 
     if (asprintf(&journal, "%s-journal", path) < 0 || access(journal, F_OK) < 0)
         return;
-    log_info("%s was left in the middle of a change, which is undone", path);
+    log_info("undoing an interrupted change of %s", path);
     if (sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) ==
         SQLITE_OK) {
         sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
@@ -177,9 +177,9 @@ static int make_file(const char *path, struct error *error)
     if (fstat(descriptor, &status) < 0 || !(status.st_mode & S_IRWXO))
         return 0;
     if (fchmod(descriptor, status.st_mode & 0770) < 0)
-        return error_set_errno(error, -errno, "%s is open to everybody, which cannot be changed",
-                               path);
-    log_warning("%s was open to everybody: it is not any more", path);
+        return error_set_errno(error, -errno,
+                               "cannot remove the permissions of other users from %s", path);
+    log_warning("removed the permissions of other users from %s", path);
     return 0;
 }
 

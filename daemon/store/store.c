@@ -315,7 +315,7 @@ static void run_query(struct request *request, struct store_connection *connecti
     if (store_connection_run(connection, commit, &error) < 0)
         sqlite3_exec(store_database(connection), rollback, NULL, NULL, NULL);
     if (sqlite3_txn_state(store_database(connection), NULL) != SQLITE_TXN_NONE)
-        log_error("the reader still sees the database as it was: the next queries may be wrong");
+        log_error("the reader's transaction did not end: the next queries may see old data");
 }
 
 static void *run_reader(void *data)

@@ -103,7 +103,7 @@ int sweeps_read(struct store_connection *connection, int (*take)(void *data, str
 
         if (r == -ERROR_DAMAGED) { /* the other sweeps are intact; cancelling this one needs only
                                     * its number */
-            log_error("%s; its row is damaged, and it makes no more points", error->text);
+            log_error("%s; its row is damaged, so it creates no more jobs", error->text);
             sweep_release(&sweep);
             continue;
         }
