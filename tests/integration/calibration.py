@@ -1,4 +1,5 @@
-"""calibration.py: a calibration of this CPU, made up, where traind-worker looks for the one that it keeps: measuring it takes long."""
+"""calibration.py: writes an invented calibration of this CPU to the place where traind-worker keeps its own, because
+measuring one takes long."""
 import json
 import os
 import subprocess
@@ -7,7 +8,7 @@ import traind
 
 
 def keep_calibration(cache, threads, flops=1e11):
-    """In the cache folder, as `traind-worker calibrate` leaves it; returns its path."""
+    """Writes the calibration into the cache folder as `traind-worker calibrate` would; returns its path."""
     answer = subprocess.run([os.path.join(traind.BIN, "traind-worker"), "devices", "--json", "--device", "cpu"], check=True,
                             stdout=subprocess.PIPE)
     [device] = json.loads(answer.stdout)["devices"]

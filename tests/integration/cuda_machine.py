@@ -1,5 +1,5 @@
-"""cuda_machine.py: a daemon on a machine with GPUs, of which stand-ins for the driver's library and for the CUDA plugin tell (it
-computes on the CPU)."""
+"""cuda_machine.py: a daemon on a machine with GPUs. Stand-ins for the driver's library and for the CUDA plugin, which
+computes on the CPU, simulate the GPUs."""
 import json
 import os
 
@@ -12,10 +12,10 @@ MODEL = "Fake_80GB"
 
 
 class Machine:
-    """A daemon on a machine with GPUs; what the driver and the plugin say can be changed at any time."""
+    """A daemon on a machine with GPUs. What the driver and the plugin report can be changed at any time."""
 
     def __init__(self, gpus=("GPU-aa",), backend=True, config="", control=(), calibrate=False):
-        """control: what the plugin is told before the daemon starts, which asks it at once."""
+        """control: what the plugin reports before the daemon starts, which asks it at once."""
         self.daemon = traind.Daemon()
         self.folder = self.daemon.folder
         self.plugin = os.path.join(self.folder, "plugin.so")
@@ -43,7 +43,7 @@ class Machine:
         self.write(self.nvml, self.state())
 
     def control(self, *lines):
-        """What the plugin is told from the next start of a worker on."""
+        """Sets what the plugin reports after the next start of a worker."""
         self.write(self.plugin + ".control", lines)
 
     def write(self, path, lines):
@@ -91,7 +91,7 @@ class Machine:
         return {c["device"]: c for c in decision["candidates"]}
 
     def trains_on(self, job, device):
-        """Until it has made progress there."""
+        """Waits until the job has made progress there."""
         with self.daemon.connect() as client:
             for reply in client.stream("Watch", ids=[job]):
                 shown = reply["job"]
@@ -100,7 +100,7 @@ class Machine:
                 assert shown["state"] not in traind.FINAL_STATES, shown
 
     def rows(self, job):
-        """What was measured over whole epochs and at the end, the times aside: (name, step): value."""
+        """The metrics of whole epochs and of the end, without times: (name, step): value."""
         rows, after = {}, 0
         while True:
             reply = self.client.call("Metrics", id=job, after=after)

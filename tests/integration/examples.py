@@ -1,4 +1,4 @@
-"""examples.py: trains jobs of examples/ on the real data, where TRAIND_DATA names it."""
+"""examples.py: trains jobs of examples/ on the real data in the folder TRAIND_DATA."""
 import json
 import os
 import subprocess

@@ -1,10 +1,10 @@
-"""fake_daemon: a Varlink service that answers as a test tells it to, so that a client can be shown what a
-real daemon does rarely or at times that no test can choose.
+"""fake_daemon: a Varlink service whose answers a test chooses. It shows a client what a real daemon does rarely, or at
+moments that no test can choose.
 
     with FakeDaemon(path, {"Ping": lambda call: {"version": …}}) as daemon: …
 
-A handler gets the call's parameters and returns the reply's parameters, or raises Refusal. A generator's yields are replies with
-`continues`, what it returns is the last one; HANG_UP, yielded, closes the connection.
+A handler gets the call's parameters and returns the reply's parameters, or raises Refusal. A generator yields replies
+with `continues` and returns the last one; yielding HANG_UP closes the connection.
 """
 import json
 import os

@@ -1,4 +1,4 @@
-"""synthetic.py: small data sets that tests make themselves, and a reader of safetensors files."""
+"""synthetic.py: small data sets that tests generate, and a reader of safetensors files."""
 import gzip
 import json
 import os
@@ -67,7 +67,7 @@ def read_safetensors(path):
 
 
 def without_description(content):
-    """The bytes of a checkpoint as versions wrote it that did not describe its model: of the same length."""
+    """The bytes of a checkpoint without a description of its model, as earlier versions wrote it; of the same length."""
     length = struct.unpack("<Q", content[:8])[0]
     header = json.loads(content[8:8 + length])
     del header["__metadata__"]["module"]

@@ -1,4 +1,4 @@
-"""terminal: a program on a pseudo-terminal, and what a person would see of it: a screen that knows the few
+"""terminal: runs a program on a pseudo-terminal and shows what a person would see: a screen that implements the few
 sequences that trainctl sends."""
 import fcntl
 import os
@@ -118,7 +118,7 @@ class Terminal:
         self.set_size(columns)
 
     def read(self, timeout):
-        """What has come; False at the end."""
+        """Reads what has arrived; False at the end."""
         if not select.select([self.master], [], [], timeout)[0]:
             return True
         try:

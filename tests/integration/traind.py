@@ -5,7 +5,7 @@
         job = client.call("Submit", spec={"command": ["true"]})["id"]
         for reply in client.stream("Watch", ids=[job]): ...
 
-Standard library alone. Everything lives below TMPDIR (tests/run-checks gives each test its own) and nothing is left running.
+Uses only the standard library. Everything lies below TMPDIR (tests/run-checks gives each test its own), and nothing is left running.
 """
 import json
 import multiprocessing
@@ -37,7 +37,7 @@ def skip(reason):
 
 
 def wait_until(condition, what):
-    """Polls for what nothing announces."""
+    """Polls for a condition that no event announces."""
     deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline, what
@@ -66,7 +66,7 @@ def as_user(uid, function, *arguments, groups=(), **keywords):
 
 
 def errors_of_interface():
-    """Of each error of io.traind the parameters that an answer must have."""
+    """For each error of io.traind, the parameters that a reply must have."""
     found = {}
     with open(os.path.join(ROOT, "proto", "io.traind.varlink"), encoding="utf-8") as file:
         for name, fields in re.findall(r"^error (\w+) \(([^)]*)\)", file.read(), re.MULTILINE):
@@ -78,7 +78,7 @@ ERRORS = errors_of_interface()
 
 
 class VarlinkError(Exception):
-    """An error reply: .name without the interface, .parameters. It keeps to the interface, whichever test has asked for it."""
+    """An error reply: .name without the interface, .parameters. Its parameters are checked against the interface."""
 
     def __init__(self, full_name, parameters):
         self.full_name = full_name
@@ -236,7 +236,7 @@ class Daemon:
         return Client(self.socket)
 
     def let_users_in(self):
-        """Also those who are in no group."""
+        """Admits users who are not in the group, too."""
         os.chmod(self.socket, 0o666)
         os.chmod(os.environ.get("TMPDIR", "/tmp"), 0o711)
 
@@ -261,11 +261,11 @@ class Daemon:
         return os.path.join(self.state, "jobs", str(job // 1000), f"{job}.{attempt}")
 
     def attempt_beside(self, job, what, attempt=1):
-        """What the daemon believes of an attempt: "json" (attempt.json), "exit.json", "sock"."""
+        """The path of a file that the daemon trusts: "json" (attempt.json), "exit.json", "sock"."""
         return self.attempt_folder(job, attempt) + "." + what
 
     def remove(self):
-        """Ends the daemon and every job of it, and removes the folder."""
+        """Ends the daemon and all its jobs, and removes the folder."""
         if self.process and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
@@ -282,7 +282,7 @@ class Daemon:
         assert not wrong, wrong
 
     def job_processes(self):
-        """Processes that belong to this daemon's jobs: shims, trainees and what those started."""
+        """Processes of this daemon's jobs: shims, trainees and their children."""
         found, marker = [], os.path.join(self.state, "jobs").encode()
         for entry in os.listdir("/proc"):
             if not entry.isdigit() or int(entry) == os.getpid():

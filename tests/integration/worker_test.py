@@ -1,4 +1,4 @@
-"""worker_test.py: what the tests of traind-worker share: jobs over images that they make, and its records."""
+"""worker_test.py: helpers that the tests of traind-worker share: jobs over generated images, and their records."""
 import json
 import os
 import shutil
@@ -47,7 +47,7 @@ class WorkerTest(unittest.TestCase):
         return records
 
     def assert_same_weights(self, a, b):
-        """Tensors equal bit for bit, and the state too, the seconds and the device's model aside."""
+        """Asserts that tensors and the state are equal bit for bit, except for the seconds and the device's model."""
         (state_a, tensors_a), (state_b, tensors_b) = read_safetensors(a), read_safetensors(b)
         self.assertEqual(sorted(tensors_a), sorted(tensors_b))
         for name in tensors_a:
