@@ -55,10 +55,9 @@ struct job {
     uint8_t wait_reason;     /* enum wait_reason: as last given to the store */
     bool loading;            /* details are being read */
     bool notifies;           /* its end runs commands */
-    bool
-        avoids_sharing; /* an error, its own or another client's, ended it while it used a sharing service */
-    bool disagreed; /* the device that it disagreed with had been lost meanwhile */
-    bool ended;     /* leaves the table once its attempt is gone */
+    bool avoids_sharing;     /* an error of a client ended it: it starts without a service */
+    bool disagreed;          /* the device that it disagreed with had been lost meanwhile */
+    bool ended;              /* leaves the table once its attempt is gone */
 };
 
 struct job_table {
