@@ -1,5 +1,5 @@
-/* checkpoint_sweep.c: see checkpoint_sweep.h. Which files are needed the reader says; the folder,
- * in which a job may have left a million of them, is gone through on the thread pool. */
+/* checkpoint_sweep.c: see checkpoint_sweep.h. The store's reader lists the files that are needed.
+ * The thread pool goes through the folder, in which a job may have left a million files. */
 #include "daemon/attempts/checkpoint_sweep.h"
 
 #include "base/cleanup.h"
@@ -19,7 +19,7 @@
 struct checkpoint_sweep {
     struct daemon *daemon;
     int64_t job, attempt;
-    int64_t notes; /* in table unswept_attempt, when `needed` was read; 0: it is not there */
+    int64_t notes; /* in table unswept_attempt when `needed` was read; 0: no entry */
     char **needed; /* paths of files that hold checkpoints, sorted; owned */
     size_t count;
     uv_work_t work;
@@ -89,7 +89,7 @@ static void folder_sweep(uv_work_t *work)
         snprintf(path, sizeof path, "checkpoints/%s", entry->d_name);
         if (sweep->count == 0 ||
             !bsearch(&wanted, sweep->needed, sweep->count, sizeof *sweep->needed, path_compare))
-            unlinkat(checkpoints, entry->d_name, 0); /* of a folder this fails, and of . and .. */
+            unlinkat(checkpoints, entry->d_name, 0); /* fails for folders, and for . and .. */
     }
     closedir(listing);
 }
@@ -107,7 +107,8 @@ static void sweep_end(struct checkpoint_sweep *sweep)
     sweep_next(daemon);
 }
 
-/* One that was noted again since then is swept again, after a kill too. */
+/* Removes the note, unless the attempt was noted again meanwhile: then it is swept again, even
+ * after a kill of the daemon. */
 static int forget_work(struct store_connection *connection, void *data, struct error *error)
 {
     const struct checkpoint_sweep *sweep = data;
@@ -117,7 +118,7 @@ static int forget_work(struct store_connection *connection, void *data, struct e
 
 static void on_forgotten(void *data, int result, const struct error *error)
 {
-    (void)result; /* or it is swept again at the next start */
+    (void)result; /* if it failed, the next start sweeps the attempt again */
     (void)error;
     sweep_end(data);
 }
@@ -126,7 +127,7 @@ static void on_swept(uv_work_t *work, int status)
 {
     struct checkpoint_sweep *sweep = work->data;
 
-    (void)status; /* what stays is only space on the disk */
+    (void)status; /* a failure only leaves files on the disk */
     if (sweep->notes > 0 && !sweep->daemon->checkpoint_sweeps->stopped)
         store_write_soon(sweep->daemon->store, forget_work, on_forgotten, sweep);
     else
@@ -183,7 +184,7 @@ void checkpoint_sweeps_stop(struct daemon *daemon)
     sweeps->last = NULL;
 }
 
-/* ---- what the database knows of -------------------------------------------------------------- */
+/* ---- what the database knows -------------------------------------------------------------- */
 
 enum { RESUMED_MAX = 1000 }; /* the next start sweeps the others */
 

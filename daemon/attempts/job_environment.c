@@ -1,6 +1,6 @@
-/* job_environment.c: see job_environment.h. Only variables that exist are set. PYTORCH_MPS_*:
- * docs.pytorch.org/docs/stable/mps_environment_variables.html; those of a kind of device are its
- * driver's. */
+/* job_environment.c: see job_environment.h. Only variables that programs know are set. For
+ * PYTORCH_MPS_* see docs.pytorch.org/docs/stable/mps_environment_variables.html. The drivers set
+ * the variables of their kinds of device. */
 #include "daemon/attempts/job_environment.h"
 
 #include <inttypes.h>
@@ -24,7 +24,8 @@ static void add_bytes(struct json_object *variables, const char *name, uint64_t 
         add(variables, name, text);
 }
 
-/* "GPU-a,GPU-b": what the devices of a kind are called, or all of them with `driver` NULL. */
+/* Lists the ids or names of the devices of a kind, as in "GPU-a,GPU-b"; `driver` NULL: of all
+ * kinds. */
 static void list_devices(const struct job_environment *environment,
                          const struct device_driver *driver, bool ids, char text[LIST_MAX])
 {
@@ -40,7 +41,7 @@ static void list_devices(const struct job_environment *environment,
     }
 }
 
-/* What it is, whatever runs there. */
+/* Adds the variables that every program gets. */
 static void add_facts(const struct job_environment *environment, struct json_object *variables)
 {
     char text[LIST_MAX];
@@ -55,7 +56,7 @@ static void add_facts(const struct job_environment *environment, struct json_obj
         add(variables, "TRAIND_CHECKPOINT_DIRECTORY", environment->checkpoint_directory);
 }
 
-/* Without them every library of numbers would take all cores of the machine. */
+/* Without these variables every numerical library would use all cores of the machine. */
 static void add_threads(const struct job_environment *environment, struct json_object *variables)
 {
     char text[16];
@@ -66,7 +67,7 @@ static void add_threads(const struct job_environment *environment, struct json_o
     add(variables, "OPENBLAS_NUM_THREADS", text);
 }
 
-/* The part of the devices' memory that is booked; 0: not known, or it is the host's. */
+/* The booked part of the devices' memory; 0: not known, or it is the host's memory. */
 static double memory_part(const struct job_environment *environment)
 {
     const struct job_environment_device *device = environment->devices;
@@ -86,12 +87,12 @@ static void add_memory(double part, struct json_object *variables)
     if (part == 0)
         return;
     snprintf(text, sizeof text, "%.3f", part);
-    /* the low one must not be above the high one, and is so by default */
+    /* the low watermark must not exceed the high one, but its default does */
     add(variables, "PYTORCH_MPS_HIGH_WATERMARK_RATIO", text);
     add(variables, "PYTORCH_MPS_LOW_WATERMARK_RATIO", text);
 }
 
-/* What each kind of device wants to be known, also of those that the attempt is not on. */
+/* Adds the variables of every kind of device, including kinds that the attempt does not use. */
 static void add_kinds(const struct job_environment *environment, bool native,
                       struct json_object *variables)
 {

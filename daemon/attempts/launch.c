@@ -1,8 +1,8 @@
-/* launch.c: makes an attempt's folder and starts its shim, on the thread pool: looking
- * up a user and making files may take a while, and the loop does not wait.
+/* launch.c: makes an attempt's folder and starts its shim. This runs on the thread pool, because
+ * looking up a user and making files may take a while.
  *
- * The folder belongs to the daemon until the shim gives it to the job's user; what the shim is to
- * do lies beside it (proto/attempt_files.h), where nobody can change it. */
+ * The folder belongs to the daemon until the shim gives it to the job's user. The shim's
+ * instructions lie beside the folder (proto/attempt_files.h), where the user cannot change them. */
 #include "daemon/attempts/launch.h"
 
 #include "base/cleanup.h"
@@ -43,7 +43,7 @@ static int user_look_up(uid_t uid, struct user *user, struct error *error)
     struct passwd entry, *found;
     int code = getpwuid_r(uid, &entry, buffer, sizeof buffer, &found);
 
-    if (!found && code == 0 && geteuid() != 0) { /* a user mode daemon needs no entry */
+    if (!found && code == 0 && geteuid() != 0) { /* a daemon that is not root needs no entry */
         snprintf(user->name, sizeof user->name, "%u", (unsigned)uid);
         snprintf(user->home, sizeof user->home, "%s", getenv("HOME") ? getenv("HOME") : "/");
         snprintf(user->shell, sizeof user->shell, "/bin/sh");
@@ -64,7 +64,8 @@ static int user_look_up(uid_t uid, struct user *user, struct error *error)
     return 0;
 }
 
-/* user_look_up() once in five seconds: hundreds of starts a second are of the same user. */
+/* Calls user_look_up() at most once in five seconds for the same user, who may start hundreds of
+ * jobs a second. */
 static int user_find(uid_t uid, struct user *user, struct error *error)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -100,7 +101,8 @@ static void arguments_add_path(struct json_object *arguments, const char *folder
     device_argument_add(arguments, path);
 }
 
-/* A planning run opens devices beside the host: of all kinds that have a backend apart. */
+/* Names the plugins that the worker may load. A planning run opens devices of all kinds that have a
+ * backend of their own. */
 static void add_plugins(struct json_object *arguments, const struct attempt_launch *launch)
 {
     const struct device *device = launch->device_count ? launch->devices[0] : NULL;
@@ -116,7 +118,7 @@ static void add_plugins(struct json_object *arguments, const struct attempt_laun
     }
 }
 
-/* Which device traind-worker opens. */
+/* Adds the device that traind-worker opens. */
 static void add_device(struct json_object *arguments, const struct attempt_launch *launch)
 {
     const struct device *device = launch->device_count ? launch->devices[0] : NULL;
@@ -183,8 +185,8 @@ static struct json_object *launch_arguments(const struct attempt_launch *launch,
     return arguments;
 }
 
-/* The bytes that the trainee may hold, 0: no limit. A planning run decides whether a native job's
- * limit can be kept, and says so. */
+/* The bytes that the trainee may hold; 0: no limit. A planning run has none: it finds out whether
+ * the native job can keep its limit. */
 static int64_t launch_memory_limit(const struct attempt_launch *launch)
 {
     if (launch->kind == JOB_NATIVE)
@@ -193,7 +195,8 @@ static int64_t launch_memory_limit(const struct attempt_launch *launch)
     return json_get_int(json_get(launch->spec, "resources"), "memory", 0);
 }
 
-/* What a command finds in its environment: what its specification says, and where it was placed. */
+/* The environment of the trainee: the variables of its specification, and those of its
+ * placement. */
 static struct json_object *launch_environment(const struct attempt_launch *launch)
 {
     struct json_object *given[] = {json_get(launch->spec, "shell_environment"),
@@ -236,7 +239,7 @@ static struct json_object *launch_environment(const struct attempt_launch *launc
     return made;
 }
 
-/* [0, 1], or NULL where the attempt may use all cores. */
+/* The list of cores, as in [0, 1]; NULL: the attempt may use all cores. */
 static struct json_object *launch_cores(const struct attempt_launch *launch)
 {
     struct json_object *cores = launch->cores ? json_object_new_array() : NULL;
@@ -247,7 +250,7 @@ static struct json_object *launch_cores(const struct attempt_launch *launch)
     return cores;
 }
 
-/* All but the command of IdleCommand, which is no user's. */
+/* Whether the attempt gets a control group: all but IdleCommand, which belongs to no user. */
 static bool launch_has_group(const struct attempt_launch *launch)
 {
     return launch->job > 0 || launch->service;
@@ -321,7 +324,7 @@ static int folder_write(int folder, const char *name, struct json_object *object
     return folder_write_text(folder, name, text, length, mode, kept, error);
 }
 
-/* Moves the file, which may be NULL, into the folder, for the job's user. */
+/* Moves the file into the folder and gives it to the job's user; does nothing if `file` is NULL. */
 static int folder_put_checkpoint(const struct attempt_launch *launch, const struct user *user,
                                  const char *file, int folder, const char *name,
                                  struct error *error)
@@ -363,14 +366,13 @@ static int folder_fill(const struct attempt_launch *launch, const struct user *u
     result = folder_write(AT_FDCWD, config, attempt, 0600, lock, error);
     if (result < 0)
         return result;
-    /* The shim inherits this open file and with it the lock: it is held until the shim has ended.
-     */
+    /* The shim inherits this open file, so the lock is held until the shim has ended. */
     if (flock(*lock, LOCK_EX | LOCK_NB) < 0)
         return error_set_errno(error, -errno, "cannot lock %s", config);
     return 0;
 }
 
-/* Above the numbers that the shim is given, so that no dup2() overwrites another. */
+/* Moves the descriptor above the numbers that the shim expects, so that no dup2() overwrites it. */
 static int descriptor_lift(int *descriptor)
 {
     int lifted = fcntl(*descriptor, F_DUPFD_CLOEXEC, FIRST_FREE_DESCRIPTOR);
@@ -382,7 +384,7 @@ static int descriptor_lift(int *descriptor)
     return 0;
 }
 
-/* Starts the shim's program with `socket` as descriptor 3. */
+/* Starts the shim's program with `socket` as SHIM_SOCKET_DESCRIPTOR. */
 static int shim_spawn(const char *shim_path, char *const *arguments, char *const *environment,
                       int socket, struct error *error)
 {
@@ -394,7 +396,7 @@ static int shim_spawn(const char *shim_path, char *const *arguments, char *const
 
     sigemptyset(&none);
     sigemptyset(&defaults);
-    sigaddset(&defaults, SIGCHLD); /* ignored here: the kernel reaps the shims */
+    sigaddset(&defaults, SIGCHLD); /* ignored here, so that the kernel reaps the shims */
     sigaddset(&defaults, SIGPIPE);
     sigaddset(&defaults, SIGXFSZ);
     posix_spawn_file_actions_init(&actions);
@@ -410,8 +412,8 @@ static int shim_spawn(const char *shim_path, char *const *arguments, char *const
     return code ? error_set_errno(error, -code, "cannot start %s", shim_path) : 0;
 }
 
-/* The shim that forks the others (worker/shim/shim_fork_server.c); launches run on several threads.
- */
+/* The shim that forks the others (worker/shim/shim_fork_server.c). Launches run on several threads,
+ * so a lock guards it. */
 static struct {
     pthread_mutex_t lock;
     int socket; /* -1: not started */
@@ -461,7 +463,7 @@ static int fork_server_start(const struct attempt_launch *launch, struct error *
     return result < 0 ? result : 0;
 }
 
-/* Asks the shim at the other end of `server` to become, or to fork, that of the folder. */
+/* Asks the shim at the other end of `server` to become the shim of the folder, or to fork it. */
 static int request_send(int server, const char *folder, int socket, int lock)
 {
     int descriptors[] = {socket, lock};
@@ -486,7 +488,7 @@ static int request_send(int server, const char *folder, int socket, int lock)
     return 0;
 }
 
-/* A shim for the folder, from the fork server; that is started when it is not there (any more). */
+/* Gets a shim for the folder from the fork server, which is started if it does not run. */
 static int shim_fork(const struct attempt_launch *launch, const char *folder, int socket, int lock,
                      struct error *error)
 {
@@ -510,7 +512,7 @@ static int shim_fork(const struct attempt_launch *launch, const char *folder, in
     return result;
 }
 
-/* A shim for the folder: the one that waits with a worker, else a new one. */
+/* Gets a shim for the folder: the one that waits with a warm worker, else a new one. */
 static int shim_find(const struct attempt_launch *launch, const char *folder, int socket, int lock,
                      struct error *error)
 {
@@ -519,7 +521,7 @@ static int shim_find(const struct attempt_launch *launch, const char *folder, in
     return shim_fork(launch, folder, socket, lock, error);
 }
 
-/* Whether another attempt may go on from what this one saves. */
+/* Whether a later attempt may go on from what this attempt saves. */
 static bool launch_goes_on(const struct attempt_launch *launch)
 {
     return launch->kind == JOB_COMMAND &&
@@ -527,8 +529,7 @@ static bool launch_goes_on(const struct attempt_launch *launch)
             json_get_int(json_get(launch->spec, "retry"), "limit", 0) > 0);
 }
 
-/* A planning run from before a restart runs on; now that there is another one nobody will ask it.
- */
+/* Ends the planning run of an earlier daemon, which may still run; the new run replaces it. */
 static void end_predecessor(const struct attempt_launch *launch)
 {
     const struct attempt_place place = {.state_directory = launch->state_directory,

@@ -34,7 +34,8 @@ void attempt_link_release(struct attempt_link *link)
 
 /* ---- search ---------------------------------------------------------------------------------- */
 
-/* Whether the shim lives, and then a connection to it; else what has become of its job. */
+/* Finds out whether the shim lives, and connects to it. If it does not live, finds out what has
+ * become of its job. */
 static void seek_work(uv_work_t *work)
 {
     struct attempt *attempt = work->data;
@@ -43,7 +44,7 @@ static void seek_work(uv_work_t *work)
     attempt->link.trace = attempt_examine(&place, &attempt->exit);
     if (attempt->link.trace == ATTEMPT_ALIVE) {
         attempt->link.socket = attempt_connect(&place, &attempt->link.error);
-    } else if (attempt_kill_processes(&place)) { /* a killed shim has left them */
+    } else if (attempt_kill_processes(&place)) { /* a shim that was killed has left processes */
         json_object_put(attempt->exit);
         attempt->exit = NULL;
         attempt->link.trace = ATTEMPT_ALIVE;
@@ -55,8 +56,8 @@ static void on_seek_due(uv_timer_t *timer)
     attempt_link_seek(timer->data);
 }
 
-/* Its shim makes its socket in a moment, or has too many callers, or what a killed one has left is
- * dying. */
+/* Schedules another search: the shim has not made its socket yet, or has too many callers, or
+ * processes that a killed shim left are dying. */
 static void seek_again(struct attempt *attempt)
 {
     double now = clock_now();
@@ -133,11 +134,11 @@ struct message_write {
 
 static void on_message_written(uv_write_t *request, int status)
 {
-    (void)status; /* a peer that is gone shows itself at the next read */
+    (void)status; /* if the shim is gone, the next read tells so */
     free(request);
 }
 
-/* Sends what `text` holds. */
+/* Sends a copy of `text`. */
 static void worker_send(struct attempt *attempt, const char *text, size_t size)
 {
     struct message_write *message = malloc(sizeof *message + size);
@@ -159,7 +160,7 @@ void attempt_link_stop(struct attempt *attempt, int signal_number, double grace_
 
     if (!attempt->link.is_open)
         return;
-    /* oneway: it is done at once, although a Wait of this connection has no answer yet */
+    /* oneway: the shim obeys at once, although this connection's Wait has no answer yet */
     length = snprintf(text, sizeof text,
                       "{\"method\":\"io.traind.Worker.Stop\",\"oneway\":true,"
                       "\"parameters\":{\"grace_seconds\":%.3f,\"signal\":%d}}",
@@ -167,7 +168,7 @@ void attempt_link_stop(struct attempt *attempt, int signal_number, double grace_
     worker_send(attempt, text, (size_t)length + 1);
 }
 
-/* Status, then Wait, whose answer is the end. */
+/* Asks for Status, then for Wait, whose answer tells the end. */
 static void worker_ask(struct attempt *attempt)
 {
     static const char text[] =
@@ -178,7 +179,8 @@ static void worker_ask(struct attempt *attempt)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* What signals go to, whoever may have the shim's number later. */
+/* Opens a descriptor for the shim's process, so that no signal reaches a later process with the
+ * same number. */
 static void take_shim(struct attempt *attempt, struct json_object *parameters)
 {
     uv_os_fd_t socket;
@@ -203,7 +205,7 @@ static void take_status(struct attempt *attempt, struct json_object *parameters)
         spool_ingest_begin(attempt, attempt->started_here);
     if (attempt->claim.pid > 0 && attempt->events->started)
         attempt->events->started(attempt);
-    if (attempt->intent != ENDING_NONE) { /* wanted before there was anything to stop */
+    if (attempt->intent != ENDING_NONE) { /* the stop was requested before the trainee ran */
         enum ending intent = attempt->intent;
 
         attempt->intent = ENDING_NONE;
@@ -218,7 +220,7 @@ static void take_reply(struct attempt *attempt, const struct varlink_reply *repl
     if (!attempt->link.status_received && !reply->error)
         take_status(attempt, reply->parameters);
     else if (json_get(reply->parameters, "shim") && attempt->intent != ENDING_NONE)
-        attempt_ask_to_stop(attempt); /* connected anew, after it was wanted */
+        attempt_ask_to_stop(attempt); /* the connection is new, and the stop was requested before */
     else if (!attempt->exit && record)
         attempt_take_exit(attempt, record);
 }
@@ -290,7 +292,7 @@ static void on_acknowledged(uv_write_t *request, int status)
 
 void attempt_link_acknowledge(struct attempt *attempt)
 {
-    /* oneway: the shim goes at once and would write its answer to nobody */
+    /* oneway: the shim ends at once, so nothing would read its answer */
     static char text[] = "{\"method\":\"io.traind.Worker.Acknowledge\",\"oneway\":true}";
     uv_write_t *request = malloc(sizeof *request);
     uv_buf_t buffer = uv_buf_init(text, sizeof text);

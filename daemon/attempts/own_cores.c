@@ -1,11 +1,12 @@
-/* own_cores.c: the cores that an attempt of a command keeps to. */
+/* own_cores.c: see own_cores.h. */
 #include "daemon/attempts/own_cores.h"
 
 #include "daemon/attempts/supervisor.h"
 #include "daemon/devices/cores.h"
 #include "daemon/work/job_table.h"
 
-/* Right after a restart those of attempts that run on are known once their shims have answered. */
+/* Whether the cores of all running attempts are known. After a restart they are known once the
+ * attempts' shims have answered. */
 static bool cores_are_known(const struct daemon *daemon)
 {
     for (size_t d = 0; d < daemon->devices->count; d++) {
@@ -21,7 +22,8 @@ static bool cores_are_known(const struct daemon *daemon)
     return true;
 }
 
-/* None until it is known whose they are: it may use all then, but no other's are called its own. */
+/* Takes no cores until those of all other attempts are known. The attempt may then use all cores,
+ * and none is reserved for it twice. */
 void attempt_take_cores(struct attempt *attempt, struct json_object *spec, int threads)
 {
     int64_t count = json_get_int(json_get(spec, "resources"), "cores", threads);

@@ -44,7 +44,7 @@ bool attempt_is_alive(const struct attempt_place *place)
     return file >= 0 && flock(file, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
-/* The shim makes it before anything else of the attempt runs. */
+/* Whether the attempt's log exists. The shim makes it before anything of the job runs. */
 static bool log_is_there(const struct attempt_place *place)
 {
     AUTO_CLOSE int folder =
@@ -58,7 +58,7 @@ static bool log_is_there(const struct attempt_place *place)
 
 enum attempt_trace attempt_examine(const struct attempt_place *place, struct json_object **record)
 {
-    /* first the lock, then the record: a shim that leaves in between has written it before */
+    /* first the lock, then the record: a shim that ends in between has written its record before */
     if (attempt_is_alive(place))
         return ATTEMPT_ALIVE;
     if (attempt_read_beside(place->state_directory, place->job, place->attempt,
@@ -88,7 +88,7 @@ int attempt_shim_open(pid_t shim, int socket)
     AUTO_CLOSE int descriptor = shim > 0 ? pidfd_open(shim, 0) : -1;
     char byte;
 
-    /* it alone holds the other end, so it has not ended before the descriptor was opened */
+    /* only the shim holds the other end, so an open connection means that it has not ended */
     if (descriptor < 0 || recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno != EAGAIN)
         return -1;
     return TAKE_DESCRIPTOR(descriptor);
@@ -96,8 +96,9 @@ int attempt_shim_open(pid_t shim, int socket)
 
 /* ---- processes in /proc ---------------------------------------------------------------------- */
 
-/* Calls `is_wanted` for each process, and kills it with SIGKILL where that is true; how many. The
- * descriptor is opened first: what is killed is what was looked at. */
+/* Kills with SIGKILL each process for which `is_wanted` returns true, and returns how many. The
+ * process's descriptor is opened first, so that the process that was checked is the one that is
+ * killed. */
 static int kill_all_that(bool (*is_wanted)(int proc, const char *name, void *data), void *data)
 {
     DIR *proc = opendir("/proc");
@@ -120,7 +121,7 @@ static int kill_all_that(bool (*is_wanted)(int proc, const char *name, void *dat
     return found;
 }
 
-/* Reads a file of a process; its size, 0 when there is nothing to be had. */
+/* Reads a file of a process. Returns its size; 0: it is empty or cannot be read. */
 static size_t process_read(int proc, const char *name, const char *file_name, char *text,
                            size_t capacity)
 {
@@ -136,7 +137,7 @@ static size_t process_read(int proc, const char *name, const char *file_name, ch
     return size;
 }
 
-/* The real user and group of a process that lives. */
+/* The real user and group of a process. False: it does not live. */
 static bool process_owner(int proc, const char *name, uid_t *uid, gid_t *gid)
 {
     char text[4096];
@@ -150,7 +151,8 @@ static bool process_owner(int proc, const char *name, uid_t *uid, gid_t *gid)
            sscanf(users, "\nUid: %u", uid) == 1 && sscanf(groups, "\nGid: %u", gid) == 1;
 }
 
-/* ---- what a shim has left -------------------------------------------------------------------- */
+/* ---- processes without a shim
+ * -------------------------------------------------------------------- */
 
 struct marked {
     uid_t uid;
@@ -159,11 +161,11 @@ struct marked {
     char *environment; /* ENVIRONMENT_MAX bytes */
 };
 
-/* Reads the environment as its owner: without CAP_SYS_PTRACE, which a service of systemd need not
- * have, nobody else may. */
+/* Reads the environment of a process as the process's owner. Other users need CAP_SYS_PTRACE, which
+ * a systemd service may lack. */
 static size_t environment_read(int proc, const char *name, uid_t uid, gid_t gid, char *text)
 {
-    /* who acts is each thread's own, but whether the process may be dumped is all threads' */
+    /* each thread has its own identity, but "dumpable" is a property of the whole process */
     static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
     int dumpable;
     size_t size;
@@ -177,7 +179,7 @@ static size_t environment_read(int proc, const char *name, uid_t uid, gid_t gid,
     size = process_read(proc, name, "environ", text, ENVIRONMENT_MAX);
     setfsuid(geteuid());
     setfsgid(getegid());
-    prctl(PR_SET_DUMPABLE, dumpable); /* the kernel takes it away with every such change */
+    prctl(PR_SET_DUMPABLE, dumpable); /* the kernel clears it at each change of identity */
     pthread_mutex_unlock(&one_at_a_time);
     return size;
 }
@@ -212,8 +214,8 @@ bool attempt_kill_processes(const struct attempt_place *place)
     if (in_group >= 0)
         return in_group > 0;
     attempt_folder_path(path, place->state_directory, place->job, place->attempt);
-    /* attempt_config.c puts it first, so that it lies in the part that is read; the closing NUL
-     * counts: attempt 1 is not attempt 10 */
+    /* attempt_config.c puts the variable first, so it lies in the part that is read. The closing
+     * NUL is compared too, so that attempt 1 does not match attempt 10. */
     marked.text = memory_format("TRAIND_ATTEMPT_DIRECTORY=%s", path);
     marked.environment = memory_allocate(ENVIRONMENT_MAX);
     marked.length = strlen(marked.text) + 1;
@@ -223,7 +225,8 @@ bool attempt_kill_processes(const struct attempt_place *place)
     return found > 0;
 }
 
-/* A process of the daemon's user whose command line is that of a shim of this folder. */
+/* Whether it is a process of the daemon's user whose command line is that of a shim of this
+ * folder. */
 static bool is_shim(int proc, const char *name, void *data)
 {
     const char *folder = data;

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is in use is looked at again after a second, then after twice as long each time, to a
+/* Folders in use are tried again after a second, then after twice as long each time, up to a
  * minute. */
 enum { IN_USE_MILLISECONDS = 1000, IN_USE_MILLISECONDS_MAX = 60 * 1000 };
 
@@ -36,8 +36,8 @@ static int job_compare(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* The result of the job that has the name, <job>.…; NULL where that is none of the batch. `rest` is
- * what follows the dot. */
+/* The result of the job to which the name <job>.… belongs; NULL: the job is not in the batch.
+ * `rest` is the part after the dot. */
 static int *result_of_name(struct removed_folders *folders, const char *name, const char **rest)
 {
     char *end;
@@ -50,7 +50,7 @@ static int *result_of_name(struct removed_folders *folders, const char *name, co
     return job ? &folders->results[job - folders->jobs] : NULL;
 }
 
-/* Whether it is the attempt.json of one whose shim lives: that of a notification may. */
+/* Whether the name belongs to an attempt whose shim lives, as that of a notification may. */
 static bool name_is_in_use(const struct removed_folders *folders, int64_t job, const char *rest)
 {
     char *end;
@@ -74,7 +74,7 @@ static void group_look(struct removed_folders *folders, DIR *listing)
     }
 }
 
-/* Whether anything went. */
+/* Removes what the listing shows of the batch. Returns whether anything was removed. */
 static bool group_remove(struct removed_folders *folders, DIR *listing)
 {
     struct dirent *entry;
@@ -93,7 +93,7 @@ static bool group_remove(struct removed_folders *folders, DIR *listing)
     return removed;
 }
 
-/* Those of the batch that lie in the folder with that of `job`. */
+/* Removes the folders of those jobs of the batch that share a parent folder with `job`. */
 static int group_tidy(struct removed_folders *folders, int64_t job)
 {
     char path[PATH_MAX];
@@ -104,7 +104,7 @@ static int group_tidy(struct removed_folders *folders, int64_t job)
     if (!listing)
         return errno == ENOENT ? 0 : -errno;
     group_look(folders, listing);
-    while (group_remove(folders, listing)) /* what is removed may move what is read next */
+    while (group_remove(folders, listing)) /* removals may change what the listing shows next */
         ;
     closedir(listing);
     return 0;

@@ -38,7 +38,8 @@ static void take_start(struct attempt *attempt, struct json_object *object)
     device_claim_take_start(&attempt->claim, object);
 }
 
-/* What is left, by the pace so far; a first attempt has begun with nothing done. */
+/* Estimates the remaining time from the progress so far. A first attempt began with nothing
+ * done. */
 static void take_fraction(struct attempt *attempt, const struct spool_record *record)
 {
     struct job_progress *progress = &attempt->report.progress;
@@ -63,7 +64,7 @@ static void take_progress(struct attempt *attempt, const struct spool_record *re
     struct job_progress *progress = &attempt->report.progress;
 
     take_fraction(attempt, record);
-    if (record->n == 0) { /* the short form says no more than what it says */
+    if (record->n == 0) { /* the short form has only these members */
         progress->step = json_get_int(object, "step", progress->step);
         progress->epoch = json_get_double(object, "epoch", progress->epoch);
         return;
@@ -78,7 +79,7 @@ static void take_progress(struct attempt *attempt, const struct spool_record *re
                                   json_get_double(object, "steps_timed", 0));
 }
 
-/* What a program says that it held of its device: where no probe can tell. */
+/* Takes in the device memory that a program reports, for devices that no probe can measure. */
 static void take_device_memory(struct attempt *attempt, struct json_object *values)
 {
     double bytes = json_get_double(values, "device_memory_bytes", 0);
@@ -136,7 +137,7 @@ void attempt_report_take(struct attempt *attempt, const struct spool_record *rec
     case SPOOL_PROFILE:
     case SPOOL_WARNING:
         break;
-    case SPOOL_RESULT: /* a short run has told no progress */
+    case SPOOL_RESULT: /* a short run has reported no progress */
         if (attempt->events->measured && attempt->report.steps_timed == 0)
             attempt->events->measured(attempt, json_get_double(object, "step_seconds_median", NAN),
                                       json_get_double(object, "steps_timed", 0));

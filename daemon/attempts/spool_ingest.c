@@ -1,6 +1,7 @@
-/* spool_ingest.c: follows one attempt's spool: a notice of the kernel or the trainee's end makes
- * the thread pool read and parse a batch, the storage thread stores it, then the loop hears of it.
- * One batch is under way at a time. Progress alone is not stored, so it costs no commit. */
+/* spool_ingest.c: see spool_ingest.h. When the kernel notifies of a write, or the trainee has
+ * ended, the thread pool reads and parses a batch. The store's writer stores the batch, and then
+ * the loop acts on it. One batch is under way at a time. Progress alone is not stored, so it costs
+ * no commit. */
 #include "base/log.h"
 #include "base/memory.h"
 #include "daemon/attempts/supervisor.h"
@@ -27,7 +28,7 @@ void spool_ingest_init(struct spool_ingest *spool)
     spool->folder = spool->file = spool->copy.file = -1;
 }
 
-/* The batch is done with. */
+/* Frees the batch. */
 static void batch_release(struct spool_ingest *spool)
 {
     spool_batch_release(&spool->batch);
@@ -81,7 +82,7 @@ static void read_work(uv_work_t *work)
     if (spool->file < 0)
         spool->file = attempt_folder_open_file(spool->folder, "spool", attempt->uid, &spool->error);
     if (spool->file < 0) {
-        if (spool->error.code == -ENOENT) /* nobody has written anything */
+        if (spool->error.code == -ENOENT) /* nothing has been written */
             spool->error.code = 0;
         return;
     }
@@ -108,7 +109,7 @@ static void complain(struct attempt *attempt)
     }
 }
 
-/* The batch is stored, or needed no storing. */
+/* Acts on a batch that is stored or needed no storing. */
 static void batch_done(struct attempt *attempt)
 {
     struct spool_ingest *spool = &attempt->spool;
@@ -139,7 +140,7 @@ static void batch_done(struct attempt *attempt)
 /* ---- storing --------------------------------------------------------------------------------- */
 
 struct store_request {
-    struct spool_store store; /* first: it is what spool_store_work() is given */
+    struct spool_store store; /* first, because spool_store_work() gets its address */
     struct attempt *attempt;
 };
 
@@ -177,7 +178,7 @@ static void store_again_later(struct attempt *attempt, const struct error *error
     uv_timer_start(&spool->retry, on_store_retry, STORE_RETRY_MILLISECONDS, 0);
 }
 
-/* The files of a slice are removed with those of the others, before the next batch is read. */
+/* Notes the slice's obsolete files; they are removed before the next batch is read. */
 static void obsolete_take(struct spool_ingest *spool, struct spool_store *stored)
 {
     size_t count = spool->obsolete_count + stored->obsolete_count;
@@ -186,7 +187,7 @@ static void obsolete_take(struct spool_ingest *spool, struct spool_store *stored
     if (stored->obsolete_count == 0)
         return;
     grown = realloc(spool->obsolete, count * sizeof *grown);
-    if (!grown) { /* checkpoint_sweep() finds them */
+    if (!grown) { /* checkpoint_sweep() removes them later */
         spool_store_release(stored);
         return;
     }
@@ -217,7 +218,7 @@ static void slice_stored(struct attempt *attempt, struct spool_store *stored)
         batch_store(attempt);
 }
 
-/* What it opened is not what the next try goes on with. */
+/* Undoes a slice that failed, because the next try opens its files anew. */
 static void slice_undo(struct spool_ingest *spool, struct spool_store *undone)
 {
     if (undone->copy.file != spool->copy.file)
@@ -300,7 +301,7 @@ static void spool_read_next(struct attempt *attempt)
         return;
     }
     spool->busy = true;
-    spool->to_the_end = spool->finishing; /* the thread's own copy: the loop may change the other */
+    spool->to_the_end = spool->finishing; /* a copy for the thread */
     spool->work.data = attempt;
     daemon_queue_work(attempt->daemon, &spool->work, read_work, on_read);
 }
@@ -315,7 +316,7 @@ static void on_spool_changed(uv_fs_event_t *watch, const char *name, int events,
         spool_read_next(watch->data);
 }
 
-/* Tries to; false while there is no spool. */
+/* Tries to watch the spool. False: it does not exist yet. */
 static bool watch_start(struct attempt *attempt)
 {
     struct spool_ingest *spool = &attempt->spool;
@@ -327,7 +328,7 @@ static bool watch_start(struct attempt *attempt)
 
     if (file == -ENOENT)
         return false;
-    /* what was opened is watched, not what somebody puts in its place meanwhile, a link perhaps */
+    /* watches the opened file, not a file or link that the user may have put in its place since */
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
     if (!spool->watching) {
         uv_fs_event_init(attempt->daemon->loop, &spool->watch);
@@ -395,7 +396,7 @@ void spool_ingest_close(struct attempt *attempt)
     if (!spool->retry_open)
         return;
     if (uv_is_active((uv_handle_t *)&spool->retry))
-        spool->busy = false; /* the batch that waited for it is given up */
+        spool->busy = false; /* the batch that waited for the timer is dropped */
     spool->retry_open = false;
     uv_close((uv_handle_t *)&spool->retry, on_spool_handle_closed);
 }

@@ -1,5 +1,5 @@
-/* stop.c: ends an attempt: when it is wanted or its time is over, and by force where its
- * shim does not. */
+/* stop.c: see stop.h. Ends an attempt on request or at its time limit, and by force if its shim
+ * does not do it. */
 #include "daemon/attempts/stop.h"
 
 #include "base/clock.h"
@@ -15,7 +15,7 @@
 
 enum {
     STOP_OVERDUE_MILLISECONDS = 5000, /* after the grace period */
-    SHIM_MILLISECONDS = 500,          /* that a shim has to tell that its job was killed */
+    SHIM_MILLISECONDS = 500,          /* a shim has this long to tell that its job was killed */
     FORCE_MILLISECONDS = 5000,        /* between further tries */
 };
 
@@ -30,7 +30,7 @@ static void on_time_limit(uv_timer_t *timer)
     attempt_stop(attempt, ENDING_TIMED_OUT);
 }
 
-/* How it is asked to make room, where that is what it is asked for. */
+/* The job's way of being preempted, if the attempt is being preempted. */
 static struct job_preemption attempt_preemption(const struct attempt *attempt)
 {
     const struct job_details *details = attempt->job ? attempt->job->details : NULL;
@@ -40,7 +40,7 @@ static struct job_preemption attempt_preemption(const struct attempt *attempt)
     return (struct job_preemption){.grace_seconds = -1};
 }
 
-/* Between being asked to end and being killed. */
+/* Seconds from the request to end until the kill. */
 static double attempt_grace_seconds(const struct attempt *attempt)
 {
     double grace_seconds = attempt_preemption(attempt).grace_seconds;
@@ -68,11 +68,11 @@ void attempt_ask_to_stop(struct attempt *attempt)
     attempt_link_stop(attempt, attempt_preemption(attempt).signal, attempt_grace_seconds(attempt));
 }
 
-/* Lives on when the attempt does not. */
+/* One forced end. It may outlive the attempt. */
 struct force_request {
     uv_work_t work;
     struct attempt_place place; /* its state_directory is owned here */
-    int shim;                   /* a descriptor of its own, -1: the shim has to be looked for */
+    int shim;                   /* a descriptor of its own; -1: the shim must be searched for */
     bool with_shim;
 };
 
@@ -80,7 +80,7 @@ static void force_work(uv_work_t *work)
 {
     struct force_request *request = work->data;
 
-    /* as long as processes of the job are there the shim is what keeps hold of them */
+    /* the shim is killed last, because it keeps track of the job's processes */
     if (!attempt_kill_processes(&request->place) && request->with_shim)
         attempt_kill_shim(&request->place, request->shim);
 }
@@ -112,7 +112,7 @@ void attempt_force(struct attempt *attempt)
     daemon_queue_work(attempt->daemon, &request->work, force_work, on_forced);
 }
 
-/* The grace period is over for long: the shim is stopped, or something holds it up. */
+/* The grace period is long over: the shim is stopped by a signal, or something blocks it. */
 static void on_stop_overdue(uv_timer_t *timer)
 {
     struct attempt *attempt = timer->data;
@@ -128,8 +128,8 @@ void attempt_stop(struct attempt *attempt, enum ending intent)
     if (attempt->intent != ENDING_NONE || attempt->claim.gone)
         return;
     attempt->intent = intent;
-    /* at once: the trainee may stop its shim before that has told of it */
+    /* at once, because the shim might never report the trainee, for example if it is stopped */
     attempt_deadline_start(attempt, attempt->started);
-    if (attempt->link.status_received) /* else link.c comes back to it */
+    if (attempt->link.status_received) /* else link.c does it later */
         attempt_ask_to_stop(attempt);
 }

@@ -1,4 +1,4 @@
-/* supervisor.c: the life of an attempt; see supervisor.h. */
+/* supervisor.c: see supervisor.h. */
 #include "daemon/attempts/supervisor.h"
 
 #include "base/cleanup.h"
@@ -96,8 +96,7 @@ void attempt_take_exit(struct attempt *attempt, struct json_object *record)
     attempt_is_gone(attempt);
 }
 
-/* No process remains: the slot is free at once; what is left in the spool is
- * stored before the end. */
+/* The device is free at once; the rest of the spool is stored before the end. */
 void attempt_is_gone(struct attempt *attempt)
 {
     attempt->claim.gone = true;
@@ -105,7 +104,7 @@ void attempt_is_gone(struct attempt *attempt)
     attempt_leave_cores(attempt);
     timers_close(attempt);
     attempt->events->gone(attempt);
-    /* told by the job's own user, who alone can lose by a lie */
+    /* the job's user reports this, and a lie harms only the user's own job */
     if (attempt->never_started ||
         (attempt->exit && json_get_int(attempt->exit, "spool_bytes", -1) == 0))
         attempt->events->ended(attempt);
@@ -143,7 +142,7 @@ static void on_launched(uv_work_t *work, int status)
     attempt->working = false;
     json_object_put(attempt->launch.spec);
     attempt->launch.spec = NULL;
-    if (attempt->detached) { /* the shim runs on; the next daemon finds it */
+    if (attempt->detached) { /* the shim runs on, and the next daemon finds it */
         if (descriptor >= 0)
             close(descriptor);
         attempt_release(attempt);
@@ -158,7 +157,7 @@ static void on_launched(uv_work_t *work, int status)
     attempt_refuse_launch(attempt, &attempt->link.error);
 }
 
-/* The most that placement lets a job have. */
+/* The most memory that placement gives to a job. */
 static uint64_t planning_memory_limit(const struct daemon *daemon)
 {
     double ratio = daemon->config.high_watermark_ratio;

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 enum {
-    TEND_MILLISECONDS = 500,    /* after one was taken: that job's start comes first */
-    PAUSE_MILLISECONDS = 10000, /* after one that ended before it was ready */
+    TEND_MILLISECONDS = 500,    /* after a worker was taken, because that job's start comes first */
+    PAUSE_MILLISECONDS = 10000, /* after a worker ended before it was ready */
 };
 
 /* A shim with its worker. */
@@ -24,10 +24,10 @@ struct warm {
     struct warm *next;
     struct daemon *daemon;
     const struct device *device;
-    uv_work_t work; /* the start of it */
+    uv_work_t work; /* starts it */
     struct error error;
     uv_poll_t poll;
-    int socket; /* -1: it is being started, or was taken */
+    int socket; /* -1: the worker is being started, or was taken */
     bool starting, polled, ready;
 };
 
@@ -39,7 +39,7 @@ struct warm_pool {
 
 /* ---- the start ---- */
 
-/* What a worker must find when it starts; all else comes with the job. */
+/* The environment that a worker needs when it starts; the rest comes with the job. */
 static char **make_environment(const struct daemon *daemon, const struct device *device)
 {
     JSON_AUTO struct json_object *variables = json_object_new_object();
@@ -93,7 +93,7 @@ static void on_poll_closed(uv_handle_t *handle)
     free(handle->data);
 }
 
-/* Ends it, unless its socket was taken. */
+/* Ends the worker, unless its socket was taken. */
 static void warm_close(struct warm *warm)
 {
     warm_forget(warm);
@@ -216,7 +216,7 @@ static void pool_schedule(struct daemon *daemon, uint64_t milliseconds)
         uv_timer_start(&pool->timer, on_timer, milliseconds, 0);
 }
 
-/* Made at the first need. */
+/* The pool, which is made when it is first needed. */
 static struct warm_pool *pool_of(struct daemon *daemon)
 {
     if (daemon->warm_pool || !are_wanted(daemon))
@@ -233,7 +233,7 @@ void warm_pool_tend(struct daemon *daemon)
     struct warm_pool *pool = pool_of(daemon);
 
     if (!pool || pool->stopping || !daemon->jobs ||
-        uv_is_active((const uv_handle_t *)&pool->timer)) /* it is tended then */
+        uv_is_active((const uv_handle_t *)&pool->timer)) /* the timer will tend it */
         return;
     for (struct warm *warm = pool->first, *next; warm; warm = next) {
         next = warm->next;
@@ -258,7 +258,8 @@ static bool begins_with_any(const char *name, const char *const *prefixes)
     return false;
 }
 
-/* Whether the job sets what the dynamic linker, or the device's libraries, look at only once. */
+/* Whether the job sets variables that the dynamic linker or the device's libraries read only when a
+ * program starts. */
 static bool wants_own_start(const struct device *device, struct json_object *spec)
 {
     static const char *const of_linker[] = {"LD_", NULL};
@@ -302,7 +303,7 @@ void warm_pool_stop(struct daemon *daemon)
     pool->stopping = true;
     for (struct warm *warm = pool->first, *next; warm; warm = next) {
         next = warm->next;
-        if (!warm->starting) /* else on_started() does */
+        if (!warm->starting) /* else on_started() closes it */
             warm_close(warm);
     }
     if (!uv_is_closing((uv_handle_t *)&pool->timer))

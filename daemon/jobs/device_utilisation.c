@@ -4,12 +4,11 @@
  * never idle, the sum is at least the limit, so no further job joins. Kernels of different
  * processes take turns, so a sum above 1 is the factor by which all of them are slowed down. A job
  * whose step time alone is known measures this factor; if it is greater than the sum, it replaces
- * the sum.
- *
- * Kernels of jobs that share it by a service run side by side: of what such a job keeps busy alone
- * it takes the others only a part. That part is found out: at first a half, so that two whole jobs
- * come together; then what steps tell. Of n jobs whose steps take s times as long as alone each
- * takes s/n; where they take no longer, there is room for twice as many. */
+ * the sum. Kernels of jobs that share a GPU through a service (sharing.h) run side by side, so such
+ * a job takes from the others only a part of its utilisation alone. At first this part is assumed
+ * to be a half, so that two jobs of utilisation 1 share a GPU. Then it follows from step times: if
+ * the steps of n jobs take s times as long as alone, each job's part is s/n. If they take no longer
+ * than alone, the part is 1/(2n), which admits twice as many. */
 #include "daemon/jobs/device_utilisation.h"
 
 #include "base/clock.h"
@@ -34,17 +33,18 @@ static const double unlimited_utilisation = 1.0 / 64;
  * "Start"); its end is added. */
 static const double start_seconds = 0.5;
 
-/* Seconds after its start before an attempt's readings count and others may join it. A command may
- * still take more of the GPU and its memory; a native job's memory is planned, so it settles
- * sooner. */
+/* Seconds after an attempt's start before readings of its GPU count. Until then the job's estimate
+ * counts, which is the whole GPU for a command without known runs. Commands take longer to settle,
+ * because a native job's memory is planned. */
 static const double settling_seconds = 10, settling_native_seconds = 3;
 
 /* `weight` of a new reading in the moving average. A GPU that is busier than `saturated` counts as
  * never idle, because the driver's figure is only a sample. */
 static const double weight = 0.5, saturated = 0.95;
 
-/* Where steps of clients of a service take less than so many times as long as alone, nothing is
- * known but that there is room. And the part of a job that nobody has seen there yet. */
+/* If steps of a service's clients take less than `slowed_down` times as long as alone, it is only
+ * known that there is room. `service_share_unknown` is the part of a job that has not been measured
+ * there. */
 static const double slowed_down = 1.1, service_share_unknown = 0.5;
 
 /* The change of the sum that makes a decision due, and the least utilisation of a job. */
@@ -55,7 +55,7 @@ static double within(double utilisation)
     return utilisation < least ? least : utilisation > 1 ? 1 : utilisation;
 }
 
-/* ---- what a job is thought to take ----------------------------------------------------------- */
+/* ---- what a job is assumed to take ----------------------------------------------------------- */
 
 /* The declared cores, else those that earlier runs kept busy, else all that the job may use. */
 static double utilisation_of_cores(const struct jobs *jobs, const struct job *job)

@@ -1,8 +1,7 @@
-/* sharing.c: which jobs share their device by the service of its kind
- * (attempts/sharing_services.h): native ones, where another one of the same user is there, waits,
- * or was there a moment ago. Who is alone on a GPU does without: steps of a small model take 3%
- * longer through NVIDIA's, measured on an H100; but one that is no client takes turns with all that
- * are: it took 2.4 s instead of 0.9 there. */
+/* sharing.c: see sharing.h. A native job uses the service if another native job of its user is on
+ * the device, waits, or was there a moment ago. A job that is alone on its GPU does not: on an
+ * H100, steps of a small model took 3% longer through NVIDIA's service. But a job without the
+ * service takes turns with all its clients: such a job took 2.4 s instead of 0.9 s there. */
 #include "daemon/jobs/sharing.h"
 
 #include "base/clock.h"

@@ -241,7 +241,7 @@ static void on_started(struct attempt *attempt)
     transition_store(transition);
 }
 
-/* Who shares a device by a service is told where. */
+/* A job that shares its device through a service gets the folder of the service. */
 static void on_prepare(struct attempt *attempt)
 {
     if (attempt->job->kind == JOB_NATIVE && attempt->claim.device_count == 1)

@@ -1,8 +1,7 @@
-/* changes.c: Changes: tells that some job or device has changed, for who shows all of
- * them.
+/* changes.c: Changes: tells clients that show all jobs or devices that something has changed.
  *
- * Output: a reply at once, and with `more` one after changes, at most one in PAUSE_MILLISECONDS
- * however many there were: what changed, the client asks for itself. */
+ * Output: a reply at once. With `more` a reply follows changes, at most one in PAUSE_MILLISECONDS.
+ * The client asks for what has changed. */
 #include "base/memory.h"
 #include "daemon/events/watches.h"
 #include "daemon/methods/methods.h"
@@ -14,7 +13,7 @@ enum { PAUSE_MILLISECONDS = 250 };
 struct changes {
     struct call *call;
     struct watch watch;
-    uv_timer_t timer; /* runs after a reply: until then nothing is told */
+    uv_timer_t timer; /* runs after a reply; until it fires no reply is sent */
     int64_t count;    /* changes since the call began */
     bool untold;
 };
@@ -95,5 +94,5 @@ static void handle_changes(struct call *call)
     tell(changes);
 }
 
-/* A stranger sees of others' jobs: that something has changed, not what. */
+/* Strangers see that something has changed, but not what. */
 METHOD(Changes, handle_changes, ACCESS_ANYBODY, METHOD_STREAM);

@@ -13,11 +13,12 @@
 #include <string.h>
 
 enum {
-    PIECE_BYTES = 512 * 1024, /* of a reply: 683 KiB as base64 */
+    PIECE_BYTES = 512 * 1024, /* per reply; 683 KiB as base64 */
     LIST_MAX = 1000
 };
 
-/* ---- Checkpoints: a job → what is kept of it, by step ---------------------------------------- */
+/* ---- Checkpoints: a job → its stored checkpoints by step
+ * ---------------------------------------- */
 
 struct checkpoints_query {
     struct call *call;
@@ -66,14 +67,14 @@ struct checkpoint_reader {
     struct call *call;
     int64_t id;
     int64_t wanted_step; /* -1: the best one, else the last */
-    /* found with the first piece */
-    int64_t checkpoint; /* row; 0: not found yet */
+    /* found when the first piece is read: */
+    int64_t checkpoint; /* its row; 0: not found yet */
     int64_t attempt, step, bytes, offset;
     uid_t uid;
     char *path;     /* owned; of a checkpoint that is a file */
     int descriptor; /* owned */
     bool reading;
-    /* of the present read */
+    /* of the current read: */
     char *data; /* owned; base64 */
     size_t size;
 };
@@ -98,7 +99,7 @@ static int find_checkpoint(struct store_connection *connection, struct checkpoin
     return 0;
 }
 
-/* At most a piece of the chunk that holds the offset. */
+/* Reads at most one piece, from the chunk that holds the offset. */
 static int read_from_database(struct store_connection *connection, struct checkpoint_reader *reader,
                               char *buffer, struct error *error)
 {

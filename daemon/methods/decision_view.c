@@ -25,7 +25,7 @@ static bool has_verdict(struct json_object *candidate, const char *verdict)
     return strcmp(json_get_string(candidate, "verdict", ""), verdict) == 0;
 }
 
-/* What the others are measured against: the chosen candidate, else the fastest. */
+/* The candidate with which the others are compared: the chosen one, else the fastest. */
 static struct json_object *candidate_best(struct json_object *candidates)
 {
     struct json_object *best = NULL;
@@ -42,14 +42,14 @@ static struct json_object *candidate_best(struct json_object *candidates)
     return best;
 }
 
-/* Whether a device is one that the job might have got, now or another time. */
+/* Whether the job might get the device, now or later. */
 static bool might_take(struct json_object *candidate)
 {
     return !has_verdict(candidate, "not_allowed") && !has_verdict(candidate, "cannot_run") &&
            !has_verdict(candidate, "too_large");
 }
 
-/* Of those that were not chosen but might have been. */
+/* The fastest of the candidates that were not chosen but might be. */
 static struct json_object *candidate_fastest_other(struct json_object *candidates)
 {
     struct json_object *best = NULL;
@@ -65,8 +65,8 @@ static struct json_object *candidate_fastest_other(struct json_object *candidate
     return best;
 }
 
-/* The first of that verdict; NULL: none. Kinds of devices that the machine has none of do not
- * count. */
+/* The first candidate with that verdict; NULL: none. Entries for kinds of devices that the machine
+ * lacks do not count. */
 static struct json_object *candidate_find(struct json_object *candidates, const char *verdict)
 {
     for (size_t i = 0; i < candidate_count(candidates); i++)
@@ -78,7 +78,7 @@ static struct json_object *candidate_find(struct json_object *candidates, const 
 
 /* ---- a candidate's sentence ---------------------------------------------------------------- */
 
-/* Why the job did not get a device where it would end sooner. */
+/* Says why the job did not get a device on which it would end sooner. */
 static void explain_obstacle(struct json_object *faster, char *text, size_t size)
 {
     static const struct {
@@ -147,7 +147,7 @@ static void explain_slower(struct json_object *candidate, struct json_object *ca
                  json_get_string(best, "device", "another device"));
 }
 
-/* Bytes that the job needs there beyond those that are free for it; 0: it is the low watermark that
+/* How many more bytes the job needs on the device than are free for it. 0: only the low watermark
  * keeps it away. A candidate without headroom has no limit. */
 static int64_t missing_memory(struct json_object *candidate)
 {
@@ -171,7 +171,7 @@ static void explain_memory(struct json_object *candidate, char *text)
             text_format_bytes((uint64_t)json_get_int(candidate, "headroom", 0), left, sizeof left));
 }
 
-/* Verdicts whose sentence is always the same. */
+/* The sentences of verdicts that always have the same one. */
 static const struct {
     const char *verdict, *sentence;
 } fixed[] = {
@@ -219,10 +219,11 @@ static void explain_candidate(struct json_object *candidate, struct json_object 
         snprintf(text, SENTENCE_MAX, "held for job %" PRId64 ", which has waited too long", other);
 }
 
-/* ---- what has to happen -------------------------------------------------------------------- */
+/* ---- what must happen before the job starts
+ * -------------------------------------------------------------------- */
 
-/* What would make room on one device: "job 3 has to leave cpu", "1 GiB more of sim0 has to become
- * free"; "" where the candidate does not say. */
+/* Says what would make room on one device: "job 3 has to leave cpu", "1 GiB more of sim0 has to
+ * become free". "": not known. */
 static void need_candidate(struct json_object *candidate, char *text, size_t size)
 {
     const char *device = json_get_string(candidate, "device", "its device");
@@ -240,7 +241,7 @@ static void need_candidate(struct json_object *candidate, char *text, size_t siz
                  device);
 }
 
-/* Any of these is enough. */
+/* Lists what would make room on each device; any one of these is enough. */
 static void need_device(struct json_object *candidates, char *text)
 {
     size_t used = 0;

@@ -21,7 +21,7 @@ static struct json_object *list_jobs(const struct device *device)
     return jobs;
 }
 
-/* What each job holds of it. */
+/* Lists the memory that each job has booked on the device. */
 static struct json_object *list_bookings(const struct daemon *daemon, const struct device *device)
 {
     struct json_object *list = json_object_new_array();
@@ -57,7 +57,7 @@ static struct json_object *describe_process(const struct call *call,
     return user;
 }
 
-/* Those of the processes that are no job's of the device. */
+/* Lists those of the processes that belong to no job on the device. */
 static struct json_object *list_outside(const struct call *call, const struct device *device,
                                         const struct process_use *processes, size_t count)
 {
@@ -69,7 +69,7 @@ static struct json_object *list_outside(const struct call *call, const struct de
     return list;
 }
 
-/* By anybody. */
+/* Bytes of the device that are in use by jobs and other programs. */
 static uint64_t memory_used(const struct daemon *daemon, const struct device *device)
 {
     return device->driver->memory_used ? device->driver->memory_used(daemon, device)

@@ -1,8 +1,6 @@
-/* disk.c: Remove and DiskUsage.
- *
- * Remove: jobs that have ended → they are gone, or their checkpoints are. DiskUsage: what the
- * caller's jobs hold on the disk of the state, the largest first; an administrator sees
- * everybody's. */
+/* disk.c: Remove and DiskUsage. Remove removes ended jobs, or only their checkpoints. DiskUsage
+ * lists how much disk space the caller's jobs take, the largest first; an administrator sees all
+ * users' jobs. */
 #include "base/memory.h"
 #include "daemon/folder/attempt_folder.h"
 #include "daemon/jobs/job_remove.h"
@@ -23,7 +21,7 @@
 struct remove_call {
     struct job_removal removal;
     struct call *call;
-    int64_t ids[]; /* what the removal's point to */
+    int64_t ids[]; /* the removal's `ids` points here */
 };
 
 static void on_removed(struct job_removal *removal, int result, const struct error *error)
@@ -41,7 +39,7 @@ static void on_removed(struct job_removal *removal, int result, const struct err
         json_set_int(reply, "removed", (int64_t)removal->rows.found);
         call_reply(call, reply);
     }
-    free(removal); /* the first member of its remove_call */
+    free(removal); /* it is the first member of struct remove_call */
 }
 
 static void handle_remove(struct call *call)
@@ -98,9 +96,9 @@ static int64_t file_bytes(const char *directory, const char *name)
     return stat(path, &status) == 0 ? (int64_t)status.st_blocks * 512 : 0;
 }
 
-/* What the attempts wrote to their output. The reader looks, and a job may have had
- * a hundred attempts: nothing is opened. The folder cannot be replaced by its user,
- * and no link is followed. */
+/* The disk space of the logs of a job's attempts. This runs on the store's reader, and a job may
+ * have a hundred attempts, so no file is opened. The user cannot replace the folder, and no link is
+ * followed. */
 static int64_t log_bytes(const char *directory, int64_t job, int64_t attempts)
 {
     int64_t bytes = 0;
@@ -187,5 +185,5 @@ static void handle_disk_usage(struct call *call)
     store_read(call->daemon->store, usage_work, on_usage, usage);
 }
 
-/* A stranger sees of others' jobs: nothing. */
+/* Strangers see nothing. */
 METHOD(DiskUsage, handle_disk_usage, ACCESS_ANYBODY, METHOD_ALONE);

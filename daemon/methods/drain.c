@@ -1,7 +1,6 @@
-/* drain.c: Drain and Undrain.
- *
- * Input: a device's name or id, for Drain a reason, and whether jobs that save their state shall
- * leave. Output: the device as Devices shows it, once the change is stored. */
+/* drain.c: Drain and Undrain. Input: a device's name or id; for Drain also a reason, and whether
+ * jobs that save their state are to leave. Output: the device as Devices shows it, once the change
+ * is stored. */
 #include "base/text.h"
 #include "daemon/devices/device.h"
 #include "daemon/devices/device_states.h"

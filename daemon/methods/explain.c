@@ -1,4 +1,4 @@
-/* explain.c: Explain and Predict: why a job is where it is, and where one would run. */
+/* explain.c: Explain and Predict: why a job is where it is, and where a job would run. */
 #include "base/cleanup.h"
 #include "base/memory.h"
 #include "daemon/jobs/candidates.h"
@@ -21,8 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Explain: id → the job, the decisions about it, the one of now if it
- * waits ------------------- */
+/* ---- Explain: id → the job, its decisions, and one made now if it waits --------------------- */
 
 struct explain_query {
     struct call *call;
@@ -30,8 +29,8 @@ struct explain_query {
     struct json_object *job, *decisions; /* made on the storage thread */
 };
 
-/* The decision that started the attempt, and the one that took its device away, if one did. Takes
- * `decision` over. */
+/* Adds the decision that started the attempt, and the one that took its device away, if there was
+ * one. Takes `decision` over. */
 static void add_attempt(void *data, int64_t attempt, struct json_object *decision)
 {
     struct explain_query *query = data;
@@ -74,7 +73,7 @@ static int read_explain(struct store_connection *connection, void *data, struct 
     return result;
 }
 
-/* What holds now of a job that waits; NULL of another. */
+/* The explanation of a waiting job as of now; NULL: the job does not wait. */
 static struct json_object *explain_now(struct daemon *daemon, int64_t id, struct json_object *job)
 {
     const char *wait_reason = json_get_string(job, "wait_reason", NULL);
@@ -128,7 +127,7 @@ struct predict_query {
     char *needs;              /* owned */
     struct json_object *plan; /* the call's, else the stored one, owned */
     struct job_spec_fault fault;
-    bool refused; /* the specification is wrong */
+    bool refused; /* the specification is invalid */
 };
 
 static int read_predict(struct store_connection *connection, void *data, struct error *error)
@@ -189,7 +188,7 @@ static void predict_refuse(struct predict_query *query, const struct error *erro
     call_fail(query->call, "InvalidSpec", parameters, "%s", error->text);
 }
 
-/* What Submit would refuse because of this machine's devices; false: nothing. */
+/* Whether Submit would refuse the specification because of this machine's devices. */
 static bool predict_refuses_devices(struct predict_query *query)
 {
     const char *key = "device";
@@ -228,5 +227,5 @@ static void handle_predict(struct call *call)
     store_read(call->daemon->store, read_predict, on_predict, query);
 }
 
-/* A stranger sees of others' jobs: when devices are free. */
+/* Strangers see when devices become free of others' jobs. */
 METHOD(Predict, handle_predict, ACCESS_ANYBODY, METHOD_LONG);

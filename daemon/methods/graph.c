@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    GROUP_LIMITS_MAX = 1000 /* of one user's groups */
+    GROUP_LIMITS_MAX = 1000 /* groups of one user that have a limit */
 };
 
 /* ---- Hold, Release: id → the job as it is stored then ---------------------------------------- */
@@ -153,7 +153,7 @@ static void handle_set_group(struct call *call)
     store_write(call->daemon->store, store_group, on_group_stored, change);
 }
 
-/* A stranger sees of others' jobs: nothing: groups are one's own. */
+/* Strangers see nothing, because every user has groups of their own. */
 METHOD(SetGroup, handle_set_group, ACCESS_ANYBODY, METHOD_SHORT);
 
 /* ---- Groups: nothing → groups ---------------------------------------------------------------- */
@@ -161,7 +161,7 @@ METHOD(SetGroup, handle_set_group, ACCESS_ANYBODY, METHOD_SHORT);
 struct group_list {
     const struct call *call;
     struct json_object *groups;
-    size_t bytes; /* of their text; those beyond REPLY_LIST_BYTES are left out */
+    size_t bytes; /* of their text; groups beyond REPLY_LIST_BYTES are left out */
 };
 
 static void add_group(void *data, const struct job_group_view *view)
@@ -198,5 +198,5 @@ static void handle_groups(struct call *call)
     call_reply(call, reply);
 }
 
-/* A stranger sees of others' jobs: nothing: an administrator alone is told of all. */
+/* Strangers see nothing; only an administrator sees the groups of all users. */
 METHOD(Groups, handle_groups, ACCESS_ANYBODY, METHOD_LONG);

@@ -14,7 +14,8 @@ static void set_count(struct json_object *object, const char *key, int64_t value
         json_set_int(object, key, value);
 }
 
-/* The row has what it waited for when the kind of the reason changed last. */
+/* Renews the reason. The row keeps the sentence of the moment when the kind of the reason last
+ * changed. */
 static void add_reason(struct daemon *daemon, struct json_object *job)
 {
     char sentence[JOB_REASON_MAX];

@@ -1,4 +1,4 @@
-/* jobs/jobs.c: List, Show and Cancel. */
+/* jobs.c: List, Show and Cancel. */
 #include "daemon/jobs/jobs.h"
 
 #include "base/cleanup.h"
@@ -21,9 +21,9 @@
 #include <string.h>
 
 enum {
-    LIST_LIMIT = 100,      /* jobs of a page when the caller names no limit */
-    LIST_LIMIT_MAX = 1000, /* … and when he names a larger one */
-    /* Bytes of what Show tells, beside a specification of SPEC_TEXT_MAX */
+    LIST_LIMIT = 100,      /* jobs per page if the caller names no limit */
+    LIST_LIMIT_MAX = 1000, /* the most jobs per page */
+    /* The most bytes of a reply of Show, beside a specification of SPEC_TEXT_MAX */
     SHOWN_PLAN_MAX = 192 * 1024,
     SHOWN_LIST_MAX = 96 * 1024 /* of each list */
 };
@@ -33,11 +33,11 @@ enum {
 struct list_query {
     struct call *call;
     const char *name; /* lent by the call; NULL: any */
-    int64_t sweep;    /* 0: any, and of none */
-    bool own;         /* asks for the caller's own alone */
-    bool own_only; /* of a name or a sweep: else it would tell which of strangers' jobs have it */
+    int64_t sweep;    /* 0: jobs of any sweep and of none */
+    bool own;         /* the caller asks for their own jobs only */
+    bool own_only; /* when filtering by name or sweep, lest it tells which strangers' jobs match */
     char states[128]; /* ",queued,running,"; "": any */
-    bool live_only;   /* no state of `states` is final: the index of live jobs will do */
+    bool live_only;   /* no state of `states` is final, so the index of live jobs suffices */
     int64_t before;
     int64_t limit;
     struct json_object *jobs; /* made on the storage thread */
@@ -46,8 +46,8 @@ struct list_query {
     int64_t next;             /* 0: this was the last page */
 };
 
-/* Whether the caller may list the jobs of the sweep, which are all of one user: 1, 0 or negative
- * errno. */
+/* Whether the caller may list the jobs of the sweep, which all belong to one user. Returns 1, 0 or
+ * negative errno. */
 static int may_list_sweep(struct store_connection *connection, const struct list_query *query,
                           struct error *error)
 {
@@ -140,7 +140,7 @@ static void handle_list(struct call *call)
         query->limit = 1;
     if (query->limit > LIST_LIMIT_MAX)
         query->limit = LIST_LIMIT_MAX;
-    query->own_only = !call_sees(call, (uid_t)-1); /* which is nobody's */
+    query->own_only = !call_sees(call, (uid_t)-1); /* no user has this id */
     query->jobs = json_object_new_array();
     query->live_only = states != NULL;
     for (size_t i = 0; states && i < json_object_array_length(states); i++) {
@@ -149,7 +149,7 @@ static void handle_list(struct call *call)
         if (job_state_is_final(job_state_from_string(state)))
             query->live_only = false;
         if (strlen(query->states) + strlen(state) + 3 > sizeof query->states)
-            continue; /* only a state named twice does not fit */
+            continue; /* no room is left only if a state is named twice */
         if (!*query->states)
             strcpy(query->states, ",");
         strcat(strcat(query->states, state), ",");
@@ -157,7 +157,7 @@ static void handle_list(struct call *call)
     store_read(call->daemon->store, read_list, on_list, query);
 }
 
-/* A stranger sees of others' jobs: what job_view_hide() leaves. */
+/* Strangers see what job_view_hide() leaves. */
 METHOD(List, handle_list, ACCESS_ANYBODY, METHOD_LONG);
 
 /* ---- Show: id → the job with its specification, plan, attempts and transitions --------------- */
@@ -176,12 +176,12 @@ static int read_spec_and_plan(struct store_connection *connection, struct show_q
 
     if (result < 0)
         return result;
-    json_set(query->reply, "spec", spec ? spec : json_object_new_object()); /* of a damaged row */
+    json_set(query->reply, "spec", spec ? spec : json_object_new_object()); /* the row is damaged */
     json_set(query->reply, "plan", plan);
     return 0;
 }
 
-/* A list of the reply, which `read` fills. */
+/* Adds a list to the reply, which `read` fills. */
 static int read_list_of(struct store_connection *connection, struct show_query *query,
                         const char *key,
                         int (*read)(struct store_connection *connection, int64_t job,
@@ -255,7 +255,8 @@ static int read_show(struct store_connection *connection, void *data, struct err
     return result;
 }
 
-/* The newest of everything; a plan that is no such thing is left out. */
+/* Shortens the reply until it fits: each list keeps its newest elements, and a plan that is too
+ * large is left out. */
 static void show_fit(struct json_object *reply)
 {
     static const char *const lists[] = {"attempts", "transitions", "dependencies", "warnings"};
@@ -323,7 +324,7 @@ static void on_cancelled_read(void *data, int result, const struct error *error)
     struct json_object *reply;
 
     free(data);
-    /* behind changes that cannot be stored it cannot be read either */
+    /* while changes cannot be stored, the job's end cannot be read either */
     if (cancellation.had_ended && result != -ERROR_NO_SUCH_JOB &&
         (result < 0 || !has_ended(cancellation.job))) {
         call_fail(cancellation.call, "StorageFailed", NULL,
@@ -360,7 +361,7 @@ static void on_cancelled(void *data, int result, const struct error *error)
         call_fail_storage(call, error);
         return;
     }
-    /* an end that another call brought about is on its way to the disk: behind that */
+    /* the end that another call caused may not be on disk yet, so the read goes after it */
     if (cancellation->had_ended)
         store_write(call->daemon->store, read_cancelled, on_cancelled_read, cancellation);
     else

@@ -1,11 +1,10 @@
-/* logs.c: Logs.
+/* logs.c: Logs. Input: a job, an attempt (null: the current or last one), and a byte offset or a
+ * number of bytes before the end. Output: the trainee's output from there; with `more` it is
+ * followed until the attempt has ended.
  *
- * Input: a job, an attempt (null: the present or last one), a byte offset or how many bytes
- * before the end. Output: the trainee's output from there; with `more` it is followed until the
- * attempt has ended. The log is a file of the job's user: it is opened with care
- * (folder/attempt_folder.h) and kept open meanwhile. What makes somebody who follows read on is a
- * notice of the kernel that the open file changed, or a change of the job: its attempt has begun,
- * and so its log, or ended. */
+ * The log belongs to the job's user, so it is opened with care (folder/attempt_folder.h) and kept
+ * open. A follower reads on when the kernel notifies that the open file has changed, or when the
+ * job changes because its attempt has begun or ended. */
 #include "base/cleanup.h"
 #include "base/memory.h"
 #include "daemon/events/watches.h"
@@ -25,36 +24,35 @@
 #include <string.h>
 
 enum {
-    PIECE_BYTES = 128 * 1024, /* of the file per reply: up to six times as much in JSON */
+    PIECE_BYTES = 128 * 1024, /* of the file per reply; up to six times as much in JSON */
     TAIL_BYTES_MAX = 1024 * 1024,
-    GATHER_MILLISECONDS = 10, /* after a notice: what is written meanwhile goes along */
-    POLL_MILLISECONDS = 100   /* where the kernel has no notices left to give */
+    GATHER_MILLISECONDS = 10, /* after a notice, to send later writes in the same reply */
+    POLL_MILLISECONDS = 100   /* if the kernel's limit of watches is reached */
 };
 
 struct log_reader {
     uv_timer_t timer;
-    uv_fs_event_t notice; /* of the log, once that is open */
-    int open_handles;     /* these two */
+    uv_fs_event_t notice; /* watches the log once it is open */
+    int open_handles;     /* of these two */
     bool noticing;
     struct watch watch;
     struct call *call;
-    int64_t id, attempt, offset; /* attempt -1: not settled yet */
-    bool attempt_named;          /* by the caller */
-    int64_t tail;                /* bytes before the end where it begins; 0: at the offset */
+    int64_t id, attempt, offset; /* attempt -1: not chosen yet */
+    bool attempt_named;          /* the caller named the attempt */
+    int64_t tail;                /* begin so many bytes before the end; 0: at the offset */
     int descriptor;              /* owned; -1 until the log is there */
-    bool reading, dirty;         /* dirty: there may be more than was read */
-    /* of the present read */
+    bool reading, dirty;         /* dirty: there may be more to read */
+    /* of the current read: */
     char *text;    /* owned; valid UTF-8 without NUL */
     bool at_end;   /* no more bytes for now */
-    bool finished; /* and none will come */
+    bool finished; /* and none will follow */
 };
 
 static void pump(struct log_reader *reader);
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* Length of the valid UTF-8 sequence at `bytes`, 0 when it is invalid, -1 when it is cut off by the
- * end. */
+/* The length of the valid UTF-8 sequence at `bytes`; 0: it is invalid; -1: the end cuts it off. */
 static int sequence_length(const unsigned char *bytes, size_t size)
 {
     static const struct {
@@ -83,8 +81,8 @@ static int sequence_length(const unsigned char *bytes, size_t size)
     return 0;
 }
 
-/* Makes valid text of `size` bytes, U+FFFD for each byte that is none. `*used` is less than `size`
- * when a sequence is cut off at the end and more may come. */
+/* Makes valid text of `size` bytes, with U+FFFD for each invalid byte. `*used` is less than `size`
+ * if the end cuts off a sequence and more bytes may follow. */
 static char *make_text(const unsigned char *bytes, size_t size, bool more_may_come, size_t *used)
 {
     char *text = malloc(3 * size + 1), *end = text;
@@ -118,7 +116,7 @@ struct attempt_facts {
     bool job_ended, exists, ended;
 };
 
-/* A point of a sweep that is no row yet, and may never be one. */
+/* Reads the state of a point of a sweep that has no row and may never get one. */
 static int read_point_to_come(struct store_connection *connection, int64_t id,
                               enum job_state *state, int64_t *attempt, struct error *error)
 {
@@ -131,7 +129,7 @@ static int read_point_to_come(struct store_connection *connection, int64_t id,
     return result;
 }
 
-/* 0, the planning run, is one of every job. */
+/* Checks that the job has the attempt. Attempt 0, the planning run, is accepted for every job. */
 static int check_attempt(const struct log_reader *reader, int64_t last, struct error *error)
 {
     if (reader->attempt <= last && (reader->attempt >= 0 || !reader->attempt_named))
@@ -155,8 +153,8 @@ static int read_job(struct store_connection *connection, struct log_reader *read
     if (result < 0)
         return result;
     facts->job_ended = job_state_is_final(state);
-    /* before the first attempt there is only the planning run, whose output counts when it was the
-     * end */
+    /* before the first attempt there is only the planning run, whose output is shown if the job
+     * ended with it */
     if (reader->attempt < 0 && (attempt > 0 || facts->job_ended))
         reader->attempt = attempt;
     return 0;
@@ -171,9 +169,8 @@ static int read_attempt(struct store_connection *connection, struct log_reader *
     return result < 0 ? result : 0;
 }
 
-/* Reads from the offset on, up to where bytes were given back to the disk
- * (jobs/job_logs.h), if they were: then it `stops` there. At such a place nothing is read,
- * and `*left_out` says how many. */
+/* Reads from the offset on. Reading ends before a hole (jobs/job_logs.h), and then sets `*stops`.
+ * At a hole nothing is read, and `*left_out` receives its length in bytes. */
 static ssize_t read_data(const struct log_reader *reader, void *bytes, int64_t *left_out,
                          bool *stops)
 {
@@ -195,8 +192,8 @@ static ssize_t read_data(const struct log_reader *reader, void *bytes, int64_t *
     return pread(reader->descriptor, bytes, size, reader->offset);
 }
 
-/* Whether the hole that begins or goes on at the offset begins where those of LogLimit do: any
- * program may leave holes in its output. */
+/* Whether the hole at the offset begins where LogLimit makes holes. Any program may leave holes in
+ * its output. */
 static bool hole_is_of_limit(const struct log_reader *reader)
 {
     uint64_t limit = reader->call->daemon->config.log_limit_bytes;
@@ -310,7 +307,7 @@ static void on_event(struct watch *watch, size_t index, enum watch_event event)
         read_on((struct log_reader *)((char *)watch - offsetof(struct log_reader, watch)));
 }
 
-/* The open file, whatever its user has put under its name since. */
+/* Watches the open file, even if the user has put another file under its name since. */
 static void notice_start(struct log_reader *reader)
 {
     char path[64];
@@ -319,7 +316,7 @@ static void notice_start(struct log_reader *reader)
     reader->noticing = true;
     if (uv_fs_event_start(&reader->notice, on_notice, path, 0) < 0)
         uv_timer_start(&reader->timer, on_timer, POLL_MILLISECONDS, POLL_MILLISECONDS);
-    reader->dirty = true; /* by what was written before */
+    reader->dirty = true; /* something may have been written before */
 }
 
 static void fail_reading(struct call *call, int64_t id, int64_t attempt, const struct error *error)

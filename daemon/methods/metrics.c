@@ -1,8 +1,6 @@
-/* metrics.c: Metrics.
- *
- * Input: a job, names (null: all), a cursor, a page's length. Output: rows after the cursor, oldest
- * first, and the next cursor; with `more` pages follow until the job has ended and every row is
- * out. */
+/* metrics.c: Metrics. Input: a job, names (null: all), a cursor, the length of a page. Output: the
+ * rows after the cursor, oldest first, and the next cursor. With `more`, pages follow until the job
+ * has ended and all rows are sent. */
 #include "base/memory.h"
 #include "daemon/events/watches.h"
 #include "daemon/methods/methods.h"
@@ -22,12 +20,12 @@ struct follower {
     int64_t id, after, limit;
     const char *names; /* JSON array, lent by the call; NULL: any */
     bool reading;
-    bool dirty; /* something came while a page was read */
-    /* of the present read */
+    bool dirty; /* rows came while a page was read */
+    /* of the current read: */
     struct json_object *rows;
     int64_t next;
     size_t bytes; /* of the rows */
-    bool full;    /* its text: there may be more */
+    bool full;    /* the page is full, so there may be more rows */
     bool ended;
 };
 

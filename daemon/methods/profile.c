@@ -1,5 +1,5 @@
-/* profile.c: Profile: a job → where the time of its latest profiled attempt went, as the
- * trainee told it in a `profile` record. */
+/* profile.c: Profile: how the latest profiled attempt of a job spent its time, as the trainee
+ * reported it in a `profile` record. */
 #include "base/memory.h"
 #include "daemon/methods/methods.h"
 #include "daemon/store/event_rows.h"

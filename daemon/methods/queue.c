@@ -1,5 +1,6 @@
-/* queue.c: Queue: the jobs that wait for a device, in the order in which they are expected
- * to start. A stranger's jobs that the caller may not see have their places, and are left out. */
+/* queue.c: Queue: the jobs that wait for a device, in the order in which they are expected to
+ * start. Jobs that the caller may not see are left out, but they count in the positions of the
+ * others. */
 #include "base/memory.h"
 #include "daemon/jobs/forecast.h"
 #include "daemon/methods/job_view.h"
@@ -77,5 +78,5 @@ static void handle_queue(struct call *call)
     store_read(call->daemon->store, read_queue, on_queue, query);
 }
 
-/* A stranger sees of others' jobs: how many come before their own. */
+/* Strangers see how many jobs come before their own. */
 METHOD(Queue, handle_queue, ACCESS_ANYBODY, METHOD_LONG);

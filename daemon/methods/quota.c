@@ -22,7 +22,7 @@ void quota_claim_end(struct quota_claim *claim)
         }
 }
 
-/* Jobs of the user that have not ended, and those to come. */
+/* The number of the user's live jobs, submitted jobs and points to come. */
 static int64_t jobs_of_user(const struct daemon *daemon, uid_t uid)
 {
     int64_t count =
@@ -89,5 +89,5 @@ static void handle_limits(struct call *call)
     call_reply(call, reply);
 }
 
-/* A stranger sees of others' jobs: nothing. */
+/* Strangers see nothing. */
 METHOD(Limits, handle_limits, ACCESS_ANYBODY, METHOD_SHORT);

@@ -26,7 +26,7 @@ static struct json_object *describe_decisions(const struct daemon *daemon)
     return object;
 }
 
-/* What it means that nothing can be stored; "": that is not so. */
+/* Says what a full disk means for the caller; "": the disk is not full. */
 static const char *explain_full_disk(const struct daemon *daemon, char *text, size_t size)
 {
     *text = '\0';
@@ -59,12 +59,12 @@ static void handle_ping(struct call *call)
     call_reply(call, reply);
 }
 
-/* A stranger sees of others' jobs: nothing but how many decisions there were. */
+/* Strangers see only how many decisions there were. */
 METHOD(Ping, handle_ping, ACCESS_ANYBODY, METHOD_SHORT);
 
-/* ---- Devices: each with what others and our jobs hold of it ---------------------------------- */
+/* ---- Devices: all devices, with the memory that is in use ---------------------------------- */
 
-enum { SHOWN_LEAST_BYTES = 64 << 20 }; /* of a process that is told of by name */
+enum { SHOWN_LEAST_BYTES = 64 << 20 }; /* smaller processes are not listed */
 
 struct devices_query {
     struct call *call;
@@ -72,11 +72,11 @@ struct devices_query {
     struct devices_query *next;
 };
 
-/* Who has thousands of processes makes each search a long one: there is one at a time on the thread
- * pool, and all who ask meanwhile share the next. The loop's. */
+/* A search takes long if there are thousands of processes. So the thread pool makes one at a time,
+ * and all calls that come meanwhile share the next one. Used on the loop only. */
 struct process_search {
     uv_work_t work;
-    struct devices_query *queries; /* that it answers; owned */
+    struct devices_query *queries; /* the calls that it answers; owned */
     struct device_processes processes;
 };
 
@@ -126,7 +126,7 @@ static void on_processes(uv_work_t *work, int status)
     free(search);
 }
 
-/* For all who wait. */
+/* Begins a search for all waiting calls. */
 static void search_begin(struct daemon *daemon)
 {
     struct process_search *search = memory_zero(sizeof *search);
@@ -148,6 +148,5 @@ static void handle_devices(struct call *call)
         search_begin(call->daemon);
 }
 
-/* A stranger sees of others' jobs: numbers of jobs and bytes; of other programs whose they are, and
- * bytes. */
+/* Strangers see numbers of jobs, and bytes; of other programs, their users and bytes. */
 METHOD(Devices, handle_devices, ACCESS_ANYBODY, METHOD_LONG);

@@ -1,9 +1,7 @@
-/* submit.c: Submit and SubmitMany.
- *
- * Input: one specification, or many. Action: a worker thread checks them and fills in defaults (a
- * batch takes its time, and so may looking up the user's name), the writer stores all of them in
- * one transaction, and only then the jobs module and the client hear of them. One that is wrong
- * refuses all. */
+/* submit.c: Submit and SubmitMany. Input: one specification, or many. A worker thread checks them
+ * and fills in defaults, because a batch, or looking up the user's name, may take long. The writer
+ * stores all of them in one transaction. Only then the table of jobs and the client hear of them.
+ * One invalid specification refuses all. */
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -31,9 +29,9 @@ struct batch {
     int result; /* of the check */
     struct error error;
     struct job_spec_fault fault;
-    bool circular;            /* it is the dependencies that are wrong */
-    size_t culprit;           /* the specification that waits for what it cannot have */
-    int64_t missing;          /* the job that is not there */
+    bool circular;            /* the dependencies are invalid */
+    size_t culprit;           /* the specification with an impossible dependency */
+    int64_t missing;          /* the id of a job that does not exist */
     struct quota_claim claim; /* until jobs_add() */
 };
 
@@ -49,7 +47,7 @@ static void batch_free(struct batch *batch)
 
 /* ---- the check, on a worker thread ----------------------------------------------------------- */
 
-/* What the specifications of the call ask of each other. */
+/* Checks the dependencies among the specifications of the call. */
 static void check_dependencies(struct batch *batch)
 {
     struct dependencies *all = calloc(batch->count + 1, sizeof *all);
@@ -99,7 +97,7 @@ static int insert_batch(struct store_connection *connection, void *data, struct 
                               &batch->culprit, &batch->missing, error);
 }
 
-/* What was assumed of the first of the jobs that names no device. */
+/* Tells which default applies to the first job that names no device. */
 static void add_note(const struct batch *batch, struct json_object *reply)
 {
     char note[JOB_REASON_MAX] = "";
@@ -129,7 +127,7 @@ static struct json_object *make_reply(const struct batch *batch)
     return reply;
 }
 
-/* The call ends with the sentence of batch->error; a job that is missing is named. */
+/* Ends the call with the sentence of batch->error, and names a missing job. */
 static void refuse_dependency(struct batch *batch)
 {
     struct call *call = batch->call;
@@ -187,7 +185,7 @@ static void refuse_spec(struct batch *batch)
     call_fail(call, "InvalidSpec", parameters, "%s", error.text);
 }
 
-/* Of a batch that has been prepared. */
+/* The number of dependencies of a prepared batch. */
 static int64_t dependencies_of(const struct batch *batch)
 {
     int64_t count = 0;
@@ -197,7 +195,7 @@ static int64_t dependencies_of(const struct batch *batch)
     return count;
 }
 
-/* Devices that this machine does not have. */
+/* Refuses specifications that ask for devices that this machine does not have. */
 static int check_devices(struct batch *batch)
 {
     for (size_t i = 0; i < batch->count; i++) {
@@ -215,7 +213,7 @@ static int check_devices(struct batch *batch)
     return 0;
 }
 
-/* Then the call has ended. */
+/* Whether the batch has too many dependencies; the call has ended then. */
 static bool waits_for_too_many(const struct batch *batch)
 {
     return quota_dependencies_exceeded(batch->call, dependencies_of(batch));
@@ -270,7 +268,7 @@ static void handle_submit(struct call *call)
     begin(call, json_get(call->parameters, "spec"), 1, false);
 }
 
-/* A stranger sees of others' jobs: the state of a job in `after`. */
+/* Strangers see the state of a job in `after`. */
 METHOD(Submit, handle_submit, ACCESS_ANYBODY, METHOD_SHORT);
 
 static void handle_submit_many(struct call *call)
@@ -290,5 +288,5 @@ static void handle_submit_many(struct call *call)
               count, SUBMIT_MANY_MAX);
 }
 
-/* A stranger sees of others' jobs: what Submit shows. */
+/* Strangers see what Submit shows. */
 METHOD(SubmitMany, handle_submit_many, ACCESS_ANYBODY, METHOD_SHORT);

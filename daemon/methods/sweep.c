@@ -1,8 +1,7 @@
-/* sweep.c: SubmitSweep, ShowSweep, CancelSweep, HoldSweep, ReleaseSweep and Sweeps.
- *
- * A worker thread reads the sweep and checks the specification with each value of each axis; the
- * writer reserves the ids and stores one row. The reply comes once the first window of points has
- * become rows (jobs/sweeps.h), so a small sweep is in the list by then. */
+/* sweep.c: SubmitSweep, ShowSweep, CancelSweep, HoldSweep, ReleaseSweep and Sweeps. A worker thread
+ * reads the sweep and checks the specification with each value of each axis. The writer reserves
+ * the ids and stores one row. The reply comes once the first window of points has become rows
+ * (jobs/sweeps.h), so List then shows the points of a small sweep. */
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -29,7 +28,7 @@ struct submission {
     struct job_entry first; /* the first point, for the row's name, kind and priority */
     int64_t points_max, priority_max;
     int result;
-    bool sweep_wrong; /* else the specification */
+    bool sweep_wrong; /* the sweep is invalid, not its specification */
     struct error error;
     struct job_spec_fault fault;
 };
@@ -202,7 +201,7 @@ static void handle_submit_sweep(struct call *call)
     daemon_queue_work(call->daemon, &submission->work, on_submission_work, on_submission_checked);
 }
 
-/* A stranger sees of others' jobs: what Submit shows. */
+/* Strangers see what Submit shows. */
 METHOD(SubmitSweep, handle_submit_sweep, ACCESS_ANYBODY, METHOD_SHORT);
 
 /* ---- ShowSweep, CancelSweep, HoldSweep, ReleaseSweep: id → the sweep ------------------------- */
@@ -210,8 +209,8 @@ METHOD(SubmitSweep, handle_submit_sweep, ACCESS_ANYBODY, METHOD_SHORT);
 struct sweep_query {
     struct call *call;
     int64_t id;
-    bool changes, had_ended; /* it changes the sweep; there was nothing to change */
-    const char *nothing;     /* the sentence for that */
+    bool changes, had_ended; /* the call changes the sweep; nothing was left to change */
+    const char *nothing;     /* the error's sentence in that case */
     struct json_object *sweep, *spec, *axes;
 };
 
@@ -248,7 +247,7 @@ static void on_sweep_read(void *data, int result, const struct error *error)
         return;
     }
     json_set(reply, "sweep", query.sweep);
-    if (!query.changes) { /* empty ones of a damaged row */
+    if (!query.changes) { /* empty objects if the row is damaged */
         json_set(reply, "spec", query.spec ? query.spec : json_object_new_object());
         json_set(reply, "axes", query.axes ? query.axes : json_object_new_object());
     }
@@ -269,7 +268,7 @@ static void on_sweep_changed(void *data, int result, const struct error *error)
     store_read(call->daemon->store, read_sweep, on_sweep_read, query);
 }
 
-/* `nothing`: what to say when there is nothing to change; NULL: it only reads. */
+/* `nothing` is the error's sentence if there is nothing to change; NULL: the call only reads. */
 static struct sweep_query *query_new(struct call *call, const char *nothing)
 {
     struct sweep_query *query = memory_zero(sizeof *query);
@@ -383,5 +382,5 @@ static void handle_sweeps(struct call *call)
     store_read(call->daemon->store, read_sweeps, on_sweeps, query);
 }
 
-/* A stranger sees of others' jobs: whose they are, how many points they have, since when. */
+/* Strangers see the users of others' sweeps, their numbers of points, and since when they exist. */
 METHOD(Sweeps, handle_sweeps, ACCESS_ANYBODY, METHOD_LONG);

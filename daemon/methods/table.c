@@ -1,5 +1,6 @@
-/* table.c: see table.h. The interface names the methods; the file of each says who handles it and
- * who may call it (methods.h). One that the interface has and no file defines is not linked. */
+/* table.c: see table.h. The interface lists the methods; the file of each method names its handler
+ * and who may call it (methods.h). A method of the interface that no file defines is an error of
+ * the linker. */
 #include "daemon/methods/table.h"
 
 #define METHOD_NAME(name) extern const struct method method_##name;

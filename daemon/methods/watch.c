@@ -1,9 +1,7 @@
-/* watch.c: Watch.
- *
- * Input: ids of jobs. Output: the present state of each, then one reply per change or progress,
- * until all have ended; without `more` the state of the first. Changes come from the stored
- * transitions, so a reader who falls behind misses none of them; progress in between is passed on
- * as it is when there is room. */
+/* watch.c: Watch. Input: ids of jobs. Output: the current state of each job, then one reply per
+ * change or progress until all jobs have ended; without `more`, only the state of the first.
+ * Changes are read from the stored transitions, so a slow client misses none. Progress in between
+ * is sent when the client can take it. */
 #include "base/memory.h"
 #include "daemon/events/watches.h"
 #include "daemon/methods/job_view.h"
@@ -18,18 +16,18 @@
 enum { JOBS_PER_READ = 32, TRANSITIONS_PER_READ = 64 };
 
 struct watched {
-    int64_t last_transition; /* what the client has been told */
+    int64_t last_transition; /* the last one that the client was sent */
     bool dirty;              /* something may be new */
-    bool told;               /* its first reply is out */
+    bool told;               /* its first reply has been sent */
     bool ended;
 };
 
-/* What one read brings about one job. */
+/* What one read has found about one job. */
 struct news {
     size_t index;
     int64_t id, last_transition;
     struct json_object *job;         /* owned until it is sent */
-    struct json_object *transitions; /* owned; array of {to, reason}, but the last */
+    struct json_object *transitions; /* owned; array of {to, reason} without the last */
     bool unfinished;                 /* more transitions wait */
 };
 
@@ -57,7 +55,7 @@ static void watcher_free(struct watcher *watcher)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Transitions the client does not know yet; the last one is the job's row itself. */
+/* Reads the transitions that the client does not know yet. The job's row shows the last one. */
 static int read_transitions(struct store_connection *connection, struct news *news,
                             struct error *error)
 {
@@ -89,7 +87,7 @@ static int read_news(struct store_connection *connection, void *data, struct err
 
 /* ---- telling --------------------------------------------------------------------------------- */
 
-/* Takes over `job`. True when that was the last reply: the watcher is gone then. */
+/* Sends a reply; takes `job` over. True: it was the last reply, and the watcher has been freed. */
 static bool tell(struct watcher *watcher, struct json_object *job, bool last)
 {
     struct json_object *reply = json_object_new_object();
@@ -105,7 +103,7 @@ static bool tell(struct watcher *watcher, struct json_object *job, bool last)
     return false;
 }
 
-/* The job as it was right after an earlier transition: its row with that state and reason. */
+/* The job right after an earlier transition: its row with that transition's state and reason. */
 static struct json_object *job_at(struct json_object *job, struct json_object *transition)
 {
     struct json_object *copy = NULL;
@@ -118,7 +116,7 @@ static struct json_object *job_at(struct json_object *job, struct json_object *t
     return copy;
 }
 
-/* True when the watcher is gone. */
+/* Sends the news about one job. True: the watcher has been freed. */
 static bool tell_news(struct watcher *watcher, struct news *news)
 {
     struct watched *watched = &watcher->watched[news->index];
