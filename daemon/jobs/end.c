@@ -91,12 +91,12 @@ struct attempt_end job_describe_end(const struct attempt *attempt, const struct 
     return end;
 }
 
-/* Whether the error is a state of the machine, for example a full disk. It says nothing about the
- * job and may last for hours. */
+/* Whether the error is a state of the machine, for example a full disk or a damaged database. It
+ * says nothing about the job and may last for hours. */
 static bool is_of_the_machine(int code)
 {
-    static const int codes[] = {EIO,    ENOSPC, EDQUOT, ENOMEM, EMFILE,
-                                ENFILE, EAGAIN, EBUSY,  EROFS,  EUCLEAN};
+    static const int codes[] = {EIO,    ENOSPC, EDQUOT, ENOMEM,  EMFILE,       ENFILE,
+                                EAGAIN, EBUSY,  EROFS,  EUCLEAN, ERROR_DAMAGED};
 
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         if (code == -codes[i])

@@ -189,7 +189,8 @@ int checkpoint_restore_next(struct store_connection *connection, struct checkpoi
     if (result > 0)
         return result;
     input_close(restore);
-    if (result == -ERROR_DAMAGED && !restore->best) {
+    /* not where the search itself fails: it would find the same for ever */
+    if (result == -ERROR_DAMAGED && !restore->best && restore->copying) {
         log_warning("job %lld: the checkpoint of step %lld is passed over: %s",
                     (long long)restore->job, (long long)restore->position.step, error->text);
         restore->copying = false;
