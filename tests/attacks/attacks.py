@@ -1,4 +1,5 @@
-"""attacks.py: what the attacks share: a daemon in system mode that two ordinary users reach, being one of them, and floods.
+"""attacks.py: helpers that the attacks share: a daemon in system mode that two ordinary users reach, running code as
+one of them, and floods.
 
     import attacks
     with attacks.daemon("[Access]\\nJobsPerUser = 10\\n") as daemon:
@@ -49,8 +50,8 @@ VICTIM, ATTACKER = find_user("TRAIND_ATTACKS_VICTIM"), find_user("TRAIND_ATTACKS
 
 
 class PrivateDaemon(traind.Daemon):
-    """One of this attack alone, started by root: system mode, with as many descriptors as systemd gives to a service. Its socket lets
-    everybody in, as that of the service lets in a group."""
+    """A private daemon for this attack, started by root: system mode, with as many descriptors as systemd gives to a
+    service. Its socket admits every user, as the service's socket admits a group."""
 
     def __init__(self, config=""):
         super().__init__(config, wrapper=("prlimit", "--nofile=1024:"))
@@ -61,7 +62,7 @@ class PrivateDaemon(traind.Daemon):
 
 
 class ServiceDaemon(traind.Daemon):
-    """The installed service; `config` goes into a file of its configuration folder and leaves with the attack."""
+    """The installed service; `config` goes into a file of its configuration folder, which is removed after the attack."""
 
     UNITS = ("traind.socket", "traind.service")
 
@@ -84,7 +85,7 @@ class ServiceDaemon(traind.Daemon):
             client.call("Ping")
 
     def kill(self):
-        """It comes back by itself."""
+        """Kills the service, which systemd restarts."""
         self.systemctl("kill", "--signal=KILL", "--kill-whom=main", "traind.service")
 
     def stop(self):
@@ -103,7 +104,7 @@ class ServiceDaemon(traind.Daemon):
 
 
 def daemon(config=""):
-    """Not started yet: the `with` block starts it and removes it with every job."""
+    """Makes the daemon; the `with` block starts it and removes it with every job."""
     return ServiceDaemon(config) if SERVICE else PrivateDaemon(config)
 
 
@@ -120,7 +121,7 @@ def become(user):
 
 
 def start_as(user, function, *arguments):
-    """Runs `function` in a process of that user: the process, and a pipe that brings (failure, result)."""
+    """Runs `function` in a process of that user; returns the process, and a pipe that delivers (failure, result)."""
     def run():
         try:
             become(user)
@@ -145,12 +146,12 @@ def result_of(started):
 
 
 def as_user(user, function, *arguments):
-    """What `function` returns when that user runs it."""
+    """Runs `function` as that user and returns its result."""
     return result_of(start_as(user, function, *arguments))
 
 
 def call(path, method, parameters=None):
-    """A call of its own connection: the reply, or the name of its error."""
+    """Makes one call on a connection of its own; returns the reply, or the name of its error."""
     with traind.Client(path) as client:
         try:
             return client.call(method, **(parameters or {}))
@@ -159,13 +160,14 @@ def call(path, method, parameters=None):
 
 
 def submit(path, spec):
-    """The number of the job."""
+    """Submits a job; returns its number."""
     with traind.Client(path) as client:
         return client.submit(**spec)
 
 
 def keep_calling(path, calls, begun=lambda: None, after=2):
-    """Makes the calls of an iterator one after the other for ever, whatever is answered, on connection after connection."""
+    """Makes the calls of an iterator one after the other for ever, whatever the answers, on one connection after
+    another."""
     made = 0
     while True:
         try:
@@ -184,7 +186,7 @@ def keep_calling(path, calls, begun=lambda: None, after=2):
 
 
 def processes_of(user):
-    """Numbers of a user's processes, but for those that have ended."""
+    """The pids of a user's processes, without those that have ended."""
     found = []
     for entry in os.listdir("/proc"):
         try:
@@ -205,7 +207,8 @@ def kill(pid):
 
 
 class Crowd:
-    """`function(ready, *arguments)` in so many processes of a user, until the `with` block ends; begins when all have called ready()."""
+    """Runs `function(ready, *arguments)` in this many processes of a user until the `with` block ends. The block begins
+    after all have called ready()."""
 
     def __init__(self, user, function, *arguments, processes=1):
         self.user, self.function, self.arguments, self.count = user, function, arguments, processes
@@ -256,7 +259,7 @@ def submission(client):
 
 
 def time_calls(path, ask, count):
-    """Seconds of each `ask(client)`, its connection included; inf where there was no answer."""
+    """Seconds of each `ask(client)`, including its connection; inf if there was no answer."""
     seconds = []
     for _ in range(count):
         started = time.monotonic()
@@ -279,13 +282,14 @@ def quantile(values, part):
 
 
 def measure(daemon, ask=submission, count=SUBMISSIONS):
-    """Seconds of what the other user and root ask for at the same time."""
+    """Seconds of calls that the other user and root make at the same time."""
     started = [start_as(user, time_calls, daemon.socket, ask, count) for user in (VICTIM, ROOT)]
     return [result_of(process) for process in started]
 
 
 def answer_limit():
-    """Seconds. In an emulated machine tests/attacks/run measures first what a submission takes there while nobody floods."""
+    """The limit in seconds. In an emulated machine tests/attacks/run first measures how long a submission takes without
+    a flood."""
     if not EMULATED:
         return ANSWER_SECONDS
     undisturbed = os.environ.get(UNDISTURBED)
@@ -295,7 +299,8 @@ def answer_limit():
 
 
 def check_answers(daemon, ask=submission, what="submissions", count=SUBMISSIONS):
-    """At this moment, while somebody floods: the other user's submissions are answered in time at the 99th percentile, root's always."""
+    """Checks, during a flood, that the other user's submissions are answered in time at the 99th percentile, and root's
+    always."""
     limit = answer_limit()
     other, root = measure(daemon, ask, count)
     print(f"{what}: the other user's 99th percentile {quantile(other, 99) * 1000:.1f} ms, median {quantile(other, 50) * 1000:.1f};"
@@ -305,6 +310,6 @@ def check_answers(daemon, ask=submission, what="submissions", count=SUBMISSIONS)
 
 
 def check_flood(flood, *arguments, config="", processes=1):
-    """The whole of most floods: a daemon, `flood(ready, socket, *arguments)` by the attacker, the others' submissions."""
+    """Runs most floods: a daemon, `flood(ready, socket, *arguments)` by the attacker, and submissions of the others."""
     with daemon(config) as target, Crowd(ATTACKER, flood, target.socket, *arguments, processes=processes):
         check_answers(target)

@@ -1,10 +1,10 @@
-"""built.py: what benchmarks say of a program that is not built, before they wait for anything."""
+"""built.py: lets benchmarks report a program that is not built before they wait for anything."""
 import os
 import sys
 
 
 def need(*programs):
-    """Ends the benchmark where one of the programs, paths below the build's folder, is not there."""
+    """Ends the benchmark if one of the programs, given as paths below the build's folder, does not exist."""
     for program in programs:
         path = os.path.join(os.path.abspath(os.environ.get("BUILD", "build")), program)
         if not os.access(path, os.X_OK):

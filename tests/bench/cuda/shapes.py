@@ -1,4 +1,5 @@
-"""shapes.py: small convolution stacks that a seeded generator draws, as specifications of models: what nobody tuned anything for."""
+"""shapes.py: small convolution stacks that a seeded generator draws, as specifications of models: shapes for which
+nothing was tuned."""
 import random
 
 CLASSES = 10
@@ -9,7 +10,7 @@ PRECISIONS = "bfloat16", "bfloat16", "tf32", "float32"
 
 
 def spread(extent, kernel, layer):
-    """What a window leaves of an axis."""
+    """How much of an axis remains after a window."""
     return (extent + 2 * layer["padding"] - layer.get("dilation", 1) * (kernel - 1) - 1) // layer["stride"] + 1
 
 

@@ -1,4 +1,4 @@
-/* test_state_directory.c: one daemon at a time has the state, and its lock goes with it. */
+/* test_state_directory.c: only one daemon at a time has the state, and its lock ends with it. */
 #include "daemon/state_directory.h"
 
 #include <errno.h>
@@ -23,7 +23,8 @@ static void expect_line(int descriptor)
     assert_int_equal(read(descriptor, &byte, 1), 1);
 }
 
-/* A daemon that is killed while a child of its own, forked but not executed yet, lives on. */
+/* A daemon that is killed while a child lives on which it has forked but which has not called
+ * exec. */
 static void test_lock_of_a_killed_daemon(void **state)
 {
     int ready[2], go[2], lock, status;

@@ -1,5 +1,5 @@
-/* test_supervisor_processes.c: looking for what a shim has left, in several threads at once, finds
- * it and leaves the daemon as it was. */
+/* test_supervisor_processes.c: the search for processes that a shim has left, in several threads at
+ * once, finds them and leaves the daemon unchanged. */
 #include "daemon/attempts/processes.h"
 #include "daemon/folder/attempt_folder.h"
 
@@ -24,7 +24,7 @@ enum {
     SOMEBODY = 54321 /* a number that no account has */
 };
 
-/* A process of somebody that carries the mark of the place's attempt. */
+/* Another user's process that carries the mark of the attempt. */
 static pid_t somebody_start(const struct attempt_place *place)
 {
     char path[PATH_MAX], entry[PATH_MAX + 64];

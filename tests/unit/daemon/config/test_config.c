@@ -1,5 +1,5 @@
-/* test_config.c: the configuration's defaults, files, drop-ins and the
- * sentences for what is wrong. */
+/* test_config.c: the configuration's defaults, files and drop-ins, and the sentences of its
+ * errors. */
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "daemon/config/config.h"
@@ -174,7 +174,8 @@ static void devices_have_sections(void **state)
     cpu = config_device(&config, "cpu");
     assert_string_equal(cpu->kind->name, "cpu");
     assert_true(!cpu->enabled && cpu->slots == -1);
-    assert_true(config_low_watermark(&config, cpu) == 0.5); /* nobody set it: the high one's */
+    assert_true(config_low_watermark(&config, cpu) == 0.5); /* not configured: lowered to the high
+                                                             * one */
     assert_true(config_low_watermark(&config, NULL) == 0.5);
     assert_string_equal(config.devices[2].kind->name, "cuda");
     assert_true(config_high_watermark(&config, &config.devices[2]) == 0);
@@ -241,7 +242,7 @@ static void drop_ins_come_after_the_file_in_order(void **state)
     config_release(&config);
 }
 
-/* What is printed and what lies in the repository come from the same table. */
+/* The printed documents equal those in the repository. */
 static void printed_forms_are_in_the_repository(void **state)
 {
     static const struct {

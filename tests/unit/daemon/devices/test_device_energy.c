@@ -41,14 +41,15 @@ static void test_shared_by_time(void **state)
     leave(&device, &second, 11.5); /* half a second at 100 W, divided by two */
     assert_float_equal(device_claim_energy(&second, true), 125, 1e-9);
     assert_float_equal(device_claim_energy(&second, false), 62.5, 1e-9);
-    device_energy_read(&device, 1400, 310, 12); /* 300 W: a half of it was for both */
+    device_energy_read(&device, 1400, 310, 12); /* 300 W, divided between both for half of the
+                                                 * time */
     assert_float_equal(device_claim_energy(&first, true), 100 + 300, 1e-9);
     assert_float_equal(device_claim_energy(&first, false), 62.5 + 75 + 150, 1e-9);
     leave(&device, &first, 12);
     free(device.claims);
 }
 
-/* A meter that was last read while nobody was there, one that begins anew, and none at all. */
+/* A meter that was last read while no attempt ran, one that restarts from 0, and a missing one. */
 static void test_readings(void **state)
 {
     struct device device = {0}, other = {0};

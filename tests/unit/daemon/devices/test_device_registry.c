@@ -1,4 +1,4 @@
-/* test_device_registry.c: what every driver of the registry keeps to. */
+/* test_device_registry.c: rules that every driver of the registry must keep. */
 #include "daemon/devices/registry/registry.h"
 
 #include <setjmp.h>
@@ -49,7 +49,7 @@ static void what_a_kind_promises_its_driver_does(void **state)
             assert_non_null(driver->stop);
         if (driver->kind.naming == DEVICE_NAMED_BY_SECTION) {
             assert_non_null(driver->configure); /* its memory and slots */
-            assert_non_null(driver->arguments); /* what the worker is to compute with */
+            assert_non_null(driver->arguments); /* how the worker must compute */
         }
     }
 }

@@ -1,4 +1,4 @@
-/* test_process_memory.c: what the processes of an attempt hold together. */
+/* test_process_memory.c: the memory that all processes of an attempt hold together. */
 #include "daemon/devices/process_memory.h"
 
 #include <setjmp.h>
@@ -22,7 +22,8 @@ static void hold_memory(void)
         _exit(1);
 }
 
-/* Holds memory itself, or its children do; they say so on `ready`. They end with who made them. */
+/* The process or its children hold memory; they report that on `ready`, and end with their
+ * parent. */
 static void make_children(int count, bool children_hold, int ready)
 {
     for (int i = 0; i < count; i++) {
@@ -88,7 +89,7 @@ static void a_page_that_several_share_counts_once(void **state)
     pid_t pid = start_tree(CHILDREN, false);
 
     (void)state;
-    for (int i = 0; i < 3; i++) { /* the later ones take what the first has found out */
+    for (int i = 0; i < 3; i++) { /* later readings use what the first has found */
         process_memory_read(pid, false, &memory);
         assert_int_equal(memory.processes, 1 + CHILDREN);
         assert_true(memory.bytes >= HELD);

@@ -1,5 +1,5 @@
-/* test_job_cgroup.c: where an attempt's control group lies, what is said when there is none,
- * and how what is in it ends. */
+/* test_job_cgroup.c: the path of an attempt's control group, the sentence if there is none, and how
+ * its processes are killed. */
 #include "base/file.h"
 #include "daemon/folder/job_cgroup.h"
 

@@ -206,7 +206,7 @@ static void long_lines(void **state)
     close(file);
 }
 
-/* A terabyte that nobody wrote: it is passed over at once, and what follows is read. */
+/* A hole of a terabyte is skipped at once, and the lines behind it are read. */
 static void a_hole_costs_nothing(void **state)
 {
     static const off_t size = (off_t)1 << 40;
@@ -251,7 +251,7 @@ static void short_lines(void **state)
     assert_int_equal(batch.records[1].type, SPOOL_PROGRESS);
     assert_true(json_get_double(batch.records[1].object, "progress", 0) == 0.25);
     assert_int_equal(batch.records[3].n, 0);
-    assert_int_equal(batch.after.n, 1); /* numbers are those of the others */
+    assert_int_equal(batch.after.n, 1); /* only records of the long form have numbers */
     assert_int_equal(batch.gap, 0);
     spool_batch_release(&batch);
 }

@@ -1,5 +1,5 @@
-/* test_device_utilisation.c: what step times of those who use a sharing service tell
- * of their share of a device. */
+/* test_device_utilisation.c: the share of a device that users of a sharing service have, as their
+ * step times show it. */
 #include "daemon/devices/registry/registry.h"
 #include "daemon/jobs/device_utilisation.h"
 #include "daemon/jobs/parts.h"

@@ -1,5 +1,5 @@
-/* test_job_needs.c: what specifications say of devices, shared by jobs that say the same, and the
- * pin of a job that was moved. */
+/* test_job_needs.c: what specifications require of devices, which jobs with equal requirements
+ * share, and the pin of a job that was moved. */
 #include "daemon/devices/registry/registry.h"
 #include "daemon/jobs/job_needs.h"
 

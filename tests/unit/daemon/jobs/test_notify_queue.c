@@ -1,4 +1,4 @@
-/* test_notify_queue.c: the places of notifications are counted for each user. */
+/* test_notify_queue.c: the running notifications are counted for each user. */
 #include "daemon/jobs/notify_queue.h"
 #include "daemon/jobs/parts.h"
 
@@ -50,7 +50,7 @@ static void a_user_has_a_limited_number_of_places(void **state)
     assert_int_equal(last_job, AT_ONCE_OF_USER + 1);
 }
 
-/* As IdleCommand does: it runs as the daemon's user, none of whose jobs needs to have ended. */
+/* Like IdleCommand, which runs as the daemon's user even if that user has no job that ended. */
 static void a_place_may_be_taken_before_any_end_of_the_user(void **state)
 {
     struct jobs *jobs = *state;

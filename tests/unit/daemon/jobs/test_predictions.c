@@ -1,5 +1,5 @@
-/* test_predictions.c: measured step times by step and type of device, by how much predictions are
- * off, and what is left of both after a restart. The figures are made up. */
+/* test_predictions.c: step times by step and type of device, the correction of predictions by
+ * measurements, and what remains of both after a restart. The figures are invented. */
 #include "base/cleanup.h"
 #include "daemon/jobs/predictions.h"
 
@@ -76,7 +76,8 @@ static void test_users(void **state)
     predictions_release(&table);
 }
 
-/* Predictions that are half of what is measured are doubled, the more the surer. */
+/* Predictions that are half of the measurement are doubled, the more the surer the measurement
+ * is. */
 static void test_scale(void **state)
 {
     struct predictions_table table;

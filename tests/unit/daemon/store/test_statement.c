@@ -1,5 +1,5 @@
-/* test_statement.c: a statement of the store says what it lacks, keeps its first failure, and is
- * reset however its scope is left. */
+/* test_statement.c: a statement of the store reports a missing parameter, keeps its first failure,
+ * and is reset on every way out of its scope. */
 #include "daemon/store/connection.h"
 #include "daemon/store/statement.h"
 

@@ -1,6 +1,5 @@
-/* test_store.c: the store's promises: order, group commit, isolation of a failing
- * request, durability through a killed process, a full disk, and hands off what cannot
- * be read. */
+/* test_store.c: the store's promises: order, group commit, isolation of a failing request,
+ * durability when the process is killed, a full disk, and unreadable files that stay unchanged. */
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "daemon/store/connection.h"
@@ -73,7 +72,7 @@ static int count_commit(void *data)
     return 0;
 }
 
-/* Lets what comes behind it pile up. */
+/* Lets later requests pile up. */
 static int wait_at_gate(struct store_connection *connection, void *data, struct error *error)
 {
     struct progress *progress = data;
@@ -218,7 +217,7 @@ static void a_failing_request_alone(void **state)
     store_fixture_end(&fixture);
 }
 
-/* Stops in the middle of its rows, as a query does that has found what it looked for. */
+/* Stops before its last row, as a query does that has found its result. */
 static int read_first_row(struct store_connection *connection, void *data, struct error *error)
 {
     static const char sql[] = "SELECT id FROM job ORDER BY id";

@@ -1,5 +1,5 @@
-/* test_command_history.c: what runs of a command teach: mean and deviation of their length, the
- * peak of their memory and how it declines. */
+/* test_command_history.c: what is learnt from runs of a command: mean and deviation of their
+ * length, the peak of their memory and its decline. */
 #include "daemon/work/command_history.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* test_dependencies.c: what a job waits for: reading it, the check for circles, judging, words. */
+/* test_dependencies.c: dependencies of jobs: reading them, the check for cycles, judging and
+ * describing them. */
 #include "daemon/work/job_dependencies.h"
 
 #include <errno.h>

@@ -168,7 +168,7 @@ static void endings_on_a_lost_device(void **state)
     (void)state;
     end.intent = ENDING_LOST;
     end.retry_limit = 0;
-    end.exit_status = 1; /* whatever the program made of it */
+    end.exit_status = 1; /* whatever status the program ended with */
     end.error_recorded = true;
     check(&end, ENDING_LOST, JOB_QUEUED, sentence);
     assert_false(attempt_judge(&end).counts_as_retry);
@@ -211,7 +211,7 @@ static void preempted_endings(void **state)
     check(&end, ENDING_EXITED, JOB_FAILED, "loss is not a number at step 12");
 }
 
-/* The device that it arrived at does not repeat what the one before computed. */
+/* The new device does not reproduce the result of the one before. */
 static void devices_that_disagree(void **state)
 {
     struct attempt_end end = native_end();
@@ -255,7 +255,7 @@ static void devices_that_fail(void **state)
     end.intent = ENDING_NONE;
     end.retries = end.retry_limit;
     assert_int_equal(attempt_judge(&end).state, JOB_FAILED);
-    end.shared_by = "MPS"; /* whose error it was nobody knows */
+    end.shared_by = "MPS"; /* so it is unknown whose error it was */
     assert_int_equal(attempt_judge(&end).state, JOB_QUEUED);
     assert_false(attempt_judge(&end).counts_as_retry);
     end.shared_by = NULL;

@@ -85,7 +85,7 @@ static void facts_of_a_device(void **state)
     assert_string_equal(device->model, "H200");
     assert_int_equal(device->capability[0], 9);
     assert_int_equal(device->capability[1], 0);
-    assert_int_equal(device->memory_total, 900); /* the driver's own share is nobody's */
+    assert_int_equal(device->memory_total, 900); /* the driver's own share counts for no program */
     assert_int_equal(device->memory_used, 300);
     assert_int_equal(device->temperature, 41);
     assert_int_equal(device->utilisation, 7);
@@ -176,7 +176,7 @@ static void memory_that_fails(void **state)
 
     (void)state;
     say("driver 1\ngpu GPU-1 total=1000 ecc=3 remap_pending=1\n");
-    reading = nvidia_probe_read(probe, false); /* what was before our time is no news */
+    reading = nvidia_probe_read(probe, false); /* earlier errors are not reported */
     assert_int_equal(reading->devices[0].health, NVIDIA_HEALTHY);
     assert_non_null(strstr(reading->devices[0].health_reason, "next reset"));
     nvidia_reading_free(reading);
@@ -208,7 +208,7 @@ static void devices_come_and_go(void **state)
     assert_string_equal(reading->devices[0].uuid, "GPU-1");
     assert_int_equal(reading->devices[0].health, NVIDIA_LOST);
     assert_non_null(strstr(reading->devices[0].health_reason, "is lost"));
-    assert_int_equal(reading->devices[0].memory_total, 1000); /* what is known of it stays */
+    assert_int_equal(reading->devices[0].memory_total, 1000); /* its known facts stay */
     assert_int_equal(reading->devices[0].memory_used, 0);
     assert_int_equal(reading->devices[1].health, NVIDIA_HEALTHY);
     nvidia_reading_free(reading);
@@ -308,7 +308,7 @@ static void memory_has_owners(void **state)
     /* the job's pid is the child's, its child holds the memory */
     use = nvidia_device_use(device, &child, 1, 5000);
     assert_int_equal(use.ours, 700);
-    assert_int_equal(use.outside, 800); /* also what no process is named for */
+    assert_int_equal(use.outside, 800); /* includes memory for which no process is listed */
     assert_false(use.by_booking);
     use = nvidia_device_use(device, NULL, 0, 0);
     assert_int_equal(use.outside, 1500);
