@@ -248,8 +248,8 @@ static enum exit_status command_execute(struct invocation *invocation)
 
 static const struct command_option compare_options[] = {
     {"by", 0, "KEY[,KEY…]",
-     "Keys of the specification to group by (default: those that differ, train.seed and "
-     "environment aside)",
+     "Keys of the specification to group by (default: those that differ, except train.seed and "
+     "environment)",
      COMPLETE_KEYS},
     {"metric", 'm', "NAME[,NAME…]", "Metrics to compare (default: those of the test set)",
      COMPLETE_NOTHING},
@@ -260,7 +260,7 @@ const struct command command_compare = {
     .name = "compare",
     .place = 140,
     .arguments = "JOBS…",
-    .summary = "Compare the results of jobs: mean and deviation by what differs between them",
+    .summary = "Compare the results of jobs: mean and deviation, grouped by differing keys",
     .details = "JOBS is a number, a range such as 12-41, sweep:12, or a name: all jobs that have "
                "it. Jobs "
                "whose keys agree,\ntrain.seed aside, form a group; the deviation is that of a "

@@ -57,8 +57,8 @@ const struct command command_devices = {
     .place = 270,
     .arguments = "[DEVICE]",
     .summary = "List the devices of the machine and what runs on them",
-    .details = "With DEVICE, all about one: ledger, watermarks, who else holds memory of it, "
-               "calibration, health.",
+    .details = "With DEVICE, everything about one: ledger, watermarks, other users of its "
+               "memory, calibration, health.",
     .maximum = 1,
     .completion = COMPLETE_DEVICES,
     .execute = command_execute,

@@ -81,6 +81,6 @@ static enum exit_status command_execute(struct invocation *invocation)
 const struct command command_df = {
     .name = "df",
     .place = 250,
-    .summary = "Show what jobs hold on the disk, and how much is free",
+    .summary = "Show the disk space that jobs use, and how much is free",
     .execute = command_execute,
 };

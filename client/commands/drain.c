@@ -14,7 +14,7 @@ static enum exit_status command_execute(struct invocation *invocation)
 }
 
 static const struct command_option drain_options[] = {
-    {"reason", 'r', "TEXT", "Why, for those who see it in `devices`", COMPLETE_NOTHING},
+    {"reason", 'r', "TEXT", "The reason, which `devices` shows", COMPLETE_NOTHING},
     {"move", 0, NULL, "Jobs on it that can save their state leave it for other devices",
      COMPLETE_NOTHING},
     {0},
@@ -24,7 +24,7 @@ const struct command command_drain = {
     .name = "drain",
     .place = 280,
     .arguments = "DEVICE",
-    .summary = "Let a device take no further job; what runs there goes on",
+    .summary = "Keep further jobs off a device; jobs that run there go on",
     .details = "Until `trainctl undrain`, also after a restart of the daemon. For administrators.",
     .minimum = 1,
     .maximum = 1,

@@ -74,9 +74,9 @@ const struct command command_explain = {
     .name = "explain",
     .place = 100,
     .arguments = "JOB",
-    .summary = "Say why a job is where it is, or what it waits for",
-    .details = "Every decision's candidates, with the predicted time and what it rests on, the "
-               "memory\nneeded and free, and the verdict; for a waiting job the decision of now.",
+    .summary = "Say why a job runs where it runs, or what it waits for",
+    .details = "Shows every decision's candidates, with predicted time and its source, memory "
+               "needed\nand free, and verdict; for a waiting job also a decision made now.",
     .minimum = 1,
     .maximum = 1,
     .completion = COMPLETE_JOBS,

@@ -88,8 +88,8 @@ const struct command command_group = {
     .arguments = "list | set NAME",
     .summary = "Limit how many jobs of a group run at once",
     .details = "A job belongs to a group by --group or the key `group` of its specification; the "
-               "groups of\ntwo users are two. NEXT are those of the group that may start and find "
-               "no device yet.",
+               "groups of\ntwo users are two. NEXT are jobs that may start but find no device "
+               "yet.",
     .minimum = 1,
     .maximum = 2,
     .options = group_options,

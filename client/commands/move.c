@@ -17,10 +17,10 @@ const struct command command_move = {
     .name = "move",
     .place = 210,
     .arguments = "JOB… DEVICE",
-    .summary = "Go on on another device, and only there; `auto`: wherever it is best",
-    .details = "The job writes a checkpoint, leaves its device and goes on from it on the other "
-               "one, which repeats a\nbatch of the one before first: where their results disagree "
-               "the job goes back and stays there.",
+    .summary = "Move jobs to another device and keep them there; `auto`: let traind choose",
+    .details = "The job writes a checkpoint, leaves its device and continues on the other one. "
+               "That first repeats a\nbatch of the old device; if their results disagree, the "
+               "job goes back and stays there.",
     .minimum = 2,
     .maximum = -1,
     .options = move_options,

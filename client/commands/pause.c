@@ -17,8 +17,8 @@ const struct command command_pause = {
     .arguments = "JOB…",
     .summary = "Let jobs write a checkpoint and give their devices up until `resume`",
     .details =
-        "A job that does not write it in time (StopGrace) is killed and goes on from the one "
-        "before.\nA paused job stays so over restarts.",
+        "A job that does not write it in time (StopGrace) is killed and later continues from the "
+        "previous one.\nA paused job stays paused when the daemon restarts.",
     .minimum = 1,
     .maximum = -1,
     .options = pause_options,

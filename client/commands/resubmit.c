@@ -66,8 +66,8 @@ const struct command command_resubmit = {
     .place = 30,
     .arguments = "JOB…",
     .summary = "Queue jobs again, as new jobs with the same specifications",
-    .details = "--set changes keys of all of them. What a job waited for is not waited for again, "
-               "unless --after says so.",
+    .details = "--set changes keys of all of them. The new jobs do not wait for other jobs, "
+               "unless --after names some.",
     .minimum = 1,
     .maximum = -1,
     .options = resubmit_options,

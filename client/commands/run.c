@@ -166,7 +166,7 @@ static const struct command_option run_options[] = {
     {"checkpoint-signal", 0, "SIGNAL", "… at this signal, such as SIGUSR1", COMPLETE_NOTHING},
     {"checkpoint-grace", 0, "DURATION", "… within this time", COMPLETE_NOTHING},
     {"no-env", 0, NULL,
-     "Hand on PATH, LANG, VIRTUAL_ENV, CONDA_PREFIX, PYTHONPATH, LD_LIBRARY_PATH alone",
+     "Pass only PATH, LANG, VIRTUAL_ENV, CONDA_PREFIX, PYTHONPATH, LD_LIBRARY_PATH",
      COMPLETE_NOTHING},
     SUBMISSION_OPTIONS,
     {0},

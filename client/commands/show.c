@@ -323,7 +323,8 @@ static enum exit_status command_execute(struct invocation *invocation)
 }
 
 static const struct command_option show_options[] = {
-    {"spec", 0, NULL, "Print the specification alone, as submit takes it", COMPLETE_NOTHING},
+    {"spec", 0, NULL, "Print only the specification, in a form that submit accepts",
+     COMPLETE_NOTHING},
     {0},
 };
 
