@@ -106,7 +106,7 @@ static void explain_obstacle(const struct policy_candidate *candidate, char *tex
         [POLICY_CANDIDATE_DRAINING] = "it takes no further job",
         [POLICY_CANDIDATE_LOST] = "it is lost",
         [POLICY_CANDIDATE_RESTART] = "a move there does not pay",
-        [POLICY_CANDIDATE_SLOWER] = "the job is thought to end later there",
+        [POLICY_CANDIDATE_SLOWER] = "the job is predicted to end later there",
     };
     size_t verdict = (size_t)candidate->verdict;
 

@@ -273,7 +273,7 @@ static int write_torchvision(FILE *file, struct json_object *network, struct err
     char key[MODULE_KEY_MAX];
 
     if (!python)
-        return error_set(error, -EINVAL, "the checkpoint's model is none that this program knows");
+        return error_set(error, -EINVAL, "this program does not know the checkpoint's model");
     for (const char *at = python->body; *at;) {
         size_t length = strcspn(at, "$");
 
