@@ -3,6 +3,7 @@
 #include "client/submission/plan_run.h"
 
 #include "base/file.h"
+#include "proto/device_host.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,10 +43,9 @@ static int failure_read(const struct run *run, int status, struct error *error)
     return error_set(error, -EIO, "traind-worker ended with status %d", WEXITSTATUS(status));
 }
 
-/* Makes the value of --also: one device of each type with its own backend; the other types share
- * the CPU's plan. `*plugin` gets their backend if the daemon names one. NULL: there is no such
- * device. */
-static struct json_object *further_devices(struct json_object *devices, const char **plugin)
+/* Makes the value of --also: one device of each type with its own backend, and the plugin if the
+ * daemon names one; the other types share the CPU's plan. NULL: there is no such device. */
+static struct json_object *further_devices(struct json_object *devices)
 {
     struct json_object *list = json_object_new_array();
 
@@ -64,8 +64,8 @@ static struct json_object *further_devices(struct json_object *devices, const ch
         json_set_string(json, "device", json_get_string(device, "name", ""));
         json_set_string(json, "id", json_get_string(device, "id", ""));
         json_set_string(json, "type", model);
+        json_set_string(json, "plugin", json_get_string(device, "backend", NULL));
         json_object_array_add(list, json);
-        *plugin = json_get_string(device, "backend", NULL);
     }
     if (json_object_array_length(list))
         return list;
@@ -75,8 +75,7 @@ static struct json_object *further_devices(struct json_object *devices, const ch
 
 /* Fills in argv; `also` must outlive it. The worker plans for the CPU, as the daemon does. Only the
  * daemon knows the device that the specification prefers, for example a simulated one. */
-static void arguments_fill(char *arguments[ARGUMENTS_MAX], struct json_object *also,
-                           const char *plugin)
+static void arguments_fill(char *arguments[ARGUMENTS_MAX], struct json_object *also)
 {
     int count = 0;
 
@@ -85,29 +84,24 @@ static void arguments_fill(char *arguments[ARGUMENTS_MAX], struct json_object *a
     arguments[count++] = (char *)"/dev/fd/3";
     arguments[count++] = (char *)"--json";
     arguments[count++] = (char *)"--device";
-    arguments[count++] = (char *)"cpu";
+    arguments[count++] = (char *)DEVICE_HOST;
     if (also) {
         arguments[count++] = (char *)"--also";
         arguments[count++] = (char *)json_text(also, NULL);
-    }
-    if (plugin) {
-        arguments[count++] = (char *)"--plugin";
-        arguments[count++] = (char *)plugin;
     }
     arguments[count] = NULL;
 }
 
 static int worker_spawn(const char *program, const struct run *run, pid_t *pid)
 {
-    const char *plugin = NULL;
-    JSON_AUTO struct json_object *also = further_devices(run->devices, &plugin);
+    JSON_AUTO struct json_object *also = further_devices(run->devices);
     char *arguments[ARGUMENTS_MAX];
     posix_spawn_file_actions_t actions;
     int code = posix_spawn_file_actions_init(&actions);
 
     if (code)
         return -code;
-    arguments_fill(arguments, also, plugin);
+    arguments_fill(arguments, also);
     code = posix_spawn_file_actions_adddup2(&actions, run->output, STDOUT_FILENO);
     if (!code)
         code = posix_spawn_file_actions_adddup2(&actions, run->errors, STDERR_FILENO);

@@ -6,6 +6,7 @@
 #include "client/view/job.h"
 #include "client/view/line.h"
 #include "client/view/table.h"
+#include "proto/device_host.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -86,13 +87,13 @@ static void command_set(struct json_object *result, struct json_object *job, con
 static void memory_set(struct json_object *result, struct json_object *candidate,
                        struct json_object *plan, struct json_object *peak)
 {
-    bool is_cpu = strcmp(json_get_string(result, "kind", ""), "cpu") == 0;
+    bool is_host = strcmp(json_get_string(result, "kind", ""), DEVICE_HOST) == 0;
     struct json_object *planned = json_get(candidate, "memory");
 
-    if (!planned && is_cpu)
+    if (!planned && is_host)
         planned = json_get(plan, "memory_bytes");
     json_set(result, "memory_planned", json_object_get(planned));
-    json_set(result, is_cpu ? "memory_peak" : "host_memory_peak", json_object_get(peak));
+    json_set(result, is_host ? "memory_peak" : "host_memory_peak", json_object_get(peak));
 }
 
 struct json_object *bench_result_new(struct json_object *candidate, struct json_object *show,

@@ -101,31 +101,18 @@ static void arguments_add_path(struct json_object *arguments, const char *folder
     device_argument_add(arguments, path);
 }
 
-/* Names the plugins that the worker may load. A planning run opens devices of all kinds that have a
- * backend of their own. */
-static void add_plugins(struct json_object *arguments, const struct attempt_launch *launch)
-{
-    const struct device *device = launch->device_count ? launch->devices[0] : NULL;
-
-    for (size_t i = 0; launch->drivers && launch->drivers[i]; i++) {
-        const struct device_driver *driver = launch->drivers[i];
-        const char *plugin = driver->plugin ? driver->plugin(launch->config) : NULL;
-
-        if (plugin && plugin[0] && (launch->also || (device && device->driver == driver))) {
-            device_argument_add(arguments, "--plugin");
-            device_argument_add(arguments, plugin);
-        }
-    }
-}
-
 /* Adds the device that traind-worker opens. */
 static void add_device(struct json_object *arguments, const struct attempt_launch *launch)
 {
     const struct device *device = launch->device_count ? launch->devices[0] : NULL;
+    const char *plugin = device ? device_plugin(device, launch->config) : NULL;
 
     device_argument_add(arguments, "--device");
     device_argument_add(arguments, device ? device->name : DEVICE_HOST);
-    add_plugins(arguments, launch);
+    if (plugin && plugin[0]) {
+        device_argument_add(arguments, "--plugin");
+        device_argument_add(arguments, plugin);
+    }
     if (device && device->driver->arguments)
         device->driver->arguments(device, launch->memory_booked, arguments);
 }

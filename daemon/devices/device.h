@@ -8,6 +8,7 @@
 #include "daemon/devices/device_claim.h"
 #include "daemon/types/device_types.h"
 #include "daemon/types/job_types.h"
+#include "proto/device_host.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,9 +16,6 @@
 #include <sys/types.h>
 
 enum { DEVICES_MAX = 64, DEVICE_KINDS_MAX = 16 };
-
-/* The machine's processor. It always exists, and what has no device runs on it. */
-#define DEVICE_HOST "cpu"
 
 struct device_driver;
 

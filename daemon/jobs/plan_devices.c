@@ -37,11 +37,14 @@ static struct json_object *describe_device(const struct jobs *jobs, const struct
                                            const char *type)
 {
     const char *known = calibrations_find(jobs->calibrations, type, 0);
+    const char *plugin = device_plugin(device, &jobs->daemon->config);
     struct json_object *json = json_object_new_object(), *calibration = NULL;
 
     json_set_string(json, "device", device->name);
     json_set_string(json, "id", device->id);
     json_set_string(json, "type", type);
+    if (plugin && plugin[0])
+        json_set_string(json, "plugin", plugin);
     if (known && json_parse(known, strlen(known), &calibration, NULL) == 0)
         json_set(json, "calibration", calibration);
     return json;

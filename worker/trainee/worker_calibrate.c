@@ -1,6 +1,7 @@
 /* worker_calibrate.c: `traind-worker calibrate` measures the device and prints the JSON that
  * `--calibration` reads. It also stores it in the user's cache, unless it writes it to a file. */
 #include "base/file.h"
+#include "proto/device_host.h"
 #include "worker/trainee/worker_device.h"
 #include "worker/trainee/worker_options.h"
 
@@ -19,8 +20,8 @@ static int calibrate(const struct worker_options *options, struct json_object **
     struct worker_calibration calibration = {0};
     struct worker_simulation simulation = {0};
     struct worker_device opened = {0};
-    int r = worker_device_open(options, options->device ? options->device : "cpu", options->threads,
-                               &simulation, &opened, error);
+    int r = worker_device_open(options, options->device ? options->device : DEVICE_HOST,
+                               options->threads, &simulation, &opened, error);
 
     if (r == 0 && simulation.simulated)
         r = worker_device_calibration(options, &simulation, &opened.info, &calibration, error);

@@ -3,10 +3,9 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "proto/json.h"
+#include "worker/trainee/worker_backends.h"
 #include "worker/trainee/worker_kept.h"
 #include "worker/trainee/worker_mps.h"
-#include "worker/trainee/worker_plugin.h"
 #include "worker/trainee/worker_signals.h"
 
 #include <errno.h>
@@ -16,147 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-/* ---- a simulated device ---- */
-
-struct simulation_wish {
-    double speed, bandwidth, launch_seconds;
-    int64_t memory_bytes;
-    struct json_object *calibration; /* of this CPU; borrowed; NULL: the kept one */
-};
-
-static int check_member(const char *key, struct error *error)
-{
-    static const char *const known[] = {"kind",           "speed",  "bandwidth",
-                                        "launch_seconds", "memory", "calibration"};
-
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strcmp(known[i], key) == 0)
-            return 0;
-    return error_set(error, -EINVAL, "--device-config: there is no \"%s\" in it", key);
-}
-
-static int read_wish(struct json_object *json, struct simulation_wish *wish, struct error *error)
-{
-    int r = json_object_is_type(json, json_type_object)
-                ? 0
-                : error_set(error, -EINVAL, "--device-config has to be an object");
-
-    if (r < 0)
-        return r;
-    json_object_object_foreach (json, key, value) {
-        (void)value;
-        if (r == 0)
-            r = check_member(key, error);
-    }
-    if (r == 0 && strcmp(json_get_string(json, "kind", ""), "simulated") != 0)
-        r = error_set(error, -EINVAL, "--device-config: \"kind\" has to be \"simulated\"");
-    *wish = (struct simulation_wish){.speed = json_get_double(json, "speed", 1),
-                                     .bandwidth = json_get_double(json, "bandwidth", 0),
-                                     .launch_seconds = json_get_double(json, "launch_seconds", 0),
-                                     .memory_bytes = json_get_int(json, "memory", 0),
-                                     .calibration = json_get(json, "calibration")};
-    if (r == 0 && !(wish->speed > 0 && wish->bandwidth >= 0 && wish->launch_seconds >= 0))
-        r = error_set(error, -EINVAL,
-                      "--device-config: speed has to be above 0, bandwidth and launch_seconds not "
-                      "below it");
-    if (r == 0 && wish->memory_bytes < 1)
-        r = error_set(error, -EINVAL, "--device-config: memory has to be a number of bytes");
-    if (wish->bandwidth == 0)
-        wish->bandwidth = wish->speed;
-    return r;
-}
-
-static double simulated_seconds(const void *context, const struct graph *graph, int32_t node,
-                                const struct node_description *description)
-{
-    return calibration_node_seconds(context, graph, node, description);
-}
-
-/* Finds this CPU's speeds, and measures them if they are not known. */
-static int find_cpu_speeds(const struct worker_options *options, int threads,
-                           const struct simulation_wish *wish,
-                           struct worker_calibration *calibration, struct error *error)
-{
-    const struct backend *backend = backend_cpu();
-    struct backend_device_config config = {.threads = threads};
-    struct backend_device_info info;
-    struct backend_device *device;
-    int r;
-
-    if (wish->calibration) {
-        r = worker_calibration_read(wish->calibration, &calibration->speeds, error);
-        calibration->known = r == 0;
-        return r < 0 ? error_prefix(error, "--device-config: calibration") : 0;
-    }
-    r = backend->device_open(&config, &device, error);
-    if (r < 0)
-        return r;
-    backend->device_describe(device, &info);
-    r = worker_calibration_load(options->calibration, &info, calibration, error);
-    if (r == 0 && !calibration->known)
-        r = worker_calibration_measure(backend, device, true, calibration, error);
-    backend->device_close(device);
-    return r;
-}
-
-static int prepare_simulation(const struct worker_options *options, const char *name, int threads,
-                              struct worker_simulation *simulation, struct error *error)
-{
-    JSON_AUTO struct json_object *json = NULL;
-    struct worker_calibration cpu = {0};
-    struct simulation_wish wish;
-    int r = json_parse(options->device_config, strlen(options->device_config), &json, error);
-
-    if (r < 0)
-        return error_prefix(error, "--device-config");
-    r = read_wish(json, &wish, error);
-    if (r == 0 && (strlen(name) >= sizeof simulation->name || strcmp(name, "auto") == 0 ||
-                   strcmp(name, "cpu") == 0))
-        r = error_set(error, -EINVAL, "a simulated device is named by --device, not \"%s\"", name);
-    if (r == 0)
-        r = find_cpu_speeds(options, threads, &wish, &cpu, error);
-    if (r == 0)
-        r = calibration_scale(&cpu.speeds, wish.speed, wish.bandwidth, wish.launch_seconds,
-                              &simulation->speeds, error);
-    worker_calibration_release(&cpu);
-    if (r < 0)
-        return r;
-    snprintf(simulation->name, sizeof simulation->name, "%s", name);
-    simulation->simulated = true;
-    simulation->config =
-        (struct simulated_device_config){.name = simulation->name,
-                                         .memory_bytes = (uint64_t)wish.memory_bytes,
-                                         .node_seconds = simulated_seconds,
-                                         .context = &simulation->speeds};
-    return 0;
-}
-
-void worker_simulation_release(struct worker_simulation *simulation)
-{
-    if (simulation->simulated)
-        calibration_release(&simulation->speeds);
-    simulation->simulated = false;
-}
-
-/* ---- a GPU ---- */
-
-/* The index of "cuda:N" among the GPUs that this process may use. If CUDA_VISIBLE_DEVICES is set,
- * as the daemon does, it names the one GPU. -1: no such name. */
-static int cuda_index(const char *name)
-{
-    char *end;
-    long index;
-
-    if (strncmp(name, "cuda", 4) != 0 || (name[4] && name[4] != ':'))
-        return -1;
-    index = name[4] && name[5] ? strtol(name + 5, &end, 10) : 0;
-    if ((name[4] && (!name[5] || *end)) || index < 0 || index > INT16_MAX)
-        return -1;
-    return getenv("CUDA_VISIBLE_DEVICES") ? 0 : (int)index;
-}
-
-/* ---- any device ---- */
 
 /* Adds a part of the opening's time after those that the backend reports. */
 static void add_opening_part(struct backend_device_info *info, const char *part, double seconds)
@@ -175,6 +33,7 @@ int worker_device_open(const struct worker_options *options, const char *name, i
 {
     struct backend_device_config config = {.threads = threads,
                                            .emulate_precision = options->emulate_precision};
+    const struct worker_backend *backend;
     double begin = clock_monotonic(), plugin = 0;
     char kept[PATH_MAX];
     int r = 0;
@@ -187,20 +46,20 @@ int worker_device_open(const struct worker_options *options, const char *name, i
                                                    worker_kept_folder(kept) ? kept : NULL, error)
                    : 0;
     }
-    opened->backend = backend_cpu();
-    if (options->device_config) {
-        r = prepare_simulation(options, name, threads, simulation, error);
-        opened->backend = backend_simulated();
-        config.simulated = &simulation->config;
-    } else if (cuda_index(name) >= 0) {
-        config.index = cuda_index(name);
+    backend = worker_backend_find(options, name);
+    if (!backend)
+        return error_set(error, -ENODEV, "this machine has no device \"%s\"; it has: %s", name,
+                         worker_backends[0].kind);
+    config.index = worker_backend_index(backend, name);
+    if (!backend->builtin) {
         config.name = strchr(name, ':') ? name : NULL;
         config.cache_folder = worker_kept_folder(kept) ? kept : NULL;
-        r = worker_plugin_load("cuda", options->plugin, &opened->backend, error);
-        plugin = clock_monotonic() - begin;
-    } else if (strcmp(name, "auto") != 0 && strcmp(name, "cpu") != 0) {
-        r = error_set(error, -ENODEV, "this machine has no device \"%s\"; it has: cpu", name);
     }
+    r = worker_backend_load(backend, options->plugin, &opened->backend, error);
+    if (!backend->builtin)
+        plugin = clock_monotonic() - begin;
+    if (r == 0 && backend->configure)
+        r = backend->configure(options, name, threads, simulation, &config, error);
     if (r == 0)
         r = opened->backend->device_open(&config, &opened->device, error);
     if (r == 0)
@@ -239,7 +98,7 @@ static void thread_free(struct opening_thread *thread)
 static void *run_opening(void *data)
 {
     struct opening_thread *thread = data;
-    struct worker_simulation none = {0}; /* a GPU is not simulated */
+    struct worker_simulation none = {0}; /* a plugin's device is not simulated */
 
     if (thread->options->mps) {
         thread->result = worker_mps_join(thread->options->mps, &thread->error);
@@ -270,9 +129,11 @@ static struct opening_thread *thread_begin(const struct worker_device_opening *o
 void worker_device_begin(const struct worker_options *options, const char *name, int threads,
                          const atomic_int *stop, struct worker_device_opening *opening)
 {
+    const struct worker_backend *backend = worker_backend_find(options, name);
+
     *opening = (struct worker_device_opening){
         .options = options, .name = name, .threads = threads, .stop = stop, .begun = true};
-    if (!options->device_config && !options->warm && cuda_index(name) >= 0)
+    if (!options->warm && backend && !backend->builtin)
         opening->thread = thread_begin(opening);
 }
 

@@ -6,17 +6,10 @@
 #include "engine/backends/backend.h"
 #include "worker/trainee/worker_calibration.h"
 #include "worker/trainee/worker_options.h"
+#include "worker/trainee/worker_simulation.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
-
-/* The configuration of a simulated device; it must outlive the device. */
-struct worker_simulation {
-    bool simulated;
-    char name[sizeof((struct backend_device_info *)0)->name];
-    struct calibration speeds; /* of the simulated device */
-    struct simulated_device_config config;
-};
 
 struct worker_device {
     const struct backend *backend;
@@ -56,7 +49,6 @@ bool worker_device_hangs(void);
 int worker_device_open(const struct worker_options *options, const char *name, int threads,
                        struct worker_simulation *simulation, struct worker_device *opened,
                        struct error *error);
-void worker_simulation_release(struct worker_simulation *simulation);
 
 /* worker_calibration_load(), or the speeds of a simulated device. */
 int worker_device_calibration(const struct worker_options *options,

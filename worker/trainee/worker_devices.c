@@ -1,6 +1,7 @@
 /* worker_devices.c: `traind-worker devices` lists and describes the devices that this machine's
- * backends can open. The daemon asks it for each type of GPU whether jobs can train there. */
+ * backends can open. The daemon asks it for each type of device whether jobs can train there. */
 #include "base/cleanup.h"
+#include "worker/trainee/worker_backends.h"
 #include "worker/trainee/worker_device.h"
 #include "worker/trainee/worker_estimate.h"
 
@@ -61,25 +62,42 @@ static void print_device(struct json_object *json)
                json_get_string(json, "reason", ""));
 }
 
+/* Looks for KIND:0, KIND:1 and so on until one cannot be opened. If there is none, the list says
+ * why of the first. */
+static void look_for_numbered(const struct worker_options *options, const char *kind,
+                              struct json_object *list)
+{
+    bool more = true;
+
+    for (int i = 0; more && i < DEVICES_MAX; i++) {
+        char name[32];
+        struct json_object *json;
+
+        snprintf(name, sizeof name, "%s:%d", kind, i);
+        json = look_at(options, name);
+        more = json_get_bool(json, "trains", false);
+        if (more || i == 0)
+            json_object_array_add(list, json);
+        else
+            json_object_put(json);
+    }
+}
+
 int worker_devices(const struct worker_options *options)
 {
     JSON_AUTO struct json_object *reply = json_object_new_object();
     struct json_object *list = json_object_new_array();
-    bool more = true;
 
     json_set(reply, "devices", list);
-    json_object_array_add(list, look_at(options, options->device ? options->device : "cpu"));
-    for (int i = 0; !options->device && more && i < DEVICES_MAX; i++) {
-        char name[32];
-        struct json_object *json;
+    if (options->device)
+        json_object_array_add(list, look_at(options, options->device));
+    for (size_t i = 0; !options->device && i < worker_backend_count; i++) {
+        const struct worker_backend *backend = &worker_backends[i];
 
-        snprintf(name, sizeof name, "cuda:%d", i);
-        json = look_at(options, name);
-        more = json_get_bool(json, "trains", false);
-        if (more || i == 0) /* the one after the last is not a device */
-            json_object_array_add(list, json);
-        else
-            json_object_put(json);
+        if (backend->naming == WORKER_NAMED_AS_KIND)
+            json_object_array_add(list, look_at(options, backend->kind));
+        else if (backend->naming == WORKER_NAMED_BY_NUMBER)
+            look_for_numbered(options, backend->kind, list);
     }
     if (options->json)
         json_print(reply, stdout);

@@ -82,10 +82,10 @@ static const struct option_row option_rows[] = {
      "the --device is a simulated one: {\"kind\": \"simulated\", \"speed\", \"bandwidth\", "
      "\"launch_seconds\", \"memory\", \"calibration\"}"},
     {"plugin", OPTION_TEXT, offsetof(struct worker_options, plugin), "FILE",
-     "the backend of cuda:N, instead of the one that is installed"},
+     "the backend of the --device, instead of the one that is installed for its kind"},
     {"also", OPTION_TEXT, offsetof(struct worker_options, also), "JSON",
-     "plan for these devices too: [{\"device\": \"cuda:0\", \"id\": its CUDA_VISIBLE_DEVICES, "
-     "\"type\"}, ...]"},
+     "plan for these devices too: [{\"device\": \"cuda:0\", \"id\": what its libraries "
+     "call it, \"type\", \"plugin\": its --plugin}, ...]"},
     {"mps", OPTION_TEXT, offsetof(struct worker_options, mps), "DIR",
      "share the GPU through NVIDIA's MPS, whose pipes are in DIR; without it if that fails"},
     {"mps-refused", OPTION_TEXT, offsetof(struct worker_options, mps_refused), "REASON",

@@ -5,6 +5,7 @@
  * child sets it to its device. */
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "worker/trainee/worker_backends.h"
 #include "worker/trainee/worker_child.h"
 #include "worker/trainee/worker_estimate.h"
 #include "worker/trainee/worker_plan.h"
@@ -113,6 +114,7 @@ static void plan_here(const struct worker_options *options, struct worker_setup 
 
     own.device = json_get_string(entry, "device", "");
     own.device_config = NULL;
+    own.plugin = json_get_string(wanted, "plugin", options->plugin);
     own.calibration =
         unnamed_file(json_get(wanted, "calibration"), calibration) ? calibration : NULL;
     own.memory_limit = NULL; /* it concerns the machine's memory */
@@ -155,7 +157,7 @@ static struct json_object *child_answer(void *data)
     const char *id = json_get_string(wanted, "id", NULL);
 
     if (id)
-        setenv("CUDA_VISIBLE_DEVICES", id, 1);
+        worker_backend_see(json_get_string(wanted, "device", ""), id);
     json_set_string(entry, "device", json_get_string(wanted, "device", ""));
     json_set_string(entry, "type", json_get_string(wanted, "type", NULL));
     plan_here(question->options, question->setup, question->choices, wanted, entry);
