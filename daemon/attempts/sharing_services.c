@@ -23,15 +23,16 @@
 
 enum {
     TEND_MILLISECONDS = 30000,
-    KEPT_SECONDS = 60, /* after its end: whoever was told of it reads there why it takes nobody */
+    KEPT_SECONDS = 60, /* after its end, so that its clients can read why it failed */
     STOP_GRACE_SECONDS = 10,
-    LEFTOVERS_MAX = 1024 /* that one start removes */
+    LEFTOVERS_MAX = 1024 /* one start removes at most so many */
 };
 
-/* Numbers of folders of job 0, beyond those of notifications: milliseconds since the epoch. */
+/* The numbers of folders of job 0 are milliseconds since the epoch, higher than those of
+ * notifications. */
 static const int64_t first_folder = 1000000000000;
 
-/* One service; what has ended stays for a while. */
+/* One service; it stays in memory for a while after its end. */
 struct sharing_service {
     struct sharing_service *next;
     struct daemon *daemon;
@@ -65,7 +66,7 @@ struct sharing_services {
 
 /* ---- the program ---- */
 
-/* Where `name` is, in the folders of PATH unless it is a path itself. */
+/* Finds `name` in the folders of PATH, unless it is a path itself. */
 static bool find_program(const char *name, char path[PATH_MAX])
 {
     const char *folders = getenv("PATH");
@@ -108,7 +109,7 @@ static void find_programs(const struct daemon *daemon, struct sharing_services *
     }
 }
 
-/* NULL: there is none for such devices. */
+/* The control program of the driver's devices; NULL: there is none. */
 static const char *program_of(const struct sharing_services *services,
                               const struct device_driver *driver)
 {
@@ -119,7 +120,8 @@ static const char *program_of(const struct sharing_services *services,
     return NULL;
 }
 
-/* Made at the first question. NULL: the configuration, or the machine, has none. */
+/* The services, which are made at the first call. NULL: the configuration or the machine has
+ * none. */
 static struct sharing_services *services_of(struct daemon *daemon)
 {
     struct sharing_services *services = daemon->sharing_services;
@@ -151,7 +153,7 @@ static bool is_used(const struct sharing_service *service)
     return false;
 }
 
-/* Not one that may end before a client is there. */
+/* Whether the service takes clients: it must not end before a new client has connected. */
 static bool takes_clients(const struct sharing_service *service)
 {
     return service->ended_at == 0 &&
@@ -236,7 +238,7 @@ static void on_poll_closed(uv_handle_t *handle)
         service_forget(service);
 }
 
-/* The shim then leaves. */
+/* Closes the connection; the shim then ends. */
 static void service_close(struct sharing_service *service)
 {
     if (service->polled && !uv_is_closing((uv_handle_t *)&service->poll)) {
@@ -247,8 +249,7 @@ static void service_close(struct sharing_service *service)
         close(TAKE_DESCRIPTOR(service->socket));
 }
 
-/* What has come of the shim's reply. 1: it is whole; 0: more may come; -EPIPE: the shim has gone.
- */
+/* Receives the shim's reply. 1: it is complete; 0: more may come; -EPIPE: the shim is gone. */
 static int receive_reply(struct sharing_service *service, const char **text, size_t *length)
 {
     char *space;
@@ -279,7 +280,7 @@ static bool tells_of_failure(const char *text, size_t length)
     return failed;
 }
 
-/* The shim tells of the end, or is gone itself. */
+/* The shim reports the end of the service, or is gone itself. */
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
     struct sharing_service *service = poll->data;
@@ -311,7 +312,7 @@ static void on_removed(uv_work_t *work, int status)
     service_forget(work->data);
 }
 
-/* What has ended long ago. The log of one that failed stays until the next start. */
+/* Frees the services that ended long ago. The log of a failed one stays until the next start. */
 static void on_timer(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
@@ -335,7 +336,7 @@ static void on_timer(uv_timer_t *timer)
 
 /* ---- its start ---- */
 
-/* What the device's libraries look for when they start; all else is the user's. */
+/* The environment that the device's libraries read when they start. */
 static struct json_object *make_environment(const struct sharing_service *service)
 {
     static const char *const inherited[] = {"PATH", "LD_LIBRARY_PATH"};

@@ -1,16 +1,16 @@
-/* sharing_services.h: native jobs of one user that share a device do it through the service of its
- * kind, where the kind has one (struct device_sharing) and its control program is installed: their
- * kernels run side by side, those of other processes take turns. A service is of one user, and an
- * error of one of its clients may end all of them; so there is one for each user and device,
- * started when a second job of the user comes there, as that user, by a shim of its own, which
- * runs a command of traind-worker. It ends by itself once nobody has used it for a while, or its
- * device's jobs are gone when the daemon ends; while jobs use it, it outlives the daemon as they
- * do, and the next daemon starts another one. Commands are no clients: nobody knows how they bear
- * each other's errors.
+/* sharing_services.h: services through which native jobs of one user share a device. A kind of
+ * device may have such a service (struct device_sharing), which needs an installed control program.
+ * Kernels of its clients run side by side; kernels of other processes take turns.
  *
- * Its folder is an attempt's of job 0, and holds its log. Where a service does not come to life or
- * breaks down, jobs take turns for SHARING_PAUSE_SECONDS. Everything here runs on the loop, but for
- * the start of a process, which the thread pool does. */
+ * A service serves one user, and an error of one client may end all clients. So each user has a
+ * service of their own on each device. It starts when a second job of the user comes to the device.
+ * A shim of its own runs it as that user, by a command of traind-worker. It ends when it has been
+ * unused for a while. When the daemon ends, it ends services that no job uses. Other services
+ * outlive the daemon as their jobs do, and the next daemon starts new ones. Commands are never
+ * clients, because it is unknown how they react to each other's errors. A service's folder is that
+ * of an attempt of job 0, and holds its log. If a service does not start or breaks down, jobs take
+ * turns for SHARING_PAUSE_SECONDS. Everything here runs on the loop, except the start of a process,
+ * which the thread pool does. */
 #pragma once
 
 #include "daemon/context/context.h"
@@ -19,8 +19,8 @@
 
 enum {
     SHARING_PAUSE_SECONDS = 600,
-    /* A service that nobody has used for so long is given no client any more: it ends after 30 s
-     * (traind-worker), and a client takes a while until it is there. */
+    /* A service that has been unused for this long gets no more clients. traind-worker ends it
+     * after 30 s, and a new client takes a while to connect. */
     SHARING_TAKES_SECONDS = 20
 };
 
@@ -32,31 +32,34 @@ struct sharing_order {
     int64_t tasks_max, oom_score_adjust;
 };
 
-/* Whether jobs of the user may share the device so: the program is there, the device takes more
- * than one job, and no service has failed of late. */
+/* Whether jobs of the user may share the device through a service: the control program is
+ * installed, the device takes more than one job, and no service has failed recently. */
 bool sharing_service_is_offered(struct daemon *daemon, const struct device *device, uid_t uid);
 
-/* Whether there is one that takes clients. */
+/* Whether the user has a service on the device that takes clients. */
 bool sharing_service_is_running(const struct daemon *daemon, const struct device *device,
                                 uid_t uid);
 
-/* The folder of the service, which is started unless there is one, which its clients
- * are told. Its number, attempt->claim.sharing_service of theirs; 0: it cannot be started. */
+/* Adds a client to the user's service on the device, which is started if needed. `folder` receives
+ * the folder that the client is told. Returns the service's number for
+ * attempt->claim.sharing_service of the client; 0: the service cannot be started. */
 int64_t sharing_service_join(const struct sharing_order *order, char folder[PATH_MAX]);
 
-/* A client of the service of that number, which may be 0, has ended. */
+/* A client of the service with that number has ended; does nothing for number 0. */
 void sharing_service_part(struct daemon *daemon, int64_t number);
 
-/* Folders of services that an earlier daemon left and that have ended. */
+/* Folders of ended services that an earlier daemon left. */
 struct sharing_leftovers;
 
-/* At the start, on a storage thread: the caller owns what is found, NULL where there are none. */
+/* Finds them when the daemon starts, on a storage thread. The caller owns `*found`; NULL: there are
+ * none. */
 void sharing_leftovers_find(const char *state_directory, struct sharing_leftovers **found);
 void sharing_leftovers_free(struct sharing_leftovers *leftovers);
-/* Takes them over and removes one after the other on the thread pool, when the jobs are there: they
- * are their users', who may make that long. */
+/* Takes the folders over and removes one after the other on the thread pool. Call it once the jobs
+ * are in memory: users own the folders' contents and may make this take long. */
 void sharing_leftovers_remove(struct daemon *daemon, struct sharing_leftovers *leftovers);
 
-/* At the end, while the jobs' attempts are still known: services that no job uses are ended. */
+/* When the daemon ends, while the jobs' attempts are still known: ends the services that no job
+ * uses. */
 void sharing_services_stop(struct daemon *daemon);
 void sharing_services_free(struct daemon *daemon);

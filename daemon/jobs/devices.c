@@ -1,5 +1,5 @@
-/* devices.c: what a change of a device means for the jobs on it, and which devices a job may
- * ask for. */
+/* devices.c: handles changes of devices for the jobs on them, and checks which devices a job asks
+ * for. */
 #include "daemon/attempts/warm_pool.h"
 #include "daemon/devices/driver.h"
 #include "daemon/devices/host_probe.h"
@@ -16,8 +16,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The processes of a job on a device that is lost may hang: they are stopped, and killed when they
- * do not end. The job goes on from its last checkpoint. */
+/* Makes jobs leave a lost device. Their processes may hang, so they are stopped, and killed if they
+ * do not end. The jobs go on from their last checkpoints. */
 static void leave_lost(struct daemon *daemon, struct device *device)
 {
     char reason[2 * DEVICE_REASON_MAX];
@@ -54,7 +54,8 @@ static int refuse_contradiction(const struct job_needs *needs, const char *other
                      needs->force ? "" : " (device.fallback is false)", other);
 }
 
-/* Else it would wait for what never comes, or run slower than it thinks. */
+/* Refuses more cores than jobs may use. Otherwise the job would wait forever, or run slower than it
+ * expects. */
 static int refuse_cores(const struct daemon *daemon, int cores, struct error *error)
 {
     return error_set(error, -EINVAL,
