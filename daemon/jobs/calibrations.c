@@ -93,7 +93,7 @@ static void on_written(void *data, int result, const struct error *error)
     struct written_row *row = data;
 
     if (result < 0)
-        log_warning("the calibration is not stored: %s", error->text);
+        log_warning("the calibration could not be stored: %s", error->text);
     json_object_put(row->json);
     free(row);
 }
@@ -136,7 +136,7 @@ static void on_loaded(void *data, int result, const struct error *error)
     struct load *load = data;
 
     if (result < 0)
-        log_warning("the calibrations are not known: %s", error->text);
+        log_warning("the stored calibrations cannot be read: %s", error->text);
     for (const struct calibration_row *row = load->read.first; row; row = row->next)
         if (!row_find(load->calibrations, row->device, row->threads))
             row_keep(load->calibrations, row->device, row->threads, row->json);

@@ -154,7 +154,7 @@ static void measure(struct jobs *jobs, struct target *target, const struct devic
         arguments[count++] = "--plugin";
         arguments[count++] = plugin;
     }
-    log_debug("%s is asked for its speed", device->name);
+    log_debug("the calibration of %s begins", device->name);
     calibrator->measured = target;
     calibrator->device = device;
     calibrator->call = worker_call_begin(jobs->daemon->loop, &options, on_measured, jobs, &error);
@@ -182,7 +182,8 @@ void calibrator_tend(struct jobs *jobs)
     targets_find(jobs, calibrator);
     if (calibrator->call &&
         (calibrator->device->claim_count > 0 || !target_device(jobs, calibrator->measured))) {
-        log_debug("%s is wanted before its speed is measured", calibrator->device->name);
+        log_debug("the calibration of %s stops, because the device is needed",
+                  calibrator->device->name);
         worker_call_abandon(TAKE_POINTER(calibrator->call));
     }
     if (calibrator->call)

@@ -86,8 +86,8 @@ void job_details_unread(struct jobs *jobs, struct job *job, int result, const st
         job_fail(jobs, job, reason, NULL);
         return;
     }
-    snprintf(reason, sizeof reason,
-             "its specification cannot be read, which is tried again: %.300s", error->text);
+    snprintf(reason, sizeof reason, "its specification cannot be read; traind tries again: %.300s",
+             error->text);
     if (log_throttle_pass(&jobs->details_reads->throttle, result, note))
         log_error("job %lld: %s%s", (long long)job->id, reason, note);
     job_set_waiting(jobs, job, WAIT_BACKOFF, reason, NULL);

@@ -64,7 +64,7 @@ static void on_look_late(uv_timer_t *timer)
 {
     struct fault_look *look = timer->data;
 
-    log_warning("job %" PRId64 ": nobody knows what has become of %s: the driver does not answer",
+    log_warning("job %" PRId64 ": the state of %s is unknown: its driver does not answer",
                 look->attempt->job_id, look->attempt->claim.devices[0]->name);
     look_end(look);
 }

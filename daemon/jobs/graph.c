@@ -282,7 +282,7 @@ static void on_question(void *data, int result, const struct error *error)
     for (size_t i = 0; i < graph->orphan_count; i++) /* those that were added during the question */
         again = again || !graph->orphans[i].asked;
     if (result < 0)
-        log_warning("what jobs wait for cannot be read: %s", error->text);
+        log_warning("the states of jobs that others wait for cannot be read: %s", error->text);
     for (size_t i = 0; i < question->count && !graph->jobs->stopping; i++) {
         struct graph_orphan *orphan = &question->orphans[i];
 

@@ -66,7 +66,7 @@ static void on_history_read(void *data, int result, const struct error *error)
     int types[COMMAND_HISTORY_TYPES_MAX];
 
     if (result < 0 && !jobs->stopping)
-        log_warning("what earlier runs of a command have taken cannot be read: %s", error->text);
+        log_warning("the earlier runs of a command cannot be read: %s", error->text);
     for (int i = 0; i < read->count; i++)
         types[i] = device_type_find(jobs->daemon->devices, read->rows[i].device_type);
     if (result == 0 && workload && read->count > 0) {

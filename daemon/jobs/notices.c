@@ -77,7 +77,7 @@ static void on_complaint_stored(void *data, int result, const struct error *erro
     const struct complaint *complaint = data;
 
     if (result < 0)
-        log_warning("job %lld: that its notification failed is not stored: %s",
+        log_warning("job %lld: the failure of its notification could not be stored: %s",
                     (long long)complaint->job, error->text);
     free(data);
 }
@@ -110,7 +110,8 @@ static void take_end(struct notice *notice, struct json_object *record)
     if (message)
         snprintf(text, sizeof text, "could not be started: %.300s", message);
     else if (status == TIMEOUT_PASSED || status == TIMEOUT_KILLED)
-        snprintf(text, sizeof text, "was ended: it may take %d seconds; %s", NOTIFY_SECONDS, where);
+        snprintf(text, sizeof text, "was ended because it took longer than %d seconds; %s",
+                 NOTIFY_SECONDS, where);
     else if (status == 127)
         snprintf(text, sizeof text,
                  "was not found: give its path, or a PATH that has it in the job's environment; %s",

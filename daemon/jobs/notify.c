@@ -104,7 +104,7 @@ static void on_notification_read(void *data, int result, const struct error *err
     struct json_object *end = json_get(notify, "end"), *failure = json_get(notify, "failure");
 
     if (result < 0)
-        log_warning("job %lld: what its end notifies cannot be read: %s",
+        log_warning("job %lld: the commands that its end runs cannot be read: %s",
                     (long long)notification->job, error->text);
     if (result == 0 && !jobs->stopping && end)
         notify_by(notification, NOTIFY_END, end);

@@ -247,8 +247,8 @@ static void describe_timeout(const struct attempt *attempt, char *reason)
     char limit[32];
 
     snprintf(reason, JOB_REASON_MAX,
-             "its plan was not made within %s (PlanTimeout): see whether its data can be read; of "
-             "very many data the configuration has to allow more",
+             "its plan was not made within %s (PlanTimeout): check that its data can be read; for "
+             "a very large data set, raise PlanTimeout",
              text_format_duration(attempt->time_limit, limit, sizeof limit));
 }
 

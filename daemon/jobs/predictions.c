@@ -187,7 +187,7 @@ static int write_row(struct store_connection *connection, void *data, struct err
 static void on_written(void *data, int result, const struct error *error)
 {
     if (result < 0)
-        log_warning("a measured step time is not stored: %s", error->text);
+        log_warning("a measured step time could not be stored: %s", error->text);
     free(data);
 }
 
@@ -247,7 +247,7 @@ static void on_loaded(void *data, int result, const struct error *error)
     struct load *load = data;
 
     if (result < 0)
-        log_warning("the measured step times are not known: %s", error->text);
+        log_warning("the stored step times cannot be read: %s", error->text);
     for (size_t i = 0; i < load->count; i++) {
         const struct step_time_row *stored = &load->rows[i];
         struct predictions *predictions = predictions_of_user(load->table, stored->uid);

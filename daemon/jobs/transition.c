@@ -43,8 +43,8 @@ void transition_set_state(struct transition *transition, struct job *job, enum j
     enum job_state from = (enum job_state)job->state;
 
     if (!job_transition_allowed(from, to)) {
-        log_error("job %lld: a change from %s to %s is a mistake of traind", (long long)job->id,
-                  job_state_to_string(from), job_state_to_string(to));
+        log_error("job %lld: a bug of traind: a job must not change from %s to %s",
+                  (long long)job->id, job_state_to_string(from), job_state_to_string(to));
         abort();
     }
     transition->update.changes_state = true;
@@ -113,14 +113,16 @@ static void tell_unstored(struct transition *transition, int result, const struc
 
     if (!done)
         return;
-    error_set(&told, result,
-              transition->jobs->stopping
-                  ? "what was asked of job %lld could not be stored, and is lost, as traind ends: "
-                    "%.300s"
-                  : "what was asked of job %lld is in effect, but could not be stored and is lost "
-                    "if traind ends now; it is stored as soon as that works: %.300s",
-              (long long)transition->update.job,
-              result == -EAGAIN ? "neither could an earlier change of the job" : error->text);
+    error_set(
+        &told, result,
+        transition->jobs->stopping
+            ? "the change of job %lld could not be stored and is lost, because traind ends: "
+              "%.300s"
+            : "the change of job %lld is in effect, but could not be stored; traind stores it "
+              "as soon as it can, and loses it if it ends before that: %.300s",
+        (long long)transition->update.job,
+        result == -EAGAIN ? "an earlier change of the job could not be stored either"
+                          : error->text);
     done(transition->done_data, result, &told);
 }
 
