@@ -28,7 +28,7 @@ struct reload {
     int result;
 };
 
-/* ---- what the new sections mean -------------------------------------------------------------- */
+/* ---- applying the new sections --------------------------------------------------------------- */
 
 static void apply_to(struct daemon *daemon, struct device *device)
 {

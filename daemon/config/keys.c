@@ -13,7 +13,7 @@ const struct config_key config_keys[] = {
     {"Access", "PrivateJobs", VALUE_SWITCH, offsetof(struct config, private_jobs), "yes", 0, 0,
      "Whether users are kept from each other's jobs. Of another user's job they then see only the "
      "owner, the state, the device and the times; no name, metrics or reasons. Of programs that "
-     "are not jobs they see neither name nor number. Administrators see everything."},
+     "are not jobs they see neither name nor process id. Administrators see everything."},
     {"Access", "ConnectionsPerUser", VALUE_COUNT, offsetof(struct config, connections_per_user),
      "64", 1, 512, "How many connections one user may have open at the same time."},
     {"Access", "JobsPerUser", VALUE_COUNT, offsetof(struct config, jobs_per_user), "100000", 1, 1e9,
@@ -157,7 +157,7 @@ const struct config_key config_keys[] = {
     {DEVICE_SECTION, "OutsideFile", VALUE_PATH, offsetof(struct device_config, outside_file), "", 0,
      0,
      "A file with a number of bytes: what programs outside hold of a simulated device's memory. "
-     "traind reads it again when it changes. Without the file nobody holds any."},
+     "traind reads it again when it changes. Without the file they hold nothing."},
 };
 enum { KEY_COUNT = sizeof config_keys / sizeof *config_keys };
 const int config_key_count = KEY_COUNT;

@@ -239,7 +239,7 @@ static int take_value(void *data, const char *section, const char *name, const c
     return refuse(reading, "key", name, config_key_nearest(section, name));
 }
 
-/* ---- what only the whole file shows ---------------------------------------------------------- */
+/* ---- checks of the whole file ---------------------------------------------------------------- */
 
 /* `device` may be NULL. A default low ratio gives way to the high one. */
 static int check_watermarks(const struct config *config, const struct device_config *device,

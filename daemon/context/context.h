@@ -48,7 +48,7 @@ struct daemon {
     struct device_states *device_states; /* devices/device_states.c: drained and quarantined
                                           * devices */
     struct sharing_services
-        *sharing_services;            /* attempts/sharing_services.c; NULL: nobody asked yet */
+        *sharing_services;            /* attempts/sharing_services.c; NULL: not needed yet */
     struct warm_pool *warm_pool;      /* attempts/warm_pool.c; NULL: not configured */
     struct device_backends *backends; /* jobs/device_backends.c; NULL: not needed yet */
     const char *notes[8]; /* sentences for Ping: what traind cannot do on this machine */

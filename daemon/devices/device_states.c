@@ -30,7 +30,7 @@ static struct device_state *state_find(const struct daemon *daemon, const char *
     return state;
 }
 
-/* ---- what the device is ---------------------------------------------------------------------- */
+/* ---- health ---------------------------------------------------------------------------------- */
 
 void device_health_update(struct daemon *daemon, struct device *device)
 {

@@ -219,7 +219,7 @@ bool device_holds_process(const struct daemon *daemon, const struct device *devi
     return process_is_of(process, pids, count);
 }
 
-/* ---- what runs there ------------------------------------------------------------------------- */
+/* ---- starting programs ----------------------------------------------------------------------- */
 
 void device_argument_add(struct json_object *arguments, const char *text)
 {

@@ -158,7 +158,8 @@ static void take_tree(const struct process_list *list, struct process_memory *me
     else if ((!same || change > then / CHANGE_THAT_COUNTS) &&
              clock_seconds(CLOCK_MONOTONIC) >= memory->not_before)
         read_shares(list, resident, memory);
-    else if (same && then > 0) /* else it is not known what the new ones share: as it was */
+    else if (same && then > 0) /* otherwise it is unknown what the new processes share: keep the old
+                                * value */
         memory->bytes = (uint64_t)((double)memory->bytes_then * (double)resident / (double)then);
 }
 

@@ -19,7 +19,7 @@ enum {
     SHORTAGE_MILLISECONDS = 100 /* until the next try if no descriptor is free */
 };
 
-/* ---- who is it? ------------------------------------------------------------------------------ */
+/* ---- the peer -------------------------------------------------------------------------------- */
 
 static bool is_member(int descriptor, gid_t primary, gid_t wanted)
 {

@@ -17,7 +17,7 @@ const struct method *method_find(const struct method_table *table, const char *n
     return NULL;
 }
 
-/* ---- whose jobs are they? -------------------------------------------------------------------- */
+/* ---- owners ---------------------------------------------------------------------------------- */
 
 struct ownership {
     struct call *call;

@@ -5,7 +5,7 @@
 #include "daemon/store/sql.h"
 #include "daemon/store/statement.h"
 
-/* ---- what is shown --------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* clang-format off */
 static const char select_attempts[] =

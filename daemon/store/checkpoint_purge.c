@@ -134,7 +134,7 @@ void checkpoints_purge_stop(struct checkpoint_purge *state)
     state->stopped = true;
 }
 
-/* ---- what is dropped ------------------------------------------------------------------------- */
+/* ---- dropping -------------------------------------------------------------------------------- */
 
 static const char drop_all[] = SQL_CHECKPOINTS_DROP "job = :job";
 

@@ -29,7 +29,7 @@ int checkpoint_obsolete_add(struct spool_store *request, int64_t attempt, const 
     return 0;
 }
 
-/* ---- those that go --------------------------------------------------------------------------- */
+/* ---- dropping -------------------------------------------------------------------------------- */
 
 /* Runs a statement that drops checkpoints. */
 static int drop_run(struct spool_store *request, struct statement *statement)
@@ -150,7 +150,7 @@ int checkpoint_complain(struct store_connection *connection, struct spool_store 
     return warning_store(connection, request->job, request->attempt, record->time, message, error);
 }
 
-/* ---- those of earlier attempts --------------------------------------------------------------- */
+/* ---- earlier attempts ------------------------------------------------------------------------ */
 
 /* A checkpoint of an earlier attempt that is to be dropped. */
 struct earlier {

@@ -13,7 +13,7 @@
 #include <math.h>
 #include <sys/stat.h>
 
-/* ---- what is taken --------------------------------------------------------------------------- */
+/* ---- new checkpoints ------------------------------------------------------------------------- */
 
 /* For a checkpoint that stays a file, the record must name that file. */
 static const char update_known[] =

@@ -1,4 +1,5 @@
-/* test_accelerator.c: what a section makes of an accelerator, and what its worker is told. */
+/* test_accelerator.c: the device that a section makes of an accelerator, and the arguments of its
+ * worker. */
 #include "daemon/devices/driver.h"
 
 #include <setjmp.h>

@@ -42,7 +42,7 @@ static void describe_type(const struct device *device, char *text, size_t size)
     snprintf(text, size, DEVICE_HOST);
 }
 
-/* ---- what others hold ------------------------------------------------------------------------ */
+/* ---- memory of other programs ---------------------------------------------------------------- */
 
 struct memory_reading {
     uv_work_t work;
@@ -151,7 +151,7 @@ static bool measure(struct daemon *daemon, struct device *device)
     return device->being_read;
 }
 
-/* ---- what is told ---------------------------------------------------------------------------- */
+/* ---- reporting ------------------------------------------------------------------------------- */
 
 static uint64_t memory_used(const struct daemon *daemon, const struct device *device)
 {

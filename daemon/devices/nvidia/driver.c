@@ -39,8 +39,7 @@ static struct nvidia_devices *state_of(const struct daemon *daemon)
     return *device_driver_state(daemon, &device_driver_nvidia);
 }
 
-/* ---- whose memory it is ------------------------------------------------------------------------
- */
+/* ---- whose memory it is ---------------------------------------------------------------------- */
 
 static struct nvidia_use device_use(const struct daemon *daemon, const struct device *device,
                                     const struct nvidia_device *nvidia)
@@ -269,8 +268,7 @@ static void refresh(struct daemon *daemon, bool fresh, void (*done)(void *data),
         nvidia_monitor_refresh(state_of(daemon)->monitor, done, data);
 }
 
-/* ---- what is told ------------------------------------------------------------------------------
- */
+/* ---- reporting ------------------------------------------------------------------------------- */
 
 static const struct nvidia_reading *reading_of(const struct daemon *daemon)
 {
@@ -355,8 +353,7 @@ static void describe(const struct daemon *daemon, const struct device *device,
         json_set_string(json, "health_reason", nvidia->health_reason);
 }
 
-/* ---- what runs there ---------------------------------------------------------------------------
- */
+/* ---- starting programs ----------------------------------------------------------------------- */
 
 static void add_arguments(const struct device *device, uint64_t memory_booked,
                           struct json_object *arguments)

@@ -78,7 +78,7 @@ static bool bring_up(struct nvidia_probe *probe, char obstacle[NVIDIA_TEXT_MAX])
     return true;
 }
 
-/* ---- which devices there are ----------------------------------------------------------------- */
+/* ---- finding devices ------------------------------------------------------------------------- */
 
 /* Finds or adds the device with that UUID. Invalidates other pointers into `known`. NULL: no
  * memory. */
@@ -181,7 +181,7 @@ static bool find_devices(struct nvidia_probe *probe)
     return lost;
 }
 
-/* ---- the facts of one ------------------------------------------------------------------------ */
+/* ---- reading a device ------------------------------------------------------------------------ */
 
 /* Reads the memory in bytes. Returns 0 or an NVML error; a lost device returns an error. */
 static int read_memory(const struct nvml *nvml, nvml_device handle, struct nvidia_device *device)

@@ -10,7 +10,7 @@
 
 enum { PROCESSES_MAX = 4096 };
 
-/* ---- what the driver says of them ------------------------------------------------------------ */
+/* ---- the driver's lists ---------------------------------------------------------------------- */
 
 typedef int (*list_function)(nvml_device, unsigned int *, struct nvml_process *);
 
