@@ -406,7 +406,7 @@ static struct {
     int socket; /* -1: not started */
 } fork_server = {.lock = PTHREAD_MUTEX_INITIALIZER, .socket = -1};
 
-char *shim_title_make(const char *state_directory)
+char *launch_shim_title(const char *state_directory)
 {
     size_t length = strlen(state_directory) + sizeof "/jobs///." + 3 * 20;
     char *title = malloc(length);
@@ -418,8 +418,8 @@ char *shim_title_make(const char *state_directory)
     return title;
 }
 
-int shim_start_server(const char *shim_path, char *const *arguments, char *const *environment,
-                      struct error *error)
+int launch_shim_server(const char *shim_path, char *const *arguments, char *const *environment,
+                       struct error *error)
 {
     AUTO_CLOSE int ours = -1, theirs = -1;
     int pair[2], result;
@@ -437,14 +437,14 @@ int shim_start_server(const char *shim_path, char *const *arguments, char *const
 
 static int fork_server_start(const struct attempt_launch *launch, struct error *error)
 {
-    AUTO_FREE char *title = shim_title_make(launch->state_directory);
+    AUTO_FREE char *title = launch_shim_title(launch->state_directory);
     char *arguments[] = {(char *)"traind-shim", (char *)"--fork-server", title, NULL};
     char *environment[] = {NULL};
     int result;
 
     if (!title)
         return error_no_memory(error, "the start of traind-shim");
-    result = shim_start_server(launch->shim_path, arguments, environment, error);
+    result = launch_shim_server(launch->shim_path, arguments, environment, error);
     if (result >= 0)
         fork_server.socket = result;
     return result < 0 ? result : 0;

@@ -49,11 +49,11 @@ struct attempt_launch {
 
 /* Makes a placeholder argument, long enough for any attempt: the shim overwrites it with the path
  * of its attempt's folder. NULL: no memory. The caller frees it. */
-char *shim_title_make(const char *state_directory);
+char *launch_shim_title(const char *state_directory);
 /* Starts traind-shim as a server of requests. Returns the descriptor that leads to it, or negative
  * errno. */
-int shim_start_server(const char *shim_path, char *const *arguments, char *const *environment,
-                      struct error *error);
+int launch_shim_server(const char *shim_path, char *const *arguments, char *const *environment,
+                       struct error *error);
 
 /* Makes the attempt's folder with attempt.json and spec.json, and starts the shim. 0 or negative
  * errno, with a sentence. */

@@ -56,7 +56,7 @@ static void start_work(uv_work_t *work)
     struct warm *warm = work->data;
     const char *plugin = device_plugin(warm->device, &warm->daemon->config);
     AUTO_FREE char **environment = make_environment(warm->daemon, warm->device);
-    AUTO_FREE char *title = shim_title_make(warm->daemon->state_directory);
+    AUTO_FREE char *title = launch_shim_title(warm->daemon->state_directory);
     char *arguments[] = {(char *)"traind-shim",
                          (char *)"--warm",
                          title,
@@ -70,7 +70,7 @@ static void start_work(uv_work_t *work)
 
     warm->socket =
         title && environment
-            ? shim_start_server(warm->daemon->shim_path, arguments, environment, &warm->error)
+            ? launch_shim_server(warm->daemon->shim_path, arguments, environment, &warm->error)
             : error_no_memory(&warm->error, "the start of a warm worker");
 }
 

@@ -48,7 +48,7 @@ static struct json_object *describe_candidate(const struct jobs *jobs, const str
 {
     const struct device *device = jobs->daemon->devices->list[candidate->device];
     struct json_object *json = json_object_new_object();
-    enum prediction_basis basis = BASIS_UNKNOWN;
+    enum workload_basis basis = BASIS_UNKNOWN;
     struct workload_speed speed = job_speed(job, device, &basis);
     bool runs = isfinite(candidate->seconds);
     const char *obstacle = job_obstacle(job, device);
@@ -63,7 +63,7 @@ static struct json_object *describe_candidate(const struct jobs *jobs, const str
     json_set_double(json, "seconds", runs ? candidate->seconds : NAN);
     json_set_double(json, "step_seconds", runs ? speed.step_seconds : NAN);
     json_set_double(json, "deviation", runs ? candidate->deviation : NAN);
-    json_set_string(json, "basis", prediction_basis_to_string(basis));
+    json_set_string(json, "basis", workload_basis_to_string(basis));
     json_set(json, "runs", number_or_null((uint64_t)job->workload->runs, 0));
     json_set(json, "memory", number_or_null(candidate->memory, 0));
     json_set(json, "headroom", number_or_null(candidate->memory_free, UINT64_MAX));

@@ -72,7 +72,7 @@ static double utilisation_of_cores(const struct jobs *jobs, const struct job *jo
 /* Assumes that the GPU is busy during the steps and idle otherwise. */
 static double utilisation_of_plan(const struct job *job, const struct device *device)
 {
-    enum prediction_basis basis;
+    enum workload_basis basis;
     double seconds =
         job->workload->steps * workload_speed(job->workload, device, &basis).step_seconds;
 

@@ -32,7 +32,7 @@ uint64_t job_memory(const struct job *job, const struct device *device)
 }
 
 struct workload_speed job_speed(const struct job *job, const struct device *device,
-                                enum prediction_basis *basis)
+                                enum workload_basis *basis)
 {
     if (job->kind == JOB_NATIVE)
         return workload_speed(job->workload, device, basis);

@@ -17,4 +17,4 @@ bool job_could_run_on(const struct job *job, const struct device *device);
 /* The predicted speed of a native job on the device; a command's step_seconds are NAN. `basis`
  * receives what the prediction rests on. */
 struct workload_speed job_speed(const struct job *job, const struct device *device,
-                                enum prediction_basis *basis);
+                                enum workload_basis *basis);

@@ -55,7 +55,7 @@ static double other_seconds(const struct job *job, const struct attempt *attempt
     const struct workload_plan *plan = workload_plan_on(workload, device);
     double planned = plan && plan->step_seconds > 0 ? plan->step_seconds : workload->step_seconds;
     double other = plan && plan->step_seconds > 0 ? plan->other_seconds : workload->other_seconds;
-    enum prediction_basis basis;
+    enum workload_basis basis;
     struct workload_speed here;
 
     other *= workload->steps > 0 ? left / workload->steps : 0;
@@ -73,7 +73,7 @@ static double native_seconds(const struct job *job, const struct attempt *attemp
                              const struct device *device, double *deviation)
 {
     const struct workload *workload = job->workload;
-    enum prediction_basis basis;
+    enum workload_basis basis;
     struct workload_speed speed = workload_speed(workload, device, &basis);
     bool here =
         attempt && attempt->claim.device_count && attempt->claim.devices[0]->type == device->type;

@@ -26,7 +26,7 @@ static const char *const basis_names[] = {[BASIS_UNKNOWN] = "unknown",
                                           [BASIS_CALIBRATION] = "calibration",
                                           [BASIS_LEARNT] = "learnt",
                                           [BASIS_MEASURED] = "measured"};
-DEFINE_STRING_TABLE(prediction_basis, enum prediction_basis, basis_names)
+DEFINE_STRING_TABLE(workload_basis, enum workload_basis, basis_names)
 
 /* ---- sharing --------------------------------------------------------------------------------- */
 
@@ -347,7 +347,7 @@ static double assumed_seconds(const struct workload *workload, const struct devi
 }
 
 struct workload_speed workload_speed(const struct workload *workload, const struct device *device,
-                                     enum prediction_basis *basis)
+                                     enum workload_basis *basis)
 {
     struct workload_speed speed = workload_measured(workload, device->type);
     double planned = planned_seconds(workload, device, workload->step_seconds);

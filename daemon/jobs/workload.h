@@ -13,14 +13,14 @@
 #include <sys/types.h>
 
 /* What a prediction rests on. */
-enum prediction_basis {
+enum workload_basis {
     BASIS_UNKNOWN,     /* nothing; it is a guess */
     BASIS_DECLARED,    /* the specification */
     BASIS_CALIBRATION, /* the plan's cost and the device's measured speed */
     BASIS_LEARNT,      /* earlier runs of the same command */
     BASIS_MEASURED     /* steps of this very plan on such a device */
 };
-DECLARE_STRING_TABLE(prediction_basis, enum prediction_basis);
+DECLARE_STRING_TABLE(workload_basis, enum workload_basis);
 
 /* How long a step of the plan takes on one type of device. */
 struct workload_speed {
@@ -127,7 +127,7 @@ uint64_t workload_memory(const struct workload *workload, const struct device *d
 /* How long a step of the plan takes on the device: as measured on its type, preferably alone, else
  * as predicted. */
 struct workload_speed workload_speed(const struct workload *workload, const struct device *device,
-                                     enum prediction_basis *basis);
+                                     enum workload_basis *basis);
 
 /* How long a step took without slowdown by other jobs; step_seconds are NAN if none was
  * measured. */

@@ -1,5 +1,5 @@
-/* devices.c: handles changes of devices for the jobs on them, and checks which devices a job asks
- * for. */
+/* jobs_devices.c: handles changes of devices for the jobs on them, and checks which devices a job
+ * asks for. */
 #include "daemon/attempts/warm_pool.h"
 #include "daemon/devices/driver.h"
 #include "daemon/devices/host_probe.h"
