@@ -26,7 +26,7 @@ from traind import VarlinkError, skip, wait_until  # noqa: E402,F401
 
 SERVICE = bool(os.environ.get("TRAIND_ATTACKS_SERVICE"))
 UNDISTURBED = "TRAIND_ATTACKS_UNDISTURBED"  # seconds of a submission while nobody floods, where that is known
-ANSWER_SECONDS = 0.2  # within which a submission is answered, whoever floods
+ANSWER_SECONDS = 0.2  # limit for the answer to a submission during any flood
 # What one takes on two cores that are not emulated while nobody floods, at the median (measured: 1.2 to 1.5 ms). An emulated machine
 # has as many times longer for its answers as it needs for this one.
 NATIVE_SECONDS = 0.0012

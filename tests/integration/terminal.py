@@ -23,7 +23,7 @@ class Screen:
         self.lines = [""]
         self.row = self.column = 0
         self.modes = set()  # private ones that are on: "25" (a hidden cursor takes it off), "1049"
-        self.kept = None  # what the alternate screen hides
+        self.kept = None  # the main screen's content while the alternate screen is shown
 
     def set_mode(self, mode, on):
         if mode == "1049" and on:
