@@ -2,6 +2,7 @@
  * Their names and keys stand in proto/model_layers.h. */
 #include "engine/models/convnet.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -38,7 +39,7 @@ static int32_t build_leaky_relu(struct graph *graph, const struct model_layer *l
     return graph_leaky_relu(graph, x, name, layer->negative_slope);
 }
 
-/* The window of a pool, its stride filled in. */
+/* The window of a convolution or pool. A pool without a stride moves by its kernel. */
 static struct conv_attributes pool_window(const struct model_layer *layer)
 {
     struct conv_attributes window = layer->window;
@@ -99,29 +100,40 @@ static int32_t build_squeeze_excite(struct graph *graph, const struct model_laye
     return convnet_squeeze_excite(graph, x, name, &config);
 }
 
+/* clang-format off */
 static const struct {
     layer_builder *build;
-    const char *module; /* model_layer_module() */
+    struct model_layer_python python;
 } layers[] = {
-    [LAYER_LINEAR] = {build_linear, NULL},
-    [LAYER_CONV2D] = {build_conv2d, NULL},
-    [LAYER_BATCH_NORM] = {build_batch_norm, NULL},
-    [LAYER_RELU] = {build_activation, "nn.ReLU()"},
-    [LAYER_SILU] = {build_activation, "nn.SiLU()"},
-    [LAYER_GELU] = {build_activation, "nn.GELU()"},
-    [LAYER_TANH] = {build_activation, "nn.Tanh()"},
-    [LAYER_SIGMOID] = {build_activation, "nn.Sigmoid()"},
-    [LAYER_HARDSWISH] = {build_activation, "nn.Hardswish()"},
-    [LAYER_HARDSIGMOID] = {build_activation, "nn.Hardsigmoid()"},
-    [LAYER_LEAKY_RELU] = {build_leaky_relu, "nn.LeakyReLU({negative_slope})"},
-    [LAYER_MAX_POOL2D] = {build_max_pool2d, NULL},
-    [LAYER_AVERAGE_POOL2D] = {build_average_pool2d, NULL},
-    [LAYER_GLOBAL_AVERAGE_POOL2D] = {build_global_average_pool2d, "nn.AdaptiveAvgPool2d(1)"},
-    [LAYER_FLATTEN] = {build_flatten, "nn.Flatten()"},
-    [LAYER_EMBEDDING] = {build_embedding, NULL},
-    [LAYER_DROPOUT] = {build_dropout, "nn.Dropout({probability})"},
-    [LAYER_SQUEEZE_EXCITE] = {build_squeeze_excite, NULL},
+    [LAYER_LINEAR] = {build_linear, {.module = "nn.Linear({inputs}, {outputs}{bias})"}},
+    [LAYER_CONV2D] = {build_conv2d,
+                      {.module = "nn.Conv2d({inputs}, {outputs}, {kernel}{stride=1}{padding=0}"
+                                 "{dilation=1}{groups=1}{bias})"}},
+    [LAYER_BATCH_NORM] = {build_batch_norm,
+                          {.module = "nn.BatchNorm{dimensions}({outputs}, eps={epsilon}, "
+                                     "momentum={momentum})"}},
+    [LAYER_RELU] = {build_activation, {.module = "nn.ReLU()"}},
+    [LAYER_SILU] = {build_activation, {.module = "nn.SiLU()"}},
+    [LAYER_GELU] = {build_activation, {.module = "nn.GELU()"}},
+    [LAYER_TANH] = {build_activation, {.module = "nn.Tanh()"}},
+    [LAYER_SIGMOID] = {build_activation, {.module = "nn.Sigmoid()"}},
+    [LAYER_HARDSWISH] = {build_activation, {.module = "nn.Hardswish()"}},
+    [LAYER_HARDSIGMOID] = {build_activation, {.module = "nn.Hardsigmoid()"}},
+    [LAYER_LEAKY_RELU] = {build_leaky_relu, {.module = "nn.LeakyReLU({negative_slope})"}},
+    [LAYER_MAX_POOL2D] = {build_max_pool2d,
+                          {.module = "nn.MaxPool2d({kernel}, stride={stride}{padding=0})"}},
+    [LAYER_AVERAGE_POOL2D] = {build_average_pool2d,
+                              {.module = "nn.AvgPool2d({kernel}, stride={stride}{padding=0})"}},
+    [LAYER_GLOBAL_AVERAGE_POOL2D] = {build_global_average_pool2d,
+                                     {.module = "nn.AdaptiveAvgPool2d(1)"}},
+    [LAYER_FLATTEN] = {build_flatten, {.module = "nn.Flatten()", .flattens = true}},
+    [LAYER_EMBEDDING] = {build_embedding, {.module = "nn.Embedding({outputs}, {inputs})"}},
+    [LAYER_DROPOUT] = {build_dropout, {.module = "nn.Dropout({probability})"}},
+    [LAYER_SQUEEZE_EXCITE] = {build_squeeze_excite,
+                              {.imports = "from torchvision.ops import SqueezeExcitation\n",
+                               .module = "SqueezeExcitation({fc1.inputs}, {fc1.outputs})"}},
 };
+/* clang-format on */
 _Static_assert(LAYER_HARDSIGMOID - LAYER_RELU == ACTIVATION_HARDSIGMOID,
                "activations in the same order");
 
@@ -139,9 +151,9 @@ int32_t model_layer_build(struct graph *graph, const struct model_layer *layer, 
     return layers[layer->kind].build(graph, layer, name, x);
 }
 
-const char *model_layer_module(enum model_layer_kind kind)
+const struct model_layer_python *model_layer_python(enum model_layer_kind kind)
 {
-    return layers[kind].module;
+    return &layers[kind].python;
 }
 
 struct model_layer model_layer_default(enum model_layer_kind kind)
@@ -168,5 +180,26 @@ double model_layer_number(const struct model_layer *layer, const char *key)
     MODEL_LAYER_KEYS(NONE, NUMBER, NONE, NONE)
 #undef NUMBER
 #undef NONE
+    return NAN;
+}
+
+int model_layer_window(const struct model_layer *layer, const char *key, int values[2])
+{
+    const struct conv_attributes window = pool_window(layer);
+    const struct {
+        const char *key;
+        const int *values;
+        int count;
+    } keys[] = {{"kernel", window.kernel, 2},
+                {"stride", window.stride, 2},
+                {"padding", window.padding, 2},
+                {"dilation", window.dilation, 2},
+                {"groups", &window.groups, 1}};
+
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (strcmp(key, keys[i].key) == 0) {
+            memcpy(values, keys[i].values, (size_t)keys[i].count * sizeof values[0]);
+            return keys[i].count;
+        }
     return 0;
 }

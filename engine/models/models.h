@@ -96,11 +96,25 @@ struct model_data {
 /* A layer of the kind with PyTorch's defaults: bias, stride 1 (pools: the kernel), no padding,
  * dilation and groups 1, kernel 1 (pools: 2), epsilon 1e-5, momentum 0.1, probability 0.5. */
 struct model_layer model_layer_default(enum model_layer_kind kind);
-/* The torch.nn module of the kind as Python makes it, "{key}" standing for a number of the layer:
- * "nn.Dropout({probability})". NULL: it depends on the weights or a window, too. */
-const char *model_layer_module(enum model_layer_kind kind);
-/* The value of a NUMBER by its key (proto/model_layers.h); 0: there is none. */
+/* A layer as Python code. In `module` braces stand for what the layer has:
+ *
+ *   {inputs} {outputs}  extents of its tensor "weight": the second times groups, and the first;
+ *                       "{fc1.inputs}" reads "fc1.weight"
+ *   {bias}              ", bias=False" if it has no tensor "bias"
+ *   {dimensions}        "2d" if its input has height and width, else "1d"
+ *   {key}               the value of a NUMBER or WINDOW key (proto/model_layers.h)
+ *   {key=usual}         ", key=value", or nothing if the value is `usual`
+ */
+struct model_layer_python {
+    const char *imports; /* lines that `module` needs besides torch; NULL: none */
+    const char *module;  /* "nn.Dropout({probability})" */
+    bool flattens;       /* the result has no height and width */
+};
+const struct model_layer_python *model_layer_python(enum model_layer_kind kind);
+/* The value of a NUMBER key; NAN if the key is none. */
 double model_layer_number(const struct model_layer *layer, const char *key);
+/* Writes the values of a WINDOW key and returns their number (2 or 1); 0 if the key is none. */
+int model_layer_window(const struct model_layer *layer, const char *key, int values[2]);
 
 /* Appends input, layers, target and loss to `graph`, which is fresh from graph_init(): its batch
  * and training flag decide. -EINVAL with a sentence that names the layer and the shapes when layers

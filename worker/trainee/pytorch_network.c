@@ -3,10 +3,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MODULE_KEY_MAX = 32 };
+enum { MODULE_KEY_MAX = 32, VALUE_MAX = 32 };
 
 /* ---- description ---- */
 
@@ -19,14 +20,14 @@ static struct json_object *pair(const int values[2])
     return list;
 }
 
-/* Takes the next part of a module's text (model_layer_module()). Returns the length up to "{key}"
- * or the end, and fills the key ("": none); -1: the text has ended. */
+/* Takes the next part of a module's text (struct model_layer_python). Returns the length up to
+ * "{key}" or the end, and the key, which is "" at the end; -1 if nothing is left. */
 static int module_part(const char **module, char key[MODULE_KEY_MAX])
 {
-    size_t length = *module ? strcspn(*module, "{") : 0, name;
+    size_t length = strcspn(*module, "{"), name;
 
     key[0] = '\0';
-    if (!*module || !**module)
+    if (!**module)
         return -1;
     *module += length;
     if (**module == '{') {
@@ -37,34 +38,37 @@ static int module_part(const char **module, char key[MODULE_KEY_MAX])
     return (int)length;
 }
 
+/* Cuts "=usual" off a key and returns the usual value; NULL if there is none. */
+static const char *usual_of(char *key)
+{
+    char *sign = strchr(key, '=');
+
+    if (!sign)
+        return NULL;
+    *sign = '\0';
+    return sign + 1;
+}
+
+/* Describes the values that the module needs; the weights say all else. */
 static struct json_object *describe_layer(const struct model_layer *layer)
 {
     struct json_object *json = json_object_new_object();
-    const char *module = model_layer_module(layer->kind);
+    const char *module = model_layer_python(layer->kind)->module;
     char key[MODULE_KEY_MAX];
 
     json_set_string(json, "type", model_layer_kind_to_string(layer->kind));
-    switch (layer->kind) {
-    case LAYER_CONV2D:
-    case LAYER_MAX_POOL2D:
-    case LAYER_AVERAGE_POOL2D:
-        json_set(json, "kernel", pair(layer->window.kernel));
-        json_set(json, "stride",
-                 pair(layer->window.stride[0] ? layer->window.stride : layer->window.kernel));
-        json_set(json, "padding", pair(layer->window.padding));
-        json_set(json, "dilation", pair(layer->window.dilation));
-        json_set_int(json, "groups", layer->window.groups);
-        break;
-    case LAYER_BATCH_NORM:
-        json_set_double(json, "epsilon", (double)layer->epsilon);
-        json_set_double(json, "momentum", (double)layer->momentum);
-        break;
-    default: /* all else follows from the weights */
-        break;
-    }
-    while (module_part(&module, key) >= 0)
-        if (key[0])
+    while (module_part(&module, key) >= 0) {
+        int values[2], count;
+
+        usual_of(key);
+        count = model_layer_window(layer, key, values);
+        if (count == 2)
+            json_set(json, key, pair(values));
+        else if (count == 1)
+            json_set_int(json, key, values[0]);
+        else if (!isnan(model_layer_number(layer, key)))
             json_set_double(json, key, model_layer_number(layer, key));
+    }
     return json;
 }
 
@@ -115,123 +119,94 @@ static const struct safetensors_tensor *tensor_of(const struct chain *chain, con
     return safetensors_find(chain->weights, name);
 }
 
-static int window(struct json_object *layer, const char *key, int axis)
+/* Prints a value: "3" for a number or a pair of equal numbers, else "(3, 1)". */
+static void format_value(struct json_object *value, char text[VALUE_MAX])
 {
-    return json_object_get_int(json_object_array_get_idx(json_get(layer, key), (size_t)axis));
+    int pair[2];
+
+    if (json_object_is_type(value, json_type_array)) {
+        for (size_t i = 0; i < 2; i++)
+            pair[i] = json_object_get_int(json_object_array_get_idx(value, i));
+        if (pair[0] == pair[1])
+            snprintf(text, VALUE_MAX, "%d", pair[0]);
+        else
+            snprintf(text, VALUE_MAX, "(%d, %d)", pair[0], pair[1]);
+    } else {
+        snprintf(text, VALUE_MAX, "%.7g", json_object_get_double(value));
+    }
 }
 
-/* Writes "3" or "(3, 1)". */
-static void write_pair(FILE *file, struct json_object *layer, const char *key)
+/* Whether the key is "inputs" or "outputs", possibly with a prefix: "fc1.inputs". */
+static bool is_extent(const char *key)
 {
-    int first = window(layer, key, 0), second = window(layer, key, 1);
+    const char *dot = strrchr(key, '.'), *name = dot ? dot + 1 : key;
 
-    if (first == second)
-        fprintf(file, "%d", first);
-    else
-        fprintf(file, "(%d, %d)", first, second);
+    return strcmp(name, "inputs") == 0 || strcmp(name, "outputs") == 0;
 }
 
-/* Writes the pair as an argument, unless both numbers are PyTorch's default. */
-static void write_argument(FILE *file, struct json_object *layer, const char *key, int usual)
+/* Writes the extent that the key stands for; -EINVAL: the weights are missing. */
+static int write_extent(const struct chain *chain, struct json_object *layer, const char *key,
+                        struct error *error)
 {
-    if (window(layer, key, 0) == usual && window(layer, key, 1) == usual)
-        return;
-    fprintf(file, ", %s=", key);
-    write_pair(file, layer, key);
-}
+    const char *dot = strrchr(key, '.');
+    int prefix = dot ? (int)(dot + 1 - key) : 0, dimension = strcmp(key + prefix, "inputs") == 0;
+    const struct safetensors_tensor *weight;
+    char part[MODULE_KEY_MAX + 8];
+    int64_t extent;
 
-static void write_convolution(const struct chain *chain, struct json_object *layer,
-                              const struct safetensors_tensor *weight)
-{
-    int64_t groups = json_get_int(layer, "groups", 1);
-
-    fprintf(chain->file, "nn.Conv2d(%" PRId64 ", %" PRId64 ", ", weight->shape[1] * groups,
-            weight->shape[0]);
-    write_pair(chain->file, layer, "kernel");
-    write_argument(chain->file, layer, "stride", 1);
-    write_argument(chain->file, layer, "padding", 0);
-    write_argument(chain->file, layer, "dilation", 1);
-    if (groups != 1)
-        fprintf(chain->file, ", groups=%" PRId64, groups);
-    fputs(tensor_of(chain, "bias") ? ")" : ", bias=False)", chain->file);
-}
-
-static void write_pool(FILE *file, struct json_object *layer, const char *kind)
-{
-    fprintf(file, "nn.%sPool2d(", kind);
-    write_pair(file, layer, "kernel");
-    fputs(", stride=", file);
-    write_pair(file, layer, "stride");
-    write_argument(file, layer, "padding", 0);
-    fputc(')', file);
-}
-
-/* Writes a layer with weights; -EINVAL: the weights are missing. */
-static int write_weighted(const struct chain *chain, enum model_layer_kind kind,
-                          struct json_object *layer, struct error *error)
-{
-    const char *part = kind == LAYER_SQUEEZE_EXCITE ? "fc1.weight" : "weight";
-    const struct safetensors_tensor *weight = tensor_of(chain, part);
-
-    if (!weight || weight->rank < (kind == LAYER_BATCH_NORM ? 1 : 2))
+    snprintf(part, sizeof part, "%.*sweight", prefix, key);
+    weight = tensor_of(chain, part);
+    if (!weight || weight->rank <= dimension)
         return error_set(error, -EINVAL, "the checkpoint lacks the weights of its layer %d",
                          chain->number);
-    switch (kind) {
-    case LAYER_LINEAR:
-        fprintf(chain->file, "nn.Linear(%" PRId64 ", %" PRId64 "%s)", weight->shape[1],
-                weight->shape[0], tensor_of(chain, "bias") ? "" : ", bias=False");
-        break;
-    case LAYER_CONV2D:
-        write_convolution(chain, layer, weight);
-        break;
-    case LAYER_BATCH_NORM:
-        fprintf(chain->file, "nn.BatchNorm%s(%" PRId64 ", eps=%.7g, momentum=%.7g)",
-                chain->flat ? "1d" : "2d", weight->shape[0], json_get_double(layer, "epsilon", 0),
-                json_get_double(layer, "momentum", 0));
-        break;
-    case LAYER_EMBEDDING:
-        fprintf(chain->file, "nn.Embedding(%" PRId64 ", %" PRId64 ")", weight->shape[0],
-                weight->shape[1]);
-        break;
-    default:
-        fprintf(chain->file, "SqueezeExcitation(%" PRId64 ", %" PRId64 ")", weight->shape[1],
-                weight->shape[0]);
-        break;
-    }
+    extent = weight->shape[dimension] * (dimension ? json_get_int(layer, "groups", 1) : 1);
+    fprintf(chain->file, "%" PRId64, extent);
     return 0;
 }
 
-static void write_module(FILE *file, const char *module, struct json_object *layer)
+/* Writes what "{key}" stands for (struct model_layer_python). */
+static int write_key(const struct chain *chain, struct json_object *layer, char *key,
+                     struct error *error)
 {
-    const char *at = module;
-    char key[MODULE_KEY_MAX];
-    int length;
+    const char *usual = usual_of(key);
+    char text[VALUE_MAX];
 
-    while ((length = module_part(&at, key)) >= 0) {
-        fprintf(file, "%.*s", length, module);
-        if (key[0])
-            fprintf(file, "%.7g", json_get_double(layer, key, 0));
-        module = at;
+    if (is_extent(key))
+        return write_extent(chain, layer, key, error);
+    if (strcmp(key, "bias") == 0) {
+        fputs(tensor_of(chain, "bias") ? "" : ", bias=False", chain->file);
+    } else if (strcmp(key, "dimensions") == 0) {
+        fputs(chain->flat ? "1d" : "2d", chain->file);
+    } else {
+        format_value(json_get(layer, key), text);
+        if (!usual)
+            fputs(text, chain->file);
+        else if (strcmp(text, usual) != 0)
+            fprintf(chain->file, ", %s=%s", key, text);
     }
+    return 0;
 }
 
 static int write_layer(struct chain *chain, struct json_object *layer, struct error *error)
 {
-    int kind = model_layer_kind_from_string(json_get_string(layer, "type", ""));
-    const char *module;
+    int kind = model_layer_kind_from_string(json_get_string(layer, "type", "")), length, r = 0;
+    const struct model_layer_python *python;
+    const char *module, *at;
+    char key[MODULE_KEY_MAX];
 
     if (kind < 0)
         return error_set(error, -EINVAL, "layer %d is of no kind that this program knows",
                          chain->number);
-    module = model_layer_module((enum model_layer_kind)kind);
-    if (module)
-        write_module(chain->file, module, layer);
-    else if (kind == LAYER_MAX_POOL2D || kind == LAYER_AVERAGE_POOL2D)
-        write_pool(chain->file, layer, kind == LAYER_MAX_POOL2D ? "Max" : "Avg");
-    else
-        return write_weighted(chain, (enum model_layer_kind)kind, layer, error);
-    chain->flat |= kind == LAYER_FLATTEN;
-    return 0;
+    python = model_layer_python((enum model_layer_kind)kind);
+    at = module = python->module;
+    while (r == 0 && (length = module_part(&at, key)) >= 0) {
+        fprintf(chain->file, "%.*s", length, module);
+        if (key[0])
+            r = write_key(chain, layer, key, error);
+        module = at;
+    }
+    chain->flat |= python->flattens;
+    return r;
 }
 
 static int write_chain(FILE *file, struct json_object *network, const struct safetensors *weights,
@@ -297,10 +272,15 @@ const char *pytorch_network_imports(struct json_object *network)
     int kind = model_kind_from_string(json_get_string(network, "name", ""));
     const struct model_python *python = kind < 0 ? NULL : model_python((enum model_kind)kind);
 
-    for (size_t i = 0; layers && i < json_object_array_length(layers); i++)
-        if (strcmp(json_get_string(json_object_array_get_idx(layers, i), "type", ""),
-                   model_layer_kind_to_string(LAYER_SQUEEZE_EXCITE)) == 0)
-            return "from torchvision.ops import SqueezeExcitation\n";
+    for (size_t i = 0; layers && i < json_object_array_length(layers); i++) {
+        const char *type = json_get_string(json_object_array_get_idx(layers, i), "type", "");
+        int layer = model_layer_kind_from_string(type);
+        const char *imports =
+            layer < 0 ? NULL : model_layer_python((enum model_layer_kind)layer)->imports;
+
+        if (imports)
+            return imports;
+    }
     return python ? python->imports : "";
 }
 
