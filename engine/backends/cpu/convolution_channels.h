@@ -1,9 +1,10 @@
-/* convolution_channels.h: a convolution, or a gradient of one, by oneDNN, divided by channels: each
- * part has some of those of y, or for the gradient by the data of x. It works on one sample at a
- * time, but for the gradient by the weights on all, so that there are no sums to do: so threads
- * share few samples evenly. Its work is on copies: of the images that all parts read, made once,
- * and of its own channels; of its weights only where they do not lie as oneDNN wants them. One
- * group. */
+/* convolution_channels.h: a convolution of one group, or a gradient of one, by oneDNN, divided by
+ * channels, so that threads share few samples evenly. Each part has some channels of y (gradient by
+ * the data: of x). A part works on one sample at a time. For the gradient by the weights it works
+ * on all samples, so that no partial sums have to be added.
+ *
+ * The parts work on copies: one copy of the images that all parts read, and one of each part's own
+ * channels. Weights are copied only if they do not have the layout that oneDNN wants. */
 #pragma once
 
 #include "engine/backends/cpu/onednn.h"
@@ -14,17 +15,17 @@
 
 struct channels_convolution;
 
-/* Where its operands are. `weights` and `bias` are what is read, or where the gradients go; bias
- * NULL: there is none. */
+/* Addresses of the operands. `weights` and `bias` are read, or receive the gradients. `bias` may be
+ * NULL. */
 struct channels_memory {
     char *workspace; /* channels_workspace_bytes() */
     char *x, *y, *weights, *bias;
 };
 
-/* Of all of the shape's samples, whose images lie as it says, and weights in the layout, on copies
- * of images that lie in `order`, for so many tasks. -ERROR_UNSUPPORTED: there are too few channels,
- * the weights' layout cannot be divided, or oneDNN has nothing but its reference. Free with
- * channels_free(). */
+/* Creates a convolution of all samples of the shape, for `parts` tasks. Images have the layout that
+ * the shape says, their copies have `order`, and the weights have the layout `weights`.
+ * -ERROR_UNSUPPORTED: there are too few channels, the weights' layout cannot be divided, or oneDNN
+ * only has its reference implementation. Free with channels_free(). */
 int channels_create(struct onednn *onednn, enum onednn_direction direction,
                     const struct onednn_convolution_shape *shape, enum onednn_images order,
                     const struct onednn_layout *weights, int parts,
@@ -33,30 +34,31 @@ int channels_create(struct onednn *onednn, enum onednn_direction direction,
 void channels_free(struct channels_convolution *channels);
 const char *channels_implementation(const struct channels_convolution *channels);
 size_t channels_workspace_bytes(const struct channels_convolution *channels);
-/* Of each thread. */
+/* Scratch bytes of each thread. */
 size_t channels_scratch_bytes(const struct channels_convolution *channels);
-/* Parts, and what channels_run() does one at a time: parts of a sample, or parts. */
+/* The number of parts; and the number of units, of which channels_run() runs one: a part of a
+ * sample, or a part. */
 int channels_count(const struct channels_convolution *channels);
 int64_t channels_units(const struct channels_convolution *channels);
 
 int channels_bind_weights(struct channels_convolution *channels, int part,
                           const struct channels_memory *memory, struct error *error);
-/* `scratch` is of the thread that will run the unit. */
+/* `scratch` belongs to the thread that will run the unit. */
 int channels_bind_unit(struct channels_convolution *channels, int64_t unit,
                        const struct channels_memory *memory, void *scratch, struct error *error);
-/* Whether no part needs a copy of its weights. Then the gradient by them can be written elsewhere,
- * too: to `weights` and `bias` of channels_bind_direct(), when channels_run() is told `direct`. */
+/* Whether no part needs a copy of its weights. Their gradient can then also be written to the
+ * `weights` and `bias` of channels_bind_direct(), by channels_run() with `direct`. */
 bool channels_use_weights_in_place(const struct channels_convolution *channels);
 int channels_bind_direct(struct channels_convolution *channels, int64_t unit,
                          const struct channels_memory *memory, void *scratch, struct error *error);
-/* The call that copies a sample that all parts read; `moves`: onednn_call_set_source() will say
- * where that is. */
+/* Creates the call that copies a sample which all parts read. `moves`: onednn_call_set_source()
+ * will set the sample's address. */
 int channels_bind_sample(struct channels_convolution *channels, int64_t sample,
                          const struct channels_memory *memory, bool moves,
                          struct onednn_call **call, struct error *error);
 
-/* Samples copied and weights packed (nothing for their gradient), all before units are run. 0, or
- * what oneDNN says. */
+/* Copy a sample and pack a part's weights; the gradient by the weights packs nothing. All of it
+ * must be done before units run. 0, or oneDNN's error. */
 int channels_copy(const struct channels_convolution *channels, int64_t sample, int thread);
 int channels_pack(const struct channels_convolution *channels, int part, int thread);
 int channels_run(const struct channels_convolution *channels, int64_t unit, bool direct,

@@ -1,7 +1,7 @@
-/* convolution_method.h: the ways to do a convolution, or a gradient of one, that a plan
- * measures and chooses from, and how they are written down: how images lie (enum
- * convolution_order, or nothing), then for each convolution of the forward part, in order, a
- * letter for each direction. */
+/* convolution_method.h: the methods of a convolution, or of a gradient of one, that a plan measures
+ * and chooses from, and the text of a choice: the layout of images (enum convolution_order, or
+ * nothing), then for each convolution of the forward part, in order, a letter for each
+ * direction. */
 #pragma once
 
 #include "engine/backends/backend.h"
@@ -10,24 +10,25 @@
 enum { ONEDNN_DIRECTIONS = ONEDNN_BACKWARD_WEIGHTS + 1 };
 
 enum convolution_method {
-    CONVOLUTION_BY_DEVICE,    /* -: as it does without a choice: Winograd, a product, oneDNN */
-    CONVOLUTION_DIRECT,       /* d: oneDNN's direct one, on the images as they lie */
-    CONVOLUTION_BLOCK_COPIES, /* b: that on copies in blocks of channels, the last one filled up */
-    CONVOLUTION_PLAIN_COPIES, /* n: that on copies in NCHW */
+    CONVOLUTION_BY_DEVICE, /* -: the device chooses: Winograd, a product or oneDNN */
+    CONVOLUTION_DIRECT,    /* d: oneDNN's direct method, on the images themselves */
+    /* b: oneDNN's, on copies in blocks of channels, the last block filled up */
+    CONVOLUTION_BLOCK_COPIES,
+    CONVOLUTION_PLAIN_COPIES, /* n: oneDNN's, on copies in NCHW */
     CONVOLUTION_PLANES,       /* p: convolution_planes.h */
-    CONVOLUTION_LAST_COPIES,  /* l: oneDNN's direct one on copies with channels last */
-    /* convolution_channels.h, */
-    CONVOLUTION_LAST_CHANNELS, /* c: on copies with channels last */
-    CONVOLUTION_BLOCK_CHANNELS /* f: on copies in blocks */
+    CONVOLUTION_LAST_COPIES,  /* l: oneDNN's direct method, on copies with channels last */
+    /* by convolution_channels.h: */
+    CONVOLUTION_LAST_CHANNELS, /* c: its copies have channels last */
+    CONVOLUTION_BLOCK_CHANNELS /* f: its copies are in blocks of channels */
 };
 
 enum convolution_order { CONVOLUTION_IN_BLOCKS = 'B', CONVOLUTION_CHANNELS_LAST = 'L' };
 
-/* How the choice has images lie; 0: it does not say. */
+/* The layout of images in the choice (enum convolution_order); 0: it does not say. */
 char convolution_choice_order(const char *choice);
 /* -EINVAL and a sentence where the text is no choice. */
 int convolution_methods_check(const char *choice, struct error *error);
-/* How a node, a convolution or a gradient of one, is to be done; by the
- * device beyond the choice. */
+/* The method of a node, a convolution or a gradient of one; CONVOLUTION_BY_DEVICE beyond the
+ * choice's end. */
 enum convolution_method convolution_method_of(const struct graph *graph, const char *choice,
                                               const struct graph_node *node);

@@ -1,7 +1,8 @@
 /* convolution_planes.h: a convolution, or a gradient of one, by the kernels of kernels/planes.h:
  * any kernel, stride, dilation and number of groups, images in any order, float32. It works on some
- * samples, or on some rows of one, at a time: copies them into planes, multiplies, and puts the
- * results back, all in scratch that stays in the second cache. Weights are in PyTorch's order. */
+ * samples, or some rows of one, at a time: it copies them into planes, multiplies, and copies the
+ * results back. The scratch for this fits into the second-level cache. Weights are in PyTorch's
+ * order. */
 #pragma once
 
 #include "engine/backends/cpu/kernels/kernels.h"
@@ -18,16 +19,16 @@ struct planes_images {
     int64_t block;
 };
 
-/* `parts` 0: `samples` is the most that planes_run() will be given; else it is all that
- * planes_run_part() works on, in so many parts. Order and type of images in the shape do not
- * matter. NULL: out of memory. Free with planes_free(). */
+/* With `parts` 0, the shape's `samples` is the maximum for planes_run(). Otherwise it is the number
+ * on which planes_run_part() works, divided into `parts` parts. The shape's order and type of
+ * images do not matter. NULL: out of memory. Free with planes_free(). */
 struct planes_convolution *planes_create(const struct kernels *kernels,
                                          enum onednn_direction direction,
                                          const struct onednn_convolution_shape *shape, int parts);
 void planes_free(struct planes_convolution *planes);
-/* Of each thread that runs it. */
+/* Scratch bytes of each thread that runs it. */
 size_t planes_scratch_bytes(const struct planes_convolution *planes);
-/* Packed weights; 0 for their gradient, which has none. */
+/* Bytes of the packed weights; 0 for the gradient by the weights, which packs none. */
 size_t planes_packed_bytes(const struct planes_convolution *planes);
 /* Packs part `part` of `parts` of the weights. */
 void planes_pack(const struct planes_convolution *planes, const float *weights, int part, int parts,
@@ -38,8 +39,8 @@ void planes_pack(const struct planes_convolution *planes, const float *weights, 
 void planes_run(const struct planes_convolution *planes, const struct planes_images *x,
                 const struct planes_images *y, int64_t samples, float *weights, float *bias,
                 void *scratch);
-/* The same of all samples, part `part` alone. Of the gradient by the weights each part has a sum of
- * its own, or, if planes_divides_weights(), writes its part of the one. */
+/* The same for one part of the work on all samples. For the gradient by the weights each part
+ * writes a partial sum of its own, or, if planes_divides_weights(), its part of the gradient. */
 void planes_run_part(const struct planes_convolution *planes, const struct planes_images *x,
                      const struct planes_images *y, int part, float *weights, float *bias,
                      void *scratch);

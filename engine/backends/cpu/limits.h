@@ -1,7 +1,7 @@
-/* limits.h: how much of the machine this process may really use: what affinity and its control
- * group and those above it leave. `cgroup_root` is where the hierarchy is mounted
- * ("/sys/fs/cgroup"), `membership` the file that names the process's group in it
- * ("/proc/self/cgroup"); absent ones limit nothing. */
+/* limits.h: the cores and the memory that this process may use, limited by its CPU affinity, its
+ * control group and that group's ancestors. `cgroup_root` is the mount point of the hierarchy
+ * ("/sys/fs/cgroup"), `membership` the file that names the process' group in it
+ * ("/proc/self/cgroup"). A missing file means no limit. */
 #pragma once
 
 #include <stdint.h>

@@ -1,13 +1,13 @@
-/* operator_convolution_internal.h: what operator_convolution.c prepares and
- * operator_convolution_steps.c runs. */
+/* operator_convolution_internal.h: the state of a convolution, which operator_convolution.c
+ * prepares and operator_convolution_steps.c runs. */
 #pragma once
 
 #include "engine/backends/cpu/convolution_channels.h"
 #include "engine/backends/cpu/convolution_planes.h"
 #include "engine/backends/cpu/program.h"
 
-/* x or y in another order: blocks, whose last one is filled up with zeros, or channels last. The
- * whole batch, each slice made from the tensor, or the tensor from it. */
+/* A copy of x or y, of the whole batch, in another order: blocks of channels (the last one filled
+ * up with zeros) or channels last. Each slice is copied from the tensor, or back to it. */
 struct image_copy {
     struct onednn_reorder *reorder[2]; /* of slices of both sizes; NULL: there is no copy */
     struct onednn_call *call[TASKS_MAX];
@@ -44,6 +44,6 @@ struct convolution_state {
     struct onednn_call *direct_call; /* one task: writes the gradient itself */
 };
 
-/* What the tensor takes in NCHW, in the workspace; 0: the primitives see it where it is. */
+/* Bytes of the tensor's copy in NCHW in the workspace; 0: the primitives use the tensor itself. */
 size_t convolution_plain_bytes(const struct backend_program *program,
                                const struct convolution_state *state, int32_t tensor);

@@ -5,7 +5,8 @@
 
 struct winograd_state {
     struct convolution_tensors tensors;
-    int32_t source, result; /* tensors: of images, what is transformed first and what comes out */
+    /* tensors of images: the one that is transformed first, and the result */
+    int32_t source, result;
     int64_t channels, out_channels; /* of source and result */
     struct winograd_shape shape;    /* of source and result */
     int64_t sample_tiles, tiles, chunk;
@@ -20,12 +21,12 @@ struct winograd_state {
 
 /* ---- operator_winograd.c --------------------------------------------------------------------- */
 
-/* At so many floats of the step's workspace. */
+/* The address `offset` floats into the step's workspace. */
 float *winograd_workspace_at(const struct step *step, int64_t offset);
-/* Where the transformed images (offset) lie for the task. */
+/* The address of the task's transformed images, which begin at `offset`. */
 float *winograd_images_at(const struct backend_program *program, const struct step *step, int task,
                           int64_t offset);
-/* The task's samples, where only whole ones are divided, and its tiles. */
+/* The task's samples, if only whole samples are divided; and its tiles. */
 struct range winograd_task_samples(const struct backend_program *program,
                                    const struct winograd_state *state, int task);
 struct range winograd_task_tiles(const struct backend_program *program,
@@ -33,31 +34,31 @@ struct range winograd_task_tiles(const struct backend_program *program,
 /* `count` tiles from the first one on, of images that have room for `rows`. */
 struct winograd_tiles winograd_tiles_of(const struct backend_program *program, int64_t first,
                                         int64_t count, int64_t rows, int64_t channels);
-/* Of so many tiles, at the frequencies alone. */
+/* The product of `tiles` tiles, for these frequencies only. */
 struct winograd_product winograd_product_of(const struct backend_program *program,
                                             const struct winograd_state *state, int64_t tiles,
                                             struct range frequencies);
 extern const struct range winograd_all_frequencies;
-/* The task's part of so many. */
+/* The task's part of the numbers from 0 to count - 1. */
 struct range winograd_share(int64_t count, int task, int tasks);
-/* The pairs of blocks of input and output channels of the weights that are the task's. */
+/* The task's pairs of blocks of input and output channels, for work on the weights. */
 struct range winograd_weight_pairs(const struct backend_program *program,
                                    const struct winograd_state *state, int task);
 
-/* What is done to the tiles at `row` of images that have room for `rows`. */
+/* Works on the tiles at `row` of transformed images that have room for `rows`. */
 typedef void winograd_tiles_function(struct backend_program *program, const struct step *step,
                                      int task, struct range tiles, int64_t rows, int64_t row);
 
-/* Of what is transformed first. */
+/* Transforms the tiles of `source`. */
 void winograd_transform_source(struct backend_program *program, const struct step *step, int task,
                                struct range tiles, int64_t rows, int64_t row);
-/* All of the task's tiles at their place among those of the batch. */
+/* Calls the function for all tiles of the task, at their places among those of the batch. */
 void winograd_run_on_batch(struct backend_program *program, const struct step *step, int task,
                            winograd_tiles_function *function);
-/* Adds a step of the state's tasks. NULL: out of memory. */
+/* Adds a step with state->tasks tasks. NULL: out of memory. */
 struct step *winograd_add_plain_step(struct backend_program *program, int32_t index,
                                      step_function *run);
-/* The same; it touches the workspace as a whole, where tasks have strided parts of it. */
+/* The same, and declares an access to the whole workspace, since tasks have strided parts of it. */
 struct step *winograd_add_step(struct backend_program *program, int32_t index, step_function *run,
                                bool writes);
 

@@ -1,13 +1,14 @@
-/* program.h: what the parts of the CPU backend share: the device, a program, and how operators add
- * their steps to it.
+/* program.h: shared by the files of the CPU backend: the device, a program, and the functions by
+ * which operators add steps to a program.
  *
- * Work is divided into a number of tasks that is a pure function of the graph, so results do not
- * depend on the number of threads. Task t of a step works on slice t of the batch, or on part t of
- * a parameter, or (t = 0 only) on everything. There are no more slices than samples, so steps that
- * can divide a sample, too, may have more tasks: program->parts. A thread takes fixed tasks;
- * between two steps there is a barrier only where a task of the second touches memory that another
- * task of the first touched and one of them writes (schedule.c works that out from what the steps
- * declare). */
+ * The number of tasks that share a step's work is a pure function of the graph, so results do not
+ * depend on the number of threads. Task t of a step works on slice t of the batch, on part t of a
+ * parameter, or (only t = 0) on everything. There are at most as many slices as samples. Steps that
+ * can also divide a sample may have more tasks: program->parts.
+ *
+ * Each thread runs the same tasks in all steps. A barrier separates two steps only if a task of the
+ * second accesses memory that another task of the first accessed, and one of them writes.
+ * schedule.c works that out from the accesses that steps declare. */
 #pragma once
 
 #include "base/alignment.h"
@@ -21,11 +22,11 @@
 #include <stdatomic.h>
 
 enum { TASKS_MAX = 8, STEP_ACCESSES_MAX = 12, PART_GRAIN = 16 };
-enum { SLICE_SAMPLES_EVEN = 4 }; /* slices of so many samples may differ by one */
+enum { SLICE_SAMPLES_EVEN = 4 }; /* slices of at least so many samples may differ by one */
 
-/* How the images of a program lie. */
+/* The memory layout of a program's images. */
 enum image_order {
-    IMAGES_BY_GRAPH,      /* as program.c decides */
+    IMAGES_BY_GRAPH,      /* program.c decides by the graph */
     IMAGES_IN_BLOCKS,     /* nChw16c or nChw8c where channels fill blocks, else NCHW */
     IMAGES_CHANNELS_LAST, /* NHWC */
 };
@@ -38,13 +39,13 @@ struct backend_device {
     int tasks;       /* of every program; 0: by its work. device_divide() */
     int image_block; /* channels of a block of images in blocks: 16 with AVX-512, else 8 */
     char direct_convolutions[CONVOLUTION_CHOICES_MAX]; /* device_choose_convolutions() */
-    enum image_order image_order; /* of every program: by graph; tests set it */
+    enum image_order image_order; /* of every program; only tests change it from IMAGES_BY_GRAPH */
     const struct kernels *kernels;
     struct thread_team *team;
     struct onednn *onednn;
     struct profile_recorder *recorder; /* lent; NULL: runs are not recorded */
     unsigned compute_types;            /* set of 1 << enum tensor_type */
-    unsigned native_types;             /* of these, those that are not emulated */
+    unsigned native_types;             /* subset of compute_types that is not emulated */
     bool amx;                          /* tiles are multiplied by AMX */
     bool tiles;                        /* images lie in tiles where the compute type is bfloat16 */
 };
@@ -54,7 +55,7 @@ struct backend_buffer {
     size_t bytes, mapped;
 };
 
-/* How the bytes of an access fall to the tasks. */
+/* How the bytes of an access are divided among the tasks. */
 enum access_pattern {
     ACCESS_SLICE, /* rows are samples; task t touches those of its slice */
     ACCESS_PART,  /* rows are divided by program_part() */
@@ -85,7 +86,7 @@ struct step {
     int tasks;       /* program->tasks, or program->parts: step_divide() */
     bool divides_samples;
     bool first_task_only;
-    /* runs only where the gradients' squares are needed: to clip or to unscale them */
+    /* runs only if the squares of the gradients are needed: to clip or to unscale gradients */
     bool squares;
     int access_count;
     struct access access[STEP_ACCESSES_MAX];
@@ -98,22 +99,24 @@ struct segment {
     unsigned phases; /* enum program_phases of its steps */
 };
 
-/* What prepare decided about a node. */
+/* The decisions of program_prepare about a node. */
 struct node_plan {
     const struct operator_functions *functions;
     bool absorbed; /* its work is done by a neighbour (fusion.c) */
-    int fused;     /* enum activation_kind applied to the result, or -1; in batch norm backward the
-                      activation whose gradient it takes first */
+    /* activation applied to the result (enum activation_kind), or -1. Batch norm backward: the
+     * activation that it differentiates first */
+    int fused;
     /* tensors, -1 where absent; of batch norm: */
     int32_t addend; /* is added to the result before the activation */
     /* and of batch norm backward with `fused`: */
     int32_t incoming[2]; /* gradients behind the activation, in place of input[1]; their sum */
-    int32_t saved;       /* ReLU's result: where it is 0 the gradient is, and input[1] is stored */
-    int32_t bias;        /* else the activation's input is made again from x; batch norm's bias */
-    void *state;         /* of the operator; released by its release() */
+    int32_t saved; /* ReLU's result: where that is 0, so is the gradient; input[1] is then stored */
+    /* without `saved`: batch norm's bias, with which the activation's input is recomputed from x */
+    int32_t bias;
+    void *state; /* of the operator; released by its release() */
 };
 
-/* A call whose source moves with every batch, by `offset` from its beginning. */
+/* A call that reads `offset` bytes behind the beginning of each batch, whose address changes. */
 struct source_call {
     struct onednn_call *call; /* owned by its operator */
     size_t offset;
@@ -122,33 +125,34 @@ struct source_call {
 struct backend_program {
     struct backend_device *device;
     const struct graph *graph;
-    int tasks;          /* slices of the batch */
-    int parts;          /* at least as many: of steps that divide more than the batch */
-    bool tiled;         /* images lie as bfloat16 in tiles (tiles.c), whatever else is said here */
-    bool channels_last; /* how its images lie: NHWC, else in blocks of channels or NCHW */
-    bool plain_samples; /* but the samples stay as the host has them, NCHW */
+    int tasks; /* slices of the batch */
+    int parts; /* at least `tasks`: the tasks of steps that divide more than the batch */
+    /* images lie as bfloat16 in tiles (tiles.c); the next two members do not matter then */
+    bool tiled;
+    bool channels_last; /* images are NHWC, else in blocks of channels or NCHW */
+    bool plain_samples; /* only the samples stay NCHW, as the host has them */
 
     int32_t *root;                 /* per tensor: whose storage it uses */
     int32_t *alias;                /* the same as memory_request wants it: -1 for roots */
     size_t *tensor_bytes;          /* per tensor */
     size_t *workspace;             /* per node */
-    size_t scratch_bytes;          /* of each thread, for one step at a time */
+    size_t scratch_bytes;          /* per thread; each step uses it anew */
     struct onednn_layout **layout; /* per parameter that oneDNN lays out, else NULL; owned */
     bool *compact;                 /* per tensor: bfloat16, and lies so in memory */
     struct node_plan *nodes;
     int32_t *node_step; /* per node: the node with which it runs */
 
-    char **address;      /* per root, after bind */
-    char **node_address; /* per node: its workspace */
-    char *scratch;       /* of thread 0 */
-    const void *samples; /* in PyTorch's layout, where `input` has storage of its own */
-    struct source_call *source_calls; /* those that read `input` where the host has it */
+    char **address;                   /* per root, after bind */
+    char **node_address;              /* per node: its workspace */
+    char *scratch;                    /* of thread 0 */
+    const void *samples;              /* in PyTorch's layout, if `input` has storage of its own */
+    struct source_call *source_calls; /* calls that read `input` in the host's memory */
     int source_call_count;
 
     struct step *steps;
     int step_count, step_capacity;
-    struct segment *segments[2]; /* [1]: of runs that need the gradients' squares, and for that more
-                                    barriers */
+    /* [1]: for runs that need the squares of the gradients, which takes more barriers */
+    struct segment *segments[2];
     int segment_count[2];
 
     /* of the current run */
@@ -163,21 +167,21 @@ struct backend_program {
     struct step_metrics metrics;
 };
 
-/* One operator: what program_prepare, program_bind and program_free do with its nodes; a row of the
- * table in operators.c. */
+/* The functions of one operator, which program_prepare, program_bind and program_free call for its
+ * nodes; a row of the table in operators.c. */
 struct operator_functions {
     int (*prepare)(struct backend_program *program, int32_t node, struct error *error);
     int (*bind)(struct backend_program *program, int32_t node, struct error *error);
     void (*release)(void *state);
-    /* of slices_bind(): the step, and that over images in tiles */
+    /* with slices_bind(): the function of the step, and that of the step over images in tiles */
     step_function *run, *run_tiles;
-    struct fusion_abilities fuses; /* what its kernels do along */
-    bool elementwise;              /* `run` takes any part of the elements, not samples alone */
+    struct fusion_abilities fuses; /* the fusions that its kernels support */
+    bool elementwise; /* `run` can work on any range of elements, not only on whole samples */
     /* whether the node can work on images in tiles; NULL: never */
     bool (*suits_tiles)(const struct graph *graph, const struct graph_node *node);
 };
-/* The functions of all operators. device.c hands the table down: what lies below the operators
- * knows of none of them. */
+/* The functions of all operators. device.c hands the table down, so that the files below the
+ * operators do not depend on them. */
 struct operator_table {
     struct operator_functions by_operator[OP_COUNT];
     struct operator_functions muon; /* of an OP_OPTIMIZER node of Muon's */
@@ -189,20 +193,20 @@ const struct operator_functions *operator_functions_of(const struct operator_tab
                                                        const struct graph *graph,
                                                        const struct graph_node *node);
 
-/* Lets nodes do their neighbours' work along with their own: absorbed, fused, the tensors of
- * node_plan, node_step, and the storage of what is not stored any more. First thing in prepare. */
+/* Fuses nodes: sets absorbed, fused, the tensors of node_plan and node_step, and drops the storage
+ * of tensors that are no longer stored. The first step of prepare. */
 int program_fuse(struct backend_program *program, struct error *error);
 
 int linear_prepare(struct backend_program *, int32_t, struct error *);
 int linear_bind(struct backend_program *, int32_t, struct error *);
 int linear_backward_weights_bind(struct backend_program *, int32_t, struct error *);
 void linear_release(void *);
-/* Whether oneDNN has the convolution for operands in bfloat16. */
+/* Whether oneDNN can compute the convolution with operands in bfloat16. */
 bool convolution_takes_bfloat16(struct backend_program *program, int32_t index);
 int convolution_prepare(struct backend_program *, int32_t, struct error *);
 int convolution_bind(struct backend_program *, int32_t, struct error *);
-/* Who does it: "kernel" of ours, or oneDNN's implementation. After prepare; of a node that
- * convolution_prepare() has kept. */
+/* The name of the implementation: "kernel" or "planes" for our own, or oneDNN's. After prepare, for
+ * a node that convolution_prepare() did not pass on to another operator. */
 void convolution_method(const struct backend_program *program, int32_t node,
                         char method[NODE_METHOD_MAX]);
 void convolution_release(void *);
@@ -220,8 +224,8 @@ int batch_norm_prepare(struct backend_program *, int32_t, struct error *);
 int batch_norm_bind(struct backend_program *, int32_t, struct error *);
 int batch_norm_apply_bind(struct backend_program *, int32_t, struct error *);
 int batch_norm_backward_bind(struct backend_program *, int32_t, struct error *);
-/* Operators of one step, in which every task works on its slice of the batch alone: `run` of their
- * functions. */
+/* Binds an operator that has one step, `run` of its functions, in which every task works only on
+ * its slice of the batch. */
 int slices_bind(struct backend_program *, int32_t, struct error *);
 step_function pointwise_run, dropout_run, channel_scale_run, channel_scale_backward_run,
     reshape_run, max_pool_run, max_pool_backward_run, average_pool_run, average_pool_backward_run,
@@ -276,7 +280,7 @@ static inline int program_threads(const struct backend_program *program)
     return program->parts < program->device->threads ? program->parts : program->device->threads;
 }
 
-/* Of a step with so many tasks. */
+/* The first task of the thread in a step with `tasks` tasks. */
 static inline int program_first_task(const struct backend_program *program, int tasks, int thread)
 {
     int threads = program_threads(program);
@@ -284,8 +288,8 @@ static inline int program_first_task(const struct backend_program *program, int 
     return (thread * tasks + threads - 1) / threads;
 }
 
-/* Asks for scratch of at least `bytes` for every thread: memory that a step uses while it runs and
- * that keeps nothing for another. In prepare. */
+/* Reserves at least `bytes` of scratch for every thread: memory that a step uses while it runs and
+ * whose contents no other step reads. Call it in prepare. */
 static inline void program_reserve_scratch(struct backend_program *program, size_t bytes)
 {
     bytes = align_up(bytes, MEMORY_ALIGNMENT);
@@ -293,7 +297,7 @@ static inline void program_reserve_scratch(struct backend_program *program, size
         program->scratch_bytes = bytes;
 }
 
-/* The scratch of the thread that runs `task` of as many as the program has slices; of so many.
+/* The scratch of the thread that runs `task`, in a step with program->tasks tasks, or with `tasks`.
  * After prepare. */
 void *program_task_scratch(const struct backend_program *program, int task);
 void *program_scratch_of(const struct backend_program *program, int tasks, int task);
@@ -303,8 +307,8 @@ static inline bool slices_differ(int64_t batch, int parts)
     return batch % parts != 0 && batch < SLICE_SAMPLES_EVEN * parts;
 }
 
-/* Whether slices are of sizes that differ much, or fewer than there could be: what divides samples,
- * too, is then spread more evenly over the threads. */
+/* Whether the slices differ much in size, or are fewer than the parts. Steps that also divide
+ * samples then use the threads more evenly. */
 static inline bool program_slices_differ(const struct backend_program *program)
 {
     return slices_differ(program->graph->batch, program->parts);
@@ -320,7 +324,7 @@ static inline struct range program_part_of(int64_t rows, int tasks, int task)
     return (struct range){first, end < rows ? end : rows};
 }
 
-/* Of as many as the program has slices. */
+/* The same with program->tasks parts. */
 static inline struct range program_part(const struct backend_program *program, int64_t rows,
                                         int task)
 {
@@ -333,20 +337,20 @@ static inline const struct graph_tensor *program_tensor(const struct backend_pro
     return &program->graph->tensors[tensor];
 }
 
-/* The parts of a program of the graph. */
+/* The `parts` that a program of the graph has. */
 int graph_parts(const struct backend_device *device, const struct graph *graph);
-/* program_slices_differ() of it. */
+/* program_slices_differ() for such a program. */
 bool graph_slices_differ(const struct backend_device *device, const struct graph *graph);
 /* Whether images of the graph lie channels last. */
 bool graph_orders_channels_last(const struct backend_device *device, const struct graph *graph);
 
-/* What a convolution or one of its gradients works on. */
+/* The tensors of a convolution or of one of its gradients. */
 struct convolution_tensors {
     enum onednn_direction direction;
     int32_t x, weights, bias, y; /* tensors, or the gradients by them; bias may be -1 */
 };
 struct convolution_tensors convolution_tensors(const struct graph_node *node);
-/* How the device was told to do the node, a convolution or a gradient of one. */
+/* The method chosen for the node, a convolution or a gradient of one. */
 static inline enum convolution_method
 program_convolution_method(const struct backend_program *program, const struct graph_node *node)
 {
@@ -354,7 +358,7 @@ program_convolution_method(const struct backend_program *program, const struct g
 }
 /* Whether the node is a convolution that operator_winograd.c can do. In prepare. */
 bool winograd_suits(const struct backend_program *program, int32_t node);
-/* The same of operator_product.c. */
+/* The same for operator_product.c. */
 bool product_suits(const struct backend_program *program, int32_t node);
 
 /* ---- images in tiles (tiles.c, operator_tiles.c) --------------------------------------------- */
@@ -362,16 +366,17 @@ bool product_suits(const struct backend_program *program, int32_t node);
 /* Whether every operator over images can work on tiles. The graph may be lowered or not yet. */
 bool graph_suits_tiles(const struct graph *graph);
 bool tiles_suit_graph(const struct operator_table *table, const struct graph *graph);
-/* Whether the tensor lies so; not where its pixels are single. */
+/* Whether the tensor lies in tiles; images of a single pixel do not. */
 bool program_is_tiled(const struct backend_program *program, int32_t tensor);
-/* Whether it is the rounded samples, which lie unfolded for the first convolution. */
+/* Whether the tensor is that of the rounded samples, which lie unfolded for the first
+ * convolution. */
 bool program_is_unfolded(const struct backend_program *program, int32_t tensor);
-/* Whether the cast does nothing: of images that are bfloat16, of weights that the convolution
- * rounds itself. */
+/* Whether the cast needs no work: its images are bfloat16 already, or the convolution rounds the
+ * weights itself. */
 bool tiles_absorb_cast(const struct backend_program *program, const struct graph_node *node);
 struct tile_images program_tile_images(const struct backend_program *program, int32_t tensor,
                                        int64_t samples);
-/* Between the tensor and PyTorch's layout in float32. */
+/* Copies between the tensor and float32 in PyTorch's layout. */
 void tiles_copy(struct backend_program *program, int32_t tensor, void *canonical, bool write);
 size_t tiles_unfolded_bytes(const struct backend_program *program, int32_t tensor);
 int tiles_unfold_bind(struct backend_program *program, int32_t node, struct error *error);
@@ -390,7 +395,7 @@ static inline void *program_address(const struct backend_program *program, int32
     return program->address[program->root[tensor]];
 }
 
-/* What an element takes here: 4 bytes also where rounded numbers stay float32. */
+/* Bytes of an element in memory: 4 if a rounded number is stored as float32. */
 static inline size_t program_element_bytes(const struct backend_program *program, int32_t tensor)
 {
     enum tensor_type type = program->graph->tensors[tensor].type;
@@ -410,14 +415,14 @@ static inline int64_t program_sample_elements(const struct backend_program *prog
 /* Where sample `sample` of a batched tensor begins. */
 void *program_sample(const struct backend_program *program, int32_t tensor, int64_t sample);
 
-/* How images (rank 4), sequences (rank 3) or rows (rank 2) of `samples` samples lie. */
+/* The layout of images (rank 4), sequences (rank 3) or rows (rank 2) of `samples` samples. */
 struct image_layout program_image_layout(const struct backend_program *program, int32_t tensor,
                                          int64_t samples);
 
-/* Whether the tensor's bytes are not in PyTorch's order: channels of a pixel lie side by side. */
+/* Whether the tensor is not in PyTorch's order, but has channels of a pixel side by side. */
 bool program_interleaves_channels(const struct backend_program *program, int32_t tensor);
 
-/* oneDNN's layout of a parameter, its gradient and its states; NULL where it is PyTorch's. */
+/* oneDNN's layout of a parameter, its gradient and its states; NULL: it is PyTorch's. */
 const struct onednn_layout *program_parameter_layout(const struct backend_program *program,
                                                      int32_t tensor);
 
@@ -430,41 +435,40 @@ int program_choose_layout(struct backend_program *program, int32_t tensor,
 void program_parameter_rows(const struct backend_program *program, int32_t tensor, int64_t *rows,
                             int64_t *row_elements);
 
-/* Whether the present run's update is left out: a loss scale, and a gradient that is not finite. */
+/* Whether the present run skips its update: there is a loss scale, and a gradient is not finite. */
 bool program_skips_update(const struct backend_program *program);
 
-/* Keeps a failure of oneDNN within a step for the end of the run. */
+/* Keeps a failure of oneDNN within a step; the run reports it at its end. */
 static inline void program_record(struct backend_program *program, int result)
 {
     if (result)
         atomic_store_explicit(&program->failure, result, memory_order_relaxed);
 }
 
-/* What an update by the group's settings needs in the present step. */
+/* The scalars for an update with the group's settings in the present step. */
 struct optimizer_scalars optimizer_scalars(const struct backend_program *program,
                                            const struct optimizer_group *group);
-/* Adds the steps that sum up the squares of all gradients, if this is the first update. */
+/* Adds the steps that sum the squares of all gradients, if `node` is the first update. */
 int optimizer_squares_bind(struct backend_program *program, int32_t node);
 
 /* ---- adding steps ---------------------------------------------------------------------------- */
 
 /* NULL: out of memory. The pointer is valid until the next step is added. */
 struct step *program_add_step(struct backend_program *program, int32_t node, step_function *run);
-/* The step has program->parts tasks. What it touches by slice is of all of them. Before that is
- * declared. */
+/* Gives the step program->parts tasks; each of its accesses by slice is then one of all slices.
+ * Call it before accesses are declared. */
 void step_divide(const struct backend_program *program, struct step *step);
-/* Declares what the step touches. By slice where the tensor is batched, else `pattern`. */
+/* Declares an access of the step: by slice if the tensor is batched, else by `pattern`. */
 void step_touch_tensor(struct backend_program *program, struct step *step, int32_t tensor,
                        enum access_pattern pattern, bool write);
 void step_touch(struct step *step, const void *start, size_t row_bytes, int64_t rows,
                 enum access_pattern pattern, bool write);
-/* The call's source is where the host has `input`, `offset` bytes from its beginning. */
+/* Registers a call that reads `input` in the host's memory, `offset` bytes behind its beginning. */
 int program_add_source_call(struct backend_program *program, struct onednn_call *call,
                             size_t offset, struct error *error);
-/* Works out the segments from what the steps touch. 0 or -ENOMEM. */
+/* Works out the segments from the accesses of the steps. 0 or -ENOMEM. */
 int program_schedule(struct backend_program *program);
-/* profile.c: a step, and the wait at a barrier, as run_thread() does them
- * while runs are recorded. */
+/* profile.c: run a step, or wait at a barrier, and record it. */
 void profile_run_step(struct backend_program *program, const struct step *step, int task,
                       int thread);
 void profile_barrier(struct backend_program *program, int thread);

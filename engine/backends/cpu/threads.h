@@ -1,8 +1,9 @@
-/* threads.h: the CPU backend's own threads: a fixed team that runs one function together, with
- * barriers inside. Thread 0 is the caller. Waiting spins for some microseconds, so that a step of
- * 12 µs is not dominated by wake-ups, and then sleeps on a futex, so that an idle team costs
- * nothing and more threads than free cores still make progress. Its threads keep
- * off each other's cores where there are enough. */
+/* threads.h: the CPU backend's thread team: a fixed number of threads that run one function
+ * together, with barriers inside. Thread 0 is the caller.
+ *
+ * A waiting thread spins for some microseconds, so that wake-ups do not dominate a step of 12 µs.
+ * Then it sleeps on a futex, so that an idle team costs nothing and more threads than free cores
+ * still make progress. The threads run on different cores if there are enough. */
 #pragma once
 
 #include "base/error.h"
@@ -21,6 +22,6 @@ int thread_team_size(const struct thread_team *team);
 void thread_team_run(struct thread_team *team, int members,
                      void (*function)(void *context, int thread), void *context);
 
-/* Called by every member `thread` of the run: returns when all have called it. What they wrote
- * before is visible to all after. */
+/* Every member `thread` of the run calls this, and it returns when all have. All then see what any
+ * member wrote before. */
 void thread_team_barrier(struct thread_team *team, int thread);
