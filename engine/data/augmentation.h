@@ -1,7 +1,7 @@
-/* augmentation.h: what changes samples and labels on their way into a training batch. Every draw is
- * a function of (seed, epoch, index of the sample), that of MixUp of (seed, epoch, place of the
- * batch), so neither the number of loader threads nor a resume changes anything. Validation and
- * test sets are gathered with dataset_gather() and stay as they are. */
+/* augmentation.h: random changes to samples and labels of training batches. Every draw is a
+ * function of (seed, epoch, index of the sample), that of MixUp of (seed, epoch, place of the
+ * batch). So neither the number of loader threads nor a resume changes the result. Validation and
+ * test sets are gathered with dataset_gather(), without changes. */
 #pragma once
 
 #include "base/error.h"
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* All zero: nothing changes. They are applied in this order. */
+/* The settings, which are applied in this order. All zero: no change. */
 struct augmentation {
     uint64_t seed;
     /* A label becomes another class, each equally likely, with this probability: a function of
@@ -38,7 +38,7 @@ bool augmentation_is_none(const struct augmentation *augmentation);
 /* Whether targets are probabilities, float32 [count][classes], instead of labels. */
 bool augmentation_is_soft(const struct augmentation *augmentation);
 
-/* Whether the set can be changed so: -EINVAL with a sentence. */
+/* Checks that the augmentation suits the set: -EINVAL with a sentence. */
 int augmentation_check(const struct augmentation *augmentation, const struct dataset *dataset,
                        struct error *error);
 

@@ -1,21 +1,23 @@
 /* cache.h: data sets that were decoded or generated, as files that every worker of the user maps.
  *
- * They lie in $XDG_CACHE_HOME/traind/datasets, else ~/.cache/traind/datasets. A file is named by
- * what identifies the set (where it lies, how it is read) and holds a digest of all that it was
- * made from; it is used only when both are the expected ones and size and checksums are right, else
- * it is named in a warning and made again. It is made under a temporary name, which is also the
- * lock: of two workers that want the same set one makes it and the other waits. Without a place to
- * write the set is made in memory. docs/data.md says all of this to users. */
+ * The files are in $XDG_CACHE_HOME/traind/datasets, or ~/.cache/traind/datasets. A file's name
+ * identifies the set (its place and how it is read), and the file holds a digest of its sources. It
+ * is used only if both are as expected and its size and checksums are right. Otherwise a warning
+ * names it and it is made again.
+ *
+ * A file is made under a temporary name, which is also the lock: if two workers want the same set,
+ * one makes it and the other waits. If no folder can be written, the set is made in memory.
+ * docs/data.md describes this for users. */
 #pragma once
 
 #include "base/sha256.h"
 #include "engine/data/dataset.h"
 
-/* What is looked for, or made. */
+/* A set to find in the cache, or to make. */
 struct cache_entry {
-    char identity[SHA256_HEX_SIZE]; /* of place and options: names the file */
-    char content[SHA256_HEX_SIZE];  /* of what the samples are made from */
-    const char *source;             /* the same for people: "the images in /data/train" */
+    char identity[SHA256_HEX_SIZE]; /* digest of place and options; the file's name */
+    char content[SHA256_HEX_SIZE];  /* digest of the sources of the samples */
+    const char *source;             /* the sources, for messages: "the images in /data/train" */
     enum dataset_element element;   /* UINT8 or FLOAT32 */
     enum dataset_target target;
     int rank;
@@ -50,9 +52,9 @@ int cache_folder_make_room(int folder, uint64_t bytes, struct error *error);
  * has it. */
 int cache_folder_try_lock(int folder, const char *name, int *descriptor, struct error *error);
 
-/* A folder in the cache whose name begins so holds parts of a set that is being generated. While it
- * is locked nobody touches it; later it is deleted, at once when it has no finished part (a file
- * whose name ends with the suffix), else when it was left alone for a week. */
+/* A folder of the cache whose name has this prefix holds parts of a set that is being generated.
+ * While it is locked, nothing deletes it. An unlocked one is deleted at once if it has no finished
+ * part (a file whose name has the suffix), otherwise after a week without use. */
 #define CACHE_PARTS_PREFIX "parts."
 #define CACHE_PART_SUFFIX ".done"
 /* Deletes the folder `name` of `folder` (or AT_FDCWD), which holds files alone. */

@@ -1,13 +1,12 @@
-/* generate.h: between the files of the format "generate": what a user's command produces, part
- * after part, and how it is run. */
+/* generate.h: runs a user's command that generates a set part by part. Internal to the files of the
+ * format "generate". */
 #pragma once
 
 #include "engine/data/dataset.h"
 
 #include <stdbool.h>
 
-/* How many processes are to run for `count` samples in parts of `chunk`,
- * and what they are given. */
+/* One run of the command for all parts of a set. */
 struct generate_run {
     const struct dataset_config *config;
     const char *folder; /* where parts and logs lie */

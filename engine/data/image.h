@@ -1,9 +1,9 @@
-/* image.h: PNG and JPEG files as bytes of grey or RGB. What a file is, its content says, not its
- * name. A file's image is read whole or refused: nothing is filled in for damaged or missing parts.
+/* image.h: reads PNG and JPEG files as bytes of grey or RGB. The content decides the format, not
+ * the file's name. A damaged or incomplete image is refused; no part is filled in.
  *
- * Alpha is dropped, palettes become RGB, of 16 bits the upper 8 are kept; gamma, colour profiles
- * and the orientation noted by cameras are not applied: as Pillow's Image.open().convert("RGB") has
- * it, on which torchvision's ImageFolder is built. */
+ * Alpha is dropped, palettes become RGB, and of 16 bits the upper 8 are kept. Gamma, colour
+ * profiles and the orientation noted by cameras are not applied. Pillow's
+ * Image.open().convert("RGB"), which torchvision's ImageFolder uses, does the same. */
 #pragma once
 
 #include "base/error.h"
@@ -13,7 +13,8 @@
 
 enum {
     IMAGE_SIDE_MAX = 65500, /* JPEG's own limit */
-    /* What Pillow takes for a "decompression bomb" (PIL.Image.MAX_IMAGE_PIXELS) */
+    /* Pillow's limit, beyond which it warns of a "decompression bomb"
+     * (PIL.Image.MAX_IMAGE_PIXELS) */
     IMAGE_PIXELS_MAX = 89478485
 };
 

@@ -27,7 +27,7 @@ struct loader_config {
     struct dataset_view view;                          /* the set outlives the loader */
     const struct dataset_normalisation *normalisation; /* likewise; NULL for text */
     int64_t batch;                                     /* samples; the last one may be shorter */
-    bool shuffle;  /* else in the view's order (validation, test) */
+    bool shuffle;  /* false: the view's order (validation, test) */
     uint64_t seed; /* of the shuffle */
     int threads;   /* 0: the caller gathers */
     /* NULL: samples stay as they are; outlives the loader */
@@ -42,8 +42,8 @@ struct loader_batch {
     int64_t position;    /* of the first sample within the epoch */
 };
 
-/* How many threads pay off for batches of so many bytes of samples, where `idle_cores` have nothing
- * else to do. */
+/* The number of threads that pays off for batches of `batch_bytes` bytes of samples, if
+ * `idle_cores` cores have no other work. */
 int loader_threads_default(size_t batch_bytes, int idle_cores);
 
 /* Bytes of memory that loader_create() wants: LOADER_HELD_MAX + 2 * threads slots (samples,

@@ -1,4 +1,4 @@
-/* parallel.h: the same work for many items on several threads, while a data set is opened. */
+/* parallel.h: does the same work for many items on several threads, while a data set is opened. */
 #pragma once
 
 #include "base/error.h"
@@ -19,8 +19,8 @@ struct parallel_work {
     const struct dataset_events *events; /* NULL allowed */
 };
 
-/* Runs all items, in any order. A failure ends it: the error is that of the lowest item that fails,
- * whatever the number of threads. -EINTR when events->stop was set. */
+/* Runs all items, in any order. A failure stops it; the error is that of the lowest item that
+ * fails, for any number of threads. -EINTR if events->stop was set. */
 int parallel_run(const struct parallel_work *work, struct error *error);
 
 /* Threads that parallel_run() takes for the work. */

@@ -1,4 +1,5 @@
-/* reader.h: what the readers of engine/data share with dataset.c and with nobody else. */
+/* reader.h: functions that the readers of engine/data/ and dataset.c share. Internal to the
+ * folder. */
 #pragma once
 
 #include "engine/data/dataset.h"
@@ -9,7 +10,7 @@
 int reader_map(struct dataset *dataset, const char *directory, const char *path,
                const struct dataset_mapping **mapping, struct error *error);
 
-/* Appends what is mapped already; its path becomes a copy of `path`. Released even on failure. */
+/* Appends an existing mapping with a copy of `path`. On failure it releases the mapping. */
 int reader_adopt_mapping(struct dataset *dataset, const struct dataset_mapping *mapping,
                          const char *path, struct error *error);
 
@@ -59,5 +60,5 @@ const char *number_parse(const char *text, const char *end, double *value);
 uint32_t vocabulary_next(bool bytes, const uint8_t **text, const uint8_t *end);
 /* A symbol for a message: '"é" (U+00E9)', 'byte 0xFF'. */
 char *vocabulary_name_symbol(bool bytes, uint32_t symbol, char *output, size_t size);
-/* Number of a symbol, -1 when it is none. */
+/* The number of a symbol; -1 if the vocabulary lacks it. */
 int32_t vocabulary_find(const struct dataset_vocabulary *vocabulary, uint32_t symbol);

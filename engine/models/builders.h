@@ -1,5 +1,5 @@
-/* builders.h: how the files of this room divide the work of model_build(): each family of models
- * appends its layers between the graph's input and the loss. No business of anybody outside. */
+/* builders.h: shared by the files of engine/models/ that build models: each family of models
+ * appends its layers between the graph's input and the loss. Internal to the folder. */
 #pragma once
 
 #include "engine/models/models.h"
@@ -10,13 +10,15 @@ struct layer_list {
     int count;
 };
 
-/* What a model is: one in the file of its family each. Either it is a chain, or it is built. */
+/* The descriptor of a model, defined in the file of its family. A model is a chain (`append`) or is
+ * built (`build`). */
 struct model {
     /* Appends the layers of a chain. */
     void (*append)(struct layer_list *list, const struct model_config *config,
                    const struct model_data *data);
-    /* Appends the model's layers behind `x`; `*result` becomes the last one's, its shape unchecked.
-     * 0 or a negative errno with a sentence; errors that the graph keeps are reported later. */
+    /* Appends the model's layers behind `x`. `*result` becomes the last layer's result; its shape
+     * is not checked. 0 or a negative errno with a sentence; errors that the graph keeps are
+     * reported later. */
     int (*build)(const struct model_config *config, const struct model_data *data,
                  struct graph *graph, int32_t x, int32_t *result, struct error *error);
     struct model_python python; /* of a model that is built (models.h) */
