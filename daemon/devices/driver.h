@@ -33,8 +33,11 @@ struct device_sharing {
     const char *(*program)(const struct config *config);
 };
 
+struct simulation;
+
 struct device_driver {
     struct device_kind kind;
+    const struct simulation *simulation; /* of a simulated kind: simulation.h; else NULL */
 
     /* ---- finding devices ---- */
 

@@ -17,11 +17,24 @@ void simulation_configure(struct device *device, const struct config *config)
     device->memory_total = device->config->memory;
 }
 
-void simulation_describe(const struct simulation *simulation, char *text, size_t size)
+/* The driver's speeds with what the device's section makes of them. */
+static struct simulation simulation_of(const struct device *device)
 {
-    snprintf(text, size, "simulated %gx, memory %gx, %g s a launch", simulation->speed,
-             simulation->bandwidth > 0 ? simulation->bandwidth : simulation->speed,
-             simulation->launch_seconds);
+    const struct simulation *kind = device->driver->simulation;
+    const struct device_config *section = device->config;
+    double factor = section->bandwidth > 0 ? section->bandwidth : section->speed;
+
+    return (struct simulation){.speed = kind->speed * section->speed,
+                               .bandwidth = kind->bandwidth * factor,
+                               .launch_seconds = kind->launch_seconds + section->launch_seconds};
+}
+
+void simulation_describe_type(const struct device *device, char *text, size_t size)
+{
+    struct simulation simulation = simulation_of(device);
+
+    snprintf(text, size, "simulated %gx, memory %gx, %g s a launch", simulation.speed,
+             simulation.bandwidth, simulation.launch_seconds);
 }
 
 /* Reads the start of a small file. Returns the bytes read, 0 if there is no file. */
@@ -58,15 +71,17 @@ bool simulation_measure(struct daemon *daemon, struct device *device)
     return false;
 }
 
-void simulation_add_arguments(const struct device *device, const struct simulation *simulation,
+void simulation_add_arguments(const struct device *device, uint64_t memory_booked,
                               struct json_object *arguments)
 {
     JSON_AUTO struct json_object *json = json_object_new_object();
+    struct simulation simulation = simulation_of(device);
 
+    (void)memory_booked;
     json_set_string(json, "kind", "simulated");
-    json_set_double(json, "speed", simulation->speed);
-    json_set_double(json, "bandwidth", simulation->bandwidth);
-    json_set_double(json, "launch_seconds", simulation->launch_seconds);
+    json_set_double(json, "speed", simulation.speed);
+    json_set_double(json, "bandwidth", simulation.bandwidth);
+    json_set_double(json, "launch_seconds", simulation.launch_seconds);
     json_set_int(json, "memory", (int64_t)device->config->memory);
     if (device->config->calibration[0]) {
         device_argument_add(arguments, "--calibration");
@@ -76,7 +91,9 @@ void simulation_add_arguments(const struct device *device, const struct simulati
     device_argument_add(arguments, json_text(json, NULL));
 }
 
-double simulation_seconds(const struct simulation *simulation, double seconds, double kernels)
+double simulation_step_seconds(const struct device *device, double seconds, double kernels)
 {
-    return seconds / simulation->speed + kernels * simulation->launch_seconds;
+    struct simulation simulation = simulation_of(device);
+
+    return seconds / simulation.speed + kernels * simulation.launch_seconds;
 }

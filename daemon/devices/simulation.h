@@ -5,21 +5,23 @@
 
 #include "daemon/devices/driver.h"
 
-/* Multiples of this CPU's speeds; `bandwidth` 0: as `speed`. */
+/* Multiples of this CPU's speeds, and the seconds that a kernel takes to start. A driver's are those
+ * of a section that sets none: Speed and Bandwidth multiply them (without Bandwidth, Speed
+ * multiplies both), LaunchLatency is added. */
 struct simulation {
     double speed, bandwidth, launch_seconds;
 };
 
-/* For struct device_driver: sets one job at a time, and the memory of the section. */
-void simulation_configure(struct device *device, const struct config *config);
-/* For struct device_driver: others hold the number of bytes in the file that OutsideFile of the
- * section names. */
-bool simulation_measure(struct daemon *daemon, struct device *device);
+/* What follows fills in struct device_driver of a kind whose `simulation` is set. */
 
+/* Sets one job at a time, and the memory of the section. */
+void simulation_configure(struct device *device, const struct config *config);
+/* Others hold the number of bytes in the file that OutsideFile of the section names. */
+bool simulation_measure(struct daemon *daemon, struct device *device);
 /* "simulated 2x, memory 4x, 1e-05 s a launch" */
-void simulation_describe(const struct simulation *simulation, char *text, size_t size);
+void simulation_describe_type(const struct device *device, char *text, size_t size);
 /* Adds --device-config and, if its section names one, --calibration. */
-void simulation_add_arguments(const struct device *device, const struct simulation *simulation,
+void simulation_add_arguments(const struct device *device, uint64_t memory_booked,
                               struct json_object *arguments);
 /* Seconds by the simulated clock. */
-double simulation_seconds(const struct simulation *simulation, double seconds, double kernels);
+double simulation_step_seconds(const struct device *device, double seconds, double kernels);

@@ -5,48 +5,16 @@
  * multiply them, and LaunchLatency adds to them; Memory is used as given. */
 #include "daemon/devices/simulation.h"
 
-static const double arithmetic = 30, bandwidth = 10, launch_seconds = 5e-6;
-
 extern const struct device_driver device_driver_accelerator;
 
-static struct simulation simulation_of(const struct device *device)
-{
-    const struct device_config *section = device->config;
-    double factor = section->bandwidth > 0 ? section->bandwidth : section->speed;
-
-    return (struct simulation){.speed = arithmetic * section->speed,
-                               .bandwidth = bandwidth * factor,
-                               .launch_seconds = launch_seconds + section->launch_seconds};
-}
-
-static void describe_type(const struct device *device, char *text, size_t size)
-{
-    const struct simulation simulation = simulation_of(device);
-
-    simulation_describe(&simulation, text, size);
-}
-
-static void add_arguments(const struct device *device, uint64_t memory_booked,
-                          struct json_object *arguments)
-{
-    const struct simulation simulation = simulation_of(device);
-
-    (void)memory_booked;
-    simulation_add_arguments(device, &simulation, arguments);
-}
-
-static double step_seconds(const struct device *device, double seconds, double kernels)
-{
-    const struct simulation simulation = simulation_of(device);
-
-    return simulation_seconds(&simulation, seconds, kernels);
-}
+static const struct simulation accelerator = {.speed = 30, .bandwidth = 10, .launch_seconds = 5e-6};
 
 const struct device_driver device_driver_accelerator = {
     .kind = {.name = "accelerator", .naming = DEVICE_NAMED_BY_SECTION, .only_by_name = true},
+    .simulation = &accelerator,
     .configure = simulation_configure,
-    .describe_type = describe_type,
+    .describe_type = simulation_describe_type,
     .measure = simulation_measure,
-    .arguments = add_arguments,
-    .step_seconds = step_seconds,
+    .arguments = simulation_add_arguments,
+    .step_seconds = simulation_step_seconds,
 };
