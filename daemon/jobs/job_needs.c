@@ -249,6 +249,15 @@ static bool is_known(const struct devices *devices, const char *name, bool neede
            (!needed && (devices_driver(devices, name) || strcmp(name, DEVICES_GPU) == 0));
 }
 
+/* Whether the machine has any device that the job's specification allows by name. */
+static bool any_is_there(const struct devices *devices, const struct job_needs *needs)
+{
+    for (size_t i = 0; i < needs->allow_count; i++)
+        if (is_there(devices, needs->allow[i]))
+            return true;
+    return false;
+}
+
 bool job_needs_find_unknown(const struct job_needs *needs, const struct devices *devices,
                             const char **key, const char **name)
 {
@@ -264,6 +273,11 @@ bool job_needs_find_unknown(const struct job_needs *needs, const struct devices 
     for (size_t i = 0; i < needs->allow_count; i++)
         if (!is_known(devices, *name = needs->allow[i], false))
             return true;
+    if (needs->allow_count && !any_is_there(devices, needs)) {
+        *name = needs->allow[0];
+        *key = "device.allow";
+        return true;
+    }
     *key = "device.deny";
     for (size_t i = 0; i < needs->deny_count; i++)
         if (!is_known(devices, *name = needs->deny[i], false))
