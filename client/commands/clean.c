@@ -1,7 +1,7 @@
 /* clean.c: `trainctl clean` removes the caller's jobs that ended long ago, or their checkpoints. */
 #include "base/clock.h"
 #include "base/text.h"
-#include "client/connection/connection.h"
+#include "client/connection/job_pages.h"
 #include "client/connection/removal.h"
 #include "client/view/display.h"
 
@@ -10,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PAGE_JOBS = 500 };
 static const double older_default = 30 * 86400.0; /* seconds */
 
 /* Which jobs are selected. */
@@ -18,6 +17,7 @@ struct selection {
     double before; /* jobs that ended before this time */
     const char *state, *name;
     int64_t uid;
+    struct json_object *ids; /* their numbers */
 };
 
 static bool is_selected(const struct selection *selection, struct json_object *job)
@@ -28,42 +28,28 @@ static bool is_selected(const struct selection *selection, struct json_object *j
            ended < selection->before;
 }
 
-/* Appends the numbers of the selected jobs. */
-static enum exit_status jobs_select(struct invocation *invocation,
-                                    const struct selection *selection, struct json_object *ids)
+static bool job_select(void *context, struct json_object *job)
+{
+    const struct selection *selection = context;
+
+    if (is_selected(selection, job))
+        json_object_array_add(selection->ids, json_object_get(json_get(job, "id")));
+    return true;
+}
+
+static enum exit_status jobs_select(struct invocation *invocation, struct selection *selection)
 {
     static const char *const ended[] = {"done", "failed", "cancelled"};
-    int64_t before = 0;
+    struct json_object *filter = json_object_new_object(), *states = json_object_new_array();
 
-    do {
-        CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
-        struct json_object *parameters = json_object_new_object(), *states, *jobs;
-        enum exit_status status;
-
-        states = json_object_new_array();
-        for (size_t i = 0; i < sizeof ended / sizeof *ended; i++)
-            if (!selection->state || strcmp(selection->state, ended[i]) == 0)
-                json_object_array_add(states, json_object_new_string(ended[i]));
-        json_set(parameters, "states", states);
-        if (selection->name)
-            json_set_string(parameters, "name", selection->name);
-        if (before)
-            json_set_int(parameters, "before", before);
-        json_set_bool(parameters, "own", true); /* leaves out other users' jobs */
-        json_set_int(parameters, "limit", PAGE_JOBS);
-        status = connection_call(invocation, "List", parameters, &reply);
-        if (status)
-            return status;
-        jobs = json_get(reply.parameters, "jobs");
-        for (size_t i = 0; i < json_object_array_length(jobs); i++) {
-            struct json_object *job = json_object_array_get_idx(jobs, i);
-
-            if (is_selected(selection, job))
-                json_object_array_add(ids, json_object_get(json_get(job, "id")));
-        }
-        before = json_get_int(reply.parameters, "next", 0);
-    } while (before);
-    return EXIT_STATUS_DONE;
+    for (size_t i = 0; i < sizeof ended / sizeof *ended; i++)
+        if (!selection->state || strcmp(selection->state, ended[i]) == 0)
+            json_object_array_add(states, json_object_new_string(ended[i]));
+    json_set(filter, "states", states);
+    if (selection->name)
+        json_set_string(filter, "name", selection->name);
+    json_set_bool(filter, "own", true); /* leaves out other users' jobs */
+    return job_pages_walk(invocation, filter, job_select, selection);
 }
 
 static enum exit_status selection_read(const struct invocation *invocation,
@@ -114,8 +100,9 @@ static enum exit_status command_execute(struct invocation *invocation)
     int64_t removed = 0;
     enum exit_status status = selection_read(invocation, &selection);
 
+    selection.ids = ids;
     if (!status)
-        status = jobs_select(invocation, &selection, ids);
+        status = jobs_select(invocation, &selection);
     if (!status && !dry)
         status = removal_run_possible(invocation, ids, checkpoints, left, &removed);
     if (status)

@@ -1,6 +1,6 @@
 /* compare.c: `trainctl compare` groups jobs by the keys that differ between their specifications,
  * and shows mean and standard deviation of each metric. */
-#include "client/connection/connection.h"
+#include "client/connection/job_pages.h"
 #include "client/connection/sweep.h"
 #include "client/view/comparison.h"
 #include "client/view/table.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAGE_ROWS = 500, COLUMNS_MAX = 64, KEYS_TOLD = 6 };
+enum { COLUMNS_MAX = 64, KEYS_TOLD = 6 };
 
 /* ---- the jobs -------------------------------------------------------------------------------- */
 
@@ -42,32 +42,22 @@ static enum exit_status job_fetch(struct invocation *invocation, int64_t id,
     return status;
 }
 
+static bool job_append(void *context, struct json_object *job)
+{
+    json_object_array_add(context, json_object_get(job));
+    return true;
+}
+
 /* Appends the jobs with that name, newest first. `own`: only the caller's, otherwise all users'. */
 static enum exit_status named_list(struct invocation *invocation, const char *name, bool own,
                                    struct json_object *found)
 {
-    int64_t before = 0;
+    struct json_object *filter = json_object_new_object();
 
-    do {
-        CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
-        struct json_object *parameters = json_object_new_object(), *page;
-        enum exit_status status;
-
-        json_set_string(parameters, "name", name);
-        json_set_int(parameters, "limit", PAGE_ROWS);
-        if (own)
-            json_set_bool(parameters, "own", true);
-        if (before)
-            json_set_int(parameters, "before", before);
-        status = connection_call(invocation, "List", parameters, &reply);
-        if (status)
-            return status;
-        page = json_get(reply.parameters, "jobs");
-        for (size_t i = 0; i < json_object_array_length(page); i++)
-            json_object_array_add(found, json_object_get(json_object_array_get_idx(page, i)));
-        before = json_get_int(reply.parameters, "next", 0);
-    } while (before);
-    return EXIT_STATUS_DONE;
+    json_set_string(filter, "name", name);
+    if (own)
+        json_set_bool(filter, "own", true);
+    return job_pages_walk(invocation, filter, job_append, found);
 }
 
 /* Fetches all of the caller's jobs with that name, oldest first. If there are none, fetches those

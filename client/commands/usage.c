@@ -1,12 +1,10 @@
 /* usage.c: `trainctl usage` shows how long jobs have run, by user and device. */
 #include "base/clock.h"
 #include "base/text.h"
-#include "client/connection/connection.h"
+#include "client/connection/job_pages.h"
 #include "client/view/table.h"
 
 #include <string.h>
-
-enum { PAGE_JOBS = 500 };
 
 /* The row of `rows` for the user and the device, created if there is none. */
 static struct json_object *row_find(struct json_object *rows, const char *user, const char *device)
@@ -48,34 +46,20 @@ static void job_count(struct json_object *rows, struct json_object *job)
     json_set_double(row, "seconds", json_get_double(row, "seconds", 0) + ran);
 }
 
-/* Adds the jobs that were submitted after `since`; the pages of List begin with the newest. */
-static enum exit_status jobs_count(struct invocation *invocation, double since,
-                                   struct json_object *rows)
+struct selection {
+    double since; /* jobs that were submitted from this time on */
+    struct json_object *rows;
+};
+
+/* The pages begin with the newest job, so an earlier one ends the walk. */
+static bool job_take(void *context, struct json_object *job)
 {
-    int64_t before = 0;
+    const struct selection *selection = context;
 
-    do {
-        CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
-        struct json_object *parameters = json_object_new_object(), *jobs;
-        enum exit_status status;
-
-        json_set_int(parameters, "limit", PAGE_JOBS);
-        if (before)
-            json_set_int(parameters, "before", before);
-        status = connection_call(invocation, "List", parameters, &reply);
-        if (status)
-            return status;
-        jobs = json_get(reply.parameters, "jobs");
-        before = json_get_int(reply.parameters, "next", 0);
-        for (size_t i = 0; i < json_object_array_length(jobs); i++) {
-            struct json_object *job = json_object_array_get_idx(jobs, i);
-
-            if (json_get_double(job, "submitted", 0) < since)
-                return EXIT_STATUS_DONE;
-            job_count(rows, job);
-        }
-    } while (before);
-    return EXIT_STATUS_DONE;
+    if (json_get_double(job, "submitted", 0) < selection->since)
+        return false;
+    job_count(selection->rows, job);
+    return true;
 }
 
 /* The longest time first. */
@@ -114,24 +98,26 @@ static void rows_print(struct json_object *rows, const struct display *display)
 static enum exit_status command_execute(struct invocation *invocation)
 {
     JSON_AUTO struct json_object *output = json_object_new_object();
-    struct json_object *rows = json_object_new_array();
+    struct selection selection = {.rows = json_object_new_array()};
     const char *text = invocation_option(invocation, "since");
     double seconds = 0;
     enum exit_status status;
 
-    json_set(output, "usage", rows);
+    json_set(output, "usage", selection.rows);
     if (text && text_parse_duration(text, &seconds) < 0) {
         complain("--since=%s: a duration is expected, such as \"7 days\" or \"12 h\"", text);
         return EXIT_STATUS_USAGE;
     }
-    status = jobs_count(invocation, text ? clock_now() - seconds : 0, rows);
+    if (text)
+        selection.since = clock_now() - seconds;
+    status = job_pages_walk(invocation, NULL, job_take, &selection);
     if (status)
         return status;
-    json_object_array_sort(rows, compare_seconds);
+    json_object_array_sort(selection.rows, compare_seconds);
     if (invocation->json)
         json_print(output, stdout);
     else
-        rows_print(rows, &invocation->output);
+        rows_print(selection.rows, &invocation->output);
     return EXIT_STATUS_DONE;
 }
 

@@ -2,15 +2,13 @@
 #include "client/connection/sweep.h"
 
 #include "base/text.h"
-#include "client/connection/connection.h"
+#include "client/connection/job_pages.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { PAGE_ROWS = 1000 };
 
 bool sweep_named(const char *text, int64_t *id)
 {
@@ -45,34 +43,38 @@ static enum exit_status ids_add_range(struct id_list *list, int64_t first, int64
     return EXIT_STATUS_DONE;
 }
 
+struct listing {
+    struct id_list *list;
+    enum exit_status status;
+};
+
+static bool id_add(void *context, struct json_object *job)
+{
+    struct listing *listing = context;
+
+    listing->status = ids_add_range(listing->list, json_get_int(job, "id", 0), 1);
+    return !listing->status;
+}
+
 /* Appends the jobs of the sweep below `before` that exist, ascending; the others were removed. */
 static enum exit_status ids_add_listed(struct invocation *invocation, int64_t sweep, int64_t before,
                                        struct id_list *list)
 {
+    struct json_object *filter = json_object_new_object();
+    struct listing listing = {list, EXIT_STATUS_DONE};
     size_t first = list->count;
-    enum exit_status status = EXIT_STATUS_DONE;
+    enum exit_status status;
 
-    while (before && !status) {
-        CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
-        struct json_object *parameters = json_object_new_object(), *page;
-
-        json_set_int(parameters, "sweep", sweep);
-        json_set_int(parameters, "before", before);
-        json_set_int(parameters, "limit", PAGE_ROWS);
-        status = connection_call(invocation, "List", parameters, &reply);
-        page = status ? NULL : json_get(reply.parameters, "jobs");
-        for (size_t i = 0; page && i < json_object_array_length(page) && !status; i++)
-            status =
-                ids_add_range(list, json_get_int(json_object_array_get_idx(page, i), "id", 0), 1);
-        before = status ? 0 : json_get_int(reply.parameters, "next", 0);
-    }
+    json_set_int(filter, "sweep", sweep);
+    json_set_int(filter, "before", before);
+    status = job_pages_walk(invocation, filter, id_add, &listing);
     for (size_t last = list->count; first + 1 < last; first++) {
         int64_t id = list->ids[--last];
 
         list->ids[last] = list->ids[first];
         list->ids[first] = id;
     }
-    return status;
+    return status ? status : listing.status;
 }
 
 static enum exit_status ids_add_sweep(struct invocation *invocation, int64_t id,
