@@ -5,8 +5,8 @@
 
 #include "daemon/devices/driver.h"
 
-/* Multiples of this CPU's speeds, and the seconds that a kernel takes to start. A driver's are those
- * of a section that sets none: Speed and Bandwidth multiply them (without Bandwidth, Speed
+/* Multiples of this CPU's speeds, and the seconds that a kernel takes to start. A section that sets
+ * none has those of its driver: Speed and Bandwidth multiply them (without Bandwidth, Speed
  * multiplies both), LaunchLatency is added. */
 struct simulation {
     double speed, bandwidth, launch_seconds;

@@ -1,6 +1,6 @@
 """cuda_daemon.py: a private daemon on a machine with real GPUs, and pictures to train on; what daemon_jobs and two_gpus share.
 
-NATIVE_LIBS: where our programs find shared libraries, if not where the system has them. NVIDIA_CONFIG: a file whose lines end the
+A carried build has its shared libraries in $BUILD/libs; NATIVE_LIBS names another folder of them. NVIDIA_CONFIG: a file whose lines end the
 daemon's configuration, such as a section [Nvidia] with the stand-ins of tests/libraries.
 """
 import json
@@ -19,7 +19,9 @@ EXTRA = ""
 if os.environ.get("NVIDIA_CONFIG"):
     with open(os.environ["NVIDIA_CONFIG"], encoding="utf-8") as lines:
         EXTRA = lines.read()
-LIBRARIES = {"LD_LIBRARY_PATH": os.environ["NATIVE_LIBS"]} if os.environ.get("NATIVE_LIBS") else {}
+CARRIED = os.path.join(os.path.abspath(os.environ.get("BUILD", "build")), "libs")
+NATIVE_LIBS = os.environ.get("NATIVE_LIBS") or (CARRIED if os.path.isdir(CARRIED) else None)
+LIBRARIES = {"LD_LIBRARY_PATH": NATIVE_LIBS} if NATIVE_LIBS else {}
 
 
 def write_images(folder, name, count, seed, side=28, classes=10):
