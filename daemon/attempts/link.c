@@ -4,9 +4,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/attempts/attempt.h"
 #include "daemon/attempts/own_cores.h"
 #include "daemon/attempts/stop.h"
-#include "daemon/attempts/supervisor.h"
 #include "daemon/work/job_table.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* own_cores.c: see own_cores.h. */
 #include "daemon/attempts/own_cores.h"
 
-#include "daemon/attempts/supervisor.h"
+#include "daemon/attempts/attempt.h"
 #include "daemon/devices/cores.h"
 #include "daemon/work/job_table.h"
 

@@ -58,7 +58,8 @@ static bool log_is_there(const struct attempt_place *place)
 
 enum attempt_trace attempt_examine(const struct attempt_place *place, struct json_object **record)
 {
-    /* first the lock, then the record: a shim that ends in between has written its record before */
+    /* Look at the lock first and at the record second. A shim writes its record before it ends and
+     * so lets go of the lock. */
     if (attempt_is_alive(place))
         return ATTEMPT_ALIVE;
     if (attempt_read_beside(place->state_directory, place->job, place->attempt,

@@ -2,7 +2,7 @@
 #include "daemon/attempts/report.h"
 
 #include "base/memory.h"
-#include "daemon/attempts/supervisor.h"
+#include "daemon/attempts/attempt.h"
 #include "daemon/devices/driver.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
  * no commit. */
 #include "base/log.h"
 #include "base/memory.h"
-#include "daemon/attempts/supervisor.h"
+#include "daemon/attempts/attempt.h"
 #include "daemon/devices/driver.h"
 #include "daemon/folder/attempt_folder.h"
 #include "daemon/store/checkpoint_copy.h"

@@ -1,7 +1,7 @@
 /* timer.c: see timer.h. */
 #include "daemon/attempts/timer.h"
 
-#include "daemon/attempts/supervisor.h"
+#include "daemon/attempts/attempt.h"
 
 void attempt_timer_close(struct attempt_timer *timer)
 {

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "daemon/attempts/supervisor.h"
+#include "daemon/attempts/attempt.h"
 #include "daemon/jobs/calibrator.h"
 #include "daemon/jobs/candidates.h"
 #include "daemon/jobs/details.h"

@@ -4,7 +4,7 @@
 #include "daemon/jobs/device_faults.h"
 
 #include "base/log.h"
-#include "daemon/attempts/supervisor.h"
+#include "daemon/attempts/attempt.h"
 #include "daemon/devices/device_states.h"
 #include "daemon/devices/driver.h"
 #include "daemon/jobs/workload.h"

@@ -2,7 +2,7 @@
  * word, so the daemon probes the device and believes the probe. */
 #pragma once
 
-#include "daemon/attempts/supervisor.h"
+#include "daemon/attempts/attempt.h"
 #include "daemon/work/job_rules.h"
 
 /* Probes the device of an attempt that reported a device error. `done` runs on the loop once the

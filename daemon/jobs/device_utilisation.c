@@ -12,7 +12,7 @@
 #include "daemon/jobs/device_utilisation.h"
 
 #include "base/clock.h"
-#include "daemon/attempts/supervisor.h"
+#include "daemon/attempts/attempt.h"
 #include "daemon/devices/driver.h"
 #include "daemon/devices/host_probe.h"
 #include "daemon/jobs/dispatch.h"

@@ -4,7 +4,7 @@
  * Everything here runs on the loop. */
 #pragma once
 
-#include "daemon/attempts/supervisor.h"
+#include "daemon/attempts/attempt.h"
 #include "daemon/work/job_table.h"
 
 /* The part of the device that the job keeps busy, in (0, 1]. `attempt` is the job's attempt, or

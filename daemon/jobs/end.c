@@ -3,8 +3,8 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "daemon/attempts/attempt.h"
 #include "daemon/attempts/checkpoint_sweep.h"
-#include "daemon/attempts/supervisor.h"
 #include "daemon/devices/driver.h"
 #include "daemon/jobs/details.h"
 #include "daemon/jobs/device_faults.h"

@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "daemon/attempts/supervisor.h"
+#include "daemon/attempts/attempt.h"
 #include "daemon/jobs/dispatch.h"
 #include "daemon/jobs/groups.h"
 #include "daemon/jobs/job.h"

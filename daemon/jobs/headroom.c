@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "daemon/attempts/supervisor.h"
+#include "daemon/attempts/attempt.h"
 #include "daemon/jobs/dispatch.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/ledger.h"

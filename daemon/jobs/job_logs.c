@@ -6,7 +6,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "daemon/attempts/supervisor.h"
+#include "daemon/attempts/attempt.h"
 #include "daemon/folder/attempt_folder.h"
 #include "daemon/jobs/parts.h"
 #include "daemon/store/store.h"

@@ -3,9 +3,9 @@
 #include "daemon/jobs/job_remove.h"
 
 #include "base/log.h"
+#include "daemon/attempts/attempt.h"
 #include "daemon/attempts/checkpoint_sweep.h"
 #include "daemon/attempts/removed_folders.h"
-#include "daemon/attempts/supervisor.h"
 #include "daemon/context/context.h"
 #include "daemon/jobs/parts.h"
 #include "daemon/store/checkpoint_purge.h"

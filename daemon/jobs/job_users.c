@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "daemon/attempts/supervisor.h"
+#include "daemon/attempts/attempt.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/parts.h"
 #include "daemon/work/user_shares.h"

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "daemon/attempts/supervisor.h"
+#include "daemon/attempts/attempt.h"
 #include "daemon/context/context.h"
 #include "daemon/types/job_types.h"
 #include "daemon/work/job_entry.h"

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "daemon/attempts/supervisor.h"
+#include "daemon/attempts/attempt.h"
 #include "daemon/devices/driver.h"
 #include "daemon/jobs/headroom.h"
 #include "daemon/jobs/job_class.h"

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "daemon/attempts/supervisor.h"
+#include "daemon/attempts/attempt.h"
 #include "daemon/jobs/dispatch.h"
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/job_ability.h"

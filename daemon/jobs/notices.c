@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "daemon/attempts/supervisor.h"
+#include "daemon/attempts/attempt.h"
 #include "daemon/folder/job_cgroup.h"
 #include "daemon/jobs/notify.h"
 #include "daemon/jobs/notify_queue.h"

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "daemon/attempts/supervisor.h"
+#include "daemon/attempts/attempt.h"
 #include "daemon/devices/driver.h"
 #include "daemon/jobs/calibrations.h"
 #include "daemon/jobs/calibrator.h"

@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "daemon/attempts/supervisor.h"
+#include "daemon/attempts/attempt.h"
 #include "daemon/devices/host_probe.h"
 #include "daemon/jobs/parts.h"
 #include "daemon/work/job_table.h"

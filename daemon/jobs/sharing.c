@@ -5,8 +5,8 @@
 #include "daemon/jobs/sharing.h"
 
 #include "base/clock.h"
+#include "daemon/attempts/attempt.h"
 #include "daemon/attempts/sharing_services.h"
-#include "daemon/attempts/supervisor.h"
 #include "daemon/devices/driver.h"
 #include "daemon/jobs/job_ability.h"
 #include "daemon/jobs/job_class.h"

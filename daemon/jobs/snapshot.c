@@ -2,7 +2,7 @@
 #include "daemon/jobs/snapshot.h"
 
 #include "base/clock.h"
-#include "daemon/attempts/supervisor.h"
+#include "daemon/attempts/attempt.h"
 #include "daemon/devices/driver.h"
 #include "daemon/jobs/device_backends.h"
 #include "daemon/jobs/device_utilisation.h"

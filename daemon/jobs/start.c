@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "daemon/attempts/supervisor.h"
+#include "daemon/attempts/attempt.h"
 #include "daemon/jobs/end.h"
 #include "daemon/jobs/job_ability.h"
 #include "daemon/jobs/job_class.h"

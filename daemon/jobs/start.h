@@ -1,7 +1,7 @@
 /* start.h: starts a job on the devices that a decision chose for it. */
 #pragma once
 
-#include "daemon/attempts/supervisor.h"
+#include "daemon/attempts/attempt.h"
 
 struct device;
 struct job;

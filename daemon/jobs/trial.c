@@ -11,7 +11,7 @@
 #include "daemon/jobs/trial.h"
 
 #include "base/log.h"
-#include "daemon/attempts/supervisor.h"
+#include "daemon/attempts/attempt.h"
 #include "daemon/jobs/device_utilisation.h"
 #include "daemon/jobs/dispatch.h"
 #include "daemon/jobs/parts.h"

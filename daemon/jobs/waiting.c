@@ -3,7 +3,7 @@
  * once, so that sentence is made when a client asks. */
 #include "daemon/jobs/waiting.h"
 
-#include "daemon/attempts/supervisor.h"
+#include "daemon/attempts/attempt.h"
 #include "daemon/jobs/graph.h"
 #include "daemon/jobs/groups.h"
 #include "daemon/jobs/job_class.h"

@@ -2,7 +2,7 @@
 #include "daemon/methods/device_view.h"
 
 #include "base/text.h"
-#include "daemon/attempts/supervisor.h"
+#include "daemon/attempts/attempt.h"
 #include "daemon/devices/driver.h"
 #include "daemon/jobs/device_backends.h"
 #include "daemon/jobs/device_utilisation.h"

@@ -1,5 +1,5 @@
-/* supervisor.c: see supervisor.h. */
-#include "daemon/attempts/supervisor.h"
+/* attempt.c: see attempt.h. */
+#include "daemon/attempts/attempt.h"
 
 #include "base/cleanup.h"
 #include "base/clock.h"

@@ -1,8 +1,8 @@
-/* supervisor.h: supervises one attempt of a job: starts its shim or finds it again, talks
- * io.traind.Worker with it, reads its spool, and tells the job table what happened. Runs on the
- * loop; work that blocks runs on the thread pool. The life of an attempt: launch or attach →
- * (started) → gone (none of its processes remains) → its spool is read to the end → ended (the job
- * table stores what follows and acknowledges) → closed. */
+/* attempt.h: one attempt of a job, as the daemon sees it. The daemon starts its shim or finds it
+ * again, talks io.traind.Worker with it, reads its spool, and tells the job table what happened.
+ * All functions run on the loop; work that blocks runs on the thread pool. The life of an attempt:
+ * launch or attach → (started) → gone (none of its processes remains) → its spool is read to the
+ * end → ended (the job table stores what follows and acknowledges) → closed. */
 #pragma once
 
 #include "base/error.h"
@@ -24,7 +24,8 @@
 
 struct attempt;
 
-enum { READINGS_TO_TELL = 2 /* so many readings tell that an attempt holds no GPU memory */ };
+/* An attempt holds no GPU memory if this many readings have found none. */
+enum { READINGS_TO_TELL = 2 };
 
 /* The events of an attempt. jobs/start.c and jobs/planning.c provide the handlers. */
 struct attempt_events {
@@ -51,7 +52,7 @@ struct attempt {
     uid_t uid;
     bool planning;
     struct device_claim claim; /* on its devices */
-    bool starved;       /* its job starved before the start (policy.h); not kept over restarts */
+    bool starved;       /* its job starved before the start (policy.h); a restart forgets it */
     bool need_is_known; /* the first booking was not 0 */
     char stop_reason[JOB_REASON_MAX]; /* a sentence: why the daemon ends it */
 

@@ -1,5 +1,5 @@
-/* test_supervisor_processes.c: the search for processes that a shim has left, in several threads at
- * once, finds them and leaves the daemon unchanged. */
+/* test_attempt_processes.c: several threads search at once for processes that a shim has left. They
+ * find them and leave the daemon unchanged. */
 #include "daemon/attempts/processes.h"
 #include "daemon/folder/attempt_folder.h"
 
@@ -94,5 +94,5 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads)};
 
     unsetenv("TRAIND_WORKERS_CGROUP");
-    return cmocka_run_group_tests_name("supervisor_processes", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("attempt_processes", tests, NULL, NULL);
 }
