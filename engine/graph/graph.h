@@ -103,6 +103,21 @@ enum graph_phase { GRAPH_FORWARD, GRAPH_BACKWARD, GRAPH_UPDATE };
     OPERATOR(BATCH_NORM_APPLY, batch_norm_apply)                                                \
     /* x dy weight mean inverse_std -> dx dweight dbias */                                      \
     OPERATOR(BATCH_NORM_BACKWARD, batch_norm_backward)                                          \
+    /* x[B,T,D] or x[B,D], weight[D] bias[D]? -> y, inverse_std[B,T], mean[B,T]; the last two   \
+     * only when training */                                                                    \
+    OPERATOR(LAYER_NORM, layer_norm)                                                            \
+    /* x weight bias? residual -> y, sum, inverse_std, mean: the same of sum = x + residual */  \
+    OPERATOR(ADD_LAYER_NORM, add_layer_norm)                                                    \
+    /* dy x weight inverse_std dsum? mean -> dx dweight dbias?; x is what was normalised, dsum  \
+     * is added to dx */                                                                        \
+    OPERATOR(LAYER_NORM_BACKWARD, layer_norm_backward)                                          \
+    /* x[B,T,D] or x[B,D], weight[D] (none) -> y = x weight / sqrt(mean of x x over D +         \
+     * epsilon), inverse_root[B,T]; the last only when training */                              \
+    OPERATOR(RMS_NORM, rms_norm)                                                                \
+    /* x weight (none) residual -> y, sum, inverse_root: the same of sum = x + residual */      \
+    OPERATOR(ADD_RMS_NORM, add_rms_norm)                                                        \
+    /* dy x weight inverse_root dsum? (none) -> dx dweight */                                   \
+    OPERATOR(RMS_NORM_BACKWARD, rms_norm_backward)                                              \
     /* x -> y */                                                                                \
     OPERATOR(ACTIVATION, activation)                                                            \
     /* dy saved -> dx; saved is y (ReLU, tanh, sigmoid, hardsigmoid) or x (SiLU, GELU,          \
@@ -243,7 +258,8 @@ struct graph_node {
             uint32_t dropout_stream;
             bool rows;
         } dropout;
-        int optimizer_group; /* of graph->groups */
+        float row_norm_epsilon; /* layer norm, RMS norm */
+        int optimizer_group;    /* of graph->groups */
     } attributes;
 };
 
@@ -297,6 +313,15 @@ int32_t graph_average_pool2d(struct graph *graph, int32_t input, const char *nam
 int32_t graph_global_average_pool2d(struct graph *graph, int32_t input, const char *name);
 int32_t graph_batch_norm(struct graph *graph, int32_t input, const char *name, float epsilon,
                          float momentum);
+/* Normalise the last dimension, the row. `bias`: the layer has one. */
+int32_t graph_layer_norm(struct graph *graph, int32_t input, const char *name, float epsilon,
+                         bool bias);
+int32_t graph_rms_norm(struct graph *graph, int32_t input, const char *name, float epsilon);
+/* The same of input + residual; `sum` receives that tensor, for the next residual. */
+int32_t graph_add_layer_norm(struct graph *graph, int32_t input, int32_t residual, const char *name,
+                             float epsilon, bool bias, int32_t *sum);
+int32_t graph_add_rms_norm(struct graph *graph, int32_t input, int32_t residual, const char *name,
+                           float epsilon, int32_t *sum);
 int32_t graph_activation(struct graph *graph, int32_t input, const char *name,
                          enum activation_kind kind);
 int32_t graph_leaky_relu(struct graph *graph, int32_t input, const char *name,

@@ -188,6 +188,39 @@ def batch_norm(name, *shape, training=True, epsilon=1e-5, momentum=0.1):
              training=training, epsilon=epsilon, momentum=momentum)
 
 
+class RMSNorm(nn.Module):
+    """torch.nn.RMSNorm, which Debian's PyTorch lacks."""
+
+    def __init__(self, width, epsilon):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.epsilon = epsilon
+
+    def forward(self, x):
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.epsilon) * self.weight
+
+
+def row_norm(kind, name, *shape, epsilon=1e-5, bias=True, training=True, scale=2.0, shift=1.0):
+    """layer_norm, rms_norm: of x. add_layer_norm, add_rms_norm: of tanh(x) + x, plus that sum."""
+    if kind.endswith("layer_norm"):
+        module = nn.LayerNorm(shape[-1], epsilon)
+        if not bias:
+            module.register_parameter("bias", None)
+    else:
+        module = RMSNorm(shape[-1], epsilon)
+
+    def add(x):
+        both = torch.tanh(x) + x
+        return module(both) + both
+
+    def normalise(x):
+        return F.layer_norm(x, module.normalized_shape, module.weight, None, epsilon) if not bias else module(x)
+
+    forward = add if kind.startswith("add") else normalise
+    operator(f"{kind}-{name}", forward, lambda: random(*shape) * scale + shift, module, epsilon=epsilon,
+             bias=float(bias), training=training)
+
+
 def philox(seed, stream, index):
     """Philox4x32-10 (Salmon et al., SC 2011) as in base/philox.h: the four words of one draw."""
     w = [index & 0xFFFFFFFF, index >> 32, stream & 0xFFFFFFFF, stream >> 32]
@@ -319,6 +352,20 @@ def operators():
     smoothed = F.one_hot(torch.randint(0, 17, (7,)), 17) * 0.9 + 0.1 / 17
     operator("cross_entropy-soft-odd", lambda x: x, lambda: random(7, 17) * 20, target=smoothed.float().double())
     operator("cross_entropy-soft-sum", lambda x: x, lambda: random(5, 3), target=torch.rand(5, 3).float().double())
+    row_norm("layer_norm", "rows", 9, 24)
+    row_norm("layer_norm", "sequence", 3, 7, 37, epsilon=1e-3)
+    row_norm("layer_norm", "plain-scale", 4, 5, 16, bias=False)
+    row_norm("layer_norm", "long", 1, 70, 33)
+    row_norm("layer_norm", "far", 5, 40, scale=1.0, shift=10.0)
+    row_norm("layer_norm", "evaluation", 3, 2, 19, training=False)
+    row_norm("add_layer_norm", "sequence", 3, 5, 48)
+    row_norm("add_layer_norm", "odd", 7, 13, epsilon=1e-3)
+    row_norm("add_layer_norm", "evaluation", 2, 3, 18, training=False)
+    row_norm("rms_norm", "rows", 9, 24)
+    row_norm("rms_norm", "sequence", 3, 7, 37, epsilon=1e-3)
+    row_norm("rms_norm", "evaluation", 3, 2, 19, training=False)
+    row_norm("add_rms_norm", "sequence", 3, 5, 48)
+    row_norm("add_rms_norm", "odd", 7, 13, epsilon=1e-3)
 
 
 # ---- optimizers --------------------------------------------------------------------------------

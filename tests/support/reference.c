@@ -16,6 +16,25 @@ static struct conv_attributes read_window(const struct dump *dump)
         .groups = (int)dump_attribute(dump, "groups")};
 }
 
+/* Of x; or of tanh(x) + x, whose sum is then added to the result. */
+static int32_t append_row_norm(const struct dump *dump, const char *kind, struct graph *graph,
+                               int32_t x)
+{
+    float epsilon = (float)dump_attribute(dump, "epsilon");
+    bool bias = dump_attribute(dump, "bias") != 0;
+    int32_t y, sum;
+
+    if (strcmp(kind, "layer_norm") == 0)
+        return graph_layer_norm(graph, x, "0", epsilon, bias);
+    if (strcmp(kind, "rms_norm") == 0)
+        return graph_rms_norm(graph, x, "0", epsilon);
+    y = graph_activation(graph, x, "1", ACTIVATION_TANH);
+    y = strcmp(kind, "add_layer_norm") == 0
+            ? graph_add_layer_norm(graph, y, x, "0", epsilon, bias, &sum)
+            : graph_add_rms_norm(graph, y, x, "0", epsilon, &sum);
+    return graph_add(graph, y, sum, "2");
+}
+
 /* Appends the operator that `kind` names behind x. */
 static int32_t append_operator(const struct dump *dump, const char *kind, struct graph *graph,
                                int32_t x)
@@ -41,6 +60,8 @@ static int32_t append_operator(const struct dump *dump, const char *kind, struct
     if (strcmp(kind, "batch_norm") == 0)
         return graph_batch_norm(graph, x, "0", (float)dump_attribute(dump, "epsilon"),
                                 (float)dump_attribute(dump, "momentum"));
+    if (strstr(kind, "layer_norm") || strstr(kind, "rms_norm"))
+        return append_row_norm(dump, kind, graph, x);
     if (strcmp(kind, "embedding") == 0)
         return graph_embedding(graph, x, "0", (int64_t)dump_attribute(dump, "vocabulary"),
                                (int64_t)dump_attribute(dump, "width"));

@@ -9,6 +9,7 @@
     (FUSION_ACTIVATION(ACTIVATION_RELU) | FUSION_ACTIVATION(ACTIVATION_SILU) |                    \
      FUSION_ACTIVATION(ACTIVATION_HARDSWISH))
 #define NORM_FUSES .fuses = {.activations = NORM_ACTIVATIONS, .adds = true}
+#define ROW_NORM_BACKWARD .prepare = row_norm_backward_prepare, .bind = row_norm_backward_bind
 #define SLICES(step) .bind = slices_bind, .run = step
 #define POINTWISE SLICES(pointwise_run), .elementwise = true
 #define TILES(step, suits) .run_tiles = step, .suits_tiles = suits
@@ -33,6 +34,12 @@ const struct operator_table cpu_operators = {.by_operator = {
                              .suits_tiles = tiles_suit_images},
     [OP_BATCH_NORM_BACKWARD] = {.prepare = batch_norm_prepare, .bind = batch_norm_backward_bind,
                                 NORM_FUSES, .suits_tiles = tiles_suit_images},
+    [OP_LAYER_NORM] = {.bind = row_norm_bind},
+    [OP_ADD_LAYER_NORM] = {.bind = row_norm_bind},
+    [OP_LAYER_NORM_BACKWARD] = {ROW_NORM_BACKWARD},
+    [OP_RMS_NORM] = {.bind = row_norm_bind},
+    [OP_ADD_RMS_NORM] = {.bind = row_norm_bind},
+    [OP_RMS_NORM_BACKWARD] = {ROW_NORM_BACKWARD},
     [OP_ACTIVATION] = {POINTWISE, TILES(tiles_relu_run, tiles_suit_relu)},
     [OP_ACTIVATION_BACKWARD] = {POINTWISE,
                                 TILES(tiles_relu_backward_run, tiles_suit_relu)},

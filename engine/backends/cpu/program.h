@@ -224,6 +224,10 @@ int batch_norm_prepare(struct backend_program *, int32_t, struct error *);
 int batch_norm_bind(struct backend_program *, int32_t, struct error *);
 int batch_norm_apply_bind(struct backend_program *, int32_t, struct error *);
 int batch_norm_backward_bind(struct backend_program *, int32_t, struct error *);
+/* Layer norm and RMS norm. */
+int row_norm_bind(struct backend_program *, int32_t, struct error *);
+int row_norm_backward_prepare(struct backend_program *, int32_t, struct error *);
+int row_norm_backward_bind(struct backend_program *, int32_t, struct error *);
 /* Binds an operator that has one step, `run` of its functions, in which every task works only on
  * its slice of the batch. */
 int slices_bind(struct backend_program *, int32_t, struct error *);

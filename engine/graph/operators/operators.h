@@ -91,3 +91,21 @@ void product_differentiate(struct differentiation *differentiation, const struct
 double product_flops(const struct graph *graph, const struct graph_node *node);
 double product_backward_data_flops(const struct graph *graph, const struct graph_node *node);
 double product_backward_weights_flops(const struct graph *graph, const struct graph_node *node);
+
+/* ---- layer norm and RMS norm (row_norm.c) ---- */
+
+struct row_norm_layer {
+    enum graph_op op;
+    const char *name;
+    int32_t input, residual; /* residual -1: none */
+    float epsilon;
+    bool bias, centred; /* centred: the rows' means are subtracted, and saved */
+};
+
+/* Appends the layer; `sum` (may be NULL) receives input + residual, -1 without a residual. */
+int32_t row_norm_append(struct graph *graph, const struct row_norm_layer *layer, int32_t *sum);
+void row_norm_differentiate(struct differentiation *differentiation, const struct graph_node *node,
+                            int32_t dy, enum graph_op backward, bool centred);
+double layer_norm_flops(const struct graph *graph, const struct graph_node *node);
+double rms_norm_flops(const struct graph *graph, const struct graph_node *node);
+double row_norm_backward_flops(const struct graph *graph, const struct graph_node *node);

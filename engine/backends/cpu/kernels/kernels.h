@@ -47,6 +47,14 @@ struct pool_shape {
     int64_t kernel[2], stride[2], padding[2];
 };
 
+/* Layer norm, or RMS norm where rows are not `centred`. */
+struct row_norm {
+    int64_t width; /* of a row */
+    float epsilon;
+    bool centred;
+    const float *weight, *bias; /* bias may be NULL */
+};
+
 /* The gradient by what batch norm gives, where that is added to and activated in the same pass. */
 struct batch_norm_gradient {
     const float *dy; /* by the last result */
@@ -199,6 +207,17 @@ struct batch_norm_gradient {
            (const float *x, const struct batch_norm_gradient *dy,                                   \
             const struct image_layout *layout, const float *mean, const float *a, const float *b,   \
             const float *e, float *dx))                                                             \
+    /* Of each row: sum = x + addend (both NULL: none), y = (row - mean) inverse weight + bias, where  \
+     * inverse is 1 / sqrt(mean square of row - mean, plus epsilon). mean and inverse may be NULL */ \
+    KERNEL(void, row_norm_forward,                                                                  \
+           (const struct row_norm *norm, const float *x, const float *addend, int64_t rows,         \
+            float *sum, float *y, float *mean, float *inverse))                                     \
+    /* dx, with dsum (may be NULL) added to it; dx may be dy or dsum. dweight and dbias (may be     \
+     * NULL) receive the sums over these rows */                                                    \
+    KERNEL(void, row_norm_backward,                                                                 \
+           (const struct row_norm *norm, const float *dy, const float *x, const float *dsum,        \
+            const float *mean, const float *inverse, int64_t rows, float *dx, float *dweight,       \
+            float *dbias))                                                                          \
     /* `images` = samples × channels / block pieces of height × width × block. arg: the position \
      * of the maximum within its window, row-major */                                               \
     KERNEL(void, max_pool_forward,                                                                  \

@@ -194,6 +194,41 @@ static void test_channel_scale(void **state)
     graph_release(&graph);
 }
 
+/* A norm with a residual: what goes on reads both the norm and the sum. Both summands get one
+ * gradient, which has the sum's own gradient in it. */
+static void test_add_norm(void **state)
+{
+    const struct graph_node *node, *second;
+    int32_t x, y, sum, inner;
+    struct graph graph;
+
+    (void)state;
+    graph_init(&graph, 4, true);
+    x = graph_input(&graph, TENSOR_FLOAT32, (int64_t[]){3, 16}, 2);
+    x = graph_linear(&graph, x, "0", 16, false);
+    y = graph_linear(&graph, graph_layer_norm(&graph, x, "1", 1e-5f, true), "2", 16, false);
+    y = graph_add_layer_norm(&graph, y, x, "3", 1e-5f, true, &inner);
+    y = graph_add_rms_norm(&graph, graph_linear(&graph, y, "4", 16, false), inner, "5", 1e-5f,
+                           &sum);
+    y = graph_add(&graph, y, sum, "6");
+    graph_mse(&graph, graph_flatten(&graph, y, "7"));
+    differentiate(&graph);
+    assert_string_equal(list_operators(&graph, GRAPH_BACKWARD),
+                        "mse_backward reshape rms_norm_backward linear_backward_weights "
+                        "linear_backward_data layer_norm_backward linear_backward_weights "
+                        "linear_backward_data layer_norm_backward add linear_backward_weights");
+    second = find_node(&graph, OP_RMS_NORM_BACKWARD, "5");
+    assert_int_equal(second->input[1], sum);
+    assert_int_equal(second->input[4], graph.nodes[second - graph.nodes - 1].output[0]);
+    assert_int_equal(second->output_count, 2);
+    node = find_node(&graph, OP_LAYER_NORM_BACKWARD, "3");
+    assert_int_equal(node->input[4], second->output[0]);
+    assert_int_equal(node->output_count, 3);
+    node = find_node(&graph, OP_ADD, graph.tensors[x].name);
+    assert_int_equal(node->input[0], find_node(&graph, OP_LAYER_NORM_BACKWARD, "3")->output[0]);
+    graph_release(&graph);
+}
+
 static void test_embedding(void **state)
 {
     struct graph graph;
@@ -367,11 +402,17 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mlp),           cmocka_unit_test(test_saved_tensors),
-        cmocka_unit_test(test_shared_tensor), cmocka_unit_test(test_image_operators),
-        cmocka_unit_test(test_channel_scale), cmocka_unit_test(test_embedding),
-        cmocka_unit_test(test_optimizers),    cmocka_unit_test(test_optimizer_groups),
-        cmocka_unit_test(test_muon),          cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_mlp),
+        cmocka_unit_test(test_saved_tensors),
+        cmocka_unit_test(test_shared_tensor),
+        cmocka_unit_test(test_image_operators),
+        cmocka_unit_test(test_channel_scale),
+        cmocka_unit_test(test_add_norm),
+        cmocka_unit_test(test_embedding),
+        cmocka_unit_test(test_optimizers),
+        cmocka_unit_test(test_optimizer_groups),
+        cmocka_unit_test(test_muon),
+        cmocka_unit_test(test_refusals),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -189,6 +189,15 @@ static void test_messages(void **state)
                    "layer 0 (channel_scale): the scale 128x3x8x8 does not have one number for each "
                    "channel of 128x3x8x8");
     x = start(&graph, 128, 3, image);
+    expect_failure(&graph, graph_layer_norm(&graph, x, "0", 1e-5f, true),
+                   "layer 0 (layer_norm): expects [batch, features] or [batch, length, features], "
+                   "but the input is 128x3x8x8");
+    x = start(&graph, 128, 1, vector);
+    expect_failure(
+        &graph,
+        graph_add_rms_norm(&graph, graph_linear(&graph, x, "0", 7, true), x, "1", 1e-5f, NULL),
+        "layer 1 (add_rms_norm): the shapes 128x7 and 128x20 differ");
+    x = start(&graph, 128, 3, image);
     expect_failure(&graph,
                    graph_set_initializer(&graph, x, (struct initializer){.kind = INITIALIZER_ONES}),
                    "the graph has no parameter 0");

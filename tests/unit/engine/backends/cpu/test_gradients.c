@@ -203,7 +203,7 @@ static void test_operators(void **state)
         dump_release(&dump);
     }
     closedir(folder);
-    assert_true(count >= 71);
+    assert_true(count >= 82);
 }
 
 /* Dropout draws its mask again in the backward part: the same, or nothing here agrees. Its samples
