@@ -1,7 +1,6 @@
 /* policy.c: see policy.h. Runs the steps of one decision and derives the verdicts. */
 #include "scheduler/policy.h"
 
-#include "base/string_table.h"
 #include "scheduler/policy_internal.h"
 #include "scheduler/share.h"
 
@@ -14,7 +13,7 @@
 #define TURN_SHARE 0.05
 #define TURN_SECONDS 60.0
 
-static const char *const verdict_names[] = {
+static const char *const policy_verdict_names[] = {
     [POLICY_STAY] = "stay",
     [POLICY_START] = "start",
     [POLICY_MOVE] = "move",
@@ -28,12 +27,7 @@ static const char *const verdict_names[] = {
     [POLICY_IMPOSSIBLE] = "impossible",
 };
 
-const char *policy_verdict_to_string(enum policy_verdict verdict)
-{
-    size_t index = (size_t)verdict;
-
-    return index < sizeof verdict_names / sizeof verdict_names[0] ? verdict_names[index] : NULL;
-}
+DEFINE_STRING_TABLE(policy_verdict, enum policy_verdict, policy_verdict_names)
 
 struct policy_settings policy_settings_default(void)
 {

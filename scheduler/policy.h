@@ -22,6 +22,8 @@
  */
 #pragma once
 
+#include "base/string_table.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -151,7 +153,7 @@ enum policy_verdict {
     POLICY_IMPOSSIBLE        /* this machine can never run it */
 };
 
-const char *policy_verdict_to_string(enum policy_verdict verdict);
+DECLARE_STRING_TABLE(policy_verdict, enum policy_verdict);
 
 /* What was decided about one job. */
 struct policy_placement {
@@ -222,7 +224,7 @@ enum policy_candidate_verdict {
     POLICY_CANDIDATE_CANNOT_RUN   /* no estimate for its type */
 };
 
-const char *policy_candidate_verdict_to_string(enum policy_candidate_verdict verdict);
+DECLARE_STRING_TABLE(policy_candidate_verdict, enum policy_candidate_verdict);
 
 struct policy_candidate {
     int device;

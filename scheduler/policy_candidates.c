@@ -1,10 +1,9 @@
 /* policy_candidates.c: says for one job of a decision why it got each device, or did not. */
-#include "base/string_table.h"
 #include "scheduler/policy_internal.h"
 
 #include <math.h>
 
-static const char *const verdict_names[] = {
+static const char *const policy_candidate_verdict_names[] = {
     [POLICY_CANDIDATE_CHOSEN] = "chosen",
     [POLICY_CANDIDATE_EQUAL] = "equal",
     [POLICY_CANDIDATE_SLOWER] = "slower",
@@ -22,12 +21,8 @@ static const char *const verdict_names[] = {
     [POLICY_CANDIDATE_CANNOT_RUN] = "cannot_run",
 };
 
-const char *policy_candidate_verdict_to_string(enum policy_candidate_verdict verdict)
-{
-    size_t index = (size_t)verdict;
-
-    return index < sizeof verdict_names / sizeof verdict_names[0] ? verdict_names[index] : NULL;
-}
+DEFINE_STRING_TABLE(policy_candidate_verdict, enum policy_candidate_verdict,
+                    policy_candidate_verdict_names)
 
 /* One job and one device of a decision. */
 struct view {

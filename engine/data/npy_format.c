@@ -1,7 +1,6 @@
 /* npy_format.c: see npy_format.h. */
 #include "engine/data/npy_format.h"
 
-#include "base/string_table.h"
 #include "base/text.h"
 
 #include <endian.h>
@@ -12,11 +11,12 @@
 enum { MAGIC_BYTES = 6, KEY_MAX = 32, SHOWN_MAX = 64 };
 static const char magic[MAGIC_BYTES] = {'\x93', 'N', 'U', 'M', 'P', 'Y'};
 
-static const char *const type_names[] = {
+static const char *const npy_type_names[] = {
     [NPY_BOOL] = "bool",       [NPY_UINT8] = "uint8",     [NPY_INT8] = "int8",
     [NPY_UINT16] = "uint16",   [NPY_INT16] = "int16",     [NPY_UINT32] = "uint32",
     [NPY_INT32] = "int32",     [NPY_UINT64] = "uint64",   [NPY_INT64] = "int64",
     [NPY_FLOAT16] = "float16", [NPY_FLOAT32] = "float32", [NPY_FLOAT64] = "float64"};
+DEFINE_STRING_TABLE(npy_type, enum npy_type, npy_type_names)
 
 /* The type as the header's "descr" has it, behind the byte order. */
 static const char *const type_codes[] = {
@@ -24,11 +24,6 @@ static const char *const type_codes[] = {
     [NPY_INT16] = "i2", [NPY_UINT32] = "u4",  [NPY_INT32] = "i4",   [NPY_UINT64] = "u8",
     [NPY_INT64] = "i8", [NPY_FLOAT16] = "f2", [NPY_FLOAT32] = "f4", [NPY_FLOAT64] = "f8",
 };
-
-const char *npy_type_to_string(enum npy_type type)
-{
-    return type_names[type];
-}
 
 size_t npy_type_bytes(enum npy_type type)
 {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/string_table.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,7 +27,7 @@ enum npy_type {
     NPY_FLOAT32,
     NPY_FLOAT64
 };
-const char *npy_type_to_string(enum npy_type type); /* "uint8" */
+DECLARE_STRING_TABLE(npy_type, enum npy_type); /* "uint8" */
 
 struct npy_array {
     enum npy_type type;

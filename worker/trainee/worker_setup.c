@@ -18,11 +18,7 @@ static const char *const worker_stage_names[] = {[WORKER_STAGE_SPECIFICATION] = 
                                                  [WORKER_STAGE_CHECKPOINT] = "checkpoint",
                                                  [WORKER_STAGE_AGREEMENT] = "agreement",
                                                  [WORKER_STAGE_TRAINING] = "training"};
-
-const char *worker_stage_to_string(enum worker_stage stage)
-{
-    return worker_stage_names[stage];
-}
+DEFINE_STRING_TABLE(worker_stage, enum worker_stage, worker_stage_names)
 
 static void on_data_warning(void *context, const char *text)
 {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/string_table.h"
 #include "engine/backends/backend.h"
 #include "engine/data/dataset.h"
 #include "engine/train/checkpoint.h"
@@ -22,7 +23,7 @@ enum worker_stage {
     WORKER_STAGE_AGREEMENT,
     WORKER_STAGE_TRAINING
 };
-const char *worker_stage_to_string(enum worker_stage stage);
+DECLARE_STRING_TABLE(worker_stage, enum worker_stage);
 
 /* Facts that a person should know although they are no errors. */
 enum { WORKER_WARNINGS_MAX = 12, WORKER_WARNING_BYTES = 1024 };

@@ -82,7 +82,8 @@ struct json_object *worker_startup_json(const struct worker_startup *startup,
 
     for (int i = 0; i < STARTUP_PHASES; i++)
         if (startup->finished || i < (int)startup->phase)
-            json_set_double(json, startup_phase_names[i], startup->seconds[i]);
+            json_set_double(json, startup_phase_to_string((enum startup_phase)i),
+                            startup->seconds[i]);
     json_set_double(json, "total", startup->mark - startup->begin);
     for (int i = 0; i < BACKEND_OPENING_PARTS && info->opening[i].part; i++) {
         if (!parts)
@@ -99,7 +100,8 @@ void worker_startup_print(const struct worker_startup *startup,
 {
     fputs("start:", stderr);
     for (int i = 0; i < STARTUP_PHASES; i++)
-        fprintf(stderr, " %s %.1f ms,", startup_phase_names[i], startup->seconds[i] * 1e3);
+        fprintf(stderr, " %s %.1f ms,", startup_phase_to_string((enum startup_phase)i),
+                startup->seconds[i] * 1e3);
     fprintf(stderr, " together %.1f ms", (startup->mark - startup->begin) * 1e3);
     for (int i = 0; i < BACKEND_OPENING_PARTS && info->opening[i].part; i++)
         fprintf(stderr, "%s%s %.1f ms", i ? ", " : "; of the device: ", info->opening[i].part,

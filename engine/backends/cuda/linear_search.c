@@ -16,10 +16,12 @@ enum {
     ROWS_MAX = 1 << 16 /* that are measured at most: these fill any device */
 };
 
-static const char *const way_names[] = {
+static const char *const linear_way_names[] = {
     [LINEAR_SMALL] = "small", [LINEAR_FUSED] = "fused", [LINEAR_APART] = "apart"};
-static const char *const head_names[] = {
+DEFINE_STRING_TABLE(linear_way, enum linear_way, linear_way_names)
+static const char *const linear_head_names[] = {
     [HEAD_WHOLE] = "whole", [HEAD_LOSS] = "loss", [HEAD_APART] = "apart"};
+DEFINE_STRING_TABLE(linear_head, enum linear_head, linear_head_names)
 
 /* ---- what a node is about -------------------------------------------------------------------- */
 
@@ -206,17 +208,17 @@ static void write_key(const struct linear_problem *p, char key[CHOICES_KEY_MAX])
 
 static bool parse_choice(const char *text, struct linear_choice *choice)
 {
-    char way[8];
+    char name[8];
+    int way;
 
     choice->algorithm[0] = '\0';
-    if (sscanf(text, "%7s %lf %159s", way, &choice->microseconds, choice->algorithm) < 2)
+    if (sscanf(text, "%7s %lf %159s", name, &choice->microseconds, choice->algorithm) < 2)
         return false;
-    for (int i = LINEAR_SMALL; i <= LINEAR_APART; i++)
-        if (strcmp(way, way_names[i]) == 0) {
-            choice->way = (enum linear_way)i;
-            return true;
-        }
-    return false;
+    way = linear_way_from_string(name);
+    if (way < 0)
+        return false;
+    choice->way = (enum linear_way)way;
+    return true;
 }
 
 /* Our kernel, and what cuBLASLt proposes; returns how many. */
@@ -275,7 +277,7 @@ static bool measure(struct backend_device *device, const struct linear_problem *
     if (best >= 0 && runs[best].product)
         product_algorithm(runs[best].product, algorithm);
     if (best >= 0)
-        snprintf(text, CHOICES_TEXT_MAX, "%s %.3f%s%s", way_names[runs[best].way],
+        snprintf(text, CHOICES_TEXT_MAX, "%s %.3f%s%s", linear_way_to_string(runs[best].way),
                  microseconds[best], *algorithm ? " " : "", algorithm);
     for (int i = 0; i < count; i++)
         product_free(runs[i].product);
@@ -415,7 +417,7 @@ int linear_search_head(struct backend_device *device, const struct linear_proble
     char key[CHOICES_KEY_MAX], problem[CHOICES_KEY_MAX];
     double microseconds[HEAD_APART + 1];
     const char *known;
-    int r = open_choices(device, error);
+    int found, r = open_choices(device, error);
 
     *head = HEAD_APART;
     if (r < 0)
@@ -432,10 +434,10 @@ int linear_search_head(struct backend_device *device, const struct linear_proble
         for (int i = HEAD_LOSS; i <= HEAD_APART; i++)
             if (microseconds[i] < microseconds[best])
                 best = i;
-        known = choices_add(device->products, key, head_names[best]);
+        known = choices_add(device->products, key, linear_head_to_string((enum linear_head)best));
     }
-    for (int i = HEAD_WHOLE; known && i <= HEAD_APART; i++)
-        if (strcmp(known, head_names[i]) == 0)
-            *head = (enum linear_head)i;
+    found = known ? linear_head_from_string(known) : -1;
+    if (found >= 0)
+        *head = (enum linear_head)found;
     return 0;
 }

@@ -5,6 +5,7 @@
  * (choices.h). */
 #pragma once
 
+#include "base/string_table.h"
 #include "engine/backends/cuda/cuda.h"
 
 /* A node, as far as its ways differ in it. */
@@ -28,6 +29,7 @@ struct linear_problem {
 };
 
 enum linear_way { LINEAR_SMALL, LINEAR_FUSED, LINEAR_APART };
+DECLARE_STRING_TABLE(linear_way, enum linear_way);
 struct linear_choice {
     enum linear_way way;
     double microseconds;
@@ -40,6 +42,7 @@ enum linear_head {
     HEAD_LOSS,  /* one launch for all but the gradient by the samples */
     HEAD_APART  /* the layer, the loss and its gradient are launches of their own */
 };
+DECLARE_STRING_TABLE(linear_head, enum linear_head);
 
 /* What the node is about; its pass must not be OP_COUNT. */
 struct linear_problem linear_describe(const struct backend_program *program, int32_t node);
