@@ -32,7 +32,7 @@ static struct calibration_row *row_find(const struct calibrations *calibrations,
     return row;
 }
 
-/* Keeps a copy of the text in memory. */
+/* Keeps a copy of the text in memory. -ENOSPC: ROWS_MAX others are kept. */
 static int row_keep(struct calibrations *calibrations, const char *device, int threads,
                     const char *json)
 {
@@ -98,20 +98,24 @@ static void on_written(void *data, int result, const struct error *error)
     free(row);
 }
 
-bool calibrations_take(struct calibrations *calibrations, const char *device,
-                       struct json_object *json)
+int calibrations_take(struct calibrations *calibrations, const char *device,
+                      struct json_object *json, struct error *error)
 {
     int threads = (int)json_get_int(json, "threads", 0);
     struct written_row *row;
 
-    if (threads < 1 || !(json_get_double(json, "flops_per_second", 0) > 0) ||
-        row_keep(calibrations, device, threads, json_text(json, NULL)) < 0)
-        return false;
+    if (threads < 1)
+        return error_set(error, -EINVAL, "traind-worker printed a calibration without \"threads\"");
+    if (!(json_get_double(json, "flops_per_second", 0) > 0))
+        return error_set(error, -EINVAL,
+                         "traind-worker printed a calibration without \"flops_per_second\"");
+    if (row_keep(calibrations, device, threads, json_text(json, NULL)) < 0)
+        return error_set(error, -ENOSPC, "%d other calibrations are kept already", ROWS_MAX);
     row = memory_zero(sizeof *row);
     snprintf(row->device, sizeof row->device, "%s", device);
     row->json = json_object_get(json);
     store_write_soon(calibrations->store, write_work, on_written, row);
-    return true;
+    return 0;
 }
 
 struct load {

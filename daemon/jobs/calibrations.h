@@ -3,11 +3,9 @@
  * planning runs receive them. Everything here runs on the loop. */
 #pragma once
 
+#include "base/error.h"
 #include "daemon/store/store.h"
 #include "proto/json.h"
-
-#include <stdbool.h>
-
 struct calibration_row;
 
 struct calibrations {
@@ -24,6 +22,6 @@ void calibrations_release(struct calibrations *calibrations);
 const char *calibrations_find(const struct calibrations *calibrations, const char *device,
                               int threads);
 /* Keeps and stores a copy of a calibration of the device, as `traind-worker calibrate` prints it.
- * False: `json` is no calibration, or there is no memory for it. */
-bool calibrations_take(struct calibrations *calibrations, const char *device,
-                       struct json_object *json);
+ * -EINVAL: `json` is no calibration. -ENOSPC: too many are kept already. */
+int calibrations_take(struct calibrations *calibrations, const char *device,
+                      struct json_object *json, struct error *error);

@@ -108,24 +108,24 @@ static struct target *target_next(const struct jobs *jobs, const struct device *
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 
-static void on_measured(void *data, struct json_object *answer, const struct error *error)
+/* worker_call_begin() calls this with the answer, or with NULL and the cause of the failure. */
+static void on_measured(void *data, struct json_object *answer, const struct error *failure)
 {
     struct jobs *jobs = data;
     struct calibrator *calibrator = jobs->calibrator;
     struct target *target = calibrator->measured;
+    const char *device =
+        target->threads ? DEVICE_HOST : jobs->daemon->devices->type_names[target->type];
+    struct error error = *failure;
 
     calibrator->call = NULL;
-    if (answer &&
-        calibrations_take(jobs->calibrations,
-                          target->threads ? DEVICE_HOST
-                                          : jobs->daemon->devices->type_names[target->type],
-                          answer)) {
+    if (answer && calibrations_take(jobs->calibrations, device, answer, &error) == 0) {
         target->done = true;
         log_info("%s is calibrated", calibrator->device->name);
     } else if (++target->failures == FAILURES_MAX) {
         target->done = true;
         log_warning("%s could not be calibrated, so its speed is a guess: %s",
-                    calibrator->device->name, error->text);
+                    calibrator->device->name, error.text);
     }
     calibrator_tend(jobs);
 }
