@@ -1,8 +1,10 @@
-/* host_probe.c: how much of this machine's processor and memory traind may use. The affinity mask
- * and the limits of every cgroup (v2) above us count, not only the hardware. */
+/* host_probe.c: finds out how much of this machine's processor and memory traind may use. The
+ * affinity mask and the limits of this process's cgroup (v2) and of those above it count, not only
+ * the hardware. */
 #include "daemon/devices/host_probe.h"
 
 #include "base/cleanup.h"
+#include "base/memory.h"
 #include "base/sha256.h"
 
 #include <errno.h>
@@ -35,34 +37,38 @@ static char *read_text(const char *root, const char *path)
     return text;
 }
 
-/* The rest of the line that begins with `key`, without blanks and colon; NULL if there is none.
- * Cuts `text` at the line's end. */
+/* Finds the line that begins with `key` and returns what follows the blanks and the colon behind
+ * it; NULL if there is no such line. The value ends at `line_length()`, because the text is not
+ * cut there: further fields can be found in it. */
 static char *find_field(char *text, const char *key)
 {
     size_t length = strlen(key);
 
     for (char *line = text; line && *line; line = strchr(line, '\n')) {
         line += *line == '\n';
-        if (strncmp(line, key, length) != 0 || !strchr(" \t:", line[length]))
-            continue;
-        char *value = line + length + strspn(line + length, " \t:");
-        value[strcspn(value, "\n")] = '\0';
-        return value;
+        if (strncmp(line, key, length) == 0 && strchr(" \t:", line[length]))
+            return line + length + strspn(line + length, " \t:");
     }
     return NULL;
+}
+
+static size_t line_length(const char *text)
+{
+    return strcspn(text, "\n");
 }
 
 static uint64_t read_meminfo(const char *root, const char *key)
 {
     AUTO_FREE char *text = read_text(root, "/proc/meminfo");
-    const char *value = text ? find_field(text, key) : NULL;
+    const char *value = find_field(text, key);
 
     return value ? strtoull(value, NULL, 10) * 1024 : 0;
 }
 
 /* ---- cgroups --------------------------------------------------------------------------------- */
 
-/* Our path in the unified hierarchy, "/" for its root; NULL if there is none. malloc'd. */
+/* The path of this process in the unified hierarchy, "/" for its root; NULL if there is none. The
+ * caller frees it. */
 static char *find_cgroup(const char *root)
 {
     AUTO_FREE char *text = read_text(root, "/proc/self/cgroup");
@@ -71,11 +77,11 @@ static char *find_cgroup(const char *root)
     if (!line)
         return NULL;
     line += 3;
-    line[strcspn(line, "\n")] = '\0';
-    return strdup(line);
+    line[line_length(line)] = '\0';
+    return memory_copy_text(line);
 }
 
-/* Calls `look` with the folder of our cgroup and of each one above it. */
+/* Calls `look` with the folder of this process's cgroup and of each one above it. */
 static void look_upwards(const char *root, void (*look)(const char *folder, void *data), void *data)
 {
     AUTO_FREE char *cgroup = find_cgroup(root);
@@ -125,7 +131,7 @@ static void look_at_memory_left(const char *folder, void *data)
 {
     AUTO_FREE char *content = read_text(folder, "/memory.current");
     AUTO_FREE char *statistics = read_text(folder, "/memory.stat");
-    const char *cache = statistics ? find_field(statistics, "inactive_file") : NULL;
+    const char *cache = find_field(statistics, "inactive_file");
     uint64_t *left = data, limit, used;
 
     if (!content || !read_memory_limit(folder, &limit))
@@ -142,9 +148,10 @@ static void look_at_memory_left(const char *folder, void *data)
 
 /* ---- the probe ------------------------------------------------------------------------------- */
 
+/* `flags`: the names of all features, separated by spaces. */
 static void find_features(char *flags, struct host_probe *probe)
 {
-    /* features by which kernels and libraries choose code; x86's and aarch64's names */
+    /* the features by which kernels and libraries choose code, by x86's and aarch64's names */
     static const char *const known[] = {
         "sse4_2",   "avx",      "f16c",     "fma",         "avx2",        "avx_vnni",
         "avx512f",  "avx512bw", "avx512vl", "avx512_vnni", "avx512_bf16", "avx512_fp16",
@@ -161,17 +168,20 @@ static void find_features(char *flags, struct host_probe *probe)
 static void find_model(const char *root, struct host_probe *probe)
 {
     AUTO_FREE char *text = read_text(root, "/proc/cpuinfo");
-    AUTO_FREE char *again = text ? strdup(text) : NULL;
-    AUTO_FREE char *third = text ? strdup(text) : NULL;
-    const char *model = text ? find_field(text, "model name") : NULL;
-    char *flags = again ? find_field(again, "flags") : NULL;
+    const char *model = find_field(text, "model name");
+    char *flags = find_field(text, "flags");
+    size_t model_length = model ? line_length(model) : 0;
 
-    if (!flags && third)
-        flags = find_field(third, "Features");
-    snprintf(probe->model, sizeof probe->model, "%s",
-             model && *model ? model : "unknown processor");
-    if (flags)
+    if (!flags)
+        flags = find_field(text, "Features");
+    if (model_length > 0)
+        snprintf(probe->model, sizeof probe->model, "%.*s", (int)model_length, model);
+    else
+        snprintf(probe->model, sizeof probe->model, "unknown processor");
+    if (flags) {
+        flags[line_length(flags)] = '\0';
         find_features(flags, probe);
+    }
 }
 
 /* Makes a name that survives restarts and reveals nothing about the machine. */

@@ -3,7 +3,6 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/string_table.h"
 #include "daemon/store/event_rows.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/statement.h"

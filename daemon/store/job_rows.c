@@ -352,6 +352,8 @@ int job_end_read(struct store_connection *connection, int64_t id, struct job_end
         const char *text = statement_text(&row, i);
 
         end->texts[i] = strdup(text ? text : "");
+        if (!end->texts[i])
+            return error_no_memory(error, "the end of job %lld", (long long)id);
     }
     end->state = state_read(&row, JOB_END_STATE);
     end->uid = (uid_t)statement_int(&row, JOB_END_TEXTS);

@@ -86,7 +86,7 @@ enum job_end_text {
     JOB_END_TEXTS
 };
 struct job_end {
-    char *texts[JOB_END_TEXTS]; /* owned; "": none; NULL: no memory */
+    char *texts[JOB_END_TEXTS]; /* owned; "": none */
     enum job_state state;
     uid_t uid;
     int64_t attempts;

@@ -49,8 +49,10 @@ int user_shares_read(const char *text, struct user_shares *shares, struct error 
 
     *shares = (struct user_shares){0};
     shares->list = calloc(strlen(text) / 2 + 1, sizeof *shares->list);
-    if (!copy || !shares->list)
+    if (!copy || !shares->list) {
+        user_shares_release(shares);
         return error_no_memory(error, "the shares of users");
+    }
     for (char *word = strtok_r(copy, " \t,", &rest); word; word = strtok_r(NULL, " \t,", &rest)) {
         int result = share_read(word, &shares->list[shares->count], error);
 

@@ -131,7 +131,10 @@ int cuda_device_open(const struct backend_device_config *config, struct backend_
     if (!opened)
         return error_no_memory(error, "the device");
     opened->index = config->index;
-    opened->cache_folder = config->cache_folder ? strdup(config->cache_folder) : NULL;
+    if (config->cache_folder && !(opened->cache_folder = strdup(config->cache_folder))) {
+        free(opened);
+        return error_no_memory(error, "the device");
+    }
     if (config->name)
         snprintf(opened->name, sizeof opened->name, "%s", config->name);
     else
@@ -171,6 +174,8 @@ int cuda_device_enter(struct backend_device *device, const char *cache_folder, s
     if (cache_folder) {
         free(device->cache_folder);
         device->cache_folder = strdup(cache_folder);
+        if (!device->cache_folder)
+            return error_no_memory(error, "the path of the cache");
     }
     return status == cudaSuccess ? 0 : cuda_fail(error, status, "the GPU cannot be used");
 }
