@@ -1,5 +1,5 @@
-/* test_calibrations.c: an answer of traind-worker that is no calibration is refused, with a sentence
- * that says what it lacks. */
+/* test_calibrations.c: an answer of traind-worker that is no calibration is refused. The sentence
+ * says what it lacks. */
 #include "daemon/jobs/calibrations.h"
 
 #include <errno.h>
