@@ -46,15 +46,14 @@ static void print_help(FILE *output)
 
 static int print_config(const char *form)
 {
-    static const char *const forms[] = {"text", "markdown", "file"};
+    int found = form ? config_form_from_string(form) : CONFIG_TEXT;
 
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
-        if (!form || strcmp(form, forms[i]) == 0) {
-            config_print((enum config_form)i, stdout);
-            return EXIT_SUCCESS;
-        }
-    fprintf(stderr, "traind: --help-config takes text, markdown or file, not \"%s\"\n", form);
-    return DAEMON_EXIT_USAGE;
+    if (found < 0) {
+        fprintf(stderr, "traind: --help-config takes text, markdown or file, not \"%s\"\n", form);
+        return DAEMON_EXIT_USAGE;
+    }
+    config_print((enum config_form)found, device_registry_kind, stdout);
+    return EXIT_SUCCESS;
 }
 
 static int parse_log_level(const char *name, enum log_level *level)

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/string_table.h"
 #include "daemon/types/device_kind.h"
 #include "daemon/types/device_types.h"
 
@@ -94,7 +95,8 @@ void config_release(struct config *config);
  * is an error that names the file, the line and the nearest valid key. */
 int config_read_file(struct config *config, const char *path, struct error *error);
 
-/* Reads `path` if it exists, and then all files `path`.d / *.conf in the order of their names. */
+/* Reads `path` if it exists, and then all files `path`.d / *.conf in the order of their names. What
+ * exists and cannot be read is an error. */
 int config_read(struct config *config, const char *path, struct error *error);
 
 /* The device's section, or NULL if it has none. */
@@ -106,6 +108,7 @@ double config_high_watermark(const struct config *config, const struct device_co
 double config_low_watermark(const struct config *config, const struct device_config *device);
 
 /* Prints the table: for a terminal, as the Markdown of docs/configuration.md, or as a traind.conf
- * with every default commented out. */
+ * with every default commented out. `kind_at`: the kinds of devices that the help names. */
 enum config_form { CONFIG_TEXT, CONFIG_MARKDOWN, CONFIG_FILE };
-void config_print(enum config_form form, FILE *output);
+DECLARE_STRING_TABLE(config_form, enum config_form);
+void config_print(enum config_form form, device_kind_at *kind_at, FILE *output);

@@ -43,6 +43,14 @@ const char *config_key_unit(enum value_type type);
 /* The key of the section whose name is nearest to the word, or NULL. If `section` is NULL: the
  * nearest section. */
 const char *config_key_nearest(const char *section, const char *word);
+/* Lists the kinds of real devices ("cpu and cuda:N"), or those that a section makes ("simulated or
+ * accelerator"), each between two `quote`s. Returns `text`. */
+char *config_list_kinds(device_kind_at *kind_at, bool real, const char *quote, char *text,
+                        size_t size);
+/* Finds the kind of a device's name. A name that no real device can have gets the first simulated
+ * kind. -EINVAL for a bad name. */
+int config_kind_of_name(device_kind_at *kind_at, const char *name, const struct device_kind **found,
+                        struct error *error);
 /* Sets the key's value from the text. `base` is a struct config, or for a device's key a struct
  * device_config. */
 int config_key_set(void *base, const struct config_key *key, const char *text, struct error *error);

@@ -124,9 +124,9 @@ const struct config_key config_keys[] = {
     {"Nvidia", "WarmWorkers", VALUE_COUNT, offsetof(struct config, warm_workers), "0", 0, 16,
      "How many workers wait on each GPU with its context open, so that native jobs begin at once. "
      "Each holds some 530 MiB of the GPU's memory, which counts as used by others."},
+    /* print.c adds which kinds there are to this help */
     {DEVICE_SECTION, "Kind", VALUE_KIND, offsetof(struct device_config, kind), "", 0, 0,
-     "The kind of a device that is neither `cpu` nor `cuda:N`. `simulated`: it computes on the "
-     "CPU, with a memory and a clock of its own."},
+     "Such a device computes on the CPU, with a memory and a clock of its own."},
     {DEVICE_SECTION, "Enabled", VALUE_SWITCH, offsetof(struct device_config, enabled), "yes", 0, 0,
      "Whether jobs are placed on it."},
     {DEVICE_SECTION, "Slots", VALUE_COUNT, offsetof(struct device_config, slots), "", 0, 1024,

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "daemon/config/internal.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Bytes of a line. The parser of traind.conf limits lines, including comments. */
@@ -16,32 +17,62 @@ static const char *heading_of(const char *section)
     return strcmp(section, DEVICE_SECTION) == 0 ? DEVICE_SECTION " NAME" : section;
 }
 
-static void print_markdown_key(const struct config_key *key, FILE *output)
+/* The help of a key, which the caller frees. That of Kind names the kinds of the registry. */
+static char *help_of(const struct config_key *key, device_kind_at *kind_at)
 {
-    AUTO_FREE char *text =
-        memory_format("**%s**: %s *Takes* %s; *default* %s%s%s.", key->name, key->help,
-                      config_key_unit(key->type), *key->fallback ? "`" : "", key->fallback,
-                      *key->fallback ? "`" : "empty");
+    char real[128], others[128];
+
+    if (key->type != VALUE_KIND)
+        return memory_copy_text(key->help);
+    return memory_format("The kind of a device other than %s: %s. %s",
+                         config_list_kinds(kind_at, true, "`", real, sizeof real),
+                         config_list_kinds(kind_at, false, "`", others, sizeof others), key->help);
+}
+
+static void print_markdown_key(const struct config_key *key, device_kind_at *kind_at, FILE *output)
+{
+    AUTO_FREE char *help = help_of(key, kind_at);
+    AUTO_FREE char *text = memory_format(
+        "**%s**: %s *Takes* %s; *default* %s%s%s.", key->name, help, config_key_unit(key->type),
+        *key->fallback ? "`" : "", key->fallback, *key->fallback ? "`" : "empty");
 
     text_print_wrapped("- ", "  ", text, MARKDOWN_LINE_MAX, output);
 }
 
-static void print_markdown(const char *section, FILE *output)
+/* Says how devices are named. The words that stand for several devices are no names. */
+static void print_device_names(device_kind_at *kind_at, FILE *output)
+{
+    const struct device_kind *kind;
+    AUTO_FREE char *words = memory_copy_text("`auto`"), *text = NULL;
+
+    for (size_t i = 0; (kind = kind_at(i)); i++)
+        if (kind->naming != DEVICE_NAMED_AS_KIND) {
+            char *longer = memory_format("%s, `%s`", words, kind->name);
+
+            free(words);
+            words = longer;
+        }
+    text = memory_format("One section for each device: `[Device cpu]`, `[Device cuda:0]`, or that "
+                         "of a simulated one, as `[Device sim0]`, whose name has letters, digits "
+                         "and `-_.:` (%s, `gpu` and `any` stand for several devices and are no "
+                         "names).",
+                         words);
+    fputc('\n', output);
+    text_print_wrapped("", "", text, MARKDOWN_LINE_MAX, output);
+}
+
+static void print_markdown(const char *section, device_kind_at *kind_at, FILE *output)
 {
     fprintf(output, "\n## [%s]\n", heading_of(section));
     if (strcmp(section, DEVICE_SECTION) == 0)
-        fprintf(output,
-                "\nOne section for each device: `[Device cpu]`, `[Device cuda:0]`, or that of a "
-                "simulated one, as\n`[Device sim0]`, whose name has letters, digits and "
-                "`-_.:`\n(`auto`, `cuda`, "
-                "`gpu`, `any` and `simulated` stand for several devices and are no names).\n");
+        print_device_names(kind_at, output);
     fputc('\n', output);
     for (int i = 0; i < config_key_count; i++)
         if (strcmp(config_keys[i].section, section) == 0)
-            print_markdown_key(&config_keys[i], output);
+            print_markdown_key(&config_keys[i], kind_at, output);
 }
 
-static void print_file(const char *section, bool commented, FILE *output)
+static void print_file(const char *section, device_kind_at *kind_at, bool commented, FILE *output)
 {
     bool device = strcmp(section, DEVICE_SECTION) == 0; /* NAME is a placeholder, so the section is
                                                          * commented out */
@@ -51,13 +82,18 @@ static void print_file(const char *section, bool commented, FILE *output)
     for (int i = 0; i < config_key_count; i++) {
         if (strcmp(config_keys[i].section, section) != 0)
             continue;
-        text_print_wrapped(prefix, prefix, config_keys[i].help, FILE_LINE_MAX, output);
+        AUTO_FREE char *help = help_of(&config_keys[i], kind_at);
+        text_print_wrapped(prefix, prefix, help, FILE_LINE_MAX, output);
         fprintf(output, "%s%s =%s%s\n", commented ? "#" : "  ", config_keys[i].name,
                 *config_keys[i].fallback ? " " : "", config_keys[i].fallback);
     }
 }
 
-void config_print(enum config_form form, FILE *output)
+static const char *const config_form_names[] = {
+    [CONFIG_TEXT] = "text", [CONFIG_MARKDOWN] = "markdown", [CONFIG_FILE] = "file"};
+DEFINE_STRING_TABLE(config_form, enum config_form, config_form_names)
+
+void config_print(enum config_form form, device_kind_at *kind_at, FILE *output)
 {
     if (form == CONFIG_MARKDOWN)
         fprintf(
@@ -66,7 +102,7 @@ void config_print(enum config_form form, FILE *output)
             "traind reads `/etc/traind/traind.conf`, then `/etc/traind/traind.conf.d/*.conf` in "
             "the order of their names.\nLater values win. "
             "A daemon that serves its user alone reads `~/.config/traind/traind.conf` and its `.d` "
-            "folder\ninstead. An unknown key is an error. "
+            "folder\ninstead. An unknown key is an error, and so is a file that cannot be read.\n"
             "`traind --help-config=markdown` prints this page.\n");
     else if (form == CONFIG_FILE)
         fprintf(output, "# traind.conf: every key with its default. See docs/configuration.md.\n");
@@ -74,8 +110,8 @@ void config_print(enum config_form form, FILE *output)
         if (i > 0 && strcmp(config_keys[i].section, config_keys[i - 1].section) == 0)
             continue;
         if (form == CONFIG_MARKDOWN)
-            print_markdown(config_keys[i].section, output);
+            print_markdown(config_keys[i].section, kind_at, output);
         else
-            print_file(config_keys[i].section, form == CONFIG_FILE, output);
+            print_file(config_keys[i].section, kind_at, form == CONFIG_FILE, output);
     }
 }

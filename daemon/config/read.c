@@ -15,72 +15,6 @@
 
 /* ---- devices --------------------------------------------------------------------------------- */
 
-enum { NAME_LIMIT = 31 }; /* the engine's limit; inih cuts sections at 49 bytes */
-
-/* Lists the devices of real or simulated kinds for a sentence: "\"cpu\" and \"cuda:N\"". */
-static char *list_kinds(device_kind_at *kind_at, bool real, char *text, size_t size)
-{
-    const struct device_kind *kind;
-    size_t used = 0;
-
-    *text = '\0';
-    for (size_t i = 0; (kind = kind_at(i)) && used < size; i++)
-        if (real == (kind->naming != DEVICE_NAMED_BY_SECTION))
-            used += (size_t)snprintf(text + used, size - used, real ? "%s\"%s%s\"" : "%s%s%s",
-                                     used ? (real ? " and " : " or ") : "", kind->name,
-                                     kind->naming == DEVICE_NAMED_BY_NUMBER ? ":N" : "");
-    return text;
-}
-
-/* Whether the name is like "cuda:0" for the kind "cuda". */
-static bool is_numbered(const char *name, const struct device_kind *kind)
-{
-    size_t length = strlen(kind->name);
-
-    return kind->naming == DEVICE_NAMED_BY_NUMBER && strncmp(name, kind->name, length) == 0 &&
-           name[length] == ':';
-}
-
-/* Finds the kind of a device's name. A name that no real device can have gets the first simulated
- * kind. -EINVAL for a bad name. */
-static int kind_of_name(device_kind_at *kind_at, const char *name, const struct device_kind **found,
-                        struct error *error)
-{
-    const struct device_kind *kind = device_kind_find(kind_at, name);
-    char escaped[256];
-    const char *number;
-
-    text_escape_controls(name, escaped, sizeof escaped);
-    if (!*name || strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-                               "-_.:") != strlen(name))
-        return error_set(error, -EINVAL,
-                         "the name of a device has letters, digits and \"-_.:\", not \"%s\"",
-                         escaped);
-    if (strlen(name) > NAME_LIMIT)
-        return error_set(error, -EINVAL, "the name of a device has at most %d characters",
-                         NAME_LIMIT);
-    *found = kind;
-    if (kind && kind->naming == DEVICE_NAMED_AS_KIND)
-        return 0;
-    /* such a name in `move JOB auto` or device.prefer, allow, deny would be ambiguous */
-    if (kind || default_device_from_string(name) >= 0)
-        return error_set(error, -EINVAL,
-                         "\"%s\" stands for more than one device where jobs name theirs; give this "
-                         "one another name, such as \"%s0\"",
-                         name, default_device_from_string(name) >= 0 ? "sim" : name);
-    for (size_t i = 0; (kind = kind_at(i)) && !is_numbered(name, kind); i++)
-        if (kind->naming == DEVICE_NAMED_BY_SECTION && !*found)
-            *found = kind;
-    if (!kind)
-        return 0;
-    number = name + strlen(kind->name) + 1;
-    if (!*number || number[strspn(number, "0123456789")])
-        return error_set(error, -EINVAL, "\"%s:\" stands before a number, as in \"%s:0\"",
-                         kind->name, kind->name);
-    *found = kind;
-    return 0;
-}
-
 /* Finds or adds the device of a section [Device NAME], with the kind that its name implies. */
 static struct device_config *find_or_add_device(struct config *config, const char *name,
                                                 struct error *error)
@@ -90,7 +24,7 @@ static struct device_config *find_or_add_device(struct config *config, const cha
 
     if (devices)
         return devices;
-    if (kind_of_name(config->kind_at, name, &device.kind, error) < 0)
+    if (config_kind_of_name(config->kind_at, name, &device.kind, error) < 0)
         return NULL;
     devices = reallocarray(config->devices, config->device_count + 1, sizeof *devices);
     if (!devices || !(device.name = strdup(name))) {
@@ -125,6 +59,8 @@ static char *read_line(char *line, int size, void *data)
     char *read = fgets(line, size, reading->file);
 
     reading->line += read != NULL;
+    if (!read && ferror(reading->file) && reading->result == 0)
+        reading->result = error_set_errno(reading->error, -errno, "cannot read %s", reading->path);
     if (read && !strchr(line, '\n') && !feof(reading->file) && reading->result == 0)
         reading->result = error_set(reading->error, -EINVAL, "%s:%d: the line is too long",
                                     reading->path, reading->line);
@@ -156,8 +92,8 @@ static int take_kind(device_kind_at *kind_at, const char *name, struct device_co
     const struct device_kind *kind = device_kind_find(kind_at, name);
     char real[128], others[128];
 
-    list_kinds(kind_at, true, real, sizeof real);
-    list_kinds(kind_at, false, others, sizeof others);
+    config_list_kinds(kind_at, true, "\"", real, sizeof real);
+    config_list_kinds(kind_at, false, "", others, sizeof others);
     if (!kind || (kind != device->kind && !(open && kind->naming == DEVICE_NAMED_BY_SECTION)))
         return error_set(error, -EINVAL,
                          "the kind of the device \"%s\" is %s: %s are real devices, any other name "
@@ -261,8 +197,8 @@ static int refuse_open_kind(const struct reading *reading, int line, const char 
 {
     char real[128], others[128];
 
-    list_kinds(reading->config->kind_at, true, real, sizeof real);
-    list_kinds(reading->config->kind_at, false, others, sizeof others);
+    config_list_kinds(reading->config->kind_at, true, "\"", real, sizeof real);
+    config_list_kinds(reading->config->kind_at, false, "", others, sizeof others);
     return error_set(reading->error, -EINVAL,
                      "%s:%d: there is no device \"%s\": a simulated one says so with Kind = %s, "
                      "real ones are %s",
@@ -309,15 +245,25 @@ static int is_config_name(const struct dirent *entry)
     return fnmatch("*.conf", entry->d_name, FNM_PERIOD) == 0;
 }
 
+/* Whether errno says that there is no such file. A home such as /dev/null gives ENOTDIR. */
+static bool nothing_is_there(void)
+{
+    return errno == ENOENT || errno == ENOTDIR;
+}
+
 int config_read(struct config *config, const char *path, struct error *error)
 {
     AUTO_FREE char *folder = memory_format("%s.d", path);
     struct dirent **entries = NULL;
-    int count, result = access(path, F_OK) == 0 ? config_read_file(config, path, error) : 0;
+    int count, result = 0;
 
+    if (access(path, F_OK) == 0 || !nothing_is_there())
+        result = config_read_file(config, path, error);
     if (result < 0)
         return result;
     count = scandir(folder, &entries, is_config_name, alphasort);
+    if (count < 0 && !nothing_is_there())
+        return error_set_errno(error, -errno, "cannot read the folder %s", folder);
     for (int i = 0; i < count; i++) {
         AUTO_FREE char *name = memory_format("%s/%s", folder, entries[i]->d_name);
 

@@ -242,6 +242,35 @@ static void drop_ins_come_after_the_file_in_order(void **state)
     config_release(&config);
 }
 
+/* A drop-in, or their folder, that exists and cannot be read is not left out in silence. */
+static void what_cannot_be_read_is_an_error(void **state)
+{
+    struct config config;
+    struct error error = {0};
+    char drop_ins[300], name[400];
+
+    (void)state;
+    snprintf(drop_ins, sizeof drop_ins, "%s.d", path);
+    snprintf(name, sizeof name, "%s/10-a.conf", drop_ins);
+    assert_int_equal(mkdir(drop_ins, 0700), 0);
+    assert_int_equal(mkdir(name, 0700), 0); /* can be opened, but not read */
+    config_init(&config, device_registry_kind);
+    assert_int_equal(config_read(&config, path, &error), -EISDIR);
+    assert_non_null(strstr(error.text, name));
+    assert_int_equal(rmdir(name), 0);
+    assert_int_equal(symlink("nowhere", name), 0);
+    assert_int_equal(config_read(&config, path, &error), -ENOENT);
+    assert_non_null(strstr(error.text, name));
+    assert_int_equal(unlink(name), 0);
+    assert_int_equal(rmdir(drop_ins), 0);
+
+    assert_int_equal(symlink(drop_ins, drop_ins), 0); /* a loop */
+    assert_int_equal(config_read(&config, path, &error), -ELOOP);
+    assert_non_null(strstr(error.text, drop_ins));
+    assert_int_equal(unlink(drop_ins), 0);
+    config_release(&config);
+}
+
 /* The printed documents equal those in the repository. */
 static void printed_forms_are_in_the_repository(void **state)
 {
@@ -256,7 +285,7 @@ static void printed_forms_are_in_the_repository(void **state)
         size_t size;
         FILE *output = open_memstream(&printed, &size);
 
-        config_print(forms[i].form, output);
+        config_print(forms[i].form, device_registry_kind, output);
         fclose(output);
         assert_int_equal(file_read(AT_FDCWD, forms[i].name, 1 << 20, &stored, &size, NULL), 0);
         assert_string_equal(printed, stored);
@@ -283,6 +312,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_line_too_long_for_the_parser_is_refused, make_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(drop_ins_come_after_the_file_in_order, make_folder,
+                                        remove_folder),
+        cmocka_unit_test_setup_teardown(what_cannot_be_read_is_an_error, make_folder,
                                         remove_folder),
         cmocka_unit_test(printed_forms_are_in_the_repository),
         cmocka_unit_test(the_printed_file_is_valid),
