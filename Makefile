@@ -192,9 +192,9 @@ $(BUILD)/cuda/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -isystem $(CUDA)/include -MMD -MP -c $< -o $@
 
-$(BUILD)/cuda/%.o: %.cu $(wildcard engine/backends/cuda/kernels/*.cuh engine/backends/cuda/kernels/*.h) Makefile
+$(BUILD)/cuda/%.o: %.cu Makefile
 	@mkdir -p $(@D)
-	$(NVCC) -std=c++17 -I. $(CUDA_CODE) -O3 -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra -c $< -o $@
+	$(NVCC) -std=c++17 -I. $(CUDA_CODE) -O3 -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra -MMD -MP -c $< -o $@
 
 $(CUDA_PLUGIN): $(CUDA_OBJECTS)
 	@mkdir -p $(@D)
