@@ -177,8 +177,9 @@ struct backend_step {
 /* Sums over the steps since program_reset_metrics(). They stay on the device until they are
  * read. */
 struct step_metrics {
-    double loss_sum; /* of each step's mean loss times its samples */
+    double loss_sum; /* of each step's mean loss times its labels */
     int64_t samples;
+    int64_t labels;         /* that count: as many as samples, or those of all their tokens */
     int64_t correct;        /* argmax == label; 0 for regression */
     double last_loss;       /* mean loss of the latest step */
     int64_t nonfinite_step; /* the first step whose loss was NaN or infinite, else 0 */

@@ -311,7 +311,8 @@ static int graph_check_node(struct graph *graph, int32_t index)
                               i, node->name, graph_op_to_string(node->op));
     for (int i = 0; i < node->output_count; i++)
         if (node->output[i] < 0 || node->output[i] >= graph->tensor_count ||
-            graph->tensors[node->output[i]].producer != index)
+            (node->adds >> i & 1 ? !tensor_is_ready(graph, node->output[i], index)
+                                 : graph->tensors[node->output[i]].producer != index))
             return graph_fail(graph, -EINVAL, "output %d of layer %s (%s) has two producers", i,
                               node->name, graph_op_to_string(node->op));
     return 0;

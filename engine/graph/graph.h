@@ -151,7 +151,8 @@ enum graph_phase { GRAPH_FORWARD, GRAPH_BACKWARD, GRAPH_UPDATE };
     /* logits[B,C] target -> log_sum_exp[B]; adds to the step's metrics: loss (mean over the    \
      * batch), correct (argmax == label). The target is label[B] int32, or probability[B,C]     \
      * float32: then the loss of a row is the sum of -probability log softmax, and its label    \
-     * the argmax */                                                                            \
+     * the argmax. Of logits[B,T,C] and label[B,T] each step of a sequence is a row; rows with  \
+     * the label -1 do not count, and the mean is over the others (torch's ignore_index) */                                                                          \
     OPERATOR(CROSS_ENTROPY, cross_entropy)                                                      \
     /* logits target log_sum_exp -> dlogits, times gradient_scale */                            \
     OPERATOR(CROSS_ENTROPY_BACKWARD, cross_entropy_backward)                                    \
@@ -245,6 +246,9 @@ struct graph_node {
     int32_t input[GRAPH_INPUTS_MAX]; /* tensor ids, -1 where absent */
     int32_t output[GRAPH_OUTPUTS_MAX];
     int input_count, output_count;
+    /* set of 1 << number of an output: the node adds to what that tensor holds. It is the gradient
+     * of a parameter that several layers use, and another node has written it before. */
+    unsigned adds;
     union {
         struct conv_attributes conv; /* convolution and pooling */
         enum activation_kind activation;
@@ -302,6 +306,9 @@ int32_t graph_input(struct graph *graph, enum tensor_type type, const int64_t *s
                     int rank);
 int32_t graph_linear(struct graph *graph, int32_t input, const char *name, int64_t features,
                      bool bias);
+/* The same without a bias and with a matrix that the graph has already, `weight`[O,I]: that of an
+ * embedding, for an output that is tied to it (Press and Wolf 2016, arXiv:1608.05859). */
+int32_t graph_linear_tied(struct graph *graph, int32_t input, const char *name, int32_t weight);
 int32_t graph_conv2d(struct graph *graph, int32_t input, const char *name, int64_t channels,
                      const struct conv_attributes *attributes, bool bias);
 /* Pools take a padding of at most half the kernel; dilation and groups must be 1. */

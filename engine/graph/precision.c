@@ -54,7 +54,8 @@ static void lower_nodes(struct lowering *lowering, const struct graph_node *node
             return;
         *appended = node;
         for (int k = 0; k < node.output_count; k++)
-            graph->tensors[node.output[k]].producer = graph->node_count - 1;
+            if (!(node.adds >> k & 1))
+                graph->tensors[node.output[k]].producer = graph->node_count - 1;
     }
 }
 

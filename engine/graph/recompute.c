@@ -265,10 +265,12 @@ static void append_backward(struct recomputation *r)
         node = append_node(r, old);
         if (!node)
             return;
+        node->adds = old->adds;
         for (int k = 0; k < old->input_count; k++)
             graph_node_input(node, stand_in(r, old->input[k]));
         for (int k = 0; k < old->output_count; k++) {
-            graph->tensors[old->output[k]].producer = -1;
+            if (!(old->adds >> k & 1))
+                graph->tensors[old->output[k]].producer = -1;
             graph_node_output(graph, node, old->output[k]);
         }
     }

@@ -46,6 +46,7 @@ static const struct checkpoint_field {
               FIELD("last_loss", FIELD_DOUBLE, sums.last_loss),
               TRACKER_FIELDS("best", best),
               TRACKER_FIELDS("early_stop", early),
+              LATER_FIELD("epoch_labels", FIELD_INTEGER, sums.labels, "0"),
               LATER_FIELD("momentum_product", FIELD_DOUBLE, momentum_product, "1"),
               LATER_FIELD("measured_step", FIELD_INTEGER, measured_step, "0"),
               LATER_FIELD("plateau.metric", FIELD_NAME, plateau.metric, ""),
@@ -172,6 +173,8 @@ int checkpoint_metadata_parse(const struct safetensors *file, struct checkpoint_
         if (r < 0)
             return r;
     }
+    if (!safetensors_metadata(file, "traind.epoch_labels"))
+        state->sums.labels = state->sums.samples; /* earlier every sample had one */
     *texts =
         (struct checkpoint_texts){.specification = safetensors_metadata(file, specification_key),
                                   .normalisation = safetensors_metadata(file, normalisation_key),

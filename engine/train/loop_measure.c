@@ -43,10 +43,10 @@ static int loop_evaluate(struct loop *loop, struct feed *feed, const char *loss_
         return r;
     loop->result->evaluation_seconds += loop->mark - before;
     loop->result->evaluation_samples += (double)metrics.samples;
-    training_values_add(values, loss_name, metrics.loss_sum / (double)metrics.samples);
+    training_values_add(values, loss_name, metrics.loss_sum / (double)metrics.labels);
     if (loop->training->classification)
         training_values_add(values, accuracy_name,
-                            (double)metrics.correct / (double)metrics.samples);
+                            (double)metrics.correct / (double)metrics.labels);
     return 0;
 }
 
@@ -95,11 +95,11 @@ static int measure(struct loop *loop, bool evaluates, struct error *error)
     values->count = 0;
     if (r < 0)
         return r;
-    if (sums->samples) {
-        training_values_add(values, "train_loss", sums->loss_sum / (double)sums->samples);
+    if (sums->labels) {
+        training_values_add(values, "train_loss", sums->loss_sum / (double)sums->labels);
         if (loop->training->classification)
             training_values_add(values, "train_accuracy",
-                                (double)sums->correct / (double)sums->samples);
+                                (double)sums->correct / (double)sums->labels);
     }
     if (evaluates)
         r = loop_evaluate(loop, loop->training->validation, "validation_loss",

@@ -538,6 +538,7 @@ void session_read_metrics(const struct session *session, bool training,
         session->config.backend->program_read_metrics(program->program, &part);
         metrics->loss_sum += part.loss_sum;
         metrics->samples += part.samples;
+        metrics->labels += part.labels;
         metrics->correct += part.correct;
         if (part.nonfinite_step &&
             (!metrics->nonfinite_step || part.nonfinite_step < metrics->nonfinite_step))

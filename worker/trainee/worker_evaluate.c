@@ -77,19 +77,19 @@ static void show_json(const char *set, bool accuracy, const struct step_metrics 
     json_set_string(json, "set", set);
     json_set_int(json, "samples", metrics->samples);
     snprintf(name, sizeof name, "%s_loss", set);
-    json_set_double(json, name, metrics->loss_sum / (double)metrics->samples);
+    json_set_double(json, name, metrics->loss_sum / (double)metrics->labels);
     snprintf(name, sizeof name, "%s_accuracy", set);
     if (accuracy)
-        json_set_double(json, name, (double)metrics->correct / (double)metrics->samples);
+        json_set_double(json, name, (double)metrics->correct / (double)metrics->labels);
     json_print(json, stdout);
 }
 
 static void show(const char *set, bool accuracy, const struct step_metrics *metrics)
 {
     printf("%s set, %lld samples: loss %.6g", set, (long long)metrics->samples,
-           metrics->loss_sum / (double)metrics->samples);
+           metrics->loss_sum / (double)metrics->labels);
     if (accuracy)
-        printf(", accuracy %.4f", (double)metrics->correct / (double)metrics->samples);
+        printf(", accuracy %.4f", (double)metrics->correct / (double)metrics->labels);
     printf("\n");
 }
 

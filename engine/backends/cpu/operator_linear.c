@@ -157,7 +157,8 @@ static int create_products(struct backend_program *program, const struct graph_n
     own->owns = true;
     result = onednn_product_create(program->device->onednn, &shape, &own->product[0], error);
     /* a copied result is added by the copy */
-    if (!result && is_gradient(node) && program->graph->accumulate && !own->copies_c) {
+    if (!result && is_gradient(node) && (program->graph->accumulate || node->adds & 1) &&
+        !own->copies_c) {
         shape.accumulate = true;
         result = onednn_product_create(program->device->onednn, &shape, &own->product[1], error);
     }
@@ -296,7 +297,7 @@ static void run_product(struct backend_program *program, const struct step *step
     const struct linear_state *state = step->state;
     const struct task_product *own = &state->task[task];
     const struct tile *tile = &own->tile;
-    bool accumulate = program->scalars.accumulate && is_gradient(step->node);
+    bool accumulate = is_gradient(step->node) && program_accumulates(program, step->node, 0);
     int fused = program->nodes[step->node - program->graph->nodes].fused;
 
     if (tile_is_empty(tile))
@@ -339,11 +340,11 @@ static void run_gradient(struct backend_program *program, const struct step *ste
     if (state->bfloat16)
         kernels->column_sum_bfloat16(
             (const uint16_t *)program_address(program, state->a) + part.first, state->data,
-            part.end - part.first, state->out, bias, program->scalars.accumulate);
+            part.end - part.first, state->out, bias, program_accumulates(program, node, 1));
     else
         kernels->column_sum((const float *)program_address(program, state->a) + part.first,
                             state->data, part.end - part.first, state->out, bias,
-                            program->scalars.accumulate);
+                            program_accumulates(program, node, 1));
 }
 
 /* ---- bind ------------------------------------------------------------------------------------ */
@@ -467,7 +468,7 @@ static void run_embedding_backward(struct backend_program *program, const struct
     (void)thread;
     if (part.first >= part.end)
         return;
-    if (!program->scalars.accumulate)
+    if (!program_accumulates(program, node, 0))
         for (int64_t i = part.first * width; i < part.end * width; i++)
             dweight[i] = 0.0f;
     program->device->kernels->embedding_backward(

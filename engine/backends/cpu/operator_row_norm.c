@@ -185,10 +185,10 @@ static void run_sums(struct backend_program *program, const struct step *step, i
 
     (void)thread;
     for (int output = 1; part.first < part.end && output < node->output_count; output++)
-        program->device->kernels->partials_sum(task_sums(step, width, output, 0) + part.first,
-                                               task_count(program), 2 * sums_stride(width),
-                                               row_of(program, node->output[output], part.first, 1),
-                                               part.end - part.first, program->scalars.accumulate);
+        program->device->kernels->partials_sum(
+            task_sums(step, width, output, 0) + part.first, task_count(program),
+            2 * sums_stride(width), row_of(program, node->output[output], part.first, 1),
+            part.end - part.first, program_accumulates(program, node, output));
 }
 
 int row_norm_backward_bind(struct backend_program *program, int32_t index, struct error *error)

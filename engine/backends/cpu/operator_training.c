@@ -10,14 +10,28 @@ static bool has_soft_targets(const struct backend_program *program, const struct
     return program_tensor(program, node->input[1])->type == TENSOR_FLOAT32;
 }
 
+/* Whether each step of a sequence has a label, which may be -1: it does not count. */
+static bool has_token_labels(const struct backend_program *program, const struct graph_node *node)
+{
+    return program_tensor(program, node->input[0])->shape.rank == 3;
+}
+
+static int64_t class_count(const struct backend_program *program, const struct graph_node *node)
+{
+    const struct graph_shape *shape = &program_tensor(program, node->input[0])->shape;
+
+    return shape->extent[shape->rank - 1];
+}
+
 void cross_entropy_run(struct backend_program *program, const struct step *step, int task,
                        int thread)
 {
     const struct graph_node *node = step->node;
     const struct kernels *kernels = program->device->kernels;
     struct range slice = program_slice(program, task);
-    int64_t rows = slice.end - slice.first;
-    int64_t classes = program_sample_elements(program, node->input[0]);
+    int64_t classes = class_count(program, node);
+    int64_t rows =
+        (slice.end - slice.first) * (program_sample_elements(program, node->input[0]) / classes);
     const float *logits = program_sample(program, node->input[0], slice.first);
     const void *target = program_sample(program, node->input[1], slice.first);
     float *log_sum_exp = program_sample(program, node->output[0], slice.first);
@@ -25,11 +39,14 @@ void cross_entropy_run(struct backend_program *program, const struct step *step,
 
     (void)thread;
     *correct = 0;
+    program->labels[task] = rows;
     program->loss[task] =
         has_soft_targets(program, node)
             ? kernels->soft_cross_entropy_forward(logits, target, log_sum_exp, rows, classes,
                                                   correct)
-            : kernels->cross_entropy_forward(logits, target, log_sum_exp, rows, classes, correct);
+            : kernels->cross_entropy_forward(
+                  logits, target, log_sum_exp, rows, classes, correct,
+                  has_token_labels(program, node) ? &program->labels[task] : NULL);
 }
 
 /* What the gradient of the batch's mean loss is multiplied by. */
@@ -40,19 +57,32 @@ static float loss_gradient_factor(const struct backend_program *program)
     return scalars->gradient_scale * (scalars->loss_scale > 0 ? scalars->loss_scale : 1.0f);
 }
 
+/* The labels of the batch that count. */
+static int64_t counted_labels(const struct backend_program *program, const struct graph_node *node)
+{
+    int64_t labels = 0;
+
+    if (!has_token_labels(program, node))
+        return program->graph->batch;
+    for (int task = 0; task < program->tasks; task++)
+        labels += program->labels[task];
+    return labels ? labels : 1;
+}
+
 void cross_entropy_backward_run(struct backend_program *program, const struct step *step, int task,
                                 int thread)
 {
     const struct graph_node *node = step->node;
     const struct kernels *kernels = program->device->kernels;
     struct range slice = program_slice(program, task);
-    int64_t rows = slice.end - slice.first;
-    int64_t classes = program_sample_elements(program, node->input[0]);
+    int64_t classes = class_count(program, node);
+    int64_t rows =
+        (slice.end - slice.first) * (program_sample_elements(program, node->input[0]) / classes);
     const float *logits = program_sample(program, node->input[0], slice.first);
     const void *target = program_sample(program, node->input[1], slice.first);
     const float *log_sum_exp = program_sample(program, node->input[2], slice.first);
     float *dlogits = program_sample(program, node->output[0], slice.first);
-    float scale = loss_gradient_factor(program) / (float)program->graph->batch;
+    float scale = loss_gradient_factor(program) / (float)counted_labels(program, node);
 
     (void)thread;
     if (has_soft_targets(program, node))
@@ -60,6 +90,19 @@ void cross_entropy_backward_run(struct backend_program *program, const struct st
                                              scale);
     else
         kernels->cross_entropy_backward(logits, target, log_sum_exp, dlogits, rows, classes, scale);
+}
+
+/* The gradient of tokens' mean loss needs the number of labels in all slices. */
+int cross_entropy_bind(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    bool forward = node->op == OP_CROSS_ENTROPY;
+    int result = slices_bind(program, index, error);
+
+    if (result == 0 && has_token_labels(program, node))
+        step_touch(&program->steps[program->step_count - 1], program->labels, sizeof(int64_t),
+                   program->tasks, forward ? ACCESS_TASK : ACCESS_WHOLE, forward);
+    return result;
 }
 
 /* The metrics count a sample's loss: the mean of its squared differences. */
@@ -71,6 +114,7 @@ void mse_run(struct backend_program *program, const struct step *step, int task,
 
     (void)thread;
     program->correct[task] = 0;
+    program->labels[task] = slice.end - slice.first;
     program->loss[task] =
         program->device->kernels->mse_forward(program_sample(program, node->input[0], slice.first),
                                               program_sample(program, node->input[1], slice.first),

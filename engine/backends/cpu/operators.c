@@ -9,7 +9,7 @@
     (FUSION_ACTIVATION(ACTIVATION_RELU) | FUSION_ACTIVATION(ACTIVATION_SILU) |                    \
      FUSION_ACTIVATION(ACTIVATION_HARDSWISH))
 #define NORM_FUSES .fuses = {.activations = NORM_ACTIVATIONS, .adds = true}
-#define ROW_NORM_BACKWARD .prepare = row_norm_backward_prepare, .bind = row_norm_backward_bind
+#define ROW_NORM_BACKWARD .prepare = row_norm_backward_prepare, .bind = row_norm_backward_bind, .adds = true
 #define SLICES(step) .bind = slices_bind, .run = step
 #define POINTWISE SLICES(pointwise_run), .elementwise = true
 #define TILES(step, suits) .run_tiles = step, .suits_tiles = suits
@@ -17,7 +17,7 @@
 const struct operator_table cpu_operators = {.by_operator = {
     [OP_LINEAR] = {LINEAR, .bind = linear_bind, .fuses = {.activations = FUSION_ANY_ACTIVATION}},
     [OP_LINEAR_BACKWARD_DATA] = {LINEAR, .bind = linear_bind},
-    [OP_LINEAR_BACKWARD_WEIGHTS] = {LINEAR, .bind = linear_backward_weights_bind},
+    [OP_LINEAR_BACKWARD_WEIGHTS] = {LINEAR, .bind = linear_backward_weights_bind, .adds = true},
     [OP_CONV2D] = {CONVOLUTION,
                    .fuses = {.activations = FUSION_ACTIVATION(ACTIVATION_RELU)}},
     [OP_CONV2D_BACKWARD_DATA] = {CONVOLUTION},
@@ -44,7 +44,7 @@ const struct operator_table cpu_operators = {.by_operator = {
     [OP_ACTIVATION_BACKWARD] = {POINTWISE,
                                 TILES(tiles_relu_backward_run, tiles_suit_relu)},
     [OP_EMBEDDING] = {.bind = embedding_bind},
-    [OP_EMBEDDING_BACKWARD] = {.bind = embedding_bind},
+    [OP_EMBEDDING_BACKWARD] = {.bind = embedding_bind, .adds = true},
     [OP_DROPOUT] = {SLICES(dropout_run)},
     [OP_DROPOUT_BACKWARD] = {SLICES(dropout_run)},
     [OP_ADD] = {POINTWISE, TILES(tiles_add_run, tiles_suit_images)},
@@ -56,8 +56,9 @@ const struct operator_table cpu_operators = {.by_operator = {
                     TILES(tiles_reshape_run, tiles_suit_images)},
     [OP_CAST] = {.prepare = cast_prepare, .bind = cast_bind, .release = cast_release,
                  .suits_tiles = tiles_suit_all},
-    [OP_CROSS_ENTROPY] = {SLICES(cross_entropy_run)},
-    [OP_CROSS_ENTROPY_BACKWARD] = {SLICES(cross_entropy_backward_run)},
+    [OP_CROSS_ENTROPY] = {.bind = cross_entropy_bind, .run = cross_entropy_run},
+    [OP_CROSS_ENTROPY_BACKWARD] = {.bind = cross_entropy_bind,
+                                   .run = cross_entropy_backward_run},
     [OP_MSE] = {SLICES(mse_run)},
     [OP_MSE_BACKWARD] = {SLICES(mse_backward_run)},
     [OP_OPTIMIZER] = {.bind = optimizer_bind},

@@ -257,10 +257,20 @@ static int prepare_nodes(struct backend_program *program, struct error *error)
 static int check_operators(const struct backend_device *device, const struct graph *graph,
                            struct error *error)
 {
-    for (int32_t i = 0; i < graph->node_count; i++)
-        if (!operator_functions_of(device->operators, graph, &graph->nodes[i])->bind)
-            return error_set(error, -ERROR_UNSUPPORTED, "%s: the CPU backend has no %s",
-                             graph->nodes[i].name, graph_op_to_string(graph->nodes[i].op));
+    for (int32_t i = 0; i < graph->node_count; i++) {
+        const struct graph_node *node = &graph->nodes[i];
+        const struct operator_functions *functions =
+            operator_functions_of(device->operators, graph, node);
+
+        if (!functions->bind)
+            return error_set(error, -ERROR_UNSUPPORTED, "%s: the CPU backend has no %s", node->name,
+                             graph_op_to_string(node->op));
+        if (node->adds && !functions->adds)
+            return error_set(error, -ERROR_UNSUPPORTED,
+                             "%s: the CPU backend has no %s that shares its parameter with "
+                             "another layer",
+                             node->name, graph_op_to_string(node->op));
+    }
     return 0;
 }
 

@@ -159,6 +159,7 @@ struct backend_program {
     unsigned phases;
     struct step_scalars scalars;
     double loss[TASKS_MAX];
+    int64_t labels[TASKS_MAX]; /* that count, of the task's slice */
     int64_t correct[TASKS_MAX];
     double gradient_squares[TASKS_MAX];
     _Atomic int failure;
@@ -176,6 +177,7 @@ struct operator_functions {
     /* with slices_bind(): the function of the step, and that of the step over images in tiles */
     step_function *run, *run_tiles;
     struct fusion_abilities fuses; /* the fusions that its kernels support */
+    bool adds;        /* can add to a gradient that another node has written: graph_node.adds */
     bool elementwise; /* `run` can work on any range of elements, not only on whole samples */
     /* whether the node can work on images in tiles; NULL: never */
     bool (*suits_tiles)(const struct graph *graph, const struct graph_node *node);
@@ -224,6 +226,7 @@ int batch_norm_prepare(struct backend_program *, int32_t, struct error *);
 int batch_norm_bind(struct backend_program *, int32_t, struct error *);
 int batch_norm_apply_bind(struct backend_program *, int32_t, struct error *);
 int batch_norm_backward_bind(struct backend_program *, int32_t, struct error *);
+int cross_entropy_bind(struct backend_program *, int32_t, struct error *);
 /* Layer norm and RMS norm. */
 int row_norm_bind(struct backend_program *, int32_t, struct error *);
 int row_norm_backward_prepare(struct backend_program *, int32_t, struct error *);
@@ -408,6 +411,13 @@ static inline size_t program_element_bytes(const struct backend_program *program
     if (program_is_tiled(program, tensor) && type != TENSOR_UINT8)
         return sizeof(uint16_t);
     return low && !program->compact[tensor] ? sizeof(float) : tensor_type_bytes(type);
+}
+
+/* Whether the node, in the present run, adds to the gradient that is its output `number`. */
+static inline bool program_accumulates(const struct backend_program *program,
+                                       const struct graph_node *node, int number)
+{
+    return program->scalars.accumulate || node->adds >> number & 1;
 }
 
 /* Elements of one sample of a batched tensor. */

@@ -192,15 +192,18 @@ int cpu_program_set_input(struct backend_program *program, int32_t tensor, const
 static void add_metrics(struct backend_program *program)
 {
     struct step_metrics *metrics = &program->metrics;
+    int64_t labels = 0;
     double loss = 0;
 
     for (int task = 0; task < program->tasks; task++) {
         loss += program->loss[task];
+        labels += program->labels[task];
         metrics->correct += program->correct[task];
     }
     metrics->loss_sum += loss;
     metrics->samples += program->graph->batch;
-    metrics->last_loss = loss / (double)program->graph->batch;
+    metrics->labels += labels;
+    metrics->last_loss = loss / (double)(labels ? labels : 1);
     if (!isfinite(loss) && !metrics->nonfinite_step)
         metrics->nonfinite_step = program->scalars.step;
 }

@@ -20,9 +20,18 @@ bool cuda_supports(struct backend_device *device, const struct graph *graph,
 {
     struct error error = {0};
 
-    (void)graph;
     if (!cuda_operator_of(node->op)) {
         snprintf(reason, 256, "the CUDA backend has no %s", graph_op_to_string(node->op));
+        return false;
+    }
+    if (graph_node_operator(node)->is_loss && graph->tensors[node->input[0]].shape.rank != 2) {
+        snprintf(reason, 256, "the CUDA backend has no %s of sequences",
+                 graph_op_to_string(node->op));
+        return false;
+    }
+    if (node->adds) {
+        snprintf(reason, 256, "the CUDA backend has no %s that shares its parameter",
+                 graph_op_to_string(node->op));
         return false;
     }
     if (is_convolution(node) && convolution_open_library(device, &error) < 0) {

@@ -370,6 +370,7 @@ void cuda_program_read_metrics(struct backend_program *program, struct step_metr
     read_control(program, offsetof(struct cuda_control, metrics), &read, sizeof read);
     *metrics = (struct step_metrics){.loss_sum = read.loss_sum,
                                      .samples = read.samples,
+                                     .labels = read.samples,
                                      .correct = read.correct,
                                      .last_loss = read.last_loss,
                                      .nonfinite_step = read.nonfinite_step};

@@ -3,11 +3,14 @@
 
 static int32_t append_cross_entropy(struct graph *graph, int32_t logits, bool soft)
 {
-    struct graph_shape row = {.rank = 1, .extent = {graph->batch}}, target = row;
     int32_t inputs[2] = {logits, -1}, result;
+    struct graph_shape row, target;
 
     if (layer_prediction(graph, logits, OP_CROSS_ENTROPY, "classes"))
         return graph->error.code;
+    row = graph->tensors[logits].shape;
+    row.rank--; /* a label for each row of logits */
+    target = row;
     if (soft)
         target = graph->tensors[logits].shape;
     graph->target = graph_append_tensor(graph, TENSOR_INPUT, soft ? TENSOR_FLOAT32 : TENSOR_INT32,

@@ -48,10 +48,16 @@ void differentiation_append(struct differentiation *d, const struct graph_node *
 {
     struct graph *graph = d->graph;
     int32_t gradients[GRAPH_OUTPUTS_MAX];
+    bool shared[GRAPH_OUTPUTS_MAX];
     struct graph_node *node;
 
-    for (int i = 0; i < target_count; i++)
-        gradients[i] = targets[i] >= 0 ? gradient_append(d, targets[i]) : -1;
+    for (int i = 0; i < target_count; i++) {
+        shared[i] = targets[i] >= 0 && d->gradient[targets[i]] >= 0 &&
+                    graph->tensors[targets[i]].role == TENSOR_PARAMETER;
+        gradients[i] = shared[i]         ? d->gradient[targets[i]]
+                       : targets[i] >= 0 ? gradient_append(d, targets[i])
+                                         : -1;
+    }
     node = graph_append_node(graph, op, GRAPH_BACKWARD, forward->name);
     if (!node)
         return;
@@ -59,9 +65,11 @@ void differentiation_append(struct differentiation *d, const struct graph_node *
     for (int i = 0; i < input_count; i++)
         graph_node_input(node, inputs[i]);
     for (int i = 0; i < target_count; i++)
-        if (gradients[i] >= 0)
+        if (gradients[i] >= 0) {
+            node->adds |= shared[i] ? 1u << node->output_count : 0;
             graph_node_output(graph, node, gradients[i]);
+        }
     for (int i = 0; i < target_count; i++)
-        if (gradients[i] >= 0)
+        if (gradients[i] >= 0 && !shared[i])
             differentiation_give(d, targets[i], gradients[i]);
 }

@@ -66,7 +66,7 @@ int layer_prediction(struct graph *graph, int32_t input, enum graph_op op, const
         return graph->error.code;
     if (graph->target >= 0)
         return graph_fail(graph, -EINVAL, "the graph has a loss already");
-    if (x->shape.rank != 2)
+    if (x->shape.rank != 2 && !(op == OP_CROSS_ENTROPY && x->shape.rank == 3))
         return graph_fail(graph, -EINVAL,
                           "the loss (%s) expects [batch, %s], but the last layer gives %s; put a "
                           "flatten layer before it",

@@ -37,6 +37,31 @@ int32_t graph_linear(struct graph *graph, int32_t input, const char *name, int64
     return graph->error.code ? graph->error.code : graph->output;
 }
 
+int32_t graph_linear_tied(struct graph *graph, int32_t input, const char *name, int32_t weight)
+{
+    const struct graph_tensor *x = layer_input(graph, input, name, OP_LINEAR, TENSOR_FLOAT32);
+    const int32_t inputs[3] = {input, weight, -1};
+    char first[SHAPE_TEXT_MAX], second[SHAPE_TEXT_MAX];
+    struct graph_shape result;
+    const struct graph_tensor *w;
+
+    if (!x)
+        return graph->error.code;
+    result = x->shape;
+    w = weight >= 0 && weight < graph->tensor_count ? &graph->tensors[weight] : NULL;
+    if (!w || w->role != TENSOR_PARAMETER || w->shape.rank != 2)
+        return layer_fail(graph, name, OP_LINEAR, "there is no parameter %d to share", weight);
+    if (result.rank < 2 || result.rank > 3 || result.extent[result.rank - 1] != w->shape.extent[1])
+        return layer_fail(graph, name, OP_LINEAR,
+                          "the shared %s is %s, but the input is %s, whose last extent must be the "
+                          "matrix's",
+                          w->name, graph_shape_format(&w->shape, first, sizeof first),
+                          graph_shape_format(&result, second, sizeof second));
+    result.extent[result.rank - 1] = w->shape.extent[0];
+    layer_append_node(graph, OP_LINEAR, name, inputs, 3, layer_append_result(graph, name, &result));
+    return graph->error.code ? graph->error.code : graph->output;
+}
+
 static void differentiate(struct differentiation *differentiation, const struct graph_node *node,
                           int32_t dy)
 {

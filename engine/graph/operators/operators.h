@@ -25,8 +25,8 @@ const struct graph_tensor *layer_input(struct graph *graph, int32_t input, const
 /* The same for a batch of images [B,C,H,W]; any other shape is an error. */
 const struct graph_tensor *layer_image(struct graph *graph, int32_t input, const char *name,
                                        enum graph_op op);
-/* Checks that a loss can take the prediction `input`, which must be [B,F]: 0, or the error. `what`
- * is a word for what F counts. */
+/* Checks that a loss can take the prediction `input`, which must be [B,F] (cross entropy: or
+ * [B,T,F]): 0, or the error. `what` is a word for what F counts. */
 int layer_prediction(struct graph *graph, int32_t input, enum graph_op op, const char *what);
 
 /* Append a parameter or statistic "<layer>.<suffix>", and a result "<layer>.output". */
@@ -66,7 +66,8 @@ bool differentiation_needs(const struct differentiation *differentiation, int32_
 void differentiation_give(struct differentiation *differentiation, int32_t tensor,
                           int32_t gradient);
 /* Appends the backward node of `forward`, with its attributes and with `inputs`. Its outputs are
- * new gradients by the `targets`, of which absent ones (-1) are left out. */
+ * new gradients by the `targets`, of which absent ones (-1) are left out. To the gradient that a
+ * parameter has already it adds. */
 void differentiation_append(struct differentiation *differentiation,
                             const struct graph_node *forward, enum graph_op op,
                             const int32_t *inputs, int input_count, const int32_t *targets,

@@ -107,11 +107,12 @@ struct batch_norm_gradient {
             bool accumulate))                                                                       \
     KERNEL(double, squares_sum, (const float *x, int64_t count))                                    \
     /* log_sum_exp[r] of logits[r][classes]; returns the sum of the rows' losses, NaN for a label   \
-     * outside the classes; adds to *correct the rows whose largest logit is the label's */         \
+     * outside the classes; adds to *correct the rows whose largest logit is the label's. With      \
+     * `counted`, the label -1 is ignored, and *counted receives the number of the others */        \
     KERNEL(double, cross_entropy_forward,                                                           \
            (const float *logits, const int32_t *label, float *log_sum_exp, int64_t rows,            \
-            int64_t classes, int64_t *correct))                                                     \
-    /* dlogits = scale (softmax - one-hot) */                                                       \
+            int64_t classes, int64_t *correct, int64_t *counted))                                   \
+    /* dlogits = scale (softmax - one-hot), 0 where the label is -1 */                                                       \
     KERNEL(void, cross_entropy_backward,                                                            \
            (const float *logits, const int32_t *label, const float *log_sum_exp, float *dlogits,    \
             int64_t rows, int64_t classes, float scale))                                            \

@@ -3,6 +3,7 @@
 #include "engine/backends/cpu/kernels/vector_math.h"
 
 #include <math.h>
+#include <string.h>
 
 /* log of the sum of exp(row); *largest becomes the row's maximum. */
 static inline float row_log_sum_exp(const float *row, int64_t classes, float *largest)
@@ -32,8 +33,10 @@ static int64_t row_argmax(const float *row, int64_t classes)
 double KERNEL_NAME(cross_entropy_forward)(const float *restrict logits,
                                           const int32_t *restrict label,
                                           float *restrict log_sum_exp, int64_t rows,
-                                          int64_t classes, int64_t *restrict correct)
+                                          int64_t classes, int64_t *restrict correct,
+                                          int64_t *restrict counted)
 {
+    int64_t labels = 0;
     double loss = 0;
 
     for (int64_t r = 0; r < rows; r++) {
@@ -41,11 +44,16 @@ double KERNEL_NAME(cross_entropy_forward)(const float *restrict logits,
         bool known = label[r] >= 0 && label[r] < classes;
         float own = known ? row[label[r]] : NAN, largest;
 
+        if (counted && label[r] == -1)
+            continue;
+        labels++;
         log_sum_exp[r] = row_log_sum_exp(row, classes, &largest);
         loss += (double)log_sum_exp[r] - own;
         if (own == largest)
             *correct += row_argmax(row, classes) == label[r];
     }
+    if (counted)
+        *counted = labels;
     return loss;
 }
 
@@ -58,6 +66,10 @@ void KERNEL_NAME(cross_entropy_backward)(const float *restrict logits,
         const float *row = logits + r * classes;
         float *d = dlogits + r * classes;
 
+        if (label[r] == -1) { /* and log_sum_exp[r] was not made */
+            memset(d, 0, (size_t)classes * sizeof *d);
+            continue;
+        }
         for (int64_t c = 0; c < classes; c++)
             d[c] = scale * vector_exp(row[c] - log_sum_exp[r]);
         if (label[r] >= 0 && label[r] < classes)

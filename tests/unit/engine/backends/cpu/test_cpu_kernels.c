@@ -160,7 +160,7 @@ static void test_cross_entropy(void **state)
         for (int r = 0; r < ROWS; r++)
             label[r] = r % n;
         x[n] = x[n + 1] = 40; /* a tie: the first counts, and row 1 has label 1 */
-        loss = k->cross_entropy_forward(x, label, log_sum_exp, ROWS, n, &correct);
+        loss = k->cross_entropy_forward(x, label, log_sum_exp, ROWS, n, &correct, NULL);
         k->cross_entropy_backward(x, label, log_sum_exp, d, ROWS, n, 0.5f);
         for (int r = 0; r < ROWS; r++) {
             double sum = 0;
@@ -178,9 +178,22 @@ static void test_cross_entropy(void **state)
         expect_near(loss, expected, expected, 1e-6);
         assert_int_equal(correct, expected_correct);
         label[3] = n;
-        assert_true(isnan(k->cross_entropy_forward(x, label, log_sum_exp, ROWS, n, &correct)));
+        assert_true(
+            isnan(k->cross_entropy_forward(x, label, log_sum_exp, ROWS, n, &correct, NULL)));
         label[3] = -1;
-        assert_true(isnan(k->cross_entropy_forward(x, label, log_sum_exp, ROWS, n, &correct)));
+        assert_true(
+            isnan(k->cross_entropy_forward(x, label, log_sum_exp, ROWS, n, &correct, NULL)));
+        int64_t counted = 0;
+        double some = k->cross_entropy_forward(x, label, log_sum_exp, ROWS, n, &correct, &counted);
+
+        label[3] = 3 % n;
+        loss = k->cross_entropy_forward(x + 3 * n, label + 3, log_sum_exp, 1, n, &correct, NULL);
+        expect_near(some, expected - loss, expected, 1e-6);
+        assert_int_equal(counted, ROWS - 1);
+        label[3] = -1;
+        k->cross_entropy_backward(x, label, log_sum_exp, d, ROWS, n, 0.5f);
+        for (int c = 0; c < n; c++)
+            assert_true(d[3 * n + c] == 0);
         free(x);
         free(d);
     }
@@ -201,7 +214,7 @@ static void test_soft_cross_entropy(void **state)
         label[r] = r % CLASSES;
         probability[r * CLASSES + label[r]] = 1;
     }
-    loss = k->cross_entropy_forward(x, label, hard_sum, ROWS, CLASSES, &hard_correct);
+    loss = k->cross_entropy_forward(x, label, hard_sum, ROWS, CLASSES, &hard_correct, NULL);
     expect_near(
         k->soft_cross_entropy_forward(x, probability, soft_sum, ROWS, CLASSES, &soft_correct), loss,
         loss, 1e-6);

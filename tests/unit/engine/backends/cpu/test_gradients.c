@@ -125,7 +125,7 @@ static void check_graph(const char *file, const struct graph *graph, const struc
 {
     const struct test_session_options options = {.threads = 2};
     struct test_session session;
-    struct variable variables[4];
+    struct variable variables[6];
     int count = 0;
 
     test_session_open(&session, graph, &options);
@@ -277,12 +277,43 @@ static void test_leaky_relu(void **state)
     free(values);
 }
 
+/* One matrix is embedding and output layer, and steps with the label -1 do not count. */
+static void test_tied_output(void **state)
+{
+    enum { BATCH = 6, STEPS = 7, VOCABULARY = 19, WIDTH = 24, TOKENS = BATCH * STEPS };
+    int32_t *samples = aligned_alloc(64, 256), *target = aligned_alloc(64, 256);
+    struct error error = {0};
+    struct graph graph;
+    int32_t x, weight;
+
+    (void)state;
+    for (int i = 0; i < TOKENS; i++) {
+        samples[i] = i * 7 % 11; /* some symbols are often there, some never */
+        target[i] = i % 5 == 3 ? -1 : i * 5 % VOCABULARY;
+    }
+    graph_init(&graph, BATCH, true);
+    x = graph_input(&graph, TENSOR_INT32, (int64_t[]){STEPS}, 1);
+    x = graph_embedding(&graph, x, "0", VOCABULARY, WIDTH);
+    weight = graph_find_tensor(&graph, "0.weight");
+    graph_set_initializer(&graph, weight,
+                          (struct initializer){.kind = INITIALIZER_NORMAL, .bound = 0.2f});
+    x = graph_linear(&graph, graph_layer_norm(&graph, x, "1", 1e-5f, true), "2", WIDTH, true);
+    graph_cross_entropy(&graph, graph_linear_tied(&graph, x, "3", weight));
+    if (graph_differentiate(&graph, &error) || graph_finish(&graph, &error))
+        fail_msg("%s", error.text);
+    check_graph("tied", &graph, NULL, (float *)samples, target);
+    graph_release(&graph);
+    free(samples);
+    free(target);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_operators),
         cmocka_unit_test(test_dropout),
         cmocka_unit_test(test_leaky_relu),
+        cmocka_unit_test(test_tied_output),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
