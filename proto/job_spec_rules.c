@@ -271,12 +271,46 @@ static int check_targets(struct job_spec_check *check, struct json_object *norma
     return 0;
 }
 
+#define METRIC(upper, lower, traits, ...) {#lower, traits},
+static const struct {
+    const char *name;
+    unsigned traits;
+} metric_kinds[] = {METRIC_KINDS(METRIC)};
+#undef METRIC
+
+/* Whether the metric is one of the task. */
+static bool metric_fits(const char *name, unsigned task)
+{
+    for (size_t i = 0; i < sizeof metric_kinds / sizeof *metric_kinds; i++)
+        if (strcmp(metric_kinds[i].name, name) == 0)
+            return metric_kinds[i].traits & task;
+    return false;
+}
+
+/* What the specification has to predict, as a trait of metrics and in words. */
+static unsigned find_task(struct json_object *normalised, const char **words)
+{
+    struct json_object *train = json_get(json_get(normalised, "data"), "train");
+
+    if (strcmp(json_get_string(json_get(normalised, "model"), "loss", ""), "mse") == 0) {
+        *words = "values (model.loss mse)";
+        return METRIC_OF_VALUES;
+    }
+    if (format_traits(json_get_string(train, "format", "")) & DATA_FORMAT_TEXT) {
+        *words = "the symbols of a text";
+        return METRIC_OF_TEXT;
+    }
+    *words = "classes";
+    return METRIC_OF_CLASSES;
+}
+
 /* Checks that the run measures the metric that a key names. */
 static int check_metric(struct job_spec_check *check, const char *path, const char *metric,
                         struct json_object *normalised)
 {
     double fraction = json_get_double(json_get(normalised, "data"), "validation_fraction", 0);
-    const char *loss = json_get_string(json_get(normalised, "model"), "loss", "");
+    const char *words, *name = strchr(metric, '_') + 1;
+    unsigned task = find_task(normalised, &words);
 
     check->path[0] = '\0';
     job_spec_path_push(check, "", path);
@@ -285,11 +319,30 @@ static int check_metric(struct job_spec_check *check, const char *path, const ch
                              "%s is %s, but data.validation_fraction is 0; use train_loss or set "
                              "samples aside",
                              path, metric);
-    if (strstr(metric, "_accuracy") && strcmp(loss, "mse") == 0)
+    if (!metric_fits(name, task))
         return job_spec_fail(check, "validation_loss",
-                             "%s is %s, but values (model.loss mse) have no accuracy; use "
-                             "validation_loss",
-                             path, metric);
+                             "%s is %s, but %s have no %s; use validation_loss", path, metric,
+                             words, name);
+    return 0;
+}
+
+/* Checks that the metrics of the list are of what is predicted. */
+static int check_metrics(struct job_spec_check *check, struct json_object *normalised)
+{
+    struct json_object *list = json_get(json_get(normalised, "train"), "metrics");
+    const char *words;
+    unsigned task = find_task(normalised, &words);
+
+    for (size_t i = 0; list && i < json_object_array_length(list); i++) {
+        const char *name = json_object_get_string(json_object_array_get_idx(list, i));
+
+        check->path[0] = '\0';
+        job_spec_path_push(check, "", "train.metrics");
+        job_spec_path_push_index(check, i);
+        if (!metric_fits(name, task))
+            return job_spec_fail(check, NULL, "%s is %s, but %s have no %s; leave it out",
+                                 check->path, name, words, name);
+    }
     return 0;
 }
 
@@ -328,6 +381,8 @@ int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
         r = check_generators(check, json_get(normalised, "model"), data);
     if (r == 0)
         r = check_targets(check, normalised);
+    if (r == 0)
+        r = check_metrics(check, normalised);
     if (r == 0)
         r = check_optimizer(check, train);
     if (r == 0)

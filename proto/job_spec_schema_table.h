@@ -3,6 +3,7 @@
 #pragma once
 
 #include "proto/job_spec_schema.h"
+#include "proto/metric_kinds.h"
 
 #define SECTION(name, variant)                              \
     static const struct job_spec_section name##_section = { \
@@ -28,7 +29,9 @@
 #define CHOICES(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define FALLBACKS(...) ((const struct job_spec_fallback[]){__VA_ARGS__, {NULL, NULL}})
 #define ACTIVATIONS CHOICES("relu", "silu", "gelu", "tanh", "sigmoid", "hardswish", "hardsigmoid")
-#define METRICS CHOICES("train_loss", "train_accuracy", "validation_loss", "validation_accuracy")
+#define VALIDATION_METRIC(upper, lower, ...) "validation_" #lower,
+#define METRICS \
+    ((const char *const[]){"train_loss", "train_accuracy", METRIC_KINDS(VALIDATION_METRIC) NULL})
 
 enum { WIDTH_MAX = 1000000, PATH_BYTES_MAX = 4095 };
 

@@ -151,6 +151,7 @@ static const struct job_spec_key early_stop_keys[] = {
 };
 SECTION(early_stop, NULL);
 
+static const char *const metric_names[] = {METRIC_KINDS(NAME) NULL};
 static const struct job_spec_key train_keys[] = {
     {"epochs", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 1000000, .fallback = "10",
      .unit = "epochs", .help = "Passes over the training set"},
@@ -189,6 +190,11 @@ static const struct job_spec_key train_keys[] = {
     {"evaluate_every", JOB_SPEC_INTERVAL, .counts_only = true, .fallback = "\"1 epoch\"",
      .help = "When the validation set is evaluated, such as \"2 epochs\" or \"500 steps\"; it is "
              "also evaluated at the end of the run"},
+    {"metrics", JOB_SPEC_CHOICES, .choices = metric_names, .count_maximum = 64,
+     .help = "What the validation and test sets are measured by, beside the loss and what follows "
+             "from sums: accuracy, for values mse, for a text bits_per_character and perplexity. "
+             "When absent: f1, mcc and auc of two classes; f1 and mcc of more, of the test set "
+             "alone; mae of values. metrics.md defines them"},
     {"clip_norm", JOB_SPEC_NUMBER, .from = 0, .to = 1e30, .above_from = true,
      .help = "Largest norm of all gradients together; larger gradients are scaled down to it"},
     {"clip_value", JOB_SPEC_NUMBER, .from = 0, .to = 1e30, .above_from = true,

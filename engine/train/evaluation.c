@@ -3,14 +3,13 @@
 
 #include <errno.h>
 
-/* The next batches. 1: there were none. */
-static int run_batches(struct feed *feed, int most, struct error *error)
+/* The next batches; the first one has `*samples` samples. 1: there were none. */
+static int run_batches(struct feed *feed, int most, int64_t *samples, struct error *error)
 {
     struct backend_step steps[BACKEND_STEPS_MAX];
-    int64_t samples;
-    int count, r = feed_fetch(feed, &samples, error);
+    int count, r = feed_fetch(feed, samples, error);
 
-    if (r < 0 || samples == 0)
+    if (r < 0 || *samples == 0)
         return r < 0 ? r : 1;
     count = feed_round(most < feed_steps_max(feed) ? most : feed_steps_max(feed));
     for (int k = 0; k < count; k++)
@@ -23,6 +22,7 @@ int evaluation_run(struct session *session, struct feed *feed, int most, evaluat
                    void *context, const atomic_int *stop, struct step_metrics *metrics,
                    struct error *error)
 {
+    struct loader_batch batch = {.count = 0};
     int r = feed_begin_epoch(feed, 0, 0, error);
 
     session_reset_metrics(session, false);
@@ -31,9 +31,10 @@ int evaluation_run(struct session *session, struct feed *feed, int most, evaluat
             r = error_set(error, -EINTR, "the evaluation was interrupted");
             break;
         }
-        r = run_batches(feed, most, error);
+        r = run_batches(feed, sink ? 1 : most, &batch.count, error);
         if (r == 0 && sink)
-            r = sink(context, session, feed_batch(feed), error);
+            r = sink(context, session, feed_batch(feed) ? feed_batch(feed) : &batch, error);
+        batch.position += batch.count;
     }
     feed_end_epoch(feed);
     session_read_metrics(session, false, metrics);

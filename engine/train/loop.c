@@ -141,9 +141,9 @@ static int loop_finish(struct loop *loop, struct error *error)
         return r;
     if (!loop_has_better_weights(loop)) {
         result->best_weights = loop_best_step(loop) == loop->state->step;
-        return loop_test(loop, "test_loss", "test_accuracy", error);
+        return loop_test(loop, METRIC_TEST, error);
     }
-    r = loop_test(loop, "last_test_loss", "last_test_accuracy", error);
+    r = loop_test(loop, METRIC_LAST_TEST, error);
     if (r != 0)
         return r;
     /* the run is complete: that its best weights cannot be read costs no more than their test */
@@ -151,7 +151,7 @@ static int loop_finish(struct loop *loop, struct error *error)
         return loop_test_was_last(loop, error);
     result->best_weights = true;
     result->weights_step = loop_best_step(loop);
-    return loop_test(loop, "test_loss", "test_accuracy", error);
+    return loop_test(loop, METRIC_TEST, error);
 }
 
 /* Asked to stop: the checkpoint says what this device computes, for another one to compare. */

@@ -91,9 +91,8 @@ bool loop_evaluation_is_due(const struct loop *loop);
 int loop_measure(struct loop *loop, struct error *error);
 /* Measures the finished epoch, unless that is done, and begins the next one. 1: asked to stop. */
 int loop_finish_epoch(struct loop *loop, struct error *error);
-/* Measures the test set and reports it under these names. 1: asked to stop. */
-int loop_test(struct loop *loop, const char *loss_name, const char *accuracy_name,
-              struct error *error);
+/* Measures the test set and reports it as METRIC_TEST or METRIC_LAST_TEST. 1: asked to stop. */
+int loop_test(struct loop *loop, enum metric_subset subset, struct error *error);
 
 /* Reports the last weights' results on the test set as those of the run. */
 int loop_test_was_last(struct loop *loop, struct error *error);

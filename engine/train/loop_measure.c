@@ -4,6 +4,7 @@
 #include "engine/train/loop_internal.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 void training_values_add(struct training_values *values, const char *name, double value)
@@ -22,32 +23,83 @@ static const double *find_value(const struct training_values *values, const char
     return NULL;
 }
 
-static int loop_evaluate(struct loop *loop, struct feed *feed, const char *loss_name,
-                         const char *accuracy_name, struct error *error)
+/* What evaluation_run() hands the outputs to. */
+struct reading {
+    struct metrics *metrics;
+    const struct dataset_view *view;
+};
+
+static int read_outputs(void *context, struct session *session, const struct loader_batch *batch,
+                        struct error *error)
 {
-    struct training_values *values = &loop->result->values;
-    struct step_metrics metrics;
+    const struct reading *reading = context;
+
+    return metrics_add(reading->metrics, session, reading->view, batch->position, batch->count,
+                       error);
+}
+
+/* A metric that decides about weights must have a value. */
+static int check_watched(const struct loop *loop, enum metric_kind kind, const char *name,
+                         struct error *error)
+{
+    if (!(loop->training->watched >> kind & 1))
+        return 0;
+    return error_set(error, -EINVAL,
+                     "%s, which the run watches, is not defined for this validation set: a class "
+                     "has no sample in it, or a prediction is not a number; watch another metric "
+                     "or set a larger data.validation_fraction",
+                     name);
+}
+
+static int add_metrics(struct loop *loop, enum metric_subset subset,
+                       const struct step_metrics *sums, struct error *error)
+{
+    const struct training *training = loop->training;
+    int r = 0;
+
+    for (int i = 0; r == 0 && i < METRIC_COUNT; i++) {
+        double value;
+
+        if (!(training->measured[subset] >> i & 1))
+            continue;
+        value = metrics_value(training->metrics, i, sums);
+        if (!isnan(value) || isnan(sums->loss_sum))
+            training_values_add(&loop->result->values, metric_name(subset, i), value);
+        else if (subset == METRIC_VALIDATION)
+            r = check_watched(loop, i, metric_name(subset, i), error);
+    }
+    return r;
+}
+
+/* Evaluates the set, if there is one, and adds its metrics to the result's values. 1: asked to
+ * stop. */
+static int loop_evaluate(struct loop *loop, enum metric_subset subset, struct error *error)
+{
+    struct training *training = loop->training;
+    bool validation = subset == METRIC_VALIDATION;
+    struct feed *feed = validation ? training->validation : training->test;
+    metric_set reads =
+        training->measured[subset] & ~metrics_of_sums(metric_task(training->data.train.dataset));
+    struct reading reading = {training->metrics,
+                              validation ? &training->data.validation : &training->data.test};
+    struct step_metrics sums;
     double before = loop->mark;
     int r;
 
     if (!feed)
         return 0;
-    profile_enter(loop->training->profile, PROFILE_EVALUATION);
-    r = evaluation_run(loop->training->session, feed, loop_launch_batches(loop), NULL, NULL,
-                       &loop->requests->stop, &metrics, error);
-    profile_enter(loop->training->profile, PROFILE_OTHER);
+    if (reads)
+        metrics_begin(training->metrics, training->measured[subset]);
+    profile_enter(training->profile, PROFILE_EVALUATION);
+    r = evaluation_run(training->session, feed, loop_launch_batches(loop),
+                       reads ? read_outputs : NULL, &reading, &loop->requests->stop, &sums, error);
+    profile_enter(training->profile, PROFILE_OTHER);
     loop_mark(loop, false);
-    if (r == -EINTR)
-        return 1;
     if (r < 0)
-        return r;
+        return r == -EINTR ? 1 : r;
     loop->result->evaluation_seconds += loop->mark - before;
-    loop->result->evaluation_samples += (double)metrics.samples;
-    training_values_add(values, loss_name, metrics.loss_sum / (double)metrics.labels);
-    if (loop->training->classification)
-        training_values_add(values, accuracy_name,
-                            (double)metrics.correct / (double)metrics.labels);
-    return 0;
+    loop->result->evaluation_samples += (double)sums.samples;
+    return add_metrics(loop, subset, &sums, error);
 }
 
 bool loop_evaluation_is_due(const struct loop *loop)
@@ -102,8 +154,7 @@ static int measure(struct loop *loop, bool evaluates, struct error *error)
                                 (double)sums->correct / (double)sums->labels);
     }
     if (evaluates)
-        r = loop_evaluate(loop, loop->training->validation, "validation_loss",
-                          "validation_accuracy", error);
+        r = loop_evaluate(loop, METRIC_VALIDATION, error);
     if (r != 0)
         return r;
     loop->evaluation_seconds += loop->mark - before;
@@ -192,13 +243,12 @@ int loop_finish_epoch(struct loop *loop, struct error *error)
     return r;
 }
 
-int loop_test(struct loop *loop, const char *loss_name, const char *accuracy_name,
-              struct error *error)
+int loop_test(struct loop *loop, enum metric_subset subset, struct error *error)
 {
     const struct training_values *values = &loop->result->values;
     struct training_values test = {.count = 0};
     int before = values->count;
-    int r = loop_evaluate(loop, loop->training->test, loss_name, accuracy_name, error);
+    int r = loop_evaluate(loop, subset, error);
 
     if (r != 0 || !loop->training->test || !loop->events->metrics)
         return r;

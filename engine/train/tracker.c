@@ -1,6 +1,8 @@
 /* tracker.c: see tracker.h. */
 #include "engine/train/tracker.h"
 
+#include "engine/train/metrics.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,9 +17,9 @@ void tracker_init(struct tracker *tracker, const char *metric, int64_t patience,
 
 bool tracker_improves_downwards(const char *metric)
 {
-    size_t length = strlen(metric);
+    int kind = metric_of_name(metric);
 
-    return length >= 4 && strcmp(metric + length - 4, "loss") == 0;
+    return kind >= 0 && metric_falls((enum metric_kind)kind);
 }
 
 bool tracker_update(struct tracker *tracker, double value, int64_t step, double epoch)

@@ -8,8 +8,7 @@
 enum { TRACKER_NAME_MAX = 32 };
 
 struct tracker {
-    /* "": none is watched. Metrics that end with "loss" improve downwards, others upwards */
-    char metric[TRACKER_NAME_MAX];
+    char metric[TRACKER_NAME_MAX]; /* "": none is watched */
     int64_t patience;      /* stop after so many measurements without improvement; 0: never */
     double minimum_change; /* a smaller improvement counts as none */
 

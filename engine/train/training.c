@@ -26,32 +26,67 @@ static int check_config(const struct training_config *config, const struct train
     return 0;
 }
 
-/* Whether the run will know the metric after each epoch. */
-static int check_metric(const struct training *training, const char *metric, const char *use,
+/* Whether the run will know the metric after each epoch; notes that it is watched. */
+static int check_metric(struct training *training, const char *metric, const char *use,
                         struct error *error)
 {
-    static const char *const names[] = {"train_loss", "train_accuracy", "validation_loss",
-                                        "validation_accuracy"};
-    bool validation, accuracy, known = false;
+    unsigned task = metric_task(training->data.train.dataset);
+    bool validation = metric && strncmp(metric, "validation_", 11) == 0;
+    int kind = metric ? metric_of_name(metric) : -1;
 
     if (!metric)
         return 0;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        known |= strcmp(metric, names[i]) == 0;
-    if (!known)
+    if (kind < 0 || (!validation && kind != METRIC_LOSS && kind != METRIC_ACCURACY))
         return error_set(error, -EINVAL,
                          "%s: \"%s\" is not measured in every epoch; choose train_loss, "
-                         "train_accuracy, validation_loss or validation_accuracy",
+                         "train_accuracy, validation_loss or another metric of the validation set",
                          use, metric);
-    validation = strncmp(metric, "validation", 10) == 0;
-    accuracy = strstr(metric, "accuracy") != NULL;
     if (validation && training->data.validation.count == 0)
         return error_set(error, -EINVAL,
                          "%s: %s needs a validation set; set data.validation_fraction", use,
                          metric);
-    if (accuracy && !training->classification)
-        return error_set(error, -EINVAL, "%s: a regression has no %s; take the loss", use, metric);
+    if (!(metrics_of_task(task) >> kind & 1))
+        return error_set(error, -EINVAL, "%s: a %s has no %s; take the loss", use,
+                         task == METRIC_OF_VALUES ? "regression"
+                         : task == METRIC_OF_TEXT ? "language model"
+                                                  : "classification",
+                         metric);
+    if (validation)
+        training->watched |= (metric_set)1 << kind;
     return 0;
+}
+
+/* What is measured of each set. */
+static void set_metrics(struct training *training)
+{
+    const struct dataset *dataset = training->data.train.dataset;
+    unsigned task = metric_task(dataset);
+
+    for (int i = 0; i < METRIC_SUBSETS; i++) {
+        metric_set wanted =
+            training->config.metrics_given ? training->config.metrics : metrics_usual(dataset, i);
+
+        training->measured[i] =
+            (wanted & metrics_of_task(task)) | metrics_of_sums(task) | training->watched;
+    }
+}
+
+static struct metrics_config metrics_config(const struct training *training)
+{
+    const struct training_data *data = &training->data;
+    struct metrics_config config = {.dataset = data->train.dataset,
+                                    .batch = training->config.evaluation_batch,
+                                    .count = data->validation.count};
+
+    if (data->validation.count)
+        config.kinds |= training->measured[METRIC_VALIDATION];
+    if (data->test.count)
+        config.kinds |= training->measured[METRIC_TEST] | training->measured[METRIC_LAST_TEST];
+    if (config.count < data->test.count)
+        config.count = data->test.count;
+    if (config.batch > config.count)
+        config.batch = config.count;
+    return config;
 }
 
 /* What is given in epochs, in steps. */
@@ -269,6 +304,7 @@ static int prepare(struct training *training, const struct backend *backend,
                           error)) < 0 ||
         (r = schedule_check(&config->schedule, error)) < 0)
         return r;
+    set_metrics(training);
     set_feeds(training);
     place_data(training, backend, device);
     training->backend = backend;
@@ -317,6 +353,7 @@ static int64_t profile_batches(const struct training *training)
 int training_allocate(struct training *training, struct error *error)
 {
     struct feed **feeds[] = {&training->train, &training->validation, &training->test};
+    struct metrics_config metrics;
     uint8_t *memory;
     int r = session_allocate(training->session, error);
 
@@ -337,7 +374,9 @@ int training_allocate(struct training *training, struct error *error)
             return r;
         memory += staging_bytes(config);
     }
-    if (training->config.early_metric && training->config.restore_best)
+    metrics = metrics_config(training);
+    r = metrics_create(&metrics, &training->metrics, error);
+    if (r == 0 && training->config.early_metric && training->config.restore_best)
         r = weights_copy_init(&training->best_weights, training->session, error);
     if (r == 0 && training->config.profile_steps)
         r = profile_create(training->session, profile_batches(training), &training->profile, error);
@@ -359,6 +398,7 @@ void training_free(struct training *training)
     feed_free(training->validation);
     feed_free(training->test);
     weights_copy_release(&training->best_weights);
+    metrics_free(training->metrics);
     profile_free(training->profile);
     checkpoint_folder_release(&training->folder);
     session_free(training->session);
@@ -486,7 +526,8 @@ enum { CHECKPOINT_TENSOR_BYTES = 1700 };
 size_t training_host_bytes(const struct training *training)
 {
     struct session_tensor tensor;
-    size_t bytes = session_scratch_bytes(training->session);
+    struct metrics_config metrics = metrics_config(training);
+    size_t bytes = session_scratch_bytes(training->session) + metrics_host_bytes(&metrics);
 
     for (int i = 0; session_tensor(training->session, i, &tensor) == 0; i++)
         bytes += CHECKPOINT_TENSOR_BYTES;

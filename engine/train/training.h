@@ -8,6 +8,7 @@
 #include "engine/data/dataset.h"
 #include "engine/data/loader.h"
 #include "engine/train/checkpoint.h"
+#include "engine/train/metrics.h"
 #include "engine/train/profile.h"
 #include "engine/train/schedule.h"
 #include "engine/train/session.h"
@@ -38,6 +39,10 @@ struct training_config {
     bool milestones_are_epochs;      /* milestones are epochs and are converted to steps */
     /* at most one is not 0; both 0: every epoch */
     int64_t evaluate_every_steps, evaluate_every_epochs;
+    /* Metrics of the validation and test sets beside those of sums, if `metrics_given`; else
+     * metrics_usual(). Those that are watched are measured in any case. */
+    bool metrics_given;
+    metric_set metrics;
     size_t memory_limit; /* of the device; 0: all it has */
     int loader_threads;  /* -1: loader_threads_default() */
     int idle_cores;      /* cores that training leaves free for loaders */
@@ -79,7 +84,7 @@ struct training_value {
     const char *name;
     double value;
 };
-enum { TRAINING_VALUES_MAX = 16 };
+enum { TRAINING_VALUES_MAX = 48 };
 
 struct training_values {
     struct training_value values[TRAINING_VALUES_MAX];
@@ -126,9 +131,9 @@ enum training_outcome { TRAINING_COMPLETED, TRAINING_INTERRUPTED };
 struct training_result {
     enum training_outcome outcome;
     bool stopped_early;
-    /* test_loss and test_accuracy are those of the best weights (`best_weights`), else of the last
-     * ones; `weights_step` is their step. If the best weights are not the last, last_test_loss and
-     * last_test_accuracy are those of the last weights. */
+    /* test_… are metrics of the best weights (`best_weights`), else of the last ones;
+     * `weights_step` is their step. If the best weights are not the last, last_test_… are those of
+     * the last weights. */
     bool best_weights;
     int64_t weights_step;
     struct error best_problem; /* why the best weights could not be tested; code 0: they could */

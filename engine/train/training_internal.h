@@ -21,6 +21,9 @@ struct training {
     struct profile *profile; /* NULL: the run is not profiled */
     struct checkpoint_folder folder;
     struct checkpoint_state state;
+    struct metrics *metrics; /* NULL: none that reads outputs */
+    metric_set measured[METRIC_SUBSETS];
+    metric_set watched; /* by the best checkpoint, the early stop or the schedule */
     bool classification;
     int64_t total_steps, total_epochs, steps_per_epoch;
 };

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""make_dumps.py: writes tests/reference/data/dumps/ with PyTorch (Debian's python3-torch, python3-torchvision). README.md beside
-this file has the format and the contents; `make_dumps.py optimizers` makes one folder anew. The tests read the committed dumps;
-nobody but a person who changes this file runs it.
+"""make_dumps.py: writes tests/reference/data/dumps/ with PyTorch and scikit-learn (Debian's python3-torch,
+python3-torchvision and python3-sklearn). README.md beside this file has the format and the contents; `make_dumps.py optimizers`
+makes one folder anew. The tests read the committed dumps; nobody but a person who changes this file runs it.
 
 Everything is computed in float64 from inputs that are exact in float32, so the only rounding in a comparison is that
 of the engine under test (and of storing the expectation as float32).
@@ -762,6 +762,51 @@ def trajectories():
 
 # ---- state_dicts -------------------------------------------------------------------------------
 
+# ---- metrics -----------------------------------------------------------------------------------
+
+def metrics_case(name, logits, labels):
+    """F1, MCC and AUC by scikit-learn; AUC is left out where it is not defined."""
+    from sklearn import metrics as sk
+
+    logits, labels = logits.to(torch.float32).to(torch.float64), labels.to(torch.int32)
+    classes = logits.shape[1]
+    truth, predicted = labels.numpy(), logits.argmax(1).numpy()
+    probabilities = logits.softmax(1).numpy()
+    tensors = {"logits": logits, "labels": labels, "expected/mcc": sk.matthews_corrcoef(truth, predicted)}
+    if classes == 2:
+        tensors["expected/f1"] = sk.f1_score(truth, predicted, zero_division=0)
+        probabilities = probabilities[:, 1]
+    else:
+        tensors["expected/f1"] = sk.f1_score(truth, predicted, average="macro", zero_division=0)
+    if len(set(truth)) == classes:
+        tensors["expected/auc"] = sk.roc_auc_score(truth, probabilities, multi_class="ovr")
+    write("metrics", name, tensors)
+
+
+def metrics():
+    def labelled(count, classes, scale=1.0):
+        labels = torch.randint(classes, (count,))
+        logits = random(count, classes)
+        logits[torch.arange(count), labels] += scale
+        return logits, labels
+
+    torch.manual_seed(5)
+    metrics_case("two", *labelled(101, 2))
+    logits, labels = labelled(97, 2)
+    metrics_case("two-tied", (logits * 2).round() / 2, labels)
+    metrics_case("two-rare", logits, (torch.arange(97) % 24 == 0).long())
+    metrics_case("two-one-predicted", torch.stack([logits[:, 0].abs() + 9, logits[:, 1]], 1), labels)
+    metrics_case("two-one-labelled", logits, torch.zeros(97).long())
+    metrics_case("five", *labelled(203, 5))
+    logits, labels = labelled(150, 4)
+    metrics_case("four-tied", logits[torch.randint(12, (150,))], labels)  # rows repeat: no rounding decides
+    metrics_case("four-large", logits * 50, labels)
+    labels[labels == 2] = 1
+    metrics_case("four-one-missing", logits, labels)
+    logits[:, 2] = -30
+    metrics_case("four-one-unmet", logits, labels)
+
+
 def state_dicts():
     """The names and shapes of each model in its full size, one a line, in the order of the state_dict."""
     os.makedirs(os.path.join(FOLDER, "state_dicts"))
@@ -772,7 +817,7 @@ def state_dicts():
 
 
 PARTS = {"operators": operators, "optimizers": optimizers, "schedules": schedules, "trajectories": trajectories,
-         "state_dicts": state_dicts}
+         "metrics": metrics, "state_dicts": state_dicts}
 
 if __name__ == "__main__":
     torch.set_num_threads(1)

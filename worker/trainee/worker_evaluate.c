@@ -1,6 +1,5 @@
-/* worker_evaluate.c: `traind-worker eval` computes loss and accuracy of a checkpoint on the test
- * set, or on the validation part if there is no test set. With --logits it also writes the
- * outputs. */
+/* worker_evaluate.c: `traind-worker eval` computes the metrics of a checkpoint on the test set, or
+ * on the validation part if there is no test set. With --logits it also writes the outputs. */
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "engine/train/evaluation.h"
@@ -9,26 +8,44 @@
 #include "worker/trainee/worker_setup.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* The outputs and targets that the sink gathers, one row per sample. */
+/* The outputs and targets that are gathered, one row per sample. */
 struct gathered {
-    float *outputs;   /* owned: [count][width] */
+    float *outputs;   /* owned: [count][width]; NULL: nobody wants them */
     uint8_t *targets; /* owned: int32 [count] or float32 [count][width] */
     size_t target_bytes;
     int64_t width;
 };
 
-static int gather(void *context, struct session *session, const struct loader_batch *batch,
-                  struct error *error)
-{
-    struct gathered *gathered = context;
+/* What becomes of the outputs. */
+struct evaluation {
+    const struct dataset_view *view;
+    struct metrics *metrics; /* NULL: none reads outputs */
+    struct gathered gathered;
+};
 
-    memcpy(gathered->targets + (size_t)batch->position * gathered->target_bytes, batch->targets,
-           (size_t)batch->count * gathered->target_bytes);
-    return session_read_output(session, gathered->outputs + batch->position * gathered->width,
-                               error);
+static int take_batch(void *context, struct session *session, const struct loader_batch *batch,
+                      struct error *error)
+{
+    struct evaluation *evaluation = context;
+    struct gathered *gathered = &evaluation->gathered;
+
+    if (gathered->outputs) {
+        int r = session_read_output(session, gathered->outputs + batch->position * gathered->width,
+                                    error);
+
+        if (r < 0)
+            return r;
+        memcpy(gathered->targets + (size_t)batch->position * gathered->target_bytes, batch->targets,
+               (size_t)batch->count * gathered->target_bytes);
+    }
+    if (!evaluation->metrics)
+        return 0;
+    return metrics_add(evaluation->metrics, session, evaluation->view, batch->position,
+                       batch->count, error);
 }
 
 static int gathered_init(struct gathered *gathered, const struct worker_setup *setup,
@@ -69,28 +86,48 @@ static int gathered_write(const struct gathered *gathered, const struct worker_s
     return r;
 }
 
-static void show_json(const char *set, bool accuracy, const struct step_metrics *metrics)
+static void show_json(bool test, metric_set kinds, const struct metrics *metrics,
+                      const struct step_metrics *sums)
 {
     JSON_AUTO struct json_object *json = json_object_new_object();
-    char name[32];
 
-    json_set_string(json, "set", set);
-    json_set_int(json, "samples", metrics->samples);
-    snprintf(name, sizeof name, "%s_loss", set);
-    json_set_double(json, name, metrics->loss_sum / (double)metrics->labels);
-    snprintf(name, sizeof name, "%s_accuracy", set);
-    if (accuracy)
-        json_set_double(json, name, (double)metrics->correct / (double)metrics->labels);
+    json_set_string(json, "set", test ? "test" : "validation");
+    json_set_int(json, "samples", sums->samples);
+    for (int i = 0; i < METRIC_COUNT; i++) {
+        double value = metrics_value(metrics, i, sums);
+
+        if (kinds >> i & 1 && !isnan(value))
+            json_set_double(json, metric_name(test ? METRIC_TEST : METRIC_VALIDATION, i), value);
+    }
     json_print(json, stdout);
 }
 
-static void show(const char *set, bool accuracy, const struct step_metrics *metrics)
+static void show(bool test, metric_set kinds, const struct metrics *metrics,
+                 const struct step_metrics *sums)
 {
-    printf("%s set, %lld samples: loss %.6g", set, (long long)metrics->samples,
-           metrics->loss_sum / (double)metrics->labels);
-    if (accuracy)
-        printf(", accuracy %.4f", (double)metrics->correct / (double)metrics->labels);
+    const char *mark = ":";
+
+    printf("%s set, %lld samples", test ? "test" : "validation", (long long)sums->samples);
+    for (int i = 0; i < METRIC_COUNT; i++) {
+        double value = metrics_value(metrics, i, sums);
+
+        if (!(kinds >> i & 1) || isnan(value))
+            continue;
+        printf("%s %s %.6g", mark, metric_kind_to_string(i), value);
+        mark = ",";
+    }
     printf("\n");
+}
+
+/* What is measured: as by a run, of whose sets it is the last. */
+static metric_set wanted_metrics(const struct worker_setup *setup)
+{
+    const struct training_config *config = &setup->spec.training;
+    unsigned task = metric_task(setup->train);
+    metric_set wanted =
+        config->metrics_given ? config->metrics : metrics_usual(setup->train, METRIC_TEST);
+
+    return (wanted & metrics_of_task(task)) | metrics_of_sums(task);
 }
 
 /* Prepares the session that evaluates `view`, and its batches. */
@@ -127,14 +164,52 @@ static int prepare(struct worker_setup *setup, const struct dataset_view *view,
     return r;
 }
 
+/* Evaluates the checkpoint's weights on the view. */
+static int measure(const struct worker_options *options, struct worker_setup *setup,
+                   const struct dataset_view *view, const struct checkpoint *checkpoint,
+                   struct error *error)
+{
+    struct session *session = NULL;
+    struct feed *feed = NULL;
+    struct evaluation evaluation = {.view = view};
+    metric_set kinds = wanted_metrics(setup);
+    struct metrics_config config = {.dataset = setup->train,
+                                    .kinds = kinds,
+                                    .batch =
+                                        worker_choice_evaluation_batch(setup, &checkpoint->state),
+                                    .count = view->count};
+    struct step_metrics sums;
+    bool reads;
+    int r = prepare(setup, view, &checkpoint->state, &session, &feed, error);
+
+    if (r == 0)
+        r = checkpoint_restore(checkpoint, session, false, NULL, error);
+    if (r == 0 && options->logits)
+        r = gathered_init(&evaluation.gathered, setup, view, error);
+    if (r == 0)
+        r = metrics_create(&config, &evaluation.metrics, error);
+    if (r == 0 && evaluation.metrics)
+        metrics_begin(evaluation.metrics, kinds);
+    reads = evaluation.metrics || options->logits;
+    if (r == 0)
+        r = evaluation_run(session, feed, 1, reads ? take_batch : NULL, &evaluation, NULL, &sums,
+                           error);
+    if (r == 0 && options->logits)
+        r = gathered_write(&evaluation.gathered, setup, view->count, options->logits, error);
+    if (r == 0)
+        (options->json ? show_json : show)(setup->test != NULL, kinds, evaluation.metrics, &sums);
+    feed_free(feed);
+    session_free(session);
+    metrics_free(evaluation.metrics);
+    free(evaluation.gathered.outputs);
+    free(evaluation.gathered.targets);
+    return r;
+}
+
 static int evaluate(const struct worker_options *options, struct worker_setup *setup,
                     struct error *error)
 {
     struct checkpoint checkpoint;
-    struct session *session = NULL;
-    struct feed *feed = NULL;
-    struct gathered gathered = {0};
-    struct step_metrics metrics;
     struct dataset_view view = {0};
     int r = checkpoint_open(options->checkpoint, &checkpoint, error);
 
@@ -154,24 +229,8 @@ static int evaluate(const struct worker_options *options, struct worker_setup *s
                           "the specification has neither data.test nor a validation part");
     }
     if (r == 0)
-        r = prepare(setup, &view, &checkpoint.state, &session, &feed, error);
-    if (r == 0)
-        r = checkpoint_restore(&checkpoint, session, false, NULL, error);
-    if (r == 0 && options->logits)
-        r = gathered_init(&gathered, setup, &view, error);
-    if (r == 0)
-        r = evaluation_run(session, feed, 1, options->logits ? gather : NULL, &gathered, NULL,
-                           &metrics, error);
-    if (r == 0 && options->logits)
-        r = gathered_write(&gathered, setup, view.count, options->logits, error);
-    if (r == 0)
-        (options->json ? show_json : show)(setup->test ? "test" : "validation",
-                                           setup->spec.loss == LOSS_CROSS_ENTROPY, &metrics);
-    feed_free(feed);
-    session_free(session);
+        r = measure(options, setup, &view, &checkpoint, error);
     checkpoint_close(&checkpoint);
-    free(gathered.outputs);
-    free(gathered.targets);
     return r;
 }
 

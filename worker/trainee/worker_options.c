@@ -18,7 +18,7 @@ const struct worker_command worker_commands[] = {
      "choices emulate-precision profile "
      "profile-steps layers calibration timings mps mps-refused",
      true, NULL, worker_train},
-    {"eval", "SPEC --checkpoint FILE", "loss and accuracy of a checkpoint on the test set",
+    {"eval", "SPEC --checkpoint FILE", "metrics of a checkpoint on the test set",
      "json checkpoint logits device device-config plugin threads emulate-precision", true,
      "checkpoint", worker_evaluate},
     {"sample", "SPEC --checkpoint FILE", "write text with a trained text model",

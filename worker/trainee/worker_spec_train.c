@@ -177,6 +177,16 @@ void worker_spec_read_recompute(struct json_object *recompute, struct worker_spe
     }
 }
 
+static void metrics_read(struct json_object *metrics, struct training_config *config)
+{
+    config->metrics_given = metrics != NULL;
+    for (size_t i = 0; metrics && i < json_object_array_length(metrics); i++) {
+        const char *name = json_object_get_string(json_object_array_get_idx(metrics, i));
+
+        config->metrics |= (metric_set)1 << metric_kind_from_string(name);
+    }
+}
+
 int worker_spec_read_train(struct worker_spec *spec, struct error *error)
 {
     struct json_object *train = json_get(spec->normalised, "train");
@@ -203,6 +213,7 @@ int worker_spec_read_train(struct worker_spec *spec, struct error *error)
     optimizer_read(optimizer, &config->optimizer);
     config->evaluate_every_epochs = json_get_int(json_get(train, "evaluate_every"), "epochs", 0);
     config->evaluate_every_steps = json_get_int(json_get(train, "evaluate_every"), "steps", 0);
+    metrics_read(json_get(train, "metrics"), config);
     schedule_read(json_get(train, "schedule"), json_get_double(optimizer, "lr", 0), config);
     if (json_get(train, "ema")) {
         config->average_decay = json_get_double(json_get(train, "ema"), "decay", 0);

@@ -223,6 +223,12 @@ static void test_sentences(void **state)
          "checkpoint.best", "validation_loss",
          "checkpoint.best is validation_accuracy, but values (model.loss mse) have no accuracy; "
          "use validation_loss"},
+        {"{" MLP "," CSV ",\"train\":{\"early_stop\":{\"metric\":\"validation_perplexity\"}}}",
+         "train.early_stop.metric", "validation_loss",
+         "train.early_stop.metric is validation_perplexity, but classes have no perplexity; use "
+         "validation_loss"},
+        {"{" MLP "," CSV ",\"train\":{\"metrics\":[\"f1\",\"mae\"]}}", "train.metrics[1]", "",
+         "train.metrics[1] is mae, but classes have no mae; leave it out"},
     };
 
     (void)state;

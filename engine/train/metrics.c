@@ -1,0 +1,389 @@
+/* metrics.c: see metrics.h. */
+#include "engine/train/metrics.h"
+
+#include "engine/data/gather.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- names ---- */
+
+#define NAME(upper, lower, ...) [METRIC_##upper] = #lower,
+static const char *const metric_kind_names[] = {METRIC_KINDS(NAME)};
+#undef NAME
+DEFINE_STRING_TABLE(metric_kind, enum metric_kind, metric_kind_names)
+
+#define TRAITS(upper, lower, traits, ...) [METRIC_##upper] = (traits),
+static const unsigned metric_traits[] = {METRIC_KINDS(TRAITS)};
+#undef TRAITS
+
+const char *metric_name(enum metric_subset subset, enum metric_kind kind)
+{
+#define NAMES(upper, lower, ...)                                    \
+    [METRIC_##upper] = {[METRIC_VALIDATION] = "validation_" #lower, \
+                        [METRIC_TEST] = "test_" #lower,             \
+                        [METRIC_LAST_TEST] = "last_test_" #lower},
+    static const char *const names[METRIC_COUNT][METRIC_SUBSETS] = {METRIC_KINDS(NAMES)};
+#undef NAMES
+
+    return names[kind][subset];
+}
+
+int metric_of_name(const char *name)
+{
+    static const char *const prefixes[] = {"train_", "validation_"};
+
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
+        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+            return metric_kind_from_string(name + strlen(prefixes[i]));
+    return -1;
+}
+
+bool metric_falls(enum metric_kind kind)
+{
+    return metric_traits[kind] & METRIC_FALLS;
+}
+
+/* ---- which ---- */
+
+static metric_set bit(enum metric_kind kind)
+{
+    return (metric_set)1 << kind;
+}
+
+unsigned metric_task(const struct dataset *dataset)
+{
+    if (dataset_format_is_text(dataset->format))
+        return METRIC_OF_TEXT;
+    return dataset->target == DATASET_TARGET_CLASS ? METRIC_OF_CLASSES : METRIC_OF_VALUES;
+}
+
+metric_set metrics_of_task(unsigned task)
+{
+    metric_set set = 0;
+
+    for (int i = 0; i < METRIC_COUNT; i++)
+        set |= metric_traits[i] & task ? bit(i) : 0;
+    return set;
+}
+
+metric_set metrics_of_sums(unsigned task)
+{
+    metric_set set = metrics_of_task(task);
+
+    for (int i = 0; i < METRIC_COUNT; i++)
+        set &= ~(metric_traits[i] & METRIC_READS ? bit(i) : 0);
+    return set;
+}
+
+metric_set metrics_usual(const struct dataset *dataset, enum metric_subset subset)
+{
+    unsigned task = metric_task(dataset);
+
+    if (task != METRIC_OF_CLASSES || dataset->classes == 2)
+        return metrics_of_task(task);
+    return subset == METRIC_VALIDATION ? metrics_of_sums(task)
+                                       : metrics_of_task(task) & ~bit(METRIC_AUC);
+}
+
+/* ---- sums over the outputs ---- */
+
+/* A sample's probability of a class, and whether it is of that class. */
+struct score {
+    double probability;
+    bool positive;
+};
+
+struct metrics {
+    metric_set kinds; /* wanted now */
+    int64_t classes;  /* 0: values */
+    int64_t width;    /* numbers of an output */
+    float *outputs;   /* owned: of one batch */
+
+    /* of each class, owned: samples predicted as it, of it, and both; one block */
+    int64_t *predicted, *labelled, *matching;
+    /* AUC, owned: probabilities [ranked][capacity], labels, and what is sorted of one class */
+    int64_t ranked, capacity;
+    double *probabilities;
+    int32_t *labels;
+    struct score *scores;
+
+    int64_t count; /* samples so far */
+    double absolute_sum;
+};
+
+/* Of two classes the second alone is ranked. */
+static int64_t ranked_classes(const struct metrics_config *config)
+{
+    if (!(config->kinds & bit(METRIC_AUC)))
+        return 0;
+    return config->dataset->classes == 2 ? 1 : config->dataset->classes;
+}
+
+static int64_t output_width(const struct dataset *dataset)
+{
+    return dataset->target == DATASET_TARGET_CLASS ? dataset->classes : dataset->target_width;
+}
+
+static bool reads_outputs(const struct metrics_config *config)
+{
+    return config->kinds & ~metrics_of_sums(metric_task(config->dataset));
+}
+
+size_t metrics_host_bytes(const struct metrics_config *config)
+{
+    size_t ranked = (size_t)ranked_classes(config), width = (size_t)output_width(config->dataset);
+    size_t bytes = sizeof(struct metrics);
+
+    if (!reads_outputs(config))
+        return 0;
+    bytes += (size_t)config->batch * width * sizeof(float);
+    bytes += 3 * (size_t)config->dataset->classes * sizeof(int64_t);
+    if (ranked)
+        bytes += (size_t)config->count *
+                 (ranked * sizeof(double) + sizeof(int32_t) + sizeof(struct score));
+    return bytes;
+}
+
+int metrics_create(const struct metrics_config *config, struct metrics **metrics,
+                   struct error *error)
+{
+    size_t count = (size_t)config->count, classes = (size_t)config->dataset->classes;
+    struct metrics *made;
+
+    if (!reads_outputs(config))
+        return 0;
+    made = *metrics = calloc(1, sizeof *made);
+    if (!made)
+        return error_set_errno(error, -ENOMEM, "cannot measure the sets");
+    made->classes = config->dataset->classes;
+    made->width = output_width(config->dataset);
+    made->ranked = ranked_classes(config);
+    made->capacity = config->count;
+    made->outputs = calloc((size_t)config->batch, (size_t)made->width * sizeof *made->outputs);
+    made->predicted = calloc(3 * classes + 1, sizeof *made->predicted);
+    if (made->predicted) {
+        made->labelled = made->predicted + classes;
+        made->matching = made->labelled + classes;
+    }
+    if (made->ranked) {
+        made->probabilities = calloc(count, (size_t)made->ranked * sizeof *made->probabilities);
+        made->labels = calloc(count, sizeof *made->labels);
+        made->scores = calloc(count, sizeof *made->scores);
+    }
+    if (!made->outputs || !made->predicted ||
+        (made->ranked && (!made->probabilities || !made->labels || !made->scores)))
+        return error_set_errno(error, -ENOMEM, "cannot hold the outputs of %lld samples",
+                               (long long)config->count);
+    return 0;
+}
+
+void metrics_free(struct metrics *metrics)
+{
+    if (!metrics)
+        return;
+    free(metrics->outputs);
+    free(metrics->predicted);
+    free(metrics->probabilities);
+    free(metrics->labels);
+    free(metrics->scores);
+    free(metrics);
+}
+
+void metrics_begin(struct metrics *metrics, metric_set kinds)
+{
+    metrics->kinds = kinds;
+    metrics->count = 0;
+    metrics->absolute_sum = 0;
+    memset(metrics->predicted, 0, 3 * (size_t)metrics->classes * sizeof *metrics->predicted);
+}
+
+static int64_t largest_of(const float *logits, int64_t classes)
+{
+    int64_t largest = 0;
+
+    for (int64_t c = 1; c < classes; c++)
+        largest = logits[c] > logits[largest] ? c : largest;
+    return largest;
+}
+
+/* Keeps the probabilities of the classes that are ranked, for the sample `metrics->count`. */
+static void keep_probabilities(struct metrics *metrics, const float *logits, int32_t label)
+{
+    double largest = (double)logits[largest_of(logits, metrics->classes)], sum = 0;
+
+    for (int64_t c = 0; c < metrics->classes; c++)
+        sum += exp((double)logits[c] - largest);
+    for (int64_t c = 0; c < metrics->ranked; c++) {
+        int64_t class = metrics->ranked == 1 ? 1 : c;
+
+        metrics->probabilities[c * metrics->capacity + metrics->count] =
+            exp((double)logits[class] - largest) / sum;
+    }
+    metrics->labels[metrics->count] = label;
+}
+
+void metrics_add_class(struct metrics *metrics, const float *logits, int32_t label)
+{
+    int64_t predicted = largest_of(logits, metrics->classes);
+
+    metrics->predicted[predicted]++;
+    metrics->labelled[label]++;
+    metrics->matching[label] += predicted == label;
+    if (metrics->kinds & bit(METRIC_AUC))
+        keep_probabilities(metrics, logits, label);
+    metrics->count++;
+}
+
+void metrics_add_values(struct metrics *metrics, const float *output, const float *target)
+{
+    for (int64_t i = 0; i < metrics->width; i++)
+        metrics->absolute_sum += fabs((double)output[i] - (double)target[i]);
+    metrics->count++;
+}
+
+int metrics_add(struct metrics *metrics, struct session *session, const struct dataset_view *view,
+                int64_t position, int64_t count, struct error *error)
+{
+    const struct dataset *dataset = view->dataset;
+    int r = session_read_output(session, metrics->outputs, error);
+
+    for (int64_t i = 0; r == 0 && i < count; i++) {
+        int64_t index = dataset_view_index(view, position + i);
+        const float *output = metrics->outputs + i * metrics->width;
+        const uint8_t *raw = gather_sample(dataset, index, error);
+
+        if (!raw)
+            return -ERANGE;
+        if (dataset->target == DATASET_TARGET_CLASS)
+            metrics_add_class(metrics, output, gather_label(dataset, index, raw));
+        else
+            metrics_add_values(metrics, output, dataset->targets + index * metrics->width);
+    }
+    return r;
+}
+
+/* ---- results ---- */
+
+static double f1_of_class(const struct metrics *metrics, int64_t class)
+{
+    int64_t both = metrics->predicted[class] + metrics->labelled[class];
+
+    return both ? 2 * (double)metrics->matching[class] / (double)both : NAN;
+}
+
+/* The mean leaves out classes that are neither in the set nor predicted, as scikit-learn does. */
+static double f1(const struct metrics *metrics)
+{
+    double sum = 0;
+    int64_t met = 0;
+
+    if (metrics->classes == 2) {
+        double value = f1_of_class(metrics, 1);
+
+        return isnan(value) ? 0 : value;
+    }
+    for (int64_t c = 0; c < metrics->classes; c++) {
+        double value = f1_of_class(metrics, c);
+
+        sum += isnan(value) ? 0 : value;
+        met += !isnan(value);
+    }
+    return met ? sum / (double)met : 0;
+}
+
+/* Gorodkin 2004, "Comparing two K-category assignments by a K-category correlation coefficient",
+ * Computational Biology and Chemistry 28(5-6). 0 where only one class is met. */
+static double mcc(const struct metrics *metrics)
+{
+    double count = (double)metrics->count, matching = 0, product = 0, predicted = 0, labelled = 0;
+
+    for (int64_t c = 0; c < metrics->classes; c++) {
+        double p = (double)metrics->predicted[c], l = (double)metrics->labelled[c];
+
+        matching += (double)metrics->matching[c];
+        product += p * l;
+        predicted += p * p;
+        labelled += l * l;
+    }
+    predicted = count * count - predicted;
+    labelled = count * count - labelled;
+    return predicted > 0 && labelled > 0
+               ? (matching * count - product) / sqrt(predicted) / sqrt(labelled)
+               : 0;
+}
+
+static int compare_scores(const void *a, const void *b)
+{
+    double x = ((const struct score *)a)->probability, y = ((const struct score *)b)->probability;
+
+    return (x > y) - (x < y);
+}
+
+/* The area by the ranks of the positive samples, of which ties get the mean: Hanley and McNeil
+ * 1982, "The meaning and use of the area under a ROC curve", Radiology 143(1). */
+static double auc_of_class(const struct metrics *metrics, int64_t row, int32_t class)
+{
+    const double *probabilities = metrics->probabilities + row * metrics->capacity;
+    struct score *scores = metrics->scores;
+    double positives = (double)metrics->labelled[class], rank_sum = 0;
+    double negatives = (double)metrics->count - positives;
+
+    for (int64_t i = 0; i < metrics->count; i++) {
+        scores[i] = (struct score){probabilities[i], metrics->labels[i] == class};
+        if (isnan(probabilities[i]))
+            return NAN;
+    }
+    qsort(scores, (size_t)metrics->count, sizeof *scores, compare_scores);
+    for (int64_t first = 0, next; first < metrics->count; first = next) {
+        int64_t tied = 0;
+
+        for (next = first;
+             next < metrics->count && scores[next].probability == scores[first].probability; next++)
+            tied += scores[next].positive;
+        rank_sum += (double)tied * (double)(first + 1 + next) / 2;
+    }
+    return positives > 0 && negatives > 0
+               ? (rank_sum - positives * (positives + 1) / 2) / positives / negatives
+               : NAN;
+}
+
+static double auc(const struct metrics *metrics)
+{
+    double sum = 0;
+
+    if (metrics->ranked == 1)
+        return auc_of_class(metrics, 0, 1);
+    for (int64_t c = 0; c < metrics->ranked; c++)
+        sum += auc_of_class(metrics, c, (int32_t)c);
+    return sum / (double)metrics->ranked;
+}
+
+double metrics_value(const struct metrics *metrics, enum metric_kind kind,
+                     const struct step_metrics *sums)
+{
+    double loss = sums->loss_sum / (double)sums->labels;
+
+    if (metric_traits[kind] & METRIC_READS &&
+        (!metrics || metrics->count == 0 || !(metrics->kinds & bit(kind))))
+        return NAN;
+    switch (kind) {
+    case METRIC_ACCURACY:
+        return (double)sums->correct / (double)sums->labels;
+    case METRIC_F1:
+        return f1(metrics);
+    case METRIC_MCC:
+        return mcc(metrics);
+    case METRIC_AUC:
+        return auc(metrics);
+    case METRIC_MAE:
+        return metrics->absolute_sum / (double)(metrics->count * metrics->width);
+    case METRIC_BITS_PER_CHARACTER:
+        return loss / M_LN2;
+    case METRIC_PERPLEXITY:
+        return exp(loss);
+    default: /* METRIC_LOSS and METRIC_MSE, which is the loss of values */
+        return loss;
+    }
+}

@@ -1,0 +1,75 @@
+/* metrics.h: what is measured of a model over a whole validation or test set
+ * (proto/metric_kinds.h). F1, MCC and AUC are those of scikit-learn: f1_score, matthews_corrcoef
+ * and roc_auc_score with their defaults, or with more than two classes average="macro" and
+ * multi_class="ovr". */
+#pragma once
+
+#include "base/error.h"
+#include "base/string_table.h"
+#include "engine/data/dataset.h"
+#include "engine/train/session.h"
+#include "proto/metric_kinds.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum metric_kind {
+#define KIND(upper, lower, ...) METRIC_##upper,
+    METRIC_KINDS(KIND)
+#undef KIND
+        METRIC_COUNT
+};
+DECLARE_STRING_TABLE(metric_kind, enum metric_kind);
+
+/* A set of metrics: bit k is metric k. */
+typedef uint32_t metric_set;
+
+/* The sets that metrics are measured of. */
+enum metric_subset { METRIC_VALIDATION, METRIC_TEST, METRIC_LAST_TEST, METRIC_SUBSETS };
+/* "validation_f1"; it lives for ever. */
+const char *metric_name(enum metric_subset subset, enum metric_kind kind);
+/* The kind whose name follows "train_" or "validation_"; -1: `name` is no such metric. */
+int metric_of_name(const char *name);
+bool metric_falls(enum metric_kind kind);
+
+/* The trait of the task that the set is for: METRIC_OF_CLASSES, _VALUES or _TEXT. */
+unsigned metric_task(const struct dataset *dataset);
+/* All metrics of the task. */
+metric_set metrics_of_task(unsigned task);
+/* Those that need nothing but the sums that the device keeps: they cost no time. */
+metric_set metrics_of_sums(unsigned task);
+/* What is measured where nothing is asked for. Metrics of outputs that are read make evaluations of
+ * small models slower. So the validation set of more than two classes has none, and the test set,
+ * which is evaluated once, has those that need little memory. */
+metric_set metrics_usual(const struct dataset *dataset, enum metric_subset subset);
+
+struct metrics_config {
+    const struct dataset *dataset; /* the training set: the task and the number of classes */
+    metric_set kinds;              /* that may be asked for */
+    int64_t batch, count;          /* the most samples of a batch, and of a set */
+};
+
+/* Outputs that are read batch by batch, and what follows from them. */
+struct metrics;
+
+/* Host memory that metrics_create() takes. */
+size_t metrics_host_bytes(const struct metrics_config *config);
+/* `*metrics` stays NULL where no kind reads outputs. -ENOMEM. */
+int metrics_create(const struct metrics_config *config, struct metrics **metrics,
+                   struct error *error);
+void metrics_free(struct metrics *metrics); /* NULL allowed */
+
+/* Begins the evaluation of another set, of which `kinds` are wanted. */
+void metrics_begin(struct metrics *metrics, metric_set kinds);
+/* Adds a sample: the logits of its classes, or its values. */
+void metrics_add_class(struct metrics *metrics, const float *logits, int32_t label);
+void metrics_add_values(struct metrics *metrics, const float *output, const float *target);
+/* Reads the output of the session's latest evaluation, of the samples that begin at `position` of
+ * the view. */
+int metrics_add(struct metrics *metrics, struct session *session, const struct dataset_view *view,
+                int64_t position, int64_t count, struct error *error);
+/* The metric after the whole set; NAN: it is not defined for the set (AUC where a class has no
+ * sample), or was not wanted. `metrics` NULL: only `sums` are known. */
+double metrics_value(const struct metrics *metrics, enum metric_kind kind,
+                     const struct step_metrics *sums);

@@ -1,0 +1,150 @@
+/* test_metrics: F1, MCC and AUC against scikit-learn's (tests/reference/README.md), the errors of
+ * values, and what is measured of which task. */
+#include "engine/train/metrics.h"
+#include "tests/support/reference.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const metric_set all = (metric_set)-1;
+
+static struct dataset classes_dataset(int32_t classes)
+{
+    return (struct dataset){.format = DATASET_CSV,
+                            .target = DATASET_TARGET_CLASS,
+                            .classes = classes,
+                            .target_width = 1};
+}
+
+static struct metrics *create(const struct dataset *dataset, int64_t count)
+{
+    const struct metrics_config config = {
+        .dataset = dataset, .kinds = all, .batch = 8, .count = count};
+    struct metrics *metrics = NULL;
+    struct error error;
+
+    assert_int_equal(metrics_create(&config, &metrics, &error), 0);
+    assert_non_null(metrics);
+    return metrics;
+}
+
+static void assert_near(const char *file, const char *what, double value, double expected)
+{
+    if (!(fabs(value - expected) <= 1e-12))
+        fail_msg("%s: %s is %.17g instead of %.17g", file, what, value, expected);
+}
+
+static void check_case(const char *file, const struct dump *dump)
+{
+    static const struct step_metrics sums = {.samples = 1, .labels = 1};
+    const struct dump_tensor *logits = dump_find(dump, "logits");
+    const struct dump_tensor *auc = dump_find(dump, "expected/auc");
+    const int32_t *labels = dump_find(dump, "labels")->values;
+    int64_t count = logits->shape.extent[0], width = logits->shape.extent[1];
+    struct dataset dataset = classes_dataset((int32_t)width);
+    struct metrics *metrics = create(&dataset, count);
+
+    for (int pass = 0; pass < 2; pass++) { /* the second one finds nothing of the first */
+        metrics_begin(metrics, all);
+        for (int64_t i = 0; i < count; i++)
+            metrics_add_class(metrics, (const float *)logits->values + i * width, labels[i]);
+    }
+    assert_near(file, "f1", metrics_value(metrics, METRIC_F1, &sums),
+                *(const double *)dump_find(dump, "expected/f1")->values);
+    assert_near(file, "mcc", metrics_value(metrics, METRIC_MCC, &sums),
+                *(const double *)dump_find(dump, "expected/mcc")->values);
+    if (auc)
+        assert_near(file, "auc", metrics_value(metrics, METRIC_AUC, &sums),
+                    *(const double *)auc->values);
+    else
+        assert_true(isnan(metrics_value(metrics, METRIC_AUC, &sums)));
+    metrics_free(metrics);
+}
+
+static void classes_are_measured_as_by_scikit_learn(void **state)
+{
+    (void)state;
+    assert_int_equal(dump_for_each("metrics", check_case), 10);
+}
+
+static void values_have_a_mean_absolute_error(void **state)
+{
+    static const float outputs[][2] = {{1, -2}, {0, 0.5f}}, targets[][2] = {{2, -4}, {0, 0}};
+    static const struct step_metrics sums = {.loss_sum = 2.625, .samples = 2, .labels = 2};
+    struct dataset dataset = {
+        .format = DATASET_CSV, .target = DATASET_TARGET_VALUE, .target_width = 2};
+    struct metrics *metrics = create(&dataset, 2);
+
+    (void)state;
+    metrics_begin(metrics, all);
+    for (int i = 0; i < 2; i++)
+        metrics_add_values(metrics, outputs[i], targets[i]);
+    assert_near("values", "mae", metrics_value(metrics, METRIC_MAE, &sums), 3.5 / 4);
+    assert_near("values", "mse", metrics_value(metrics, METRIC_MSE, &sums), 1.3125);
+    metrics_free(metrics);
+}
+
+static void a_text_is_measured_by_its_loss(void **state)
+{
+    static const struct step_metrics sums = {
+        .loss_sum = 4 * M_LN2, .samples = 1, .labels = 2, .correct = 1};
+    const struct metrics_config config = {
+        .dataset = &(struct dataset){.format = DATASET_TEXT, .classes = 65, .target_width = 1},
+        .kinds = metrics_usual(config.dataset, METRIC_TEST),
+        .batch = 8,
+        .count = 100};
+    struct metrics *metrics = NULL;
+    struct error error;
+
+    (void)state;
+    assert_int_equal(metrics_create(&config, &metrics, &error), 0);
+    assert_null(metrics);
+    assert_int_equal(metrics_host_bytes(&config), 0);
+    assert_near("text", "bits", metrics_value(NULL, METRIC_BITS_PER_CHARACTER, &sums), 2);
+    assert_near("text", "perplexity", metrics_value(NULL, METRIC_PERPLEXITY, &sums), 4);
+    assert_near("text", "accuracy", metrics_value(NULL, METRIC_ACCURACY, &sums), 0.5);
+    assert_true(isnan(metrics_value(NULL, METRIC_F1, &sums)));
+}
+
+static void evaluations_of_many_classes_read_no_outputs(void **state)
+{
+    const struct dataset two = classes_dataset(2), ten = classes_dataset(10);
+
+    (void)state;
+    assert_int_equal(metrics_usual(&ten, METRIC_VALIDATION), metrics_of_sums(METRIC_OF_CLASSES));
+    assert_int_equal(metrics_usual(&ten, METRIC_TEST) | 1 << METRIC_AUC,
+                     metrics_of_task(METRIC_OF_CLASSES));
+    assert_int_equal(metrics_usual(&two, METRIC_VALIDATION), metrics_of_task(METRIC_OF_CLASSES));
+}
+
+static void names_say_what_improves(void **state)
+{
+    (void)state;
+    assert_string_equal(metric_name(METRIC_LAST_TEST, METRIC_MCC), "last_test_mcc");
+    assert_int_equal(metric_of_name("validation_bits_per_character"), METRIC_BITS_PER_CHARACTER);
+    assert_int_equal(metric_of_name("train_loss"), METRIC_LOSS);
+    assert_int_equal(metric_of_name("validation_"), -1);
+    assert_int_equal(metric_of_name("loss"), -1);
+    assert_true(metric_falls(METRIC_MAE) && metric_falls(METRIC_PERPLEXITY));
+    assert_false(metric_falls(METRIC_AUC) || metric_falls(METRIC_ACCURACY));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(classes_are_measured_as_by_scikit_learn),
+        cmocka_unit_test(values_have_a_mean_absolute_error),
+        cmocka_unit_test(a_text_is_measured_by_its_loss),
+        cmocka_unit_test(evaluations_of_many_classes_read_no_outputs),
+        cmocka_unit_test(names_say_what_improves),
+    };
+
+    return cmocka_run_group_tests_name("metrics", tests, NULL, NULL);
+}
