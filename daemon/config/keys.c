@@ -197,8 +197,7 @@ const char *config_key_nearest(const char *section, const char *word)
     return text_nearest(word, names, count);
 }
 
-/* ---- values ------------------------------------------------------------------------------------
- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static int parse_number(const struct config_key *key, const char *text, double *number)
 {

@@ -200,8 +200,7 @@ void jobs_cancel(struct daemon *daemon, int64_t id, const char *reason, jobs_don
         done(data, -ERROR_NO_SUCH_JOB, &error);
 }
 
-/* ---- holding a sweep ---------------------------------------------------------------------------
- */
+/* ---- holding a sweep ------------------------------------------------------------------------- */
 
 struct sweep_hold {
     struct daemon *daemon;

@@ -50,8 +50,7 @@ static struct nvidia_use device_use(const struct daemon *daemon, const struct de
     return nvidia_device_use(nvidia, pids, count, device->memory_booked);
 }
 
-/* ---- readings ----------------------------------------------------------------------------------
- */
+/* ---- readings -------------------------------------------------------------------------------- */
 
 /* The name by the driver's number or, if that is used, the next free one. */
 static const char *free_name(const struct devices *devices, const struct nvidia_device *nvidia,

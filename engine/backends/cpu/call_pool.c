@@ -1,20 +1,19 @@
-/* call_pool.c: what oneDNN allocates within the call of a primitive comes from here, so that a step
- * makes no trip to the heap. There are two kinds of it.
+/* call_pool.c: gives oneDNN the memory that it allocates within the call of a primitive, so that no
+ * step allocates from the heap. oneDNN makes two kinds of allocations.
  *
- * Maps of its arguments: half a dozen small blocks of C++'s operator new, freed before it returns.
- * So this file replaces operator new and delete of the whole process (under their linker names,
- * _Znwm and _ZdlPv; the other forms of new and delete come down to these two): within a call blocks
- * are cells of a fixed pool. A cell is taken and given back by one atomic operation on a word of
- * its pool's cells, so that any thread may free it, and pools shared by threads are correct, if
- * slower.
+ * Maps of its arguments: half a dozen small blocks of C++'s operator new, freed before the call
+ * returns. This file replaces operator new and delete of the whole process (under their linker
+ * names, _Znwm and _ZdlPv; the other forms of new and delete call these two). Within a call, blocks
+ * are cells of a fixed pool. One atomic operation on a word of the pool takes a cell or gives it
+ * back. Any thread may therefore free a cell, and threads may share a pool, though that is slower.
  *
- * Packed operands of its general matrix product: one large block of posix_memalign() at a time (see
- * onednn_packing.c), which the caller has planned. So posix_memalign() and free() are replaced too.
- * Objects of oneDNN's own, generated code among them, which outlive the call, are aligned to 64
- * bytes; whatever is aligned to more is memory to work in, and freed within the call.
+ * Packed operands of its general matrix product: one large block of posix_memalign() at a time,
+ * which the caller has planned (onednn_packing.c). This file replaces posix_memalign() and free(),
+ * too. oneDNN aligns its own objects to 64 bytes, generated code among them; they outlive the call.
+ * Blocks with a larger alignment are working memory, which oneDNN frees within the call.
  *
- * Everything else goes to the C and C++ libraries' own. Sanitizers bring their own allocators and
- * go without all this. */
+ * All other allocations go to the C and C++ libraries. Sanitizers bring their own allocators, so
+ * builds with them leave this file's replacements out. */
 #include "engine/backends/cpu/call_pool.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -54,9 +53,9 @@ bool call_pool_take_back(const void *block)
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Seen in oneDNN 2.6 (products, convolutions, reorders): 9 blocks at a time, up to 152
- * bytes, and 58 that stay: the code of its general matrix product, made within the
- * first call that wants it. */
+/* Observed in oneDNN 2.6 (products, convolutions, reorders): at most 9 blocks at a time, of up to
+ * 152 bytes. 58 further blocks stay: the code of the general matrix product, which the first call
+ * that needs it generates. */
 enum { CELL_BYTES = 256, WORD_CELLS = 64, WORDS = 4, CELLS = WORDS * WORD_CELLS, POOLS = 64 };
 enum { OBJECT_ALIGNMENT = 64 };
 
@@ -65,14 +64,14 @@ struct pool {
     _Alignas(64) unsigned char cell[CELLS][CELL_BYTES];
 };
 
-static struct pool pools[POOLS]; /* pages that nobody uses cost nothing */
+static struct pool pools[POOLS]; /* an unused page costs no memory */
 
-/* The call under way. */
+/* The call that this thread is in. */
 static _Thread_local struct {
-    struct pool *pool; /* NULL: none is */
+    struct pool *pool; /* NULL: it is in none */
     char *memory;
     size_t bytes;
-    void *block; /* of `memory`, taken; or NULL */
+    void *block; /* the block of `memory` that is taken, or NULL */
     bool refuses;
     size_t refused;
 } call;
@@ -114,7 +113,7 @@ size_t call_pool_refused(void)
     return call.refused;
 }
 
-/* NULL when all cells are taken. */
+/* NULL if all cells are taken. */
 static void *take_cell(struct pool *pool)
 {
     for (int word = 0; word < WORDS;) {
@@ -131,7 +130,7 @@ static void *take_cell(struct pool *pool)
     return NULL;
 }
 
-/* NULL when another block is taken, or `memory` is too small. */
+/* NULL if the block is taken already, or `memory` is too small. */
 static void *take_memory(size_t alignment, size_t bytes)
 {
     if (call.block || bytes + alignment > call.bytes)
@@ -200,13 +199,14 @@ EXPORTED int posix_memalign(void **result, size_t alignment, size_t bytes)
     return 0;
 }
 
-/* No pthread_once() here: the C library may free within it. Found before there are threads. */
+/* pthread_once() cannot be used here, because the C library may call free() within it. This runs
+ * before there are threads. */
 __attribute__((constructor)) static void find_free(void)
 {
     *(void **)&library_free = dlsym(RTLD_NEXT, "free");
 }
 
-/* Weak: a test that counts allocations brings its own. */
+/* Weak, because a test that counts allocations defines its own. */
 EXPORTED __attribute__((weak)) void free(void *block)
 {
     if (call_pool_take_back(block))

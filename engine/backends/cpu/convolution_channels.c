@@ -8,16 +8,17 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A vector of AVX-512, and what blocks of images and weights have. */
+/* GRAIN: the floats of an AVX-512 vector, and the channels of a block of images and weights. */
 enum { CHANNELS_GRAIN = 16, PARTS_MAX = 8 };
 
-/* What another part costs: the images that all read are read once more. */
+/* The relative cost of each further part, which reads the shared images once more. */
 static const double part_cost = 0.02;
 
-/* Between a part's images, of the samples of a unit, or its weights, and all of them. */
+/* Copies between a part's own channels and all channels: of the images of one unit, or of the
+ * weights. */
 struct channels_copy {
     struct onednn_reorder *reorder; /* NULL: the weights are used where they lie, at `offset` */
-    size_t offset, bytes;           /* of the part's own in the workspace; of a unit's images */
+    size_t offset, bytes; /* of the part's copy in the workspace; `bytes` of one unit's images */
 };
 
 struct channels_part {
@@ -30,7 +31,7 @@ struct channels_part {
 struct channels_unit {
     struct onednn_call *convolution, *images;
     struct onednn_call
-        *direct; /* the convolution that writes to other weights: NULL or all have it */
+        *direct; /* the convolution into other weights; NULL, or all units have one */
 };
 
 struct channels_convolution {
@@ -40,19 +41,18 @@ struct channels_convolution {
     enum onednn_images order;
     int count;
     struct channels_part part[PARTS_MAX];
-    int64_t units, unit_samples; /* those of a part follow each other */
+    int64_t units, unit_samples; /* the units of one part are adjacent */
     struct channels_unit *unit;
-    struct onednn_reorder *sample; /* of the images that all parts read */
+    struct onednn_reorder *sample; /* copies the images that all parts read */
     struct onednn_call **sample_call;
-    size_t sample_bytes, own_sample_bytes; /* of its copy, of itself */
-    size_t divided_sample_bytes;           /* of the images that are divided, all channels */
+    size_t sample_bytes, own_sample_bytes; /* of the copied sample, and of the original */
+    size_t divided_sample_bytes;           /* of the divided images, with all channels */
     size_t workspace_bytes, scratch_bytes;
 };
 
-/* ---- create ------------------------------------------------------------------------------------
- */
+/* ---- create ---------------------------------------------------------------------------------- */
 
-/* Whether the images that are divided are x. */
+/* Whether the direction divides the channels of x. */
 static bool divides_x(const struct channels_convolution *channels)
 {
     return channels->direction == ONEDNN_BACKWARD_DATA;
@@ -67,7 +67,8 @@ static void images_layout(const struct channels_convolution *channels, bool of_x
                          of_x ? shape->width : shape->out_width, order, layout);
 }
 
-/* One sample of the images that all parts read, into the other order. */
+/* Creates the copy of one sample of the images that all parts read into the order of the
+ * primitive. */
 static int create_sample(struct channels_convolution *channels, struct error *error)
 {
     const struct onednn_convolution_shape *shape = &channels->shape;
@@ -144,7 +145,8 @@ static int create_part(struct channels_convolution *channels, struct channels_pa
                        error);
 }
 
-/* How many parts: as few as divide the units evenly among so many tasks. */
+/* Chooses the number of parts with the least cost: few parts whose units divide evenly among the
+ * tasks. */
 static int choose_count(int64_t grains, int64_t samples, int tasks)
 {
     int64_t most = grains < tasks ? grains : tasks, best = most;
@@ -153,7 +155,7 @@ static int choose_count(int64_t grains, int64_t samples, int tasks)
     for (int64_t count = 1; count <= most; count++) {
         int64_t units = count * samples;
         double uneven = (double)((units + tasks - 1) / tasks * tasks) / (double)units;
-        /* the largest part is of whole grains, too */
+        /* the channels of the largest part are rounded up to whole grains, too */
         double cost = uneven * (double)((grains + count - 1) / count * count) / (double)grains *
                       (1 + part_cost * (double)count);
 
@@ -259,8 +261,7 @@ int channels_count(const struct channels_convolution *channels)
     return channels->count;
 }
 
-/* ---- bind --------------------------------------------------------------------------------------
- */
+/* ---- bind ------------------------------------------------------------------------------------ */
 
 int channels_bind_sample(struct channels_convolution *channels, int64_t sample,
                          const struct channels_memory *memory, bool moves,
@@ -277,7 +278,7 @@ int channels_bind_sample(struct channels_convolution *channels, int64_t sample,
     return result;
 }
 
-/* The other side of the copy begins at `whole`. */
+/* Binds the copy between `own` in the workspace and the part of `whole`. */
 static int bind_copy(struct channels_convolution *channels, const struct channels_copy *copy,
                      char *own, char *whole, bool to_whole, struct onednn_call **call,
                      struct error *error)
@@ -304,7 +305,7 @@ static const struct channels_part *part_of(const struct channels_convolution *ch
     return &channels->part[unit * channels->count / channels->units];
 }
 
-/* The convolution of a unit, with the part's weights wherever they are. */
+/* Binds the convolution of a unit to its part's weights, wherever they are. */
 static int bind_convolution(struct channels_convolution *channels, int64_t unit,
                             const struct channels_memory *memory, void *scratch,
                             struct onednn_call **call, struct error *error)
@@ -354,8 +355,7 @@ int channels_bind_direct(struct channels_convolution *channels, int64_t unit,
     return bind_convolution(channels, unit, memory, scratch, &channels->unit[unit].direct, error);
 }
 
-/* ---- run ---------------------------------------------------------------------------------------
- */
+/* ---- run ------------------------------------------------------------------------------------- */
 
 int channels_copy(const struct channels_convolution *channels, int64_t sample, int thread)
 {

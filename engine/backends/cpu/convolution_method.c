@@ -1,5 +1,5 @@
-/* convolution_method.c: how the device was told to do each convolution of a model
- * (device_choose_convolutions() of backend.h). */
+/* convolution_method.c: reads the text that says by which method each convolution of a model is
+ * computed (device_choose_convolutions() of backend.h). */
 #include "engine/backends/cpu/convolution_method.h"
 
 #include <errno.h>
@@ -9,8 +9,8 @@
 /* by enum convolution_method */
 static const char letters[] = "-dbnplcf";
 
-/* Before there were letters, a digit for each dense convolution of 3x3 was the sum of these where
- * it was done directly; checkpoints have them. */
+/* Old checkpoints have a digit for each dense 3x3 convolution: the sum of 1, 2 and 4 for the
+ * directions that were computed directly. */
 static const char digits[] = "01234567";
 
 char convolution_choice_order(const char *choice)
@@ -39,7 +39,7 @@ int convolution_methods_check(const char *choice, struct error *error)
         choice, letters);
 }
 
-/* The weights that the node multiplies with, or makes the gradient of. */
+/* The weights that the node reads, or whose gradient it computes. */
 static int32_t weights_of(const struct graph *graph, const struct graph_node *node)
 {
     int32_t weights = node->op == OP_CONV2D_BACKWARD_WEIGHTS ? node->output[0] : node->input[1];

@@ -1,11 +1,12 @@
-/* convolution_planes.c: see convolution_planes.h. What is read where, and what is under way at
- * once, convolution_planes_geometry.c works out. */
+/* convolution_planes.c: see convolution_planes.h. convolution_planes_geometry.c computes which
+ * pixels are read and how the work is divided into blocks. */
 #include "engine/backends/cpu/convolution_planes_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Of packed weights that are read for one vector after the other: a part of the first cache. */
+/* The bytes of a panel of packed weights. Every vector of columns reads them again, so they should
+ * stay in the first-level cache. */
 enum { PANEL_BYTES = 16 * 1024 };
 
 struct planes_convolution *planes_create(const struct kernels *kernels,
@@ -54,8 +55,7 @@ void planes_free(struct planes_convolution *planes)
     free(planes);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static int64_t planes_floats(const struct planes_convolution *planes)
 {
@@ -76,16 +76,15 @@ size_t planes_packed_bytes(const struct planes_convolution *planes)
                : (size_t)(planes->shape.groups * planes->group_packed) * sizeof(float);
 }
 
-/* ---- weights -----------------------------------------------------------------------------------
- */
+/* ---- weights --------------------------------------------------------------------------------- */
 
-/* Rows of the second matrix that are multiplied in one go. */
+/* How many rows of the second matrix one product takes. */
 static int64_t panel_depth(const struct planes_convolution *planes)
 {
     return PANEL_BYTES / (int64_t)sizeof(float) / planes->block;
 }
 
-/* [depth][block] of one block of rows. */
+/* Packs one block of rows as [depth][block]. */
 static void pack_panel(const struct planes_convolution *planes, const float *weights,
                        const int32_t *place, int64_t depth, int64_t row, float *packed)
 {
@@ -102,7 +101,7 @@ static void pack_panel(const struct planes_convolution *planes, const float *wei
     }
 }
 
-/* The weights of a group begin there, in PyTorch's order. */
+/* Where the weights of a group begin, in PyTorch's order. */
 static int64_t group_weights(const struct planes_convolution *planes, int64_t group)
 {
     const struct onednn_convolution_shape *shape = &planes->shape;
@@ -134,10 +133,9 @@ void planes_pack(const struct planes_convolution *planes, const float *weights, 
         }
 }
 
-/* ---- run ---------------------------------------------------------------------------------------
- */
+/* ---- run ------------------------------------------------------------------------------------- */
 
-/* What is under way. */
+/* The block that a task is working on. */
 struct block {
     int64_t group, first_sample, samples, first_row, rows;
     int64_t first_result, end_result; /* of the group's channels */
@@ -151,7 +149,7 @@ static float *image_of(const struct planes_images *images, int64_t sample, int64
            channel % images->block;
 }
 
-/* Copies the source's rows and samples of the block into planes. */
+/* Copies the block's rows and samples of the source into planes. */
 static void gather_source(const struct planes_convolution *planes,
                           const struct planes_images *source, const struct block *block)
 {
@@ -245,7 +243,7 @@ static void scatter_results(const struct planes_convolution *planes, const struc
     }
 }
 
-/* y's gradient in the columns of the products: 0 where there is no pixel. */
+/* Copies y's gradient into the columns of the products; columns without a pixel become 0. */
 static void gather_gradient(const struct planes_convolution *planes, const struct planes_images *y,
                             const struct block *block, float *bias)
 {
@@ -270,7 +268,7 @@ static void gather_gradient(const struct planes_convolution *planes, const struc
             const float *from = image_of(y, block->first_sample + s, channel, channels, pixels);
             int64_t used = (block->rows - 1) * planes->row_stride + columns->count;
 
-            /* the last row by itself: without what is behind it */
+            /* the last row is a product of its own, which reads nothing behind it */
             shape.rows = block->rows - 1;
             shape.row_origin = block->first_row;
             shape.columns = planes->row_stride;
@@ -320,7 +318,7 @@ static void run_block(const struct planes_convolution *planes, const struct plan
     }
 }
 
-/* The channels of results of split `split`. */
+/* Sets the result channels of split `split`. */
 static void take_split(const struct planes_convolution *planes, int64_t split, struct block *block)
 {
     int64_t grain = planes_split_grain(planes), most = planes_split_most(planes);
@@ -379,7 +377,7 @@ bool planes_divides_weights(const struct planes_convolution *planes)
     return planes->divides_weights;
 }
 
-/* Channels `block` has of the gradient: of all samples and rows. */
+/* Runs the gradient for the channels of `block`, over all samples and rows. */
 static void run_channels(const struct planes_convolution *planes, const struct planes_images *x,
                          const struct planes_images *y, struct block *block, float *weights,
                          float *bias)

@@ -1,32 +1,34 @@
-/* convolution_planes_geometry.c: which pixels a convolution over planes reads for which results,
- * and in which blocks it works.
+/* convolution_planes_geometry.c: computes which pixels a convolution over planes reads for which
+ * results, and into which blocks its work is divided.
  *
- * All three directions read planes of a source (x; for the gradient by the data: y) at places that
- * the kernel's positions give. Along an axis, forward and the gradient by the weights read pixel
- * i stride + k dilation - padding for result i: that is place i + k dilation / stride of the plane
- * of pixels that have the same remainder. The gradient by the data is done in as many passes as
- * the stride: those of its pixels a + i stride - padding read y at i - (k dilation - a) / stride
- * for the k for which that is whole. Positions of the kernel that meet no pixel are left out.
+ * All three directions read planes of a source (x; the gradient by the data reads y's gradient) at
+ * places that depend on the position k in the kernel. Along an axis, forward and the gradient by
+ * the weights read pixel i stride + k dilation - padding for result i. That is place i + k dilation
+ * / stride in the plane of the pixels with the same remainder. The gradient by the data takes as
+ * many passes as the stride. Pass a computes the pixels a + i stride - padding. They read y at i -
+ * (k dilation - a) / stride, for each k for which that is an integer. Kernel positions that never
+ * meet a pixel are left out.
  *
- * What is under way is a block: some samples, or rows of one, of a group. Where the work is divided
- * into parts, a part is some blocks, and each may be of a range of the results' channels alone. The
- * gradient by the weights is divided by these if they are enough: then no sums are left to do. */
+ * A block is the unit of work: some samples, or some rows of one sample, of a group. If the work is
+ * divided into parts, a part is a number of blocks, and a block may cover a range of the result
+ * channels only. If there are enough such ranges, the gradient by the weights is divided by them
+ * alone. Then no partial sums have to be added. */
 #include "engine/backends/cpu/convolution_planes_internal.h"
 
 #include <stdlib.h>
 
 enum {
-    /* planes and results under way: they stay in a second cache of 1 MiB, beside packed weights */
+    /* the planes and results of a block: beside the packed weights they fit into a second-level
+     * cache of 1 MiB */
     BLOCK_BYTES = 512 * 1024,
-    COLUMNS_MAX = 8192, /* more at once gains nothing */
-    GRADIENT_GRAIN = 4, /* results that planes_gradient() takes at once */
-    COPY_COST = 8       /* of a place of a plane, in multiplications */
+    COLUMNS_MAX = 8192, /* larger products gained nothing */
+    GRADIENT_GRAIN = 4, /* results that planes_gradient() computes at once */
+    COPY_COST = 8       /* of copying one place of a plane, in multiplications */
 };
 
-/* ---- geometry ----------------------------------------------------------------------------------
- */
+/* ---- geometry -------------------------------------------------------------------------------- */
 
-/* Results i of [0, count) whose source pixel first + i step exists. */
+/* Whether pixel first + i step of the source exists for some result i of [0, count). */
 static bool meets(int64_t first, int64_t step, int64_t count, int64_t extent)
 {
     int64_t low = first < 0 ? (-first + step - 1) / step : 0;
@@ -67,7 +69,7 @@ static void describe_forward(struct axis *axis, int64_t kernel, int64_t stride, 
     axis->reach = axis->tap_count ? most - least : 0;
 }
 
-/* `extent` is x's, source is y's. */
+/* `extent` is the size of x; the source is y. */
 static void describe_backward(struct axis *axis, int64_t extent, int64_t kernel, int64_t stride,
                               int64_t padding, int64_t dilation)
 {
@@ -124,8 +126,7 @@ int planes_describe_axis(struct planes_convolution *planes, int d)
     return 0;
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------
- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 int64_t planes_phase_count(const struct planes_convolution *planes)
 {
@@ -144,7 +145,8 @@ int64_t planes_result_rows(const struct planes_convolution *planes)
     return planes->direction == ONEDNN_BACKWARD_WEIGHTS ? planes->results : planes->padded;
 }
 
-/* A line more than needed where they would compete for the same places in a cache. */
+/* Makes a distance an odd number of cache lines, so that rows do not fall into the same sets of the
+ * cache. */
 static int64_t spread(int64_t floats)
 {
     return (floats / PLANES_LINE | 1) * PLANES_LINE;
@@ -177,9 +179,9 @@ static double uneven(int64_t units, int64_t parts)
     return (double)planes_round_up(units, parts) / (double)units;
 }
 
-/* What the work costs in so many parts, beside that of the multiplications alone, where blocks have
- * so many rows and channels are split: the longest part, and planes that are made more than once.
- */
+/* The relative cost of dividing the work among the parts, for blocks of `rows` rows and `splits`
+ * ranges of channels; 1: the multiplications alone. It counts the longest part, and planes that
+ * several parts make. */
 static double division_cost(const struct planes_convolution *planes, int64_t rows, int64_t splits)
 {
     const struct axis *axis = planes->axis;
@@ -212,7 +214,7 @@ static void divide_blocks(struct planes_convolution *planes)
         return;
     }
     if (planes->direction == ONEDNN_BACKWARD_WEIGHTS)
-        most = 1; /* each part has sums of all */
+        most = 1; /* each part would need sums of all channels */
     for (int64_t count = (all + planes->rows - 1) / planes->rows, first = count;
          count <= all && count <= first + 2 * planes->parts; count++)
         for (int64_t splits = 1; splits <= most; splits++) {
@@ -251,7 +253,7 @@ void planes_choose_block(struct planes_convolution *planes)
     planes->sample_columns = planes_result_columns(planes, planes->rows);
     planes->columns = spread(planes->samples * planes->sample_columns + PLANES_LINE - 1);
     planes->sample_stride = (planes->rows + reach) * planes->pitch;
-    /* the last vector reads beyond */
+    /* the last vector reads beyond the end */
     planes->plane_stride = spread(
         planes_round_up(planes->samples * planes->sample_stride, PLANES_LINE) + 2 * PLANES_LINE);
 }
@@ -274,10 +276,9 @@ int planes_list_places(struct planes_convolution *planes)
     return 0;
 }
 
-/* ---- rows of the products' second matrix -------------------------------------------------------
- */
+/* ---- rows of the products' second matrix ----------------------------------------------------- */
 
-/* Adds a pass' rows, for all channels; how many. */
+/* Adds the rows of a pass for all channels, and returns their number. */
 static int64_t list_rows(struct planes_convolution *planes, int row_pass, int column_pass,
                          int64_t first)
 {

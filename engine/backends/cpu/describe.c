@@ -1,4 +1,5 @@
-/* describe.c: how a program does a node, in words (struct node_description of backend.h). */
+/* describe.c: describes in words how a program computes a node (struct node_description of
+ * backend.h). */
 #include "engine/backends/cpu/program.h"
 
 #include <stdio.h>
@@ -11,7 +12,7 @@ static void append(char method[NODE_METHOD_MAX], const char *word)
     snprintf(method + length, NODE_METHOD_MAX - length, "%s%s", length ? " " : "", word);
 }
 
-/* How the image, or its gradient, lies. */
+/* How the image, or its gradient, is laid out. */
 static const char *layout_word(const struct backend_program *program, int32_t tensor)
 {
     int64_t block;
@@ -24,7 +25,7 @@ static const char *layout_word(const struct backend_program *program, int32_t te
     return block == 16 ? "blocks_16" : block == 8 ? "blocks_8" : "planes";
 }
 
-/* What is done along with the node. */
+/* Appends what other nodes' work is done along with this node. */
 static void append_absorbed(const struct backend_program *program, int32_t node,
                             char method[NODE_METHOD_MAX])
 {

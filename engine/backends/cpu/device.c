@@ -25,7 +25,7 @@ static void device_close(struct backend_device *device)
     free(device);
 }
 
-/* The kernel lets processes use the tiles' registers that ask for them. */
+/* Asks the system to let this process use the tile registers. */
 static bool request_amx(void)
 {
     enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
@@ -33,10 +33,10 @@ static bool request_amx(void)
     return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
 }
 
-/* Numbers below the normal ones become 0 as operands and as results, in every thread that
- * calculates, the caller of device_open() among them: Adam's moments of units that are silent sink
- * there within a thousand steps, and operations on them are slow. The step
- * of an MLP 558-64-328-208-72-10 went from 0.2 ms to 0.4 ms so. */
+/* Makes subnormal numbers 0, as operands and as results, in every thread that computes, including
+ * the caller of device_open(). Operations on them are slow, and the moments of Adam for inactive
+ * units become subnormal within a thousand steps. That doubled the step of an MLP
+ * 558-64-328-208-72-10, from 0.2 ms to 0.4 ms. */
 static void flush_denormal_numbers(void)
 {
 #if defined(__x86_64__)
@@ -139,22 +139,22 @@ static void device_describe(struct backend_device *device, struct backend_device
     describe_features(info->features, sizeof(info->features));
     onednn_version(info->versions, sizeof(info->versions));
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    /* many times slower: what is measured with it is no other build's */
+    /* sanitizers make code many times slower, so measurements of this build must not be used by
+     * others */
     strncat(info->versions, ", sanitizer 1", sizeof info->versions - strlen(info->versions) - 1);
 #endif
     info->threads = device->threads;
     info->compute_types = device->compute_types;
-    /* Measured with AMX: an MLP of 2,048 took 0.4 of float32's time, ResNet-18 in tiles 0.42; what
-     * is not in tiles took twice as long as in float32, because oneDNN's convolutions use AMX for
-     * channels-last images alone. */
+    /* Measured with AMX, as a part of the time in float32: an MLP of 2,048 units 0.4, ResNet-18 in
+     * tiles 0.42. Convolutions outside of tiles took twice as long, because oneDNN uses AMX only
+     * for channels-last images. */
     info->fast_linear_types = device->native_types & ~(1u << TENSOR_FLOAT32);
     info->fast_convolution_types = device->tiles ? info->fast_linear_types : 0;
     info->convolutions_are_fast = graph_suits_tiles;
     info->memory_bytes = limits_memory(cgroup_root, cgroup_membership);
 }
 
-/* Freed memory goes back to the system, so that the process is as large as if
- * it had never held it. */
+/* Returns freed memory to the system, so that the process becomes as small as before. */
 static void device_trim(struct backend_device *device)
 {
     (void)device;
@@ -186,13 +186,13 @@ static void convolution_methods(struct backend_device *device, const struct grap
 
     *methods++ = last ? CONVOLUTION_CHANNELS_LAST : CONVOLUTION_IN_BLOCKS;
     if (operator_functions_of(device->operators, graph, node)->prepare != convolution_prepare) {
-        *methods = '\0'; /* a linear layer */
+        *methods = '\0'; /* the node is a linear layer */
         return;
     }
-    /* what there is without a choice is direct but for these */
+    /* without a choice, all but these convolutions are computed directly */
     if (last || (graph_node_is_dense_3x3(node) && whole))
         *methods++ = 'd';
-    /* oneDNN fills up the last block of all channels, not of those of a group */
+    /* oneDNN pads the last block of all channels, but not the last block of a group */
     if ((last || !whole) && (a->groups == 1 || (channels / a->groups % block == 0 &&
                                                 out_channels / a->groups % block == 0)))
         *methods++ = 'b';
@@ -215,7 +215,7 @@ static void device_divide(struct backend_device *device, int parts)
 
 enum { HUGE_PAGE = 2 << 20 };
 
-/* Address space for `bytes`, at a multiple of HUGE_PAGE so that huge pages fit. */
+/* Reserves address space for `bytes`, aligned to HUGE_PAGE so that huge pages fit. */
 static int buffer_map(size_t bytes, int flags, struct backend_buffer **buffer, struct error *error)
 {
     struct backend_buffer *created = calloc(1, sizeof(*created));
@@ -237,9 +237,10 @@ static int buffer_map(size_t bytes, int flags, struct backend_buffer **buffer, s
     return 0;
 }
 
-/* In huge pages where the system has them: memory beyond the second-level cache is read at 27 GB/s
- * instead of 17 (one core of a Sapphire Rapids), because addresses are translated faster. The end
- * that fills none is in small pages, so no more memory is used than asked for. */
+/* Uses huge pages if the system has them. On one core of a Sapphire Rapids, memory beyond the
+ * second-level cache is then read at 27 instead of 17 GB/s, because addresses are translated
+ * faster. The end that does not fill a huge page uses small pages, so no more memory is used than
+ * asked for. */
 static int buffer_create(struct backend_device *device, size_t bytes,
                          struct backend_buffer **buffer, struct error *error)
 {
@@ -251,7 +252,7 @@ static int buffer_create(struct backend_device *device, size_t bytes,
         return result;
     if (bytes >= HUGE_PAGE)
         madvise((*buffer)->start, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
-    /* now, not within the first step */
+    /* touch each page now rather than within the first step */
     for (size_t i = 0; i < bytes; i += page)
         (*buffer)->start[i] = 0;
     return 0;

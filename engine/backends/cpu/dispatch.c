@@ -1,4 +1,5 @@
-/* dispatch.c: which of the kernels' tables this processor can run (kernels/kernels.h). */
+/* dispatch.c: finds the best of the kernels' tables that this processor can run
+ * (kernels/kernels.h). */
 #include "engine/backends/cpu/kernels/kernels.h"
 
 #include <pthread.h>

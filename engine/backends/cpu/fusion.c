@@ -1,8 +1,8 @@
-/* fusion.c: how nodes that a neighbour does along with its own work (engine/graph/fusion.h) change
- * the program. Which they may be, the rows of operators.c say.
+/* fusion.c: changes the program so that a node computes neighbouring nodes along with its own work
+ * (engine/graph/fusion.h). The rows of operators.c say which neighbours a node can absorb.
  *
- * An absorbed node adds no steps; its results take the place of the absorbing node's, and what an
- * absorbed backward node reads lives until then (node_step). */
+ * An absorbed node adds no steps. Its results take the place of the absorbing node's results. What
+ * an absorbed backward node reads lives until the absorbing node runs (node_step). */
 #include "engine/backends/cpu/program.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ static void place_with(struct backend_program *program, int32_t tensor, int32_t 
     program->alias[tensor] = program->root[other];
 }
 
-/* The node's result is that of `index`. */
+/* Absorbs `node` into `index`, whose result is then that of `node`. */
 static void absorb_forward(struct backend_program *program, int32_t index, int32_t node)
 {
     program->nodes[node].absorbed = true;
@@ -31,7 +31,7 @@ static void absorb_forward(struct backend_program *program, int32_t index, int32
                program->graph->nodes[index].output[0]);
 }
 
-/* The node is done when `index` is. */
+/* Absorbs `node` into `index`, which runs in its stead. */
 static void absorb_backward(struct backend_program *program, int32_t index, int32_t node)
 {
     program->nodes[node].absorbed = true;
@@ -56,8 +56,8 @@ static void fuse_forward(struct backend_program *program, int32_t index,
     }
 }
 
-/* The gradient that is made, if it is stored, lies where one of the incoming ones does that may be
- * overwritten. */
+/* Chooses where the resulting gradient is stored, if it is: in place of an incoming gradient that
+ * may be overwritten. */
 static void place_gradient(struct backend_program *program, const struct fusion *fusion)
 {
     const struct graph_node *behind = &program->graph->nodes[fusion->activation_backward];
@@ -67,7 +67,7 @@ static void place_gradient(struct backend_program *program, const struct fusion 
         if (fusion->incoming[i] >= 0 && program->alias[made] < 0 &&
             graph_gradient_can_be_overwritten(program->graph, fusion->incoming[i]))
             place_with(program, made, fusion->incoming[i]);
-    if (fusion->gradient_sum >= 0) /* never stored */
+    if (fusion->gradient_sum >= 0) /* the sum of the gradients is never stored */
         place_with(program, behind->input[0], made);
 }
 

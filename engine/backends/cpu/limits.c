@@ -1,5 +1,5 @@
-/* limits.c: see limits.h. Control groups of version 2 only: a file cpu.max holds "max PERIOD" or
- * "QUOTA PERIOD" in microseconds, memory.max "max" or bytes. */
+/* limits.c: see limits.h. Reads control groups of version 2 only. A file cpu.max holds "max PERIOD"
+ * or "QUOTA PERIOD" in microseconds; memory.max holds "max" or a number of bytes. */
 #include "engine/backends/cpu/limits.h"
 
 #include "base/cleanup.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What one group's file grants, infinity without a limit. */
+/* Reads the limit from the file of one group; infinity: it has none. */
 typedef double group_limit_function(FILE *file);
 
 static double read_cores(FILE *file)
@@ -39,7 +39,7 @@ static double group_limit(const char *root, const char *group, const char *name,
     return file ? read(file) : INFINITY;
 }
 
-/* The smallest limit of the process's group and those above it. */
+/* The smallest limit among the process's group and the groups above it. */
 static double cgroup_limit(const char *root, const char *membership, const char *name,
                            group_limit_function *read)
 {

@@ -1,5 +1,5 @@
-/* onednn.c: the library and its calls; see onednn.h. Written for the C interface of oneDNN 2.x: an
- * operation descriptor and attributes give a primitive descriptor, that gives a primitive, which
+/* onednn.c: loads the library and calls it; see onednn.h. It uses the C interface of oneDNN 2.x: an
+ * operation descriptor with attributes gives a primitive descriptor, which gives a primitive, which
  * runs on memory objects. */
 #include "engine/backends/cpu/call_pool.h"
 #include "engine/backends/cpu/onednn_internal.h"
@@ -98,7 +98,8 @@ const char *onednn_implementation(const_dnnl_primitive_desc_t descriptor)
     return name;
 }
 
-/* Values of dnnl_cpu_isa_t are sets of bits: what an instruction set includes. */
+/* Whether the processor has these instructions. Values of dnnl_cpu_isa_t are sets of bits: one for
+ * each extension that an instruction set includes. */
 static bool has_instructions(dnnl_cpu_isa_t wanted)
 {
     return (dnnl_get_effective_cpu_isa() & wanted) == wanted;

@@ -1,11 +1,11 @@
-/* onednn_convolution.c: convolutions and their gradients by oneDNN's primitives. */
+/* onednn_convolution.c: computes convolutions and their gradients by oneDNN's primitives. */
 #include "engine/backends/cpu/onednn_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Below this Winograd's transforms cost more than its products save. */
+/* With fewer channels, Winograd's transforms cost more than its products save. */
 enum { WINOGRAD_CHANNELS_MIN = 64 };
 
 struct onednn_convolution {
@@ -39,7 +39,7 @@ struct convolution_request {
     dnnl_memory_desc_t x, y, weights, bias;
     const dnnl_memory_desc_t *optional_bias;
     dnnl_dims_t stride, padding, dilation;
-    dnnl_primitive_attr_t attributes; /* of the direction asked for */
+    dnnl_primitive_attr_t attributes; /* of the direction that is asked for */
     dnnl_primitive_attr_t plain_attributes;
 };
 
@@ -76,7 +76,7 @@ static void describe_convolution(enum onednn_direction direction,
     for (int d = 0; d < 2; d++) {
         request->stride[d] = shape->stride[d];
         request->padding[d] = shape->padding[d];
-        request->dilation[d] = shape->dilation[d] - 1; /* oneDNN counts the gaps */
+        request->dilation[d] = shape->dilation[d] - 1; /* oneDNN counts the gaps between taps */
     }
 }
 
@@ -106,7 +106,7 @@ static dnnl_status_t describe_backward(struct onednn *onednn, enum onednn_direct
     struct convolution_request free_weights = *request;
     dnnl_status_t status;
 
-    /* The hint only has to exist; its own choice of weights must not be forced. */
+    /* The hint has to exist, but must not force a layout of its own on the weights. */
     free_weights.weights =
         onednn_layout_describe(request->weights.ndims, request->weights.dims, dnnl_format_tag_any);
     if (request->y.data_type == dnnl_bf16)
@@ -138,8 +138,9 @@ static dnnl_status_t describe_direction(struct onednn *onednn, enum onednn_direc
     return describe_backward(onednn, direction, request, algorithm, descriptor);
 }
 
-/* Winograd F(4,3) needs its error, but not its accuracy, excused: against float64 it is as exact as
- * the direct form. It exists for AVX-512 only; elsewhere oneDNN declines and direct is taken. */
+/* Whether Winograd's algorithm is allowed. Compared with float64, Winograd F(4,3) is as accurate as
+ * the direct form. oneDNN has it for AVX-512 only; elsewhere it declines, and the direct form is
+ * used. */
 static bool winograd_pays(const struct onednn_convolution_shape *shape)
 {
     return shape->kernel[0] == 3 && shape->kernel[1] == 3 && shape->stride[0] == 1 &&
@@ -167,7 +168,7 @@ static void free_convolution_attributes(struct convolution_request *request)
         dnnl_primitive_attr_destroy(request->plain_attributes);
 }
 
-/* Whether each tap of the window lies on a pixel of x for some pixel of y. */
+/* Whether each tap of the kernel meets a pixel of x for some pixel of y. */
 static bool all_taps_see_pixels(const struct onednn_convolution_shape *shape)
 {
     const int64_t in[] = {shape->height, shape->width},
@@ -188,9 +189,9 @@ static bool all_taps_see_pixels(const struct onednn_convolution_shape *shape)
     return true;
 }
 
-/* What oneDNN 2.6 gets wrong in bfloat16: "jit_bf16" leaves the gradient of weights unwritten that
- * belong to taps which see padding alone; "jit_bf16_1x1" multiplies pairs of channels, and of an
- * odd number of them drops the last one where images lie channels last. */
+/* Whether oneDNN 2.6 computes the convolution correctly in bfloat16. "jit_bf16" does not write the
+ * gradient of weights whose taps meet padding alone. "jit_bf16_1x1" multiplies pairs of channels:
+ * for channels-last images it drops the last one of an odd number. */
 static bool is_right(const_dnnl_primitive_desc_t descriptor, enum onednn_direction direction,
                      const struct onednn_convolution_shape *shape)
 {

@@ -1,5 +1,5 @@
-/* onednn_layout.c: how tensors lie in memory, in oneDNN's terms, and copies from one layout to
- * another. */
+/* onednn_layout.c: describes the layouts of tensors in oneDNN's terms, and copies tensors from one
+ * layout to another. */
 #include "engine/backends/cpu/onednn_internal.h"
 
 #include <errno.h>
@@ -95,8 +95,8 @@ void onednn_layout_depthwise(int64_t channels, const int64_t kernel[2], int64_t 
                             : block == 8        ? dnnl_Goihw8g
                             : block == channels ? dnnl_hwigo
                                                 : dnnl_goihw;
-    /* a single channel makes no groups: its convolutions' weights have four dimensions for oneDNN,
-     * which has no reorder between four and five */
+    /* A single channel forms no groups: the weights of such convolutions have four dimensions in
+     * oneDNN, which has no reorder between four and five. */
     dnnl_memory_desc_t descriptor =
         channels == 1
             ? onednn_layout_describe(4, (int64_t[]){1, 1, kernel[0], kernel[1]}, dnnl_oihw)
@@ -134,8 +134,7 @@ int onednn_layout_equal(const struct onednn_layout *a, const struct onednn_layou
     return dnnl_memory_desc_equal(onednn_layout_descriptor(a), onednn_layout_descriptor(b));
 }
 
-/* ---- reorder ----------------------------------------------------------------------------------
- */
+/* ---- reorder --------------------------------------------------------------------------------- */
 
 int onednn_reorder_create(struct onednn *onednn, const struct onednn_layout *from,
                           const struct onednn_layout *to, struct onednn_reorder **reorder,

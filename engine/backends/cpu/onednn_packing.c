@@ -1,11 +1,13 @@
-/* onednn_packing.c: oneDNN's general matrix product, "gemm:jit": what it has for linear layers
- * without AVX-512, and everywhere for convolutions whose channels do not fill vectors.
+/* onednn_packing.c: plans the memory of oneDNN's general matrix product, "gemm:jit". oneDNN uses
+ * that product for linear layers without AVX-512, and everywhere for convolutions whose channels do
+ * not fill vectors.
  *
- * In every call it takes memory from the heap that it packs its operands into, and does not say
- * how much that will be. So it is asked: run once, on memory that stands in for its arguments, with
- * the heap refused, it gives up before it multiplies anything, and what it wanted is known. A
- * primitive's scratch is then its scratchpad and that memory behind it, planned like all scratch,
- * and call_pool.c hands it out. Should a call want more than the first time, the heap gives it. */
+ * In every call it allocates memory into which it packs its operands, and it does not tell how
+ * much. This file finds that out: it runs the primitive once, on memory that stands in for its
+ * arguments, and refuses the allocation. The primitive then gives up before it multiplies anything,
+ * and the refused size is known. The planned scratch of a primitive is its scratchpad followed by
+ * that memory, which call_pool.c hands out. If a later call asks for more than the first one, it
+ * gets memory from the heap. */
 #include "base/alignment.h"
 #include "engine/backends/cpu/call_pool.h"
 #include "engine/backends/cpu/onednn_internal.h"
@@ -23,8 +25,8 @@ static bool is_general_product(const_dnnl_primitive_desc_t descriptor)
     return strncmp(name, "gemm:", 5) == 0 || strstr(name, ":gemm:");
 }
 
-/* The code of the general product is several megabytes. Made now, it is neither made within the
- * first step nor taken for memory to pack into. */
+/* Generates the code of the general product, several megabytes. Otherwise the first step would
+ * generate it, or it would count as memory for packing. */
 static void generate_code(void)
 {
     enum { SIDE = 64 };
@@ -35,8 +37,8 @@ static void generate_code(void)
                    c, SIDE);
 }
 
-/* Adds every argument of the primitive to the call, all of them at `data`; the bytes of the largest
- * one. */
+/* Adds every argument of the primitive to the call, all of them at `data`. Returns the bytes of the
+ * largest argument. */
 static size_t add_arguments(struct onednn_call *call, const_dnnl_primitive_desc_t descriptor,
                             void *data)
 {

@@ -1,4 +1,4 @@
-/* onednn_product.c: products of matrices, see onednn.h. */
+/* onednn_product.c: computes products of matrices by oneDNN; see onednn.h. */
 #include "engine/backends/cpu/onednn_internal.h"
 
 #include <errno.h>

@@ -1,14 +1,15 @@
-/* operator_batch_norm.c: batch normalisation: the moments of each slice, combined in task 0 and
- * applied to the slices again. A sum and an activation behind it are applied in the same pass, and
- * their gradients taken within its own (fusion.c). */
+/* operator_batch_norm.c: batch normalisation. Tasks compute the moments of their slices, task 0
+ * combines them, and then all tasks apply the result to their slices. A sum and an activation
+ * behind it are applied in the same pass, and their gradients are computed in its passes
+ * (fusion.c). */
 #include "engine/backends/cpu/program.h"
 
 #include <errno.h>
 #include <math.h>
 
-/* The node's workspace: rows of `channels` floats. The first three are what is applied, then come
- * those of each task: mean and m2 forward; backward the sums of dy and dy (x - mean), and what
- * makes the activation's input from x. */
+/* The node's workspace has rows of `channels` floats. The first three rows hold what is applied.
+ * Then come the rows of each task. Forward: mean and m2. Backward: the sums of dy and of dy (x -
+ * mean), and the factor and offset that compute the activation's input from x. */
 enum { APPLIED_ROWS = 3, TASK_ROWS = 4 };
 
 static int64_t channel_count(const struct backend_program *program, const struct graph_node *node)
@@ -72,9 +73,9 @@ static void run_moments(struct backend_program *program, const struct step *step
         task_row(program, step, task, 0), task_row(program, step, task, 1));
 }
 
-/* Mean and sum of squared deviations of channel c over all tasks (Chan, Golub and LeVeque 1979,
- * "Updating formulae and a pairwise algorithm for computing sample variances"). Returns the number
- * of values. */
+/* Combines mean and sum of squared deviations of channel c over all tasks (Chan, Golub and LeVeque
+ * 1979, "Updating formulae and a pairwise algorithm for computing sample variances"). Returns the
+ * number of values. */
 static double combine_moments(const struct backend_program *program, const struct step *step,
                               int64_t c, double *mean, double *m2)
 {
@@ -94,8 +95,8 @@ static double combine_moments(const struct backend_program *program, const struc
     return count;
 }
 
-/* Factor and offset that make the result of x, from the moments as they are stored, so that
- * OP_BATCH_NORM_APPLY and the backward part find the same. */
+/* Computes the factor and offset that turn x into the result. It uses the moments as they are
+ * stored, so that OP_BATCH_NORM_APPLY and the backward part get the same numbers. */
 static void set_applied(double weight, double bias, float mean, float inverse_std, float *factor,
                         float *offset)
 {
@@ -103,7 +104,7 @@ static void set_applied(double weight, double bias, float mean, float inverse_st
     *offset = (float)(bias - mean * (weight * inverse_std));
 }
 
-/* What the slices apply to channel c: row 0 the factor, row 1 the offset. */
+/* Sets what the slices apply to channel c: the factor in row 0, the offset in row 1. */
 static void set_applied_rows(const struct backend_program *program, const struct step *step,
                              int64_t c, float mean, float inverse_std)
 {
@@ -114,7 +115,8 @@ static void set_applied_rows(const struct backend_program *program, const struct
                 &workspace_row(program, step, 1)[c]);
 }
 
-/* Task 0: the moments of the batch, or the running ones, and what the slices apply. */
+/* In task 0: takes the moments of the batch, or the running ones, and sets what the slices
+ * apply. */
 static void run_statistics(struct backend_program *program, const struct step *step, int task,
                            int thread)
 {
@@ -146,7 +148,7 @@ static void run_statistics(struct backend_program *program, const struct step *s
     }
 }
 
-/* Task 0: what the slices apply, from moments that are known. */
+/* In task 0: sets what the slices apply from stored moments. */
 static void run_known_statistics(struct backend_program *program, const struct step *step, int task,
                                  int thread)
 {
@@ -186,7 +188,7 @@ static void run_apply(struct backend_program *program, const struct step *step, 
         program_sample(program, node->output[0], first));
 }
 
-/* What the three steps of a node touch: the tasks' rows, and the applied rows. */
+/* Declares what the three steps of a node read and write: the tasks' rows, and the applied rows. */
 static void touch_task_rows(struct backend_program *program, struct step *step,
                             enum access_pattern pattern, bool write)
 {
@@ -204,7 +206,7 @@ static void touch_applied_rows(struct backend_program *program, struct step *ste
     step_touch(step, step->workspace, bytes, APPLIED_ROWS, pattern, write);
 }
 
-/* Adds the step in which the slices apply factor and offset. */
+/* Adds the step in which the slices apply the factor and offset. */
 static struct step *add_apply_step(struct backend_program *program, int32_t index)
 {
     const struct graph_node *node = &program->graph->nodes[index];
@@ -260,7 +262,7 @@ int batch_norm_bind(struct backend_program *program, int32_t index, struct error
 
 /* ---- backward -------------------------------------------------------------------------------- */
 
-/* The task's slice of the gradient by batch norm's result. */
+/* The task's slice of the gradient with respect to the result of the normalisation. */
 static struct batch_norm_gradient gradient_of(const struct backend_program *program,
                                               const struct step *step, int task)
 {
@@ -284,7 +286,7 @@ static struct batch_norm_gradient gradient_of(const struct backend_program *prog
     return gradient;
 }
 
-/* The same where images lie in tiles: ReLU alone is fused there. */
+/* The same for images in tiles, where only a ReLU is fused. */
 static struct tile_norm_gradient tile_gradient_of(const struct batch_norm_gradient *gradient)
 {
     return (struct tile_norm_gradient){.dy = (const void *)gradient->dy,
@@ -295,7 +297,7 @@ static struct tile_norm_gradient tile_gradient_of(const struct batch_norm_gradie
                                        .offset = gradient->offset};
 }
 
-/* Factor and offset by which the forward part made the activation's input from x. */
+/* Sets the factor and offset by which the forward part computed the activation's input from x. */
 static void set_forward_rows(const struct backend_program *program, const struct step *step,
                              int task)
 {
@@ -337,9 +339,10 @@ static void run_backward_sums(struct backend_program *program, const struct step
         task_row(program, step, task, 1));
 }
 
-/* Task 0: the gradients of weight and bias, and what the slices apply: with s the standard
- * deviation's inverse, N values in a channel, g = sum of dy, h = sum of dy (x - mean):
- *   dx = w s (dy - g / N - (x - mean) s² h / N) */
+/* In task 0: computes the gradients of weight and bias, and sets what the slices apply. With s the
+ * inverse standard deviation, N the number of values in a channel, g = sum of dy and h = sum of dy
+ * (x - mean):
+ * dx = w s (dy - g / N - (x - mean) s² h / N) */
 static void run_backward_statistics(struct backend_program *program, const struct step *step,
                                     int task, int thread)
 {
@@ -395,7 +398,8 @@ static void run_backward_apply(struct backend_program *program, const struct ste
         program_sample(program, node->output[0], first));
 }
 
-/* Both passes read x and the gradient; the first one stores that where it is not `incoming`. */
+/* Declares that both passes read x and the gradient. The first pass stores the gradient unless it
+ * is `incoming`. */
 static void touch_gradient(struct backend_program *program, struct step *step, bool sums)
 {
     const struct graph_node *node = step->node;

@@ -1,7 +1,7 @@
-/* operator_cast.c: rounding of the operands of products to the graph's compute type; in memory the
- * rounded numbers are bfloat16 where the products take it, else float32. A parameter that oneDNN
- * lays out is copied to the layout that the products of the rounded one want first; that copy
- * rounds to bfloat16 as well. */
+/* operator_cast.c: rounds the operands of products to the graph's compute type. In memory the
+ * rounded numbers are bfloat16 if all products that read them can take that, else float32. A
+ * parameter whose layout oneDNN chose is copied to the layout that the products of the rounded
+ * parameter prefer; that copy rounds to bfloat16, too. */
 #include "engine/backends/cpu/program.h"
 
 #include <errno.h>
@@ -54,7 +54,7 @@ static void run_reorder(struct backend_program *program, const struct step *step
     program_record(program, onednn_call_run(state->reorder_call, thread));
 }
 
-/* Where the two layouts differ, or only one of the two is oneDNN's. */
+/* Makes a copy if the two layouts differ, or if oneDNN chose only one of them. */
 int cast_prepare(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];

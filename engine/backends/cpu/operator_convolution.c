@@ -1,12 +1,14 @@
-/* operator_convolution.c: convolutions through oneDNN, one call per slice of the batch.
+/* operator_convolution.c: convolutions by oneDNN, with one call for each slice of the batch.
  *
- * A parameter lies as the gradient of its weights comes out of oneDNN, so that the update needs no
- * copy; the forward and backward-data primitives that want another layout get a copy of the weights
- * made at the beginning of their step. The slices' gradients of the weights are partial sums, added
- * in pairs. Where oneDNN has nothing but its reference for images in blocks (one channel in, or a
- * number that does not fill blocks), it works on copies in NCHW; but where that is the gradient of
- * depthwise weights, a kernel of ours makes it, and channels last all that is depthwise
- * (kernels/depthwise.c). */
+ * A parameter has the layout in which oneDNN computes the gradient of its weights, so that the
+ * update needs no copy. If a forward or backward-data primitive wants another layout, its first
+ * step copies the weights. The slices' gradients of the weights are partial sums, which are added
+ * in pairs.
+ *
+ * For some images in blocks oneDNN has only its slow reference: those with one channel, or with a
+ * number of channels that does not fill blocks. There it works on copies in NCHW. For the gradient
+ * of depthwise weights a kernel of ours is used instead, and with channels-last images for all that
+ * is depthwise (kernels/depthwise.c). */
 #include "base/alignment.h"
 #include "engine/backends/cpu/operator_convolution_internal.h"
 
@@ -14,10 +16,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- prepare ----------------------------------------------------------------------------------
- */
+/* ---- prepare --------------------------------------------------------------------------------- */
 
-/* How the images lie for the primitive. */
+/* The order of the images that the primitive gets. */
 static enum onednn_images image_order(const struct backend_program *program,
                                       const struct convolution_state *state, int32_t tensor)
 {
@@ -88,7 +89,7 @@ static int create_primitive(struct backend_program *program, const struct graph_
     return result ? error_prefix(error, "layer %s", node->name) : 0;
 }
 
-/* A depthwise convolution, or a gradient of one, that a kernel of ours can do. */
+/* Whether a kernel of ours can compute this node: a depthwise convolution, or a gradient of one. */
 static bool is_depthwise(const struct backend_program *program, const struct graph_node *node,
                          const struct convolution_state *state)
 {
@@ -100,7 +101,7 @@ static bool is_depthwise(const struct backend_program *program, const struct gra
            a->dilation[1] == 1 && !program->compact[node->input[0]];
 }
 
-/* Gives up the primitive that oneDNN has to offer, if it was asked. */
+/* Replaces oneDNN's primitive, if there is one, by a kernel of ours. */
 static void choose_own_kernel(const struct backend_program *program, const struct graph_node *node,
                               struct convolution_state *state)
 {
@@ -114,7 +115,7 @@ static void choose_own_kernel(const struct backend_program *program, const struc
                             &state->layout);
 }
 
-/* Weights in PyTorch's order. */
+/* The layout of weights in PyTorch's order. */
 static void plain_layout(const struct onednn_convolution_shape *shape, struct onednn_layout *layout)
 {
     int64_t out = shape->out_channels / shape->groups, in = shape->channels / shape->groups;
@@ -138,7 +139,7 @@ static int create_planes(struct backend_program *program, const struct graph_nod
     return state->planes ? 0 : error_no_memory(error, "a convolution");
 }
 
-/* Copies between the tensor and the other order, for slices of both sizes. */
+/* Creates the copies between the tensor and the other order, for slices of both sizes. */
 static int create_copy(struct backend_program *program, const struct convolution_state *state,
                        int32_t tensor, bool from_copy, struct image_copy *copy, struct error *error)
 {
@@ -162,7 +163,7 @@ static int create_copy(struct backend_program *program, const struct convolution
     return result;
 }
 
-/* The primitive over copies in the order, if oneDNN has one that is not its reference. */
+/* Creates the primitive over copies in that order, if oneDNN has one other than its reference. */
 static int create_over_copies(struct backend_program *program, const struct graph_node *node,
                               enum onednn_images order, struct convolution_state *state,
                               struct error *error)
@@ -190,9 +191,9 @@ static int create_over_copies(struct backend_program *program, const struct grap
     return result;
 }
 
-/* Layouts of weights that a convolution divided by channels may work with, the best one first: that
- * of the parameter; as AVX-512's kernels have them, so that nothing is copied; PyTorch's order,
- * which always can be divided. How many. */
+/* Lists layouts of weights that a convolution divided by channels may use, the best one first: the
+ * parameter's; that of the AVX-512 kernels, which needs no copies; PyTorch's order, which can
+ * always be divided. Returns how many there are. */
 static int channels_layouts(const struct backend_program *program,
                             const struct onednn_convolution_shape *shape,
                             const struct onednn_layout *chosen, struct onednn_layout layouts[2])
@@ -209,7 +210,7 @@ static int channels_layouts(const struct backend_program *program,
     return count;
 }
 
-/* Where it can be divided so; else the state stays as it is. */
+/* Divides the convolution by channels if that is possible; otherwise the state stays as it is. */
 static int create_channels(struct backend_program *program, const struct graph_node *node,
                            enum onednn_images order, struct convolution_state *state,
                            struct error *error)
@@ -303,8 +304,8 @@ static void free_part_reorders(struct convolution_state *state)
     state->reorder_parts = 0;
 }
 
-/* Of output channels (or groups) in multiples of `grain`. False: blocks of a layout are of others.
- */
+/* Divides a copy of weights into ranges of output channels (or groups), in multiples of `grain`.
+ * False: a layout has blocks of another size. */
 static bool divide_reorder(struct backend_program *program, struct convolution_state *state,
                            const struct onednn_layout *from, const struct onednn_layout *to,
                            int64_t count, int64_t grain)
@@ -330,12 +331,13 @@ static bool divide_reorder(struct backend_program *program, struct convolution_s
     return true;
 }
 
-/* The copy between two layouts of the weights, divided among the tasks where that can be. */
+/* Creates the copy between two layouts of the weights, divided among the tasks if that is
+ * possible. */
 static int create_reorders(struct backend_program *program, struct convolution_state *state,
                            const struct onednn_layout *from, const struct onednn_layout *to,
                            struct error *error)
 {
-    static const int64_t grains[] = {16, 32, 48, 64}; /* as blocks of oneDNN's layouts are */
+    static const int64_t grains[] = {16, 32, 48, 64}; /* the blocks of oneDNN's layouts */
     int64_t count = onednn_layout_extent(from, 0);
 
     for (size_t i = 0; i < sizeof grains / sizeof *grains && !state->reorder_parts; i++)
@@ -344,7 +346,7 @@ static int create_reorders(struct backend_program *program, struct convolution_s
     return onednn_reorder_create(program->device->onednn, from, to, &state->reorder, error);
 }
 
-/* The parameter's layout becomes the primitive's where none has been chosen yet. */
+/* Makes the primitive's layout that of the parameter, if none has been chosen yet. */
 static int agree_on_layout(struct backend_program *program, struct convolution_state *state,
                            struct error *error)
 {
@@ -370,7 +372,8 @@ size_t convolution_plain_bytes(const struct backend_program *program,
                     MEMORY_ALIGNMENT);
 }
 
-/* [copy of the weights] [sum] [partial sums of each task] [x in NCHW] [y in NCHW] */
+/* The workspace is [copy of the weights] [sum] [partial sums of each task] [x in NCHW] [y in
+ * NCHW]. */
 static size_t divide_workspace(struct backend_program *program, struct convolution_state *state)
 {
     bool gradient = state->tensors.direction == ONEDNN_BACKWARD_WEIGHTS;

@@ -1,13 +1,13 @@
 /* operator_convolution_steps.c: the steps of a convolution that operator_convolution.c has
- * prepared: its slices of the batch, sums of their gradients, copies between layouts. */
+ * prepared. They compute the slices of the batch, sum up gradients of the weights, and copy between
+ * layouts. */
 #include "engine/backends/cpu/operator_convolution_internal.h"
 
 #include <errno.h>
 
-/* ---- run --------------------------------------------------------------------------------------
- */
+/* ---- run ------------------------------------------------------------------------------------- */
 
-/* What the task does of `count` samples or parts. */
+/* The task's share of `count` samples or parts. */
 static struct range task_share(const struct step *step, int64_t count, int task)
 {
     return (struct range){count * task / step->tasks, count * (task + 1) / step->tasks};
@@ -29,7 +29,7 @@ static bool writes_gradient_itself(const struct backend_program *program,
     return (state->direct_call || state->direct_channels) && !program->scalars.accumulate;
 }
 
-/* Where slice `first` of x or y is for the primitive. */
+/* Where the primitive finds sample `first` of x or y. */
 static void *primitive_sample(const struct backend_program *program,
                               const struct convolution_state *state, const char *workspace,
                               int32_t tensor, int64_t first)
@@ -46,7 +46,7 @@ static void *primitive_sample(const struct backend_program *program,
            (size_t)(first * program_sample_elements(program, tensor)) * sizeof(float);
 }
 
-/* The task's slice between the tensor and its copy in another order, where there is one. */
+/* Copies the task's slice between the tensor and its copy in another order, if there is one. */
 static void run_copy(struct backend_program *program, const struct image_copy *copy, int task,
                      int thread)
 {
@@ -54,7 +54,7 @@ static void run_copy(struct backend_program *program, const struct image_copy *c
         program_record(program, onednn_call_run(copy->call[task], thread));
 }
 
-/* Copies the task's slice of x or y between its blocks and NCHW, where the primitive wants that. */
+/* Copies the task's slice of x or y between blocks and NCHW, if the primitive needs that. */
 static void convert_slice(struct backend_program *program, const struct step *step, int task,
                           int32_t tensor, bool to_plain)
 {
@@ -72,7 +72,7 @@ static void convert_slice(struct backend_program *program, const struct step *st
         program->device->kernels->plain_to_blocks(plain, blocks, &layout);
 }
 
-/* The weights in state->layout: the parameter or its copy. */
+/* The weights in the layout of `state`: the parameter or its copy. */
 static const float *laid_out_weights(const struct backend_program *program, const struct step *step)
 {
     const struct convolution_state *state = step->state;
@@ -220,7 +220,8 @@ static void run_convolution(struct backend_program *program, const struct step *
     }
 }
 
-/* Part `task` of `count` elements: the sum of the tasks' partial sums at `offset` in each. */
+/* Sums up part `task` of `count` elements over the tasks' partial sums, which begin at `offset` in
+ * each. */
 static void sum_partials(struct backend_program *program, const struct step *step, int task,
                          size_t offset, int64_t count, float *result, bool accumulate)
 {
@@ -255,7 +256,7 @@ static void run_sum(struct backend_program *program, const struct step *step, in
                      program_address(program, state->tensors.bias), accumulate);
 }
 
-/* Adds the reordered sum to the gradient. */
+/* Adds the sum to the gradient, in the gradient's layout. */
 static void run_take_copy(struct backend_program *program, const struct step *step, int task,
                           int thread)
 {
@@ -273,8 +274,7 @@ static void run_take_copy(struct backend_program *program, const struct step *st
             part.end - part.first, program->scalars.accumulate);
 }
 
-/* ---- bind -------------------------------------------------------------------------------------
- */
+/* ---- bind ------------------------------------------------------------------------------------ */
 
 static int bind_call(struct backend_program *program, struct convolution_state *state, int task,
                      const char *workspace, void *weights, void *bias, struct onednn_call **call,
@@ -296,7 +296,7 @@ static int bind_call(struct backend_program *program, struct convolution_state *
     return result || !external ? result : program_add_source_call(program, *call, offset, error);
 }
 
-/* The calls that bring slices of the tensor into the other order, or from it. */
+/* Binds the copies of slices of the tensor into the other order, or from it. */
 static int bind_copy(struct backend_program *program, const struct convolution_state *state,
                      char *workspace, int32_t tensor, bool from_copy, struct image_copy *copy,
                      struct error *error)
@@ -321,7 +321,7 @@ static int bind_copy(struct backend_program *program, const struct convolution_s
     return result;
 }
 
-/* The scratch of the thread that runs the unit. */
+/* The scratch memory of the thread that runs the unit. */
 static void *unit_scratch(const struct backend_program *program, int64_t units, int64_t unit)
 {
     int task = 0;
@@ -434,7 +434,7 @@ static struct step *add_step(struct backend_program *program, int32_t index,
     return step;
 }
 
-/* The images that all parts read, and the weights of each. */
+/* Adds the step that copies the images which all parts read, and the weights of each part. */
 static int add_channels_step(struct backend_program *program, int32_t index,
                              const struct convolution_state *state)
 {
@@ -458,7 +458,7 @@ static int add_channels_step(struct backend_program *program, int32_t index,
     return 0;
 }
 
-/* Before the slices, from the weights or their copy. */
+/* Adds the step that packs the weights, or their copy, before the slices run. */
 static int add_pack_step(struct backend_program *program, int32_t index,
                          const struct convolution_state *state)
 {
@@ -477,7 +477,7 @@ static int add_pack_step(struct backend_program *program, int32_t index,
     return 0;
 }
 
-/* Forward and backward data: [copy the weights], [pack them], then the slices. */
+/* Adds the steps of forward and backward data: [copy the weights], [pack them], then the slices. */
 static int add_data_steps(struct backend_program *program, int32_t index,
                           struct convolution_state *state)
 {
@@ -520,7 +520,7 @@ static int add_data_steps(struct backend_program *program, int32_t index,
     return 0;
 }
 
-/* Backward weights: the slices, their sum, and where the layouts differ a copy. */
+/* Adds the steps of backward weights: the slices, their sum, and a copy if the layouts differ. */
 static int add_weight_steps(struct backend_program *program, int32_t index,
                             struct convolution_state *state)
 {

@@ -1,11 +1,11 @@
-/* operator_elementwise.c: activations, dropout, add, channel scale, reshape, and their backward:
- * all work on slices of the batch; activations and add on parts of the elements where slices
- * differ. */
+/* operator_elementwise.c: activations, dropout, add, channel scale, reshape, and their backward
+ * nodes. All work on slices of the batch. Activations and add work on parts of the elements if the
+ * slices differ in size. */
 #include "engine/backends/cpu/program.h"
 
 #include <errno.h>
 
-/* The task's elements of the node's result. */
+/* The elements of the node's result that the task computes. */
 static struct range task_elements(const struct backend_program *program, const struct step *step,
                                   int task)
 {
@@ -23,7 +23,7 @@ static float *element(const struct backend_program *program, int32_t tensor, int
     return (float *)program_address(program, tensor) + index;
 }
 
-/* An operator whose result's element i depends on the operands' element i alone. */
+/* Runs an operator for which element i of the result depends on element i of the operands alone. */
 void pointwise_run(struct backend_program *program, const struct step *step, int task, int thread)
 {
     const struct graph_node *node = step->node;
@@ -95,7 +95,8 @@ void dropout_run(struct backend_program *program, const struct step *step, int t
 
 /* ---- reshape --------------------------------------------------------------------------------- */
 
-/* Only a tensor of images whose channels lie side by side changes its bytes: into rows, or back. */
+/* Reorders bytes only for images whose channels lie side by side: it turns them into rows, or
+ * back. */
 void reshape_run(struct backend_program *program, const struct step *step, int task, int thread)
 {
     int32_t from = step->node->input[0], to = step->node->output[0];

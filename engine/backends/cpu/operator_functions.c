@@ -1,4 +1,4 @@
-/* operator_functions.c: which row of the table of operators.c does a node. */
+/* operator_functions.c: finds the row of the table of operators.c that computes a node. */
 #include "engine/backends/cpu/program.h"
 #include "engine/graph/operator.h"
 #include "engine/graph/optimizer.h"
@@ -10,7 +10,7 @@ static bool is_pixel(const struct graph *graph, int32_t tensor)
     return extent[2] == 1 && extent[3] == 1;
 }
 
-/* Whether a convolution or its gradient has a kernel of 1x1 and sees images of 1x1 alone. */
+/* Whether a convolution, or its gradient, has a 1x1 kernel and 1x1 images. */
 static bool is_convolution_of_pixels(const struct graph *graph, const struct graph_node *node)
 {
     const struct conv_attributes *a = &node->attributes.conv;

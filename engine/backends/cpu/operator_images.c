@@ -1,4 +1,4 @@
-/* operator_images.c: pooling, on slices of the batch. */
+/* operator_images.c: pooling on slices of the batch. */
 #include "engine/backends/cpu/program.h"
 
 struct pool_shape program_pool_shape(const struct backend_program *program,
@@ -17,10 +17,11 @@ struct pool_shape program_pool_shape(const struct backend_program *program,
                                .padding = {a->padding[0], a->padding[1]}};
 }
 
-/* What a task of a pool works on: x is the larger image, or its gradient, y the pooled one. */
+/* The work of a task of a pool: x is the larger image or its gradient, y the pooled one or its
+ * gradient. */
 struct pool_task {
     struct pool_shape shape;
-    int64_t images, block; /* pieces: `block` channels of one image */
+    int64_t images, block; /* the pieces are `block` channels of one image */
     float *x, *y;
 };
 

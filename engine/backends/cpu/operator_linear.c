@@ -1,10 +1,10 @@
-/* operator_linear.c: linear layers and embeddings. Forward and the gradient by the data work on
- * slices of the batch or, where that is faster, on all samples and a part of the features; the
- * gradient by the weights is divided over the weights, so that no partial sums arise.
+/* operator_linear.c: linear layers and embeddings. Forward and the gradient by the data divide the
+ * samples among the tasks or, where that is faster, the features. The gradient by the weights
+ * divides the weights, so that there are no partial sums.
  *
- * Each task has one product of oneDNN's. That wants matrices whose rows lie side by side: operands
- * and results that are a part of a matrix's columns, and the transposed operand of the gradient by
- * the weights, are copied. */
+ * Each task computes one product by oneDNN, which needs matrices whose rows are contiguous.
+ * Operands and results that are some columns of a matrix are therefore copied, and so is the
+ * transposed operand of the gradient by the weights. */
 #include "base/alignment.h"
 #include "engine/backends/cpu/program.h"
 #include "engine/graph/operator.h"
@@ -13,21 +13,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMNS_MIN = 32 }; /* of a task: two vectors of AVX-512 */
+enum { COLUMNS_MIN = 32 }; /* the least columns of a task: two AVX-512 vectors */
 
 /* The part of the result that a task computes. */
 struct tile {
     struct range rows, columns;
 };
 
-/* What one task multiplies. */
+/* The product that one task computes. */
 struct task_product {
     struct tile tile;
-    struct onednn_product *product[2]; /* [1]: adds to the result; may be another task's */
+    struct onednn_product *product[2]; /* [1] adds to the result; another task may own them */
     struct onednn_call *call[2];
-    bool owns; /* the products */
+    bool owns; /* the products are this task's own */
     bool copies_a, copies_b, copies_c;
-    size_t b_offset, c_offset; /* within the task's workspace; a's copy is first */
+    size_t b_offset, c_offset; /* in the task's workspace, which begins with the copy of a */
 };
 
 /* y = x weightᵀ + bias; dx = dy weight; dweight = dyᵀ x: as one product of matrices c = a b. */
@@ -35,16 +35,16 @@ struct linear_state {
     int32_t a, b, c, bias;        /* tensors; bias -1: none */
     int64_t data, out, in;        /* rows of x and y, and their features */
     int64_t rows, columns, depth; /* of c; of a and b */
-    int tasks;                    /* the program's slices, or its parts where slices differ */
-    bool divides_rows;            /* tasks take rows of c, else columns */
-    bool bfloat16;                /* a and b */
-    size_t workspace_bytes;       /* of a task */
+    int tasks; /* as many as the program's slices, or as its parts if the slices differ in size */
+    bool divides_rows;      /* each task computes rows of c; false: columns */
+    bool bfloat16;          /* a and b are bfloat16 */
+    size_t workspace_bytes; /* the workspace of one task */
     struct task_product task[TASKS_MAX];
 };
 
 /* ---- prepare --------------------------------------------------------------------------------- */
 
-/* Of a linear layer, or of a convolution of single pixels. */
+/* Whether the node is a linear layer, or a convolution of single pixels. */
 static bool is_forward(const struct graph_node *node)
 {
     return graph_node_operator(node)->product == PRODUCT_FORWARD;
@@ -55,8 +55,9 @@ static bool is_gradient(const struct graph_node *node)
     return graph_node_operator(node)->product == PRODUCT_BACKWARD_WEIGHTS;
 }
 
-/* oneDNN packs b anew for each task. Tasks that take columns of c pack a part of it, but their
- * result has to be copied, and so has their part of b unless it is rows of the weights. */
+/* Whether it is faster to divide the columns of c. oneDNN packs b for each task anew. Tasks that
+ * compute columns pack only a part of b. They have to copy their result, and their part of b unless
+ * it consists of rows of the weights. */
 static bool dividing_columns_pays(const struct linear_state *state, bool forward, int tasks)
 {
     int64_t packed = state->depth * (tasks - 1),
@@ -141,7 +142,7 @@ static bool same_extents(const struct tile *a, const struct tile *b)
            a->columns.end - a->columns.first == b->columns.end - b->columns.first;
 }
 
-/* Tasks of the same extents share their products. */
+/* Creates the products of a task. Tasks with the same extents share them. */
 static int create_products(struct backend_program *program, const struct graph_node *node,
                            struct linear_state *state, int task, struct error *error)
 {
@@ -156,7 +157,7 @@ static int create_products(struct backend_program *program, const struct graph_n
         }
     own->owns = true;
     result = onednn_product_create(program->device->onednn, &shape, &own->product[0], error);
-    /* a copied result is added by the copy */
+    /* where the result is copied, the copy adds it */
     if (!result && is_gradient(node) && (program->graph->accumulate || node->adds & 1) &&
         !own->copies_c) {
         shape.accumulate = true;
@@ -165,7 +166,7 @@ static int create_products(struct backend_program *program, const struct graph_n
     return result ? error_prefix(error, "layer %s", node->name) : 0;
 }
 
-/* [a] [b] [c] */
+/* The task's workspace is [a] [b] [c]. */
 static size_t divide_workspace(const struct linear_state *state, struct task_product *own)
 {
     int64_t rows = own->tile.rows.end - own->tile.rows.first;
@@ -403,7 +404,7 @@ static struct step *add_step(struct backend_program *program, int32_t index, ste
     return step;
 }
 
-/* Forward and the gradient by the data. */
+/* Binds forward and the gradient by the data. */
 int linear_bind(struct backend_program *program, int32_t index, struct error *error)
 {
     struct step *step = add_step(program, index, run_product, error);

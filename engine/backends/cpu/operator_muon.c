@@ -6,9 +6,8 @@
  *   X = u / |u| (transposed if it has more rows than columns)
  *   repeat: A = X Xᵀ;  B = b A + c A A;  X = a X + B X
  *   w = (1 - lr decay) w - lr scale X
- *
- * The rows of each product are divided among the tasks. Workspace: two matrices like the parameter,
- * X and the next X in turns; A and B; a sum of squares for each task. */
+  * The tasks divide the rows of each product. The workspace holds two matrices like the parameter,
+ * which are X and the next X in turns, then A and B, and a sum of squares for each task. */
 #include "base/alignment.h"
 #include "engine/backends/cpu/program.h"
 
@@ -24,12 +23,12 @@ enum muon_product { GRAM, SQUARE, APPLY, PRODUCTS };
 
 struct muon_state {
     int64_t rows, columns; /* of the parameter */
-    int64_t small, large;  /* of X */
+    int64_t small, large;  /* of X, whose rows are the smaller extent */
     bool transposed;
     int iterations;
-    struct onednn_product *product[PRODUCTS][TASKS_MAX]; /* may be an earlier task's */
+    struct onednn_product *product[PRODUCTS][TASKS_MAX]; /* an earlier task may own them */
     bool owns[TASKS_MAX];
-    struct onednn_call *call[PRODUCTS][2][TASKS_MAX]; /* [1]: X and the next X changed over */
+    struct onednn_call *call[PRODUCTS][2][TASKS_MAX]; /* [1]: with X and the next X exchanged */
     size_t matrix[2], gram, polynomial, squares;      /* offsets in the workspace */
 };
 
@@ -140,7 +139,8 @@ static double *squares_of(const struct step *step)
     return (double *)(void *)(step->workspace + ((const struct muon_state *)step->state)->squares);
 }
 
-/* Momentum and the direction, into the second matrix, as the parameter lies. */
+/* Updates the momentum, and writes the direction into the second matrix in the parameter's
+ * layout. */
 static void run_direction(struct backend_program *program, const struct step *step, int task,
                           int thread)
 {
@@ -290,11 +290,11 @@ static int bind_calls(struct backend_program *program, struct muon_state *state,
     return result;
 }
 
-/* One part of the work: what it runs and what of the workspace it touches. */
+/* A part of the work: the function that runs it, and what it touches in the workspace. */
 struct muon_step {
     step_function *run;
     int variant;
-    size_t reads, writes; /* offsets of matrices that are read whole and written by rows */
+    size_t reads, writes; /* offsets of matrices: of one read whole, and of one written by rows */
     bool squares_written, squares_read, by_parameter;
 };
 

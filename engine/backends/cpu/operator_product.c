@@ -1,9 +1,9 @@
-/* operator_product.c: convolutions of 1x1 over channels-last images: products of matrices, whose
- * rows are pixels. Each task multiplies its slice of the batch; its share of the weights' gradient
- * is a partial sum, and these are added in pairs.
+/* operator_product.c: convolutions of 1x1 over channels-last images. They are products of matrices
+ * whose rows are pixels. Each task multiplies its slice of the batch. Its share of the weights'
+ * gradient is a partial sum, and these are added in pairs.
  *
- * oneDNN's products are faster than its convolutions for this: in GFLOP/s on one core of a Sapphire
- * Rapids, oneDNN 2.6.3, 16 images (layers of EfficientNet-B0):
+ * oneDNN's products are faster here than its convolutions. In GFLOP/s on one core of a Sapphire
+ * Rapids, with oneDNN 2.6.3 and 16 images (layers of EfficientNet-B0):
  *
  *     images  channels      forward     backward data  backward weights
  *                         conv product  conv product   conv product
@@ -13,9 +13,9 @@
  *      2x2   112 -> 672   151   182     171   162       96   177
  *      2x2   672 -> 112   138   186     178   183       93   176
  *
- * The figures want the second matrix row by row, so forward makes a transposed copy of the weights
- * first, and the longer rows in the gradient of the weights, so that comes out transposed where
- * there are more channels out than in. */
+ * These figures need the second matrix row by row, so forward first makes a transposed copy of the
+ * weights. They also need the longer rows in the gradient of the weights: it is computed transposed
+ * if there are more channels out than in. */
 #include "base/alignment.h"
 #include "engine/backends/cpu/program.h"
 
@@ -24,11 +24,11 @@
 
 struct product_state {
     struct convolution_tensors tensors;
-    int64_t out, in, pixels; /* channels of y and x; of an image */
-    int64_t samples[2];      /* of a slice: two sizes that differ by one, or one */
+    int64_t out, in, pixels; /* channels of y and of x; pixels of an image */
+    int64_t samples[2];      /* in a slice; there are at most two sizes, which differ by one */
     struct onednn_product *product[2];
     struct onednn_call *call[TASKS_MAX];
-    bool turned; /* gradient: the partial sums are [in][out] */
+    bool turned; /* the partial sums of the gradient are [in][out] */
     size_t bias_offset, partial_bytes;
 };
 
@@ -44,7 +44,8 @@ bool product_suits(const struct backend_program *program, int32_t index)
         !program->channels_last || a->groups != 1 || program->compact[node->input[0]] ||
         program_parameter_layout(program, tensors.weights))
         return false;
-    /* the samples, which move: all three directions must decide alike */
+    /* samples of the batch change their address with each step, and all three directions must
+     * decide alike */
     if (tensors.x == program->graph->input || tensors.x == program->graph->input_gradient)
         return false;
     for (int d = 0; d < 2; d++)
@@ -93,7 +94,8 @@ static int create_products(struct backend_program *program, int32_t index,
     return 0;
 }
 
-/* Forward: the transposed weights; gradient: the partial sums of each task. */
+/* Bytes of the workspace. Forward it holds the transposed weights, for the gradient each task's
+ * partial sums. */
 static size_t workspace_bytes(struct backend_program *program, struct product_state *state)
 {
     size_t weights = align_up((size_t)(state->out * state->in) * sizeof(float), MEMORY_ALIGNMENT);
@@ -106,7 +108,7 @@ static size_t workspace_bytes(struct backend_program *program, struct product_st
     state->partial_bytes = weights;
     if (state->tensors.bias >= 0)
         state->partial_bytes += align_up((size_t)state->out * sizeof(float), MEMORY_ALIGNMENT);
-    if (state->turned) /* a part of the sum, as it is and transposed */
+    if (state->turned) /* a part of the sum, and its transpose */
         program_reserve_scratch(program, 2 * weights);
     return (size_t)program->tasks * state->partial_bytes;
 }
@@ -144,7 +146,7 @@ void product_release(void *argument)
 
 /* ---- run ------------------------------------------------------------------------------------- */
 
-/* A part of the rows of the transposed weights. */
+/* Transposes the task's part of the rows of the weights. */
 static void run_transpose(struct backend_program *program, const struct step *step, int task,
                           int thread)
 {
@@ -180,7 +182,7 @@ static void run_product(struct backend_program *program, const struct step *step
             partial_sum(step, task) + state->bias_offset / sizeof(float), false);
 }
 
-/* Rows `part` of the gradient from partial sums that are [in][out]. */
+/* Sums up rows `part` of the gradient from partial sums in the order [in][out]. */
 static void sum_turned(struct backend_program *program, const struct step *step, int task,
                        struct range part, float *gradient)
 {

@@ -1,6 +1,6 @@
-/* operator_row_norm.c: layer norm and RMS norm. Tasks take rows: those of their samples, or a part
- * of all rows where slices differ. Each sums up the gradients of weight and bias over its rows; a
- * second step adds these sums in a fixed order. */
+/* operator_row_norm.c: layer norm and RMS norm. Each task normalises rows: those of its samples, or
+ * a part of all rows if the slices differ in size. It sums up the gradients of weight and bias over
+ * its rows. A second step adds the tasks' sums in a fixed order. */
 #include "base/alignment.h"
 #include "engine/backends/cpu/program.h"
 
@@ -23,7 +23,7 @@ static bool is_centred(const struct graph_node *node)
            node->op != OP_RMS_NORM_BACKWARD;
 }
 
-/* The rows of the task, of a tensor of rows of `width` elements. */
+/* The rows of the task, in a tensor whose rows have `width` elements. */
 static struct range task_rows(const struct backend_program *program, const struct step *step,
                               int task, int32_t tensor)
 {
@@ -37,7 +37,7 @@ static struct range task_rows(const struct backend_program *program, const struc
     return (struct range){slice.first * per_sample, slice.end * per_sample};
 }
 
-/* Where `row` begins; NULL for an absent tensor. */
+/* The address of the row; NULL for an absent tensor. */
 static float *row_of(const struct backend_program *program, int32_t tensor, int64_t row,
                      int64_t width)
 {
@@ -92,7 +92,7 @@ static void run_forward(struct backend_program *program, const struct step *step
         row_of(program, t.inverse, rows.first, 1));
 }
 
-/* Adds the step that works on rows, with its accesses; NULL: out of memory. */
+/* Adds the step that works on rows, and declares what it reads and writes; NULL: out of memory. */
 static struct step *add_rows_step(struct backend_program *program, int32_t index,
                                   step_function *run)
 {
@@ -134,7 +134,7 @@ static int task_count(const struct backend_program *program)
     return program_slices_differ(program) ? program->parts : program->tasks;
 }
 
-/* Floats between the sums of two tasks, and between those of the weight and those of the bias. */
+/* The distance in floats between the sums of two tasks, and between those of weight and bias. */
 static int64_t sums_stride(int64_t width)
 {
     return (int64_t)(align_up((size_t)width * sizeof(float), MEMORY_ALIGNMENT) / sizeof(float));
@@ -176,7 +176,7 @@ static void run_backward(struct backend_program *program, const struct step *ste
         node->output_count > 2 ? task_sums(step, norm.width, 2, task) : NULL);
 }
 
-/* Each task adds up the sums of all tasks for its part of the columns. */
+/* Adds up the sums of all tasks for the task's part of the columns. */
 static void run_sums(struct backend_program *program, const struct step *step, int task, int thread)
 {
     const struct graph_node *node = step->node;

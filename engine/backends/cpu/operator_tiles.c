@@ -1,12 +1,12 @@
-/* operator_tiles.c: convolutions over images in tiles (kernels/tiles.h): each task its slice, a
- * block of samples at a time.
+/* operator_tiles.c: convolutions over images in tiles (kernels/tiles.h). Each task computes its
+ * slice, a block of samples at a time.
  *
- * Parameters lie as [kernel row][kernel column][out][in], the first convolution's as PyTorch has
- * them; forward and the gradient by the data round and pack them in a step before their own. The
- * slices' gradients of the weights are partial sums, added in pairs.
+ * Parameters have the layout [kernel row][kernel column][out][in]; that of the first convolution
+ * has PyTorch's. Forward and the gradient by the data first round and pack them, in a step of their
+ * own. The slices' gradients of the weights are partial sums, which are added in pairs.
  *
- * Measured on one Sapphire Rapids core of 2.1 GHz for ResNet-18's layers, batches of 128 in slices
- * of 16, milliseconds forward / by data / by weights:
+ * Measured on one Sapphire Rapids core of 2.1 GHz for ResNet-18's layers, with batches of 128 in
+ * slices of 16, in milliseconds for forward / by data / by weights:
  *
  *   channels, image       these kernels         oneDNN 2.6.3, channels last, bfloat16
  *   64, 32x32             8.3 / 9.1 / 10         11 / 8.7 /  18
@@ -14,8 +14,7 @@
  *   128, 16x16            7.4 / 7.5 / 9.5       7.5 / 9.5 /  20
  *   256, 8x8              6.2 / 6.3 / 8.5        11 /  12 /  28
  *   512, 4x4              6.2 / 6.2 /  13        35 /  42 /  82
- *   all 20 convolutions   111 / 115 / 160       233 / 289 / 615
- */
+ *   all 20 convolutions   111 / 115 / 160       233 / 289 / 615 */
 #include "base/alignment.h"
 #include "engine/backends/cpu/program.h"
 
@@ -24,11 +23,11 @@
 
 struct tile_state {
     struct convolution_tensors tensors; /* `weights` is the parameter, or its gradient */
-    bool unfolded;                      /* x is: the kernel is 1x1 */
-    struct tile_convolution shape;      /* forward, backward data */
-    struct tile_gradient gradient;      /* backward weights */
+    bool unfolded;                      /* x is unfolded, so the kernel is 1x1 */
+    struct tile_convolution shape;      /* used by forward and backward data */
+    struct tile_gradient gradient;      /* used by backward weights */
     int64_t depth, padded_depth;        /* channels of x in the parameter, and in tiles */
-    size_t weight_bytes;                /* packed, or of one task's partial sum */
+    size_t weight_bytes;                /* of the packed weights, or of one task's partial sum */
     size_t partial_bytes;
     int32_t maps[];
 };
@@ -43,7 +42,8 @@ static int32_t uncast(const struct graph *graph, int32_t tensor)
                                                                  : tensor;
 }
 
-/* Which row or column of the source tap `tap` takes for `place` of the result; -1: none. */
+/* The row or column of the source that tap `tap` reads for `place` of the result; -1: it reads
+ * padding. */
 static int32_t map_place(const struct conv_attributes *a, int d, bool backward, int64_t place,
                          int64_t tap, int64_t source_extent)
 {
@@ -66,7 +66,8 @@ static void fill_map(const struct conv_attributes *a, int d, bool backward, int6
             map[place * a->kernel[d] + tap] = map_place(a, d, backward, place, tap, source_extent);
 }
 
-/* x as it is unfolded: pixels of y with a kernel of 1x1. */
+/* The attributes of the convolution that is computed. Over the unfolded x it has a 1x1 kernel, and
+ * y's pixels. */
 static struct conv_attributes effective_attributes(const struct graph_node *node, bool unfolded)
 {
     static const struct conv_attributes single = {
@@ -122,7 +123,7 @@ static void describe_convolution(const struct backend_program *program, struct t
     fill_map(a, 1, backward, to[3], from[3], column_map);
 }
 
-/* The parameter's layout; the first convolution's is PyTorch's. */
+/* Chooses the parameter's layout; the first convolution keeps PyTorch's. */
 static int choose_layout(struct backend_program *program, const struct tile_state *state,
                          const struct graph_node *node, struct error *error)
 {
@@ -190,7 +191,7 @@ int tile_convolution_prepare(struct backend_program *program, int32_t index, str
 
 /* ---- run ------------------------------------------------------------------------------------- */
 
-/* Numbers of one sample of x or y. */
+/* How many numbers one sample of x or y has. */
 static int64_t sample_elements(const struct backend_program *program,
                                const struct tile_state *state, int32_t tensor)
 {
@@ -216,7 +217,7 @@ static int64_t unit_count(const struct tile_state *state)
            (shape->out_channels / TILE_CHANNELS);
 }
 
-/* The task's part of the packed weights: [to / 32][tap][from / 32] of two tiles each. */
+/* Packs the task's part of the weights: [to / 32][tap][from / 32], with two tiles in each. */
 static void run_pack(struct backend_program *program, const struct step *step, int task, int thread)
 {
     const struct tile_state *state = step->state;
@@ -302,7 +303,8 @@ static void sum_partials(struct backend_program *program, const struct step *ste
                                            count, program->scalars.accumulate);
 }
 
-/* The rows of the parameter, [tap][out] and in PyTorch's layout [out], without their padding. */
+/* How many rows the parameter has: [tap][out], or [out] in PyTorch's layout. Padding does not
+ * count. */
 static int64_t weight_rows(const struct tile_state *state)
 {
     return (int64_t)(state->weight_bytes / sizeof(float)) / state->padded_depth;
@@ -396,7 +398,7 @@ int tile_convolution_bind(struct backend_program *program, int32_t index, struct
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-/* The first convolution that reads the unfolded samples. */
+/* Finds the first convolution that reads the unfolded samples. */
 static const struct graph_node *reader_of(const struct graph *graph, int32_t tensor)
 {
     for (int32_t i = 0; i < graph->node_count; i++)
@@ -523,12 +525,12 @@ void tiles_reshape_run(struct backend_program *program, const struct step *step,
                                                  &images, program_sample(program, to, slice.first));
 }
 
-/* What a task of a pool works on: x is the larger image, or its gradient. */
+/* The work of a task of a pool: x is the larger image, or its gradient. */
 struct tile_pool {
     struct pool_shape shape;
-    struct tile_images images; /* x */
+    struct tile_images images; /* of x */
     void *from, *to;
-    int64_t first; /* sample */
+    int64_t first; /* its first sample */
 };
 
 static struct tile_pool tile_pool(const struct backend_program *program, int task,

@@ -1,4 +1,4 @@
-/* operator_training.c: losses, and the update: clipping and the optimizers. */
+/* operator_training.c: the losses, and the update: clipping and the optimizers. */
 #include "engine/backends/cpu/program.h"
 #include "engine/graph/optimizer.h"
 
@@ -49,7 +49,7 @@ void cross_entropy_run(struct backend_program *program, const struct step *step,
                   has_token_labels(program, node) ? &program->labels[task] : NULL);
 }
 
-/* What the gradient of the batch's mean loss is multiplied by. */
+/* The factor of the gradient of the batch's mean loss. */
 static float loss_gradient_factor(const struct backend_program *program)
 {
     const struct step_scalars *scalars = &program->scalars;
@@ -105,7 +105,7 @@ int cross_entropy_bind(struct backend_program *program, int32_t index, struct er
     return result;
 }
 
-/* The metrics count a sample's loss: the mean of its squared differences. */
+/* The metrics count the loss of each sample, which is the mean of its squared differences. */
 void mse_run(struct backend_program *program, const struct step *step, int task, int thread)
 {
     const struct graph_node *node = step->node;
@@ -139,8 +139,9 @@ void mse_backward_run(struct backend_program *program, const struct step *step, 
 
 /* ---- update ---------------------------------------------------------------------------------- */
 
-/* Before the first update the squares of all gradients are added up, part by part, for clipping and
- * to see whether all gradients are finite: a sum of finite float32 squares in double is. */
+/* Adds up the squares of all gradients before the first update, part by part. The norm for clipping
+ * needs the sum. It also tells whether all gradients are finite: a sum in double of finite float32
+ * squares always is. */
 static void run_gradient_squares(struct backend_program *program, const struct step *step, int task,
                                  int thread)
 {
@@ -174,8 +175,8 @@ bool program_skips_update(const struct backend_program *program)
     return program->scalars.loss_scale > 0 && !isfinite(gradient_squares_total(program));
 }
 
-/* What the update multiplies the gradients by: 1 / loss_scale, and of the gradients so unscaled
- * min(1, clip_norm / (norm + 1e-6)) as torch.nn.utils.clip_grad_norm_. */
+/* The factor by which the update multiplies the gradients: 1 / loss_scale, and for clipping min(1,
+ * clip_norm / (norm + 1e-6)) of the unscaled gradients, as torch.nn.utils.clip_grad_norm_. */
 static float gradient_factor(const struct backend_program *program)
 {
     const struct step_scalars *scalars = &program->scalars;
@@ -244,7 +245,7 @@ static int squares_bind(struct backend_program *program, int32_t first)
         if (!step)
             return -ENOMEM;
         step->squares = true;
-        step->state = i == first ? program : NULL; /* marks the one that starts the sum */
+        step->state = i == first ? program : NULL; /* not NULL marks the step that starts the sum */
         step_touch_tensor(program, step, program->graph->nodes[i].input[1], ACCESS_PART, false);
         step_touch(step, program->gradient_squares, sizeof(double), program->tasks, ACCESS_TASK,
                    true);

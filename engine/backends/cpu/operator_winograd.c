@@ -1,15 +1,14 @@
 /* operator_winograd.c: convolutions of 3x3 with stride 1 through the kernels of kernels/winograd.h.
- *
- * Where the transformed weights are small beside the images, each task goes through its samples
- * some tiles at a time, all in its thread's scratch: transform, 36 products, transform back. Where
- * they are large (deep layers: many channels, few tiles), every task would have to read all of
- * them for a few tiles; there the images of the whole batch are transformed, and the tasks divide
- * the products by frequency, so that each reads its own weights once. The gradient by the weights
- * then needs no partial sums either.
- *
- * oneDNN 2.6 has this algorithm for AVX-512 alone, always reads all transformed weights for every
- * call, and keeps partial sums of the weights' gradient. Measured on two Cascade Lake cores, 32
- * images in two calls (512 channels: 128), milliseconds forward / gradient by data / by weights:
+  * If the transformed weights are small compared with the images, each task goes through its
+ * samples some tiles at a time, in its thread's scratch: transform, 36 products, transform back.
+ * Deep layers have large weights: many channels, few tiles. There every task would have to read
+ * all weights for a few tiles. Instead, the images of the whole batch are transformed, and the
+ * tasks divide the products by frequency, so that each task reads its own weights once. The
+ * gradient by the weights then needs no partial sums, either.
+  * oneDNN 2.6 has this algorithm for AVX-512 only. Every call reads all transformed weights, and
+ * the weights' gradient has partial sums. Measured on two Cascade Lake cores, with 32 images in
+ * two calls (128 images for 512 channels), in milliseconds for forward / gradient by data / by
+ * weights:
  *
  *   channels, image   these kernels      oneDNN Winograd    oneDNN direct
  *   64, 32x32         4.9 / 4.9 / 4.9    5.7 / 5.8 / 6.1    10.2 / 10.1 / 11.2
@@ -18,21 +17,19 @@
  *   512, 4x4          16 / 16 / 23       74 / 80 / 85       44 / 45 / 125
  *   AVX2: 64, 32x32   12 / 12 / 12       none               32 / 32 / 25
  *   AVX2: 256, 8x8    8.5 / 8.5 / 12     none               21 / 19 / 24
- *
- * A step of ResNet-18 with batches of 128 took 2.45 s before and takes 1.41 s.
- *
- * This file decides that; operator_winograd_data.c and
+  * A step of ResNet-18 with batches of 128 took 2.45 s without these kernels and takes 1.41 s with
+ * them. This file chooses how to divide the work; operator_winograd_data.c and
  * operator_winograd_weights.c have the steps. */
 #include "engine/backends/cpu/operator_winograd_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* What the tiles under way may take of a core's second cache (1 MiB and more where AVX-512 is, and
- * weights want a part), and the least number of them: two rounds of the products' kernel. Where the
- * transformed gradient of the weights does not stay there anyway, it is read and written once for
- * each chunk, and larger ones pay: 128 channels reach 76% of the multipliers' rate with 2.5 MiB,
- * 65% with 0.75. */
+/* Memory for the tiles of a chunk, and their least number, which is two rounds of the products'
+ * kernel. A chunk stays in a core's second-level cache (at least 1 MiB on processors with AVX-512),
+ * of which the weights need a part. For the gradient by the weights, a transformed gradient that
+ * does not stay in the cache is read and written once for each chunk. Larger chunks pay there: 128
+ * channels reach 76% of the multipliers' rate with 2.5 MiB, and 65% with 0.75 MiB. */
 enum {
     CHUNK_BYTES = 768 * 1024,
     CHUNK_BYTES_GRADIENT = 2560 * 1024,
@@ -43,7 +40,8 @@ enum {
 static int64_t frequency_stride(const struct backend_program *program, int64_t rows,
                                 int64_t channels)
 {
-    /* one line more than needed, or all 36 would compete for the same places in the cache */
+    /* One vector more than needed, or all 36 matrices would fall into the same sets of the
+     * cache. */
     return rows * channels + program->device->kernels->vector;
 }
 
@@ -57,7 +55,7 @@ static bool lies_in_blocks(const struct backend_program *program, int32_t tensor
            program_image_layout(program, tensor, 1).block == program->device->kernels->vector;
 }
 
-/* The layout that the kernels want. */
+/* The layout of weights that the kernels read. */
 static void weights_layout(const struct backend_program *program, int32_t weights,
                            struct onednn_layout *layout)
 {
@@ -108,8 +106,9 @@ static void describe_direction(const struct backend_program *program, const stru
     state->weight_stride = frequency_stride(program, state->channels, state->out_channels);
 }
 
-/* Divided by samples, each task reads (or, for their gradient, writes) all transformed weights;
- * divided by frequencies, the transformed images of the batch are written and read once. */
+/* Whether to divide the work by frequencies instead of samples. Divided by samples, each task reads
+ * (or for the gradient by the weights, writes) all transformed weights. Divided by frequencies, the
+ * transformed images of the batch are written and read once. */
 static bool divides_frequencies(const struct winograd_state *state)
 {
     return state->tiles < state->tasks ||
@@ -134,8 +133,9 @@ static int64_t choose_chunk(const struct backend_program *program,
     return chunk < most ? chunk : most;
 }
 
-/* Images under way: the whole batch in the workspace, or some tiles in the scratch. The transformed
- * weights lie in the workspace, their gradient beside the images. */
+/* Divides the memory. The transformed images are those of the whole batch, in the workspace, or
+ * those of some tiles, in the scratch. The transformed weights lie in the workspace, and their
+ * gradient beside the images. */
 static size_t divide_memory(struct backend_program *program, struct winograd_state *state)
 {
     const int64_t word = sizeof(float), lines = MEMORY_ALIGNMENT / word;

@@ -1,10 +1,11 @@
-/* operator_winograd_data.c: the steps of a convolution by Winograd's algorithm, and of its gradient
- * by the data, which is one with the weights turned. */
+/* operator_winograd_data.c: the steps of a convolution by Winograd's algorithm. Its gradient by the
+ * data is such a convolution with the weights turned. */
 #include "engine/backends/cpu/operator_winograd_internal.h"
 
 #include <errno.h>
 
-/* The weights' own numbers of channels: the gradient by the data has them turned. */
+/* The number of input channels of the weights themselves. For the gradient by the data they are
+ * turned. */
 static int64_t weight_inputs(const struct winograd_state *state)
 {
     return state->tensors.direction == ONEDNN_BACKWARD_DATA ? state->out_channels : state->channels;

@@ -37,7 +37,7 @@ static float *partial_at(const struct step *step, int task)
     return winograd_workspace_at(step, state->partial_offset + task * state->partial_stride);
 }
 
-/* Where the task's part of the bias' gradient begins in its partial sums. */
+/* The offset of the task's part of the bias' gradient in its partial sums. */
 static int64_t bias_offset(const struct winograd_state *state)
 {
     return state->divides_frequencies || state->tasks == 1
@@ -119,7 +119,7 @@ static void run_gradient_result(struct backend_program *program, const struct st
                    program_address(program, state->tensors.weights));
 }
 
-/* Adds the tasks' partial sums at `offset` up, part by part. */
+/* Adds up the tasks' partial sums at `offset`, part by part. */
 static void sum_partials(struct backend_program *program, const struct step *step, int task,
                          int64_t offset, int64_t count, float *result)
 {

@@ -1,4 +1,5 @@
-/* operators.c: the table from operator to what the CPU backend does with its nodes. */
+/* operators.c: the table of the CPU backend: for each operator, the functions that compute its
+ * nodes. */
 #include "engine/backends/cpu/program.h"
 /* clang-format off */
 #define LINEAR .prepare = linear_prepare, .release = linear_release

@@ -11,8 +11,8 @@ static int64_t now_nanoseconds(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* What has passed since the mark belongs to the phase that was under way, or to the first one of
- * the run; the first thread alone. */
+/* Adds the time since the mark to the phase that ends here, or to the first one of the run. Only
+ * the first thread calls this. */
 static void enter_phase(struct profile_recorder *recorder, int phase, int64_t now)
 {
     recorder->phase_nanoseconds[recorder->phase < 0 ? phase : recorder->phase] +=
@@ -76,6 +76,6 @@ int64_t cpu_program_profile_events(const struct backend_program *program)
     int threads = program_threads(program);
     int tasks = (program->parts + threads - 1) / threads;
 
-    /* at most one barrier for each step */
+    /* there is at most one barrier for each step */
     return (int64_t)program->step_count * (tasks + 1);
 }

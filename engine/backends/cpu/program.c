@@ -1,4 +1,5 @@
-/* program.c: program_prepare, program_memory, program_bind, program_run and the metrics. */
+/* program.c: makes a program of a graph: chooses how images, weights and rounded numbers are
+ * stored, prepares each node, and tells how much memory the program needs. */
 #include "engine/backends/cpu/program.h"
 
 #include "engine/graph/operator.h"
@@ -8,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The number of tasks: 1 where waiting for each other would cost more than it saves, then more as
- * the work of a step grows. A function of the graph alone. */
+/* The number of tasks, which depends on the graph alone. It is 1 where tasks would wait for each
+ * other longer than they save, and grows with the work of a step. */
 static const struct {
-    double floating_point_operations; /* of one forward pass at least this */
+    double floating_point_operations; /* at least this many in one forward pass */
     int tasks;
 } task_rules[] = {{200e6, 8}, {75e6, 4}, {1.5e6, 2}, {0, 1}};
 
@@ -44,12 +45,12 @@ bool graph_slices_differ(const struct backend_device *device, const struct graph
     return slices_differ(graph->batch, graph_parts(device, graph));
 }
 
-/* Whether images lie channels last: where most of the work is in depthwise convolutions and in
- * those of 1x1, which are products of matrices then. Their channels (24, 40, 72, 88, 112 …) do not
- * fill blocks. A step on one core of a Sapphire Rapids (tests/helpers/step_speed, 1 thread): 0.134
- * s in blocks and 0.036 s channels last of MobileNetV3-small, 0.44 and 0.18 s of EfficientNet-B0,
- * with the kernels of kernels/depthwise.c alone. Convolutions of 3x3 over whole blocks, as
- * ResNet-18's, are Winograd's in blocks. */
+/* Whether images are stored channels-last. They are if most of the work is in depthwise
+ * convolutions and in those of 1x1, which are then products of matrices. Their channels (24, 40,
+ * 72, 88, 112 …) do not fill blocks. The step of MobileNetV3-small on one core of a Sapphire Rapids
+ * (tests/helpers/step_speed, 1 thread) takes 0.134 s in blocks and 0.036 s channels-last, that of
+ * EfficientNet-B0 0.44 and 0.18 s, with the kernels of kernels/depthwise.c alone. Networks of 3x3
+ * convolutions over whole blocks, such as ResNet-18, use Winograd's algorithm in blocks. */
 bool graph_orders_channels_last(const struct backend_device *device, const struct graph *graph)
 {
     char chosen = convolution_choice_order(device->direct_convolutions);
@@ -73,8 +74,8 @@ bool graph_orders_channels_last(const struct backend_device *device, const struc
     return last > all / 2;
 }
 
-/* Whether all that reads the samples takes images in any order: convolutions over planes. To bring
- * them into blocks would take as long as to read them. */
+/* Whether all readers of the samples take images in any order: they are convolutions over planes.
+ * To convert the samples into blocks would take as long as to read them. */
 static bool keeps_samples_plain(const struct backend_program *program)
 {
     const struct graph *graph = program->graph;
@@ -95,8 +96,8 @@ static bool keeps_samples_plain(const struct backend_program *program)
 
 /* ---- prepare --------------------------------------------------------------------------------- */
 
-/* Samples in images whose channels lie side by side are converted into storage of their own; all
- * other input is read where the host has it. */
+/* Whether the samples are converted into storage of their own, because they are images whose
+ * channels lie side by side. All other input is read where the host has it. */
 static bool converts_input(const struct backend_program *program)
 {
     int32_t input = program->graph->input;
@@ -152,8 +153,8 @@ static struct backend_program *allocate_program(struct backend_device *device,
     return NULL;
 }
 
-/* The layouts of `shared`'s parameters, found by name. Copies of them in another type are this
- * program's own. */
+/* Takes over the layouts of the parameters of `shared`, found by name. Copies of parameters in
+ * another type are this program's own. */
 static int share_layouts(struct backend_program *program, const struct backend_program *shared)
 {
     for (int32_t i = 0; i < shared->graph->tensor_count; i++) {
@@ -162,7 +163,8 @@ static int share_layouts(struct backend_program *program, const struct backend_p
                           ? graph_find_tensor(program->graph, shared->graph->tensors[i].name)
                           : -1;
 
-        /* gradients, states and averages follow their parameter, but an average may be one here */
+        /* gradients, states and averages have their parameter's layout, but an average may be a
+         * parameter here */
         if (own < 0 || program->graph->tensors[own].parameter >= 0)
             continue;
         program->layout[own] = malloc(sizeof(*program->layout[own]));
@@ -188,9 +190,9 @@ static bool is_convolution(const struct backend_program *program, int32_t index)
                ->prepare == convolution_prepare;
 }
 
-/* Rounded numbers lie in memory as bfloat16 where all products that read them have implementations
- * that take it for both operands; else they stay float32, and so do those that they are multiplied
- * with. */
+/* Chooses which rounded numbers are stored as bfloat16: those for which every product that reads
+ * them has an implementation with two bfloat16 operands. The others stay float32, and so do the
+ * numbers that they are multiplied with. */
 static void choose_compact(struct backend_program *program)
 {
     const struct graph *graph = program->graph;
@@ -221,7 +223,7 @@ static void choose_compact(struct backend_program *program)
     }
 }
 
-/* The order in which convolutions choose layouts of weights. */
+/* The order in which convolutions choose the layouts of their weights: the lowest rank first. */
 static int layout_rank(const struct backend_program *program, int32_t index)
 {
     if (winograd_suits(program, index))
@@ -240,8 +242,8 @@ static int prepare_nodes(struct backend_program *program, struct error *error)
     }
     result = program_fuse(program, error);
     choose_compact(program);
-    /* Winograd's kernels know one layout of the weights, so they come first. Then the gradients of
-     * convolutions' weights choose their layout. */
+    /* Winograd's kernels support one layout of the weights only, so they choose first. Then the
+     * gradients of weights choose. */
     for (int rank = 0; rank < 3; rank++)
         for (int32_t i = graph->node_count; !result && i-- > 0;)
             if (is_convolution(program, i) && layout_rank(program, i) == rank)
@@ -291,7 +293,7 @@ int cpu_program_prepare(struct backend_device *device, const struct graph *graph
         return error_no_memory(error, "the program");
     made->parts = graph_parts(device, graph);
     made->tasks = made->parts < graph->batch ? made->parts : (int)graph->batch;
-    /* Over weights that another program has laid out only if that did so for tiles. */
+    /* A program that shares parameters uses tiles only if their layout was chosen for tiles. */
     made->tiled = device->tiles && graph->compute_type == TENSOR_BFLOAT16 &&
                   tiles_suit_graph(device->operators, graph) && (!shared || shared->tiled);
     made->channels_last = graph_orders_channels_last(device, graph);

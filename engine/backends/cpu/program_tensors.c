@@ -1,13 +1,13 @@
-/* program_tensors.c: how the tensors of a program lie and where, and which of them a convolution
- * works on. Operators and the program ask; nothing here calls them. */
+/* program_tensors.c: tells how and where the tensors of a program are stored, and which of them a
+ * convolution uses. Operators and the program call these functions, which call neither. */
 #include "engine/backends/cpu/program.h"
 #include "engine/graph/operator.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* Within a program images are laid out by their channels alone, so every tensor of a shape agrees,
- * gradients too. Channels last is one block of all channels. */
+/* The channels of a block of images. It depends on the channels alone, so all tensors of a shape
+ * agree, gradients included. Channels-last images are one block of all channels. */
 static int64_t image_block(const struct backend_program *program, int64_t channels)
 {
     int block = program->device->image_block;

@@ -1,4 +1,4 @@
-/* run.c: a program in use: bound to memory, its tensors written and read, its steps run. */
+/* run.c: uses a program: binds it to memory, writes and reads its tensors, runs its steps. */
 #include "engine/backends/cpu/program.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ static int resolve_addresses(struct backend_program *program,
 
         if (!bytes)
             continue;
-        /* A tensor that nobody writes or reads has no place. */
+        /* A tensor that no step writes or reads has no place. */
         if (offset == SIZE_MAX)
             continue;
         if (offset + bytes > buffer->bytes)
@@ -98,7 +98,7 @@ int cpu_program_bind(struct backend_program *program, const struct memory_placem
 
 /* ---- tensors --------------------------------------------------------------------------------- */
 
-/* Copies a parameter between oneDNN's layout and PyTorch's. */
+/* Copies a parameter from oneDNN's layout to PyTorch's, or back. */
 static int copy_parameter(struct backend_program *program, int32_t tensor, void *canonical,
                           bool write, struct error *error)
 {

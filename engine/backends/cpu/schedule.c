@@ -1,4 +1,5 @@
-/* schedule.c: where barriers are needed between the steps of a program, and running them. */
+/* schedule.c: finds where barriers are needed between the steps of a program, and runs the
+ * steps. */
 #include "engine/backends/cpu/program.h"
 
 #include <errno.h>
@@ -61,7 +62,7 @@ void step_touch_tensor(struct backend_program *program, struct step *step, int32
     int64_t rows, row_elements;
     size_t element;
 
-    /* What the host hands over is not written during a run. */
+    /* No step writes what the host hands over. */
     if (tensor < 0 || !program->tensor_bytes[program->root[tensor]])
         return;
     t = program_tensor(program, tensor);
@@ -156,8 +157,8 @@ int program_schedule(struct backend_program *program)
     return result ? result : schedule_variant(program, true);
 }
 
-/* What one thread does in a run: its tasks of each segment, a task through all steps at a time, so
- * that a slice stays in the thread's cache. */
+/* The work of one thread in a run. Of each segment it takes its tasks, one task through all steps
+ * at a time, so that a slice stays in the thread's cache. */
 static void run_thread(void *context, int thread)
 {
     struct backend_program *program = context;

@@ -1,12 +1,13 @@
-/* threads.c: see threads.h. Every wait is for a 32-bit word to leave a value: look at it for a
- * while, then sleep in the kernel until whoever changes it wakes the sleepers. The changer makes
- * the system call only when the word's count of sleepers is not zero.
+/* threads.c: see threads.h. Every wait is for a 32-bit word to change its value. The waiting thread
+ * first reads it again and again for a while, and then sleeps in the kernel. Whoever changes the
+ * word wakes the sleepers, by a system call that is made only if the word's count of sleepers is
+ * not zero.
  *
- * Linux may wake a thread on the core of the one that woke it although another core is free, at
- * each barrier again (seen on virtual machines whose cores share no cache that the kernel knows of,
- * after 0.1 s of idleness: a step took twice its time). A thread that finds itself on the core of
- * another of its team keeps off the others' cores for a while: the caller until the run ends, as
- * what it starts would inherit that. */
+ * Linux may wake a thread on the core of the thread that woke it, although another core is free,
+ * and do so at each barrier. This was seen on virtual machines whose cores share no cache that the
+ * kernel knows of: after 0.1 s of idleness, a step took twice its time. A thread that finds itself
+ * on the core of another thread of its team therefore stays off the others' cores for a while. The
+ * caller does so only until the run ends, because programs that it starts would inherit that. */
 #include "engine/backends/cpu/threads.h"
 
 #include "base/cleanup.h"
@@ -26,11 +27,11 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long a wait looks at its word before it sleeps: between the steps of a small model a batch is
- * fetched in less; a wake-up through the kernel costs 5 to 50 µs. */
+/* How long a wait reads its word before it sleeps. Between the steps of a small model a batch is
+ * fetched in less time. A wake-up through the kernel costs 5 to 50 µs. */
 enum { SPIN_NANOSECONDS = 30000, SPINS_BETWEEN_CLOCK_READS = 64, CACHE_LINE = 64 };
 
-/* How long a thread keeps off the others' cores. A move to another core takes some 30 µs. */
+/* How long a thread stays off the others' cores. A move to another core takes some 30 µs. */
 enum { BOUND_NANOSECONDS = 50000000 };
 
 struct wait_word {
@@ -39,12 +40,12 @@ struct wait_word {
 };
 
 struct member {
-    struct wait_word ticket; /* counts the runs this thread was called to */
+    struct wait_word ticket; /* counts the runs to which this thread was called */
     struct thread_team *team;
     int index;
     pthread_t thread;
-    _Atomic int core; /* where it was when it last looked */
-    bool bound;       /* to some of the cores that it may use, */
+    _Atomic int core; /* on which it ran when it last looked */
+    bool bound;       /* to some of the cores in `allowed` */
     cpu_set_t allowed;
     int64_t bound_until;
 };
@@ -83,7 +84,7 @@ static void futex_wait(_Atomic uint32_t *word, uint32_t value)
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
 }
 
-/* True: it slept. */
+/* Returns whether the thread slept. */
 static bool wait_while_equal(struct wait_word *word, uint32_t value)
 {
     int64_t give_up = 0;
@@ -98,8 +99,8 @@ static bool wait_while_equal(struct wait_word *word, uint32_t value)
             give_up = now + SPIN_NANOSECONDS;
         if (now < give_up)
             continue;
-        /* Sequentially consistent against word_advance(): either it sees the sleeper, or the
-         * kernel sees the new value and does not sleep. */
+        /* Sequentially consistent with word_advance(): either that function sees the sleeper, or
+         * the kernel sees the new value and does not let this thread sleep. */
         atomic_fetch_add(&word->sleepers, 1);
         while (atomic_load(&word->value) == value)
             futex_wait(&word->value, value);
@@ -116,7 +117,8 @@ static void word_advance(struct wait_word *word)
         syscall(SYS_futex, &word->value, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
-/* Removes the cores of the run's other members; whether `core` is one of them. */
+/* Removes the cores of the run's other members from `cores`. Returns whether one of them runs on
+ * `core`. */
 static bool remove_cores_of_others(const struct member *member, int core, cpu_set_t *cores)
 {
     bool shared = false;
@@ -139,7 +141,7 @@ static void release_cores(struct member *member)
     member->bound = false;
 }
 
-/* Keeps the thread off the others' cores. Without effect where no core is left, or the system
+/* Moves the thread off the others' cores. Does nothing if no core is left, or if the system
  * refuses. */
 static void take_other_cores(struct member *member)
 {
@@ -155,7 +157,8 @@ static void take_other_cores(struct member *member)
     atomic_store_explicit(&member->core, sched_getcpu(), memory_order_relaxed);
 }
 
-/* Says where the thread is, and leaves a core that another one of the run is on. */
+/* Publishes on which core the thread runs, and leaves a core on which another member of the run
+ * is. */
 static void keep_apart(struct member *member)
 {
     int core = sched_getcpu();
@@ -171,7 +174,7 @@ static void keep_apart(struct member *member)
     }
 }
 
-/* Between runs the caller is not bound. */
+/* The caller is not bound to cores between runs. */
 static void begin_run(struct member *caller)
 {
     atomic_store_explicit(&caller->core, sched_getcpu(), memory_order_relaxed);
@@ -183,7 +186,8 @@ static void begin_run(struct member *caller)
 
 void thread_team_barrier(struct thread_team *team, int thread)
 {
-    /* Read before arriving: once all have, the caller may start another run. */
+    /* Read this before arriving: once all threads have arrived, the caller may start another
+     * run. */
     const int members = team->members;
     const uint32_t round = atomic_load(&team->barrier.value);
 
@@ -255,7 +259,7 @@ int thread_team_create(int count, void (*thread_begin)(void), struct thread_team
     memset(new_team->member, 0, (size_t)count * sizeof(*new_team->member));
     new_team->started = 1;
     new_team->member[0].team = new_team;
-    /* Signals belong to the caller's thread. */
+    /* Only the caller's thread handles signals. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (int i = 1; i < count && !result; i++) {
@@ -277,7 +281,8 @@ int thread_team_create(int count, void (*thread_begin)(void), struct thread_team
     }
     if (thread_begin)
         thread_begin();
-    /* All have begun when it returns: a thread that begins late would allocate within a step. */
+    /* Returns once every thread has begun: a thread that begins later would allocate within a
+     * step. */
     thread_team_run(new_team, count, do_nothing, NULL);
     *team = new_team;
     return 0;

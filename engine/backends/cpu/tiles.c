@@ -1,5 +1,5 @@
-/* tiles.c: which programs keep their images in tiles (kernels/tiles.h), and where those lie. All
- * images of a program do or none, so that nothing is converted between layers. */
+/* tiles.c: decides which programs keep their images in tiles (kernels/tiles.h), and where the tiles
+ * lie. Either all images of a program are in tiles or none, so that no layer converts them. */
 #include "engine/backends/cpu/program.h"
 
 static bool is_image(const struct graph *graph, int32_t tensor)
@@ -9,7 +9,8 @@ static bool is_image(const struct graph *graph, int32_t tensor)
     return t && t->batched && t->shape.rank == 4 && t->shape.extent[2] * t->shape.extent[3] > 1;
 }
 
-/* Samples, or these rounded: their few channels fill no tiles, the first convolution's taps do. */
+/* Whether the tensor is the samples, or these rounded. Their few channels do not fill tiles, but
+ * the taps of the first convolution do. */
 static bool is_sample(const struct graph *graph, int32_t tensor)
 {
     int32_t producer = graph->tensors[tensor].producer;
@@ -23,7 +24,7 @@ static bool fills_tiles(const struct graph *graph, int32_t tensor)
     return is_image(graph, tensor) && graph->tensors[tensor].shape.extent[1] % TILE_CHANNELS == 0;
 }
 
-/* The images that the operator reads and writes, samples aside, all fill tiles. */
+/* Whether all images that the operator reads and writes fill tiles; samples do not count. */
 static bool images_fill_tiles(const struct graph *graph, const struct graph_node *node)
 {
     for (int i = 0; i < node->input_count; i++)
@@ -103,7 +104,8 @@ static bool operator_suits(const struct operator_table *table, const struct grap
     return functions->suits_tiles && functions->suits_tiles(graph, node);
 }
 
-/* Samples are unfolded once, so for convolutions of one kind alone. */
+/* Whether the samples can be unfolded. This is done once, so all convolutions that read them must
+ * be of one kind. */
 static bool samples_unfold(const struct graph *graph)
 {
     const struct conv_attributes *first = NULL;
