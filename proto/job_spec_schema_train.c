@@ -160,6 +160,9 @@ static const struct job_spec_key train_keys[] = {
     {"batch_size", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 1000000, .choices = CHOICES("auto"),
      .fallback = "64", .unit = "samples",
      .help = "Samples in one forward and backward pass; auto: as many as fit into memory_limit"},
+    {"drop_last", JOB_SPEC_BOOLEAN, .fallback = "false",
+     .help = "Whether an epoch leaves out its last batch if that is shorter than the others; which "
+             "samples it misses is drawn anew in each epoch"},
     {"accumulate", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 1000000, .fallback = "1",
      .unit = "batches", .help = "Batches whose gradients are averaged into one update"},
     {"label_smoothing", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true, .fallback = "0",

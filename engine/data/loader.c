@@ -130,7 +130,7 @@ static void slot_fill(struct loader *loader, struct loader_slot *slot, int64_t n
 {
     const struct loader_config *config = &loader->config;
     int64_t position = (number - loader->epoch_first) * config->batch;
-    int64_t left = config->view.count - position;
+    int64_t left = loader_epoch_samples(config) - position;
 
     slot->position = position;
     slot->count = left < config->batch ? left : config->batch;
@@ -224,7 +224,7 @@ int loader_create(const struct loader_config *config, void *memory, struct loade
     if (!made)
         return error_set(error, -ENOMEM, "not enough memory for a loader");
     made->config = *config;
-    made->batches = (config->view.count - 1) / config->batch + 1;
+    made->batches = (loader_epoch_samples(config) - 1) / config->batch + 1;
     made->sample_bytes = dataset_sample_bytes(config->view.dataset);
     made->target_bytes = target_bytes(config);
     made->slot_count = slot_count(config);
@@ -284,7 +284,7 @@ static void threads_quiesce(struct loader *loader)
 int loader_begin_epoch(struct loader *loader, uint32_t epoch, int64_t position, struct error *error)
 {
     const struct loader_config *config = &loader->config;
-    int64_t count = config->view.count, batch;
+    int64_t count = loader_epoch_samples(config), batch;
     int result = dataset_check_files(config->view.dataset, error);
 
     if (result < 0)
@@ -296,7 +296,7 @@ int loader_begin_epoch(struct loader *loader, uint32_t epoch, int64_t position, 
     batch = position == count ? loader->batches : position / config->batch;
     threads_quiesce(loader);
     if (loader->order)
-        sampler_permute(config->seed, epoch, loader->order, (uint32_t)count);
+        sampler_permute(config->seed, epoch, loader->order, (uint32_t)config->view.count);
 
     pthread_mutex_lock(&loader->mutex);
     loader->next = loader->claimed;
@@ -337,7 +337,7 @@ int loader_next(struct loader *loader, struct loader_batch *batch, struct error 
 {
     struct loader_slot *slot = &loader->slots[loader->next % loader->slot_count];
 
-    *batch = (struct loader_batch){.position = loader->config.view.count};
+    *batch = (struct loader_batch){.position = loader_epoch_samples(&loader->config)};
     if (!loader->begun)
         return error_set(error, -EINVAL, "loader_begin_epoch() has not been called");
     if (loader->next == loader->epoch_first + loader->batches)

@@ -27,12 +27,19 @@ struct loader_config {
     struct dataset_view view;                          /* the set outlives the loader */
     const struct dataset_normalisation *normalisation; /* likewise; NULL for text */
     int64_t batch;                                     /* samples; the last one may be shorter */
-    bool shuffle;  /* false: the view's order (validation, test) */
-    uint64_t seed; /* of the shuffle */
-    int threads;   /* 0: the caller gathers */
+    bool drop_last; /* leave the shorter last batch out of each epoch */
+    bool shuffle;   /* false: the view's order (validation, test) */
+    uint64_t seed;  /* of the shuffle */
+    int threads;    /* 0: the caller gathers */
     /* NULL: samples stay as they are; outlives the loader */
     const struct augmentation *augmentation;
 };
+
+/* The samples of an epoch. */
+static inline int64_t loader_epoch_samples(const struct loader_config *config)
+{
+    return config->view.count - (config->drop_last ? config->view.count % config->batch : 0);
+}
 
 struct loader_batch {
     const void *samples; /* float32 [count][shape…] or int32 [count][context] */

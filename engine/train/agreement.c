@@ -154,7 +154,7 @@ int agreement_measure(struct training *training, struct checkpoint_agreement *ag
                       struct error *error)
 {
     const struct checkpoint_state *state = &training->state;
-    bool ended = state->position == training->data.train.count;
+    bool ended = state->position == training->epoch_samples;
     struct checkpoint_agreement measured = {.epoch = state->epoch + ended,
                                             .position = ended ? 0 : state->position};
     int r = measure_at(training, &measured, error);

@@ -122,7 +122,7 @@ static int make_grid(struct search *search)
 {
     int64_t effective = search->wishes->effective_batch, count = search->data->train.count;
     int64_t largest = effective && effective < count ? effective : count;
-    bool single = takes_single_samples(search);
+    bool single = takes_single_samples(search), drops = search->config->drop_last;
 
     largest = largest < BATCH_MAX ? largest : BATCH_MAX;
     search->grid = calloc((size_t)(effective ? largest : largest / BATCH_STEP + SMALL_SIZES_MAX),
@@ -134,7 +134,7 @@ static int make_grid(struct search *search)
                       : batch < BATCH_STEP ? (batch & (batch - 1)) == 0
                                            : batch % BATCH_STEP == 0 || batch == count;
 
-        if (member && (single || (batch > 1 && count % batch != 1)))
+        if (member && (single || (batch > 1 && (drops || count % batch != 1))))
             search->grid[search->grid_size++] = batch;
     }
     if (!search->grid_size)

@@ -109,11 +109,11 @@ int feed_begin_epoch(struct feed *feed, uint32_t epoch, int64_t position, struct
     feed->held = 0;
     if (feed->loader)
         return loader_begin_epoch(feed->loader, epoch, position, error);
-    if (position < 0 || position > loader->view.count ||
-        (position % loader->batch && position != loader->view.count))
+    if (position < 0 || position > loader_epoch_samples(loader) ||
+        (position % loader->batch && position != loader_epoch_samples(loader)))
         return error_set(error, -EINVAL,
                          "an epoch of %lld samples in batches of %lld cannot begin at sample %lld",
-                         (long long)loader->view.count, (long long)loader->batch,
+                         (long long)loader_epoch_samples(loader), (long long)loader->batch,
                          (long long)position);
     r = order_epoch(feed, epoch, error);
     feed->epoch = epoch;
@@ -139,7 +139,7 @@ void feed_end_epoch(struct feed *feed)
 int feed_fetch(struct feed *feed, int64_t *count, struct error *error)
 {
     const struct loader_config *loader = &feed->config.loader;
-    int64_t left = loader->view.count - feed->position;
+    int64_t left = loader_epoch_samples(loader) - feed->position;
     int r;
 
     if (!feed->loader) {

@@ -14,12 +14,12 @@ double loop_epoch(const struct loop *loop)
     const struct training *training = loop->training;
 
     return (double)loop->state->epoch +
-           (double)loop->state->position / (double)training->data.train.count;
+           (double)loop->state->position / (double)training->epoch_samples;
 }
 
 double loop_samples(const struct loop *loop)
 {
-    return loop_epoch(loop) * (double)loop->training->data.train.count;
+    return loop_epoch(loop) * (double)loop->training->epoch_samples;
 }
 
 static bool loop_stop_requested(const struct loop *loop)

@@ -109,7 +109,7 @@ bool loop_evaluation_is_due(const struct loop *loop)
 
     return config->evaluate_every_steps && state->step > 0 && state->micro_step == 0 &&
            state->step % config->evaluate_every_steps == 0 && state->step != state->measured_step &&
-           state->position < loop->training->data.train.count;
+           state->position < loop->training->epoch_samples;
 }
 
 /* The same at the end of an epoch. The run's last weights are always evaluated. */
@@ -166,7 +166,7 @@ static int measure(struct loop *loop, bool evaluates, struct error *error)
         training_values_add(values, "loss_scale", loop->state->loss_scale.scale);
         training_values_add(values, "skipped_steps", (double)loop->state->loss_scale.skipped);
     }
-    if (loop->state->position == loop->training->data.train.count)
+    if (loop->state->position == loop->training->epoch_samples)
         add_epoch(loop);
     return 0;
 }
@@ -223,7 +223,7 @@ int loop_finish_epoch(struct loop *loop, struct error *error)
     struct training *training = loop->training;
     const struct training_config *config = &training->config;
     struct checkpoint_state *state = loop->state;
-    bool whole = state->position == training->data.train.count, best = false;
+    bool whole = state->position == training->epoch_samples, best = false;
     int r = 0;
 
     if (state->measured_step != state->step)

@@ -104,7 +104,7 @@ static int loop_tell_progress(struct loop *loop, double now, struct error *error
     const struct training *training = loop->training;
     double done = loop_samples(loop), fresh = done - loop->run_start_samples;
     double total = (double)training->total_steps / (double)training->steps_per_epoch *
-                   (double)training->data.train.count;
+                   (double)training->epoch_samples;
     double elapsed = now - loop->started, since = now - loop->reported;
     struct timing fresh_steps = {loop->timed.seconds - loop->told.seconds,
                                  loop->timed.steps - loop->told.steps};
@@ -132,7 +132,7 @@ static int loop_tell_row(struct loop *loop, double now, struct error *error)
 
     loop->pace.next_row = now + row_period;
     loop->pace.rows++;
-    if (loop->state->position == loop->training->data.train.count || loop_evaluation_is_due(loop))
+    if (loop->state->position == loop->training->epoch_samples || loop_evaluation_is_due(loop))
         return 0; /* a measurement's record follows at once */
     training_values_add(&values, "step_loss", loop->state->sums.last_loss);
     training_values_add(&values, "learning_rate", loop->learning_rate);

@@ -10,7 +10,7 @@ static struct step_scalars batch_scalars(const struct loop *loop, int64_t sample
     const struct schedule_config *schedule = &config->schedule;
     const struct checkpoint_state *state = loop->state;
     int64_t group_start = state->position - state->micro_step * config->batch;
-    int64_t rest = loop->training->data.train.count - group_start;
+    int64_t rest = loop->training->epoch_samples - group_start;
     int64_t group = config->accumulate * config->batch;
     struct step_scalars scalars = {.step = state->step + 1,
                                    .batch = state->batches + 1,
@@ -96,7 +96,7 @@ static struct backend_step take_batch(struct loop *loop, int64_t samples)
     const struct training_config *config = &loop->training->config;
     struct checkpoint_state *state = loop->state;
     bool update = state->micro_step + 1 == config->accumulate ||
-                  state->position + samples == loop->training->data.train.count;
+                  state->position + samples == loop->training->epoch_samples;
     struct backend_step step = {.phases =
                                     update ? PROGRAM_STEP : PROGRAM_FORWARD | PROGRAM_BACKWARD};
 

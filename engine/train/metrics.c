@@ -142,7 +142,7 @@ size_t metrics_host_bytes(const struct metrics_config *config)
     bytes += 3 * (size_t)config->dataset->classes * sizeof(int64_t);
     if (ranked)
         bytes += (size_t)config->count *
-                 (ranked * sizeof(double) + sizeof(int32_t) + sizeof(struct score));
+                 (ranked * sizeof(double) + sizeof(int32_t) + 2 * sizeof(struct score));
     return bytes;
 }
 

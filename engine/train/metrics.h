@@ -53,7 +53,7 @@ struct metrics_config {
 /* Outputs that are read batch by batch, and what follows from them. */
 struct metrics;
 
-/* Host memory that metrics_create() takes. */
+/* Host memory that metrics_create() takes, and qsort(). */
 size_t metrics_host_bytes(const struct metrics_config *config);
 /* `*metrics` stays NULL where no kind reads outputs. -ENOMEM. */
 int metrics_create(const struct metrics_config *config, struct metrics **metrics,

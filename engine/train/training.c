@@ -23,6 +23,12 @@ static int check_config(const struct training_config *config, const struct train
         return error_set(error, -EINVAL, "batch sizes and accumulation must be at least 1");
     if (config->epochs < 1 && config->steps < 1)
         return error_set(error, -EINVAL, "the run has neither epochs nor steps to do");
+    if (config->drop_last && config->batch > data->train.count)
+        return error_set(
+            error, -EINVAL,
+            "train.drop_last leaves no batch: the training set has %lld samples, fewer "
+            "than train.batch_size %lld; set a smaller batch",
+            (long long)data->train.count, (long long)config->batch);
     return 0;
 }
 
@@ -107,8 +113,10 @@ static void set_schedule(struct training *training)
 static void set_totals(struct training *training)
 {
     struct training_config *config = &training->config;
-    int64_t batches = divide_up(training->data.train.count, config->batch);
+    int64_t count = training->data.train.count, batches;
 
+    training->epoch_samples = count - (config->drop_last ? count % config->batch : 0);
+    batches = divide_up(training->epoch_samples, config->batch);
     training->steps_per_epoch = divide_up(batches, config->accumulate);
     training->total_steps = config->epochs * training->steps_per_epoch;
     if (config->steps && (!config->epochs || config->steps < training->total_steps))
@@ -140,6 +148,7 @@ static void set_feeds(struct training *training)
                        .augmentation = i == 0 ? training->data.augmentation : NULL,
                        .batch = batch < views[i]->count ? batch : views[i]->count,
                        .shuffle = i == 0 && config->shuffle,
+                       .drop_last = i == 0 && config->drop_last,
                        .seed = config->seed,
                        .threads = threads},
             .data = -1};
@@ -260,7 +269,7 @@ static int prepare_session(struct training *training, const struct backend *back
                                      .seed = config->seed};
     int used = 0;
 
-    add_sizes(data->train.count, config->batch, session.training_batches, &used);
+    add_sizes(training->epoch_samples, config->batch, session.training_batches, &used);
     used = 0;
     session.evaluation_batches[used] = config->evaluation_batch;
     if (data->validation.count >= config->evaluation_batch ||
@@ -442,7 +451,7 @@ int training_resume(struct training *training, const struct checkpoint *checkpoi
     const struct checkpoint_state *stored = &checkpoint->state;
     struct checkpoint_state *state = &training->state;
     const struct training_config *config = &training->config;
-    int64_t count = training->data.train.count;
+    int64_t count = training->epoch_samples;
     bool same_metric = strcmp(state->early.metric, stored->early.metric) == 0;
     int64_t parts = batches_of_one(config, stored), micro_step = stored->micro_step * parts;
     int r;

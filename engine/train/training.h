@@ -25,7 +25,7 @@ struct training_config {
     int64_t evaluation_batch;
     struct recompute_config recompute;
     char direct_convolutions[CONVOLUTION_CHOICES_MAX]; /* device_choose_convolutions() */
-    bool shuffle;
+    bool shuffle, drop_last;                           /* as in struct loader_config */
     uint64_t seed;
     enum tensor_type compute_type; /* of products; float16 scales the loss (loss_scale.h) */
     bool nondeterministic;         /* steps may give different bits each time if that is faster */

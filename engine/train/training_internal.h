@@ -25,5 +25,6 @@ struct training {
     metric_set measured[METRIC_SUBSETS];
     metric_set watched; /* by the best checkpoint, the early stop or the schedule */
     bool classification;
+    int64_t epoch_samples; /* of the training set, that an epoch trains on */
     int64_t total_steps, total_epochs, steps_per_epoch;
 };

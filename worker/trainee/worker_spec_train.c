@@ -204,6 +204,7 @@ int worker_spec_read_train(struct worker_spec *spec, struct error *error)
     spec->memory_limit = (uint64_t)json_get_int(train, "memory_limit", 0);
     worker_spec_read_recompute(json_get(train, "recompute"), spec);
     config->shuffle = true;
+    config->drop_last = json_get_bool(train, "drop_last", false);
     config->seed = (uint64_t)json_get_int(train, "seed", 0);
     config->profile_steps = json_get_int(train, "profile", 0);
     config->nondeterministic = !json_get_bool(train, "deterministic", true);

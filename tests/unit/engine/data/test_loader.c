@@ -127,6 +127,38 @@ static void test_threads_agree(void **state)
     }
 }
 
+/* Which samples an epoch misses follows from its order. */
+static void test_the_last_batch_is_left_out(void **state)
+{
+    static uint32_t order[ROWS];
+    struct dataset_view whole = split.train;
+
+    (void)state;
+    whole.count -= whole.count % BATCH;
+    assert_int_not_equal(whole.count, split.train.count);
+    for (int t = 0; t < THREAD_COUNTS; t++) {
+        struct loader_config config = {.view = split.train,
+                                       .shuffle = true,
+                                       .drop_last = true,
+                                       .seed = 11,
+                                       .threads = thread_counts[t]};
+        void *memory;
+        struct loader *loader = create(&config, &memory);
+        struct error error;
+
+        assert_int_equal(loader_batches_per_epoch(loader), split.train.count / BATCH);
+        for (uint32_t epoch = 0; epoch < 5; epoch++) {
+            sampler_permute(11, epoch, order, (uint32_t)split.train.count);
+            assert_int_equal(loader_begin_epoch(loader, epoch, 0, &error), 0);
+            check_epoch(loader, &whole, order, 0, (int)epoch % LOADER_HELD_MAX);
+        }
+        assert_int_equal(loader_begin_epoch(loader, 9, whole.count, &error), 0);
+        check_epoch(loader, &whole, order, whole.count, 0);
+        assert_int_equal(loader_begin_epoch(loader, 9, split.train.count, &error), -EINVAL);
+        destroy(loader, memory);
+    }
+}
+
 /* From the middle, backwards in time, and dropping what was prepared ahead. */
 static void test_any_position(void **state)
 {
@@ -411,11 +443,17 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_threads_agree),    cmocka_unit_test(test_any_position),
-        cmocka_unit_test(test_abandoned_epochs), cmocka_unit_test(test_augmented_threads_agree),
-        cmocka_unit_test(test_unshuffled),       cmocka_unit_test(test_batch_larger_than_view),
-        cmocka_unit_test(test_holding_too_many), cmocka_unit_test(test_fault),
-        cmocka_unit_test(test_changed_file),     cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_threads_agree),
+        cmocka_unit_test(test_any_position),
+        cmocka_unit_test(test_abandoned_epochs),
+        cmocka_unit_test(test_augmented_threads_agree),
+        cmocka_unit_test(test_the_last_batch_is_left_out),
+        cmocka_unit_test(test_unshuffled),
+        cmocka_unit_test(test_batch_larger_than_view),
+        cmocka_unit_test(test_holding_too_many),
+        cmocka_unit_test(test_fault),
+        cmocka_unit_test(test_changed_file),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, open_rows, close_rows);
 }

@@ -232,6 +232,19 @@ static void test_counts_steps_and_epochs(void **state)
     assert_true(f->result.best_weights);
 }
 
+static void test_leaves_the_last_batch_out(void **state)
+{
+    struct fixture *f = *state;
+
+    f->config.drop_last = true;
+    /* 6 batches of 12, 3 updates */
+    assert_int_equal(run(f), 0);
+    assert_int_equal(training_total_steps(f->training), 15);
+    assert_int_equal(training_state(f->training)->batches, 30);
+    assert_int_equal(f->epochs, 5 + 1 + (f->result.weights_step != 15));
+    assert_null(session_graph_for(training_session(f->training), true, 8));
+}
+
 static void test_stops_at_max_steps(void **state)
 {
     struct fixture *f = *state;
@@ -304,6 +317,10 @@ static void test_refusals(void **state)
     f->config.early_metric = NULL;
     f->config.batch = 0;
     assert_int_equal(prepare(f), -EINVAL);
+    f->config.drop_last = true;
+    f->config.batch = 81;
+    assert_int_equal(prepare(f), -EINVAL);
+    assert_non_null(strstr(f->error.text, "80 samples, fewer than train.batch_size 81"));
     f->config.batch = 8;
     f->config.epochs = 0;
     assert_int_equal(prepare(f), -EINVAL);
@@ -401,6 +418,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_no_allocation_after_the_first_step, setup, teardown),
         cmocka_unit_test_setup_teardown(test_counts_steps_and_epochs, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_leaves_the_last_batch_out, setup, teardown),
         cmocka_unit_test_setup_teardown(test_stops_at_max_steps, setup, teardown),
         cmocka_unit_test_setup_teardown(test_evaluates_every_steps, setup, teardown),
         cmocka_unit_test_setup_teardown(test_evaluates_every_epochs, setup, teardown),
