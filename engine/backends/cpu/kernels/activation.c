@@ -1,4 +1,5 @@
-/* activation.c: activations, their derivatives, and the elementwise work around linear layers. */
+/* activation.c: activations, their derivatives, and the elementwise operations around linear
+ * layers. */
 #include "engine/backends/cpu/kernels/elements.h"
 #include "engine/backends/cpu/kernels/kernels.h"
 #include "engine/backends/cpu/kernels/vector_math.h"
@@ -7,7 +8,7 @@ void KERNEL_NAME(activation_forward)(enum activation_kind kind, const float *x, 
                                      int64_t count)
 {
     switch (kind) {
-    case ACTIVATION_RELU: /* in this form NaN passes, as PyTorch's does */
+    case ACTIVATION_RELU: /* this form keeps a NaN, as PyTorch does */
         FOR_EACH(y[i] = x[i] < 0.0f ? 0.0f : x[i])
         break;
     case ACTIVATION_SILU:
@@ -81,7 +82,7 @@ void KERNEL_NAME(bias_add_relu)(float *restrict y, const float *restrict bias, i
 void KERNEL_NAME(column_sum)(const float *restrict x, int64_t rows, int64_t columns, int64_t stride,
                              float *restrict sum, bool accumulate)
 {
-    /* Columns in strips that stay in registers over all rows. */
+    /* The columns of a strip stay in registers over all rows. */
     enum { STRIP = 32 };
     int64_t c = 0;
 

@@ -1,6 +1,7 @@
-/* batch_norm.c: what batch normalisation does to each element, over images or matrices in any
- * layout (struct image_layout): Ioffe and Szegedy 2015, arXiv:1502.03167. The sum and the
- * activation behind it, and their gradients, are taken in the same passes: they wait for memory. */
+/* batch_norm.c: the elementwise part of batch normalisation, over images or matrices in any layout
+ * (struct image_layout): Ioffe and Szegedy 2015, arXiv:1502.03167. Memory bounds these passes, so
+ * the sum and the activation behind the normalisation, and their gradients, are computed in the
+ * same passes. */
 #include "engine/backends/cpu/kernels/row_walk.h"
 #include "engine/backends/cpu/kernels/vector.h"
 #include "engine/backends/cpu/kernels/vector_math.h"
@@ -10,7 +11,7 @@ enum { NO_ACTIVATION = -1 };
 static ALWAYS_INLINE float activate(const int activation, float x)
 {
     switch (activation) {
-    case ACTIVATION_RELU: /* in this form NaN passes, as PyTorch's does */
+    case ACTIVATION_RELU: /* this form keeps a NaN, as PyTorch does */
         return x < 0.0f ? 0.0f : x;
     case ACTIVATION_SILU:
         return vector_silu(x);
@@ -21,7 +22,7 @@ static ALWAYS_INLINE float activate(const int activation, float x)
     }
 }
 
-/* The gradient by the activation's input x, from that by its result. */
+/* The gradient with respect to the activation's input x, given that with respect to its result. */
 static ALWAYS_INLINE float activate_backward(const int activation, float dy, float x)
 {
     switch (activation) {
@@ -38,7 +39,7 @@ static ALWAYS_INLINE float activate_backward(const int activation, float dy, flo
 
 /* ---- forward --------------------------------------------------------------------------------- */
 
-/* `addend` may be NULL; a constant where it is called, as width and activation. */
+/* `addend` may be NULL. Whether it is, the width and the activation are constants at each call. */
 static ALWAYS_INLINE void apply_strip(const float *x, const struct image_layout *layout,
                                       const int64_t width, const float *factor, const float *offset,
                                       const float *addend, const int activation, float *y)
@@ -155,15 +156,16 @@ void KERNEL_NAME(batch_norm_apply)(const float *x, const struct image_layout *la
 
 /* ---- backward -------------------------------------------------------------------------------- */
 
-/* How the gradient by the normalisation's own result comes about; constant where it is called. */
+/* How to compute the gradient with respect to the normalisation's own result. It is constant at
+ * each call. */
 struct source {
-    bool masks, adds; /* by `result`, after adding `other` */
-    int activation;   /* taken back from x; else NO_ACTIVATION */
+    bool masks, adds; /* masks: 0 where `result` is not above 0; adds: `other` is added first */
+    int activation;   /* behind the normalisation: its derivative is applied; or NO_ACTIVATION */
 };
 
 static const struct source given = {.activation = NO_ACTIVATION};
 
-/* At element i, and written to `masked` where it masks. */
+/* The gradient at element i, which is also written to `masked` if the source masks. */
 static ALWAYS_INLINE float gradient_at(const struct source source,
                                        const struct batch_norm_gradient *g, int64_t i, float x,
                                        float factor, float offset)
@@ -340,7 +342,7 @@ void KERNEL_NAME(batch_norm_backward_sums)(const float *x, const struct batch_no
         sums_all(given, x, g, layout, mean, sum_dy, sum_dy_x);
 }
 
-/* What is applied to the gradient d and to x: d a[c] + (x - mean[c]) b[c] + e[c]. */
+/* Coefficients of the gradient d and of x: dx = d a[c] + (x - mean[c]) b[c] + e[c]. */
 struct applied {
     const float *mean, *a, *b, *e;
 };
@@ -457,7 +459,7 @@ void KERNEL_NAME(batch_norm_backward_apply)(const float *x, const struct batch_n
     static const struct source silu = {.activation = ACTIVATION_SILU};
     static const struct source hardswish = {.activation = ACTIVATION_HARDSWISH};
     const struct applied applied = {mean, a, b, e};
-    /* masked and added gradients are stored by the sums' pass */
+    /* the pass of the sums has stored the gradient after masking and adding */
     const struct batch_norm_gradient stored = {.dy = g->masked};
     const int activation = source_of(g).activation;
 

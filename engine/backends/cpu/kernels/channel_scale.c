@@ -1,9 +1,9 @@
-/* channel_scale.c: images times a number for each sample and channel (squeeze-and-excite). The
- * innermost loop runs over channels that lie side by side, or over the pixels. */
+/* channel_scale.c: multiplies images by a number for each sample and channel (squeeze-and-excite).
+ * The innermost loop runs over channels that lie side by side, or over the pixels. */
 #include "engine/backends/cpu/kernels/kernels.h"
 
 enum { STRIP = 16 };
-/* As many values are added up at a time, so that long sums lose no digits. */
+/* After this many values, a float32 sum is added to a total, so that long sums stay accurate. */
 enum { SUM_PIXELS = 128 };
 
 static inline void scale_image(const float *x, const float *scale, int64_t pixels, int64_t block,
@@ -39,8 +39,8 @@ void KERNEL_NAME(channel_scale_forward)(const float *x, const float *scale,
             scale_plane(x + i * piece, scale[i], pixels, y + i * piece);
 }
 
-/* `width` channels of a block, at most STRIP. Reads x and dy of a pixel before dx of it is written,
- * because dx may be dy. */
+/* Computes `width` channels of a block, at most STRIP. It reads x and dy of a pixel before it
+ * writes dx, because dx may be dy. */
 static inline __attribute__((always_inline)) void
 scale_strip_backward(const float *dy, const float *x, const float *scale, int64_t pixels,
                      int64_t block, int64_t width, float *dx, float *dscale)

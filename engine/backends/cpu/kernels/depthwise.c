@@ -1,14 +1,14 @@
-/* depthwise.c: depthwise convolutions and their gradients. For the gradient of the weights
- * oneDNN 2.6 has a kernel for images in blocks of channels alone, up to a width of 3 and not for
- * images smaller than the kernel; else it multiplies matrices channel by channel. For the 128
- * channels-last images of EfficientNet-B0's layer of 672 channels of 2x2, kernel 5x5, one thread of
- * a Sapphire Rapids with oneDNN 2.6.3 takes 50 ms for that and 21 ms to add up the slices'
- * gradients; with these loops 0.34 and 0.05 ms.
+/* depthwise.c: depthwise convolutions and their gradients. For the gradient of the weights, oneDNN
+ * 2.6 has a kernel only for images in blocks of channels, for kernels up to 3 wide and for images
+ * no smaller than the kernel. Otherwise it multiplies matrices channel by channel. An example is
+ * the layer of EfficientNet-B0 with 672 channels of 2x2 and a 5x5 kernel, for 128 channels-last
+ * images on one thread of a Sapphire Rapids. oneDNN 2.6.3 takes 50 ms for it, and 21 ms to add up
+ * the slices' gradients; these loops take 0.34 and 0.05 ms.
  *
- * Images are [channels / block][pixel][block], the weights [channels / block][kh][kw][block]. A
- * pixel of the result is taken at a time, and for it the channels of a block in strips whose sums
- * stay in registers: so memory is walked in its order, and what of the window lies outside of the
- * image costs nothing, which is most of it where images are of 2x2. */
+ * Images are [channels / block][pixel][block], the weights [channels / block][kh][kw][block]. The
+ * loops compute one pixel of the result after the other. For a pixel they take the channels of a
+ * block in strips whose sums stay in registers. So they read memory in its order, and skip the part
+ * of the window outside the image. With images of 2x2 that is most of it. */
 #include "engine/backends/cpu/kernels/kernels.h"
 #include "engine/backends/cpu/kernels/vector.h"
 
@@ -21,15 +21,15 @@ typedef int32_t integers_8 __attribute__((vector_size(32)));
 typedef float floats_16 __attribute__((vector_size(64)));
 typedef int32_t integers_16 __attribute__((vector_size(64)));
 
-enum { WIDE = 4 }; /* vectors of 16 channels in a wide strip */
+enum { WIDE = 4 }; /* how many vectors of 16 channels a wide strip has */
 
-/* Along one axis, the taps of the kernel that meet the image: `count` of them, from `tap` on in
- * steps of `tap_step`, and the positions of the source that they meet. */
+/* The taps of the kernel that meet the image along one axis: `count` taps, from `tap` on in steps
+ * of `tap_step`, and the positions of the source that they read. */
 struct reach {
     int64_t count, tap, tap_step, position, position_step;
 };
 
-/* Of the convolution: position * stride - padding + tap is in the image. */
+/* For the convolution: the taps for which position * stride - padding + tap is in the image. */
 static struct reach forward_reach(const struct pool_shape *shape, int axis, int64_t position,
                                   int64_t extent)
 {
@@ -44,7 +44,8 @@ static struct reach forward_reach(const struct pool_shape *shape, int axis, int6
                           .position_step = 1};
 }
 
-/* Of its gradient by the images: the taps of the windows, `out` of them, that `position` is in. */
+/* For its gradient by the images: the taps of those windows, of `out` ones, that contain
+ * `position`. */
 static struct reach backward_reach(const struct pool_shape *shape, int axis, int64_t position,
                                    int64_t out)
 {
@@ -63,13 +64,13 @@ static struct reach backward_reach(const struct pool_shape *shape, int axis, int
     return reach;
 }
 
-/* What one pixel of the result is the sum of: products of source and weights, in floats. */
+/* The products of source and weights whose sum is one pixel of the result. */
 struct window {
     int64_t rows, columns;
-    int64_t source_row, source_column, weight_row, weight_column; /* steps */
+    int64_t source_row, source_column, weight_row, weight_column; /* steps, in floats */
 };
 
-/* result = bias + the window's sum, for `count` vectors of channels. */
+/* result = bias + the sum over the window, for `count` vectors of channels. */
 #define DEFINE_PIXEL(lanes, count)                                                                 \
     static ALWAYS_INLINE void pixel_##lanes##_##count(const float *source, const float *weight,    \
                                                       const struct window *window,                 \
@@ -98,7 +99,7 @@ DEFINE_PIXEL(16, 1)
 DEFINE_PIXEL(8, 1)
 DEFINE_PIXEL(1, 1)
 
-/* All channels of a block. */
+/* Computes all channels of a block. */
 static inline void correlate_pixel(const float *source, const float *weight,
                                    const struct window *window, const float *bias, bool relu,
                                    int64_t block, float *result)
@@ -115,7 +116,7 @@ static inline void correlate_pixel(const float *source, const float *weight,
         pixel_1_1(source + c, weight + c, window, bias ? bias + c : NULL, relu, result + c);
 }
 
-/* A pixel of the result from the taps that reach it. */
+/* Computes a pixel of the result from the taps that reach it. */
 static inline void reach_pixel(const float *source, int64_t source_width, const float *weight,
                                const struct pool_shape *shape, const struct reach *row,
                                const struct reach *column, const float *bias, bool relu,
@@ -178,7 +179,7 @@ void KERNEL_NAME(depthwise_backward_data)(const float *dy, const float *weight,
         }
 }
 
-/* The positions of the result, along one axis, at which the tap meets the image. */
+/* Finds the positions of the result, along one axis, at which the tap meets the image. */
 static void tap_span(const struct pool_shape *shape, int axis, int64_t tap, int64_t extent,
                      int64_t out, int64_t *first, int64_t *end)
 {
@@ -190,8 +191,8 @@ static void tap_span(const struct pool_shape *shape, int axis, int64_t tap, int6
     *end = *end < out ? *end : out;
 }
 
-/* dweight += the sum over rows × columns of dy and x at one tap, for
- * `count` vectors of channels. */
+/* dweight += the sum over rows × columns of dy and x at one tap, for `count` vectors of
+ * channels. */
 #define DEFINE_TAP(lanes, count)                                                                 \
     static ALWAYS_INLINE void tap_##lanes##_##count(const float *dy, const float *x,             \
                                                     const struct window *window, float *dweight) \
@@ -230,7 +231,7 @@ static inline void add_tap(const float *dy, const float *x, const struct window 
         tap_1_1(dy + c, x + c, window, dweight + c);
 }
 
-/* One image's piece of `block` channels. */
+/* Adds the gradient of one image's piece of `block` channels. */
 static void add_image(const float *x, const float *dy, const struct pool_shape *shape,
                       int64_t block, float *dweight)
 {

@@ -1,10 +1,11 @@
-/* kernels.h: the CPU backend's own kernels, where oneDNN is slow or lacks the fusion. Plain loops
- * over float32; every file of this folder is compiled once per instruction set level
- * (KERNEL_LEVEL: baseline, v3, v4) and kernels_available() lists what this processor can run.
+/* kernels.h: the CPU backend's own kernels, for operators where oneDNN is slow or cannot fuse. They
+ * are plain loops over float32. Every file of this folder is compiled once for each instruction set
+ * level (KERNEL_LEVEL: baseline, v3, v4). kernels_available() lists the levels that this processor
+ * can run.
  *
- * A kernel works on the piece that it is given, in a fixed order of operations, and calls nobody;
- * dividing work among tasks is the program's business. Arrays do not overlap unless a comment says
- * "in place". */
+ * A kernel computes the piece that it is given, in a fixed order of operations, and calls no other
+ * part of the backend. The program divides work among tasks. Arrays do not overlap unless a comment
+ * says "in place". */
 #pragma once
 
 #include "engine/backends/cpu/kernels/planes.h"
@@ -15,25 +16,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Activations of `samples` × `channels` × `pixels` elements that lie as
- * [sample][channel / block][pixel][channel % block]: block 1 is PyTorch's NCHW, 8 and 16 are
- * oneDNN's nChw8c and nChw16c, and block = channels with one pixel is a matrix. */
+/* Activations of `samples` × `channels` × `pixels` elements in the order [sample][channel /
+ * block][pixel][channel % block]. Block 1 is PyTorch's NCHW; 8 and 16 are oneDNN's nChw8c and
+ * nChw16c; block = channels with one pixel is a matrix. */
 struct image_layout {
     int64_t samples, channels, pixels;
     int64_t block;
 };
 
-/* What an optimizer needs besides the arrays. */
+/* What an optimizer reads besides the arrays. */
 struct optimizer_scalars {
-    int64_t step; /* 1 for the first */
+    int64_t step; /* the number of the step, from 1 */
     float learning_rate;
-    float gradient_factor;   /* multiplies the gradient first (clipping by norm) */
+    float gradient_factor;   /* the gradient is multiplied by this first (clipping by norm) */
     float gradient_limit;    /* then it is limited to ±this (clipping by value); may be infinite */
     double momentum;         /* the momentum or beta1 of this step */
-    double momentum_product; /* NAdam's, this step's included */
+    double momentum_product; /* NAdam's product of momenta, up to this step */
 };
 
-/* Where the mask of a dropout comes from. */
+/* The random numbers of a dropout's mask. */
 struct dropout_mask {
     uint64_t seed;
     uint32_t stream; /* of the node */
@@ -47,7 +48,7 @@ struct pool_shape {
     int64_t kernel[2], stride[2], padding[2];
 };
 
-/* Layer norm, or RMS norm where rows are not `centred`. */
+/* Layer norm, or RMS norm if rows are not `centred`. */
 struct row_norm {
     int64_t width; /* of a row */
     float epsilon;
@@ -55,14 +56,15 @@ struct row_norm {
     const float *weight, *bias; /* bias may be NULL */
 };
 
-/* The gradient by what batch norm gives, where that is added to and activated in the same pass. */
+/* The gradient with respect to batch norm's result, if a sum and an activation are fused with
+ * it. */
 struct batch_norm_gradient {
-    const float *dy; /* by the last result */
-    /* ReLU of a sum: dy + other (may be NULL) counts where `result` > 0; it is stored in `masked`,
-     * which may be dy or other */
+    const float *dy; /* the gradient with respect to the last fused result */
+    /* ReLU of a sum: dy + other (may be NULL) counts where `result` > 0. The pass stores it in
+     * `masked`, which may be dy or other. */
     const float *other, *result;
     float *masked;
-    /* else: an activation (as in batch_norm_apply) of x factor[c] + offset[c]; NULL: none */
+    /* Otherwise an activation (as in batch_norm_apply) of x factor[c] + offset[c]; NULL: none. */
     const float *factor, *offset;
     int activation;
 };
@@ -251,7 +253,7 @@ struct batch_norm_gradient {
 
 struct kernels {
     const char *level; /* "x86-64-v3" */
-    int vector;        /* floats in a register; the blocks of channels of the Winograd kernels */
+    int vector; /* floats in a register, and the channels of a block in the Winograd kernels */
 #define KERNEL_MEMBER(type, name, arguments) type(*name) arguments;
     KERNEL_LIST(KERNEL_MEMBER)
     WINOGRAD_KERNEL_LIST(KERNEL_MEMBER)
@@ -260,7 +262,7 @@ struct kernels {
 #undef KERNEL_MEMBER
 };
 
-/* The tables that this processor can run, best first; NULL after the last. */
+/* The tables that this processor can run, the best first; NULL behind the last. */
 const struct kernels *const *kernels_available(void);
 
 /* Within this folder: KERNEL_NAME(add) is add_v3 in the files compiled for level v3. */

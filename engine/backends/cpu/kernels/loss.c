@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* log of the sum of exp(row); *largest becomes the row's maximum. */
+/* The log of the sum of exp(row); sets *largest to the row's maximum. */
 static inline float row_log_sum_exp(const float *row, int64_t classes, float *largest)
 {
     float maximum = row[0], sum = 0;
@@ -66,7 +66,7 @@ void KERNEL_NAME(cross_entropy_backward)(const float *restrict logits,
         const float *row = logits + r * classes;
         float *d = dlogits + r * classes;
 
-        if (label[r] == -1) { /* and log_sum_exp[r] was not made */
+        if (label[r] == -1) { /* such a row has no log_sum_exp */
             memset(d, 0, (size_t)classes * sizeof *d);
             continue;
         }

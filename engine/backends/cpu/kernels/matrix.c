@@ -1,4 +1,4 @@
-/* matrix.c: copies of parts of matrices, for oneDNN wants rows side by side. */
+/* matrix.c: copies parts of matrices, because oneDNN needs matrices whose rows are contiguous. */
 #include "engine/backends/cpu/kernels/kernels.h"
 
 #if defined(__AVX512F__)
@@ -43,8 +43,8 @@ void KERNEL_NAME(matrix_copy)(const float *restrict from, int64_t from_row, int6
 #define ALL_LANES(LANE, half) FOUR_LANES(LANE, half, 0)
 #endif
 
-/* One stage of the transposition of LANES rows: in each square of 2 `half` elements the upper right
- * and the lower left quarter change places. */
+/* One stage of the transposition of LANES rows: in each square of 2 `half` elements, the upper
+ * right and the lower left quarter are exchanged. */
 static inline __attribute__((always_inline)) void swap_quarters(vector row[LANES], int half)
 {
     const mask low = {ALL_LANES(LOW_LANE, half)}, high = {ALL_LANES(HIGH_LANE, half)};

@@ -1,4 +1,4 @@
-/* muon.c: what Muon does besides products of matrices. */
+/* muon.c: the elementwise part of Muon; operator_muon.c has its products of matrices. */
 #include "engine/backends/cpu/kernels/kernels.h"
 
 double KERNEL_NAME(muon_direction)(const struct optimizer_config *config,

@@ -25,10 +25,10 @@ static void plain_moments(const float *x, const struct image_layout *layout, int
     *m2 = (float)squares;
 }
 
-/* Two passes over `width` neighbouring channels: the sum, then squares and sum around what that
- * gives for a mean, which corrects both (Chan, Golub and LeVeque 1983, "Algorithms for computing
- * the sample variance", eq. 1.7). Each sample's pixels are summed in float32, the samples in
- * float64. */
+/* Makes two passes over `width` neighbouring channels. The first one sums up and gives an estimate
+ * of the mean. The second one sums up distances from it and their squares, which corrects both
+ * (Chan, Golub and LeVeque 1983, "Algorithms for computing the sample variance", eq. 1.7). Each
+ * sample's pixels are summed in float32, the samples in float64. */
 static inline __attribute__((always_inline)) void strip_moments(const float *x,
                                                                 const struct image_layout *layout,
                                                                 int64_t c, int64_t width,
@@ -71,11 +71,11 @@ static inline __attribute__((always_inline)) void strip_moments(const float *x,
     }
 }
 
-/* Squares and sum around `center`, which is the mean of the first rows; where that turns out to lie
- * so far from the mean that digits are lost, once more around the mean. */
+/* Sums up squares and distances from `center`, the mean of the first rows. If the mean turns out to
+ * lie so far from it that digits are lost, it sums up once more, around the mean. */
 static void row_moments(const float *x, const struct row_walk *walk, float *mean, float *m2)
 {
-    enum { FAR = 64 }; /* of the mean from the center, squared, in variances */
+    enum { FAR = 64 }; /* the squared distance of the mean from the center, in variances */
     const double count = (double)walk->rows;
     const int64_t first_rows = walk->rows < FOLD ? walk->rows : FOLD;
     float center[WALK] = {0};

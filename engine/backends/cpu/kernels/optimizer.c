@@ -1,12 +1,13 @@
-/* optimizer.c: one step of each optimizer, with the semantics of torch.optim (float32, foreach or
- * not), and of Lion as its paper has it. The loops are elementwise: element i of every array. */
+/* optimizer.c: one step of each optimizer, as torch.optim computes it (float32, foreach or not),
+ * and of Lion as its paper defines it. The loops are elementwise: they compute element i of every
+ * array. */
 #include "engine/graph/optimizer.h"
 
 #include "engine/backends/cpu/kernels/kernels.h"
 
 #include <math.h>
 
-/* The gradient as the update takes it: scaled, then limited to ±limit. NaN stays NaN. */
+/* The gradient that the update uses: scaled, then limited to ±limit. NaN stays NaN. */
 static inline float taken(float gradient, float factor, float limit)
 {
     float g = factor * gradient;
@@ -215,7 +216,7 @@ void KERNEL_NAME(optimizer_update)(const struct optimizer_config *config,
     updates[config->kind](config, scalars, parameter, gradient, state0, state1, count);
 }
 
-/* torch's lerp from the nearer end. */
+/* torch.lerp, which starts from the nearer end. */
 void KERNEL_NAME(moving_average)(float *restrict average, const float *restrict value, float decay,
                                  int64_t count)
 {

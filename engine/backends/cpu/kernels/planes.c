@@ -1,19 +1,19 @@
-/* planes.c: the products of planes.h. Sums stay in registers over the whole length of a
- * product: some rows times some vectors of them, as many as the registers hold beside
- * what they are made of. */
+/* planes.c: the products of planes.h. Sums stay in registers over the whole length of a product:
+ * some rows times some vectors. There are as many sums as the registers hold beside their
+ * operands. */
 #include "engine/backends/cpu/kernels/kernels.h"
 #include "engine/backends/cpu/kernels/vector.h"
 
 #include <string.h>
 
-/* at any float */
+/* a vector at the address of any float */
 typedef float loose_vector __attribute__((vector_size(VECTOR * 4), may_alias, aligned(4)));
 
 /* ---- results: rows × vectors ----------------------------------------------------------------- */
 
 #if defined(__AVX512F__)
 enum { ROWS_MAX = 14 };
-/* rows, vectors: sums, the vectors and one number are within 32 registers */
+/* rows and vectors of a tile: the sums, the vectors and one number fit into 32 registers */
 #define PLANES_TILES(TILE) \
     TILE(1, 8)             \
     TILE(2, 8)             \
@@ -77,7 +77,7 @@ static ALWAYS_INLINE void multiply_tile(const int rows, const int vectors, int64
             *(vector *)(c + m * c_stride + n * VECTOR) = sum[m][n];
 }
 
-/* All columns; the last tile begins earlier where they do not divide evenly. */
+/* Computes all columns. If the tiles do not divide them evenly, the last tile begins earlier. */
 #define DEFINE_MULTIPLY(rows, count)                                                            \
     static void multiply_##rows(int64_t depth, const float *a, const float *b,                  \
                                 const int32_t *offset, const struct planes_columns *columns,    \
@@ -118,12 +118,13 @@ void KERNEL_NAME(planes_multiply)(int64_t rows, int64_t depth, const float *a, c
 
 enum {
     GRADIENT_ROWS = 4,
-    /* pixels of the sums at once: what they read stays in the first cache */
+    /* vectors of pixels that are summed at once: what they read stays in the first-level cache */
     GRADIENT_VECTORS = 96
 };
 #if defined(__AVX512F__)
 enum { GRADIENT_DEPTH = 8 };
-static const int gradient_depth[GRADIENT_ROWS] = {8, 8, 8, 6}; /* most at once, by rows */
+static const int gradient_depth[GRADIENT_ROWS] = {
+    8, 8, 8, 6}; /* the greatest depth at once, by the number of rows */
 #define GRADIENT_DEPTHS(TILE, rows) \
     TILE(rows, 1)                   \
     TILE(rows, 2)                   \
@@ -135,7 +136,7 @@ static const int gradient_depth[GRADIENT_ROWS] = {5, 5, 3, 2};
     TILE(rows, 1) TILE(rows, 2) TILE(rows, 3) TILE(rows, 4) TILE(rows, 5)
 #endif
 
-/* The upper half is added to the lower one, and so on. */
+/* Adds the upper half of the lanes to the lower half, and so on. */
 static ALWAYS_INLINE float sum_lanes(const vector *x)
 {
     vector sum = *x;
@@ -211,7 +212,7 @@ typedef void gradient_function(int64_t vectors, const float *dy, int64_t dy_stri
                                const int32_t *offset, const int32_t *place, const int32_t *index,
                                float *dweight, int64_t dweight_stride);
 
-/* Part i of `count` divided evenly into the fewest parts of at most `most`. */
+/* The bounds of part i, if `count` is divided evenly into the fewest parts of at most `most`. */
 static int64_t even_part(int64_t count, int64_t most, int64_t i)
 {
     int64_t parts = (count + most - 1) / most;
@@ -250,7 +251,7 @@ void KERNEL_NAME(planes_gradient)(int64_t rows, int64_t depth, const float *dy, 
 
 float KERNEL_NAME(planes_sum)(const float *x, int64_t vectors)
 {
-    enum { CHAINS = 4 }; /* additions under way */
+    enum { CHAINS = 4 }; /* independent sums, which hide the latency of an addition */
     vector sum[CHAINS] = {0};
     int64_t v = 0;
 
@@ -268,7 +269,7 @@ float KERNEL_NAME(planes_sum)(const float *x, int64_t vectors)
 
 /* ---- planes from images, and back ------------------------------------------------------------ */
 
-/* The columns [first, end) of the plane that have a pixel. */
+/* Finds the columns [first, end) of the plane that have a pixel. */
 static void column_span(const struct planes_gather *shape, int64_t *first, int64_t *end)
 {
     int64_t step = shape->column_step, origin = shape->column_origin;
@@ -280,14 +281,14 @@ static void column_span(const struct planes_gather *shape, int64_t *first, int64
     *first = *first < *end ? *first : *end;
 }
 
-/* Up to a whole vector more is written. */
+/* Clears `count` floats, and up to a vector more. */
 static ALWAYS_INLINE void clear_floats(float *to, int64_t count)
 {
     for (int64_t u = 0; u < count; u += VECTOR)
         *(loose_vector *)(to + u) = (vector){0};
 }
 
-/* Up to a whole vector more is read and written, if there are `left` to read. */
+/* Copies `count` floats, and up to a vector more if there are `left` to read. */
 static ALWAYS_INLINE void copy_floats(const float *from, int64_t left, float *to, int64_t count)
 {
     if ((count + VECTOR - 1) / VECTOR * VECTOR > left) {
@@ -298,7 +299,7 @@ static ALWAYS_INLINE void copy_floats(const float *from, int64_t left, float *to
         *(loose_vector *)(to + u) = *(const loose_vector *)(from + u);
 }
 
-/* Rows follow each other, so what one writes beyond its end is the next one's to write. */
+/* Rows are adjacent: what one row writes beyond its end, the next row overwrites. */
 void KERNEL_NAME(planes_gather)(const struct planes_gather *shape, const float *image, float *plane)
 {
     int64_t first, end, step = shape->column_step * shape->pixel;

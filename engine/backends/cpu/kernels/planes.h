@@ -1,8 +1,9 @@
-/* planes.h: convolutions over planes: images of one channel each, with their padding around them,
- * whose vectors are neighbouring pixels. What one position of the kernel adds to the result is then
- * a product of one number with the plane from some place on: a product of matrices in which row r
- * of the second one begins at offset[r] of the planes, whatever kernel, dilation and groups are.
- * With a stride the pixels are dealt out to as many planes, so that neighbours stay neighbours. */
+/* planes.h: convolutions over planes. A plane is the image of one channel with its padding, and a
+ * vector of it is some neighbouring pixels. One position of the kernel multiplies the plane, from
+ * some place on, by one number, and adds it to the result. So a convolution is a product of
+ * matrices, in which row r of the second matrix begins at offset[r] of the planes, for any kernel,
+ * dilation and groups. With a stride, the pixels are distributed over as many planes, so that
+ * pixels of one vector stay neighbours. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,22 +15,22 @@ struct planes_columns {
     const int32_t *place;
 };
 
-/* One plane from a part of an image: of its row t and column u, when there is such a pixel, that in
- * row row_origin + t step, column column_origin + u step; 0 elsewhere. */
+/* Makes one plane of a part of an image. The place in row t and column u gets the pixel in row
+ * row_origin + t step, column column_origin + u step, or 0 if there is no such pixel. */
 struct planes_gather {
-    int64_t height, width, pixel; /* of the image; floats from pixel to pixel */
+    int64_t height, width, pixel; /* of the image; `pixel`: floats from one pixel to the next */
     int64_t row_origin, column_origin, row_step, column_step;
     int64_t rows, columns; /* of the plane */
 };
 
-/* Results back into an image: row t, column u become the pixel as above, where there is one. */
+/* Writes results back into an image: row t, column u become the pixel as above, if there is one. */
 struct planes_scatter {
     struct planes_gather image;
     int64_t row_stride; /* floats from one row of results to the next */
     bool relu;
 };
 
-enum { PLANES_VECTORS = 8 }; /* the most that planes_multiply() takes in one round */
+enum { PLANES_VECTORS = 8 }; /* the most vectors that planes_multiply() computes in one round */
 enum { PLANES_BEYOND = 16 };
 
 /* clang-format off */

@@ -1,5 +1,5 @@
-/* pointwise.c: operators whose result's element i depends on the operands' element i alone: one
- * table from operator to kernel. */
+/* pointwise.c: the table of operators for which element i of the result depends on element i of the
+ * operands alone, with their kernels. */
 #include "engine/backends/cpu/kernels/elements.h"
 #include "engine/backends/cpu/kernels/kernels.h"
 

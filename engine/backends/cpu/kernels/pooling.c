@@ -1,5 +1,5 @@
 /* pooling.c: maximum and average over windows of images. The innermost loop runs over channels that
- * lie side by side: a block is walked in strips of 16, 8 or 1 of them. */
+ * lie side by side, in strips of 16, 8 or 1 of a block. */
 #include "engine/backends/cpu/kernels/kernels.h"
 
 #include <math.h>
@@ -7,12 +7,12 @@
 
 enum { STRIP_MAX = 16 };
 
-/* As many values are added up at a time, so that long sums lose no digits. */
+/* After this many values, a float32 sum is added to a total, so that long sums stay accurate. */
 enum { SUM_PIXELS = 128 };
 
 /* The part of a window that lies within the image, along one axis. */
 struct span {
-    int64_t start; /* of the window, may be negative */
+    int64_t start; /* relative to the image; may be negative */
     int64_t first, end;
 };
 
@@ -32,9 +32,9 @@ static int64_t strip_width(int64_t left)
     return left >= 16 ? 16 : left >= 8 ? 8 : 1;
 }
 
-/* The maximum over each window of one image, for `width` channels that lie side by side (the next
- * pixel is `block` further): of types that hold one vector of them. where[k] = larger ? position :
- * where[k], with masks. */
+/* Finds the maximum over each window of one image, for `width` channels that lie side by side; the
+ * next pixel is `block` further. The types hold one vector of channels, and masks select: where[k]
+ * = larger ? position : where[k]. */
 #define DEFINE_MAX_IMAGE(strip, floats, integers, bytes)                                        \
     static void max_image_##strip(const float *image, const struct pool_shape *shape,           \
                                   int64_t block, float *y, uint8_t *arg)                        \
@@ -101,7 +101,7 @@ void KERNEL_NAME(max_pool_forward)(const float *x, const struct pool_shape *shap
         }
 }
 
-/* dx[where] += dy. Windows may overlap, so the pixels of dx are taken one window after another. */
+/* dx[where] += dy. Windows may overlap, so they are added one after the other. */
 static inline void max_image_backward(const float *dy, const uint8_t *arg,
                                       const struct pool_shape *shape, int64_t block, float *dx)
 {
@@ -124,8 +124,8 @@ static inline void max_image_backward(const float *dy, const uint8_t *arg,
         }
 }
 
-/* The same where windows do not overlap and fill the image: every pixel is written once, with dy
- * where it was the maximum and 0 elsewhere. */
+/* The same if windows do not overlap and fill the image. Every pixel is written once: dy where it
+ * was the maximum, and 0 elsewhere. */
 #define DEFINE_MAX_IMAGE_BACKWARD(block, integers, bytes)                                      \
     static void max_image_backward_##block(const float *dy, const uint8_t *arg,                \
                                            const struct pool_shape *shape, float *dx)          \
@@ -198,7 +198,7 @@ static inline void average_image(const float *image, const struct pool_shape *sh
         }
 }
 
-/* A window that is the whole image. */
+/* Whether the window is the whole image. */
 static bool is_global(const struct pool_shape *shape)
 {
     return shape->out_height == 1 && shape->out_width == 1 && !shape->padding[0] &&
@@ -235,7 +235,8 @@ static float global_average_plain(const float *image, int64_t pixels)
     return sum / (float)pixels;
 }
 
-/* `width` channels of a block; constant where it is called, so that the loops over them vanish. */
+/* Averages `width` channels of a block. The width is a constant at each call, so that the compiler
+ * unrolls the loops over it. */
 static inline __attribute__((always_inline)) void average_strip(const float *x,
                                                                 const struct pool_shape *shape,
                                                                 int64_t block, int64_t width,

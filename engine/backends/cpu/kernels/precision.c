@@ -1,6 +1,6 @@
-/* precision.c: the smaller floating-point types. Rounding goes to the nearest, ties to even, as
- * IEEE 754 has it for binary16 and as processors convert to bfloat16. Written with integers, so
- * that it is the same at every level and the compiler vectorises it. */
+/* precision.c: rounds to the smaller floating-point types: to the nearest, ties to even, as IEEE
+ * 754 defines it for binary16 and as processors convert to bfloat16. It uses integer operations, so
+ * that every level gives the same result and the compiler vectorises it. */
 #include "engine/backends/cpu/kernels/kernels.h"
 
 static inline uint32_t bits_of(float x)
@@ -19,8 +19,8 @@ static inline float float_of(uint32_t bits)
     return x;
 }
 
-/* The bits of x with the mantissa's low `dropped` bits rounded off; a carry goes into the exponent,
- * up to infinity. Not for NaN. */
+/* Rounds off the low `dropped` bits of the mantissa of x. A carry goes into the exponent, up to
+ * infinity. x must not be NaN. */
 static inline uint32_t round_mantissa(uint32_t bits, int dropped)
 {
     uint32_t half = 1u << (dropped - 1), odd = bits >> dropped & 1;
@@ -37,8 +37,8 @@ static inline float round_bfloat16(float x)
     return x == x ? float_of(rounded) : x;
 }
 
-/* binary16: 65520 and above round to infinity; below 2^-14 the numbers lie 2^-24 apart, as float32
- * ones do between 0.5 and 1, so adding 0.5 rounds there. */
+/* Rounds to binary16. 65520 and above become infinity. Numbers below 2^-14 are 2^-24 apart, as
+ * float32 numbers between 0.5 and 1 are, so that adding 0.5 rounds them. */
 static inline float round_float16(float x)
 {
     uint32_t sign = bits_of(x) & 0x80000000u, bits = bits_of(x) & 0x7fffffffu;
@@ -65,7 +65,7 @@ void KERNEL_NAME(round_values)(enum tensor_type type, const float *x, float *y, 
 void KERNEL_NAME(convert_bfloat16)(const float *restrict x, uint16_t *restrict y, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
-        uint32_t bits = bits_of(x[i]), quiet = bits | 0x400000u; /* NaN keeps its high bits */
+        uint32_t bits = bits_of(x[i]), quiet = bits | 0x400000u; /* a NaN keeps its high bits */
         uint32_t rounded = round_mantissa(bits, BFLOAT16_DROPPED);
 
         y[i] = (uint16_t)((x[i] == x[i] ? rounded : quiet) >> BFLOAT16_DROPPED);
@@ -85,7 +85,7 @@ void KERNEL_NAME(column_sum_bfloat16)(const uint16_t *restrict x, int64_t rows, 
 void KERNEL_NAME(matrix_transpose_bfloat16)(const uint16_t *restrict from, int64_t from_row,
                                             int64_t rows, int64_t columns, uint16_t *restrict to)
 {
-    /* Squares of a few lines of the cache on either side. */
+    /* The side of the squares that are transposed: a few cache lines in either direction. */
     enum { SIDE = 32 };
 
     for (int64_t r = 0; r < rows; r += SIDE)

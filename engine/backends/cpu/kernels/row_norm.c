@@ -58,8 +58,8 @@ void KERNEL_NAME(row_norm_forward)(const struct row_norm *norm, const float *x, 
     }
 }
 
-/* With n the normal values (row - mean) inverse, and g = dy weight:
- * dx = inverse (g - mean of g - n mean of g n), the mean of g only where rows are centred. */
+/* Let n be the normalised values (row - mean) inverse, and g = dy weight. Then dx = inverse (g -
+ * mean of g - n mean of g n). The mean of g is left out if rows are not centred. */
 void KERNEL_NAME(row_norm_backward)(const struct row_norm *norm, const float *dy, const float *x,
                                     const float *dsum, const float *mean, const float *inverse,
                                     int64_t rows, float *dx, float *dweight, float *dbias)

@@ -1,20 +1,19 @@
-/* row_walk.h: walking channels-last images, and matrices, row by row (a row: the channels of a
- * pixel): memory in its order, up to 1 KB at a time. Walked in strips of one vector each, at the
- * distance of a row, memory beyond the second-level cache comes at less than half the speed (10
- * instead of 25 GB/s on a core of a Sapphire Rapids). */
+/* row_walk.h: walks over channels-last images and matrices row by row, where a row is the channels
+ * of a pixel. It reads memory in its order, up to 1 KB at a time. Strips of one vector, which a row
+ * separates, read memory beyond the second-level cache at less than half the speed: 10 instead of
+ * 25 GB/s on a core of a Sapphire Rapids. */
 #pragma once
 
 #include "engine/backends/cpu/kernels/strips.h"
 
-/* Floats that are taken at a time, and how often before sums of them in float32 are folded into
- * sums in float64. */
+/* WALK: how many floats are taken at a time. FOLD: after how many of these a float32 sum is added
+ * to a float64 sum. */
 enum { WALK = 256, FOLD = 32 };
 
 struct row_walk {
     int64_t rows, channels;
     int64_t first, width; /* the channels of this walk */
-    int64_t together;     /* rows that lie side by side and are taken at a time: 1, or all channels
-                             of some */
+    int64_t together;     /* adjacent rows that are taken at a time: 1, or all channels of some */
 };
 
 static inline bool walks_rows(const struct image_layout *layout)
@@ -36,7 +35,7 @@ static inline struct row_walk row_walk_at(const struct image_layout *layout, int
     return walk;
 }
 
-/* The floats from row r on that are taken at a time. */
+/* How many floats, from row r on, are taken at a time. */
 static inline int64_t row_walk_count(const struct row_walk *walk, int64_t r)
 {
     int64_t left = walk->rows - r;
@@ -44,7 +43,7 @@ static inline int64_t row_walk_count(const struct row_walk *walk, int64_t r)
     return (left < walk->together ? left : walk->together) * walk->width;
 }
 
-/* What belongs to the channels, once for each row that is taken at a time. */
+/* Repeats the channels' values once for each row that is taken at a time. */
 static inline void row_walk_repeat(const struct row_walk *walk, const float *values, float *to)
 {
     for (int64_t i = 0; i < walk->together; i++)
@@ -52,7 +51,8 @@ static inline void row_walk_repeat(const struct row_walk *walk, const float *val
             to[i * walk->width + k] = values[walk->first + k];
 }
 
-/* Adds the sums of the rows that were taken together to those of the channels, and clears them. */
+/* Adds the float32 sums of rows that were taken together to the sums of the channels, and clears
+ * them. */
 static inline void row_walk_fold(const struct row_walk *walk, float *sum, double *total)
 {
     for (int64_t i = 0; i < walk->together; i++)

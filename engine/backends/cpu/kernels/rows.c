@@ -32,8 +32,8 @@ void KERNEL_NAME(embedding_backward)(const int32_t *restrict index, const float 
 
 /* ---- dropout --------------------------------------------------------------------------------- */
 
-/* The mask of one batch: element (or row) e is decided by word e % 4 of draw e / 4. Whole numbers
- * are compared: kept when the word's 24 high bits reach probability · 2^24, rounded up. */
+/* The mask of one batch. Word e % 4 of draw e / 4 decides about element (or row) e. It is kept if
+ * the word's 24 high bits, as an integer, reach probability · 2^24, rounded up. */
 struct draws {
     uint64_t seed, stream, base;
     uint32_t threshold;
@@ -57,10 +57,12 @@ static float draw_factor(const struct draws *draws, int64_t element)
     return bits.word[element % 4] >> 8 >= draws->threshold ? draws->scale : 0.0f;
 }
 
-enum { GROUPS = 16 }; /* draws made side by side, so that the compiler vectorises them */
+enum {
+    GROUPS = 16
+}; /* draws that are computed side by side, so that the compiler vectorises them */
 
-/* The factors of the 4 * GROUPS elements from `element`, a multiple of 4: philox_draw() over
- * arrays. */
+/* Computes the factors of the 4 * GROUPS elements from `element` on, a multiple of 4. This is
+ * philox_draw() over arrays. */
 static void draw_factors(const struct draws *draws, int64_t element, float factor[4 * GROUPS])
 {
     uint32_t w0[GROUPS], w1[GROUPS], w2[GROUPS], w3[GROUPS];

@@ -1,11 +1,11 @@
-/* strips.h: walking the channels of images (struct image_layout) in strips
- * that stay in registers. */
+/* strips.h: walks over the channels of images (struct image_layout) in strips that stay in
+ * registers. */
 #pragma once
 
 #include "engine/backends/cpu/kernels/kernels.h"
 
 /* The arithmetic is the same whether neighbours are channels (block > 1) or pixels of one channel
- * (block 1); the loops are not. Blocks are walked in strips that stay in registers. */
+ * (block 1), but the loops differ. Blocks are walked in strips that stay in registers. */
 enum { STRIP = 16 };
 
 static inline int64_t strip_width(const struct image_layout *layout, int64_t c)

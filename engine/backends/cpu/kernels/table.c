@@ -1,4 +1,4 @@
-/* table.c: the table of one instruction set level (kernels.h). */
+/* table.c: the table of the kernels of one instruction set level (kernels.h). */
 #include "engine/backends/cpu/kernels/kernels.h"
 #include "engine/backends/cpu/kernels/vector.h"
 

@@ -1,14 +1,13 @@
-/* tiles.h: convolutions of images in bfloat16, written for the matrix tiles of AMX (Intel 64 and
- * IA-32 Architectures Software Developer's Manual, volume 1, chapter 18).
+/* tiles.h: convolutions of images in bfloat16 with the matrix tiles of AMX (Intel 64 and IA-32
+ * Architectures Software Developer's Manual, volume 1, chapter 18).
  *
- * A slice of the batch lies as blocks of up to TILE_ROWS samples, a block as
- *     [channel / TILE_CHANNELS][pixel][sample of the block][channel % TILE_CHANNELS]
- * so that TILE_ROWS samples' numbers for one pixel are one operand tile of 1 KiB, whatever the
- * kernel and the stride of the convolution; nothing is padded, and taps that fall outside of the
- * image cost nothing. Sums are float32. Without AMX plain loops do the same.
+ * A slice of the batch consists of blocks of up to TILE_ROWS samples. A block is [channel /
+ * TILE_CHANNELS][pixel][sample of the block][channel % TILE_CHANNELS]. So the numbers of TILE_ROWS
+ * samples for one pixel are one operand tile of 1 KiB, whatever the kernel and the stride of the
+ * convolution. Nothing is padded, and taps outside of the image cost nothing. Sums are float32.
+ * Without AMX, plain loops compute the same.
  *
- * Measured on a Sapphire Rapids core of 2.1 GHz, ResNet-18 for CIFAR, GFLOP/s of oneDNN 2.6.3 in
- * bfloat16 channels-last and of these: see operator_tiles.c. */
+ * operator_tiles.c has the times of these kernels and of oneDNN. */
 #pragma once
 
 #include <stdbool.h>
@@ -26,21 +25,21 @@ static inline int64_t tile_block_first(int64_t samples, int64_t block)
     return samples * block / tile_block_count(samples);
 }
 
-/* A convolution, or the gradient by its data, as a sum over taps: pixel (r, c) of y takes pixel
- * (row_map[r * kernel[0] + i], column_map[c * kernel[1] + k]) of x by tap (i, k), none where one of
- * them is negative. Channels are multiples of TILE_CHANNELS. */
+/* A convolution, or the gradient by its data, as a sum over taps. Tap (i, k) of pixel (r, c) of y
+ * reads pixel (row_map[r * kernel[0] + i], column_map[c * kernel[1] + k]) of x. A negative entry
+ * means that it reads none. Channels are multiples of TILE_CHANNELS. */
 struct tile_convolution {
     int64_t height, width, channels; /* of x */
     int64_t out_height, out_width, out_channels;
     int64_t kernel[2];
     const int32_t *row_map, *column_map;
-    int64_t column_step; /* pixels of a row of y are taken in pairs this far apart */
+    int64_t column_step; /* between the two pixels of y that are computed at once */
     bool relu;
     bool amx;
 };
 
-/* The gradient of the weights: pixel (r, c) of y met pixel (r stride - padding + tap dilation) of
- * x. */
+/* The gradient of the weights: pixel (r, c) of y has read pixel (r stride - padding + tap dilation)
+ * of x. */
 struct tile_gradient {
     int64_t height, width, channels;
     int64_t out_height, out_width, out_channels;
@@ -53,17 +52,18 @@ struct tile_images {
     int64_t samples, channels, pixels;
 };
 
-/* The gradient by what batch norm gives: dy + other (which may be NULL), 0 where ReLU's `result` is
- * not above 0, or, without one, x factor[c] + offset[c] is not; NULL: no ReLU. The sums store it in
- * `masked` unless that is NULL. */
+/* The gradient with respect to batch norm's result: dy + other (which may be NULL), or 0 where the
+ * ReLU gave 0. That is where `result` is not above 0 or, if it is NULL, where x factor[c] +
+ * offset[c] is not above 0. If `factor` is NULL as well, there is no ReLU. The pass of the sums
+ * stores the gradient in `masked` unless that is NULL. */
 struct tile_norm_gradient {
     const uint16_t *dy, *other, *result;
     uint16_t *masked;
     const float *factor, *offset;
 };
 
-/* Few channels, those of samples, are unfolded: the numbers that a pixel of the first convolution's
- * result meets become its channels, and the kernel is 1x1. */
+/* Samples have few channels, so they are unfolded: the numbers that one pixel of the first
+ * convolution's result reads become its channels, and the kernel becomes 1x1. */
 enum { TILE_UNFOLDED_MAX = 256 };
 static inline int64_t tile_padded(int64_t channels)
 {

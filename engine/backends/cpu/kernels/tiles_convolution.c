@@ -20,10 +20,10 @@ struct tile_configuration {
 
 enum { OPERAND_PAIRS = TILE_CHANNELS / 2, ROW_BYTES = 64 };
 
-/* gcc 12 does not know what memory the intrinsics read. */
+/* gcc 12 does not know which memory the intrinsics read. */
 #define MEMORY_IS_WRITTEN() __asm__ volatile("" ::: "memory")
 
-/* Tiles 0 to 3 are the results, 4 and 5 a, 6 and 7 b. */
+/* Configures the tiles: 0 to 3 are the results, 4 and 5 are a, 6 and 7 are b. */
 __attribute__((target("amx-tile"))) static void begin_tiles(int64_t rows)
 {
     struct tile_configuration configuration = {.palette = 1};
@@ -87,7 +87,7 @@ static inline float float_of_half(uint16_t half)
     return x;
 }
 
-/* Any processor: the same sums in another order. */
+/* Computes the same sums, in another order, on any processor. */
 static void multiply_plain(const uint16_t *a, const uint16_t *b, int64_t rows, float *c,
                            int64_t c_row)
 {
@@ -149,7 +149,7 @@ static void end_products(bool amx)
 
 static const uint16_t zero_tile[TILE_ELEMENTS] __attribute__((aligned(64)));
 
-/* Two results of 16 columns side by side become `rows` rows of a tile. */
+/* Writes two results of 16 columns side by side as `rows` rows of a tile. */
 static void finish_pixel(const float *left, const float *right, const float *bias, bool relu,
                          int64_t rows, uint16_t *y)
 {
@@ -166,7 +166,7 @@ static void finish_pixel(const float *left, const float *right, const float *bia
     }
 }
 
-/* Lists what pixels (r, c0) and (r, c1) of y take of x; c1 may be past the end. */
+/* Lists what pixels (r, c0) and (r, c1) of y read of x. c1 may lie behind the last column. */
 static int64_t list_steps(const struct tile_convolution *shape, const uint16_t *x,
                           const uint16_t *weights, int64_t rows, int64_t r, const int64_t c[2],
                           struct tile_step *steps)
@@ -201,7 +201,7 @@ static int64_t step_count(const struct tile_convolution *shape)
     return shape->kernel[0] * shape->kernel[1] * shape->channels / TILE_CHANNELS;
 }
 
-/* Rows of y that take about half of the second-level cache of x. */
+/* How many rows of y read about half of the second-level cache of x. */
 static int64_t rows_at_once(const struct tile_convolution *shape, int64_t rows)
 {
     enum { BYTES = 512 << 10 };
@@ -211,7 +211,7 @@ static int64_t rows_at_once(const struct tile_convolution *shape, int64_t rows)
     return count > 0 ? count : 1;
 }
 
-/* Pixels of row r of y, TILE_CHANNELS channels of them. */
+/* Computes TILE_CHANNELS channels of the pixels of row r of y. */
 static void convolve_row(const struct tile_convolution *shape, const uint16_t *x,
                          const uint16_t *weights, const float *bias, int64_t rows, int64_t r,
                          struct tile_step *steps, uint16_t *y)
@@ -256,15 +256,15 @@ void KERNEL_NAME(tile_convolve)(const struct tile_convolution *shape, const uint
 
 /* ---- gradient of the weights ----------------------------------------------------------------- */
 
-/* Rows of y whose operands are made at once, and what they take. dy lies as
- * [out / 16][pair of pixels][16 channels][2 pixels][16 samples], x as
- * [in / 16][row][column, those `stride` apart side by side][8 pairs of samples][16 channels][2],
- * zeros where there are no samples or pixels. */
+/* The rows of y whose operands are made at once, and the memory that they take. dy is stored as
+ * [out / 16][pair of pixels][16 channels][2 pixels][16 samples]. x is stored as [in /
+ * 16][row][column, those `stride` apart side by side][8 pairs of samples][16 channels][2]. Where
+ * there are no samples or pixels, there are zeros. */
 struct gradient_chunk {
     int64_t first_row, end_row;     /* of y */
     int64_t first_x_row, end_x_row; /* may lie outside of x */
     int64_t pairs;                  /* of pixels in a row of y */
-    int64_t columns;                /* of a row of x with its margins */
+    int64_t columns;                /* in a row of x with its margins */
     uint16_t *x, *dy;
     struct tile_step *steps;
 };
@@ -276,7 +276,8 @@ static int64_t pairs_of_row(const struct tile_gradient *shape)
     return (shape->out_width + 1) / 2;
 }
 
-/* Columns of x from -padding as far as any pair of pixels reaches, a multiple of the stride. */
+/* How many columns of x there are from -padding to the last one that a pair of pixels reads,
+ * rounded up to a multiple of the stride. */
 static int64_t columns_of_row(const struct tile_gradient *shape)
 {
     int64_t s = shape->stride[1];
@@ -297,7 +298,7 @@ static int64_t chunk_bytes(const struct tile_gradient *shape, int64_t rows)
                 rows * pairs_of_row(shape) * 2 * TILE_ROWS * shape->out_channels);
 }
 
-/* As many rows as leave room for the weights in the second-level cache. */
+/* How many rows leave room for the weights in the second-level cache. */
 static int64_t chunk_rows(const struct tile_gradient *shape)
 {
     enum { BYTES = 768 << 10 };
@@ -308,7 +309,7 @@ static int64_t chunk_rows(const struct tile_gradient *shape)
     return rows;
 }
 
-/* Of one pixel: 16 channels of `rows` samples, two samples side by side. */
+/* Interleaves one pixel: 16 channels of `rows` samples, two samples side by side. */
 static inline void interleave_pixel(const uint16_t *x, int64_t rows, uint32_t *out)
 {
     for (int64_t p = 0; p < TILE_ROWS / 2; p++) {
@@ -323,7 +324,7 @@ static inline void interleave_pixel(const uint16_t *x, int64_t rows, uint32_t *o
     }
 }
 
-/* The transpose of a block of samples: 16 channels of `rows` samples of one pixel. */
+/* Transposes one pixel of a block of samples: 16 channels of `rows` samples. */
 static inline void transpose_pixel(const uint16_t *dy, int64_t rows, uint16_t *out)
 {
     uint32_t pairs[PIXEL_X / 2];
@@ -380,7 +381,7 @@ static void lay_out_x(const struct tile_gradient *shape, const uint16_t *x, int6
             }
 }
 
-/* Tap (i, k), 32 output channels from 32 o on and 32 input channels from 32 n on. */
+/* Adds tap (i, k) for 32 output channels from 32 o on, and 32 input channels from 32 n on. */
 static void add_tap(const struct tile_gradient *shape, const struct gradient_chunk *chunk,
                     int64_t i, int64_t k, int64_t o, int64_t n, bool accumulate, float *dweights)
 {

@@ -1,14 +1,14 @@
-/* tiles_images.c: what stands between convolutions, over slices of images in tiles (tiles.h): the
+/* tiles_images.c: the operators between convolutions, over slices of images in tiles (tiles.h): the
  * parts of batch normalisation (Ioffe and Szegedy 2015, arXiv:1502.03167), pools, sums, ReLU, and
- * the ways from and to float32. Sums are float32 within RUN rows, float64 beyond. */
+ * conversions from and to float32. Sums are float32 within RUN rows, and float64 beyond. */
 #include "engine/backends/cpu/kernels/kernels.h"
 #include "engine/backends/cpu/kernels/tiles_vector.h"
 
 enum { RUN = 256, HALVES_OF_ROW = TILE_CHANNELS / LANES };
 
-/* The rows of `samples` samples' channels c … c + 31 in block b: one after another. */
+/* The rows of channels c … c + 31 for the samples of block b. They are contiguous. */
 struct tile_run {
-    int64_t first, count; /* the first number, rows */
+    int64_t first, count; /* the index of the first number, and how many rows there are */
 };
 
 static struct tile_run run_of(const struct tile_images *images, int64_t b, int64_t c)
@@ -28,8 +28,9 @@ static void add_sums(double *total, const floats sum[HALVES_OF_ROW])
         total[k] += ((const float *)sum)[k];
 }
 
-/* The mean of a channel's first RUN numbers: near enough to the mean for what is summed around it
- * (Chan, Golub and LeVeque 1983, "Algorithms for computing the sample variance", eq. 1.7). */
+/* Estimates the mean of a channel by that of its first RUN numbers. The sums around this estimate
+ * stay accurate (Chan, Golub and LeVeque 1983, "Algorithms for computing the sample variance", eq.
+ * 1.7). */
 static void estimate_center(const uint16_t *x, int64_t count, floats center[HALVES_OF_ROW])
 {
     int64_t rows = count < RUN ? count : RUN;
@@ -106,7 +107,8 @@ void KERNEL_NAME(tile_normalize)(const uint16_t *x, const struct tile_images *im
         }
 }
 
-/* The gradient by batch norm's result at number i, and 16 on: see struct tile_norm_gradient. */
+/* The gradient with respect to batch norm's result at 16 numbers from i on: see struct
+ * tile_norm_gradient. */
 static inline __attribute__((always_inline)) floats
 gradient_at(const struct tile_norm_gradient *g, int64_t i, floats x, floats factor, floats offset)
 {
@@ -121,8 +123,8 @@ gradient_at(const struct tile_norm_gradient *g, int64_t i, floats x, floats fact
     return dy;
 }
 
-/* Sums over `rows` rows from number `first` on. Where the gradient is stored, what is summed is
- * what is stored. */
+/* Sums up `rows` rows from number `first` on. Where the gradient is stored, the sums are those of
+ * the stored, rounded numbers. */
 static inline __attribute__((always_inline)) void
 sum_rows(const uint16_t *x, const struct tile_norm_gradient *g, int64_t first, int64_t rows,
          const float *mean, int64_t c, double *total, double *total_x)
@@ -178,7 +180,7 @@ void KERNEL_NAME(tile_norm_gradient)(const uint16_t *x, const struct tile_norm_g
 {
     struct tile_norm_gradient g = *gradient;
 
-    if (g.masked) /* as the sums stored it */
+    if (g.masked) /* as the pass of the sums stored it */
         g = (struct tile_norm_gradient){.dy = g.masked};
     for (int64_t k = 0; k < tile_block_count(images->samples); k++)
         for (int64_t c = 0; c < images->channels; c += LANES) {
@@ -258,7 +260,7 @@ static struct window window_of(int64_t p, int64_t kernel, int64_t stride, int64_
     return (struct window){start, start < 0 ? 0 : start, end};
 }
 
-/* A pixel of a block is `width` numbers: the samples' rows. */
+/* Computes one pixel of a block, which is `width` numbers: the rows of the samples. */
 static void max_pool_pixel(const uint16_t *x, const struct pool_shape *shape, struct window rows,
                            struct window columns, int64_t width, uint16_t *y, uint8_t *arg)
 {
@@ -307,8 +309,7 @@ void KERNEL_NAME(tile_max_pool)(const uint16_t *x, const struct pool_shape *shap
         }
 }
 
-/* Pixel (r, c) of x takes from every window that covers it the gradient
- * where it was the maximum. */
+/* Pixel (r, c) of x gets the gradient of every window in which it was the maximum. */
 static void max_pool_gradient(const uint16_t *dy, const uint8_t *arg,
                               const struct pool_shape *shape, int64_t r, int64_t c, int64_t width,
                               uint16_t *dx)
@@ -392,7 +393,7 @@ void KERNEL_NAME(tile_average_backward)(const float *dy, const struct tile_image
 
 /* ---- from and to float32 --------------------------------------------------------------------- */
 
-/* Where sample n of block b's first sample has channel c, pixel p. */
+/* The place of channel c, pixel p of sample n, counted from the first sample of block b. */
 static int64_t place_of(const struct tile_images *images, struct tile_run run, int64_t n, int64_t c,
                         int64_t p)
 {
@@ -441,8 +442,8 @@ void KERNEL_NAME(plain_to_tiles)(const float *x, const struct tile_images *image
     }
 }
 
-/* The numbers that pixel (r, c) of the result meets in one sample, in the order of the weights,
- * zeros beyond them. */
+/* Lists the numbers of one sample that pixel (r, c) of the result reads, in the order of the
+ * weights, followed by zeros. */
 static void unfold_pixel(const float *x, const struct tile_gradient *shape, int64_t r, int64_t c,
                          float *row)
 {

@@ -1,10 +1,10 @@
-/* tiles_multiply.h: within this folder: products of lists of tiles. */
+/* tiles_multiply.h: within this folder: multiplies lists of tiles. */
 #pragma once
 
 #include "engine/backends/cpu/kernels/tiles.h"
 
-/* One step of a sum of products: `a` is [row][32 of the depth], `b` [16 pairs of the depth][16
- * columns][2]; there are two of each, and four results. */
+/* One step of a sum of products. `a` is [row][32 of the depth], `b` is [16 pairs of the depth][16
+ * columns][2]. There are two of each, and four results. */
 struct tile_step {
     const uint16_t *a0, *a1, *b;
 };
@@ -12,7 +12,7 @@ struct tile_step {
 struct tile_product {
     const struct tile_step *steps;
     int64_t count;
-    int64_t b_next; /* from b to the second, elements */
+    int64_t b_next; /* elements from the first b to the second */
     int64_t rows;   /* of a and of the results */
     bool accumulate;
     bool amx;

@@ -1,12 +1,12 @@
-/* tiles_vector.h: within this folder: 16 numbers at a time, bfloat16 in memory and float32 in
- * registers. Each processor's compiler level makes of the vectors what it has. */
+/* tiles_vector.h: within this folder: vectors of 16 numbers, which are bfloat16 in memory and
+ * float32 in registers. The compiler translates them for each level of processors. */
 #pragma once
 
 #include "engine/backends/cpu/kernels/tiles.h"
 
 #include <string.h>
 
-/* All functions here are inlined: how vectors are passed does not matter. */
+/* All functions here are inlined, so it does not matter how vectors are passed. */
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 enum { LANES = 16 };
@@ -36,7 +36,7 @@ static inline __attribute__((always_inline)) void store_floats(float *x, floats 
     memcpy(x, &value, sizeof value);
 }
 
-/* To the nearest, ties to even; NaN stays one. */
+/* Rounds to the nearest, ties to even; a NaN stays one. */
 static inline __attribute__((always_inline)) void store_halves(uint16_t *x, floats value)
 {
     words bits = (words)value, nan = (words)(value != value);
@@ -53,7 +53,7 @@ static inline __attribute__((always_inline)) floats where_positive(floats sign, 
     return (floats)((words)value & (words)(sign > 0));
 }
 
-/* At least 0; NaN stays one. */
+/* max(0, value); a NaN stays one. */
 static inline __attribute__((always_inline)) floats rectified(floats value)
 {
     return (floats)((words)value & ~(words)(value < 0));

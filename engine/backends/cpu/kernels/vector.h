@@ -1,5 +1,5 @@
-/* vector.h: one register of floats. The kernels that keep sums in registers over long loops are
- * written with it: left to itself the compiler would not divide their loops so. */
+/* vector.h: one register of floats. Kernels that keep sums in registers over long loops use it,
+ * because the compiler would not divide their loops in this way by itself. */
 #pragma once
 
 #if defined(__AVX512F__)

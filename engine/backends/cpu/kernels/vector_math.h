@@ -1,14 +1,16 @@
 /* vector_math.h: exponential, error function and hyperbolic tangent as branch-free scalar code that
- * the compiler vectorises. NaN goes in, NaN comes out. */
+ * the compiler vectorises. For NaN the result is NaN. */
 #pragma once
 
 #include <stdint.h>
 
-/* e^x, relative error below 2e-7. Cephes' expf: x = n ln 2 + r, ln 2 split in two, a polynomial in
- * r, and n added to the exponent. Below -87.3 the result is 0, above 88.7 it stays near FLT_MAX. */
+/* e^x, with a relative error below 2e-7, by Cephes' expf: x = n ln 2 + r, with ln 2 split in two; a
+ * polynomial in r; then n is added to the exponent. Below -87.3 the result is 0, above 88.7 it
+ * stays near FLT_MAX. */
 static inline float vector_exp(float x)
 {
-    const float round = 12582912.0f; /* 1.5 · 2^23: adding it leaves the integer in the low bits */
+    const float round =
+        12582912.0f; /* 1.5 · 2^23: adding it leaves the rounded integer in the low bits */
     float clamped = x > 88.7f ? 88.7f : x;
 
     clamped = clamped < -87.3f ? -87.3f : clamped;
@@ -71,7 +73,7 @@ static inline float vector_hardswish_slope(float x)
     return x >= 3.0f ? 1.0f : slope;
 }
 
-/* Cephes' tanhf: a polynomial near 0, where 1 - 2 / (e^2x + 1) would cancel. */
+/* Cephes' tanhf: a polynomial near 0, where 1 - 2 / (e^2x + 1) would lose digits. */
 static inline float vector_tanh(float x)
 {
     float square = x * x;

@@ -1,11 +1,11 @@
 /* winograd.h: convolutions of 3x3 with stride 1 by Winograd's algorithm F(4x4, 3x3) (Lavin and Gray
- * 2016, arXiv:1509.09308): tiles of 4x4 of the result are transformed to 36 "frequencies", each of
- * which is a matrix product over the channels: a quarter of the multiplications.
+ * 2016, arXiv:1509.09308). Tiles of 4x4 of the result are transformed to 36 "frequencies". Each
+ * frequency is a matrix product over the channels. That takes a quarter of the multiplications.
  *
- * Images lie in blocks of kernels->vector channels (struct image_layout). What is
- * transformed lies as [frequency][channel / block][row][channel % block], where rows are tiles, or
- * channels for transformed weights. Weights lie as oneDNN's OIhw16i16o (OIhw8i8o):
- * [out / block][in / block][3][3][in % block][out % block]. */
+ * Images are in blocks of kernels->vector channels (struct image_layout). Transformed data is
+ * [frequency][channel / block][row][channel % block]; its rows are tiles, or channels for
+ * transformed weights. Weights have oneDNN's layout OIhw16i16o (OIhw8i8o): [out / block][in /
+ * block][3][3][in % block][out % block]. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,14 +19,14 @@ struct winograd_shape {
     int64_t padding;
 };
 
-/* A stretch of transformed tiles. */
+/* A range of transformed tiles. */
 struct winograd_tiles {
-    int64_t first, count;     /* numbered through the samples, rows and columns of tiles of y */
-    int64_t rows;             /* how many tiles a channel block of `data` has room for */
+    int64_t first, count;     /* the tiles are numbered through samples, rows and columns of y */
+    int64_t rows;             /* for how many tiles a channel block of `data` has room */
     int64_t frequency_stride; /* floats from one frequency to the next */
 };
 
-/* Where products are divided, they are divided by frequency. */
+/* If tasks divide the products, they divide the frequencies. */
 struct winograd_product {
     int64_t first_frequency, end_frequency;
     int64_t tiles, channels, out_channels;

@@ -1,12 +1,12 @@
-/* winograd_multiply.c: the matrix products of winograd.h. Sums stay in registers over the whole
- * length of a product: ROWS × PANELS vectors of them. */
+/* winograd_multiply.c: the matrix products of winograd.h. ROWS × PANELS vectors of sums stay in
+ * registers over the whole length of a product. */
 #include "engine/backends/cpu/kernels/kernels.h"
 #include "engine/backends/cpu/kernels/vector.h"
 
-/* 24 (12) sums, the vectors they are multiplied with, and one number spread over a vector fill the
- * registers; fewer leave the multipliers waiting for each other's results. */
+/* The registers hold 24 sums (12 without AVX-512), the vectors that multiply them, and one number
+ * repeated over a vector. With fewer sums the multipliers would wait for each other's results. */
 enum { PANELS = 2, ROWS = REGISTERS == 32 ? 12 : 6, TRANSPOSED_ROWS = VECTOR / 2 };
-enum { SECOND_CACHE = 2 }; /* of __builtin_prefetch */
+enum { SECOND_CACHE = 2 }; /* the locality argument of __builtin_prefetch */
 
 /* sum[r][n] += x[r * x_step] times vector n of `factor`, whose vectors are `panel` floats apart. */
 static ALWAYS_INLINE void add_products(const int rows, const int panels, const float *x,
@@ -25,11 +25,12 @@ static ALWAYS_INLINE void add_products(const int rows, const int panels, const f
             sum[r][n] += x[r * x_step] * f[n];
 }
 
-/* `rows` rows of x times `panels` blocks of the output channels. x is [block][row][VECTOR] with
- * x_block floats from block to block; weight is [block][channel][VECTOR], y [block][row][VECTOR].
- * As many weights from `ahead` on are called into the second cache: those of the next blocks, which
- * the processor would not guess. With 128 channels the products reach 83% of the multipliers' rate,
- * without it 65%. */
+/* Multiplies `rows` rows of x by `panels` blocks of the output channels. x is [block][row][VECTOR]
+ * with x_block floats from block to block; weight is [block][channel][VECTOR], y is
+ * [block][row][VECTOR]. Meanwhile it prefetches as many weights from `ahead` on into the
+ * second-level cache. Those are the weights of the next blocks, which the processor would not
+ * prefetch. With 128 channels the products reach 83% of the multipliers' rate, and 65% without
+ * it. */
 static ALWAYS_INLINE void multiply_rows(const int rows, const int panels, const float *x,
                                         int64_t x_block, int64_t channels, const float *weight,
                                         int64_t weight_panel, const float *ahead, float *y,
@@ -55,7 +56,7 @@ static ALWAYS_INLINE void multiply_rows(const int rows, const int panels, const 
             *(vector *)(y + n * y_panel + r * VECTOR) = sum[r][n];
 }
 
-/* `next`: the weights of the next call. */
+/* `next`: the weights of the next call, which are prefetched. */
 static ALWAYS_INLINE void multiply_panels(const int panels, const struct winograd_product *p,
                                           const float *x, const float *weight, const float *next,
                                           float *y)
@@ -65,7 +66,7 @@ static ALWAYS_INLINE void multiply_panels(const int panels, const struct winogra
     int64_t t = 0;
 
     for (; t + ROWS <= p->tiles; t += ROWS) {
-        int64_t panel = t / ROWS; /* the first rounds fetch one each, the others what is there */
+        int64_t panel = t / ROWS; /* only the first rounds prefetch a panel each */
 
         multiply_rows(ROWS, panels, x + t * VECTOR, x_block, channels, weight, weight_panel,
                       panel < PANELS ? next + panel * weight_panel : weight, y + t * VECTOR,
@@ -107,7 +108,8 @@ void KERNEL_NAME(winograd_multiply)(const struct winograd_product *product, cons
     }
 }
 
-/* TRANSPOSED_ROWS channels of x against `panels` blocks of y, over `tiles` rows of both. */
+/* Multiplies TRANSPOSED_ROWS channels of x by `panels` blocks of y, summed over `tiles` rows of
+ * both. */
 static ALWAYS_INLINE void multiply_transposed(const int panels, int64_t tiles, const float *x,
                                               const float *y, int64_t y_panel, bool accumulate,
                                               float *result, int64_t result_panel)
@@ -122,7 +124,7 @@ static ALWAYS_INLINE void multiply_transposed(const int panels, int64_t tiles, c
         for (int n = 0; n < panels; n++)
             sum[r][n] = accumulate ? *(const vector *)(result + n * result_panel + r * VECTOR)
                                    : (vector){0};
-    for (; t < tiles && t < TRANSPOSED_ROWS; t++) { /* calls the next rows of the result */
+    for (; t < tiles && t < TRANSPOSED_ROWS; t++) { /* prefetches the next rows of the result */
         __builtin_prefetch(next + t * VECTOR, 1, SECOND_CACHE);
         __builtin_prefetch(next + t * VECTOR + result_panel, 1, SECOND_CACHE);
         add_products(TRANSPOSED_ROWS, panels, x + t * VECTOR, 1, y + t * VECTOR, y_panel, sum);

@@ -6,10 +6,9 @@
  *            M(x) = x (x² - p²)(x² - q²)
  *   weights: [1, point, point²] / product over the other points of (point - other), for ∞ [0, 0, 1]
  *   result:  the columns are [1, point, point², point³], for ∞ [0, 0, 0, 1]
- *
- * The gradient by the data is the same convolution with the weights turned; that by the weights
- * takes the transposed matrices. p = 5/8 and q = 3/2 keep the matrices' entries close to each
- * other: errors are about a third of those with the usual 1 and 2. */
+  * The gradient by the data is the same convolution with the weights turned. The gradient by the
+ * weights uses the transposed matrices. p = 5/8 and q = 3/2 keep the matrices' entries close to
+ * each other: errors are about a third of those with the usual 1 and 2. */
 #include "engine/backends/cpu/kernels/kernels.h"
 #include "engine/backends/cpu/kernels/vector.h"
 
@@ -22,7 +21,7 @@ static const float scale_0 = (float)(1 / 0.87890625);
 static const float scale_p = (float)(1 / (2 * 0.390625 * (0.390625 - 2.25)));
 static const float scale_q = (float)(1 / (2 * 2.25 * (2.25 - 0.390625)));
 
-/* Each takes and gives numbers along one axis, `step` apart. */
+/* Each function transforms the numbers of one line, which are `step` apart. */
 static ALWAYS_INLINE void data_line(const vector *d, int step, vector *v, int v_step)
 {
     vector d0 = d[0], d1 = d[step], d2 = d[2 * step], d3 = d[3 * step], d4 = d[4 * step];
@@ -93,7 +92,7 @@ static ALWAYS_INLINE void result_weights_line(const vector *m, int step, vector 
 
 /* ---- images ---------------------------------------------------------------------------------- */
 
-/* Where a tile of y lies. */
+/* Where a tile of y is. */
 struct tile {
     int64_t sample, row, column; /* of its first pixel */
 };
@@ -108,7 +107,7 @@ static ALWAYS_INLINE struct tile tile_at(const struct winograd_shape *shape, int
                          .column = number % columns * TILE};
 }
 
-/* A copy of `extent`² pixels, zeros where they lie outside of the image of height × width. */
+/* Copies `extent`² pixels; those outside the image of height × width become zeros. */
 static ALWAYS_INLINE void copy_window(const float *image, int64_t height, int64_t width,
                                       int64_t row, int64_t column, int extent, vector *window)
 {
@@ -199,7 +198,7 @@ static ALWAYS_INLINE void store_pixel(const vector *value, const vector *bias, b
     vector y = *value + *bias;
 
     if (relu)
-        for (int k = 0; k < VECTOR; k++) /* in this form NaN passes, as PyTorch's does */
+        for (int k = 0; k < VECTOR; k++) /* this form keeps a NaN, as PyTorch does */
             y[k] = y[k] < 0.0f ? 0.0f : y[k];
     *(vector *)to = y;
 }
@@ -243,8 +242,8 @@ void KERNEL_NAME(winograd_finish)(const float *data, const struct winograd_shape
 
 /* ---- weights --------------------------------------------------------------------------------- */
 
-/* taps[tap][row] of one block of input and one of output channels: rows are output channels, and
- * the weights turned. */
+/* Turns the weights of one block of input and one of output channels: taps[tap][row], whose rows
+ * are output channels, by 180 degrees. */
 static void turn_weights(const float *weights, vector taps[TAPS * TAPS][VECTOR])
 {
     for (int tap = 0; tap < TAPS * TAPS; tap++) {
