@@ -118,6 +118,31 @@ enum graph_phase { GRAPH_FORWARD, GRAPH_BACKWARD, GRAPH_UPDATE };
     OPERATOR(ADD_RMS_NORM, add_rms_norm)                                                        \
     /* dy x weight inverse_root dsum? (none) -> dx dweight */                                   \
     OPERATOR(RMS_NORM_BACKWARD, rms_norm_backward)                                              \
+    /* qkv[B,T,3D] lengths[B]? int32 -> y[B,T,D], log_sum_exp[B,heads,T]; the last only when      \
+     * training. A step attends to all steps before `lengths`, or, causal, to those up to itself */ \
+    OPERATOR(ATTENTION, attention)                                                              \
+    /* dy qkv y log_sum_exp lengths? -> dqkv */                                                 \
+    OPERATOR(ATTENTION_BACKWARD, attention_backward)                                            \
+    /* qkv[B,T,3D] -> y: queries and keys turned by an angle that grows with their step */      \
+    OPERATOR(ROTARY, rotary)                                                                    \
+    /* dy -> dqkv */                                                                            \
+    OPERATOR(ROTARY_BACKWARD, rotary_backward)                                                  \
+    /* x[B,T,D] positions[T,D] -> y, their sum */                                               \
+    OPERATOR(ADD_POSITIONS, add_positions)                                                      \
+    /* dy -> dpositions */                                                                      \
+    OPERATOR(ADD_POSITIONS_BACKWARD, add_positions_backward)                                    \
+    /* x[B,C,H,W] -> y[B,HW,C] */                                                               \
+    OPERATOR(IMAGE_TOKENS, image_tokens)                                                        \
+    /* dy -> dx */                                                                              \
+    OPERATOR(IMAGE_TOKENS_BACKWARD, image_tokens_backward)                                      \
+    /* x[B,T,D] token[D] -> y[B,1+T,D] */                                                       \
+    OPERATOR(PREPEND_TOKEN, prepend_token)                                                      \
+    /* dy -> dx dtoken */                                                                       \
+    OPERATOR(PREPEND_TOKEN_BACKWARD, prepend_token_backward)                                    \
+    /* x[B,T,D] -> y[B,D]: the first step, or the mean of all */                                \
+    OPERATOR(TOKEN_POOL, token_pool)                                                            \
+    /* dy -> dx */                                                                              \
+    OPERATOR(TOKEN_POOL_BACKWARD, token_pool_backward)                                          \
     /* x -> y */                                                                                \
     OPERATOR(ACTIVATION, activation)                                                            \
     /* dy saved -> dx; saved is y (ReLU, tanh, sigmoid, hardsigmoid) or x (SiLU, GELU,          \
@@ -263,7 +288,16 @@ struct graph_node {
             bool rows;
         } dropout;
         float row_norm_epsilon; /* layer norm, RMS norm */
-        int optimizer_group;    /* of graph->groups */
+        struct {
+            int heads;
+            bool causal;
+        } attention;
+        struct {
+            int heads;
+            float base; /* of the angles' geometric series */
+        } rotary;
+        bool token_mean;     /* token pool: the mean, else the first step */
+        int optimizer_group; /* of graph->groups */
     } attributes;
 };
 
@@ -329,6 +363,27 @@ int32_t graph_add_layer_norm(struct graph *graph, int32_t input, int32_t residua
                              float epsilon, bool bias, int32_t *sum);
 int32_t graph_add_rms_norm(struct graph *graph, int32_t input, int32_t residual, const char *name,
                            float epsilon, int32_t *sum);
+/* Attention among the steps of a sequence. `input` is [B,T,3D]: of each step the query, the key and
+ * the value, in each of which the heads lie side by side. `lengths`: an int32 input [B] with the
+ * steps of each sequence that may be attended to, or -1 for all. */
+int32_t graph_attention(struct graph *graph, int32_t input, const char *name, int heads,
+                        bool causal, int32_t lengths);
+/* Rotary positions (Su et al. 2021, arXiv:2104.09864) for such an input: of each head's query and
+ * key, number i of the first half and number i of the second half are turned by the angle
+ * step / base^(2i / width). */
+int32_t graph_rotary(struct graph *graph, int32_t input, const char *name, int heads, float base);
+/* A parameter of that whole name, for the layers below. */
+int32_t graph_parameter(struct graph *graph, const char *name, const struct graph_shape *shape,
+                        struct initializer initializer);
+/* Adds a parameter of T x D numbers to each sequence [B,T,D]. */
+int32_t graph_add_positions(struct graph *graph, int32_t input, const char *name,
+                            int32_t positions);
+/* Pixels as steps: [B,C,H,W] -> [B,HW,C]. */
+int32_t graph_image_tokens(struct graph *graph, int32_t input, const char *name);
+/* Puts a parameter of D numbers before each sequence: [B,T,D] -> [B,1+T,D]. */
+int32_t graph_prepend_token(struct graph *graph, int32_t input, const char *name, int32_t token);
+/* The first step, or the mean of all steps: [B,T,D] -> [B,D]. */
+int32_t graph_token_pool(struct graph *graph, int32_t input, const char *name, bool mean);
 int32_t graph_activation(struct graph *graph, int32_t input, const char *name,
                          enum activation_kind kind);
 int32_t graph_leaky_relu(struct graph *graph, int32_t input, const char *name,

@@ -17,6 +17,7 @@ enum cost_class {
     COST_NORMALISATION,
     COST_ELEMENTWISE, /* activations, dropout, add, casts */
     COST_EMBEDDING,
+    COST_ATTENTION,
     COST_LOSS,
     COST_OPTIMIZER,
     COST_CLASS_COUNT

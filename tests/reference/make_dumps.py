@@ -221,6 +221,54 @@ def row_norm(kind, name, *shape, epsilon=1e-5, bias=True, training=True, scale=2
              bias=float(bias), training=training)
 
 
+def attention(name, batch, steps, heads, width, causal):
+    """Of packed queries, keys and values [B, T, 3, heads, width]."""
+    def forward(x):
+        query, key, value = x.reshape(batch, steps, 3, heads, width).permute(2, 0, 3, 1, 4)
+        products = query @ key.transpose(2, 3) * width ** -0.5
+        if causal:
+            products = products.masked_fill(torch.ones(steps, steps).triu(1).bool(), -torch.inf)
+        return (products.softmax(3) @ value).transpose(1, 2).reshape(batch, steps, heads * width)
+
+    operator("attention-" + name, forward, lambda: random(batch, steps, 3 * heads * width), heads=float(heads),
+             causal=float(causal))
+
+
+def rotary(name, batch, steps, heads, width):
+    def forward(x):
+        angles = torch.arange(steps).double()[:, None] / 100.0 ** (torch.arange(0, width, 2).double() / width)
+        cosine, sine = angles.cos()[None, :, None, None], angles.sin()[None, :, None, None]
+        parts = x.reshape(batch, steps, 3, heads, width)
+        first, second = parts[:, :, :2].chunk(2, -1)
+        turned = torch.cat([first * cosine - second * sine, second * cosine + first * sine], -1)
+        return torch.cat([turned, parts[:, :, 2:]], 2).flatten(2)
+
+    operator("rotary-" + name, forward, lambda: random(batch, steps, 3 * heads * width), heads=float(heads))
+
+
+class Parameter(nn.Module):
+    """A parameter `weight` that a function combines with the samples."""
+
+    def __init__(self, shape, function):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(*shape))
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x, self.weight)
+
+
+def tokens():
+    operator("add_positions-plain", None, lambda: random(3, 5, 8), Parameter((5, 8), lambda x, w: x + w))
+    operator("add_positions-batched", None, lambda: random(2, 7, 5), Parameter((1, 7, 5), lambda x, w: x + w))
+    operator("prepend_token-plain", None, lambda: random(3, 5, 8),
+             Parameter((1, 1, 8), lambda x, w: torch.cat([w.expand(len(x), -1, -1), x], 1)))
+    operator("image_tokens-plain", lambda x: x.flatten(2).transpose(1, 2), lambda: random(3, 5, 2, 3))
+    operator("image_tokens-blocked", lambda x: x.flatten(2).transpose(1, 2), lambda: random(2, 32, 3, 3))
+    operator("token_pool-first", lambda x: x[:, 0], lambda: random(3, 5, 8), mean=0.0)
+    operator("token_pool-mean", lambda x: x.mean(1), lambda: random(3, 5, 7), mean=1.0)
+
+
 def philox(seed, stream, index):
     """Philox4x32-10 (Salmon et al., SC 2011) as in base/philox.h: the four words of one draw."""
     w = [index & 0xFFFFFFFF, index >> 32, stream & 0xFFFFFFFF, stream >> 32]
@@ -366,6 +414,16 @@ def operators():
     row_norm("rms_norm", "evaluation", 3, 2, 19, training=False)
     row_norm("add_rms_norm", "sequence", 3, 5, 48)
     row_norm("add_rms_norm", "odd", 7, 13, epsilon=1e-3)
+    attention("plain", 3, 5, 2, 8, causal=False)
+    attention("causal", 3, 7, 2, 8, causal=True)
+    attention("odd", 2, 13, 3, 5, causal=False)
+    attention("odd-causal", 1, 29, 3, 5, causal=True)
+    attention("blocks", 1, 150, 1, 4, causal=False)
+    attention("blocks-causal", 1, 203, 1, 3, causal=True)
+    attention("one", 4, 1, 2, 16, causal=True)
+    rotary("plain", 3, 6, 2, 6)
+    rotary("odd", 2, 17, 1, 2)
+    tokens()
 
 
 # ---- optimizers --------------------------------------------------------------------------------

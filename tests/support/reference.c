@@ -35,6 +35,12 @@ static int32_t append_row_norm(const struct dump *dump, const char *kind, struct
     return graph_add(graph, y, sum, "2");
 }
 
+static int32_t append_parameter(const struct dump *dump, struct graph *graph)
+{
+    return graph_parameter(graph, "0.weight", &dump_find(dump, "0.weight")->shape,
+                           (struct initializer){.kind = INITIALIZER_ZEROS});
+}
+
 /* Appends the operator that `kind` names behind x. */
 static int32_t append_operator(const struct dump *dump, const char *kind, struct graph *graph,
                                int32_t x)
@@ -62,6 +68,19 @@ static int32_t append_operator(const struct dump *dump, const char *kind, struct
                                 (float)dump_attribute(dump, "momentum"));
     if (strstr(kind, "layer_norm") || strstr(kind, "rms_norm"))
         return append_row_norm(dump, kind, graph, x);
+    if (strcmp(kind, "attention") == 0)
+        return graph_attention(graph, x, "0", (int)dump_attribute(dump, "heads"),
+                               dump_attribute(dump, "causal") != 0, -1);
+    if (strcmp(kind, "rotary") == 0)
+        return graph_rotary(graph, x, "0", (int)dump_attribute(dump, "heads"), 100.0f);
+    if (strcmp(kind, "add_positions") == 0)
+        return graph_add_positions(graph, x, "0", append_parameter(dump, graph));
+    if (strcmp(kind, "prepend_token") == 0)
+        return graph_prepend_token(graph, x, "0", append_parameter(dump, graph));
+    if (strcmp(kind, "image_tokens") == 0)
+        return graph_image_tokens(graph, x, "0");
+    if (strcmp(kind, "token_pool") == 0)
+        return graph_token_pool(graph, x, "0", dump_attribute(dump, "mean") != 0);
     if (strcmp(kind, "embedding") == 0)
         return graph_embedding(graph, x, "0", (int64_t)dump_attribute(dump, "vocabulary"),
                                (int64_t)dump_attribute(dump, "width"));

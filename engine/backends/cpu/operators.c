@@ -12,6 +12,7 @@
 #define NORM_FUSES .fuses = {.activations = NORM_ACTIVATIONS, .adds = true}
 #define ROW_NORM_BACKWARD .prepare = row_norm_backward_prepare, .bind = row_norm_backward_bind, .adds = true
 #define SLICES(step) .bind = slices_bind, .run = step
+#define ROTARY .prepare = rotary_prepare, SLICES(rotary_run), .release = rotary_release
 #define POINTWISE SLICES(pointwise_run), .elementwise = true
 #define TILES(step, suits) .run_tiles = step, .suits_tiles = suits
 
@@ -41,6 +42,18 @@ const struct operator_table cpu_operators = {.by_operator = {
     [OP_RMS_NORM] = {.bind = row_norm_bind},
     [OP_ADD_RMS_NORM] = {.bind = row_norm_bind},
     [OP_RMS_NORM_BACKWARD] = {ROW_NORM_BACKWARD},
+    [OP_ATTENTION] = {.prepare = attention_prepare, .bind = attention_bind},
+    [OP_ATTENTION_BACKWARD] = {.prepare = attention_prepare, .bind = attention_bind},
+    [OP_ROTARY] = {ROTARY},
+    [OP_ROTARY_BACKWARD] = {ROTARY},
+    [OP_ADD_POSITIONS] = {SLICES(add_positions_run)},
+    [OP_ADD_POSITIONS_BACKWARD] = {.bind = add_positions_backward_bind, .adds = true},
+    [OP_IMAGE_TOKENS] = {SLICES(image_tokens_run)},
+    [OP_IMAGE_TOKENS_BACKWARD] = {SLICES(image_tokens_run)},
+    [OP_PREPEND_TOKEN] = {SLICES(prepend_token_run)},
+    [OP_PREPEND_TOKEN_BACKWARD] = {.bind = prepend_token_backward_bind, .adds = true},
+    [OP_TOKEN_POOL] = {SLICES(token_pool_run)},
+    [OP_TOKEN_POOL_BACKWARD] = {SLICES(token_pool_backward_run)},
     [OP_ACTIVATION] = {POINTWISE, TILES(tiles_relu_run, tiles_suit_relu)},
     [OP_ACTIVATION_BACKWARD] = {POINTWISE,
                                 TILES(tiles_relu_backward_run, tiles_suit_relu)},

@@ -227,6 +227,14 @@ int batch_norm_bind(struct backend_program *, int32_t, struct error *);
 int batch_norm_apply_bind(struct backend_program *, int32_t, struct error *);
 int batch_norm_backward_bind(struct backend_program *, int32_t, struct error *);
 int cross_entropy_bind(struct backend_program *, int32_t, struct error *);
+int attention_prepare(struct backend_program *, int32_t, struct error *);
+int attention_bind(struct backend_program *, int32_t, struct error *);
+int rotary_prepare(struct backend_program *, int32_t, struct error *);
+void rotary_release(void *);
+step_function rotary_run, add_positions_run, image_tokens_run, prepend_token_run, token_pool_run,
+    token_pool_backward_run;
+int add_positions_backward_bind(struct backend_program *, int32_t, struct error *);
+int prepend_token_backward_bind(struct backend_program *, int32_t, struct error *);
 /* Layer norm and RMS norm. */
 int row_norm_bind(struct backend_program *, int32_t, struct error *);
 int row_norm_backward_prepare(struct backend_program *, int32_t, struct error *);

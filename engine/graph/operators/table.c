@@ -11,13 +11,10 @@ const struct graph_operator *graph_operator(enum graph_op op)
 }
 
 static const char *const cost_class_names[] = {
-    [COST_LINEAR] = "linear",
-    [COST_CONVOLUTION] = "convolution",
-    [COST_POOLING] = "pooling",
-    [COST_NORMALISATION] = "normalisation",
-    [COST_ELEMENTWISE] = "elementwise",
-    [COST_EMBEDDING] = "embedding",
-    [COST_LOSS] = "loss",
+    [COST_LINEAR] = "linear",           [COST_CONVOLUTION] = "convolution",
+    [COST_POOLING] = "pooling",         [COST_NORMALISATION] = "normalisation",
+    [COST_ELEMENTWISE] = "elementwise", [COST_EMBEDDING] = "embedding",
+    [COST_ATTENTION] = "attention",     [COST_LOSS] = "loss",
     [COST_OPTIMIZER] = "optimizer",
 };
 DEFINE_STRING_TABLE(cost_class, enum cost_class, cost_class_names)

@@ -8,6 +8,7 @@
  * says "in place". */
 #pragma once
 
+#include "engine/backends/cpu/kernels/attention.h"
 #include "engine/backends/cpu/kernels/planes.h"
 #include "engine/backends/cpu/kernels/tiles.h"
 #include "engine/backends/cpu/kernels/winograd.h"
@@ -259,6 +260,7 @@ struct kernels {
     WINOGRAD_KERNEL_LIST(KERNEL_MEMBER)
     TILE_KERNEL_LIST(KERNEL_MEMBER)
     PLANES_KERNEL_LIST(KERNEL_MEMBER)
+    ATTENTION_KERNEL_LIST(KERNEL_MEMBER)
 #undef KERNEL_MEMBER
 };
 
@@ -275,5 +277,6 @@ KERNEL_LIST(KERNEL_DECLARE)
 WINOGRAD_KERNEL_LIST(KERNEL_DECLARE)
 TILE_KERNEL_LIST(KERNEL_DECLARE)
 PLANES_KERNEL_LIST(KERNEL_DECLARE)
+ATTENTION_KERNEL_LIST(KERNEL_DECLARE)
 #undef KERNEL_DECLARE
 #endif

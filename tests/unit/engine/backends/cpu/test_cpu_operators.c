@@ -177,7 +177,7 @@ static void check_optimizer(const char *file, const struct dump *dump)
 static void test_operators(void **state)
 {
     (void)state;
-    assert_true(dump_for_each("operators", check_operator) >= 101);
+    assert_true(dump_for_each("operators", check_operator) >= 117);
 }
 
 static void test_optimizers(void **state)

@@ -10,6 +10,7 @@
  * of itself, 1e-4 of |g| for the sharpest curvatures (batch norm over few values). The tolerance of
  * 1e-3 leaves a factor of three; a missing factor, term or sign shows as 1e-2 to 1. */
 #include "base/philox.h"
+#include "engine/graph/build.h"
 #include "tests/support/reference.h"
 #include "tests/support/session.h"
 
@@ -203,7 +204,7 @@ static void test_operators(void **state)
         dump_release(&dump);
     }
     closedir(folder);
-    assert_true(count >= 82);
+    assert_true(count >= 98);
 }
 
 /* Dropout draws its mask again in the backward part: the same, or nothing here agrees. Its samples
@@ -307,13 +308,97 @@ static void test_tied_output(void **state)
     free(target);
 }
 
+/* Padded sequences: steps before the end of each have the result and the gradient of the sequence
+ * alone, and the padding has no part in them. */
+static void run_padded(int64_t steps, const int32_t *lengths, const float *samples, float *output,
+                       float *gradient)
+{
+    enum { WIDTH = 3 * 2 * 8 };
+    const struct test_session_options options = {.threads = 2};
+    int64_t batch = lengths ? 2 : 1;
+    float *target = allocate(batch * steps * WIDTH / 3);
+    struct test_session session;
+    struct error error = {0};
+    struct graph graph;
+    int32_t x, input = -1;
+
+    graph_init(&graph, batch, true);
+    graph.wants_input_gradient = true;
+    x = graph_input(&graph, TENSOR_FLOAT32, (int64_t[]){steps, WIDTH}, 2);
+    if (lengths)
+        input = graph_append_tensor(&graph, TENSOR_INPUT, TENSOR_INT32,
+                                    &(struct graph_shape){.rank = 1, .extent = {batch}}, true,
+                                    "lengths");
+    x = graph_attention(&graph, x, "0", 2, false, input);
+    graph_mse(&graph, graph_flatten(&graph, x, "1"));
+    if (graph_differentiate(&graph, &error) || graph_finish(&graph, &error))
+        fail_msg("%s", error.text);
+    test_session_open(&session, &graph, &options);
+    test_session_input(&session, graph.input, samples);
+    if (lengths)
+        test_session_input(&session, input, lengths);
+    test_session_input(&session, graph.target, target);
+    test_session_run(&session, PROGRAM_FORWARD, &scalars);
+    test_session_read(&session, graph.output, output);
+    /* with the result as target of the padding, only the sequence itself has a gradient */
+    for (int64_t n = 0; n < batch; n++)
+        for (int64_t t = 0; t < steps; t++)
+            for (int64_t i = 0; i < WIDTH / 3; i++) {
+                int64_t at = (n * steps + t) * WIDTH / 3 + i;
+
+                /* a gradient of 1 at every step that counts */
+                target[at] =
+                    output[at] -
+                    (!lengths || t < lengths[n] ? 0.5f * (float)(batch * steps * WIDTH / 3) : 0.0f);
+            }
+    test_session_input(&session, graph.target, target);
+    test_session_run(&session, PROGRAM_FORWARD | PROGRAM_BACKWARD, &scalars);
+    test_session_read(&session, graph.input_gradient, gradient);
+    test_session_close(&session);
+    graph_release(&graph);
+    free(target);
+}
+
+static void test_padded_attention(void **state)
+{
+    enum { STEPS = 11, WIDTH = 48 };
+    int32_t *lengths = aligned_alloc(64, 64);
+    float *samples = allocate(2 * STEPS * WIDTH), *output = allocate(2 * STEPS * WIDTH);
+    float *gradient = allocate(2 * STEPS * WIDTH), *alone = allocate(STEPS * WIDTH);
+    float *own = allocate(STEPS * WIDTH), *copy = allocate(STEPS * WIDTH);
+
+    (void)state;
+    lengths[0] = 4;
+    lengths[1] = 9;
+    for (int i = 0; i < 2 * STEPS * WIDTH; i++)
+        samples[i] = (float)(i * 37 % 101) / 50.0f - 1.0f;
+    run_padded(STEPS, lengths, samples, output, gradient);
+    for (int n = 0; n < 2; n++) {
+        memcpy(copy, samples + n * STEPS * WIDTH, (size_t)(lengths[n] * WIDTH) * sizeof *copy);
+        run_padded(lengths[n], NULL, copy, alone, own);
+        for (int i = 0; i < lengths[n] * WIDTH / 3; i++)
+            assert_true(fabsf(alone[i] - output[n * STEPS * WIDTH / 3 + i]) < 1e-5f);
+        for (int i = 0; i < STEPS * WIDTH; i++) {
+            float expected = i < lengths[n] * WIDTH ? own[i] : 0;
+
+            assert_true(fabsf(expected - gradient[n * STEPS * WIDTH + i]) < 2e-4f);
+        }
+    }
+    free(lengths);
+    free(samples);
+    free(output);
+    free(gradient);
+    free(alone);
+    free(own);
+    free(copy);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_operators),
-        cmocka_unit_test(test_dropout),
-        cmocka_unit_test(test_leaky_relu),
-        cmocka_unit_test(test_tied_output),
+        cmocka_unit_test(test_operators),        cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_leaky_relu),       cmocka_unit_test(test_tied_output),
+        cmocka_unit_test(test_padded_attention),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,213 @@
+/* operator_tokens.c: positions that are added to tokens, images as tokens, a token before the
+ * others, and one vector for all tokens. The gradients of parameters are sums over the samples, of
+ * which each task makes a part of the numbers. */
+#include "engine/backends/cpu/program.h"
+
+#include <string.h>
+
+static int64_t token_count(const struct backend_program *program, int32_t tensor)
+{
+    return program_tensor(program, tensor)->shape.extent[1];
+}
+
+static int64_t token_width(const struct backend_program *program, int32_t tensor)
+{
+    return program_tensor(program, tensor)->shape.extent[2];
+}
+
+/* ---- positions ---- */
+
+void add_positions_run(struct backend_program *program, const struct step *step, int task,
+                       int thread)
+{
+    const struct graph_node *node = step->node;
+    int64_t count = program_sample_elements(program, node->output[0]);
+    struct range slice = program_slice(program, task);
+
+    (void)thread;
+    for (int64_t n = slice.first; n < slice.end; n++)
+        program->device->kernels->add(program_sample(program, node->input[0], n),
+                                      program_address(program, node->input[1]),
+                                      program_sample(program, node->output[0], n), count);
+}
+
+/* dparameter = the sum over samples of the first numbers of dy's samples. */
+static void sum_samples(struct backend_program *program, const struct step *step, int task,
+                        int output)
+{
+    const struct graph_node *node = step->node;
+    int64_t stride = program_sample_elements(program, node->input[0]);
+    int64_t count = graph_shape_elements(&program_tensor(program, node->output[output])->shape);
+    struct range part = program_part(program, count, task);
+    float *sum = (float *)program_address(program, node->output[output]) + part.first;
+    const float *dy = (float *)program_sample(program, node->input[0], 0) + part.first;
+    int64_t n = 0;
+
+    if (part.first >= part.end)
+        return;
+    if (!program_accumulates(program, node, output)) {
+        memcpy(sum, dy, (size_t)(part.end - part.first) * sizeof *sum);
+        n = 1;
+    }
+    for (; n < program->graph->batch; n++)
+        program->device->kernels->add(sum, dy + n * stride, sum, part.end - part.first);
+}
+
+static void run_add_positions_backward(struct backend_program *program, const struct step *step,
+                                       int task, int thread)
+{
+    (void)thread;
+    sum_samples(program, step, task, 0);
+}
+
+/* Tasks take numbers of a parameter, not its rows, and read them in all samples. */
+int add_positions_backward_bind(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    struct step *step = program_add_step(program, index, run_add_positions_backward);
+
+    if (!step)
+        return error_no_memory(error, "the program");
+    step_touch_tensor(program, step, node->input[0], ACCESS_WHOLE, false);
+    step_touch_tensor(program, step, node->output[0], ACCESS_WHOLE, true);
+    return 0;
+}
+
+/* ---- images ---- */
+
+/* Channels that lie side by side need no more than a copy of each block's row. */
+static void copy_image(const struct image_layout *layout, float *image, float *tokens, bool back)
+{
+    int64_t block = layout->block;
+
+    for (int64_t c = 0; c < layout->channels; c += block)
+        for (int64_t p = 0; p < layout->pixels; p++) {
+            float *in_image = image + c * layout->pixels + p * block;
+            float *token = tokens + p * layout->channels + c;
+
+            if (back)
+                memcpy(in_image, token, (size_t)block * sizeof *token);
+            else
+                memcpy(token, in_image, (size_t)block * sizeof *token);
+        }
+}
+
+void image_tokens_run(struct backend_program *program, const struct step *step, int task,
+                      int thread)
+{
+    const struct graph_node *node = step->node;
+    bool back = node->op == OP_IMAGE_TOKENS_BACKWARD;
+    int32_t image = back ? node->output[0] : node->input[0];
+    int32_t tokens = back ? node->input[0] : node->output[0];
+    struct image_layout layout = program_image_layout(program, image, 1);
+    struct range slice = program_slice(program, task);
+
+    (void)thread;
+    for (int64_t n = slice.first; n < slice.end; n++)
+        copy_image(&layout, program_sample(program, image, n), program_sample(program, tokens, n),
+                   back);
+}
+
+/* ---- a token before the others ---- */
+
+void prepend_token_run(struct backend_program *program, const struct step *step, int task,
+                       int thread)
+{
+    const struct graph_node *node = step->node;
+    int64_t width = token_width(program, node->output[0]);
+    int64_t count = program_sample_elements(program, node->input[0]);
+    struct range slice = program_slice(program, task);
+
+    (void)thread;
+    for (int64_t n = slice.first; n < slice.end; n++) {
+        float *y = program_sample(program, node->output[0], n);
+
+        memcpy(y, program_address(program, node->input[1]), (size_t)width * sizeof *y);
+        memcpy(y + width, program_sample(program, node->input[0], n), (size_t)count * sizeof *y);
+    }
+}
+
+static void run_prepend_token_backward(struct backend_program *program, const struct step *step,
+                                       int task, int thread)
+{
+    const struct graph_node *node = step->node;
+    int64_t width = token_width(program, node->output[0]);
+    int64_t count = program_sample_elements(program, node->output[0]);
+    struct range slice = program_slice(program, task);
+
+    (void)thread;
+    for (int64_t n = slice.first; n < slice.end; n++)
+        memcpy(program_sample(program, node->output[0], n),
+               (float *)program_sample(program, node->input[0], n) + width,
+               (size_t)count * sizeof(float));
+}
+
+static void run_token_sum(struct backend_program *program, const struct step *step, int task,
+                          int thread)
+{
+    (void)thread;
+    sum_samples(program, step, task, 1);
+}
+
+int prepend_token_backward_bind(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    struct step *step = program_add_step(program, index, run_prepend_token_backward);
+
+    if (!step)
+        return error_no_memory(error, "the program");
+    step_touch_tensor(program, step, node->input[0], ACCESS_SLICE, false);
+    step_touch_tensor(program, step, node->output[0], ACCESS_SLICE, true);
+    step = program_add_step(program, index, run_token_sum);
+    if (!step)
+        return error_no_memory(error, "the program");
+    step_touch_tensor(program, step, node->input[0], ACCESS_WHOLE, false);
+    step_touch_tensor(program, step, node->output[1], ACCESS_WHOLE, true);
+    return 0;
+}
+
+/* ---- one vector for all ---- */
+
+void token_pool_run(struct backend_program *program, const struct step *step, int task, int thread)
+{
+    const struct graph_node *node = step->node;
+    const struct kernels *kernels = program->device->kernels;
+    int64_t steps = token_count(program, node->input[0]);
+    int64_t width = token_width(program, node->input[0]);
+    struct range slice = program_slice(program, task);
+
+    (void)thread;
+    for (int64_t n = slice.first; n < slice.end; n++) {
+        const float *x = program_sample(program, node->input[0], n);
+        float *y = program_sample(program, node->output[0], n);
+
+        if (node->attributes.token_mean) {
+            kernels->column_sum(x, steps, width, width, y, false);
+            kernels->scale(y, 1.0f / (float)steps, y, width);
+        } else {
+            memcpy(y, x, (size_t)width * sizeof *y);
+        }
+    }
+}
+
+void token_pool_backward_run(struct backend_program *program, const struct step *step, int task,
+                             int thread)
+{
+    const struct graph_node *node = step->node;
+    const struct kernels *kernels = program->device->kernels;
+    int64_t steps = token_count(program, node->output[0]);
+    int64_t width = token_width(program, node->output[0]);
+    struct range slice = program_slice(program, task);
+
+    (void)thread;
+    for (int64_t n = slice.first; n < slice.end; n++) {
+        const float *dy = program_sample(program, node->input[0], n);
+        float *dx = program_sample(program, node->output[0], n);
+
+        if (!node->attributes.token_mean)
+            memset(dx + width, 0, (size_t)((steps - 1) * width) * sizeof *dx);
+        for (int64_t t = 0; t < (node->attributes.token_mean ? steps : 1); t++)
+            kernels->scale(dy, node->attributes.token_mean ? 1.0f / (float)steps : 1.0f,
+                           dx + t * width, width);
+    }
+}

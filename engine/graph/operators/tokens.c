@@ -1,0 +1,194 @@
+/* tokens.c: what stands around the blocks of a transformer: positions that are added to tokens,
+ * images as tokens, a token put before them, and one vector for all tokens. */
+#include "engine/graph/operators/operators.h"
+
+static const struct graph_tensor *token_input(struct graph *graph, int32_t input, const char *name,
+                                              enum graph_op op)
+{
+    const struct graph_tensor *x = layer_input(graph, input, name, op, TENSOR_FLOAT32);
+    char text[SHAPE_TEXT_MAX];
+
+    if (x && x->shape.rank != 3) {
+        layer_fail(graph, name, op, "expects [batch, length, features], but the input is %s",
+                   graph_shape_format(&x->shape, text, sizeof text));
+        return NULL;
+    }
+    return x;
+}
+
+/* Checks that the tensor is a parameter with so many elements. */
+static int check_parameter(struct graph *graph, const char *name, enum graph_op op,
+                           int32_t parameter, int64_t elements)
+{
+    char text[SHAPE_TEXT_MAX];
+
+    if (parameter < 0 || parameter >= graph->tensor_count ||
+        graph->tensors[parameter].role != TENSOR_PARAMETER)
+        return layer_fail(graph, name, op, "there is no parameter %d", parameter);
+    if (graph_shape_elements(&graph->tensors[parameter].shape) != elements)
+        return layer_fail(graph, name, op, "the parameter is %s, but %lld numbers are needed",
+                          graph_shape_format(&graph->tensors[parameter].shape, text, sizeof text),
+                          (long long)elements);
+    return 0;
+}
+
+int32_t graph_parameter(struct graph *graph, const char *name, const struct graph_shape *shape,
+                        struct initializer initializer)
+{
+    int32_t id =
+        graph_append_tensor(graph, TENSOR_PARAMETER, TENSOR_FLOAT32, shape, false, "%s", name);
+
+    if (id >= 0)
+        graph->tensors[id].initializer = initializer;
+    return id;
+}
+
+static double flops_each(const struct graph *graph, const struct graph_node *node)
+{
+    return graph_tensor_elements(graph, node->input[0]);
+}
+
+/* ---- positions ---- */
+
+int32_t graph_add_positions(struct graph *graph, int32_t input, const char *name, int32_t positions)
+{
+    const struct graph_tensor *x = token_input(graph, input, name, OP_ADD_POSITIONS);
+    const int32_t inputs[2] = {input, positions};
+    struct graph_shape shape;
+
+    if (!x)
+        return graph->error.code;
+    shape = x->shape;
+    if (check_parameter(graph, name, OP_ADD_POSITIONS, positions,
+                        shape.extent[1] * shape.extent[2]))
+        return graph->error.code;
+    layer_append_node(graph, OP_ADD_POSITIONS, name, inputs, 2,
+                      layer_append_result(graph, name, &shape));
+    return graph->error.code ? graph->error.code : graph->output;
+}
+
+static void differentiate_positions(struct differentiation *differentiation,
+                                    const struct graph_node *node, int32_t dy)
+{
+    differentiation_append(differentiation, node, OP_ADD_POSITIONS_BACKWARD, &dy, 1,
+                           &node->input[1], 1);
+    if (differentiation_needs(differentiation, node->input[0]))
+        differentiation_give(differentiation, node->input[0], dy);
+}
+
+const struct graph_operator operator_add_positions = {
+    .cost_class = COST_ELEMENTWISE,
+    .reuse = REUSE_FIRST_INPUT,
+    .flops = flops_each,
+    .differentiate = differentiate_positions,
+};
+
+const struct graph_operator operator_add_positions_backward = {
+    .cost_class = COST_ELEMENTWISE,
+    .flops = flops_each,
+};
+
+/* ---- images ---- */
+
+int32_t graph_image_tokens(struct graph *graph, int32_t input, const char *name)
+{
+    const struct graph_tensor *x = layer_image(graph, input, name, OP_IMAGE_TOKENS);
+    struct graph_shape shape;
+
+    if (!x)
+        return graph->error.code;
+    shape = (struct graph_shape){
+        .rank = 3,
+        .extent = {graph->batch, x->shape.extent[2] * x->shape.extent[3], x->shape.extent[1]}};
+    layer_append_node(graph, OP_IMAGE_TOKENS, name, &input, 1,
+                      layer_append_result(graph, name, &shape));
+    return graph->error.code ? graph->error.code : graph->output;
+}
+
+static void differentiate_images(struct differentiation *differentiation,
+                                 const struct graph_node *node, int32_t dy)
+{
+    differentiation_append(differentiation, node, OP_IMAGE_TOKENS_BACKWARD, &dy, 1, node->input, 1);
+}
+
+const struct graph_operator operator_image_tokens = {
+    .cost_class = COST_ELEMENTWISE,
+    .is_cheap = true,
+    .differentiate = differentiate_images,
+};
+
+const struct graph_operator operator_image_tokens_backward = {
+    .cost_class = COST_ELEMENTWISE,
+};
+
+/* ---- a token before the others ---- */
+
+int32_t graph_prepend_token(struct graph *graph, int32_t input, const char *name, int32_t token)
+{
+    const struct graph_tensor *x = token_input(graph, input, name, OP_PREPEND_TOKEN);
+    const int32_t inputs[2] = {input, token};
+    struct graph_shape shape;
+
+    if (!x)
+        return graph->error.code;
+    shape = x->shape;
+    if (check_parameter(graph, name, OP_PREPEND_TOKEN, token, shape.extent[2]))
+        return graph->error.code;
+    shape.extent[1]++;
+    layer_append_node(graph, OP_PREPEND_TOKEN, name, inputs, 2,
+                      layer_append_result(graph, name, &shape));
+    return graph->error.code ? graph->error.code : graph->output;
+}
+
+static void differentiate_prepended(struct differentiation *differentiation,
+                                    const struct graph_node *node, int32_t dy)
+{
+    differentiation_append(differentiation, node, OP_PREPEND_TOKEN_BACKWARD, &dy, 1, node->input,
+                           2);
+}
+
+const struct graph_operator operator_prepend_token = {
+    .cost_class = COST_ELEMENTWISE,
+    .is_cheap = true,
+    .differentiate = differentiate_prepended,
+};
+
+const struct graph_operator operator_prepend_token_backward = {
+    .cost_class = COST_ELEMENTWISE,
+};
+
+/* ---- one vector for all ---- */
+
+int32_t graph_token_pool(struct graph *graph, int32_t input, const char *name, bool mean)
+{
+    const struct graph_tensor *x = token_input(graph, input, name, OP_TOKEN_POOL);
+    struct graph_shape shape;
+    struct graph_node *node;
+
+    if (!x)
+        return graph->error.code;
+    shape = (struct graph_shape){.rank = 2, .extent = {graph->batch, x->shape.extent[2]}};
+    node = layer_append_node(graph, OP_TOKEN_POOL, name, &input, 1,
+                             layer_append_result(graph, name, &shape));
+    if (!node)
+        return graph->error.code;
+    node->attributes.token_mean = mean;
+    return graph->output;
+}
+
+static void differentiate_pool(struct differentiation *differentiation,
+                               const struct graph_node *node, int32_t dy)
+{
+    differentiation_append(differentiation, node, OP_TOKEN_POOL_BACKWARD, &dy, 1, node->input, 1);
+}
+
+const struct graph_operator operator_token_pool = {
+    .cost_class = COST_POOLING,
+    .is_cheap = true,
+    .flops = flops_each,
+    .differentiate = differentiate_pool,
+};
+
+const struct graph_operator operator_token_pool_backward = {
+    .cost_class = COST_POOLING,
+};
