@@ -1,5 +1,6 @@
-/* autodiff.c: the backward part of a graph: reverse-mode differentiation (Griewank and Walther,
- * "Evaluating Derivatives", 2nd ed. 2008, chapter 3). Each operator's descriptor has its rule. */
+/* autodiff.c: appends the backward part of a graph by reverse-mode differentiation (Griewank and
+ * Walther, "Evaluating Derivatives", 2nd ed. 2008, chapter 3). Each operator's descriptor has its
+ * rule. */
 #include "engine/graph/operator.h"
 #include "engine/graph/operators/operators.h"
 
@@ -43,10 +44,10 @@ static int check_differentiable(struct graph *graph)
     return 0;
 }
 
-/* A node that leads from something needed to the loss. */
+/* Appends the gradient of a node between something that needs one and the loss. */
 static void differentiate_node(struct differentiation *d, int32_t index)
 {
-    struct graph_node node = d->graph->nodes[index]; /* the array moves as it grows */
+    struct graph_node node = d->graph->nodes[index]; /* a copy: the array moves as it grows */
     const struct graph_operator *descriptor = graph_node_operator(&node);
     int32_t dy = descriptor->is_loss || !node.output_count ? -1 : d->gradient[node.output[0]];
     bool needed = d->needed[node.input[0]] ||

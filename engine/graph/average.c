@@ -1,5 +1,5 @@
-/* average.c: the moving averages of weights and statistics, which evaluation
- * reads in their place. */
+/* average.c: appends moving averages of weights and statistics. Evaluation reads these instead of
+ * the weights. */
 #include "engine/graph/build.h"
 #include "engine/graph/graph.h"
 

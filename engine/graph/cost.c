@@ -1,4 +1,4 @@
-/* cost.c: see cost.h. What a node costs its operator's descriptor says. */
+/* cost.c: see cost.h. The cost of a node is in the descriptor of its operator. */
 #include "engine/graph/cost.h"
 
 #include "engine/graph/operators/operators.h"

@@ -1,7 +1,7 @@
 /* fusion.c: see fusion.h. */
 #include "engine/graph/fusion.h"
 
-/* What is found and by which rules. */
+/* The fusion that is being found, and the rules for it. */
 struct search {
     const struct graph *graph;
     const struct fusion_rules *rules;
@@ -25,7 +25,8 @@ static bool has_kind(const struct graph_node *node, unsigned kinds)
 
 /* ---- forward --------------------------------------------------------------------------------- */
 
-/* The node of that operator that alone reads y and may be done with `index`, or -1. */
+/* The node of that operator that is the only reader of y, and that may be fused with `index`; or
+ * -1. */
 static int32_t find_follower(const struct graph *graph, const struct fusion_rules *rules,
                              int32_t index, int32_t y, enum graph_op op)
 {
@@ -52,8 +53,8 @@ int32_t graph_find_activation(const struct graph *graph, const struct fusion_rul
     return find_activation(graph, rules, node, graph->nodes[node].output[0], kinds);
 }
 
-/* Where the other summand is a batch norm's result that only the sum reads, and that one's operand
- * is kept anyhow, the sum takes the operand and normalises it along. */
+/* If the other summand is a batch norm's result that only the sum reads, and that batch norm's
+ * operand is kept anyway, the sum takes the operand and normalises it. */
 static void find_second(const struct search *search, int32_t index, int32_t other)
 {
     const struct graph *graph = search->graph;
@@ -76,7 +77,8 @@ static void find_second(const struct search *search, int32_t index, int32_t othe
     search->fusions[second].moments_alone = true;
 }
 
-/* The sum behind batch norm, where the other summand is there already. Returns the last result. */
+/* Finds the sum behind batch norm, if the other summand is computed before. Returns the last
+ * result. */
 static int32_t find_sum(const struct search *search, int32_t index, bool normalises)
 {
     const struct graph *graph = search->graph;
@@ -115,8 +117,9 @@ static void find_behind(const struct search *search, int32_t index)
 
 /* ---- backward -------------------------------------------------------------------------------- */
 
-/* SiLU's and hardswish's gradients are made from batch norm's result. Where batch norm backward
- * makes that again, the activation alone reads it, and is done with batch norm, too. */
+/* The gradients of SiLU and hardswish read batch norm's result. If batch norm backward recomputes
+ * that result, only the activation reads it, and the activation is fused with batch norm as
+ * well. */
 static void drop_result(const struct search *search, int32_t norm, int32_t activation_backward)
 {
     const struct graph *graph = search->graph;
@@ -131,7 +134,7 @@ static void drop_result(const struct search *search, int32_t norm, int32_t activ
     search->fusions[norm].activation = first;
 }
 
-/* The sum whose result only the activation's gradient reads is done with it. */
+/* Fuses a sum whose result only the activation's gradient reads with that gradient. */
 static void find_gradient_sum(const struct search *search, int32_t index)
 {
     const struct graph *graph = search->graph;
@@ -151,7 +154,7 @@ static void find_gradient_sum(const struct search *search, int32_t index)
     fusion->gradient_sum = sum;
 }
 
-/* activation backward -> batch norm backward, from x. */
+/* The pattern activation backward -> batch norm backward, computed from x. */
 static bool find_slope(const struct search *search, int32_t index, int32_t activation,
                        const struct fusion_abilities *abilities)
 {
@@ -178,7 +181,8 @@ static bool find_slope(const struct search *search, int32_t index, int32_t activ
     return true;
 }
 
-/* [add ->] ReLU backward -> batch norm backward, which is the first to read the gradient. */
+/* The pattern [add ->] ReLU backward -> batch norm backward, which is the first reader of the
+ * gradient. */
 static void find_mask(const struct search *search, int32_t index, int32_t activation,
                       const struct fusion_abilities *abilities)
 {

@@ -115,7 +115,7 @@ char *graph_shape_format(const struct graph_shape *shape, char *output, unsigned
     return output;
 }
 
-/* Makes room for one element more; the capacity doubles. */
+/* Makes room for one more element; the capacity doubles. */
 static int array_grow(struct graph *graph, void **array, int32_t count, int32_t *capacity,
                       size_t element_bytes)
 {
@@ -132,8 +132,8 @@ static int array_grow(struct graph *graph, void **array, int32_t count, int32_t 
     return 0;
 }
 
-/* Every extent at least 1 and the bytes within half of the address space, so that later arithmetic
- * on sizes cannot overflow. */
+/* Whether every extent is at least 1 and the bytes are within half of the address space, so that
+ * later arithmetic on sizes cannot overflow. */
 static bool shape_is_sane(const struct graph_shape *shape)
 {
     int64_t elements = 1;
@@ -268,8 +268,8 @@ static int names_compare(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Names of persistent tensors (and of gradients, which may become so) must differ: plans and
- * checkpoints find them by name. */
+/* Checks that the names of persistent tensors differ, and those of gradients, which may become
+ * persistent: plans and checkpoints find them by name. */
 static int graph_check_names(struct graph *graph)
 {
     const char **names = malloc(((size_t)graph->tensor_count + 1) * sizeof *names);
@@ -331,7 +331,8 @@ int graph_finish(struct graph *graph, struct error *error)
     return 0;
 }
 
-/* Two draws of the standard normal distribution from two uniform words: Box and Muller 1958. */
+/* Makes two draws of the standard normal distribution from two uniform words: Box and Muller
+ * 1958. */
 static void draw_normal(uint32_t first, uint32_t second, float normal[2])
 {
     double radius = sqrt(-2.0 * log(1.0 - (double)philox_uniform(first)));

@@ -1,7 +1,7 @@
 /* image_fusion.c: see image_fusion.h. */
 #include "engine/graph/image_fusion.h"
 
-/* What is found and by which rules. */
+/* The fusion that is being found, and the rules for it. */
 struct image_search {
     const struct graph *graph;
     const struct image_fusion_rules *rules;
@@ -20,8 +20,9 @@ static bool convolves(const struct image_search *search, int32_t node)
 
 /* ---- forward --------------------------------------------------------------------------------- */
 
-/* The node of that operator that reads the tensor first and foremost in the node's own phase, where
- * all other readers are of `backward`; *others: how many of them. -1: there is none, or others. */
+/* The node of that operator that is the first reader of the tensor in the node's own phase, if all
+ * other readers have the operator `backward`. *others receives how many of those there are. -1:
+ * there is no such node, or there are other readers. */
 static int32_t find_reader(const struct graph *graph, int32_t index, int32_t tensor,
                            enum graph_op op, enum graph_op backward, int32_t *last, int *others)
 {
@@ -48,8 +49,8 @@ static int32_t find_reader(const struct graph *graph, int32_t index, int32_t ten
     return found;
 }
 
-/* The maximum pool behind the ReLU `activation` whose result nobody else needs, or -1;
- * *pool_backward and *relu_backward: their gradients, -1 where there are none. */
+/* The maximum pool behind the ReLU `activation` whose result nothing else reads, or -1.
+ * *pool_backward and *relu_backward receive the gradients, or -1. */
 static int32_t find_pool(const struct image_search *search, int32_t index, int32_t activation,
                          int32_t *pool_backward, int32_t *relu_backward)
 {
@@ -78,7 +79,8 @@ static int32_t find_pool(const struct image_search *search, int32_t index, int32
     return pool;
 }
 
-/* The node by the weights, with a bias, of the convolution by whose result `gradient` is; or -1. */
+/* The node that computes the gradients of a convolution's weights and bias. `gradient` is the
+ * gradient with respect to the convolution's result. -1: there is none. */
 static int32_t find_bias_reader(const struct image_search *search, int32_t gradient)
 {
     const struct graph *graph = search->graph;
@@ -99,8 +101,8 @@ static int32_t find_bias_reader(const struct image_search *search, int32_t gradi
     return -1;
 }
 
-/* `by`, which makes the gradient by the convolution's result that `gradient`
- * is, adds up the bias'. */
+/* `by` computes the gradient `gradient` with respect to a convolution's result. Lets it sum up the
+ * gradient of the bias as well. */
 static void find_bias(const struct image_search *search, int32_t by, int32_t gradient)
 {
     int32_t weights = find_bias_reader(search, gradient);

@@ -24,18 +24,18 @@ static const char *const memory_class_names[] = {
 };
 DEFINE_STRING_TABLE(memory_class, enum memory_class, memory_class_names)
 
-/* A stretch of the transient part; several tensors may lie on it one after the other. */
+/* A range of the transient part. Tensors that live at different times may share it. */
 struct block {
-    size_t bytes, offset; /* both multiples of MEMORY_ALIGNMENT; offset from the transient part */
-    int32_t first, last;  /* steps, both included */
+    size_t bytes, offset; /* multiples of MEMORY_ALIGNMENT; in the transient part */
+    int32_t first, last;  /* the first and the last step in which it is used */
     int32_t number;       /* tensor, or tensor_count + node for a workspace */
     enum memory_class kind;
 };
 
-/* What is known of a tensor while a request is planned; only the representative of tensors that
- * share storage (find_representative) counts, but for `parent`. */
+/* The lifetime of a tensor while a request is planned. Tensors that share storage have a
+ * representative (find_representative()). Only its members count, apart from `parent`. */
 struct lifetime {
-    int32_t parent;      /* itself for a representative */
+    int32_t parent;      /* the tensor itself if it is a representative */
     int32_t first, last; /* steps */
     size_t bytes;        /* a multiple of MEMORY_ALIGNMENT */
     size_t exact_bytes;
@@ -50,7 +50,7 @@ struct planning {
     struct lifetime *lifetimes; /* per tensor */
     struct block *blocks;       /* by offset once placed */
     int32_t block_count;
-    size_t extent; /* bytes of the transient part */
+    size_t extent; /* the bytes of the transient part */
 };
 
 /* One persistent tensor of requests[0]. */
@@ -91,7 +91,7 @@ static int32_t find_representative(const struct planning *p, int32_t tensor)
     return tensor;
 }
 
-/* Extends the lifetime of the storage that `tensor` lies on by `step`. */
+/* Extends the lifetime of the storage of `tensor` to `step`. */
 static void touch(struct planning *p, int32_t tensor, int32_t step)
 {
     struct lifetime *l = &p->lifetimes[find_representative(p, tensor)];
@@ -102,7 +102,7 @@ static void touch(struct planning *p, int32_t tensor, int32_t step)
         l->last = step;
 }
 
-/* Sets up the representatives from the aliases that the backend chose. */
+/* Finds the representatives from the aliases that the backend chose. */
 static int resolve_aliases(struct planning *p, struct error *error)
 {
     const struct memory_request *request = p->request;
@@ -132,7 +132,7 @@ static int resolve_aliases(struct planning *p, struct error *error)
     return 0;
 }
 
-/* First and last step of every tensor. */
+/* Finds the first and the last step of every tensor. */
 static void find_lifetimes(struct planning *p)
 {
     const struct graph *graph = p->request->graph;
@@ -160,9 +160,9 @@ static void find_lifetimes(struct planning *p)
     }
 }
 
-/* Lets the output of node `index` take over the storage of an input that dies there. Elements of
- * another size would not lie where those of the input did: a thread would overwrite what another
- * one still has to read. */
+/* Lets the output of node `index` take over the storage of an input that dies there. Their elements
+ * must have the same size: otherwise a thread would overwrite what another one still has to
+ * read. */
 static void reuse_in_place(struct planning *p, int32_t index)
 {
     const struct graph_node *node = &p->request->graph->nodes[index];
@@ -203,7 +203,8 @@ static int reuse_storage(struct planning *p)
     return 0;
 }
 
-/* Larger first; the rest makes the order total, so that plans do not depend on the sort. */
+/* Larger blocks first. The other criteria make the order total, so that plans do not depend on the
+ * sorting algorithm. */
 static int blocks_compare_size(const void *a, const void *b)
 {
     const struct block *x = a, *y = b;
@@ -215,7 +216,7 @@ static int blocks_compare_size(const void *a, const void *b)
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* The transient blocks: storage of tensors, workspaces of nodes. */
+/* Collects the transient blocks: the storage of tensors, and the workspaces of nodes. */
 static void collect_blocks(struct planning *p)
 {
     const struct memory_request *request = p->request;
@@ -243,8 +244,8 @@ static void collect_blocks(struct planning *p)
     qsort(p->blocks, (size_t)p->block_count, sizeof *p->blocks, blocks_compare_size);
 }
 
-/* Gives blocks[index] the smallest gap between the blocks placed before it that live at the same
- * time, else the place behind them, and moves it among them: [0, index] stays sorted by offset. */
+/* Places blocks[index] into the smallest gap between the blocks that live at the same time, or
+ * behind them. Moves it among the placed ones, so that [0, index] stays sorted by offset. */
 static void place_block(struct planning *p, int32_t index)
 {
     struct block block = p->blocks[index];
@@ -274,8 +275,8 @@ static void place_block(struct planning *p, int32_t index)
         p->extent = block.offset + block.bytes;
 }
 
-/* The bytes that an arrangement without any reuse would take must be a possible size; then no sum
- * below can overflow. */
+/* Checks that even an arrangement without any reuse has a possible size. Then no sum below can
+ * overflow. */
 static int check_request(const struct memory_request *request, struct error *error)
 {
     const struct graph *graph = request->graph;
@@ -338,7 +339,7 @@ static int entries_compare(const void *a, const void *b)
                   ((const struct persistent_entry *)b)->name);
 }
 
-/* Lays the persistent tensors of requests[0] out, grouped by role, and lists them by name. */
+/* Lays out the persistent tensors of requests[0], grouped by role, and lists them by name. */
 static void plan_persistent(struct planning *p, struct memory_plan *plan,
                             struct persistent_entry *entries, size_t *count)
 {
@@ -361,7 +362,7 @@ static void plan_persistent(struct planning *p, struct memory_plan *plan,
     qsort(entries, *count, sizeof *entries, entries_compare);
 }
 
-/* Fills in the offsets of persistent tensors, by name. */
+/* Fills in the offsets of persistent tensors, which it finds by name. */
 static int match_persistent(struct planning *p, const struct persistent_entry *entries,
                             size_t count, struct error *error)
 {
@@ -388,7 +389,7 @@ static int match_persistent(struct planning *p, const struct persistent_entry *e
     return 0;
 }
 
-/* Fills in the offsets of what is transient, and of aliases. */
+/* Fills in the offsets of transient tensors and of aliases. */
 static void publish_offsets(struct planning *p, size_t transient_offset)
 {
     const struct graph *graph = p->request->graph;
@@ -407,7 +408,7 @@ static void publish_offsets(struct planning *p, size_t transient_offset)
             p->placement->tensor_offset[i] = p->placement->tensor_offset[find_representative(p, i)];
 }
 
-/* The step with most live bytes among those at which the transient part reaches its end. */
+/* The step with the most live bytes among those in which the transient part reaches its end. */
 static int32_t find_peak_step(const struct planning *p)
 {
     int32_t peak = 0;
@@ -433,7 +434,7 @@ static int32_t find_peak_step(const struct planning *p)
     return peak;
 }
 
-/* Adds the transient part to the classes, as it is at its peak; a hole counts for the block behind
+/* Adds the transient part, as it is at its peak, to the classes. A gap counts for the block behind
  * it, so that the classes add up to the arena. */
 static void count_classes(const struct planning *p, size_t class_bytes[])
 {

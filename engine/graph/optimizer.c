@@ -1,5 +1,5 @@
-/* optimizer.c: the update part of a graph: one node per parameter with the state that its optimizer
- * keeps, and the groups of parameters. The formulas are the backends'. */
+/* optimizer.c: appends the update part of a graph: one node for each parameter, with the state that
+ * its optimizer keeps, and the groups of parameters. The backends have the formulas. */
 #include "engine/graph/optimizer.h"
 
 #include "engine/graph/build.h"
@@ -54,7 +54,7 @@ bool graph_node_updates_matrix(const struct graph *graph, const struct graph_nod
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-/* What the tensor is the rounded copy of, or itself. */
+/* The tensor of which this one is the rounded copy, or the tensor itself. */
 static const struct graph_tensor *before_cast(const struct graph *graph, int32_t tensor)
 {
     int32_t producer = graph->tensors[tensor].producer;
@@ -102,7 +102,7 @@ static bool group_takes(const struct graph *graph, const struct optimizer_group 
     return !group->patterns;
 }
 
-/* The names of the graph's parameters, cut to `size`. */
+/* Lists the names of the graph's parameters, cut to `size`. */
 static const char *list_parameters(const struct graph *graph, char *output, size_t size)
 {
     size_t used = 0;
@@ -150,7 +150,7 @@ static void check_groups(struct graph *graph)
         graph_fail(graph, -EINVAL, "the graph has an optimizer already");
 }
 
-/* What updates matrices has to have something to do, and matrices alone. */
+/* Checks that an optimizer that updates matrices has parameters, and only matrices. */
 static void check_matrices(struct graph *graph)
 {
     const char *wanted = NULL;
@@ -210,7 +210,7 @@ int graph_add_optimizer_groups(struct graph *graph, const struct optimizer_group
     if (!graph->node_count || graph->nodes[graph->node_count - 1].phase != GRAPH_UPDATE)
         graph_fail(graph, -EINVAL, "the graph has no gradients for an optimizer to use");
     check_matrices(graph);
-    for (int i = 0; i < count; i++) { /* the caller's */
+    for (int i = 0; i < count; i++) { /* these are the caller's groups */
         copy[i].patterns = NULL;
         copy[i].pattern_count = 0;
     }

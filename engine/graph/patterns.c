@@ -1,4 +1,4 @@
-/* patterns.c: what stands beside a node: the neighbours that a backend may do along with it. */
+/* patterns.c: finds the neighbours of a node that a backend may compute along with it. */
 #include "engine/graph/operator.h"
 
 int32_t graph_next_reader(const struct graph *graph, int32_t tensor, int32_t from)
@@ -36,7 +36,7 @@ int32_t graph_batch_norm_behind(const struct graph *graph, const struct graph_no
     const struct graph_node *norm;
     bool same;
 
-    if (kind == ACTIVATION_RELU) { /* saves its result, the others their operand */
+    if (kind == ACTIVATION_RELU) { /* ReLU saves its result, the others save their operand */
         if (i < 0 || graph->nodes[i].op != OP_ACTIVATION ||
             graph->nodes[i].attributes.activation != ACTIVATION_RELU)
             return -1;

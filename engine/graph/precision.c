@@ -1,6 +1,6 @@
-/* precision.c: graph_lower_precision(): casts before the operands of products. A pass over the
- * finished forward and backward part, so that neither the builders nor the differentiation know of
- * it. */
+/* precision.c: graph_lower_precision(): inserts casts before the operands of products. It is a pass
+ * over the finished forward and backward part, so that neither the builders nor the differentiation
+ * have to know of it. */
 #include "engine/graph/build.h"
 #include "engine/graph/operator.h"
 
@@ -13,10 +13,10 @@ struct lowering {
     int32_t *low; /* per tensor: its rounded copy, or -1 */
 };
 
-/* The two operands of a product are its first inputs; a bias, the third, is only added. */
+/* The two operands of a product are its first inputs. The third one, a bias, is only added. */
 enum { PRODUCT_OPERANDS = 2 };
 
-/* The rounded copy of `tensor`, made before its first reader `node` unless there already is one. */
+/* The rounded copy of `tensor`. It is made before `node`, its first reader, unless it exists. */
 static int32_t lower_tensor(struct lowering *lowering, int32_t tensor,
                             const struct graph_node *node)
 {
@@ -38,7 +38,7 @@ static int32_t lower_tensor(struct lowering *lowering, int32_t tensor,
     return low;
 }
 
-/* Appends the nodes again, casts between them. */
+/* Appends the nodes anew, with casts between them. */
 static void lower_nodes(struct lowering *lowering, const struct graph_node *nodes, int32_t count)
 {
     struct graph *graph = lowering->graph;
@@ -84,7 +84,7 @@ int graph_lower_precision(struct graph *graph, enum tensor_type type, struct err
     if (check_lowering(graph, type))
         return error_set(error, graph->error.code, "%s", graph->error.text);
     if (type == TENSOR_FLOAT32 || type == TENSOR_TF32) {
-        graph->compute_type = type; /* nothing to cast */
+        graph->compute_type = type; /* there is nothing to cast */
         return 0;
     }
     lowering.low = malloc(((size_t)tensors + 1) * sizeof *lowering.low);

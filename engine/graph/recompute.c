@@ -1,11 +1,11 @@
-/* recompute.c: graph_recompute(): results of the forward part that the backward part reads are
- * calculated again instead of being kept (Chen, Xu, Zhang and Guestrin 2016, "Training Deep Nets
- * with Sublinear Memory Cost", arXiv:1604.06174; its section 4.2 has both choices offered here:
- * segments, and dropping what cheap operators make).
+/* recompute.c: graph_recompute(): computes results of the forward part that the backward part reads
+ * again, instead of keeping them (Chen, Xu, Zhang and Guestrin 2016, "Training Deep Nets with
+ * Sublinear Memory Cost", arXiv:1604.06174). Section 4.2 there has both choices offered here:
+ * segments, and dropping what cheap operators compute.
  *
- * First each result is kept or not. Then the backward nodes are appended anew; before the first one
- * that reads a result not kept, the forward nodes that lead to it from kept ones are appended
- * again. The memory plan sees the shorter lifetimes by itself. */
+ * First, each result is kept or dropped. Then the backward nodes are appended anew. Before the
+ * first one that reads a dropped result, the forward nodes that lead to it from kept results are
+ * appended again. The memory plan follows from the shorter lifetimes. */
 #include "base/cleanup.h"
 #include "engine/graph/build.h"
 #include "engine/graph/operator.h"
@@ -23,15 +23,16 @@ DEFINE_STRING_TABLE(recompute_kind, enum recompute_kind, recompute_kind_names)
 
 struct recomputation {
     struct graph *graph;
-    const struct graph_node *nodes; /* as they were */
+    const struct graph_node *nodes; /* as they were before */
     int32_t forward_count, node_count;
-    bool *read_backward; /* per tensor: a backward node reads it */
+    bool *read_backward; /* per tensor: whether a backward node reads it */
     bool *kept;          /* per tensor */
-    int32_t *again;      /* per tensor: what stands for it in the backward part, or -1 */
+    int32_t *again;      /* per tensor: what replaces it in the backward part, or -1 */
     bool *wanted;        /* per forward node, while its segment is appended */
 };
 
-/* A result of the forward part that grows with the batch; moments of batch norm are small. */
+/* Whether the tensor is a result of the forward part that grows with the batch. Batch norm's
+ * moments are small, so they are kept. */
 static bool may_be_dropped(const struct recomputation *r, int32_t tensor)
 {
     const struct graph_tensor *t = &r->graph->tensors[tensor];
@@ -50,7 +51,8 @@ static void mark_read_backward(struct recomputation *r)
                 r->read_backward[r->nodes[i].input[k]] = true;
 }
 
-/* Whether the node's results follow from what is there in the backward part in any case. */
+/* Whether the node's results can be computed from results that the backward part has in any
+ * case. */
 static bool follows_from_kept(const struct recomputation *r, const struct graph_node *node,
                               const bool *follows)
 {
@@ -92,7 +94,7 @@ static double bytes_of(const struct graph *graph, int32_t tensor)
     return (double)graph_shape_elements(&t->shape) * tensor_type_bytes(t->type);
 }
 
-/* The last forward node that reads each tensor, -1 where none does. */
+/* Finds the last forward node that reads each tensor; -1: none does. */
 static void find_last_readers(const struct recomputation *r, int32_t *last_reader)
 {
     for (int32_t i = 0; i < r->graph->tensor_count; i++)
@@ -103,8 +105,8 @@ static void find_last_readers(const struct recomputation *r, int32_t *last_reade
                 last_reader[r->nodes[i].input[k]] = i;
 }
 
-/* For a cut before each forward node: the bytes of what is kept for the backward part up to there
- * (`stored`), and of what passes over the cut (`crossing`). */
+/* For a cut before each forward node: the bytes of kept results up to there (`stored`), and of
+ * tensors that are needed on both sides (`crossing`). */
 static void measure_cuts(const struct recomputation *r, const int32_t *last_reader, double *stored,
                          double *crossing)
 {
@@ -122,9 +124,10 @@ static void measure_cuts(const struct recomputation *r, const int32_t *last_read
     }
 }
 
-/* Cuts the forward part near each multiple of total / segments, there where least passes over the
- * cut. Not before an activation or its like: backends calculate these with the layer before them.
- * `segment` receives the number of each node's segment; returns that of the last one. */
+/* Cuts the forward part near each multiple of total / segments, at the place with the least
+ * crossing bytes. It does not cut before activations and similar nodes, because backends compute
+ * these with the layer before them. `segment` receives the number of each node's segment. Returns
+ * the number of the last one. */
 static int32_t cut_segments(const struct recomputation *r, int segments, const double *stored,
                             const double *crossing, int32_t *segment)
 {
@@ -181,7 +184,7 @@ static int keep_between_segments(struct recomputation *r, int segments)
 
 /* ---- the nodes again ------------------------------------------------------------------------- */
 
-/* What a node of the backward part reads in place of `tensor`. */
+/* The tensor that a node of the backward part reads instead of `tensor`. */
 static int32_t stand_in(const struct recomputation *r, int32_t tensor)
 {
     return tensor >= 0 && r->again[tensor] >= 0 ? r->again[tensor] : tensor;
@@ -207,7 +210,7 @@ static void append_again(struct recomputation *r, const struct graph_node *forwa
     struct graph_node *node;
 
     for (int k = 0; k < outputs; k++) {
-        struct graph_tensor of = graph->tensors[forward->output[k]]; /* the array moves */
+        struct graph_tensor of = graph->tensors[forward->output[k]]; /* a copy: the array moves */
 
         made[k] = graph_append_tensor(graph, TENSOR_ACTIVATION, of.type, &of.shape, of.batched,
                                       "%s.again", of.name);
@@ -230,7 +233,7 @@ static void append_again(struct recomputation *r, const struct graph_node *forwa
     }
 }
 
-/* Appends what leads to `tensor` from results that are there, unless it is there itself. */
+/* Appends the nodes that compute `tensor` from results that exist, unless it exists itself. */
 static void provide(struct recomputation *r, int32_t tensor)
 {
     int32_t last;

@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ten times and more what tests/helpers/agreement_spread measured between ways of computing that
- * are all right, over an MLP, a CNN, ResNet-18 and MobileNetV3-small, at the first weights and
- * after 20 steps: float32 by Winograd's algorithm and directly 2.7e-7 (loss) and 7.8e-5 (norm);
- * bfloat16 against float32 1.7e-3 and 1.4e-2; float16 against float32 3.6e-4 and 6.9e-3. TF32 has
- * as many bits as float16. A device that leaves out a layer's bias or draws other masks is off by
- * percents. */
+/* The bounds are at least ten times the differences that tests/helpers/agreement_spread measured
+ * between correct ways of computing. It compared an MLP, a CNN, ResNet-18 and MobileNetV3-small
+ * with their first weights and after 20 steps. Relative differences of loss and gradient norm:
+ * float32 by Winograd's algorithm and directly 2.7e-7 and 7.8e-5; bfloat16 against float32 1.7e-3
+ * and 1.4e-2; float16 against float32 3.6e-4 and 6.9e-3. TF32 has as many bits as float16. A device
+ * that leaves out a layer's bias, or draws other masks, differs by percents. */
 struct agreement_bounds agreement_bounds_of(enum tensor_type compute_type)
 {
     switch (compute_type) {
@@ -31,10 +31,10 @@ struct agreement_bounds agreement_bounds_of(enum tensor_type compute_type)
 
 /* ---- what a forward and a backward pass change ---- */
 
-/* Copies of it in host memory. */
+/* Copies in host memory of the tensors that the passes change. */
 struct kept_tensors {
     uint8_t *values; /* owned */
-    bool gradients;  /* those of an accumulation count only within one */
+    bool gradients;  /* within an accumulation the gradients are kept, too */
 };
 
 static bool is_changed(const struct kept_tensors *kept, const struct session_tensor *tensor)
@@ -107,7 +107,7 @@ static int compute(struct training *training, struct checkpoint_agreement *agree
     return 0;
 }
 
-/* Over the batch that begins at agreement's epoch and position. */
+/* Measures loss and gradient norm over the batch that begins at agreement's epoch and position. */
 static int measure_at(struct training *training, struct checkpoint_agreement *agreement,
                       struct error *error)
 {
@@ -168,19 +168,19 @@ int agreement_measure(struct training *training, struct checkpoint_agreement *ag
 
 /* ---- comparing ---- */
 
-/* Where a run has come near to a loss of 0, differences of rounding are no smaller than elsewhere:
- * the smallest sizes that bounds are parts of. */
+/* Bounds are relative to the values, but at least to these sizes: near a loss of 0, rounding
+ * differences do not become smaller. */
 static const double loss_floor = 1, norm_floor = 1e-2;
 
 static bool is_near(double a, double b, double bound, double floor)
 {
     double size = fmax(fmax(fabs(a), fabs(b)), floor);
 
-    /* a run that diverges, diverges everywhere */
+    /* a run that diverges on one device diverges on every one */
     return !isfinite(a) || !isfinite(b) ? isfinite(a) == isfinite(b) : fabs(a - b) <= bound * size;
 }
 
-/* The coarser of the two precisions decides. */
+/* The bounds of the coarser of the two precisions. */
 static struct agreement_bounds bounds_of(const struct checkpoint_agreement *a,
                                          const struct checkpoint_agreement *b)
 {

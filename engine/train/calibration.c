@@ -1,5 +1,5 @@
-/* calibration.c: see calibration.h. Everything is run some times under a profile of one step, and
- * the fastest run counts: others on the machine can only slow one down. */
+/* calibration.c: see calibration.h. Each graph runs several times under a profile of one step, and
+ * the fastest run counts: other work of the machine can only slow a run down. */
 #include "engine/train/calibration.h"
 
 #include "engine/models/models.h"
@@ -25,8 +25,7 @@ static double seconds_now(void)
 
 /* ---- running a session for a while ---- */
 
-/* A graph to be run, of samples that are float32 or characters, and of labels or float32 targets.
- */
+/* A graph to run. Its samples are float32 or characters; its targets are labels or float32. */
 struct sample {
     session_build_function build;
     void *context;
@@ -36,13 +35,13 @@ struct sample {
     struct optimizer_config optimizer;
 };
 
-/* The best run so far: `take` looks at the profile of one that was faster than those before. */
+/* `take` gets the profile of each run that was faster than the runs before. */
 struct taker {
     int (*take)(void *context, const struct profile *profile, struct error *error);
     void *context;
 };
 
-/* Samples between -0.5 and 0.5, labels of all classes. */
+/* Fills a batch with samples between -0.5 and 0.5, and labels of all classes. */
 static struct session_batch fill_batch(struct session *session)
 {
     const struct graph *graph = session_graph(session);
@@ -63,7 +62,7 @@ static struct session_batch fill_batch(struct session *session)
 static int run_once(struct session *session, const struct sample *sample,
                     const struct session_batch *batch, struct profile *profile, struct error *error)
 {
-    /* without a learning rate the weights stay in their range */
+    /* with a learning rate of 0 the weights stay in their range */
     static const struct step_scalars scalars = {
         .step = 1, .batch = 1, .gradient_scale = 1, .momentum_product = 0.9};
     int r;
@@ -101,7 +100,7 @@ static int run_for_a_while(struct session *session, const struct sample *sample,
     return r;
 }
 
-/* How many bytes of samples and targets the session's caller has to hold, told from a plan. */
+/* How many bytes of samples and targets the session's caller has to hold. A plan tells it. */
 static int staging_bytes(const struct session_config *config, size_t *bytes, struct error *error)
 {
     struct session *session = NULL;
@@ -143,10 +142,10 @@ static int measure(const struct backend *backend, struct backend_device *device,
 
 /* ---- one operator ---- */
 
-/* A graph around the operator, whose time alone counts. */
+/* A graph around one operator. Only the time of that operator counts. */
 struct probe {
     enum graph_op op;
-    int64_t width, features; /* of build_probe() */
+    int64_t width, features; /* for build_probe() */
     double seconds, flops, bytes;
 };
 
@@ -177,7 +176,8 @@ static int finish_with_loss(struct graph *graph, int32_t tensor, struct error *e
     return graph->error.code ? error_set(error, graph->error.code, "%s", graph->error.text) : 0;
 }
 
-/* An activation, then a linear layer: its work lets the graph be divided over the threads. */
+/* Builds an activation behind which a linear layer stands. Without that layer's work, the backend
+ * would not divide the graph among the threads. */
 static int build_probe(void *context, struct graph *graph, struct error *error)
 {
     const struct probe *probe = context;
@@ -202,7 +202,8 @@ static int build_chain(void *context, struct graph *graph, struct error *error)
     return finish_with_loss(graph, x, error);
 }
 
-/* What the backend divides among eight tasks, in operations of a forward part. */
+/* The work of a forward pass, in operations, from which the backend divides it among eight
+ * tasks. */
 static const double divided_flops = 256e6;
 
 static int measure_bandwidths(const struct backend *backend, struct backend_device *device,
@@ -265,20 +266,20 @@ static int measure_kernel(const struct backend *backend, struct backend_device *
 
 enum { SAMPLE_LAYERS = 3 };
 
-/* Small ones of all families whose layers differ in size: others resemble them. Images are squares
- * of `side`. */
+/* Small models of all families, whose layers differ in size, so that layers of other models
+ * resemble some of them. Images are squares of `side`. */
 static const struct model_sample {
     enum model_kind kind;
     int64_t batch;
-    int64_t features, side;        /* inputs, or channels of the images; characters of a text */
-    int64_t widths[SAMPLE_LAYERS]; /* of linear layers, or of convolutions; of one character */
-    int64_t hidden;                /* behind convolutions and embeddings */
+    int64_t features, side;        /* inputs, channels of the images, or characters of a text */
+    int64_t widths[SAMPLE_LAYERS]; /* of linear layers, convolutions, or a character */
+    int64_t hidden; /* widths of the linear layers behind convolutions and embeddings */
     int kernel;
     enum activation_kind activation;
     bool batch_norm, dropout;
     double width;
     enum optimizer_kind optimizer;
-    bool low; /* in the types that are fast, too */
+    bool low; /* measured in the low-precision types, too */
 } samples[] = {
     {MODEL_MLP, 64, 64, .widths = {128}, .optimizer = OPTIMIZER_ADAM, .low = true},
     {MODEL_MLP, 16, 20, .widths = {32, 64}, .activation = ACTIVATION_TANH},
@@ -341,19 +342,19 @@ static int build_model(void *context, struct graph *graph, struct error *error)
     while (layers < SAMPLE_LAYERS && model->widths[layers])
         layers++;
     *(images ? &config.channel_count : &config.hidden_count) = text ? 1 : layers;
-    if (images && !layers) /* those that have them */
+    if (images && !layers) /* only models with images have them */
         config.dropout = config.stochastic_depth = 0.2f;
     return model_build(&config, &data, graph, error);
 }
 
-/* The fastest step's rates replace those of the ones before. */
+/* Takes the rates of a step that was faster than the ones before. */
 static int take_rates(void *context, const struct profile *profile, struct error *error)
 {
     operator_rates_release(context);
     return operator_rates_add_profile(context, profile, error);
 }
 
-/* One model, with the products in the type. */
+/* Measures one model, whose products have the given type. */
 static int measure_model(const struct backend *backend, struct backend_device *device,
                          const struct model_sample *model, enum tensor_type type,
                          struct operator_rates *rates, struct error *error)
@@ -392,8 +393,8 @@ static int measure_models(const struct backend *backend, struct backend_device *
     return r;
 }
 
-/* What fills a GPU, each tensor within a part of its memory (0: any); of the products' weights
- * there are as many as links in the chain. */
+/* Sizes that keep a GPU busy. Each tensor takes at most a part of its memory (0: no limit).
+ * Products have as many weights as the chain has links. */
 static struct calibration_sizes sizes_for(uint64_t memory_bytes)
 {
     enum { PRODUCT_MIN = 64, ACTIVATION_MIN = 8 };

@@ -1,9 +1,9 @@
-/* calibration_chains.c: the calibration of a device that does not say how long each node takes. An
- * operator is put behind itself so many times, and more often: what the longer chain takes more is
- * the time of the rest. The fastest of some rounds counts.
+/* calibration_chains.c: calibrates a device that does not tell how long each node takes. It times a
+ * short chain of one operator and a longer one. The difference is the time of the additional
+ * operators. The fastest of several rounds counts.
  *
- * These are the speeds of large products, convolutions and activations and of the smallest kernel,
- * for a roofline (prediction.c), not the times of a model's own operators. */
+ * It finds the speeds of large products, convolutions and activations, and of the smallest kernel,
+ * for a roofline model (prediction.c). It does not find the times of a model's own operators. */
 #include "engine/train/calibration_chains.h"
 
 #include "engine/graph/cost.h"
@@ -15,19 +15,20 @@
 enum { SHORT_CHAIN = 4, ROUNDS = 4, RUNS_MAX = 1000, WARM_UP = 2 };
 static const double round_seconds = 0.02;
 
-/* `repeated` is appended `length` times, between a layer that makes its input of a few numbers and
- * one that makes a number of its output: batches come from the host, so they are small. */
+/* `repeated` is appended `length` times. A layer before it makes its input of a few numbers, and
+ * one behind it makes one number of its output. The host writes each batch, so batches have to be
+ * small. */
 struct chain {
     int32_t (*begin)(const struct chain *chain, struct graph *graph, int32_t x);
     int32_t (*repeated)(const struct chain *chain, struct graph *graph, int32_t x,
                         const char *name);
-    int64_t batch, width, side; /* features; of images, channels and the side of a square */
-    int length, longer;         /* of this graph; of the longer chain */
+    int64_t batch, width, side; /* `width`: features, or channels of images of side × side pixels */
+    int length, longer;         /* `longer`: of the longer of the two chains */
     enum tensor_type type;
-    enum graph_op op; /* that is repeated */
+    enum graph_op op; /* the repeated operator */
 };
 
-/* What one of the repeated nodes takes and does. */
+/* The time and the work of one of the repeated nodes. */
 struct link {
     double seconds, flops, bytes;
 };
@@ -86,7 +87,7 @@ static int build_chain(void *context, struct graph *graph, struct error *error)
 
 /* ---- running ---- */
 
-/* Samples between -0.5 and 0.5; the targets stay 0. */
+/* Fills in samples between -0.5 and 0.5. The targets stay 0. */
 static struct session_batch fill_batch(struct session *session, const struct graph *graph)
 {
     float *samples = session_staging(session);
@@ -98,7 +99,7 @@ static struct session_batch fill_batch(struct session *session, const struct gra
                                   (char *)samples + session_input_bytes(graph, graph->input)};
 }
 
-/* Seconds of one of `runs` runs, until the device has done the last. */
+/* Measures the seconds of one of `runs` runs, until the device has finished the last one. */
 static int time_round(struct session *session, const struct session_batch *batch, int runs,
                       double *seconds, struct error *error)
 {
@@ -108,7 +109,7 @@ static int time_round(struct session *session, const struct session_batch *batch
 
     for (int i = 0; r == 0 && i < runs; i++)
         r = session_evaluate(session, batch, error);
-    session_read_metrics(session, false, &ignored); /* waits */
+    session_read_metrics(session, false, &ignored); /* waits for the device */
     *seconds = (session_seconds(session) - begin) / runs;
     return r;
 }
@@ -123,7 +124,7 @@ static int time_runs(struct session *session, const struct graph *graph, double 
     *best = 0;
     for (int i = 0; r == 0 && i <= ROUNDS; i++) {
         r = time_round(session, &batch, runs, &seconds, error);
-        if (i > 0 && (*best == 0 || seconds < *best)) /* the first one tells how many to take */
+        if (i > 0 && (*best == 0 || seconds < *best)) /* the first tells how many to make */
             *best = seconds;
         runs = (int)(round_seconds / (seconds > 1e-9 ? seconds : 1e-9));
         runs = runs < 1 ? 1 : runs > RUNS_MAX ? RUNS_MAX : runs;
@@ -191,7 +192,7 @@ static int measure_link(const struct backend *backend, struct backend_device *de
     if (r == 0)
         r = time_chain(backend, device, &chain, &long_seconds, link, error);
     link->seconds = (long_seconds - short_seconds) / (chain.longer - SHORT_CHAIN);
-    if (r == 0 && !(link->seconds > 0)) /* lost in what else the machine did */
+    if (r == 0 && !(link->seconds > 0)) /* the difference was lost in other work of the machine */
         link->seconds = long_seconds / chain.longer;
     if (r == 0 && !(link->seconds > 0))
         return error_set(error, -EIO, "%d times %s took no time at all", chain.longer,

@@ -66,7 +66,7 @@ int weights_copy_restore(const struct weights_copy *copy, struct session *sessio
 
 static const char average_prefix[] = "ema.";
 
-/* The tensor's name in the file. */
+/* Writes the name under which the tensor is stored. */
 static void stored_name(const struct session_tensor *tensor, const char *prefix,
                         char name[NAME_MAX_BYTES])
 {
@@ -87,7 +87,8 @@ static const char *prefix_of(enum tensor_role role)
     }
 }
 
-/* What a checkpoint file holds, in order; `index` is the session's, `best` marks the copy. */
+/* The tensors of a checkpoint file, in order. `index` is the session's; `best` marks the copy of
+ * the best weights. */
 struct checkpoint_layout {
     struct safetensors_tensor *tensors;
     char (*names)[NAME_MAX_BYTES];
@@ -215,7 +216,7 @@ void checkpoint_close(struct checkpoint *checkpoint)
     safetensors_close(&checkpoint->file);
 }
 
-/* Finds one tensor and checks its form. */
+/* Finds one tensor, and checks its type and shape. */
 static int find_tensor(const struct checkpoint *checkpoint, const struct session_tensor *tensor,
                        const char *prefix, const struct safetensors_tensor **found,
                        struct error *error)
@@ -283,7 +284,7 @@ int checkpoint_restore(const struct checkpoint *checkpoint, struct session *sess
         int r;
 
         if (!training && !tensor.evaluated)
-            continue; /* of a run with moving averages the weights themselves */
+            continue; /* such a run with moving averages stores the weights themselves */
         if (tensor.role == TENSOR_GRADIENT && checkpoint->state.micro_step == 0)
             continue;
         r = find_tensor(checkpoint, &tensor,
@@ -292,7 +293,7 @@ int checkpoint_restore(const struct checkpoint *checkpoint, struct session *sess
                         &found, error);
         if (r < 0)
             return r;
-        /* the run's own memory is all there already: the file's would come on top of it */
+        /* piece by piece, because pages of the file would count on top of the run's own memory */
         safetensors_read(&checkpoint->file, found, session_scratch(session));
         r = session_write(session, i, session_scratch(session), error);
         if (r < 0)
@@ -314,7 +315,7 @@ static bool is_training_state(const char *name)
     return false;
 }
 
-/* The tensor to export under the weight's name: its average where there is one and it is wanted. */
+/* The tensor to export under the weight's name: its average, if there is one and it is wanted. */
 static struct safetensors_tensor exported(const struct safetensors *file,
                                           const struct safetensors_tensor *weight,
                                           enum checkpoint_weights weights)
@@ -391,7 +392,7 @@ struct checkpoint_entry checkpoint_folder_next(const struct checkpoint_folder *f
 {
     struct checkpoint_entry next = {.step = step, .number = 1, .best = best};
 
-    for (int i = 0; i < folder->count; i++) /* the latest is always among them */
+    for (int i = 0; i < folder->count; i++) /* the latest checkpoint is always among them */
         if (folder->entries[i].step == step && folder->entries[i].number >= next.number)
             next.number = folder->entries[i].number + 1;
     return next;

@@ -1,4 +1,5 @@
-/* checkpoint_metadata.c: see checkpoint_metadata.h. One table serves writing and reading. */
+/* checkpoint_metadata.c: see checkpoint_metadata.h. One table describes the fields for writing and
+ * for reading. */
 #include "engine/train/checkpoint_metadata.h"
 
 #include <assert.h>
@@ -14,24 +15,24 @@ static const char format_key[] = "traind.checkpoint", format_value[] = "1";
 enum field_type { FIELD_INTEGER, FIELD_UNSIGNED, FIELD_DOUBLE, FIELD_NAME, FIELD_CONVOLUTIONS };
 
 #define FIELD(key, type, member) LATER_FIELD(key, type, member, NULL)
-/* One that early files of this format lack: `absent` is what it was then. */
+/* A field that early files of this format lack. `absent` is the value that it had then. */
 #define LATER_FIELD(key, type, member, absent)                                 \
     {                                                                          \
         "traind." key, type, offsetof(struct checkpoint_state, member), absent \
     }
-#define TRACKER_FIELDS(key, member)                                                           \
-    FIELD(key ".metric", FIELD_NAME, member.metric),                                          \
-        FIELD(key ".value", FIELD_DOUBLE, member.best),                                       \
-        FIELD(key ".step", FIELD_INTEGER, member.best_step),                                  \
-        FIELD(key ".epoch", FIELD_DOUBLE, member.best_epoch),                                 \
-        FIELD(key ".epochs_without_improvement", FIELD_INTEGER, /* the key's first meaning */ \
+#define TRACKER_FIELDS(key, member)                                                             \
+    FIELD(key ".metric", FIELD_NAME, member.metric),                                            \
+        FIELD(key ".value", FIELD_DOUBLE, member.best),                                         \
+        FIELD(key ".step", FIELD_INTEGER, member.best_step),                                    \
+        FIELD(key ".epoch", FIELD_DOUBLE, member.best_epoch),                                   \
+        FIELD(key ".epochs_without_improvement", FIELD_INTEGER, /* what this key meant first */ \
               member.measurements_without_improvement)
 
 static const struct checkpoint_field {
     const char *key;
     enum field_type type;
     size_t offset;
-    const char *absent; /* NULL: every file has it */
+    const char *absent; /* NULL: every file has the field */
 } fields[] = {FIELD("step", FIELD_INTEGER, step),
               FIELD("micro_step", FIELD_INTEGER, micro_step),
               FIELD("epoch", FIELD_INTEGER, epoch),
@@ -88,7 +89,7 @@ void checkpoint_metadata_format(const struct checkpoint_state *state,
                                 struct checkpoint_metadata *metadata)
 {
     metadata->count = 0;
-    add_pair(metadata, "format", "pt"); /* what PyTorch's readers of safetensors look for */
+    add_pair(metadata, "format", "pt"); /* PyTorch's readers of safetensors expect this */
     add_pair(metadata, format_key, format_value);
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         const void *member = (const char *)state + fields[i].offset;
@@ -136,7 +137,7 @@ static int parse_field(const struct checkpoint_field *field, const char *text, v
         break;
     case FIELD_DOUBLE:
         *(double *)member = strtod(text, &end);
-        errno = 0; /* a subnormal number is one */
+        errno = 0; /* strtod() also sets ERANGE for a subnormal number, which is valid */
         break;
     case FIELD_NAME:
         snprintf(member, TRACKER_NAME_MAX, "%s", text);
@@ -174,7 +175,7 @@ int checkpoint_metadata_parse(const struct safetensors *file, struct checkpoint_
             return r;
     }
     if (!safetensors_metadata(file, "traind.epoch_labels"))
-        state->sums.labels = state->sums.samples; /* earlier every sample had one */
+        state->sums.labels = state->sums.samples; /* in earlier files every sample had one label */
     *texts =
         (struct checkpoint_texts){.specification = safetensors_metadata(file, specification_key),
                                   .normalisation = safetensors_metadata(file, normalisation_key),

@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* From no work more to almost another forward pass. Beyond some segments what passes between them
- * takes more than a segment saves. */
+/* The recomputations to try, from none to almost another forward pass. With more segments than
+ * these, the tensors between segments take more memory than a further segment saves. */
 static const struct recompute_config recompute_ladder[] = {
     {.kind = RECOMPUTE_NONE},
     {.kind = RECOMPUTE_SELECTIVE},
@@ -24,13 +24,13 @@ static const struct recompute_config recompute_ladder[] = {
 };
 enum { LADDER_STEPS = sizeof recompute_ladder / sizeof *recompute_ladder };
 
-/* A usual batch size, where the search goes on from the smallest one. */
+/* FIRST_GUESS is a usual batch size; the search goes there from the smallest one. */
 enum { FIRST_GUESS = 64, BATCH_STEP = 8, SMALL_SIZES_MAX = 4, BATCH_MAX = 1000000 };
 
 struct search {
     const struct training_config *config;
     const struct training_wishes *wishes;
-    size_t memory; /* bytes that a plan may take */
+    size_t memory; /* the bytes that a plan may take */
     const struct training_data *data;
     const struct backend *backend;
     struct backend_device *device;
@@ -42,7 +42,7 @@ struct search {
     int64_t grid_size;
 };
 
-/* The configuration with a batch size of the grid. */
+/* The configuration with the given batch size and recomputation. */
 static struct training_config configure(const struct search *search, int64_t batch,
                                         const struct recompute_config *recompute)
 {
@@ -57,7 +57,7 @@ static struct training_config configure(const struct search *search, int64_t bat
     return config;
 }
 
-/* The bytes that a plan takes. */
+/* Measures the bytes that a plan takes. */
 static int measure(struct search *search, int64_t batch, const struct recompute_config *recompute,
                    size_t *bytes)
 {
@@ -79,8 +79,8 @@ static int measure(struct search *search, int64_t batch, const struct recompute_
 
 /* ---- recomputation --------------------------------------------------------------------------- */
 
-/* The first step of the ladder that fits, or the one that needs the least memory: always that one
- * when `least`. */
+/* Finds the first step of the ladder that fits, or the one that needs the least memory. With
+ * `least` it is always the latter. */
 static int climb_ladder(struct search *search, int64_t batch, bool least,
                         struct recompute_config *recompute, size_t *bytes)
 {
@@ -104,7 +104,7 @@ static int climb_ladder(struct search *search, int64_t batch, bool least,
 
 /* ---- batch size ------------------------------------------------------------------------------ */
 
-/* Whether the model can be trained on a single sample: batch norm may not. */
+/* Whether the model can be trained on a single sample. Batch norm may make that impossible. */
 static bool takes_single_samples(const struct search *search)
 {
     struct error error = {0};
@@ -117,7 +117,8 @@ static bool takes_single_samples(const struct search *search)
     return takes;
 }
 
-/* The sizes that the model can be trained with, the last batch of an epoch included. */
+/* Lists the batch sizes with which the model can be trained, including the last batch of an
+ * epoch. */
 static int make_grid(struct search *search)
 {
     int64_t effective = search->wishes->effective_batch, count = search->data->train.count;
@@ -145,7 +146,7 @@ static int make_grid(struct search *search)
     return 0;
 }
 
-/* The largest of the grid that is at most `batch`, or the first: its index. */
+/* The index of the largest size of the grid that is at most `batch`; 0: all are larger. */
 static int64_t grid_index(const struct search *search, double batch)
 {
     int64_t low = 0, high = search->grid_size;
@@ -161,16 +162,16 @@ static int64_t grid_index(const struct search *search, double batch)
     return low;
 }
 
-/* What the search for a batch size knows; indices into the grid. */
+/* What the search for a batch size knows, as indices into the grid. */
 struct bounds {
-    int64_t low,
-        high; /* the largest known to fit, -1; the smallest known not to, the grid's size */
+    int64_t low;  /* the largest size known to fit, or -1 */
+    int64_t high; /* the smallest size known not to fit, or the grid's size */
     size_t low_bytes, high_bytes;
-    double bytes_per_sample; /* between the latest two plans; 0 before there are two */
+    double bytes_per_sample; /* between the latest two plans; 0: there are not two yet */
 };
 
-/* Where the straight line through what is known meets the limit; every third time the middle, so
- * that a line that is none does not hold the search up. */
+/* Guesses by linear interpolation where the memory reaches the limit. Every third guess is the
+ * middle, so that the search ends even if the memory does not grow linearly. */
 static int64_t guess_index(const struct search *search, const struct bounds *bounds, int probes)
 {
     double low = (double)search->grid[bounds->low], wanted = FIRST_GUESS;
@@ -187,7 +188,7 @@ static int64_t guess_index(const struct search *search, const struct bounds *bou
     return index < last ? index : last;
 }
 
-/* Leaves choice->batch 0 when even the smallest batch does not fit; choice->bytes is what that
+/* Leaves choice->batch 0 if even the smallest batch does not fit. choice->bytes is then what that
  * takes. */
 static int search_batch(struct search *search, const struct recompute_config *recompute)
 {
@@ -245,8 +246,8 @@ static int does_not_fit(struct search *search, int64_t batch, const char *remedy
         text_format_bytes(search->wishes->memory_limit, limit, sizeof limit), free_bytes, remedy);
 }
 
-/* A larger batch than the one that keeps all activations, where less memory for them makes room for
- * it; then with the least work that fits. */
+/* Looks for a larger batch than the one that keeps all activations: recomputation may make room for
+ * it. Then takes the least recomputation with which that batch fits. */
 static int enlarge_batch(struct search *search)
 {
     struct training_choice *choice = search->choice, kept = *choice;

@@ -1,10 +1,11 @@
 /* convolutions.c: see convolutions.h.
  *
- * A layer is measured in two rounds. In the first one, on little work, all ways are tried, and for
- * each direction those go on that come near the fastest: a library's reference implementation may
- * be hundreds of times slower than the others. The second one is on more work, in turns. At the end
- * the ways that are the fastest of each direction are measured together, beside those that are the
- * same in all directions: where layouts of weights differ, copies between them count. */
+ * Each layer is measured in two rounds. The first round tries all ways on little work. For each
+ * direction, the ways near the fastest one go on: a library's reference implementation may be
+ * hundreds of times slower than the others. The second round measures these on more work, in turns.
+ * At the end two kinds of ways are measured as a whole: the combination of each direction's
+ * fastest, and ways that are the same in all directions. If layouts of weights differ between
+ * directions, the copies between them count there. */
 #include "engine/train/convolutions.h"
 
 #include "engine/graph/operator.h"
@@ -17,13 +18,13 @@
 #include <time.h>
 
 enum { LANES_MAX = 8, TASKS_MAX = 8, BATCH_MAX = 64, BATCH_FEW = 16, CHANNELS_MIN = 16 };
-enum { CHANNELS_MANY = 64 }; /* fewer are a work of another kind */
+enum { CHANNELS_MANY = 64 }; /* convolutions with fewer channels are another kind of work */
 
-/* What is measured in a round: multiplications and additions of the forward part at most, so many
- * runs (the first one warms up) within so many seconds, and the ways that go on. */
+/* What a round measures: at most so many operations of the forward part, so many runs (the first
+ * one warms up) within so many seconds, and which ways go on. */
 struct round {
     double operations;
-    int64_t image_min; /* images are not made smaller */
+    int64_t image_min; /* images are not made smaller than this */
     bool fewer_channels;
     int runs_min, runs_max;
     double seconds, near;
@@ -32,18 +33,18 @@ static const struct round rounds[] = {{20e6, 16, true, 2, 3, 0.05, 3},
                                       {500e6, 16, false, 3, 16, 0.25, 1}};
 enum { ROUNDS = sizeof rounds / sizeof *rounds, TOGETHER_MAX = 4 };
 
-/* Of ways that are known to be fast: what differs is large, if anything. */
+/* For ways that are known to be fast: if they differ, they differ clearly. */
 static const struct round together_round = {250e6, 16, false, 2, 4, 0.06, 1};
 
-/* A way for all directions is measured together with others if it took so many times as long as the
- * fastest of each. */
+/* A way for all directions is measured as a whole if it took at most this many times as long as the
+ * fastest of each direction. */
 static const double together_near = 1.25;
 
-/* A way that takes so many times as long as the fastest one is not run again. */
+/* A way that takes this many times as long as the fastest one is not run again. */
 static const double hopeless = 4;
 
-/* A way must take less than this much of the device's own to be preferred, so that chance decides
- * nothing. */
+/* A way must take less than this part of the time of the device's own way to be preferred, so that
+ * chance decides nothing. */
 static const double margin = 0.9;
 
 static double now(void)
@@ -69,7 +70,7 @@ static int build_layer(void *context, struct graph *graph, struct error *error)
     int32_t x = graph_input(graph, TENSOR_FLOAT32,
                             (int64_t[]){shape->channels, shape->height, shape->width}, 3);
 
-    /* within a model images are as the node before leaves them */
+    /* within a model, the node before determines how images are stored */
     graph->wants_input_gradient = graph->training && !shape->samples;
     if (!shape->samples)
         x = graph_activation(graph, x, "before", ACTIVATION_RELU);
@@ -80,7 +81,7 @@ static int build_layer(void *context, struct graph *graph, struct error *error)
     return graph->error.code ? error_set(error, graph->error.code, "%s", graph->error.text) : 0;
 }
 
-/* The direction of a node of that network, or -1. */
+/* The direction that the node of that network computes, or -1. */
 static int direction_of(const struct graph_node *node)
 {
     const struct graph_operator *descriptor = graph_node_operator(node);
@@ -89,20 +90,20 @@ static int direction_of(const struct graph_node *node)
                                                       : -1;
 }
 
-/* One way to do the layer, while it is measured. */
+/* One way to compute the layer, while it is measured. */
 struct way {
-    char letters[CONVOLUTION_DIRECTIONS + 2]; /* order, and by direction */
-    bool counts[CONVOLUTION_DIRECTIONS];      /* those that are this way's own */
-    bool ends;                                /* is not run again */
+    char letters[CONVOLUTION_DIRECTIONS + 2]; /* order of images; by direction */
+    bool counts[CONVOLUTION_DIRECTIONS];      /* the directions whose letter is this way's own */
+    bool ends;                                /* it is not run again */
     struct session *session;
     struct profile_recorder recorder;
     int lanes;
-    /* seconds by direction, lane and part of the work, the least of the runs: on a busy machine
-     * hardly a run has no part that was held up */
+    /* the least seconds of all runs, by direction, lane and part of the work: on a busy machine,
+     * hardly any run is undisturbed in all parts */
     double best[CONVOLUTION_DIRECTIONS][LANES_MAX][TASKS_MAX];
 };
 
-/* Adds the recorded time of a run up, and makes the lanes empty. */
+/* Adds up the recorded times of a run, and empties the lanes. */
 static void take_events(struct way *way, bool first)
 {
     const struct graph *graph = session_graph(way->session);
@@ -146,7 +147,7 @@ static int run_way(struct way *way, const struct convolution_shape *shape, bool 
     return r;
 }
 
-/* What the lane that has most to do takes: the others wait for it. */
+/* For each direction the time of the lane with the most work, for which the others wait. */
 static void longest_lanes(const struct way *way, double seconds[CONVOLUTION_DIRECTIONS])
 {
     for (int d = 0; d < CONVOLUTION_DIRECTIONS; d++) {
@@ -218,7 +219,7 @@ static double operations(const struct convolution_shape *shape)
            (double)shape->channels / a->groups * a->kernel[0] * a->kernel[1];
 }
 
-/* Half of the image along an axis, if results are left. */
+/* Halves the image along an axis, if enough results are left. */
 static bool halve_image(int64_t *extent, const struct conv_attributes *a, int d, int64_t least)
 {
     int64_t reach = (int64_t)a->dilation[d] * (a->kernel[d] - 1) + 1;
@@ -229,7 +230,7 @@ static bool halve_image(int64_t *extent, const struct conv_attributes *a, int d,
     return true;
 }
 
-/* Half of the groups, or of the channels: those that fill blocks go on filling them. */
+/* Halves the groups or the channels. Channels that fill blocks still do so afterwards. */
 static bool halve_channels(struct convolution_shape *shape)
 {
     int groups = shape->attributes.groups;
@@ -249,8 +250,8 @@ static bool halve_channels(struct convolution_shape *shape)
     return true;
 }
 
-/* Half of x's or y's channels, whichever are more. Copies and sums of weights stay the same part of
- * the work, which they do not where samples are left out. */
+/* Halves x's or y's channels, whichever are more. Copies and sums of weights remain the same part
+ * of the work; leaving out samples would change that. */
 static bool halve_many_channels(struct convolution_shape *shape)
 {
     int64_t *more = shape->channels > shape->out_channels ? &shape->channels : &shape->out_channels;
@@ -270,13 +271,14 @@ static struct convolution_shape reduce(const struct convolution_shape *whole,
     int64_t least = round->image_min;
 
     shape.batch = whole->batch < BATCH_MAX ? whole->batch : BATCH_MAX;
-    /* few samples stay: how they fall to the threads is a part of what is measured */
+    /* keep a few samples, because how they are divided among the threads is part of what is
+     * measured */
     while (shape.batch > BATCH_FEW && operations(&shape) > most)
         shape.batch = (shape.batch + 1) / 2;
     while (operations(&shape) > most && (halve_image(&shape.height, &shape.attributes, 0, least) ||
                                          halve_image(&shape.width, &shape.attributes, 1, least)))
         ;
-    /* a sample for each task stays longest */
+    /* keep one sample for each task as long as possible */
     while (shape.batch > TASKS_MAX && operations(&shape) > most)
         shape.batch = (shape.batch + 1) / 2;
     while (operations(&shape) > most && halve_many_channels(&shape))
@@ -297,7 +299,7 @@ static double fastest(const struct convolution_times *times, int d)
     return least;
 }
 
-/* What the ways take as measured so far. */
+/* Reads the times of all ways as measured so far. */
 static void take_times(const struct way *ways, struct convolution_times *times)
 {
     for (int i = 0; i < times->count; i++) {
@@ -310,8 +312,8 @@ static void take_times(const struct way *ways, struct convolution_times *times)
     }
 }
 
-/* The ways that are slow in every direction end; so do those whose run took as long as a round is
- * to take, with what the first run gave. */
+/* Ends ways that are slow in every direction. Ends those, too, of which one run took as long as a
+ * whole round should; the time of that run counts. */
 static void end_hopeless(struct way *ways, const struct convolution_times *times)
 {
     for (int i = 0; i < times->count; i++) {
@@ -346,8 +348,8 @@ static int run_ways(struct way *ways, const struct convolution_shape *shape,
     return r;
 }
 
-/* The letters of a way: its own in the directions in which it may be the fastest, and in the others
- * that of the fastest so far. False: there are none of the first kind. */
+/* Writes the letters of a way: its own for directions in which it may be the fastest, and otherwise
+ * those of the fastest way so far. False: there is no direction of the first kind. */
 static bool write_letters(const struct convolution_shape *shape,
                           const struct convolution_times *times, int index, double near,
                           struct way *way)
@@ -387,7 +389,7 @@ static int measure_round(const struct backend *backend, struct backend_device *d
     return r;
 }
 
-/* The letter of the fastest way, or the device's own where that is hardly slower. */
+/* The letter of the fastest way, or of the device's own if that is hardly slower. */
 static char fastest_way(const struct convolution_times *times, int d)
 {
     double least = fastest(times, d);
@@ -404,8 +406,8 @@ static char fastest_way(const struct convolution_times *times, int d)
     return letter;
 }
 
-/* Ways to do all directions that are measured together: that of each direction's fastest, and those
- * that are the same in all and not much slower; how many. */
+/* Lists the ways to measure as a whole: the combination of each direction's fastest, and those that
+ * are the same in all directions and not much slower. Returns how many there are. */
 static int list_together(const struct convolution_times *times,
                          char letters[TOGETHER_MAX][CONVOLUTION_DIRECTIONS + 1])
 {
@@ -429,7 +431,7 @@ static int list_together(const struct convolution_times *times,
     return count;
 }
 
-/* The one that takes least, or the device's own where that is hardly slower. */
+/* The way that takes the least time, or the device's own if that is hardly slower. */
 static int least_together(const struct convolution_times *sums,
                           char letters[TOGETHER_MAX][CONVOLUTION_DIRECTIONS + 1])
 {
@@ -491,7 +493,7 @@ int convolution_measure(const struct backend *backend, struct backend_device *de
     *times = (struct convolution_times){.count = 1, .ways = {{.letter = '-'}}};
     for (const char *letter = shape->methods + 1; *letter; letter++)
         times->ways[times->count++].letter = *letter;
-    /* by its own work, a layer alone would be in fewer parts than within the model */
+    /* by its own work, a layer alone would be divided into fewer parts than within the model */
     backend->device_divide(device, shape->parts);
     for (int i = 0; i < ROUNDS && r == 0; i++) {
         r = measure_round(backend, device, shape, &rounds[i], near, times, error);

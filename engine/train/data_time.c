@@ -1,4 +1,4 @@
-/* data_time.c: training_measure_data() of training.h. */
+/* data_time.c: measures how long batches take to load: training_measure_data() of training.h. */
 #include "base/alignment.h"
 #include "base/cleanup.h"
 #include "engine/train/training_internal.h"
@@ -26,7 +26,8 @@ static int compare_numbers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The median; the first batch touches memory and files, and counts only where there is no other. */
+/* The median time of a batch. The first batch touches memory and files, so it counts only if there
+ * is no other. */
 static int time_batches(const struct loader_config *config, struct loader *loader, double *seconds,
                         struct error *error)
 {
@@ -66,7 +67,7 @@ int training_measure_data(const struct training *training, double *seconds, bool
     *seconds = NAN;
     if (config.view.dataset->is_absent)
         return 0;
-    if (training->set_count) { /* while the step before is at work */
+    if (training->set_count) { /* during the step before */
         *overlaps = true;
         *seconds = 0;
         return 0;

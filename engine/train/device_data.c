@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK_BYTES = 4 << 20 }; /* that samples apart from each other are gathered in */
+enum { CHUNK_BYTES = 4 << 20 }; /* of the buffer that gathers samples */
 
 static bool is_text(const struct dataset *dataset)
 {
@@ -62,7 +62,7 @@ static size_t raw_bytes(const struct dataset *dataset)
     return (size_t)dataset->sample_elements * (dataset->element == DATASET_UINT8 ? 1 : 4);
 }
 
-/* Samples first to last, which lie apart from each other. */
+/* Writes samples first to last, which are not adjacent in the data set. */
 static int write_apart(const struct backend *backend, struct backend_data *data,
                        const struct dataset *dataset, int64_t first, int64_t last,
                        struct error *error)
@@ -91,7 +91,7 @@ static int write_samples(const struct backend *backend, struct backend_data *dat
 {
     int r = 0;
 
-    if (is_text(dataset)) /* one block, in which samples overlap */
+    if (is_text(dataset)) /* the samples of a text overlap in one block */
         return backend->data_write(data, 0, dataset->symbol_count, dataset->samples[0], error);
     for (int b = 0; r == 0 && b < dataset->block_count; b++) {
         int64_t first = dataset->block_first[b], last = dataset->block_first[b + 1];

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-/* The next batches; the first one has `*samples` samples. 1: there were none. */
+/* Runs the next batches; the first one has `*samples` samples. Returns 1 if there were none. */
 static int run_batches(struct feed *feed, int most, int64_t *samples, struct error *error)
 {
     struct backend_step steps[BACKEND_STEPS_MAX];

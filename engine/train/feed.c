@@ -8,21 +8,21 @@
 
 struct feed {
     struct feed_config config;
-    struct loader *loader; /* NULL: data on the device */
+    struct loader *loader; /* NULL: the data is on the device */
     struct loader_batch batch;
-    bool fetched; /* `batch` is still to be run */
-    int held;     /* by the session */
+    bool fetched; /* `batch` has been fetched, but not run yet */
+    int held;     /* batches that the session still reads */
 
-    /* data on the device: where the epoch is */
-    uint32_t *order; /* owned: one on its way to the device */
+    /* for data on the device: the state of the epoch */
+    uint32_t *order; /* owned: an order that is being written to the device */
     uint32_t epoch;
     int64_t position;
-    int64_t ordered[2]; /* epochs whose orders the device has, -1: none */
+    int64_t ordered[2]; /* the epochs whose orders the device has; -1: none */
 };
 
 /* ---- orders ---- */
 
-/* Even and odd epochs have places of their own. */
+/* Even and odd epochs use different places. */
 static int turn_of(const struct loader_config *loader, uint32_t epoch)
 {
     return loader->shuffle ? (int)(epoch % 2) : 0;

@@ -1,7 +1,7 @@
-/* loop.c: training_run(): epochs of steps, and what comes before and after them.
+/* loop.c: training_run(): the epochs of steps, and what comes before and after them.
  *
- * Everything that decides about weights is a function of the steps done and of the stored state,
- * never of the time: a resumed run repeats the uninterrupted one bit for bit. */
+ * Everything that influences weights is a function of the steps done and of the stored state, never
+ * of the time. So a resumed run repeats the uninterrupted one bit for bit. */
 #include "engine/graph/optimizer.h"
 #include "engine/train/agreement.h"
 #include "engine/train/loop_internal.h"
@@ -27,7 +27,8 @@ static bool loop_stop_requested(const struct loop *loop)
     return atomic_load_explicit(&loop->requests->stop, memory_order_relaxed) != 0;
 }
 
-/* After batches: the clock, requests, checkpoints by steps or time. 1: stop. */
+/* After batches: reads the clock, handles requests, and writes checkpoints that are due by steps or
+ * time. 1: stop. */
 static int loop_after_batches(struct loop *loop, int batches, struct error *error)
 {
     const struct training_config *config = &loop->training->config;
@@ -49,8 +50,8 @@ static int loop_after_batches(struct loop *loop, int batches, struct error *erro
     return due ? loop_write_checkpoint(loop, false, error) : 0;
 }
 
-/* Trains on the next batches. 0, at the epoch's end too (`more` is false
- * then); 1: asked to stop. */
+/* Trains on the next batches. Returns 0, also at the end of the epoch (`more` is false then), or 1
+ * if asked to stop. */
 static int loop_next_batches(struct loop *loop, bool *more, struct error *error)
 {
     struct training *training = loop->training;
@@ -67,7 +68,7 @@ static int loop_next_batches(struct loop *loop, bool *more, struct error *error)
     return r == 0 ? loop_after_batches(loop, batches, error) : r;
 }
 
-/* Waits for the steps that are still at work, whose time is the training's. */
+/* Waits for steps that are still running. Their time belongs to the training. */
 static int loop_settle(struct loop *loop, struct error *error)
 {
     int r = loop_read_sums(loop, error);
@@ -76,8 +77,8 @@ static int loop_settle(struct loop *loop, struct error *error)
     return r;
 }
 
-/* The rest of the present epoch, with evaluations in between. 0: at its end, the run's last step or
- * an early stop; 1: asked to stop. */
+/* Trains the rest of the present epoch, with evaluations in between. Returns 0 at the epoch's end,
+ * at the run's last step or at an early stop, and 1 if asked to stop. */
 static int loop_train_epoch(struct loop *loop, struct error *error)
 {
     struct training *training = loop->training;
@@ -109,14 +110,14 @@ static int loop_train_epoch(struct loop *loop, struct error *error)
 
 /* ---- the whole run ---- */
 
-/* 0: all epochs done or stopped early; 1: asked to stop. */
+/* Returns 0 when all epochs are done or the run has stopped early, and 1 if asked to stop. */
 static int loop_epochs(struct loop *loop, struct error *error)
 {
     const struct checkpoint_state *state = loop->state;
     int64_t total = loop->training->total_steps;
     int r = 0;
 
-    /* the last step may still have to be measured: a checkpoint was written in between */
+    /* if the checkpoint was written between the last step and its measurement, that is still due */
     while (r == 0 && !loop->result->stopped_early &&
            (state->step < total || (state->position > 0 && state->measured_step != state->step))) {
         r = loop_train_epoch(loop, error);
@@ -127,8 +128,8 @@ static int loop_epochs(struct loop *loop, struct error *error)
     return r;
 }
 
-/* After the last epoch: the final checkpoint, and the test set with the weights that an export
- * gives: the best ones. Where these are not the last ones, both are tested. 1: asked to stop. */
+/* After the last epoch: writes the final checkpoint, and tests the weights that an export gives,
+ * which are the best ones. If these are not the last ones, it tests both. 1: asked to stop. */
 static int loop_finish(struct loop *loop, struct error *error)
 {
     struct training_result *result = loop->result;
@@ -146,7 +147,7 @@ static int loop_finish(struct loop *loop, struct error *error)
     r = loop_test(loop, METRIC_LAST_TEST, error);
     if (r != 0)
         return r;
-    /* the run is complete: that its best weights cannot be read costs no more than their test */
+    /* the run is complete, so if its best weights cannot be read, only their test is lost */
     if (loop_restore_best(loop, &result->best_problem) < 0)
         return loop_test_was_last(loop, error);
     result->best_weights = true;
@@ -154,7 +155,8 @@ static int loop_finish(struct loop *loop, struct error *error)
     return loop_test(loop, METRIC_TEST, error);
 }
 
-/* Asked to stop: the checkpoint says what this device computes, for another one to compare. */
+/* Asked to stop: writes into the checkpoint what this device computes, so that another device can
+ * compare. */
 static int loop_leave(struct loop *loop, struct error *error)
 {
     struct training *training = loop->training;
@@ -168,8 +170,8 @@ static int loop_leave(struct loop *loop, struct error *error)
     return loop_write_checkpoint(loop, false, error);
 }
 
-/* Moving averages and the products of momenta follow from what was left out, which the host knows
- * later. */
+/* Whether the device can adapt the loss scale by itself. With moving averages, or with products of
+ * momenta, the host has to know at once which updates were left out. */
 static bool device_scales(const struct loop *loop)
 {
     const struct session *session = loop->training->session;

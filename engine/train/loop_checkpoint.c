@@ -1,4 +1,4 @@
-/* loop_checkpoint.c: writes the run's checkpoints and keeps their number. */
+/* loop_checkpoint.c: writes the run's checkpoints, and removes old ones. */
 #include "engine/train/loop_internal.h"
 
 #include <errno.h>
@@ -19,8 +19,8 @@ static void delete_removed(const struct loop *loop, const struct training_checkp
     }
 }
 
-/* Whether the weights are the best ones, which a checkpoint has been written of before. Within an
- * accumulation batch norm's statistics have moved on. */
+/* Whether the weights are the best ones, of which there is a checkpoint. Within an accumulation
+ * they are not: batch norm's statistics have changed. */
 static bool holds_best(const struct loop *loop)
 {
     const struct checkpoint_state *state = loop->state;
@@ -80,7 +80,7 @@ int loop_keep_best(struct loop *loop, const char *path, struct error *error)
     return 0;
 }
 
-/* Whether only the early stop's copy has the best weights. */
+/* Whether the best weights are only in the copy that early stopping keeps. */
 static bool best_is_early(const struct loop *loop)
 {
     return loop->best_file < 0 && loop->training->best_weights.filled;
@@ -101,7 +101,7 @@ bool loop_has_better_weights(const struct loop *loop)
            (loop->best_file >= 0 || loop->training->best_weights.filled);
 }
 
-/* From the file, which may have no name any more. */
+/* Restores the best weights from the open file, which may have lost its name. */
 static int restore_from_file(struct loop *loop, struct error *error)
 {
     struct checkpoint checkpoint;

@@ -1,5 +1,5 @@
-/* loop_measure.c: measurements, after epochs and within them: the validation set is evaluated, the
- * metrics told, and what depends on them follows; and the test at the end. */
+/* loop_measure.c: measures after epochs and within them: evaluates the validation set, reports the
+ * metrics, and applies what follows from them. Also runs the test at the end. */
 #include "engine/train/evaluation.h"
 #include "engine/train/loop_internal.h"
 
@@ -13,7 +13,7 @@ void training_values_add(struct training_values *values, const char *name, doubl
         values->values[values->count++] = (struct training_value){name, value};
 }
 
-/* NULL when it was not measured. */
+/* NULL: the metric was not measured. */
 static const double *find_value(const struct training_values *values, const char *name)
 {
     for (int i = 0; i < values->count; i++) {
@@ -23,7 +23,7 @@ static const double *find_value(const struct training_values *values, const char
     return NULL;
 }
 
-/* What evaluation_run() hands the outputs to. */
+/* Gets the outputs from evaluation_run(). */
 struct reading {
     struct metrics *metrics;
     const struct dataset_view *view;
@@ -38,7 +38,7 @@ static int read_outputs(void *context, struct session *session, const struct loa
                        error);
 }
 
-/* A metric that decides about weights must have a value. */
+/* Checks that a metric that influences weights has a value. */
 static int check_watched(const struct loop *loop, enum metric_kind kind, const char *name,
                          struct error *error)
 {
@@ -112,7 +112,8 @@ bool loop_evaluation_is_due(const struct loop *loop)
            state->position < loop->training->epoch_samples;
 }
 
-/* The same at the end of an epoch. The run's last weights are always evaluated. */
+/* Whether an evaluation is due at the end of the epoch. The run's last weights are always
+ * evaluated. */
 static bool epoch_evaluation_is_due(const struct loop *loop)
 {
     const struct training_config *config = &loop->training->config;
@@ -124,7 +125,7 @@ static bool epoch_evaluation_is_due(const struct loop *loop)
                                         : (state->epoch + 1) % config->evaluate_every_epochs == 0;
 }
 
-/* What the whole epoch took; its energy where the device tells. */
+/* Adds the time of the whole epoch, and its energy if the device measures it. */
 static void add_epoch(struct loop *loop)
 {
     struct training_values *values = &loop->result->values;
@@ -132,7 +133,7 @@ static void add_epoch(struct loop *loop)
 
     training_values_add(values, "epoch_seconds",
                         loop->state->epoch_seconds + loop->evaluation_seconds);
-    if (joules >= 0) /* and not NAN */
+    if (joules >= 0) /* false for NAN, too */
         training_values_add(values, "epoch_joules", joules);
 }
 
@@ -171,8 +172,8 @@ static int measure(struct loop *loop, bool evaluates, struct error *error)
     return 0;
 }
 
-/* What follows from the values: trackers, the best weights, the plateau schedule. `best`: the best
- * so far by checkpoint.best. */
+/* Applies what follows from the values: trackers, the best weights, the plateau schedule. `best`:
+ * whether they are the best so far by checkpoint.best. */
 static int watch(struct loop *loop, bool *best, struct error *error)
 {
     struct training *training = loop->training;
@@ -234,7 +235,7 @@ int loop_finish_epoch(struct loop *loop, struct error *error)
         state->epoch++;
         state->position = 0;
         state->epoch_seconds = loop->evaluation_seconds = 0;
-        loop->epoch_energy = loop->energy; /* as add_epoch() has read it */
+        loop->epoch_energy = loop->energy; /* which add_epoch() has read */
         session_reset_metrics(training->session, true);
     }
     if (best || (whole && config->checkpoint_every_epochs &&

@@ -1,20 +1,21 @@
-/* loop_report.c: the run's clock, and what is told by it.
+/* loop_report.c: the run's clock, and the reports at regular times.
  *
- * A small model's step takes 12 microseconds, so the loop reads the clock and the device's sums
- * only every few batches, adapted so that some milliseconds lie between (struct pace). Nothing here
- * decides about weights. */
+ * A step of a small model takes 12 microseconds. So the loop reads the clock and the device's sums
+ * only every few batches, some milliseconds apart (struct pace). Nothing here influences
+ * weights. */
 #include "engine/train/loop_internal.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
-static const double progress_period = 0.25, row_period = 0.5; /* seconds */
-/* The meter counts in such steps. A reading takes 5 ms of an H100, in which the driver answers no
- * other process that uses it: where an epoch takes as long, reading at the end of each made twelve
- * small jobs three times as long. */
+static const double progress_period = 0.25, row_period = 0.5; /* in seconds */
+/* The energy meter advances in steps of this many seconds. On an H100 a reading takes 5 ms, during
+ * which the driver answers no other process that uses the GPU. With a reading at the end of each
+ * epoch, twelve small jobs with epochs of that length took three times as long. */
 static const double meter_period = 0.1;
-/* The first steps are told one by one; they are not timed: memory is touched, caches are filled. */
+/* The first steps are reported one by one. They are not timed, because they touch memory and fill
+ * caches. */
 enum { FIRST_ROWS = 5, PACE_STEPS_MAX = 4096 };
 
 void loop_start_clock(struct loop *loop)
@@ -133,7 +134,7 @@ static int loop_tell_row(struct loop *loop, double now, struct error *error)
     loop->pace.next_row = now + row_period;
     loop->pace.rows++;
     if (loop->state->position == loop->training->epoch_samples || loop_evaluation_is_due(loop))
-        return 0; /* a measurement's record follows at once */
+        return 0; /* the record of a measurement follows at once */
     training_values_add(&values, "step_loss", loop->state->sums.last_loss);
     training_values_add(&values, "learning_rate", loop->learning_rate);
     return loop->events->metrics ? loop->events->metrics(loop->events->context, loop->state->step,
@@ -141,9 +142,9 @@ static int loop_tell_row(struct loop *loop, double now, struct error *error)
                                  : 0;
 }
 
-/* Brings the time of a batch up to date, and the clock. What came between two readings (an
- * evaluation, the epoch's end) does not count, and a device that has just been waited for takes
- * launches faster than it does them: the time falls by halves. */
+/* Updates the time of a batch, and returns the clock. Other work between two readings (an
+ * evaluation, the epoch's end) does not count. A device that has just been waited for accepts
+ * launches faster than it executes them, so the time decreases by at most half. */
 static double read_clock(struct loop *loop)
 {
     struct pace *pace = &loop->pace;

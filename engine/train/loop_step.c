@@ -1,9 +1,9 @@
-/* loop_step.c: batches: what their steps are told, how many make one launch, and where they leave
- * the run. */
+/* loop_step.c: makes batches into launches: the scalars of each step, how many steps one launch
+ * has, and how they advance the run. */
 #include "engine/graph/optimizer.h"
 #include "engine/train/loop_internal.h"
 
-/* What the next batch's step is told; `update`: whether it ends with an update. */
+/* The scalars of the next batch's step. `update`: whether it ends with an update. */
 static struct step_scalars batch_scalars(const struct loop *loop, int64_t samples, bool update)
 {
     const struct training_config *config = &loop->training->config;
@@ -25,7 +25,7 @@ static struct step_scalars batch_scalars(const struct loop *loop, int64_t sample
                                    .scales_itself = loop->device_scales};
 
     if (group > rest)
-        group = rest; /* the tail of an epoch has an update of its own */
+        group = rest; /* the last batches of an epoch have an update of their own */
     scalars.gradient_scale = (float)((double)samples / (double)group);
     scalars.cycle_momentum = schedule->cycle_momentum;
     if (schedule->cycle_momentum)
@@ -44,7 +44,7 @@ static struct step_scalars batch_scalars(const struct loop *loop, int64_t sample
 
 /* ---- how many make one launch ---- */
 
-/* Long enough that a launch costs little beside it, short enough that the loop is soon asked. */
+/* A launch of this length hides the cost of launching, and the loop still reacts soon. */
 static const double launch_seconds = 0.002;
 
 int loop_launch_batches(const struct loop *loop)
@@ -62,14 +62,14 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Steps to the next one after which something is due every `every`. */
+/* How many steps remain until the next step at which something is due every `every` steps. */
 static int64_t steps_until(int64_t step, int64_t every)
 {
     return every ? every - step % every : INT64_MAX;
 }
 
-/* Whole updates of whole batches, so that whatever is done between two steps falls between two
- * launches; else a single batch. */
+/* How many batches the next launch has: whole updates of whole batches, so that all work between
+ * two steps falls between two launches; otherwise a single batch. */
 static int count_batches(const struct loop *loop)
 {
     const struct training *training = loop->training;
@@ -78,7 +78,7 @@ static int count_batches(const struct loop *loop)
     int64_t batches = smaller(feed_steps_max(training->train), loop_launch_batches(loop));
     int64_t steps = smaller(batches, loop->pace.countdown) / config->accumulate;
 
-    /* whether an update is left out is asked after it; a profile is made of single steps */
+    /* the host asks after each update whether it was left out, and a profile needs single steps */
     if (state->micro_step || (state->loss_scale.scale > 0 && !loop->device_scales) ||
         training->profile)
         return 1;
@@ -90,7 +90,7 @@ static int count_batches(const struct loop *loop)
 
 /* ---- what they are told ---- */
 
-/* The next batch's step; moves on to the batch after it. */
+/* Takes the next batch's step, and advances to the batch behind it. */
 static struct backend_step take_batch(struct loop *loop, int64_t samples)
 {
     const struct training_config *config = &loop->training->config;

@@ -89,31 +89,33 @@ metric_set metrics_usual(const struct dataset *dataset, enum metric_subset subse
 
 /* ---- sums over the outputs ---- */
 
-/* A sample's probability of a class, and whether it is of that class. */
+/* The probability that a sample is of a class, and whether it is. */
 struct score {
     double probability;
     bool positive;
 };
 
 struct metrics {
-    metric_set kinds; /* wanted now */
-    int64_t classes;  /* 0: values */
-    int64_t width;    /* numbers of an output */
-    float *outputs;   /* owned: of one batch */
+    metric_set kinds; /* to be computed now */
+    int64_t classes;  /* 0: the targets are values */
+    int64_t width;    /* how many numbers an output has */
+    float *outputs;   /* owned: the outputs of one batch */
 
-    /* of each class, owned: samples predicted as it, of it, and both; one block */
+    /* owned: for each class, how many samples were predicted as it, have its label, and both; one
+     * block */
     int64_t *predicted, *labelled, *matching;
-    /* AUC, owned: probabilities [ranked][capacity], labels, and what is sorted of one class */
+    /* for AUC, owned: probabilities [ranked][capacity], labels, and the sorted scores of one
+     * class */
     int64_t ranked, capacity;
     double *probabilities;
     int32_t *labels;
     struct score *scores;
 
-    int64_t count; /* samples so far */
+    int64_t count; /* the samples so far */
     double absolute_sum;
 };
 
-/* Of two classes the second alone is ranked. */
+/* Of two classes, only the second is ranked. */
 static int64_t ranked_classes(const struct metrics_config *config)
 {
     if (!(config->kinds & bit(METRIC_AUC)))
@@ -208,7 +210,7 @@ static int64_t largest_of(const float *logits, int64_t classes)
     return largest;
 }
 
-/* Keeps the probabilities of the classes that are ranked, for the sample `metrics->count`. */
+/* Keeps the probabilities of the ranked classes for sample `metrics->count`. */
 static void keep_probabilities(struct metrics *metrics, const float *logits, int32_t label)
 {
     double largest = (double)logits[largest_of(logits, metrics->classes)], sum = 0;
@@ -273,7 +275,7 @@ static double f1_of_class(const struct metrics *metrics, int64_t class)
     return both ? 2 * (double)metrics->matching[class] / (double)both : NAN;
 }
 
-/* The mean leaves out classes that are neither in the set nor predicted, as scikit-learn does. */
+/* The mean leaves out classes that are neither labels nor predictions, as scikit-learn does. */
 static double f1(const struct metrics *metrics)
 {
     double sum = 0;
@@ -294,7 +296,7 @@ static double f1(const struct metrics *metrics)
 }
 
 /* Gorodkin 2004, "Comparing two K-category assignments by a K-category correlation coefficient",
- * Computational Biology and Chemistry 28(5-6). 0 where only one class is met. */
+ * Computational Biology and Chemistry 28(5-6). 0 if there is only one class. */
 static double mcc(const struct metrics *metrics)
 {
     double count = (double)metrics->count, matching = 0, product = 0, predicted = 0, labelled = 0;
@@ -321,8 +323,8 @@ static int compare_scores(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The area by the ranks of the positive samples, of which ties get the mean: Hanley and McNeil
- * 1982, "The meaning and use of the area under a ROC curve", Radiology 143(1). */
+/* The area, from the ranks of the positive samples; equal probabilities get their mean rank: Hanley
+ * and McNeil 1982, "The meaning and use of the area under a ROC curve", Radiology 143(1). */
 static double auc_of_class(const struct metrics *metrics, int64_t row, int32_t class)
 {
     const double *probabilities = metrics->probabilities + row * metrics->capacity;
@@ -383,7 +385,7 @@ double metrics_value(const struct metrics *metrics, enum metric_kind kind,
         return loss / M_LN2;
     case METRIC_PERPLEXITY:
         return exp(loss);
-    default: /* METRIC_LOSS and METRIC_MSE, which is the loss of values */
+    default: /* METRIC_LOSS, and METRIC_MSE, which is the loss for values */
         return loss;
     }
 }

@@ -65,7 +65,7 @@ static int32_t first_tensor(const struct graph_node *node)
     return node->output_count > 0 && node->output[0] >= 0 ? node->output[0] : node->input[0];
 }
 
-/* The product's result, or the gradient by it, and its weights. */
+/* Finds the product's result, or the gradient with respect to it, and the weights. */
 static void find_operands(const struct graph_node *node, int32_t *y, int32_t *weights)
 {
     enum product_pass pass = graph_node_operator(node)->product;
@@ -113,7 +113,7 @@ static double work_of(const struct graph *graph, const struct graph_node *node)
 {
     struct cost cost = graph_node_cost(graph, node);
 
-    if (graph_node_operator(node)->is_free) /* but this one copies */
+    if (graph_node_operator(node)->is_free) /* free elsewhere, but on this device it copies */
         return 2.0 * sizeof(float) *
                (double)graph_shape_elements(&graph->tensors[node->input[0]].shape);
     return is_product(node) ? cost.flops : cost.bytes;

@@ -19,17 +19,18 @@ void operator_rates_release(struct operator_rates *rates)
 
 /* ---- how much two calls differ ---- */
 
-/* Two calls are one where their extents differ by less, in octaves. */
+/* Two calls count as one if their extents differ by less than this many octaves. */
 #define ALIKE 0.1
-/* What differing words stand for, in octaves: how the device does it, and what comes behind. */
+/* How many octaves a differing word stands for: METHOD is how the device computes the operator,
+ * DETAIL what it does along with it. */
 #define METHOD 4.0
 #define DETAIL 1.5
-/* Weights fall as the density of a normal distribution whose deviation is so many octaves. */
+/* A weight is the density of a normal distribution with this deviation, in octaves. */
 #define BANDWIDTH 1.2
-/* Holds slopes down where little is known, as if so much had been seen of each. */
+/* The ridge: limits slopes if there are few measurements, as if this much had been seen of each. */
 #define RIDGE 1.0
 
-/* The length of the word that begins here. */
+/* The length of the word at the beginning of the text. */
 static size_t word_length(const char *text)
 {
     return strcspn(text, " ");
@@ -47,7 +48,7 @@ static bool same_word(const char *a, const char *b)
     return word_length(a) == word_length(b) && strncmp(a, b, word_length(a)) == 0;
 }
 
-/* How far apart the words behind the operator are. */
+/* The distance, in octaves, between the words behind the operator's name. */
 static double kind_distance(const char *a, const char *b)
 {
     double distance = 0, penalty = METHOD;
@@ -154,8 +155,8 @@ int operator_rates_add_profile(struct operator_rates *rates, const struct profil
 
 /* ---- predictions ---- */
 
-/* Sums over the calls of one operator, weighted by their nearness to another call: of the logarithm
- * of seconds by work, and of the extents' logarithms less those of the other call. */
+/* Sums over the calls of one operator, weighted by how near they are to another call: of the
+ * logarithm of seconds by work, and of the differences of the extents' logarithms. */
 struct moments {
     double weight, rate, extents[OPERATOR_EXTENTS];
     double products[OPERATOR_EXTENTS][OPERATOR_EXTENTS], with_rate[OPERATOR_EXTENTS];
@@ -177,8 +178,8 @@ static void moments_add(struct moments *moments, const struct operator_rate *ent
     }
 }
 
-/* Solves a x = b for a symmetric, positive definite a, of which the lower half is given, by
- * Cholesky's factors, in place. */
+/* Solves a x = b in place by Cholesky's factorisation. a is symmetric and positive definite; its
+ * lower half is given. */
 static void solve(double a[OPERATOR_EXTENTS][OPERATOR_EXTENTS], double b[OPERATOR_EXTENTS])
 {
     for (int i = 0; i < OPERATOR_EXTENTS; i++) {
@@ -198,8 +199,8 @@ static void solve(double a[OPERATOR_EXTENTS][OPERATOR_EXTENTS], double b[OPERATO
     }
 }
 
-/* The value at the other call of the plane that fits best (local linear
- * regression, with a ridge). */
+/* Fits a plane to the calls near the other call (local linear regression, with a ridge), and
+ * returns its value there. */
 static double fitted_rate(struct moments *moments)
 {
     double slopes[OPERATOR_EXTENTS], rate = moments->rate / moments->weight;

@@ -1,10 +1,10 @@
-/* plateau.c: see plateau.h. The order of the decisions is PyTorch's. */
+/* plateau.c: see plateau.h. Decisions have PyTorch's order. */
 #include "engine/train/plateau.h"
 
 #include <math.h>
 #include <stdio.h>
 
-/* A cut that changes the learning rate by less is left out, as in PyTorch. */
+/* A smaller change of the learning rate is not made, as in PyTorch. */
 static const double smallest_cut = 1e-8;
 
 void plateau_init(struct plateau *plateau, const struct plateau_config *config,

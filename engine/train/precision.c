@@ -7,11 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Smaller types, the faster ones first, and of these the one that needs no loss scale. */
+/* The types below float32: the faster ones first, and of equally fast ones first that without a
+ * loss scale. */
 static const enum tensor_type low_types[] = {TENSOR_BFLOAT16, TENSOR_FLOAT16, TENSOR_TF32};
 enum { LOW_TYPES = sizeof low_types / sizeof low_types[0] };
 
-/* The types in which all kinds of products that the model has are faster than in float32. */
+/* The types in which every kind of product of the model is faster than in float32. */
 static unsigned fast_types(const struct graph *model, const struct backend_device_info *device)
 {
     unsigned types = device->compute_types;
@@ -56,8 +57,8 @@ static void choose_candidates(const struct graph *model, const struct backend_de
 
 /* ---- measured times ---- */
 
-/* A smaller type must take less than this share of float32's time, so that chance decides nothing,
- * and make the run shorter by so many seconds: below that nobody would give digits away. */
+/* A smaller type must take less than this share of float32's time, so that chance decides nothing.
+ * It must also shorten the run by this many seconds: for less, nobody would give up digits. */
 static const double clear_share = 0.8, noticed_seconds = 10;
 
 static bool pays(const struct precision_times *times, int type, double samples)
@@ -68,7 +69,7 @@ static bool pays(const struct precision_times *times, int type, double samples)
            (whole - low) / (double)times->batch * samples >= noticed_seconds;
 }
 
-/* float16 would be no faster than bfloat16, and needs a loss scale. */
+/* Whether to measure the type. float16 is no faster than bfloat16, and needs a loss scale. */
 static bool is_candidate(const struct precision *precision, int type)
 {
     return precision->candidates >> type & 1 &&
@@ -91,7 +92,7 @@ int precision_next(const struct precision *precision, const struct precision_tim
     return -1;
 }
 
-/* "bfloat16 21.3 ms" of the fastest smaller type; "": none was measured. */
+/* Writes "bfloat16 21.3 ms" for the fastest smaller type, or "" if none was measured. */
 static void describe_low(const struct precision_times *times, char *text, size_t size)
 {
     int best = -1;
@@ -127,7 +128,7 @@ void precision_compare(const struct backend_device_info *device,
                                                                         : ", not enough less");
 }
 
-/* Runs, of which the first warms up; more of them while they are short. */
+/* The number of runs, of which the first warms up. Short runs are repeated more often. */
 enum { RUNS_MIN = 4, RUNS_MAX = 50 };
 static const double measure_seconds = 0.1;
 
@@ -149,7 +150,7 @@ static int time_steps(struct session *session, int64_t batch, double *seconds, s
         struct step_metrics ignored;
 
         r = session_step(session, &zeros, PROGRAM_STEP, &scalars, error);
-        session_read_metrics(session, true, &ignored); /* waits for it */
+        session_read_metrics(session, true, &ignored); /* waits for the device */
         taken = session_seconds(session) - begin;
         spent += taken;
         if (run <= 1 || taken < *seconds)

@@ -1,4 +1,4 @@
-/* prediction.c: what a calibration (calibration.h) says about a graph. */
+/* prediction.c: predicts the time of a graph from a calibration (calibration.h). */
 #include "engine/graph/operator.h"
 #include "engine/train/calibration.h"
 
@@ -12,7 +12,7 @@ double calibration_bandwidth(const struct calibration *calibration, double bytes
     for (int i = 0; i < CALIBRATION_BANDWIDTHS && calibration->bandwidths[i].bytes > 0; i++) {
         const struct bandwidth *here = &calibration->bandwidths[i];
 
-        if (below && bytes < here->bytes) { /* between the two, by the logarithm of the size */
+        if (below && bytes < here->bytes) { /* interpolates by the logarithm of the size */
             double t = log(bytes / below->bytes) / log(here->bytes / below->bytes);
 
             return below->bytes_per_second + t * (here->bytes_per_second - below->bytes_per_second);
@@ -31,8 +31,9 @@ double calibration_flops(const struct calibration *calibration, enum tensor_type
     return flops > 0 ? flops : calibration->flops_per_second[TENSOR_FLOAT32];
 }
 
-/* Of an H200: products of its best type reached 0.79 of the peak, copies 0.9; those of a model are
- * smaller. A kernel of a captured step took 3 us at least. */
+/* The guess for a device without calibration, from an H200. Products of its best type reached 0.79
+ * of the peak and copies 0.9; a model's products are smaller. A kernel of a captured step took at
+ * least 3 us. */
 bool calibration_guess(const struct backend_device_info *info, struct calibration *calibration)
 {
     static const double arithmetic = 0.5, memory = 0.8, kernel = 3e-6;
@@ -65,8 +66,8 @@ double calibration_node_seconds(const struct calibration *calibration, const str
     double seconds, arithmetic, memory, repetitions;
     struct operator_call call;
 
-    if (description->absorbed) /* a launch all the same: launches are the plan's kernels */
-        return launch;
+    if (description->absorbed)
+        return launch; /* its launch counts, because launches are the plan's kernels */
     operator_call_describe(graph, node, description, &call, &repetitions);
     seconds = operator_rates_seconds(&calibration->rates, &call);
     if (seconds >= 0)
@@ -76,8 +77,8 @@ double calibration_node_seconds(const struct calibration *calibration, const str
     return launch + calibration->kernel_seconds + (arithmetic > memory ? arithmetic : memory);
 }
 
-/* Products are bound by arithmetic, the others by memory: their work (struct operator_call) is
- * counted in operations or bytes accordingly. */
+/* Whether the operator's work (struct operator_call) is counted in operations. Arithmetic bounds
+ * products; memory bounds all others, whose work is counted in bytes. */
 static bool is_product(const char *kind)
 {
     return strncmp(kind, "linear", 6) == 0 || strncmp(kind, "conv2d", 6) == 0;
@@ -102,7 +103,7 @@ int calibration_scale(const struct calibration *real, double speed, double bandw
         struct operator_rate entry = real->rates.entries[i];
 
         if (strcmp(entry.call.kind, operator_kind_beside) == 0)
-            continue; /* the starts of kernels take its place */
+            continue; /* the time to start kernels stands for it */
         entry.seconds /= is_product(entry.call.kind) ? speed : bandwidth;
         r = operator_rates_add(&scaled->rates, &entry, error);
     }

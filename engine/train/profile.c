@@ -18,7 +18,7 @@ static const char *const profile_phase_names[] = {
 };
 DEFINE_STRING_TABLE(profile_phase, enum profile_phase, profile_phase_names)
 
-/* Beside the wait for each batch: evaluations and checkpoints between them. */
+/* The spans for each batch beside the wait for it: evaluations and checkpoints. */
 enum { SPANS_BETWEEN_BATCHES = 64 };
 
 static int64_t now_nanoseconds(const struct profile *profile)
@@ -111,7 +111,7 @@ static bool window_is_open(const struct profile *profile)
     return profile->run_count > 0 && profile->run_count < profile->run_capacity;
 }
 
-/* Whether the stretch that ends now is told in the trace: the wait for the first batch, too. */
+/* Whether the trace shows the span that ends now. It also shows the wait for the first batch. */
 static bool span_is_kept(const struct profile *profile)
 {
     if (profile->phase == PROFILE_DATA)
@@ -165,8 +165,8 @@ void profile_batch_end(struct profile *profile)
             (struct profile_run){begin, profile->mark, profile->batches};
 }
 
-/* What one lane did: adds its time to the nodes', and counts the runs in which it did something for
- * a node. `seen` holds the run after the one that last did. */
+/* Adds the time of one lane to the nodes, and counts for each node the runs in which the lane
+ * worked for it. `seen` holds, for each node, the run after the last such run. */
 static void sum_lane(const struct profile *profile, const struct profile_lane *lane, int64_t *seen,
                      int64_t *calls, struct profile_totals *totals)
 {

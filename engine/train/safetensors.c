@@ -1,4 +1,4 @@
-/* safetensors.c: writing and reading of weights in the safetensors format. */
+/* safetensors.c: writes and reads weights in the safetensors format. */
 #include "engine/train/safetensors.h"
 
 #include "base/alignment.h"
@@ -21,8 +21,8 @@
 #include <sys/stat.h>
 
 enum {
-    LENGTH_BYTES = 8,             /* of the header's length */
-    HEADER_BYTES_MAX = 100000000, /* the reference implementation's limit */
+    LENGTH_BYTES = 8,             /* of the field with the header's length */
+    HEADER_BYTES_MAX = 100000000, /* the limit of the reference implementation */
     HEADER_DEPTH_MAX = 4,         /* header, tensor, list, number */
     MAPPED_LITTLE_ENDIAN_ONLY = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 };
@@ -51,7 +51,7 @@ static void json_release(struct json_object **object)
 }
 #define AUTO_JSON CLEANUP(json_release)
 
-/* Bytes of a tensor of this type and shape; false when that overflows or an extent is negative. */
+/* The bytes of a tensor of this type and shape. False: they overflow, or an extent is negative. */
 static bool tensor_bytes(const struct safetensors_tensor *tensor, size_t *bytes)
 {
     *bytes = types[tensor->type].bytes;
@@ -67,7 +67,7 @@ struct safetensors_writer {
     char *path, *temporary;
     int descriptor;
     struct sha256 hash;
-    uint64_t written, expected; /* bytes of the whole file */
+    uint64_t written, expected; /* of the whole file */
 };
 
 static int out_of_memory(const char *path, struct error *error)
@@ -113,7 +113,7 @@ static struct json_object *describe_tensor(const struct safetensors_tensor *tens
     return object;
 }
 
-/* The header as JSON; `data_bytes` is where the last tensor ends. */
+/* Writes the header as JSON. `data_bytes` receives where the last tensor ends. */
 static int describe_file(const char *path, const struct safetensors_pair *metadata,
                          int metadata_count, const struct safetensors_tensor *tensors, int count,
                          struct json_object *header, uint64_t *data_bytes, struct error *error)
@@ -292,7 +292,7 @@ void safetensors_writer_abort(struct safetensors_writer *writer)
 
 struct reader {
     const char *path;
-    const uint8_t *data; /* behind the header */
+    const uint8_t *data; /* the tensors, behind the header */
     size_t data_bytes;
     struct safetensors *file;
 };
@@ -306,7 +306,7 @@ static int damaged(const struct reader *reader, const char *tensor, const char *
                      reader->path, text_escape_controls(tensor, shown, sizeof shown), what);
 }
 
-/* A non-negative integer; -1 for anything else. */
+/* A non-negative integer, or -1 for anything else. */
 static int64_t whole_number(struct json_object *value)
 {
     int64_t number;
@@ -314,7 +314,7 @@ static int64_t whole_number(struct json_object *value)
     if (!json_object_is_type(value, json_type_int))
         return -1;
     errno = 0;
-    number = json_object_get_int64(value); /* beyond int64: saturates and sets errno */
+    number = json_object_get_int64(value); /* saturates and sets errno if it exceeds int64 */
     return errno || number < 0 || number == INT64_MAX ? -1 : number;
 }
 
@@ -421,10 +421,10 @@ static int compare_places(const void *left, const void *right)
 
     if (a->data != b->data)
         return (const char *)a->data < (const char *)b->data ? -1 : 1;
-    return (a->bytes > b->bytes) - (a->bytes < b->bytes); /* empty ones first */
+    return (a->bytes > b->bytes) - (a->bytes < b->bytes); /* empty tensors come first */
 }
 
-/* The data lie one after another from the beginning to the end of the file, each aligned. */
+/* Checks that the tensors are adjacent from the beginning to the end of the data, each aligned. */
 static int check_places(const struct reader *reader, struct error *error)
 {
     struct safetensors *file = reader->file;

@@ -18,21 +18,21 @@
 #include <errno.h>
 #include <math.h>
 
-/* Where a step stands: `taken` steps since the warm-up, of `steps`; the peak, as a plateau has cut
- * it. */
+/* The position of a step: `taken` of `steps` steps since the warm-up, and the peak after a
+ * plateau's cuts. */
 struct place {
     int64_t taken, steps;
     double progress, peak;
 };
 
-/* What a schedule is. */
+/* The descriptor of a schedule. */
 struct schedule {
-    /* NULL: the peak */
+    /* NULL: the learning rate is the peak */
     double (*learning_rate)(const struct schedule_config *config, const struct place *place);
-    int (*check)(const struct schedule_config *config, struct error *error); /* NULL: no more */
-    bool has_end;        /* it is stretched over the whole run */
-    bool moves_momentum; /* against the learning rate */
-    bool follows_metric; /* its peak is struct plateau's */
+    int (*check)(const struct schedule_config *config, struct error *error); /* NULL: no check */
+    bool has_end;        /* its shape depends on the last step */
+    bool moves_momentum; /* the momentum moves against the learning rate */
+    bool follows_metric; /* struct plateau cuts its peak */
 };
 
 static int check_milestones(const struct schedule_config *config, struct error *error)
@@ -68,8 +68,8 @@ static double interpolate(const struct schedule_config *config, double from, dou
     return to + (from - to) / 2 * (1 + cos(M_PI * share));
 }
 
-/* Where a cycle of `steps` stands after `taken` steps: the share that is done of its way to `peak`,
- * or from there to `end`. */
+/* The position within a cycle of `steps` after `taken` steps: how much is done of the way up to
+ * `peak`, or from there to `end`. */
 static double cycle_value(const struct schedule_config *config, int64_t taken, int64_t steps,
                           double start, double peak, double end)
 {

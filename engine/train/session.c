@@ -27,7 +27,7 @@ struct session {
     struct backend_data *data[SESSION_DATA_MAX];
     size_t data_offset[SESSION_DATA_MAX];
     void *scratch;       /* owned */
-    int32_t *persistent; /* tensor ids of programs[0] in the order of session_tensor() */
+    int32_t *persistent; /* the tensor ids of programs[0], in the order of session_tensor() */
     int persistent_count;
 };
 
@@ -43,7 +43,7 @@ static struct session_program *session_program_for(struct session *session, bool
     return NULL;
 }
 
-/* Builds graph and program of one batch size, unless there already is one. */
+/* Builds the graph and the program of one batch size, unless they exist. */
 static int session_add_program(struct session *session, bool training, int64_t batch,
                                struct error *error)
 {
@@ -158,8 +158,8 @@ int session_prepare(const struct session_config *config, struct session **sessio
     return 0;
 }
 
-/* Weights are drawn by several threads where there are many: 20 ns each on one, while beginning and
- * ending a thread takes 40 us. */
+/* Several threads draw the weights if there are many. One thread takes 20 ns for a weight; to begin
+ * and end a thread takes 40 us. */
 enum { DRAWN_AT_ONCE = 1 << 15, DRAWERS_MAX = 16 };
 
 struct drawing {
@@ -219,7 +219,7 @@ static int session_draw_weights(struct session *session, struct error *error)
             break;
         if (tensor.role == TENSOR_OPTIMIZER &&
             graph->tensors[session->persistent[i]].initializer.kind == INITIALIZER_ZEROS)
-            continue; /* as the buffer is */
+            continue; /* the buffer is zero already */
         draw_values(graph, session->persistent[i], session->config.seed, session->scratch);
         r = session_write(session, i, session->scratch, error);
         if (r < 0)
@@ -552,7 +552,7 @@ void session_restore_metrics(struct session *session, const struct step_metrics 
 {
     session_reset_metrics(session, true);
     session->config.backend->program_restore_metrics(session->programs[0].program, metrics);
-    session->latest_training = &session->programs[0]; /* whose last loss it is now */
+    session->latest_training = &session->programs[0]; /* the program whose last loss counts */
 }
 
 int session_tensor(const struct session *session, int index, struct session_tensor *tensor)

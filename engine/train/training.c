@@ -1,4 +1,4 @@
-/* training.c: prepares a run; the loop itself is in loop.c. See training.h. */
+/* training.c: prepares a run; loop.c runs it. See training.h. */
 #include "base/alignment.h"
 #include "engine/train/device_data.h"
 #include "engine/train/training_internal.h"
@@ -32,7 +32,7 @@ static int check_config(const struct training_config *config, const struct train
     return 0;
 }
 
-/* Whether the run will know the metric after each epoch; notes that it is watched. */
+/* Checks that the run will know the metric after each epoch, and notes that it is watched. */
 static int check_metric(struct training *training, const char *metric, const char *use,
                         struct error *error)
 {
@@ -62,7 +62,7 @@ static int check_metric(struct training *training, const char *metric, const cha
     return 0;
 }
 
-/* What is measured of each set. */
+/* Chooses the metrics that are measured of each set. */
 static void set_metrics(struct training *training)
 {
     const struct dataset *dataset = training->data.train.dataset;
@@ -95,7 +95,7 @@ static struct metrics_config metrics_config(const struct training *training)
     return config;
 }
 
-/* What is given in epochs, in steps. */
+/* Converts lengths that are given in epochs into steps. */
 static void set_schedule(struct training *training)
 {
     const struct training_config *config = &training->config;
@@ -157,10 +157,11 @@ static void set_feeds(struct training *training)
 
 /* ---- sets in the device's memory ---- */
 
-/* The rest of it is left to models: larger data come through loaders. */
+/* The part of the device's memory that data may take. The rest is for models; larger data sets come
+ * through loaders. */
 static const double data_share = 0.25;
 
-/* The number of the set among those of the device. */
+/* The index of the set among those of the device. */
 static int find_set(struct training *training, const struct dataset *dataset,
                     const struct augmentation *augmentation)
 {
@@ -190,7 +191,7 @@ static void list_sets(struct training *training)
     }
 }
 
-/* Lets the device keep the data, where it can make the batches and has room. */
+/* Lets the device keep the data, if it can make the batches and has room. */
 static void place_data(struct training *training, const struct backend *backend,
                        struct backend_device *device)
 {
@@ -228,7 +229,7 @@ static int write_data(struct training *training, const struct backend *backend, 
     return r;
 }
 
-/* Bytes of the plan's staging that a set's loader takes. */
+/* How many bytes of the plan's staging a set's loader takes. */
 static size_t staging_bytes(const struct feed_config *config)
 {
     size_t bytes =
@@ -237,7 +238,7 @@ static size_t staging_bytes(const struct feed_config *config)
     return align_up(bytes, MEMORY_ALIGNMENT);
 }
 
-/* The batch sizes that a view of `count` samples meets: whole batches and the tail. */
+/* Adds the batch sizes of a view of `count` samples: whole batches and the last one. */
 static void add_sizes(int64_t count, int64_t batch, int64_t sizes[SESSION_BATCH_SIZES_MAX],
                       int *used)
 {
@@ -414,7 +415,7 @@ void training_free(struct training *training)
     free(training);
 }
 
-/* Takes the state of a tracker over, unless the specification now watches another metric. */
+/* Takes over the state of a tracker, unless the specification now watches another metric. */
 static void resume_tracker(struct tracker *tracker, const struct tracker *stored)
 {
     if (strcmp(tracker->metric, stored->metric) != 0)
@@ -432,8 +433,8 @@ static void resume_plateau(struct plateau *plateau, const struct plateau *stored
         *plateau = *stored;
 }
 
-/* How many batches of this run make one of those that the checkpoint was trained with: more than 1
- * where smaller ones are accumulated to the same update. */
+/* How many batches of this run make one batch of the checkpoint's run. It is more than 1 if smaller
+ * batches are accumulated to the same update. */
 static int64_t batches_of_one(const struct training_config *config,
                               const struct checkpoint_state *stored)
 {
@@ -528,8 +529,8 @@ int64_t training_total_evaluations(const struct training *training)
     return divide_up(training->total_epochs, config->evaluate_every_epochs);
 }
 
-/* What the header of a checkpoint takes on the heap for each tensor while it is written: models of
- * 700 to 1,500 tensors took 0.9 to 1.9 KB. */
+/* The heap that the header of a checkpoint takes for each tensor while it is written. Models of 700
+ * to 1,500 tensors took 0.9 to 1.9 KB. */
 enum { CHECKPOINT_TENSOR_BYTES = 1700 };
 
 size_t training_host_bytes(const struct training *training)

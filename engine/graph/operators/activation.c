@@ -1,4 +1,4 @@
-/* activation.c: functions of one number, applied to each, and their derivatives. */
+/* activation.c: functions of one number that are applied to each element, and their derivatives. */
 #include "engine/graph/operators/operators.h"
 
 int32_t graph_activation(struct graph *graph, int32_t input, const char *name,
@@ -30,8 +30,8 @@ static const char *const activation_kind_names[] = {
 };
 DEFINE_STRING_TABLE(activation_kind, enum activation_kind, activation_kind_names)
 
-/* Whether the derivative is made from the operand: the result does not tell it. And the operations
- * of the formula and of its derivative, per element. */
+/* Whether the derivative is computed from the operand, because the result does not determine it;
+ * and the operations of the formula and of its derivative, for each element. */
 static const struct {
     bool saves_operand;
     int flops, flops_backward;
@@ -82,7 +82,7 @@ const struct graph_operator operator_activation = {
     .differentiate = differentiate,
 };
 
-/* dx takes the place of dy, not of what the forward part saved. */
+/* dx takes the place of dy, not that of the saved tensor. */
 const struct graph_operator operator_activation_backward = {
     .cost_class = COST_ELEMENTWISE,
     .reuse = REUSE_FIRST_INPUT,

@@ -1,4 +1,4 @@
-/* add.c: the sum of two tensors of a shape. */
+/* add.c: the sum of two tensors of the same shape. */
 #include "engine/graph/operators/operators.h"
 
 int32_t graph_add(struct graph *graph, int32_t a, int32_t b, const char *name)
@@ -25,7 +25,7 @@ static double flops(const struct graph *graph, const struct graph_node *node)
     return graph_tensor_elements(graph, node->output[0]);
 }
 
-/* Both summands get dy itself. */
+/* The gradient of both summands is dy itself. */
 static void differentiate(struct differentiation *differentiation, const struct graph_node *node,
                           int32_t dy)
 {
@@ -34,8 +34,8 @@ static void differentiate(struct differentiation *differentiation, const struct 
             differentiation_give(differentiation, node->input[i], dy);
 }
 
-/* Not cheap to do again: along a chain of residual blocks each sum would call for the one before,
- * and all would be alive. */
+/* Not marked as cheap to recompute: along a chain of residual blocks, each sum would need the one
+ * before it, and all would be alive at once. */
 const struct graph_operator operator_add = {
     .cost_class = COST_ELEMENTWISE,
     .reuse = REUSE_ANY_INPUT,

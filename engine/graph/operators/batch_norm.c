@@ -56,7 +56,7 @@ static const char *variant(const struct graph *graph, const struct graph_node *n
     return node->attributes.batch_norm.training ? "" : "inference";
 }
 
-/* When training: mean, variance, then scale and shift. */
+/* In training: mean and variance, then scale and shift. */
 static double flops(const struct graph *graph, const struct graph_node *node)
 {
     return graph_tensor_elements(graph, node->input[0]) *
@@ -80,12 +80,13 @@ static void differentiate(struct differentiation *differentiation, const struct 
     const int32_t x = node->input[0], weight = node->input[1], bias = node->input[2];
     const int32_t inputs[] = {x, dy, weight, node->output[1], node->output[2]};
 
-    /* dx is always an output: it falls out of the same pass, and the order stays fixed */
+    /* dx is always an output: the same pass computes it, and the order stays fixed */
     differentiation_append(differentiation, node, OP_BATCH_NORM_BACKWARD, inputs, 5,
                            (int32_t[]){x, weight, bias}, 3);
 }
 
-/* From the moments that were found the first time: running statistics move once. */
+/* A repetition reads the moments of the first computation, because running statistics must be
+ * updated only once. */
 static const struct operator_repetition repetition = {OP_BATCH_NORM_APPLY, 3, 2};
 
 const struct graph_operator operator_batch_norm = {

@@ -1,7 +1,7 @@
-/* cast.c: numbers rounded to another type. */
+/* cast.c: rounds numbers to another type. */
 #include "engine/graph/operators/operators.h"
 
-/* Appended by graph_lower_precision() alone, once the graph is differentiated. */
+/* Only graph_lower_precision() appends it, after the graph has been differentiated. */
 const struct graph_operator operator_cast = {
     .cost_class = COST_ELEMENTWISE,
     .reuse = REUSE_ANY_INPUT,

@@ -1,4 +1,4 @@
-/* cross_entropy.c: the loss of classes, as torch.nn.functional.cross_entropy, and its gradient. */
+/* cross_entropy.c: the loss for classes, as torch.nn.functional.cross_entropy, and its gradient. */
 #include "engine/graph/operators/operators.h"
 
 static int32_t append_cross_entropy(struct graph *graph, int32_t logits, bool soft)
@@ -33,8 +33,8 @@ int32_t graph_soft_cross_entropy(struct graph *graph, int32_t logits)
     return append_cross_entropy(graph, logits, true);
 }
 
-/* Maximum, difference, exp, sum; of probabilities also their product with the difference, and its
- * sum. */
+/* Maximum, difference, exp, sum. With probabilities as targets also their product with the
+ * difference, and its sum. */
 static double flops(const struct graph *graph, const struct graph_node *node)
 {
     bool soft = graph->tensors[node->input[1]].type == TENSOR_FLOAT32;

@@ -1,7 +1,9 @@
-/* differentiation.c: how an operator's rule extends the backward part; see operators.h. */
+/* differentiation.c: helpers with which an operator's rule extends the backward part; see
+ * operators.h. */
 #include "engine/graph/operators/operators.h"
 
-/* The new gradient tensor of `tensor`: that of a parameter, of the samples, or of an activation. */
+/* Makes the gradient tensor of `tensor`: that of a parameter, of the samples, or of an
+ * activation. */
 static int32_t gradient_append(struct differentiation *d, int32_t tensor)
 {
     struct graph *graph = d->graph;

@@ -1,4 +1,4 @@
-/* dropout.c: numbers or whole samples dropped at random while training, as torch.nn.Dropout and
+/* dropout.c: drops numbers or whole samples at random in training, as torch.nn.Dropout and
  * torchvision.ops.StochasticDepth. */
 #include "engine/graph/operators/operators.h"
 

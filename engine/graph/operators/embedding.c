@@ -27,7 +27,7 @@ int32_t graph_embedding(struct graph *graph, int32_t input, const char *name, in
     return graph->error.code ? graph->error.code : graph->output;
 }
 
-/* Reads the rows it needs, not the whole table. */
+/* It reads the rows that it needs, not the whole table. */
 static double bytes(const struct graph *graph, const struct graph_node *node)
 {
     return graph_tensor_bytes(graph, node->input[0]) +

@@ -1,4 +1,4 @@
-/* layer.c: how a layer is checked and appended, whatever its operator; see operators.h. */
+/* layer.c: checks and appends the node of a layer, whatever its operator; see operators.h. */
 #include "engine/graph/operators/operators.h"
 
 #include <errno.h>

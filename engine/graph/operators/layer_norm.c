@@ -1,5 +1,5 @@
-/* layer_norm.c: rows of mean 0 and variance 1, as torch.nn.LayerNorm over the last dimension (Ba,
- * Kiros and Hinton 2016, arXiv:1607.06450), and the gradient. */
+/* layer_norm.c: normalises rows to mean 0 and variance 1, as torch.nn.LayerNorm over the last
+ * dimension (Ba, Kiros and Hinton 2016, arXiv:1607.06450), and the gradient. */
 #include "engine/graph/operators/operators.h"
 
 int32_t graph_layer_norm(struct graph *graph, int32_t input, const char *name, float epsilon,
@@ -43,7 +43,7 @@ const struct graph_operator operator_layer_norm = {
     .differentiate = differentiate,
 };
 
-/* Not cheap to do again, for the sum's sake (add.c). */
+/* Not marked as cheap to recompute, because of the sum (add.c). */
 const struct graph_operator operator_add_layer_norm = {
     .cost_class = COST_NORMALISATION,
     .flops = layer_norm_flops,

@@ -30,7 +30,7 @@ static double flops(const struct graph *graph, const struct graph_node *node)
     return graph_tensor_elements(graph, node->output[0]) * 2;
 }
 
-/* From x: with a negative slope below 0 the sign of y does not tell that of x. */
+/* The gradient is computed from x: with a negative slope, the sign of y does not tell that of x. */
 static void differentiate(struct differentiation *differentiation, const struct graph_node *node,
                           int32_t dy)
 {

@@ -1,4 +1,4 @@
-/* product.c: what linear layers and convolutions have in common; see operators.h. */
+/* product.c: the common part of linear layers and convolutions; see operators.h. */
 #include "engine/graph/operators/operators.h"
 
 void product_differentiate(struct differentiation *differentiation, const struct graph_node *node,
@@ -12,7 +12,8 @@ void product_differentiate(struct differentiation *differentiation, const struct
         differentiation_append(differentiation, node, data, (int32_t[]){dy, weight}, 2, &x, 1);
 }
 
-/* Multiply-adds of y = x weight over all rows or pixels of y, and of both its gradients. */
+/* The multiplications and additions of y = x weight over all rows or pixels of y. Both gradients
+ * have as many. */
 static double multiply_flops(const struct graph *graph, int32_t y, int32_t weight)
 {
     const struct graph_tensor *w = &graph->tensors[weight];

@@ -1,5 +1,5 @@
-/* rms_norm.c: rows of mean square 1, as torch.nn.RMSNorm over the last dimension (Zhang and
- * Sennrich 2019, arXiv:1910.07467), and the gradient. */
+/* rms_norm.c: normalises rows to a mean square of 1, as torch.nn.RMSNorm over the last dimension
+ * (Zhang and Sennrich 2019, arXiv:1910.07467), and the gradient. */
 #include "engine/graph/operators/operators.h"
 
 int32_t graph_rms_norm(struct graph *graph, int32_t input, const char *name, float epsilon)
@@ -35,7 +35,7 @@ const struct graph_operator operator_rms_norm = {
     .differentiate = differentiate,
 };
 
-/* Not cheap to do again, for the sum's sake (add.c). */
+/* Not marked as cheap to recompute, because of the sum (add.c). */
 const struct graph_operator operator_add_rms_norm = {
     .cost_class = COST_NORMALISATION,
     .flops = rms_norm_flops,

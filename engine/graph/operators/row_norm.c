@@ -1,5 +1,5 @@
-/* row_norm.c: what layer norm and RMS norm have in common: both normalise each row, which is what
- * the last dimension counts. See operators.h. */
+/* row_norm.c: the common part of layer norm and RMS norm: both normalise each row, which the last
+ * dimension counts. See operators.h. */
 #include "engine/graph/operators/operators.h"
 
 /* [B,T,D] -> [B,T]: a number for each row. */
@@ -81,7 +81,7 @@ int32_t row_norm_append(struct graph *graph, const struct row_norm_layer *layer,
     return graph->output;
 }
 
-/* The sum is read by what follows, too: its gradient from there, `dsum`, is added to dx. */
+/* The sum has other readers. Their gradient, `dsum`, is added to dx. */
 void row_norm_differentiate(struct differentiation *differentiation, const struct graph_node *node,
                             int32_t dy, enum graph_op backward, bool centred)
 {
@@ -93,13 +93,13 @@ void row_norm_differentiate(struct differentiation *differentiation, const struc
     const int32_t inputs[] = {dy, x, node->input[1], moments[0], dsum, centred ? moments[1] : -1};
     int32_t own = graph->node_count;
 
-    /* dx is always an output: it falls out of the same pass, and the order stays fixed */
+    /* dx is always an output: the same pass computes it, and the order stays fixed */
     differentiation_append(differentiation, node, backward, inputs, 6, node->input, 3);
     if (adds && !graph->error.code && differentiation_needs(differentiation, node->input[3]))
         differentiation_give(differentiation, node->input[3], graph->nodes[own].output[0]);
 }
 
-/* Sum and sum of squares, or squares alone; then scale and shift. */
+/* The sum and the sum of squares, or the squares alone; then scale and shift. */
 double layer_norm_flops(const struct graph *graph, const struct graph_node *node)
 {
     return graph_tensor_elements(graph, node->input[0]) * (node->input_count > 3 ? 8 : 7);
@@ -110,7 +110,7 @@ double rms_norm_flops(const struct graph *graph, const struct graph_node *node)
     return graph_tensor_elements(graph, node->input[0]) * (node->input_count > 3 ? 5 : 4);
 }
 
-/* The normal values again, two sums over the row, dx from them, and the sums over the rows. */
+/* The normalised values again, two sums over the row, dx from them, and the sums over the rows. */
 double row_norm_backward_flops(const struct graph *graph, const struct graph_node *node)
 {
     return graph_tensor_elements(graph, node->input[0]) * 13;

@@ -1,4 +1,4 @@
-/* table.c: the descriptors, by enum graph_op. */
+/* table.c: the table of descriptors, by enum graph_op. */
 #include "engine/graph/operators/operators.h"
 
 #define DESCRIPTOR(upper, lower) [OP_##upper] = &operator_##lower,

@@ -1,4 +1,4 @@
-/* work.c: what an operator's work is counted from; see operators.h. */
+/* work.c: counts the elements that an operator's work is computed from; see operators.h. */
 #include "engine/graph/operators/operators.h"
 
 double graph_tensor_elements(const struct graph *graph, int32_t tensor)

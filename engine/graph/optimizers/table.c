@@ -1,4 +1,5 @@
-/* table.c: the descriptors, by enum optimizer_kind, and what follows from them. */
+/* table.c: the table of descriptors, by enum optimizer_kind, and the functions that follow from
+ * it. */
 #include "engine/graph/optimizer.h"
 
 #define DESCRIPTOR(upper, lower, ...) [OPTIMIZER_##upper] = &optimizer_##lower,
