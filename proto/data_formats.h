@@ -5,10 +5,11 @@
 
 /* Properties of a format's samples. */
 enum data_format_trait {
-    DATA_FORMAT_TEXT = 1,       /* symbols, for a model whose first layer is an embedding */
+    DATA_FORMAT_TEXT = 1,       /* each symbol is predicted from those before it */
     DATA_FORMAT_VALUES = 2,     /* targets may be numbers, for mean squared error */
     DATA_FORMAT_LABEL_FILE = 4, /* the labels are in a separate file */
-    DATA_FORMAT_GENERATED = 8   /* a command writes the samples */
+    DATA_FORMAT_GENERATED = 8,  /* a command writes the samples */
+    DATA_FORMAT_SYMBOLS = 16    /* symbols, for a model whose first layer is an embedding */
 };
 
 /* Columns: DATASET_<upper> of enum dataset_format; the name in specifications and messages; the
@@ -24,7 +25,13 @@ enum data_format_trait {
            {"path", NULL}, {"label_column", NULL}, {"header", NULL}, {"delimiter", NULL},         \
            {"comment", NULL}, {"shape", NULL}, {"divide_by", NULL},                               \
            {"normalize", "\"standard\""}, {"augment", NULL}, {"label_noise", NULL})               \
-    FORMAT(TEXT, text, DATA_FORMAT_TEXT, "UTF-8",                                                 \
+    FORMAT(CSV_SEQUENCES, csv_sequences, DATA_FORMAT_SYMBOLS | DATA_FORMAT_VALUES,                \
+           "a sequence of symbols and its label a line",                                          \
+           {"path", NULL}, {"tokens", NULL}, {"kmer", NULL}, {"kmer_stride", NULL},               \
+           {"length", NULL}, {"sequence_column", NULL}, {"label_column", NULL}, {"header", NULL}, \
+           {"delimiter", NULL}, {"comment", NULL}, {"normalize", "\"none\""},                     \
+           {"label_noise", NULL})                                                                 \
+    FORMAT(TEXT, text, DATA_FORMAT_TEXT | DATA_FORMAT_SYMBOLS, "UTF-8",                                                 \
            {"path", NULL}, {"normalize", "\"none\""})                                             \
     FORMAT(CIFAR, cifar_binary, 0, "records of label and 3x32x32 bytes",                          \
            {"path", NULL}, {"label_bytes", NULL}, {"normalize", "\"standard\""},                  \

@@ -128,37 +128,61 @@ static const char *find_text_model(void)
     return "";
 }
 
-static int check_text(struct job_spec_check *check, struct json_object *model,
-                      struct json_object *data)
+/* Checks that the model reads what the format has. */
+static int check_samples(struct job_spec_check *check, const struct job_spec_variant *model,
+                         const char *format)
+{
+    unsigned traits = format_traits(format);
+    unsigned wanted = traits & DATA_FORMAT_TEXT      ? MODEL_READS_TEXT
+                      : traits & DATA_FORMAT_SYMBOLS ? MODEL_READS_SEQUENCES
+                                                     : MODEL_READS_NUMBERS;
+    char models[JOB_SPEC_VARIANTS_MAX];
+
+    check->path[0] = '\0';
+    if (!model || model->traits & wanted)
+        return 0;
+    if (!(model->traits & MODEL_READS_NUMBERS) && wanted != MODEL_READS_TEXT) {
+        bool text = model->traits & MODEL_READS_TEXT;
+
+        job_spec_path_push(check, "", "data.train.format");
+        return job_spec_fail(check, text ? "text" : NULL,
+                             "data.train.format is %s; the model %s needs %s", format, model->name,
+                             text ? "text" : "sequences of symbols");
+    }
+    job_spec_path_push(check, "", "model.name");
+    if (wanted == MODEL_READS_TEXT)
+        return job_spec_fail(check, find_text_model(),
+                             "model.name is %s, which cannot read text; %s can, and a list "
+                             "of layers that begins with an embedding",
+                             model->name, find_text_model());
+    return job_spec_fail(
+        check, NULL, "model.name is %s, which cannot read sequences of symbols; these can: %s",
+        model->name,
+        list_variants(&job_spec_model_section, MODEL_READS_SEQUENCES, models, sizeof models));
+}
+
+static int check_symbols(struct job_spec_check *check, struct json_object *model,
+                         struct json_object *data)
 {
     const char *name = json_get_string(model, "name", "");
     const char *format = json_get_string(json_get(data, "train"), "format", "");
     const struct job_spec_variant *kind = job_spec_variant_find(&job_spec_model_section, name);
     bool text = format_traits(format) & DATA_FORMAT_TEXT;
-    bool reads_text = kind && kind->traits & MODEL_READS_TEXT;
-    bool reads_both = reads_text && kind->traits & MODEL_READS_NUMBERS;
+    bool reads_both = kind && kind->traits & MODEL_READS_TEXT && kind->traits & MODEL_READS_NUMBERS;
+    int r = check_samples(check, kind, format);
 
-    check->path[0] = '\0';
-    if (reads_text && !reads_both && !text) {
-        job_spec_path_push(check, "", "data.train.format");
-        return job_spec_fail(check, "text", "data.train.format is %s; the model %s needs text",
-                             format, name);
-    }
-    if (text && !reads_text) {
-        job_spec_path_push(check, "", "model.name");
-        return job_spec_fail(check, find_text_model(),
-                             "model.name is %s, which cannot read text; %s can, and a list "
-                             "of layers that begins with an embedding",
-                             name, find_text_model());
-    }
+    if (r < 0)
+        return r;
     if (reads_both && text && !json_get(model, "context"))
         return fail_at(check, "model.context",
                        "model.context is missing; layers that read text need the number of "
                        "symbols before the one that is predicted");
     if (reads_both && !text && json_get(model, "context"))
         return fail_at(check, "model.context", "model.context applies to text only");
-    if (text && strcmp(json_get_string(data, "normalize", ""), "none") != 0)
-        return fail_at(check, "data.normalize", "data.normalize must be none for text");
+    if (format_traits(format) & DATA_FORMAT_SYMBOLS &&
+        strcmp(json_get_string(data, "normalize", ""), "none") != 0)
+        return fail_at(check, "data.normalize",
+                       "data.normalize must be none for text and sequences of symbols");
     return 0;
 }
 
@@ -166,7 +190,7 @@ static int check_model_and_data(struct job_spec_check *check, struct json_object
                                 struct json_object *data)
 {
     const char *format = json_get_string(json_get(data, "train"), "format", "");
-    int r = check_text(check, model, data);
+    int r = check_symbols(check, model, data);
     char formats[JOB_SPEC_VARIANTS_MAX];
 
     if (r < 0 || strcmp(json_get_string(model, "loss", ""), "mse") != 0 ||

@@ -1,11 +1,14 @@
 /* job_spec_schema_data.c: the keys of a specification's `data`; see job_spec_schema.c. */
 #include "proto/data_formats.h"
 #include "proto/job_spec_schema_table.h"
+#include "proto/token_kinds.h"
 
 #define NAME(upper, lower, ...) #lower,
 #define ROW(upper, lower, traits, help, ...) VARIANT(#lower, traits, __VA_ARGS__),
 #define HELP(upper, lower, traits, help, ...) #lower ": " help "; "
 static const char *const format_names[] = {DATA_FORMATS(NAME) NULL};
+#define TOKEN_HELP(upper, lower, help) #lower ": " help "; "
+static const char *const token_names[] = {TOKEN_KINDS(NAME) NULL};
 static const struct job_spec_variant source_variants[] = {DATA_FORMATS(ROW) VARIANTS_END};
 
 static const struct job_spec_key source_keys[] = {
@@ -50,6 +53,19 @@ static const struct job_spec_key source_keys[] = {
      .help =
          "Height and width to which all images are resized, bilinear as in Pillow. When absent: "
          "all images must have the same size"},
+    {"tokens", JOB_SPEC_CHOICE, .choices = token_names, .required = true,
+     .help = TOKEN_KINDS(TOKEN_HELP) "the last token of the vocabulary is the padding"},
+    {"kmer", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 8, .fallback = "6", .unit = "nucleotides",
+     .help = "Nucleotides of a token, if tokens are kmers"},
+    {"kmer_stride", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 1024, .fallback = "1",
+     .unit = "nucleotides", .help = "From the beginning of a k-mer to that of the next"},
+    {"length", JOB_SPEC_INTEGER, .minimum = 1, .maximum = INT64_C(100000000), .unit = "tokens",
+     .help =
+         "Length of all samples: longer sequences lose their end, shorter ones are padded. When "
+         "absent: the length of the longest sequence of data.train"},
+    {"sequence_column", JOB_SPEC_COLUMN, .minimum = 0, .maximum = 1000000, .count_minimum = 1,
+     .count_maximum = 255, .fallback = "\"first\"",
+     .help = "Column of the sequences: first, last, a number from 0, or the name in the header"},
     {"divide_by", JOB_SPEC_NUMBER, .from = 0, .to = 1e30, .above_from = true, .fallback = "1",
      .help = "Number by which every feature is divided"},
     {"label_bytes", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 2, .fallback = "1", .unit = "bytes",

@@ -6,7 +6,8 @@
 enum model_trait {
     MODEL_READS_NUMBERS = 1,
     MODEL_READS_IMAGES = 2, /* only numbers of three dimensions */
-    MODEL_READS_TEXT = 4    /* symbols; with MODEL_READS_NUMBERS the first layer decides */
+    MODEL_READS_TEXT = 4, /* symbols of a text; with MODEL_READS_NUMBERS the first layer decides */
+    MODEL_READS_SEQUENCES = 8 /* sequences of symbols, each with a label */
 };
 
 /* Columns: MODEL_<upper> of enum model_kind; the name in specifications and messages; the traits;
@@ -29,6 +30,6 @@ enum model_trait {
     MODEL(EFFICIENTNET_B0, efficientnet_b0, MODEL_READS_NUMBERS | MODEL_READS_IMAGES,             \
           {"classes", NULL}, {"dropout", "0.2"}, {"stochastic_depth", NULL},                      \
           {"stem_stride", NULL}, {"width", NULL})                                                 \
-    MODEL(LAYERS, layers, MODEL_READS_NUMBERS | MODEL_READS_TEXT,                                 \
+    MODEL(LAYERS, layers, MODEL_READS_NUMBERS | MODEL_READS_TEXT | MODEL_READS_SEQUENCES,         \
           {"classes", NULL}, {"context", NULL}, {"layers", NULL})
 /* clang-format on */

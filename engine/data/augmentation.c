@@ -89,8 +89,8 @@ static int check_geometry(const struct augmentation *augmentation, const struct 
 int augmentation_check(const struct augmentation *augmentation, const struct dataset *dataset,
                        struct error *error)
 {
-    if (augmentation->mixup_alpha > 0 && dataset_format_is_text(dataset->format))
-        return error_set(error, -EINVAL, "data.augment: symbols of a text cannot be mixed");
+    if (augmentation->mixup_alpha > 0 && dataset_format_has_symbols(dataset->format))
+        return error_set(error, -EINVAL, "data.augment: symbols cannot be mixed");
     if (dataset->target != DATASET_TARGET_CLASS &&
         (augmentation_is_soft(augmentation) || augmentation->label_noise > 0))
         return error_set(error, -EINVAL,
@@ -316,7 +316,7 @@ int augmentation_gather(const struct augmentation *augmentation, const struct da
 
             write_image(dataset, normalisation, &geometry, raw, row);
         } else {
-            gather_row(dataset, normalisation, raw, row);
+            gather_row(dataset, normalisation, indices[i], raw, row);
         }
     }
     write_targets(&batch, share, targets);

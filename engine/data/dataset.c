@@ -21,10 +21,20 @@ static const struct {
 } formats[] = {DATA_FORMATS(READER)};
 #undef READER
 
+bool dataset_format_has_symbols(enum dataset_format format)
+{
+    return formats[format].traits & DATA_FORMAT_SYMBOLS;
+}
+
 bool dataset_format_is_text(enum dataset_format format)
 {
     return formats[format].traits & DATA_FORMAT_TEXT;
 }
+
+#define NAME(upper, lower, ...) [DATASET_TOKENS_##upper] = #lower,
+static const char *const tokens_names[] = {TOKEN_KINDS(NAME)};
+#undef NAME
+DEFINE_STRING_TABLE(dataset_tokens, enum dataset_tokens, tokens_names)
 
 static const char *const header_names[] = {
     [DATASET_HEADER_AUTO] = "auto", [DATASET_HEADER_YES] = "yes", [DATASET_HEADER_NO] = "no"};
@@ -118,6 +128,7 @@ void dataset_close(struct dataset *dataset)
     dataset_vocabulary_release(&dataset->vocabulary);
     reader_unmap_all(dataset);
     free(dataset->buffer);
+    free(dataset->letter_first);
     free(dataset->labels);
     free(dataset->targets);
     free(dataset->samples);

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "proto/data_formats.h"
+#include "proto/token_kinds.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -27,8 +28,21 @@ enum dataset_format {
 };
 const char *dataset_format_to_string(enum dataset_format format);
 int dataset_format_from_string(const char *name); /* -1 when unknown */
-/* Whether its samples are symbols. */
+/* Whether its samples are symbols, int32 in a batch. */
+bool dataset_format_has_symbols(enum dataset_format format);
+/* Whether they are symbols of a text, each of which is predicted from those before it. */
 bool dataset_format_is_text(enum dataset_format format);
+
+/* The kinds of proto/token_kinds.h: DATASET_TOKENS_CHARACTERS, … */
+enum dataset_tokens {
+#define KIND(upper, lower, ...) DATASET_TOKENS_##upper,
+    TOKEN_KINDS(KIND)
+#undef KIND
+};
+const char *dataset_tokens_to_string(enum dataset_tokens tokens);
+int dataset_tokens_from_string(const char *name); /* -1 when unknown */
+
+enum { DATASET_KMER_MAX = 8 };
 
 /* What is to be predicted. */
 enum dataset_target {
@@ -89,6 +103,13 @@ struct dataset_config {
         int32_t context; /* symbols that a sample holds */
     } text;
     struct {
+        enum dataset_tokens tokens;
+        int32_t kmer, kmer_stride; /* KMERS: nucleotides of a token, and from one to the next */
+        int64_t length;            /* tokens that a sample is cut or padded to; 0: the longest of
+                                      the training set */
+        const char *column;        /* csv_sequences: as label_column; NULL: "first" */
+    } sequence;
+    struct {
         int label_bytes; /* 1: CIFAR-10; 2: CIFAR-100, whose second byte (fine) is the label */
     } cifar;
     struct {
@@ -106,12 +127,23 @@ struct dataset_config {
     const struct dataset_events *events; /* NULL allowed */
 };
 
-/* The symbols of a text, ascending; a symbol's number is its place. */
+/* The symbols of a text or of sequences. Characters and bytes ascend; a symbol's number is its
+ * place. Nucleotides are A C G T N. A k-mer of A C G T is a number of base 4 whose first digit
+ * weighs most; the one after the last is any k-mer that has another letter. */
 struct dataset_vocabulary {
+    enum dataset_tokens tokens;
     bool bytes; /* symbols are bytes (the text is not UTF-8), else code points */
-    int32_t count;
-    uint32_t *symbols; /* owned */
+    int32_t kmer, kmer_stride;
+    int32_t count;     /* without the padding */
+    bool is_padded;    /* symbol `count` fills the end of short sequences */
+    uint32_t *symbols; /* owned; characters and bytes, else NULL */
 };
+
+/* The number of symbols, with the padding. */
+static inline int32_t dataset_vocabulary_size(const struct dataset_vocabulary *vocabulary)
+{
+    return vocabulary->count + vocabulary->is_padded;
+}
 
 /* value = (raw - mean[g]) * factor[g]; g is the channel of an image (rank 3), else the column. */
 enum dataset_normalisation_kind {
@@ -154,16 +186,21 @@ struct dataset {
     int64_t *block_first;    /* owned, [block_count + 1] */
     int block_count;
     size_t sample_stride;
-    void *buffer;               /* owned; the samples of csv and text */
+    void *buffer;               /* owned; the samples of csv, text and sequences */
     const uint8_t *byte_labels; /* idx: label i is byte_labels[i] (mapped) */
     int32_t *labels;            /* owned; CLASS where byte_labels is NULL, not text */
     float *targets;             /* owned; VALUE: [count][target_width] */
 
-    struct dataset_vocabulary vocabulary; /* text */
+    struct dataset_vocabulary vocabulary; /* text, sequences */
+    /* sequences: their letters lie one after another, those of sample i begin at letter
+     * letter_first[i]; owned, [count + 1] */
+    int64_t *letter_first;
     int64_t symbol_count; /* text: length in symbols; count = symbol_count - context */
     char **column_names;  /* csv with a header: of the features; owned, or NULL */
     char *target_name;    /* csv with a header; owned, or NULL */
-    char **class_names;   /* image_folder: [class_count], owned; label i is class_names[i] */
+    /* image_folder, sequences with words as labels: [class_count], owned; label i is
+     * class_names[i]; NULL: classes have numbers */
+    char **class_names;
     int32_t class_count;
     int32_t label_column; /* csv: from 0 */
 
@@ -233,24 +270,27 @@ int dataset_normalisation_parse(const char *text, const struct dataset *dataset,
 size_t dataset_sample_bytes(const struct dataset *dataset);
 size_t dataset_target_bytes(const struct dataset *dataset);
 
+/* The number of tokens of a sample, without the padding; the whole row unless it is a sequence. */
+int64_t dataset_sample_length(const struct dataset *dataset, int64_t index);
+
 /* Writes the samples `indices` (count of them) as consecutive rows: float32 [count][shape…], or
- * int32 [count][context] for text; and their targets: int32 [count] or float32
- * [count][target_width]. `normalisation` is not used for text and may be NULL there. Thread-safe,
- * allocates nothing. -ERANGE with a sentence for an index beyond the set. */
+ * int32 [count][context or length] for symbols; and their targets: int32 [count] or float32
+ * [count][target_width]. `normalisation` is not used for symbols and may be NULL there.
+ * Thread-safe, allocates nothing. -ERANGE with a sentence for an index beyond the set. */
 int dataset_gather(const struct dataset *dataset, const struct dataset_normalisation *normalisation,
                    const uint32_t *indices, int64_t count, void *samples, void *targets,
                    struct error *error);
 
 /* Text to symbols and back. encode: at most `capacity` symbols of the NUL-terminated `text`, their
  * number in `count`; -EINVAL with a sentence naming the first one outside the vocabulary. decode:
- * writes the symbol's bytes (UTF-8 or one byte, at most 4) and returns how many. */
+ * writes the bytes of a character (UTF-8 or one byte, at most 4) and returns how many. */
 int dataset_vocabulary_encode(const struct dataset_vocabulary *vocabulary, const char *text,
                               int32_t *symbols, size_t capacity, size_t *count,
                               struct error *error);
 int dataset_vocabulary_decode(const struct dataset_vocabulary *vocabulary, int32_t symbol,
                               char bytes[4]);
-/* The vocabulary as text for a checkpoint's metadata ("utf-8 a 20 41": hexadecimal), malloc'd; and
- * back. */
+/* The vocabulary as text for a checkpoint's metadata ("utf-8 a 20 41": hexadecimal; "padded utf-8
+ * 41", "padded nucleotides", "padded kmers 6 1"), malloc'd; and back. */
 char *dataset_vocabulary_format(const struct dataset_vocabulary *vocabulary);
 int dataset_vocabulary_parse(const char *text, struct dataset_vocabulary *vocabulary,
                              struct error *error);

@@ -2,6 +2,7 @@
 #include "engine/data/gather.h"
 
 #include "engine/data/reader.h"
+#include "engine/data/tokens.h"
 
 #include <errno.h>
 #include <string.h>
@@ -82,6 +83,25 @@ static void normalise_sample(const struct dataset *dataset,
     }
 }
 
+int64_t dataset_sample_length(const struct dataset *dataset, int64_t index)
+{
+    const int64_t *first = dataset->letter_first;
+
+    return first ? tokens_of_letters(&dataset->vocabulary, first[index + 1] - first[index])
+                 : dataset->sample_elements;
+}
+
+static void write_sequence(const struct dataset *dataset, int64_t index, const uint8_t *raw,
+                           int32_t *row)
+{
+    const int64_t *first = dataset->letter_first + index;
+    int64_t tokens =
+        tokens_write(&dataset->vocabulary, dataset->element, raw, first[1] - first[0], row);
+
+    for (; tokens < dataset->sample_elements; tokens++)
+        row[tokens] = dataset->vocabulary.count; /* the padding */
+}
+
 static void copy_symbols(const struct dataset *dataset, const uint8_t *raw, int32_t *row)
 {
     if (dataset->element == DATASET_UINT8)
@@ -91,9 +111,11 @@ static void copy_symbols(const struct dataset *dataset, const uint8_t *raw, int3
 }
 
 void gather_row(const struct dataset *dataset, const struct dataset_normalisation *normalisation,
-                const uint8_t *raw, void *row)
+                int64_t index, const uint8_t *raw, void *row)
 {
-    if (dataset_format_is_text(dataset->format))
+    if (dataset->letter_first)
+        write_sequence(dataset, index, raw, row);
+    else if (dataset_format_has_symbols(dataset->format))
         copy_symbols(dataset, raw, row);
     else
         normalise_sample(dataset, normalisation, raw, row);
@@ -129,7 +151,7 @@ int dataset_gather(const struct dataset *dataset, const struct dataset_normalisa
 
         if (!raw)
             return -ERANGE;
-        gather_row(dataset, normalisation, raw, (uint8_t *)samples + (size_t)i * row);
+        gather_row(dataset, normalisation, indices[i], raw, (uint8_t *)samples + (size_t)i * row);
         if (dataset->target == DATASET_TARGET_VALUE)
             memcpy((float *)targets + i * width, dataset->targets + indices[i] * width,
                    (size_t)width * sizeof(float));

@@ -18,9 +18,9 @@ void gather_convert(const struct dataset *dataset, const uint8_t *raw, int64_t f
 /* The raw sample `index`, or NULL with a sentence (-ERANGE) beyond the set. */
 const uint8_t *gather_sample(const struct dataset *dataset, int64_t index, struct error *error);
 
-/* One row: normalised float32, or int32 symbols for text. */
+/* The row of sample `index`, which is `raw`: normalised float32, or int32 symbols. */
 void gather_row(const struct dataset *dataset, const struct dataset_normalisation *normalisation,
-                const uint8_t *raw, void *row);
+                int64_t index, const uint8_t *raw, void *row);
 
 /* The label of a sample whose target is a class. */
 int32_t gather_label(const struct dataset *dataset, int64_t index, const uint8_t *raw);

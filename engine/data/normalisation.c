@@ -128,9 +128,9 @@ int dataset_normalisation_measure(enum dataset_normalisation_kind kind,
     int64_t groups = groups_of(kind, dataset);
     int result;
 
-    if (dataset_format_is_text(dataset->format) && standard)
+    if (dataset_format_has_symbols(dataset->format) && standard)
         return error_set(error, -EINVAL,
-                         "symbols of a text cannot be normalised; set data.normalize to none");
+                         "symbols cannot be normalised; set data.normalize to none");
     result = normalisation_create(kind, groups, normalisation, error);
     if (result < 0)
         return result;

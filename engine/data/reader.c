@@ -2,6 +2,7 @@
 #include "engine/data/reader.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -43,6 +44,8 @@ const uint8_t *reader_sample(const struct dataset *dataset, int64_t index)
 {
     int block = 0;
 
+    if (dataset->letter_first)
+        return dataset->samples[0] + (size_t)dataset->letter_first[index] * dataset->sample_stride;
     while (index >= dataset->block_first[block + 1]) /* a handful of files at most */
         block++;
     return dataset->samples[block] +
@@ -83,4 +86,18 @@ int64_t reader_find_nonfinite(const float *values, int64_t count)
 int32_t reader_class_limit(const struct dataset_config *config, const struct dataset *reference)
 {
     return reference ? reference->classes : config->classes;
+}
+
+void reader_warn(const struct dataset_config *config, const char *format, ...)
+{
+    const struct dataset_events *events = config->events;
+    char text[ERROR_TEXT_MAX];
+    va_list arguments;
+
+    if (!events || !events->warning)
+        return;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    events->warning(events->context, text);
 }

@@ -41,6 +41,10 @@ int32_t reader_class_limit(const struct dataset_config *config, const struct dat
 /* Index of the first value that is infinite or not a number, -1 when all are finite. */
 int64_t reader_find_nonfinite(const float *values, int64_t count);
 
+/* Tells the user of something that can be helped (events->warning). */
+void reader_warn(const struct dataset_config *config, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 int reader_out_of_memory(const char *path, struct error *error);
 
 /* The readers, one for each line of DATA_FORMATS: idx_read, … Each fills a zeroed set whose

@@ -1,6 +1,9 @@
-/* vocabulary.c: the symbols of a text: bytes, or UTF-8 code points. */
+/* vocabulary.c: the symbols of a text or of sequences: bytes, UTF-8 code points, nucleotides or
+ * k-mers of them. */
+#include "base/cleanup.h"
 #include "base/text.h"
 #include "engine/data/reader.h"
+#include "engine/data/tokens.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -67,11 +70,34 @@ int32_t vocabulary_find(const struct dataset_vocabulary *vocabulary, uint32_t sy
     return low < vocabulary->count && vocabulary->symbols[low] == symbol ? low : -1;
 }
 
+static int encode_nucleotides(const struct dataset_vocabulary *vocabulary, const char *text,
+                              int32_t *symbols, size_t capacity, size_t *count, struct error *error)
+{
+    int64_t length = (int64_t)strlen(text), most = letters_of_tokens(vocabulary, (int64_t)capacity);
+    AUTO_FREE uint8_t *letters = malloc((size_t)length + 1);
+
+    *count = 0;
+    if (!letters)
+        return error_no_memory(error, "the letters");
+    for (int64_t i = 0; i < length; i++) {
+        letters[i] = nucleotide_number((uint8_t)text[i]);
+        if (letters[i] == NUCLEOTIDE_NONE)
+            return error_set(error, -EINVAL, "letter %lld of the sequence is no nucleotide",
+                             (long long)i + 1);
+    }
+    if (capacity)
+        *count = (size_t)tokens_write(vocabulary, DATASET_UINT8, letters,
+                                      length < most ? length : most, symbols);
+    return 0;
+}
+
 int dataset_vocabulary_encode(const struct dataset_vocabulary *vocabulary, const char *text,
                               int32_t *symbols, size_t capacity, size_t *count, struct error *error)
 {
     const uint8_t *at = (const uint8_t *)text, *end = at + strlen(text);
 
+    if (!vocabulary->symbols)
+        return encode_nucleotides(vocabulary, text, symbols, capacity, count, error);
     if (!vocabulary->bytes && !text_is_utf8(text, (size_t)(end - at)))
         return error_set(error, -EINVAL, "the text is not valid UTF-8");
     for (*count = 0; at < end && *count < capacity; ++*count) {
@@ -91,7 +117,7 @@ int dataset_vocabulary_encode(const struct dataset_vocabulary *vocabulary, const
 int dataset_vocabulary_decode(const struct dataset_vocabulary *vocabulary, int32_t symbol,
                               char bytes[4])
 {
-    if (symbol < 0 || symbol >= vocabulary->count)
+    if (symbol < 0 || symbol >= vocabulary->count || !vocabulary->symbols)
         return 0;
     if (vocabulary->bytes) {
         bytes[0] = (char)vocabulary->symbols[symbol];
@@ -100,15 +126,23 @@ int dataset_vocabulary_decode(const struct dataset_vocabulary *vocabulary, int32
     return encode_utf8(vocabulary->symbols[symbol], bytes);
 }
 
+static const char padded_word[] = "padded ";
+
 char *dataset_vocabulary_format(const struct dataset_vocabulary *vocabulary)
 {
-    size_t size = 8 + (size_t)vocabulary->count * (CODE_POINT_DIGITS_MAX + 1);
+    int32_t listed = vocabulary->symbols ? vocabulary->count : 0;
+    size_t size = 48 + (size_t)listed * (CODE_POINT_DIGITS_MAX + 1), used;
     char *text = malloc(size);
 
     if (!text)
         return NULL;
-    size_t used = (size_t)snprintf(text, size, "%s", vocabulary->bytes ? "bytes" : "utf-8");
-    for (int32_t i = 0; i < vocabulary->count; i++)
+    used = (size_t)snprintf(text, size, "%s%s", vocabulary->is_padded ? padded_word : "",
+                            vocabulary->bytes     ? "bytes"
+                            : vocabulary->symbols ? "utf-8"
+                                                  : dataset_tokens_to_string(vocabulary->tokens));
+    if (vocabulary->tokens == DATASET_TOKENS_KMERS)
+        snprintf(text + used, size - used, " %d %d", vocabulary->kmer, vocabulary->kmer_stride);
+    for (int32_t i = 0; i < listed; i++)
         used += (size_t)snprintf(text + used, size - used, " %x", vocabulary->symbols[i]);
     return text;
 }
@@ -132,15 +166,34 @@ static int parse_symbols(const char *text, struct dataset_vocabulary *vocabulary
     return 0;
 }
 
+/* The kinds without a list of symbols. Whether the text names one of them. */
+static bool parse_nucleotides(const char *text, struct dataset_vocabulary *vocabulary,
+                              struct error *error)
+{
+    int kmer = 1, kmer_stride = 1, end = 0;
+
+    if (strcmp(text, "nucleotides") == 0)
+        return tokens_vocabulary(DATASET_TOKENS_NUCLEOTIDES, 0, 0, vocabulary, error) == 0;
+    return sscanf(text, "kmers %d %d%n", &kmer, &kmer_stride, &end) == 2 && !text[end] &&
+           tokens_vocabulary(DATASET_TOKENS_KMERS, kmer, kmer_stride, vocabulary, error) == 0;
+}
+
 int dataset_vocabulary_parse(const char *text, struct dataset_vocabulary *vocabulary,
                              struct error *error)
 {
-    struct dataset_vocabulary made = {.bytes = strncmp(text, "bytes", 5) == 0};
+    bool padded = strncmp(text, padded_word, sizeof padded_word - 1) == 0;
+    struct dataset_vocabulary made = {.is_padded = padded};
     int result;
 
+    text += padded ? sizeof padded_word - 1 : 0;
+    if (padded && parse_nucleotides(text, vocabulary, error))
+        return 0;
+    made.bytes = strncmp(text, "bytes", 5) == 0;
+    if (made.bytes && padded)
+        made.tokens = DATASET_TOKENS_BYTES;
     if (!made.bytes && strncmp(text, "utf-8", 5) != 0)
         return error_set(error, -EINVAL,
-                         "the stored vocabulary is damaged: it names neither bytes nor utf-8");
+                         "the stored vocabulary is damaged: it names no kind of symbols");
     made.symbols = malloc((strlen(text) / 2 + 1) * sizeof *made.symbols);
     if (!made.symbols)
         return error_set(error, -ENOMEM, "not enough memory for the vocabulary");

@@ -17,7 +17,8 @@ static bool is_text(const struct dataset *dataset)
 
 static enum backend_element element_of(const struct dataset *dataset)
 {
-    return dataset->element == DATASET_UINT8     ? BACKEND_UINT8
+    return dataset->letter_first                 ? BACKEND_INT32 /* tokens, padded */
+           : dataset->element == DATASET_UINT8   ? BACKEND_UINT8
            : dataset->element == DATASET_FLOAT32 ? BACKEND_FLOAT32
                                                  : BACKEND_INT32;
 }
@@ -36,7 +37,7 @@ struct backend_data_config device_data_describe(const struct dataset *dataset,
         .channels = image ? dataset->shape[0] : 1,
         .height = image ? dataset->shape[1] : 1,
         .width = image ? dataset->shape[2] : dataset->sample_elements,
-        .symbols = is_text(dataset),
+        .symbols = dataset_format_has_symbols(dataset->format),
         .target_width = dataset->target == DATASET_TARGET_VALUE ? dataset->target_width : 0,
         .classes = dataset->classes};
 
@@ -59,10 +60,13 @@ struct backend_data_config device_data_describe(const struct dataset *dataset,
 
 static size_t raw_bytes(const struct dataset *dataset)
 {
-    return (size_t)dataset->sample_elements * (dataset->element == DATASET_UINT8 ? 1 : 4);
+    bool bytes = dataset->element == DATASET_UINT8 && !dataset->letter_first;
+
+    return (size_t)dataset->sample_elements * (bytes ? 1 : 4);
 }
 
-/* Writes samples first to last, which are not adjacent in the data set. */
+/* Writes samples first to last, which are not adjacent in the data set or have another form in a
+ * batch. */
 static int write_apart(const struct backend *backend, struct backend_data *data,
                        const struct dataset *dataset, int64_t first, int64_t last,
                        struct error *error)
@@ -77,8 +81,14 @@ static int write_apart(const struct backend *backend, struct backend_data *data,
     while (r == 0 && first < last) {
         int64_t count = last - first < chunk ? last - first : chunk;
 
-        for (int64_t i = 0; i < count; i++)
-            memcpy(packed + (size_t)i * bytes, gather_sample(dataset, first + i, error), bytes);
+        for (int64_t i = 0; i < count; i++) {
+            const uint8_t *raw = gather_sample(dataset, first + i, error);
+
+            if (dataset->letter_first)
+                gather_row(dataset, NULL, first + i, raw, packed + (size_t)i * bytes);
+            else
+                memcpy(packed + (size_t)i * bytes, raw, bytes);
+        }
         r = backend->data_write(data, first * dataset->sample_elements,
                                 count * dataset->sample_elements, packed, error);
         first += count;
@@ -96,7 +106,7 @@ static int write_samples(const struct backend *backend, struct backend_data *dat
     for (int b = 0; r == 0 && b < dataset->block_count; b++) {
         int64_t first = dataset->block_first[b], last = dataset->block_first[b + 1];
 
-        r = dataset->sample_stride == raw_bytes(dataset)
+        r = dataset->sample_stride == raw_bytes(dataset) && !dataset->letter_first
                 ? backend->data_write(data, first * dataset->sample_elements,
                                       (last - first) * dataset->sample_elements,
                                       dataset->samples[b], error)

@@ -138,7 +138,7 @@ static int prepare(struct worker_setup *setup, const struct dataset_view *view,
     int64_t batch = worker_choice_evaluation_batch(setup, checkpoint);
     struct loader_config config = {.view = *view,
                                    .batch = batch,
-                                   .normalisation = dataset_format_is_text(setup->train->format)
+                                   .normalisation = dataset_format_has_symbols(setup->train->format)
                                                         ? NULL
                                                         : &setup->normalisation,
                                    .threads = worker_setup_loader_threads(setup, batch)};

@@ -49,7 +49,7 @@ static int open_data(struct worker_setup *setup, const char *normalisation, stru
     if (r == 0)
         r = dataset_split(setup->train, spec->validation_fraction, spec->training.seed,
                           &setup->split, error);
-    if (r < 0 || dataset_format_is_text(spec->train.config.format))
+    if (r < 0 || dataset_format_has_symbols(spec->train.config.format))
         return r;
     if (normalisation)
         return dataset_normalisation_parse(normalisation, setup->train, &setup->normalisation,
@@ -66,12 +66,14 @@ static int describe_data(struct worker_setup *setup, struct error *error)
     const struct dataset *train = setup->train;
     struct model_data *data = &setup->model_data;
     bool text = dataset_format_is_text(train->format);
+    bool symbols = dataset_format_has_symbols(train->format);
 
-    *data = (struct model_data){.type = text ? TENSOR_INT32 : TENSOR_FLOAT32,
-                                .rank = train->rank,
-                                .vocabulary = text ? train->vocabulary.count : 0,
-                                .soft_targets = augmentation_is_soft(&setup->spec.augmentation),
-                                .loss = setup->spec.loss};
+    *data =
+        (struct model_data){.type = symbols ? TENSOR_INT32 : TENSOR_FLOAT32,
+                            .rank = train->rank,
+                            .vocabulary = symbols ? dataset_vocabulary_size(&train->vocabulary) : 0,
+                            .soft_targets = augmentation_is_soft(&setup->spec.augmentation),
+                            .loss = setup->spec.loss};
     memcpy(data->sample_shape, train->shape, (size_t)train->rank * sizeof *train->shape);
     if (data->loss == LOSS_MSE) {
         data->outputs = train->target_width;
@@ -266,7 +268,7 @@ struct training_data worker_setup_data(const struct worker_setup *setup)
         .train = setup->split.train,
         .validation = setup->split.validation,
         .normalisation =
-            dataset_format_is_text(setup->train->format) ? NULL : &setup->normalisation,
+            dataset_format_has_symbols(setup->train->format) ? NULL : &setup->normalisation,
         .augmentation =
             augmentation_is_none(&setup->spec.augmentation) ? NULL : &setup->spec.augmentation};
 

@@ -56,6 +56,12 @@ static int source_read(struct json_object *source, const char *directory,
         config->image.height = json_object_get_int64(json_object_array_get_idx(resize, 0));
         config->image.width = json_object_get_int64(json_object_array_get_idx(resize, 1));
     }
+    config->sequence.tokens = (enum dataset_tokens)dataset_tokens_from_string(
+        json_get_string(source, "tokens", "characters"));
+    config->sequence.kmer = (int32_t)json_get_int(source, "kmer", 1);
+    config->sequence.kmer_stride = (int32_t)json_get_int(source, "kmer_stride", 1);
+    config->sequence.length = json_get_int(source, "length", 0);
+    config->sequence.column = json_get_string(source, "sequence_column", NULL);
     config->cifar.label_bytes = (int)json_get_int(source, "label_bytes", 1);
     return 0;
 }

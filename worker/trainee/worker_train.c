@@ -41,13 +41,13 @@ static int describe_texts(struct train_run *run, struct checkpoint_texts *texts,
                           struct error *error)
 {
     const struct worker_setup *setup = &run->setup;
-    bool text = dataset_format_is_text(setup->train->format);
+    bool symbols = dataset_format_has_symbols(setup->train->format);
 
-    if (text)
+    if (symbols)
         run->vocabulary = dataset_vocabulary_format(&setup->train->vocabulary);
     else
         run->normalisation = dataset_normalisation_format(&setup->normalisation);
-    if (!(text ? run->vocabulary : run->normalisation))
+    if (!(symbols ? run->vocabulary : run->normalisation))
         return error_set_errno(error, -ENOMEM, "cannot describe the data for checkpoints");
     run->module = pytorch_module_describe(setup, error);
     if (!run->module)
@@ -110,9 +110,9 @@ static int resume(struct train_run *run, const struct checkpoint_texts *texts, s
     run->setup.stage = WORKER_STAGE_CHECKPOINT;
     /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): describe_texts() has set it */
     if (texts_differ(stored->vocabulary, texts->vocabulary))
-        return error_set(
-            error, -EINVAL,
-            "%s was trained on a text with other characters: resume with the same text", path);
+        return error_set(error, -EINVAL,
+                         "%s was trained on data with other symbols: resume with the same data",
+                         path);
     if (texts_differ(stored->normalisation, texts->normalisation))
         r = worker_events_warning(&run->events,
                                   "the data has changed since the checkpoint was written: its mean "

@@ -1,0 +1,290 @@
+/* csv_table.c: see csv_table.h. */
+#include "engine/data/csv_table.h"
+
+#include "base/text.h"
+#include "engine/data/reader.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CELL_SHOWN_MAX = (CSV_SHOWN_SIZE - 20) / 4 /* bytes of a cell in a message */ };
+
+void csv_table_init(struct csv_table *table, const struct dataset_config *config)
+{
+    *table =
+        (struct csv_table){.config = config,
+                           .comment = config->csv.comment_prefix ? config->csv.comment_prefix : "#",
+                           .delimiter = config->csv.delimiter ? config->csv.delimiter : ','};
+}
+
+void csv_table_release(struct csv_table *table)
+{
+    for (int32_t i = 0; table->names && i < table->columns; i++)
+        free(table->names[i]);
+    free(table->names);
+    table->names = NULL;
+}
+
+/* ---- cells ---- */
+
+bool csv_cell_next(const struct csv_table *table, const char **at, const char *end,
+                   const char **cell, size_t *length)
+{
+    const char *stop;
+
+    if (!*at)
+        return false;
+    *cell = csv_skip_padding(table, *at, end);
+    if (*cell < end && **cell == '"') {
+        *cell += 1;
+        const char *quote = memchr(*cell, '"', (size_t)(end - *cell));
+        *length = (size_t)((quote ? quote : end) - *cell);
+        stop = memchr(*cell + *length, table->delimiter, (size_t)(end - *cell) - *length);
+    } else {
+        stop = memchr(*cell, table->delimiter, (size_t)(end - *cell));
+        const char *last = stop ? stop : end;
+        while (last > *cell && csv_is_padding(table, last[-1]))
+            last--;
+        *length = (size_t)(last - *cell);
+    }
+    *at = stop ? stop + 1 : NULL;
+    return true;
+}
+
+int32_t csv_cells_count(const struct csv_table *table, const char *row, const char *end)
+{
+    const char *cell;
+    size_t length;
+    int32_t count = 0;
+
+    while (count <= CSV_COLUMNS_MAX && csv_cell_next(table, &row, end, &cell, &length))
+        count++;
+    return count;
+}
+
+bool csv_cell_is_number(const char *cell, size_t length)
+{
+    double value;
+
+    return length && number_parse(cell, cell + length, &value) == cell + length;
+}
+
+char *csv_cell_show(const char *cell, size_t length, char shown[CSV_SHOWN_SIZE])
+{
+    char copy[CELL_SHOWN_MAX + 4];
+    bool cut = length > CELL_SHOWN_MAX;
+
+    snprintf(copy, sizeof copy, "%.*s%s", cut ? CELL_SHOWN_MAX : (int)length, cell,
+             cut ? "..." : "");
+    return text_escape_controls(copy, shown, CSV_SHOWN_SIZE);
+}
+
+/* ---- columns ---- */
+
+int csv_report_columns(const struct csv_table *table, int32_t count, struct error *error)
+{
+    return error_set(error, -EINVAL,
+                     "%s:%lld: the row has %d column%s, but the first row %d; correct the row "
+                     "or the delimiter",
+                     table->path, (long long)table->line, count, count == 1 ? "" : "s",
+                     table->columns);
+}
+
+static int report_name(const struct csv_table *table, const char *key, const char *wanted,
+                       struct error *error)
+{
+    const char *nearest =
+        text_nearest(wanted, (const char *const *)table->names, (size_t)table->columns);
+    char shown[CSV_SHOWN_SIZE];
+
+    if (nearest)
+        return error_set(error, -EINVAL, "%s has no column named \"%s\"; did you mean \"%s\"?",
+                         table->path, wanted, csv_cell_show(nearest, strlen(nearest), shown));
+    return error_set(error, -EINVAL,
+                     "%s has no column named \"%s\": %s is first, last, a number from 0 or a name "
+                     "in the header",
+                     table->path, wanted, key);
+}
+
+int csv_column_find(const struct csv_table *table, const char *key, const char *wanted,
+                    int32_t unnamed, int32_t *column, struct error *error)
+{
+    char *after;
+    long number;
+
+    *column = table->columns - 1;
+    if (strcmp(wanted, "last") == 0)
+        return 0;
+    *column = 0;
+    if (strcmp(wanted, "first") == 0)
+        return 0;
+    for (int32_t i = 0; table->names && i < table->columns; i++) {
+        if (strcmp(table->names[i], wanted) == 0) {
+            *column = i;
+            return 0;
+        }
+    }
+    number = strtol(wanted, &after, 10);
+    if (after != wanted && *after == '\0') {
+        if (number < 0 || number >= table->columns)
+            return error_set(error, -EINVAL, "%s is %ld, but %s has the columns 0 to %d only", key,
+                             number, table->path, table->columns - 1);
+        *column = (int32_t)number;
+        return 0;
+    }
+    if (table->names)
+        return report_name(table, key, wanted, error);
+    *column = unnamed;
+    if (unnamed >= 0)
+        return 0;
+    return error_set(error, -EINVAL,
+                     "%s is \"%s\", but %s has no header row; give first, last or a number from 0",
+                     key, wanted, table->path);
+}
+
+/* ---- rows ---- */
+
+bool csv_row_next(const struct csv_table *table, struct csv_cursor *cursor, const char **row,
+                  const char **end)
+{
+    size_t comment_length = strlen(table->comment);
+
+    while (cursor->at < cursor->end) {
+        const char *newline = memchr(cursor->at, '\n', (size_t)(cursor->end - cursor->at));
+
+        *row = cursor->at;
+        *end = newline ? newline : cursor->end;
+        cursor->at = newline ? newline + 1 : cursor->end;
+        cursor->line++;
+        if (*end > *row && (*end)[-1] == '\r')
+            --*end;
+        while (*end > *row && csv_is_padding(table, (*end)[-1]))
+            --*end;
+        if (*row == *end || (comment_length && (size_t)(*end - *row) >= comment_length &&
+                             memcmp(*row, table->comment, comment_length) == 0))
+            continue;
+        return true;
+    }
+    return false;
+}
+
+static bool row_is_header(const struct csv_table *table, const char *row, const char *end,
+                          struct csv_cursor rest)
+{
+    const char *cell;
+    size_t length;
+
+    if (table->config->csv.header != DATASET_HEADER_AUTO)
+        return table->config->csv.header == DATASET_HEADER_YES;
+    if (table->row_is_header)
+        return table->row_is_header(table->context, row, end, rest);
+    while (csv_cell_next(table, &row, end, &cell, &length))
+        if (csv_cell_is_number(cell, length))
+            return false;
+    return true;
+}
+
+static int names_read(struct csv_table *table, const char *row, const char *end,
+                      struct error *error)
+{
+    const char *cell;
+    size_t length;
+
+    table->names = calloc((size_t)table->columns, sizeof *table->names);
+    if (!table->names)
+        return reader_out_of_memory(table->path, error);
+    for (int32_t i = 0; csv_cell_next(table, &row, end, &cell, &length); i++) {
+        table->names[i] = strndup(cell, length);
+        if (!table->names[i])
+            return reader_out_of_memory(table->path, error);
+    }
+    return 0;
+}
+
+/* The header of a later file must be that of the first. */
+static int names_compare(const struct csv_table *table, const char *row, const char *end,
+                         struct error *error)
+{
+    char shown[CSV_SHOWN_SIZE], first[CSV_SHOWN_SIZE];
+    int32_t count = csv_cells_count(table, row, end);
+    const char *cell;
+    size_t length;
+
+    if (count != table->columns)
+        return csv_report_columns(table, count, error);
+    if (!table->names)
+        return error_set(error, -EINVAL,
+                         "%s:%lld names columns, but the first file does not; files of one table "
+                         "need the same form",
+                         table->path, (long long)table->line);
+    for (int32_t i = 0; csv_cell_next(table, &row, end, &cell, &length); i++)
+        if (strlen(table->names[i]) != length || memcmp(table->names[i], cell, length) != 0)
+            return error_set(error, -EINVAL,
+                             "%s:%lld, column %d is named \"%s\", but \"%s\" in the first file; "
+                             "files of one table need the same columns",
+                             table->path, (long long)table->line, i + 1,
+                             csv_cell_show(cell, length, shown),
+                             csv_cell_show(table->names[i], strlen(table->names[i]), first));
+    return 0;
+}
+
+/* The first row of all decides the columns. */
+static int table_begin(struct csv_table *table, const char *row, const char *end, bool header,
+                       struct error *error)
+{
+    int result = 0;
+
+    table->columns = csv_cells_count(table, row, end);
+    if (table->columns > CSV_COLUMNS_MAX)
+        return error_set(error, -EINVAL,
+                         "%s:%lld: the first row has too many columns; is the delimiter '%c' "
+                         "right?",
+                         table->path, (long long)table->line, table->delimiter);
+    if (header)
+        result = names_read(table, row, end, error);
+    return result == 0 ? table->begin(table->context, error) : result;
+}
+
+static int file_read(struct csv_table *table, const struct dataset_mapping *mapping,
+                     struct error *error)
+{
+    struct csv_cursor cursor = {mapping->address, (const char *)mapping->address + mapping->bytes,
+                                0};
+    const char *row, *end;
+    bool first = true;
+    int result = 0;
+
+    table->path = mapping->path;
+    if (mapping->bytes >= 3 && memcmp(cursor.at, "\xef\xbb\xbf", 3) == 0)
+        cursor.at += 3; /* byte order mark */
+    while (result == 0 && csv_row_next(table, &cursor, &row, &end)) {
+        bool header = first && row_is_header(table, row, end, cursor);
+
+        table->line = cursor.line;
+        first = false;
+        if (!table->columns)
+            result = table_begin(table, row, end, header, error);
+        else if (header)
+            result = names_compare(table, row, end, error);
+        if (result == 0 && !header)
+            result = table->read_row(table->context, row, end, error);
+    }
+    return result;
+}
+
+int csv_table_read(struct csv_table *table, struct dataset *dataset, struct error *error)
+{
+    const struct dataset_config *config = table->config;
+    int result = 0;
+
+    for (int i = 0; i < config->path_count && result == 0; i++) {
+        const struct dataset_mapping *mapping;
+
+        result = reader_map(dataset, config->directory, config->paths[i], &mapping, error);
+        if (result == 0)
+            result = file_read(table, mapping, error);
+    }
+    return result;
+}

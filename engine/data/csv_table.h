@@ -1,0 +1,82 @@
+/* csv_table.h: rows and cells of tables as text, for the readers of such files: csv.c,
+ * csv_sequences.c. Several files are read as one table; comment lines and blank lines are left out;
+ * cells may be quoted and padded with blanks. Internal to the folder. */
+#pragma once
+
+#include "engine/data/dataset.h"
+
+enum { CSV_COLUMNS_MAX = 1 << 20, CSV_SHOWN_SIZE = 180 /* bytes of csv_cell_show() */ };
+
+/* Where a file's reading is. */
+struct csv_cursor {
+    const char *at, *end;
+    int64_t line; /* of the latest row, from 1 */
+};
+
+struct csv_table {
+    const struct dataset_config *config;
+    const char *comment;
+    char delimiter;
+    const char *path; /* of the current file; lives until dataset_close() or reader_unmap_all() */
+    int64_t line;     /* of the current row, from 1 */
+    int32_t columns;  /* 0 until the first row */
+    char **names;     /* [columns] from the header, or NULL; owned */
+
+    void *context; /* of the functions below */
+    /* Whether the file's first row names the columns, if the configuration does not say. The rows
+     * after it begin at `rest`. NULL: it does if no cell of it is a number. */
+    bool (*row_is_header)(void *context, const char *row, const char *end, struct csv_cursor rest);
+    /* The number of columns and their names are known. */
+    int (*begin)(void *context, struct error *error);
+    int (*read_row)(void *context, const char *row, const char *end, struct error *error);
+};
+
+/* `config` outlives the table. Release with csv_table_release(). */
+void csv_table_init(struct csv_table *table, const struct dataset_config *config);
+void csv_table_release(struct csv_table *table);
+
+/* Maps the configured files into `dataset` and calls the functions for their rows. A later file's
+ * header must be that of the first. */
+int csv_table_read(struct csv_table *table, struct dataset *dataset, struct error *error);
+
+/* Takes the next row, without padding at its end; whether there was one. */
+bool csv_row_next(const struct csv_table *table, struct csv_cursor *cursor, const char **row,
+                  const char **end);
+
+static inline bool csv_is_padding(const struct csv_table *table, char c)
+{
+    return c == ' ' || (c == '\t' && table->delimiter != '\t');
+}
+
+static inline const char *csv_skip_padding(const struct csv_table *table, const char *at,
+                                           const char *end)
+{
+    while (at < end && csv_is_padding(table, *at))
+        at++;
+    return at;
+}
+
+/* Behind a cell, where a blank may be the delimiter itself. */
+static inline const char *csv_skip_padding_after(const struct csv_table *table, const char *at,
+                                                 const char *end)
+{
+    return table->delimiter == ' ' ? at : csv_skip_padding(table, at, end);
+}
+
+/* Takes the next cell off the row, without padding and quotes; whether there was one. `*at` is NULL
+ * after the last. */
+bool csv_cell_next(const struct csv_table *table, const char **at, const char *end,
+                   const char **cell, size_t *length);
+int32_t csv_cells_count(const struct csv_table *table, const char *row, const char *end);
+bool csv_cell_is_number(const char *cell, size_t length);
+/* The cell for a message: cut, and without control characters. */
+char *csv_cell_show(const char *cell, size_t length, char shown[CSV_SHOWN_SIZE]);
+
+/* The column that `wanted` names: "first", "last", a name in the header or a number from 0. `key`
+ * is the key of the specification. `unnamed` is the answer for a name if the table has no header;
+ * -1: that is an error. -EINVAL with a sentence. */
+int csv_column_find(const struct csv_table *table, const char *key, const char *wanted,
+                    int32_t unnamed, int32_t *column, struct error *error);
+
+/* The sentence for a row with another number of cells than the first one. */
+int csv_report_columns(const struct csv_table *table, int32_t count, struct error *error);

@@ -1,0 +1,345 @@
+/* test_csv_sequences: tables of sequences and labels: tokens, padding, cutting, classes, faults. */
+#include "engine/data/loader.h"
+#include "tests/support/data_files.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char *path;
+static struct dataset_config config;
+static char warnings[1024];
+
+static void on_warning(void *context, const char *text)
+{
+    size_t used = strlen(warnings);
+
+    (void)context;
+    snprintf(warnings + used, sizeof warnings - used, "%s\n", text);
+}
+
+static const struct dataset_events events = {.warning = on_warning};
+
+static int reset(void **state)
+{
+    (void)state;
+    warnings[0] = '\0';
+    config = (struct dataset_config){.format = DATASET_CSV_SEQUENCES,
+                                     .paths = &path,
+                                     .path_count = 1,
+                                     .sequence.tokens = DATASET_TOKENS_NUCLEOTIDES,
+                                     .events = &events};
+    return 0;
+}
+
+static struct dataset *open_text(const char *text, const struct dataset *reference)
+{
+    path = data_file_write_text("table.csv", text);
+    return data_open(&config, reference);
+}
+
+#define REFUSE(text, ...)                                                                          \
+    do {                                                                                           \
+        path = data_file_write_text("table.csv", text);                                            \
+        data_expect_refusal(&config, NULL, -EINVAL, "table.csv", __VA_ARGS__, (const char *)NULL); \
+    } while (0)
+
+static void check_row(const struct dataset *dataset, uint32_t index, const int32_t *tokens,
+                      int32_t label)
+{
+    int32_t row[16], found;
+    struct error error = {0};
+
+    assert_true(dataset->shape[0] <= 16);
+    assert_int_equal(dataset_gather(dataset, NULL, &index, 1, row, &found, &error), 0);
+    assert_memory_equal(row, tokens, (size_t)dataset->shape[0] * sizeof *row);
+    assert_int_equal(found, label);
+}
+
+/* CRLF, a byte order mark, quotes, a comment, lower case, U and ambiguous codes. */
+static void test_nucleotides(void **state)
+{
+    struct dataset *dataset = open_text("\xef\xbb\xbfsequence,label\r\nACGTN,1\r\n# left out\r\n"
+                                        "\"acgu\", 0\r\n\r\nRyk,2",
+                                        NULL);
+
+    (void)state;
+    assert_int_equal(dataset->count, 3);
+    assert_int_equal(dataset->rank, 1);
+    assert_int_equal(dataset->shape[0], 5);
+    assert_int_equal(dataset->classes, 3);
+    assert_int_equal(dataset_vocabulary_size(&dataset->vocabulary), 6);
+    check_row(dataset, 0, (const int32_t[]){0, 1, 2, 3, 4}, 1);
+    check_row(dataset, 1, (const int32_t[]){0, 1, 2, 3, 5}, 0);
+    check_row(dataset, 2, (const int32_t[]){4, 4, 4, 5, 5}, 2);
+    assert_int_equal(dataset_sample_length(dataset, 0), 5);
+    assert_int_equal(dataset_sample_length(dataset, 2), 3);
+    assert_string_equal(warnings, "");
+    dataset_close(dataset);
+}
+
+static void test_kmers(void **state)
+{
+    struct dataset *dataset;
+
+    (void)state;
+    config.sequence.tokens = DATASET_TOKENS_KMERS;
+    config.sequence.kmer = 3;
+    config.sequence.kmer_stride = 1;
+    dataset = open_text("sequence,label\nACGTT,0\nAANCC,1\nTTT,1\n", NULL);
+    assert_int_equal(dataset->shape[0], 3);
+    assert_int_equal(dataset_vocabulary_size(&dataset->vocabulary), 66);
+    check_row(dataset, 0, (const int32_t[]){6, 27, 47}, 0); /* 012 123 233 of base 4 */
+    check_row(dataset, 1, (const int32_t[]){64, 64, 64}, 1);
+    check_row(dataset, 2, (const int32_t[]){63, 65, 65}, 1);
+    dataset_close(dataset);
+    config.sequence.kmer_stride = 2;
+    dataset = open_text("sequence,label\nACGTT,0\nACGTTA,0\nTTT,1\n", NULL);
+    assert_int_equal(dataset->shape[0], 2);
+    check_row(dataset, 0, (const int32_t[]){6, 47}, 0);
+    check_row(dataset, 1, (const int32_t[]){6, 47}, 0);
+    check_row(dataset, 2, (const int32_t[]){63, 65}, 1);
+    dataset_close(dataset);
+    REFUSE("sequence,label\nACGT,0\nAC,1\n", ":3", "2 nucleotides", "k-mer of 3");
+}
+
+static void test_characters(void **state)
+{
+    struct dataset *dataset;
+
+    (void)state;
+    config.sequence.tokens = DATASET_TOKENS_CHARACTERS;
+    config.sequence.column = "text";
+    config.csv.label_column = "kind";
+    dataset = open_text("kind,number,text\ngood,1,bé\nbad,2,eab\ngood,3,a\n", NULL);
+    assert_int_equal(dataset->shape[0], 3);
+    assert_int_equal(dataset->vocabulary.count, 4); /* a b e é */
+    assert_int_equal(dataset->class_count, 2);
+    assert_string_equal(dataset->class_names[0], "bad");
+    check_row(dataset, 0, (const int32_t[]){1, 3, 4}, 1);
+    check_row(dataset, 1, (const int32_t[]){2, 0, 1}, 0);
+    check_row(dataset, 2, (const int32_t[]){0, 4, 4}, 1);
+
+    path = data_file_write_text("test.csv", "kind,number,text\ngood,1,abba\ngood,1,ab\n");
+    struct dataset *test = data_open(&config, dataset);
+    assert_int_equal(test->shape[0], 3);
+    assert_int_equal(test->classes, 2);
+    check_row(test, 0, (const int32_t[]){0, 1, 1}, 1);
+    assert_non_null(strstr(warnings, "1 of 2 sequences are longer than 3 tokens"));
+    assert_non_null(strstr(warnings, "line 2"));
+    dataset_close(test);
+    path = data_file_write_text("test.csv", "kind,number,text\ngood,1,ab\ngood,2,abx\n");
+    data_expect_refusal(&config, dataset, -EINVAL, "test.csv:3", "column 10", "\"x\" (U+0078)",
+                        "4 characters", (const char *)NULL);
+    path = data_file_write_text("test.csv", "kind,number,text\ngood,1,ab\nugly,2,ab\n");
+    data_expect_refusal(&config, dataset, -EINVAL, "test.csv:3", "\"ugly\"", "training data",
+                        (const char *)NULL);
+    dataset_close(dataset);
+}
+
+/* More than 256 characters no longer fit into a byte each. */
+static void test_many_characters(void **state)
+{
+    char text[4096] = "sequence,label\n";
+    size_t used = strlen(text);
+    struct dataset *dataset;
+    int32_t row[600], label;
+    struct error error = {0};
+
+    (void)state;
+    for (int i = 599; i >= 0; i--) {
+        text[used++] = (char)(0xe4 + i / 4096);
+        text[used++] = (char)(0x80 | (i >> 6 & 0x3f));
+        text[used++] = (char)(0x80 | (i & 0x3f));
+    }
+    strcpy(text + used, ",1\n");
+    config.sequence.tokens = DATASET_TOKENS_CHARACTERS;
+    dataset = open_text(text, NULL);
+    assert_int_equal(dataset->element, DATASET_INT32);
+    assert_int_equal(dataset->vocabulary.count, 600);
+    assert_int_equal(dataset_gather(dataset, NULL, &(uint32_t){0}, 1, row, &label, &error), 0);
+    for (int i = 0; i < 600; i++)
+        assert_int_equal(row[i], 599 - i);
+    dataset_close(dataset);
+}
+
+static void test_bytes(void **state)
+{
+    struct dataset *dataset;
+
+    (void)state;
+    config.sequence.tokens = DATASET_TOKENS_BYTES;
+    config.sequence.length = 3;
+    dataset = open_text("a\xff,0\nbcde,1\n", NULL);
+    assert_int_equal(dataset->count, 2);
+    assert_int_equal(dataset_vocabulary_size(&dataset->vocabulary), 257);
+    check_row(dataset, 0, (const int32_t[]){'a', 0xff, 256}, 0);
+    check_row(dataset, 1, (const int32_t[]){'b', 'c', 'd'}, 1);
+    assert_non_null(strstr(warnings, "1 of 2 sequences are longer than 3 tokens, the longest has "
+                                     "4"));
+    dataset_close(dataset);
+}
+
+static void test_values(void **state)
+{
+    struct dataset *dataset;
+    int32_t row[4];
+    float target;
+    struct error error = {0};
+
+    (void)state;
+    config.target = DATASET_TARGET_VALUE;
+    dataset = open_text("sequence,activity\nACGT,1.5\nAC,-2e-3\n", NULL);
+    assert_int_equal(dataset_gather(dataset, NULL, &(uint32_t){1}, 1, row, &target, &error), 0);
+    assert_true(target == -2e-3f);
+    dataset_close(dataset);
+    REFUSE("sequence,activity\nACGT,1.5\nAC,nan\n", ":3", "\"nan\"", "no float32 number");
+}
+
+/* The first row may be a sequence with a word as its class. */
+static void test_header(void **state)
+{
+    struct dataset *dataset = open_text("ACGT,promoter\nACGG,other\n", NULL);
+
+    (void)state;
+    assert_int_equal(dataset->count, 2);
+    assert_string_equal(dataset->class_names[1], "promoter");
+    dataset_close(dataset);
+    dataset = open_text("dna,label\nACGG,1\nACGA,0\n", NULL);
+    assert_int_equal(dataset->count, 2);
+    assert_null(dataset->class_names);
+    dataset_close(dataset);
+}
+
+static void test_mostly_padding(void **state)
+{
+    struct dataset *dataset = open_text("A,0\nC,1\nG,0\nACGTACGT,1\n", NULL);
+
+    (void)state;
+    assert_non_null(strstr(warnings, "padded to 8"));
+    assert_non_null(strstr(warnings, "66% of each batch is padding"));
+    dataset_close(dataset);
+}
+
+static void test_faults(void **state)
+{
+    (void)state;
+    REFUSE("sequence,label\nACGT,0\nAC-T,1\n", ":3, column 3", "\"-\"", "no nucleotide");
+    REFUSE("sequence,label\nACGT,0\n,1\n", ":3", "the sequence is empty");
+    REFUSE("sequence,label\nACGT,0\nACGT,\n", ":3", "the label is empty");
+    REFUSE("sequence,label\nACGT,0\nACGT\n", ":3", "1 column, but the first row 2");
+    REFUSE("sequence,label\nACGT,0\nACGT,-1\n", ":3", "\"-1\"", "no class");
+    REFUSE("sequence,label\nACGT,0\nACGT,0.5\n", ":3", "\"0.5\"", "no class");
+    REFUSE("ACGT\nACGA\n", ":1", "1 column", "delimiter");
+    REFUSE("sequence,label\n", "no sequence");
+    config.classes = 2;
+    REFUSE("sequence,label\nACGT,0\nACGT,2\n", ":3", "\"2\"", "number of classes");
+    config.classes = 0;
+    config.sequence.column = "sequenc";
+    REFUSE("sequence,label\nACGT,0\n", "no column named \"sequenc\"", "\"sequence\"?");
+    config.sequence.column = "2";
+    REFUSE("sequence,label\nACGT,0\n", "sequence_column is 2", "0 to 1");
+    config.sequence.column = NULL;
+    config.sequence.tokens = DATASET_TOKENS_CHARACTERS;
+    REFUSE("sequence,label\nACGT,0\nA\xff,0\n", ":3", "UTF-8", "bytes");
+}
+
+static void test_vocabulary_texts(void **state)
+{
+    static const char *const texts[] = {"padded nucleotides", "padded kmers 6 2",
+                                        "padded utf-8 41 e9", "padded bytes 0 ff", "utf-8 41"};
+    struct error error = {0};
+    struct dataset_vocabulary vocabulary;
+    int32_t symbols[4];
+    size_t count;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        assert_int_equal(dataset_vocabulary_parse(texts[i], &vocabulary, &error), 0);
+        char *text = dataset_vocabulary_format(&vocabulary);
+        assert_string_equal(text, texts[i]);
+        free(text);
+        dataset_vocabulary_release(&vocabulary);
+    }
+    assert_int_equal(dataset_vocabulary_parse("padded kmers 9 1", &vocabulary, &error), -EINVAL);
+    assert_int_equal(dataset_vocabulary_parse("padded kmers 2", &vocabulary, &error), -EINVAL);
+    assert_int_equal(dataset_vocabulary_parse("padded kmers 2 1", &vocabulary, &error), 0);
+    assert_int_equal(dataset_vocabulary_encode(&vocabulary, "ACGT", symbols, 2, &count, &error), 0);
+    assert_int_equal(count, 2);
+    assert_int_equal(symbols[1], 6);
+    assert_int_equal(dataset_vocabulary_encode(&vocabulary, "A!", symbols, 2, &count, &error),
+                     -EINVAL);
+}
+
+/* The batches of an epoch are the same with any number of threads. */
+static void test_threads(void **state)
+{
+    static char text[64 * 1024];
+    size_t used = 0;
+    uint64_t sums[3] = {0};
+    struct dataset *dataset;
+
+    (void)state;
+    for (int i = 0; i < 500; i++) {
+        for (int k = 0; k < 20 + i * 7 % 60; k++)
+            text[used++] = "ACGTN"[(i * k + k * k + i) % 5];
+        used += (size_t)sprintf(text + used, ",%d\n", i % 3);
+    }
+    config.sequence.tokens = DATASET_TOKENS_KMERS;
+    config.sequence.kmer = 3;
+    config.sequence.kmer_stride = 1;
+    dataset = open_text(text, NULL);
+    for (int i = 0; i < 3; i++) {
+        struct loader_config wanted = {.view = dataset_view_all(dataset),
+                                       .batch = 32,
+                                       .shuffle = true,
+                                       .seed = 3,
+                                       .threads = i * i};
+        struct error error = {0};
+        struct loader *loader;
+        struct loader_batch batch;
+        void *memory = aligned_alloc(LOADER_ALIGNMENT, loader_memory_bytes(&wanted));
+
+        assert_int_equal(loader_create(&wanted, memory, &loader, &error), 0);
+        assert_int_equal(loader_begin_epoch(loader, 1, 64, &error), 0);
+        while (loader_next(loader, &batch, &error) == 0 && batch.count) {
+            const int32_t *tokens = batch.samples, *labels = batch.targets;
+
+            for (int64_t k = 0; k < batch.count * dataset->shape[0]; k++)
+                sums[i] = sums[i] * 31 + (uint64_t)tokens[k];
+            for (int64_t k = 0; k < batch.count; k++)
+                sums[i] = sums[i] * 31 + (uint64_t)labels[k];
+            loader_release(loader);
+        }
+        assert_int_equal(error.code, 0);
+        loader_free(loader);
+        free(memory);
+    }
+    assert_true(sums[0] == sums[1] && sums[0] == sums[2]);
+    dataset_close(dataset);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_nucleotides, reset),
+        cmocka_unit_test_setup(test_kmers, reset),
+        cmocka_unit_test_setup(test_characters, reset),
+        cmocka_unit_test_setup(test_many_characters, reset),
+        cmocka_unit_test_setup(test_bytes, reset),
+        cmocka_unit_test_setup(test_values, reset),
+        cmocka_unit_test_setup(test_header, reset),
+        cmocka_unit_test_setup(test_mostly_padding, reset),
+        cmocka_unit_test_setup(test_faults, reset),
+        cmocka_unit_test_setup(test_vocabulary_texts, reset),
+        cmocka_unit_test_setup(test_threads, reset),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
