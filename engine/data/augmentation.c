@@ -9,11 +9,12 @@
 #include <math.h>
 #include <string.h>
 
-/* What a draw is for: the high half of its index, whose low half is a sample or a place. */
+/* The purpose of a draw. It is the high half of the draw's index; the low half is a sample or a
+ * place. */
 enum draw_purpose {
     DRAW_GEOMETRY,
     DRAW_CUTOUT,
-    DRAW_MIXUP /* and all after it: one for each try */
+    DRAW_MIXUP /* and all indices behind it: one for each try */
 };
 
 static struct philox draw(const struct augmentation *augmentation, uint32_t epoch, uint64_t purpose,
@@ -23,7 +24,7 @@ static struct philox draw(const struct augmentation *augmentation, uint32_t epoc
                        purpose << 32 | (uint32_t)place);
 }
 
-/* Uniform in [0, bound): the bias, below bound / 2^32, is not corrected. */
+/* Uniform in [0, bound). The bias, below bound / 2^32, is not corrected. */
 static int64_t below(uint32_t word, int64_t bound)
 {
     return (int64_t)((uint64_t)word * (uint64_t)bound >> 32);
@@ -102,9 +103,10 @@ int augmentation_check(const struct augmentation *augmentation, const struct dat
 /* ---- images ---- */
 
 struct geometry {
-    int64_t down, right; /* of the part cut out, against the image: -padding to padding */
+    /* the place of the cut-out part relative to the image: -padding to padding */
+    int64_t down, right;
     bool flip;
-    int64_t hole[4]; /* top, bottom, left, right; empty when top == bottom */
+    int64_t hole[4]; /* top, bottom, left, right; top == bottom: there is none */
 };
 
 static int64_t clip(int64_t value, int64_t high)
@@ -156,7 +158,8 @@ static void write_image(const struct dataset *dataset,
                         const struct geometry *geometry, const uint8_t *raw, float *output)
 {
     int64_t height = dataset->shape[1], width = dataset->shape[2], shift = geometry->right;
-    int64_t left = shift < 0 ? -shift : 0, right = shift > 0 ? shift : 0; /* columns of padding */
+    /* how many columns of padding there are */
+    int64_t left = shift < 0 ? -shift : 0, right = shift > 0 ? shift : 0;
     const int64_t *hole = geometry->hole;
 
     for (int64_t c = 0; c < dataset->shape[0]; c++) {
@@ -194,7 +197,7 @@ int32_t augmentation_label(const struct augmentation *augmentation, int32_t clas
     if (!(augmentation->label_noise > 0) || classes < 2)
         return label;
     words = philox_draw(augmentation->seed, philox_stream(PHILOX_LABEL_NOISE, 0), (uint64_t)index);
-    /* 53 bits: the share of changed labels is the wanted one to 1e-16 */
+    /* 53 bits: the share of changed labels is within 1e-16 of the wanted one */
     if (ldexp((double)((uint64_t)words.word[0] << 21 | words.word[1] >> 11), -53) >=
         augmentation->label_noise)
         return label;
@@ -202,8 +205,9 @@ int32_t augmentation_label(const struct augmentation *augmentation, int32_t clas
     return other + (other >= label);
 }
 
-/* Beta(alpha, alpha) by Jöhnk 1964 (Metrika 8): of two uniform draws to the power 1 / alpha whose
- * sum is at most 1, the share of the first. In logarithms, since small alpha underflows. */
+/* Beta(alpha, alpha) by Jöhnk 1964 (Metrika 8): draws two uniform numbers to the power 1 / alpha
+ * until their sum is at most 1, and takes the share of the first. It computes with logarithms,
+ * because powers for a small alpha underflow. */
 float augmentation_mixup_share(const struct augmentation *augmentation, uint32_t epoch,
                                int64_t position)
 {
@@ -220,7 +224,7 @@ float augmentation_mixup_share(const struct augmentation *augmentation, uint32_t
     }
 }
 
-/* The share of `label` and the rest of `other`, smoothed. */
+/* Writes `share` for `label` and the rest for `other`, smoothed. */
 static void write_probabilities(const struct augmentation *augmentation, int32_t classes,
                                 int32_t label, int32_t other, float share, float *row)
 {
@@ -240,7 +244,7 @@ CONVERSION static void mix(float *into, const float *other, float share, int64_t
         into[i] = share * into[i] + rest * other[i];
 }
 
-/* Mixes each row with the one before it, the first with the last. */
+/* Mixes each row with the one before it, and the first with the last. */
 static void mix_rows(float *rows, int64_t count, int64_t width, float share, float *scratch)
 {
     float *last = rows + (count - 1) * width;

@@ -1,4 +1,4 @@
-/* cache.c: finds a set in the cache, or makes it; see cache.h. */
+/* cache.c: finds a set in the cache, or makes it and stores it there; see cache.h. */
 #include "engine/data/cache.h"
 
 #include "base/cleanup.h"
@@ -13,14 +13,15 @@
 #include <sys/stat.h>
 #include <time.h>
 
-static const struct timespec wait_period = {.tv_nsec = 50000000}; /* for who makes the same set */
+/* how often to look whether another process has finished the same set */
+static const struct timespec wait_period = {.tv_nsec = 50000000};
 
 struct cache {
     const struct cache_entry *entry;
     struct cache_parts parts;
     struct dataset *dataset;
-    int folder; /* descriptor, -1: none */
-    char *path; /* of the folder; owned */
+    int folder; /* a descriptor; -1: there is none */
+    char *path; /* owned: of the folder */
     char name[CACHE_NAME_SIZE], temporary[CACHE_NAME_SIZE];
 };
 
@@ -40,7 +41,7 @@ warn(const struct cache_entry *entry, const char *format, ...)
 
 /* ---- handing over ---- */
 
-/* The set reads its samples from `samples` and has a copy of the targets. */
+/* Lets the set read its samples from `samples`, and gives it a copy of the targets. */
 static int adopt(const struct cache_entry *entry, const uint8_t *samples, const void *targets,
                  struct dataset *dataset, struct error *error)
 {
@@ -64,7 +65,7 @@ static int adopt(const struct cache_entry *entry, const uint8_t *samples, const 
     return reader_add_block(dataset, samples, entry->count, error);
 }
 
-/* Without a cache: the same in memory of this process. */
+/* Without a cache, makes the samples in the memory of this process. */
 static int make_in_memory(struct cache *cache, struct error *error)
 {
     const struct cache_entry *entry = cache->entry;
@@ -92,7 +93,7 @@ static int make_in_memory(struct cache *cache, struct error *error)
 
 /* ---- the finished file ---- */
 
-/* Maps the file if it is the one expected, whole, and nobody else can write to it: else
+/* Maps the file if it is the expected one, is complete, and cannot be written by others. Otherwise
  * -ERROR_STALE_FILE with a sentence. */
 static int map_checked(const struct cache *cache, int descriptor, const char *path,
                        struct dataset_mapping *mapping, struct error *error)
@@ -119,7 +120,8 @@ static int map_checked(const struct cache *cache, int descriptor, const char *pa
     return r;
 }
 
-/* 1: the set has it (without a set: it is good); 0: there is none that is good; else an error. */
+/* Uses an existing file. 1: the set uses it (or, without a set, it is good); 0: there is no good
+ * file; else an error. */
 static int use_existing(struct cache *cache, bool warns, struct error *error)
 {
     AUTO_CLOSE int descriptor =
@@ -149,7 +151,8 @@ static int use_existing(struct cache *cache, bool warns, struct error *error)
         munmap(mapping.address, mapping.bytes);
         return 1;
     }
-    futimens(descriptor, NULL); /* used now: what is not used for longest is deleted first */
+    /* marks it as used, because the file unused for the longest time is deleted first */
+    futimens(descriptor, NULL);
     mapping.descriptor = TAKE_DESCRIPTOR(descriptor);
     file = mapping.address;
     r = reader_adopt_mapping(cache->dataset, &mapping, path, error);
@@ -161,7 +164,7 @@ static int use_existing(struct cache *cache, bool warns, struct error *error)
 
 /* ---- making it ---- */
 
-/* Gives the temporary file its length, maps it and lets the samples be made. */
+/* Gives the temporary file its length, maps it, and has the samples made. */
 static int fill_file(struct cache *cache, int descriptor, bool *is_room, struct error *error)
 {
     const struct cache_entry *entry = cache->entry;
@@ -171,7 +174,7 @@ static int fill_file(struct cache *cache, int descriptor, bool *is_room, struct 
     *is_room = false;
     if (r < 0)
         return r;
-    /* a hole in the file would end the process once the disk is full */
+    /* if the disk became full, writing into a hole of the mapped file would kill the process */
     r = -posix_fallocate(descriptor, 0, (off_t)cache->parts.end);
     if (r < 0)
         return error_set_errno(error, r, "cannot make a file in the cache folder %s", cache->path);
@@ -189,7 +192,8 @@ static int fill_file(struct cache *cache, int descriptor, bool *is_room, struct 
     return r;
 }
 
-/* With the lock held. `is_room` false: the cache cannot hold it, and nothing was made. */
+/* Called with the lock held. `is_room` false: the cache cannot hold the file, and nothing was
+ * made. */
 static int make_file(struct cache *cache, int descriptor, bool *is_room, struct error *error)
 {
     int r = use_existing(cache, true, error);
@@ -216,7 +220,7 @@ static bool stop_wanted(const struct cache_entry *entry)
     return entry->events && entry->events->stop && atomic_load(entry->events->stop);
 }
 
-/* 1: done; 0: not possible here, `error` says why; else an error. */
+/* Returns 1 if done, 0 if it is not possible in this folder (`error` says why), else an error. */
 static int obtain_in_folder(struct cache *cache, struct error *error)
 {
     AUTO_CLOSE int descriptor = -1;

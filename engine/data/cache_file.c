@@ -1,6 +1,6 @@
-/* cache_file.c: the form of a file of the cache: a header, the samples, the targets, and a CRC-32
- * of each chunk of what lies between header and checksums. Numbers are in the machine's byte order,
- * which the header tells. */
+/* cache_file.c: the format of a file of the cache: a header, the samples, the targets, and a CRC-32
+ * of each chunk between header and checksums. Numbers have the machine's byte order, which the
+ * header records. */
 #include "base/alignment.h"
 #include "engine/data/cache.h"
 #include "engine/data/parallel.h"
@@ -11,7 +11,7 @@
 #include <zlib.h>
 
 enum {
-    FILE_VERSION = 1, /* raised when the form, or how images are decoded, changes */
+    FILE_VERSION = 1, /* increase it if the format, or the decoding of images, changes */
     BYTE_ORDER_MARK = 0x01020304,
     HEADER_BYTES = 4096,
     PART_ALIGNMENT = 64,
@@ -30,7 +30,7 @@ struct cache_header {
     uint64_t file_bytes;
     char source[SOURCE_BYTES];
     uint32_t checksums_crc; /* of the checksums */
-    uint32_t header_crc;    /* of the header before this */
+    uint32_t header_crc;    /* of the header up to here */
 };
 _Static_assert(sizeof(struct cache_header) <= HEADER_BYTES, "the header fits");
 
@@ -60,8 +60,8 @@ int cache_file_lay_out(const struct cache_entry *entry, struct cache_parts *part
 struct chunk_sums {
     const struct cache_parts *parts;
     const uint8_t *file;
-    uint32_t *store;       /* write them here, or */
-    const uint32_t *check; /* compare with these */
+    uint32_t *store;       /* writes the checksums here, or */
+    const uint32_t *check; /* compares with these */
 };
 
 static int chunk_sum(void *context, int thread, int64_t index, struct error *error)

@@ -1,4 +1,5 @@
-/* cache_folder.c: where cached data sets lie, how much room they may take, and the locks. */
+/* cache_folder.c: the folder of cached data sets: where it is, how much it may hold, and its
+ * locks. */
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "engine/data/cache.h"
@@ -18,7 +19,8 @@ static const char limit_variable[] = "TRAIND_CACHE_LIMIT";
 
 /* ---- the folder ---- */
 
-/* Opens the folder below `*path`, which it makes and appends to the path. */
+/* Opens the folder `name` below `*path`, which it makes if necessary, and appends it to the
+ * path. */
 static int folder_enter(int *folder, char **path, const char *name, struct error *error)
 {
     char *longer = NULL;
@@ -97,7 +99,7 @@ static bool has_suffix(const char *name, const char *suffix)
            strcmp(name + length - wanted, suffix) == 0;
 }
 
-/* What a worker that was killed has left; one that is at work holds the lock. */
+/* Removes what a killed worker has left. A worker that is still writing holds the lock. */
 static void remove_abandoned(int folder, const char *name)
 {
     AUTO_CLOSE int descriptor = openat(folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
@@ -106,7 +108,7 @@ static void remove_abandoned(int folder, const char *name)
         unlinkat(folder, name, 0);
 }
 
-/* How many finished parts the folder has; deletes all files when asked to. */
+/* Returns how many finished parts the folder has. Deletes all files if `deletes` is set. */
 static int parts_walk(int descriptor, bool deletes)
 {
     int copy = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), finished = 0;
@@ -142,7 +144,7 @@ void cache_folder_remove_parts(int folder, const char *name)
     unlinkat(folder, name, AT_REMOVEDIR);
 }
 
-/* The same for a folder of parts that a command was generating, when nobody will want them. */
+/* Removes a folder of parts that a command was generating and that no run will use. */
 static void remove_abandoned_parts(int folder, const char *name)
 {
     AUTO_CLOSE int descriptor = parts_open(folder, name);
@@ -164,7 +166,8 @@ static int compare_use(const void *a, const void *b)
     return (left->used.tv_nsec > right->used.tv_nsec) - (left->used.tv_nsec < right->used.tv_nsec);
 }
 
-/* The finished files, the one not used for longest first; the caller frees them. */
+/* Lists the finished files, the one unused for the longest time first. The caller frees the
+ * list. */
 static int list_files(int folder, struct listed **files, size_t *count, struct error *error)
 {
     int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -213,7 +216,7 @@ static int list_files(int folder, struct listed **files, size_t *count, struct e
     return 0;
 }
 
-/* $TRAIND_CACHE_LIMIT, else half of what the cache holds and the file system has free. */
+/* $TRAIND_CACHE_LIMIT, else half of what the cache holds and the file system has free, together. */
 static int limit_find(int folder, uint64_t held, uint64_t *limit, struct error *error)
 {
     const char *text = getenv(limit_variable);
@@ -250,7 +253,7 @@ int cache_folder_make_room(int folder, uint64_t bytes, struct error *error)
                          text_format_bytes(bytes, needed, sizeof needed),
                          text_format_bytes(limit, allowed, sizeof allowed), limit_variable);
     for (size_t i = 0; i < count && held + bytes > limit; i++) {
-        unlinkat(folder, files[i].name, 0); /* who has it mapped keeps it */
+        unlinkat(folder, files[i].name, 0); /* processes that have it mapped keep it */
         held -= files[i].bytes;
     }
     return 0;
@@ -258,8 +261,8 @@ int cache_folder_make_room(int folder, uint64_t bytes, struct error *error)
 
 /* ---- the lock ---- */
 
-/* A locked file may have been renamed or deleted by who had it before: then its name leads
- * elsewhere by now. */
+/* Whether the name still leads to this file. The process that held the lock before may have renamed
+ * or deleted the file. */
 static bool is_still_named(int folder, const char *name, int descriptor)
 {
     struct stat own, named;

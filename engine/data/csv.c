@@ -18,7 +18,8 @@ struct csv_reader {
     struct dataset *dataset;
     struct csv_table table;
     double divide_by;
-    int32_t class_limit, highest; /* 0: labels decide; highest label met */
+    int32_t class_limit,
+        highest; /* class_limit 0: the labels decide; highest: the highest label so far */
 
     int32_t label_column; /* from 0 */
     int64_t rows, capacity;
@@ -26,7 +27,7 @@ struct csv_reader {
 
 /* ---- faults ---- */
 
-/* A cell that holds words: what helps depends on whether it is the label. */
+/* Reports a cell that holds words. The remedy depends on whether it is the label. */
 static int report_word(const struct csv_reader *reader, int32_t column, const char *cell,
                        size_t length, struct error *error)
 {
@@ -59,7 +60,7 @@ static int report_word(const struct csv_reader *reader, int32_t column, const ch
                          : "");
 }
 
-/* Says why the row could not be read: a wrong number of cells or the first that is no number. */
+/* Reports why the row could not be read: the number of cells is wrong, or a cell is no number. */
 static int report_row(const struct csv_reader *reader, const char *row, const char *end,
                       struct error *error)
 {
@@ -225,7 +226,8 @@ static int row_read(void *context, const char *row, const char *end, struct erro
 
 /* ---- the whole ---- */
 
-/* Feature names in the order of the sample's elements; takes them over from the reader. */
+/* Moves the names of the features, in the order of the sample's elements, from the reader to the
+ * set. */
 static int names_hand_over(struct csv_reader *reader, struct error *error)
 {
     struct dataset *dataset = reader->dataset;

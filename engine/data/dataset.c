@@ -1,4 +1,4 @@
-/* dataset.c: opening and closing a set, its views, and the copy of samples into a batch. */
+/* dataset.c: opens and closes a set, makes its views, and copies samples into a batch. */
 #include "engine/data/dataset.h"
 
 #include "base/string_table.h"
@@ -17,7 +17,7 @@ DEFINE_STRING_TABLE(dataset_format, enum dataset_format, format_names)
 #define READER(upper, lower, traits, ...) [DATASET_##upper] = {lower##_read, traits},
 static const struct {
     dataset_reader *read;
-    unsigned traits; /* enum data_format_trait */
+    unsigned traits; /* bits of enum data_format_trait */
 } formats[] = {DATA_FORMATS(READER)};
 #undef READER
 

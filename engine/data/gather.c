@@ -9,7 +9,7 @@
 
 size_t dataset_sample_bytes(const struct dataset *dataset)
 {
-    return (size_t)dataset->sample_elements * 4; /* float32 or int32 */
+    return (size_t)dataset->sample_elements * 4; /* an element is float32 or int32 */
 }
 
 size_t dataset_target_bytes(const struct dataset *dataset)

@@ -1,8 +1,8 @@
-/* generate.c: samples that a user's command makes: a numerical simulation, say. It is run
- * for one range of samples after the other, on all cores booked, and writes each range as
- * rows of numbers: the elements of a sample, then what is to be predicted. The whole becomes
- * a file of the cache (cache.h), named by command, numbers and seed, and made again when a
- * file of the command changes. */
+/* generate.c: samples that a user's command makes, such as a numerical simulation. The command runs
+ * for one range of samples after the other, on all booked cores. It writes each range as rows of
+ * numbers: the elements of a sample, then the numbers to predict. The set becomes a file of the
+ * cache (cache.h), whose name follows from command, numbers and seed. It is made again if a file of
+ * the command changes. */
 #include "engine/data/generate.h"
 
 #include "base/cleanup.h"
@@ -22,14 +22,16 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-enum { HASHED_BYTES_MAX = 1 << 26 }; /* a larger file of the command is known by size and time */
+/* a larger file of the command is identified by its size and time, not by its content */
+enum { HASHED_BYTES_MAX = 1 << 26 };
 
 struct generator {
     const struct dataset_config *config;
-    int32_t classes;                      /* CLASS: labels are below it */
-    int64_t elements, values;             /* of a row: of the sample, to predict */
-    char parts_name[2 * SHA256_HEX_SIZE]; /* of all that the samples are made from */
-    float *samples;                       /* while they are made */
+    int32_t classes; /* CLASS: labels are below this */
+    /* of a row: how many belong to the sample, how many are to be predicted */
+    int64_t elements, values;
+    char parts_name[2 * SHA256_HEX_SIZE]; /* a digest of all that the samples are made from */
+    float *samples;                       /* while they are being made */
     void *targets;
 };
 
@@ -61,7 +63,7 @@ static int report_number(const struct generator *generator, int64_t index, int64
                      (long long)column, (long long)index, what);
 }
 
-/* One row into sample and target. */
+/* Splits one row into sample and target. */
 static int row_take(struct generator *generator, int64_t index, const float *row,
                     struct error *error)
 {
@@ -152,7 +154,7 @@ static int part_take(void *context, const char *path, int64_t first, int64_t cou
 
 /* ---- all of them ---- */
 
-/* Makes the folder where it is missing and locks it, so that nobody takes it for abandoned. */
+/* Makes the folder if it does not exist, and locks it, so that nobody considers it abandoned. */
 static int folder_lock(const char *path, int *lock)
 {
     if (mkdir(path, 0700) < 0 && errno != EEXIST)
@@ -167,8 +169,9 @@ static int folder_lock(const char *path, int *lock)
     return code;
 }
 
-/* A folder for parts: in the cache one named by what is made, where an interrupted run may have
- * left some; else, or where somebody uses that one, one of our own. */
+/* Makes a folder for parts. In the cache its name says what is made, so that the parts of an
+ * interrupted run are found. Without a cache, or if another process uses that folder, the folder is
+ * a temporary one. */
 static int parts_folder_make(const char *name, struct generate_run *run, char **path, int *lock,
                              struct error *error)
 {
@@ -212,7 +215,7 @@ static int generate_all(void *context, void *samples, void *targets, struct erro
     if (r == 0)
         r = generate_run_all(&run, error);
     if (folder && r == -EINTR && run.keeps_parts)
-        rmdir(folder); /* empty, that is */
+        rmdir(folder); /* succeeds only if it is empty */
     else if (folder)
         cache_folder_remove_parts(AT_FDCWD, folder);
     return r;
@@ -220,8 +223,7 @@ static int generate_all(void *context, void *samples, void *targets, struct erro
 
 /* ---- what it is made from ---- */
 
-/* The file that the program's name leads to, as execvp() finds it; malloc'd,
- * NULL when there is none. */
+/* Finds the file that execvp() would run. The caller frees the path; NULL: there is none. */
 static char *program_find(const struct dataset_config *config)
 {
     const char *name = config->paths[0], *path = getenv("PATH");
@@ -241,8 +243,8 @@ static char *program_find(const struct dataset_config *config)
     return NULL;
 }
 
-/* Adds a file to the digest: its content, or size and time of a large one. Other things are left
- * alone. */
+/* Adds a file to the digest: its content, or size and time of a large one. Ignores everything but
+ * files. */
 static void digest_file(struct sha256 *hash, const char *path)
 {
     struct stat status;
@@ -317,7 +319,7 @@ static int check_config(const struct dataset_config *config, const struct datase
     return 0;
 }
 
-/* For planning: what the set will be, without making it. */
+/* For planning: describes the set without making it. */
 static int describe(const struct cache_entry *entry, struct dataset *dataset, struct error *error)
 {
     struct cache_parts parts;

@@ -16,12 +16,13 @@
 #include <time.h>
 
 enum { PATH_SIZE = 4096, LAST_LINES = 5, LAST_BYTES = 600 };
-static const struct timespec look_period = {.tv_nsec = 200000000}; /* at the wish to stop */
-static const double progress_period = 5;                           /* seconds */
+/* how often to look whether the run is to stop */
+static const struct timespec look_period = {.tv_nsec = 200000000};
+static const double progress_period = 5; /* seconds */
 
-/* One process and what it makes. */
+/* One process, and the part that it makes. */
 struct job {
-    pid_t pid; /* 0: none */
+    pid_t pid; /* 0: there is none */
     int64_t part;
     char output[PATH_SIZE], log[PATH_SIZE], kept[PATH_SIZE];
 };
@@ -63,7 +64,7 @@ char *generate_name(const struct dataset_config *config, char *output, size_t si
 
 /* ---- the arguments ---- */
 
-/* A copy of the argument with numbers and path in the place of their names in braces; malloc'd. */
+/* Copies the argument and replaces the names in braces by numbers and path. The caller frees it. */
 static char *argument_fill(const struct jobs *jobs, const struct job *job, const char *argument)
 {
     static const char *const names[] = {"{first}", "{count}", "{seed}", "{output}"};
@@ -116,7 +117,7 @@ static char **arguments_make(const struct jobs *jobs, const struct job *job)
 
 /* ---- a process ---- */
 
-/* In the child: never returns. */
+/* Runs in the child and never returns. */
 static void child_run(const struct job *job, const char *directory, char **arguments, pid_t parent)
 {
     int input = open("/dev/null", O_RDONLY), log;
@@ -147,7 +148,7 @@ static void child_run(const struct job *job, const char *directory, char **argum
 static void job_name_files(struct job *job, const char *folder, int64_t part)
 {
     job->part = part;
-    /* numpy.save() appends the ending to a name without it */
+    /* numpy.save() appends this ending if a name lacks it */
     snprintf(job->output, sizeof job->output, "%s/part-%06" PRId64 ".npy", folder, part);
     snprintf(job->log, sizeof job->log, "%s/part-%06" PRId64 ".log", folder, part);
     snprintf(job->kept, sizeof job->kept, "%s/part-%06" PRId64 CACHE_PART_SUFFIX, folder, part);
@@ -165,7 +166,7 @@ static int job_start(struct jobs *jobs, struct job *job, struct error *error)
     pid_t parent = getpid();
     char **arguments;
 
-    job_remove_files(job); /* of a run that was killed */
+    job_remove_files(job); /* files of a run that was killed */
     arguments = arguments_make(jobs, job);
     if (!arguments)
         return reader_out_of_memory(run->config->paths[0], error);
@@ -177,12 +178,12 @@ static int job_start(struct jobs *jobs, struct job *job, struct error *error)
         job->pid = 0;
         return error_set_errno(error, -errno, "cannot start a process to generate samples");
     }
-    setpgid(job->pid, job->pid); /* the child does it too: whoever comes first */
+    setpgid(job->pid, job->pid); /* the child does this, too, because either may be first */
     jobs->active++;
     return 0;
 }
 
-/* Its last lines, joined, without control characters. */
+/* Logs the last lines of its output, joined and without control characters. */
 static void log_tail(const struct job *job, char output[LAST_BYTES])
 {
     AUTO_FCLOSE FILE *file = fopen(job->log, "re");
@@ -229,8 +230,8 @@ static int report_end(const struct jobs *jobs, const struct job *job, int status
                      *lines ? "; its last lines: " : "", lines);
 }
 
-/* Moves the part to where the next run looks for it, once the disk has it; without room for that
- * it is only deleted. */
+/* Moves the part to where the next run looks for it, once it is on the disk. If there is no room,
+ * it is deleted. */
 static void job_keep(const struct job *job)
 {
     AUTO_CLOSE int descriptor = open(job->output, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -239,7 +240,7 @@ static void job_keep(const struct job *job)
         rename(job->output, job->kept);
 }
 
-/* Takes the part that an earlier run has left, if there is one. */
+/* Takes the part of an earlier run, if there is one. */
 static bool job_take_kept(struct jobs *jobs, const struct job *job)
 {
     if (!jobs->run->keeps_parts || access(job->kept, R_OK) < 0)
@@ -251,12 +252,12 @@ static bool job_take_kept(struct jobs *jobs, const struct job *job)
     return false;
 }
 
-/* After its end: takes what it made. */
+/* Takes the part that an ended process made. */
 static int job_finish(struct jobs *jobs, struct job *job, int status, struct error *error)
 {
     int r;
 
-    kill(-job->pid, SIGKILL); /* what it may have left running */
+    kill(-job->pid, SIGKILL); /* processes that it may have left behind */
     job->pid = 0;
     jobs->active--;
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
@@ -295,7 +296,7 @@ static void tell(struct jobs *jobs)
                              config->generate.samples);
 }
 
-/* Reaps what has ended; how many, or an error. */
+/* Reaps ended processes. Returns how many there were, or an error. */
 static int reap(struct jobs *jobs, struct error *error)
 {
     int reaped = 0;

@@ -1,6 +1,6 @@
-/* image_folder.c: a folder of images as torchvision's ImageFolder reads it: a subfolder for each
- * class (image_scan.h). The images are decoded once, on all cores, into a file of the cache
- * (cache.h) that is mapped from then on: planes of bytes, [channels][height][width]. */
+/* image_folder.c: reads a folder of images as torchvision's ImageFolder does: a subfolder for each
+ * class (image_scan.h). All cores decode the images once, into a file of the cache (cache.h) that
+ * is mapped from then on. It holds planes of bytes: [channels][height][width]. */
 #include "base/cleanup.h"
 #include "engine/data/cache.h"
 #include "engine/data/image.h"
@@ -18,7 +18,8 @@
 
 enum { FILE_BYTES_MAX = 1 << 28 };
 
-/* What one thread needs for an image after the other; all of it owned. */
+/* The memory of one decoding thread, which it uses for one image after the other. All of it is
+ * owned. */
 struct decoder {
     uint8_t *file, *planes;
     size_t file_capacity, planes_capacity;
@@ -32,9 +33,9 @@ struct image_folder {
     int channels;
     int64_t height, width; /* of every sample */
     bool resizes;
-    char *example; /* the image that decided height and width; owned */
+    char *example; /* owned: the image that determined height and width */
     struct decoder *decoders;
-    uint8_t *samples; /* while they are decoded */
+    uint8_t *samples; /* while images are being decoded */
     int32_t *labels;
 };
 
@@ -97,7 +98,7 @@ static int report_size(const struct image_folder *folder, const char *path,
                      (long long)folder->width, (long long)folder->height);
 }
 
-/* The decoded image as planes of the wanted size. */
+/* Writes the decoded image as planes of the wanted size. */
 static int planes_write(struct image_folder *folder, struct decoder *decoder, const char *path,
                         uint8_t *sample, struct error *error)
 {
@@ -171,7 +172,8 @@ static int decode_all(void *context, void *samples, void *targets, struct error 
     return r;
 }
 
-/* The first image says how large they are, unless the configuration or the training set does. */
+/* Chooses the size: that of the configuration or of the training set, else that of the first
+ * image. */
 static int size_choose(struct image_folder *folder, const struct dataset *reference,
                        struct error *error)
 {
@@ -231,7 +233,7 @@ static int classes_check(struct image_folder *folder, const struct dataset *refe
     return 0;
 }
 
-/* What names the cached set, and what it is made from. */
+/* Sets the name of the cached set, and the digest of its sources. */
 static int entry_identify(const struct image_folder *folder, struct cache_entry *entry,
                           struct error *error)
 {

@@ -1,7 +1,7 @@
-/* image_jpeg.c: JPEG files through libjpeg-turbo (its libjpeg.txt). The library mends damaged files
- * with grey or stale blocks and a warning: here a warning that touches pixels is a fault. Faults
- * come by longjmp(), so what lives across the library's calls is in one structure that the caller
- * of the guarded part owns. */
+/* image_jpeg.c: reads JPEG files by libjpeg-turbo (its libjpeg.txt). For damaged files the library
+ * fills in grey or old blocks, and warns. Here a warning about pixels is an error. libjpeg reports
+ * errors by longjmp(), so variables that live across its calls are in a structure that the caller
+ * of the guarded function owns. */
 #include "engine/data/image.h"
 
 #include <errno.h>
@@ -38,19 +38,19 @@ static void on_error(j_common_ptr jpeg)
 
 static void on_message(j_common_ptr jpeg, int level)
 {
-    /* bytes between segments, and oddities of headers: the pixels are all there */
+    /* warnings about bytes between segments, and about odd headers: no pixels are missing */
     static const int harmless[] = {JWRN_ADOBE_XFORM, JWRN_EXTRANEOUS_DATA, JWRN_JFIF_MAJOR,
                                    JWRN_TOO_MUCH_DATA};
 
     if (level >= 0)
-        return; /* no warning but a trace */
+        return; /* this is a trace, not a warning */
     for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++)
         if (jpeg->err->msg_code == harmless[i])
             return;
     on_error(jpeg);
 }
 
-/* Everything that may jump. */
+/* All calls that may jump. */
 static void read_guarded(struct jpeg_reader *reader)
 {
     struct jpeg_decompress_struct *jpeg = &reader->jpeg;

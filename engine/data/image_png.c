@@ -1,6 +1,6 @@
-/* image_png.c: PNG files through libpng (http://www.libpng.org/pub/png/libpng-manual.txt). libpng
- * reports a fault by longjmp(), so what lives across its calls is in one structure that the caller
- * of the guarded part owns. */
+/* image_png.c: reads PNG files by libpng (http://www.libpng.org/pub/png/libpng-manual.txt). libpng
+ * reports errors by longjmp(), so variables that live across its calls are in a structure that the
+ * caller of the guarded function owns. */
 #include "engine/data/image.h"
 
 #include <errno.h>
@@ -33,7 +33,8 @@ static void on_error(png_structp png, png_const_charp message)
     png_longjmp(png, 1);
 }
 
-/* libpng goes on after these without loss of a pixel: odd ancillary chunks, mostly. */
+/* After these warnings libpng goes on without losing a pixel. Most are about odd ancillary
+ * chunks. */
 static void on_warning(png_structp png, png_const_charp message)
 {
     (void)png;
@@ -65,7 +66,7 @@ static void ask_for_bytes(struct png_reader *reader)
     png_read_update_info(png, reader->info);
 }
 
-/* Everything that may jump. */
+/* All calls that may jump. */
 static void read_guarded(struct png_reader *reader)
 {
     struct image *image = reader->image;
@@ -83,8 +84,8 @@ static void read_guarded(struct png_reader *reader)
     png_read_info(png, reader->info);
     image->width = png_get_image_width(png, reader->info);
     image->height = png_get_image_height(png, reader->info);
-    image->channels =
-        png_get_color_type(png, reader->info) & PNG_COLOR_MASK_COLOR ? 3 : 1; /* palettes too */
+    /* the mask is also set for palettes */
+    image->channels = png_get_color_type(png, reader->info) & PNG_COLOR_MASK_COLOR ? 3 : 1;
     if (reader->inspect)
         return;
     ask_for_bytes(reader);

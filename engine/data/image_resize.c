@@ -22,7 +22,7 @@ static void axis_release(struct image_axis *axis)
     *axis = (struct image_axis){0};
 }
 
-/* The weights of one pixel of the result. */
+/* Computes the weights of one pixel of the result. */
 static void axis_weigh(struct image_axis *axis, int64_t place, double scale, double stretch,
                        double *raw)
 {
@@ -75,7 +75,7 @@ static uint8_t to_byte(int32_t sum)
     return (uint8_t)(value > 255 ? 255 : value);
 }
 
-/* [height][from] to [height][to] */
+/* Resizes [height][from] to [height][to]. */
 static void resize_rows(const struct image_axis *axis, const uint8_t *plane, int64_t height,
                         uint8_t *output)
 {
@@ -83,7 +83,7 @@ static void resize_rows(const struct image_axis *axis, const uint8_t *plane, int
         for (int64_t x = 0; x < axis->to; x++) {
             const int32_t *weight = axis->weight + x * axis->width;
             const uint8_t *at = plane + axis->first[x];
-            int32_t sum = 1 << (WEIGHT_BITS - 1); /* rounds */
+            int32_t sum = 1 << (WEIGHT_BITS - 1); /* so that the shift rounds */
 
             for (int k = 0; k < axis->count[x]; k++)
                 sum += weight[k] * at[k];
@@ -91,7 +91,7 @@ static void resize_rows(const struct image_axis *axis, const uint8_t *plane, int
         }
 }
 
-/* [from][width] to [to][width] */
+/* Resizes [from][width] to [to][width]. */
 static void resize_columns(const struct image_axis *axis, const uint8_t *plane, int64_t width,
                            uint8_t *output)
 {

@@ -11,9 +11,10 @@
 #include <string.h>
 #include <strings.h>
 
-enum { DEPTH_MAX = 32 }; /* a link to a folder above would never end */
+enum { DEPTH_MAX = 32 }; /* limits how far links to a folder above are followed */
 
-/* Endings that torchvision reads (IMG_EXTENSIONS and a few more); only these are read here. */
+/* `readable` are the endings that this file reads, `foreign` others that torchvision reads
+ * (IMG_EXTENSIONS and a few more). */
 static const char *const readable[] = {".png", ".jpg", ".jpeg", NULL};
 static const char *const foreign[] = {".ppm", ".pgm",  ".bmp",  ".tif", ".tiff",
                                       ".gif", ".webp", ".jfif", NULL};
@@ -70,7 +71,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* All names of the folder `path` that do not begin with a dot, sorted by their bytes. */
+/* Lists all names of the folder `path` that do not begin with a dot, sorted by their bytes. */
 static int names_read(const char *path, struct names *names, struct error *error)
 {
     DIR *stream = opendir(path);
@@ -118,7 +119,7 @@ static int scan_add_file(struct image_scan *scan, const char *path, int32_t labe
     return 0;
 }
 
-/* One name in a class's folder. Folders go to `folders`. */
+/* Adds one name of a class's folder. Folders are added to `folders`. */
 static int scan_name(struct image_scan *scan, const char *path, int32_t label,
                      struct names *folders, struct error *error)
 {
@@ -143,7 +144,8 @@ static int scan_name(struct image_scan *scan, const char *path, int32_t label,
     return scan_add_file(scan, path, label, &status, error);
 }
 
-/* The images of a class below `path`: those of a folder before those of the folders in it. */
+/* Adds the images of a class below `path`: first those of the folder itself, then those of its
+ * subfolders. */
 static int scan_folder(struct image_scan *scan, const char *path, int32_t label, int depth,
                        struct error *error)
 {
@@ -173,7 +175,8 @@ static int scan_folder(struct image_scan *scan, const char *path, int32_t label,
     return r;
 }
 
-/* By folder, then by name, both by their bytes: sorted(os.walk(...)), sorted(names). */
+/* The order of sorted(os.walk(...)) and sorted(names): by folder, then by name, both by their
+ * bytes. */
 static int compare_files(const void *a, const void *b)
 {
     const struct image_file *left = a, *right = b;

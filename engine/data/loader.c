@@ -1,10 +1,10 @@
 /* loader.c: a ring of batches that threads fill ahead of the caller.
  *
- * Batches have running numbers that never restart; batch n lies in slot n modulo the number of
- * slots. `claimed`, `consumed` and `limit` (the end of the epoch) are guarded by the mutex, which
- * a thread holds for a few instructions per batch; the gathering itself is done without it. A slot
- * announces its batch through the atomic `ready`, for which the caller spins a little before it
- * sleeps. Without threads the caller gathers into the same slots and touches no lock. */
+ * Batches have consecutive numbers that never restart. Batch n uses slot n modulo the number of
+ * slots. A mutex guards `claimed`, `consumed` and `limit` (the end of the epoch). A thread holds it
+ * for a few instructions for each batch, and gathers the samples without it. A slot announces its
+ * batch through the atomic `ready`. The caller reads that for a short while before it sleeps.
+ * Without threads, the caller gathers into the same slots and takes no lock. */
 #include "engine/data/loader.h"
 
 #include "base/alignment.h"
@@ -18,14 +18,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPINS_MAX = 2000 /* some 20 to 60 microseconds: about what sleeping and waking cost */ };
+enum { SPINS_MAX = 2000 /* takes 20 to 60 microseconds, about as long as to sleep and wake up */ };
 
 struct loader_slot {
-    _Atomic int64_t ready; /* number of the batch in it, -1: none */
+    _Atomic int64_t ready; /* the number of the batch in it; -1: none */
     uint8_t *samples, *targets, *scratch;
     uint32_t *indices;
     int64_t position, count;
-    struct error error; /* of gathering; its code is 0 when all went well */
+    struct error error; /* from gathering; its code is 0 if all went well */
 };
 
 struct loader {
@@ -36,20 +36,21 @@ struct loader {
     struct loader_slot *slots;
     int slot_count;
 
-    /* the caller's side */
-    int64_t next; /* number of the batch that loader_next() gives */
+    /* used by the caller alone */
+    int64_t next; /* the number of the batch that loader_next() returns */
     int held;
     uint32_t epoch;
-    int64_t epoch_first; /* number that batch 0 of this epoch has (or would have) */
+    int64_t epoch_first; /* the number that batch 0 of this epoch has, or would have */
     bool begun;
 
     pthread_mutex_t mutex;
-    pthread_cond_t work;   /* a slot is free, an epoch begins, or it is time to stop */
-    pthread_cond_t filled; /* a slot is ready, or a thread went idle */
-    int64_t claimed;       /* number of the next batch to prepare */
-    int64_t consumed;      /* batches released */
-    int64_t limit;         /* number of the first batch beyond the epoch */
-    int busy;              /* threads that are gathering */
+    /* signalled if a slot is free, an epoch begins, or the threads are to stop */
+    pthread_cond_t work;
+    pthread_cond_t filled; /* signalled if a slot is ready, or a thread has become idle */
+    int64_t claimed;       /* the number of the next batch to prepare */
+    int64_t consumed;      /* how many batches were released */
+    int64_t limit;         /* the number of the first batch behind the epoch */
+    int busy;              /* how many threads are gathering */
     bool caller_sleeps, stopping;
     pthread_t threads[LOADER_THREADS_MAX];
     int thread_count;
@@ -88,7 +89,7 @@ static size_t slot_bytes(const struct loader_config *config)
 
 int loader_threads_default(size_t batch_bytes, int idle_cores)
 {
-    /* below this, preparing a batch takes less than handing it over from a thread */
+    /* below this size, to prepare a batch takes less time than to hand it over from a thread */
     enum { LARGE_BATCH = 64 * 1024 };
 
     return batch_bytes >= LARGE_BATCH && idle_cores > 0;
@@ -201,7 +202,7 @@ static int threads_start(struct loader *loader, struct error *error)
     sigset_t all, before;
     int result = 0;
 
-    /* signals belong to the threads that expect them */
+    /* signals go to the threads that handle them */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     while (loader->thread_count < loader->config.threads && result == 0) {
@@ -269,7 +270,7 @@ int64_t loader_batches_per_epoch(const struct loader *loader)
 
 /* ---- epochs ---- */
 
-/* Lets no thread begin another batch and waits for those that are at it. */
+/* Lets no thread begin another batch, and waits for those that are gathering. */
 static void threads_quiesce(struct loader *loader)
 {
     pthread_mutex_lock(&loader->mutex);
@@ -372,9 +373,9 @@ void loader_release(struct loader *loader)
         return;
     pthread_mutex_lock(&loader->mutex);
     loader->consumed++;
-    /* Waking a thread costs more than a small batch: let half of the ring run empty first. At
-     * least half of a ring is more than the caller may hold, so that it never waits for a batch
-     * that nobody was woken for. */
+    /* To wake a thread takes longer than a small batch, so wait until half of the ring is empty.
+     * Half of a ring is more than the caller may hold, so the caller never waits for a batch for
+     * which no thread was woken. */
     if (loader->claimed - loader->consumed <= loader->slot_count / 2)
         pthread_cond_broadcast(&loader->work);
     pthread_mutex_unlock(&loader->mutex);

@@ -1,4 +1,5 @@
-/* mapping.c: files of a data set in memory: mapped, or unpacked with zlib when they are gzip. */
+/* mapping.c: brings the files of a data set into memory: maps them, or unpacks gzip files with
+ * zlib. */
 #include "base/cleanup.h"
 #include "engine/data/reader.h"
 
@@ -11,8 +12,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
-/* Deflate cannot pack tighter (zlib's "Technical Details": 1032:1), which bounds what a small file
- * can make us allocate. */
+/* Deflate cannot pack tighter (zlib's "Technical Details": 1032:1). This limits how much memory a
+ * small file can make this process allocate. */
 enum { DEFLATE_RATIO_MAX = 1032 };
 
 int reader_out_of_memory(const char *path, struct error *error)
@@ -35,7 +36,7 @@ static int file_open(const char *path, int *descriptor, size_t *bytes, struct er
 {
     struct stat status;
 
-    /* O_NONBLOCK: a FIFO in the place of a data file must not hang the worker */
+    /* O_NONBLOCK: a FIFO instead of a data file must not block the worker */
     *descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (*descriptor < 0)
         return error_set_errno(error, -errno, "cannot open the data file %s", path);
@@ -51,7 +52,7 @@ static int file_open(const char *path, int *descriptor, size_t *bytes, struct er
     return 0;
 }
 
-/* A mapping that grows: mremap() moves pages, not bytes. */
+/* A growing mapping. mremap() moves pages without copying bytes. */
 struct growing {
     uint8_t *address;
     size_t used, capacity;
@@ -94,7 +95,7 @@ static int inflate_all(z_stream *stream, const uint8_t *input, size_t size, stru
         output->used += free_bytes - stream->avail_out;
 
         if (status == Z_STREAM_END) {
-            /* gzip allows several members in a row; padding after the last one is left alone */
+            /* gzip allows several members in a row; padding behind the last one is ignored */
             if (size - taken < 2 || input[taken] != 0x1f || input[taken + 1] != 0x8b)
                 return 0;
             inflateReset(stream);
@@ -121,8 +122,8 @@ static int unpack(const uint8_t *input, size_t size, struct growing *output, con
     uint32_t unpacked;
     int result;
 
-    /* the last 4 bytes: length modulo 2^32 of the last member; a guess that
-     * is checked by reading */
+    /* The last 4 bytes are the length of the last member modulo 2^32. It is a guess, which reading
+     * verifies. */
     memcpy(&unpacked, input + size - 4, 4);
     unpacked = le32toh(unpacked);
     size_t guess = (size_t)unpacked + 1;

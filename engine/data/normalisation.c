@@ -1,5 +1,5 @@
-/* normalisation.c: the constants that bring samples to mean 0 and standard deviation 1, measured
- * over the training part, and their text form in checkpoints. */
+/* normalisation.c: measures, over the training part, the constants that give samples mean 0 and
+ * standard deviation 1. Writes them as text into checkpoints and reads them. */
 #include "base/cleanup.h"
 #include "base/string_table.h"
 #include "engine/data/reader.h"
@@ -15,7 +15,7 @@ static const char *const kind_names[] = {
     [DATASET_NORMALISE_NONE] = "none", [DATASET_NORMALISE_STANDARD] = "standard"};
 DEFINE_STRING_TABLE(dataset_normalisation_kind, enum dataset_normalisation_kind, kind_names)
 
-enum { FLOAT_TEXT_MAX = 16 /* "-1.17549435e-38," */ };
+enum { FLOAT_TEXT_MAX = 16 /* as in "-1.17549435e-38," */ };
 
 static int normalisation_create(enum dataset_normalisation_kind kind, int64_t groups,
                                 struct dataset_normalisation *normalisation, struct error *error)
@@ -39,7 +39,7 @@ static void store(struct dataset_normalisation *normalisation, int64_t group, do
     normalisation->factor[group] = variance > 0 ? (float)(1 / sqrt(variance)) : 1;
 }
 
-/* Bytes: exact sums, then n^2 * variance = n * sum of squares - (sum)^2 in 128 bits. */
+/* For bytes, the sums are exact: n^2 * variance = n * sum of squares - (sum)^2, in 128 bits. */
 static int measure_bytes(const struct dataset_view *train,
                          struct dataset_normalisation *normalisation, struct error *error)
 {
@@ -71,8 +71,9 @@ static int measure_bytes(const struct dataset_view *train,
     return 0;
 }
 
-/* Floats: the mean first, then the mean square of what differs from it. Sums are taken of the
- * differences from the first value, so that a constant column has a variance of exactly 0. */
+/* For floats, computes the mean first, and then the mean square of the differences from it. The
+ * sums are of differences from the first value, so that a constant column has a variance of exactly
+ * 0. */
 static int measure_floats(const struct dataset_view *train,
                           struct dataset_normalisation *normalisation, struct error *error)
 {

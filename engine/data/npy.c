@@ -1,6 +1,6 @@
-/* npy.c: samples and labels in .npy files (npy_format.h). One or several files hold the samples,
- * one holds the labels or values of all of them. uint8 and float32 stay mapped, other numbers
- * become float32 in a buffer, as do images whose channels come last. */
+/* npy.c: reads samples and labels from .npy files (npy_format.h). One or several files hold the
+ * samples, and one file holds the labels or values of all of them. uint8 and float32 stay mapped.
+ * Other numbers, and images whose channels come last, are converted into a buffer. */
 #include "base/alignment.h"
 #include "base/cleanup.h"
 #include "engine/data/npy_format.h"
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum {
-    CHANNELS_MAX = 4, /* a last dimension up to this looks like the channels of an image */
+    CHANNELS_MAX = 4, /* a last dimension of at most this looks like the channels of an image */
     DROP_BYTES = 1 << 22
 };
 
@@ -22,7 +22,7 @@ struct npy_reader {
     struct dataset *dataset;
     struct npy_array *arrays; /* [path_count], owned */
     bool channels_last, copies;
-    int64_t source_shape[DATASET_RANK_MAX]; /* of one sample in the file */
+    int64_t source_shape[DATASET_RANK_MAX]; /* the shape of one sample in the file */
 };
 
 static int array_open(struct npy_reader *reader, const char *path, struct npy_array *array,
@@ -132,14 +132,14 @@ static int samples_open(struct npy_reader *reader, struct error *error)
             r = shape_choose(reader, path, error);
         if (r == 0 && i == 0)
             r = layout_choose(reader, path, error);
-        /* float32 in an unaligned place cannot be read where it lies */
+        /* float32 at an unaligned address has to be copied */
         reader->copies |= r == 0 && reader->arrays[i].type == NPY_FLOAT32 &&
                           (uintptr_t)reader->arrays[i].data % sizeof(float);
     }
     return r;
 }
 
-/* [h][w][c] to [c][h][w], elements of `size` bytes. */
+/* Transposes [h][w][c] to [c][h][w], with elements of `size` bytes. */
 static void sample_transpose(const struct dataset *dataset, const uint8_t *from, uint8_t *to,
                              size_t size)
 {
@@ -151,8 +151,8 @@ static void sample_transpose(const struct dataset *dataset, const uint8_t *from,
                    size);
 }
 
-/* Lets go of the file's pages between the two, so that file and copy need not be in memory
- * together. Returns the first byte that is kept. */
+/* Releases the file's pages between the two, so that file and copy are not both in memory. Returns
+ * the first byte that is kept. */
 static const uint8_t *drop_pages(const uint8_t *from, const uint8_t *to)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);

@@ -18,7 +18,7 @@ static const char *const npy_type_names[] = {
     [NPY_FLOAT16] = "float16", [NPY_FLOAT32] = "float32", [NPY_FLOAT64] = "float64"};
 DEFINE_STRING_TABLE(npy_type, enum npy_type, npy_type_names)
 
-/* The type as the header's "descr" has it, behind the byte order. */
+/* The type's code in the header's "descr", behind the byte order. */
 static const char *const type_codes[] = {
     [NPY_BOOL] = "b1",  [NPY_UINT8] = "u1",   [NPY_INT8] = "i1",    [NPY_UINT16] = "u2",
     [NPY_INT16] = "i2", [NPY_UINT32] = "u4",  [NPY_INT32] = "i4",   [NPY_UINT64] = "u8",
@@ -74,7 +74,7 @@ static bool take_word(struct header *header, const char *word)
     return true;
 }
 
-/* A text in single or double quotes; escapes are not expected. */
+/* Reads a text in single or double quotes, without escapes. */
 static bool take_text(struct header *header, char text[KEY_MAX])
 {
     char quote = take(header, '\'') ? '\'' : take(header, '"') ? '"' : '\0';
@@ -102,7 +102,7 @@ static bool take_extent(struct header *header, int64_t *extent)
     return header->at > start;
 }
 
-/* "(3, 4)", "(3,)", "()" */
+/* Reads "(3, 4)", "(3,)" or "()". */
 static bool take_shape(struct header *header, struct npy_array *array)
 {
     if (!take(header, '('))
@@ -263,7 +263,7 @@ int npy_parse(const char *path, const void *bytes, size_t size, struct npy_array
 
 /* ---- elements ---- */
 
-/* IEEE 754 binary16. */
+/* Converts from IEEE 754 binary16. */
 static float half_to_float(uint16_t half)
 {
     uint32_t sign = (uint32_t)(half >> 15) << 31, exponent = half >> 10 & 31,
@@ -280,7 +280,7 @@ static float half_to_float(uint16_t half)
     return value;
 }
 
-/* The data may lie at any address. */
+/* The data may be at any address, aligned or not. */
 #define CONVERT(type, expression)                                      \
     for (int64_t i = 0; i < count; i++) {                              \
         type value;                                                    \

@@ -1,7 +1,7 @@
-/* number.c: decimal text to double. Short numbers, which is nearly all of them, take Clinger's fast
- * path ("How to read floating point numbers accurately", PLDI 1990): a mantissa up to 2^53 and a
- * power of ten up to 10^22 are exact doubles, so one multiplication rounds correctly. The rest goes
- * to strtod() in the C locale. */
+/* number.c: converts decimal text to double. Nearly all numbers are short and take Clinger's fast
+ * path ("How to read floating point numbers accurately", PLDI 1990). A mantissa up to 2^53 and a
+ * power of ten up to 10^22 are exact doubles, so that one multiplication rounds correctly. All
+ * other numbers go to strtod() in the C locale. */
 #include "engine/data/reader.h"
 
 #include <locale.h>
@@ -40,7 +40,7 @@ static inline bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* The exponent after "e"; NULL when no digit follows. */
+/* Reads the exponent behind "e". NULL: no digit follows. */
 static const char *exponent_parse(const char *text, const char *end, int *exponent)
 {
     bool negative = false;

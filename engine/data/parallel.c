@@ -1,5 +1,5 @@
-/* parallel.c: see parallel.h. Items are handed out in order, so that all items before a failed one
- * are with some thread already: once these are done, the lowest failure is known. */
+/* parallel.c: see parallel.h. Items are handed out in order, so all items before a failed one have
+ * been handed out when it fails. Once those are done, the first failure is known. */
 #include "engine/data/parallel.h"
 
 #include "engine/data/dataset.h"
@@ -92,7 +92,7 @@ static void *thread_run(void *argument)
         if (error.code < 0)
             fail(parallel, index, &error);
         int64_t done = atomic_fetch_add(&parallel->done, 1) + 1;
-        /* the first thread tells how far all of them are */
+        /* the first thread reports the progress of all */
         if (self->number == 0 && work->events && work->events->progress &&
             clock_seconds() - told >= progress_period) {
             told = clock_seconds();
@@ -110,7 +110,7 @@ int parallel_run(const struct parallel_work *work, struct error *error)
     sigset_t all, before;
 
     threads[0] = (struct parallel_thread){.parallel = &parallel};
-    /* signals belong to the threads that expect them */
+    /* signals go to the threads that handle them */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (; started < count && code == 0; started += code == 0) {
@@ -118,7 +118,7 @@ int parallel_run(const struct parallel_work *work, struct error *error)
         code = pthread_create(&threads[started].thread, NULL, thread_run, &threads[started]);
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    thread_run(&threads[0]); /* fewer threads than wanted do it as well */
+    thread_run(&threads[0]); /* fewer threads than wanted are enough */
     for (int i = 1; i < started; i++)
         pthread_join(threads[i].thread, NULL);
     if (!atomic_load(&parallel.failed))

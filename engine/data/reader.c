@@ -1,4 +1,4 @@
-/* reader.c: see reader.h: what the readers of all formats fill a set with. */
+/* reader.c: see reader.h: the functions with which the readers of all formats fill a set. */
 #include "engine/data/reader.h"
 
 #include <errno.h>
@@ -46,7 +46,7 @@ const uint8_t *reader_sample(const struct dataset *dataset, int64_t index)
 
     if (dataset->letter_first)
         return dataset->samples[0] + (size_t)dataset->letter_first[index] * dataset->sample_stride;
-    while (index >= dataset->block_first[block + 1]) /* a handful of files at most */
+    while (index >= dataset->block_first[block + 1]) /* there are only a few files */
         block++;
     return dataset->samples[block] +
            (size_t)(index - dataset->block_first[block]) * dataset->sample_stride;

@@ -1,9 +1,9 @@
-/* sampler.c: the order of an epoch. */
+/* sampler.c: draws the order of an epoch. */
 #include "engine/data/sampler.h"
 
 #include "base/philox.h"
 
-/* Uniform in [0, bound): the high half of a 64-bit draw times the bound (Lemire 2019); its bias,
+/* Uniform in [0, bound): the high half of a 64-bit draw times the bound (Lemire 2019). Its bias,
  * below 2^-32 for any 32-bit bound, is not corrected. */
 static uint32_t draw_below(uint32_t high, uint32_t low, uint32_t bound)
 {
@@ -17,7 +17,7 @@ void sampler_permute_stream(uint64_t seed, uint64_t stream, uint32_t *order, uin
     struct philox words = {{0}};
 
     for (uint32_t i = 0; i < count; i++) {
-        /* "inside-out": each draw of 128 bits serves two positions */
+        /* the "inside-out" shuffle; each draw of 128 bits serves two positions */
         if (i % 2 == 0)
             words = philox_draw(seed, stream, i / 2);
         const uint32_t *pair = &words.word[i % 2 * 2];

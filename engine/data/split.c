@@ -1,4 +1,4 @@
-/* split.c: the training and the validation part of one set. */
+/* split.c: divides a set into the training and the validation part. */
 #include "base/cleanup.h"
 #include "base/philox.h"
 #include "engine/data/dataset.h"
