@@ -22,7 +22,7 @@ const struct worker_command worker_commands[] = {
      "json checkpoint logits device device-config plugin threads emulate-precision", true,
      "checkpoint", worker_evaluate},
     {"sample", "SPEC --checkpoint FILE", "write text with a trained text model",
-     "checkpoint length temperature seed device device-config plugin threads emulate-precision",
+     "json checkpoint prompt length temperature top-k seed device device-config plugin threads emulate-precision",
      true, "checkpoint", worker_sample},
     {"export", "CHECKPOINT --output FILE",
      "only the weights, in PyTorch's names and layouts, and the model in Python",
@@ -102,10 +102,14 @@ static const struct option_row option_rows[] = {
      "the largest batch that fits, whatever train.batch_size is"},
     {"choices", OPTION_TEXT, offsetof(struct worker_options, choices), "JSON",
      "a plan's \"choices\", instead of a search"},
+    {"prompt", OPTION_TEXT, offsetof(struct worker_options, prompt), "TEXT",
+     "the text to go on from"},
     {"length", OPTION_COUNT, offsetof(struct worker_options, length), "N",
      "characters to sample, default 300"},
     {"temperature", OPTION_NUMBER, offsetof(struct worker_options, temperature), "T",
      "of the sampling, default 0.8; 0 takes the likeliest"},
+    {"top-k", OPTION_COUNT, offsetof(struct worker_options, top_k), "K",
+     "draw from the K likeliest characters, default all"},
     {"seed", OPTION_SEED, offsetof(struct worker_options, seed), "N", "of the sampling"},
 };
 enum { OPTION_ROWS = sizeof option_rows / sizeof option_rows[0] };

@@ -23,7 +23,8 @@ struct worker_options {
     bool max_batch;
     bool json, no_module;
     bool timings;
-    int length;
+    const char *prompt;
+    int length, top_k;
     double temperature;
     uint64_t seed;
     bool seed_given;

@@ -1,6 +1,6 @@
 /* worker_sample.c: `traind-worker sample` writes text. It draws each symbol from the model's
- * distribution given the previous symbols. It needs no data, because the checkpoint has the
- * vocabulary. */
+ * distribution given the previous symbols, and writes it at once. It needs no data, because the
+ * checkpoint has the vocabulary. */
 #include "base/alignment.h"
 #include "base/cleanup.h"
 #include "base/philox.h"
@@ -12,76 +12,199 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Draws from softmax(logits / temperature); temperature 0 takes the largest. `uniform` in [0, 1).
- * `weights` is scratch of `count` values. */
-static int32_t draw_symbol(const float *logits, int64_t count, double temperature, double uniform,
-                           double *weights)
+/* The text so far, as far as the model sees it, and what the next symbol is drawn from. A model
+ * that tells one symbol sees a whole context. One that tells the symbol after each position sees
+ * the text from its beginning, until the context is full. */
+struct sampler {
+    const struct dataset_vocabulary *vocabulary;
+    struct session *session;
+    struct session_batch batch;
+    FILE *output;     /* that symbols are written to, each at once */
+    int32_t *context; /* the session's; its length, and how much of it is text */
+    int64_t length, filled;
+    int64_t positions;      /* that have an output: 1, or all */
+    float *logits, *sorted; /* owned: [positions][vocabulary], [vocabulary] */
+    double *weights;        /* owned: [vocabulary] */
+    double temperature;     /* 0: the likeliest symbol */
+    int64_t top_k;          /* 0: all symbols */
+};
+
+static int descending(const void *a, const void *b)
 {
-    int64_t largest = 0;
+    float x = *(const float *)a, y = *(const float *)b;
+
+    return (x < y) - (x > y);
+}
+
+/* The least logit that may be drawn. */
+static float least_logit(struct sampler *sampler, const float *logits)
+{
+    int64_t count = sampler->vocabulary->count;
+
+    if (sampler->top_k == 0 || sampler->top_k >= count)
+        return -INFINITY;
+    memcpy(sampler->sorted, logits, (size_t)count * sizeof *logits);
+    qsort(sampler->sorted, (size_t)count, sizeof *logits, descending);
+    return sampler->sorted[sampler->top_k - 1];
+}
+
+/* Draws from softmax(logits / temperature); `uniform` in [0, 1). */
+static int32_t draw_symbol(struct sampler *sampler, const float *logits, double uniform)
+{
+    int64_t largest = 0, count = sampler->vocabulary->count;
+    float least = least_logit(sampler, logits);
     double sum = 0, reached = 0;
 
     for (int64_t i = 1; i < count; i++)
         largest = logits[i] > logits[largest] ? i : largest;
-    if (temperature <= 0)
+    if (sampler->temperature <= 0)
         return (int32_t)largest;
     for (int64_t i = 0; i < count; i++) {
-        weights[i] = exp(((double)logits[i] - (double)logits[largest]) / temperature);
-        sum += weights[i];
+        double exponent = ((double)logits[i] - (double)logits[largest]) / sampler->temperature;
+
+        sampler->weights[i] = logits[i] >= least ? exp(exponent) : 0;
+        sum += sampler->weights[i];
     }
     for (int64_t i = 0; i < count; i++) {
-        reached += weights[i];
+        reached += sampler->weights[i];
         if (uniform * sum < reached)
             return (int32_t)i;
     }
     return (int32_t)largest;
 }
 
-/* Fills the context before the first symbol with line ends, if the vocabulary has them. */
-static void fill_context(const struct dataset_vocabulary *vocabulary, int32_t *context,
-                         int64_t length)
+/* Appends a symbol to the context; the oldest one leaves a full one. */
+static void push(struct sampler *sampler, int32_t symbol)
 {
-    int32_t symbol = 0;
-    size_t count;
-
-    if (dataset_vocabulary_encode(vocabulary, "\n", &symbol, 1, &count, NULL) < 0)
-        symbol = 0;
-    for (int64_t i = 0; i < length; i++)
-        context[i] = symbol;
+    if (sampler->filled < sampler->length) {
+        sampler->context[sampler->filled++] = symbol;
+        return;
+    }
+    memmove(sampler->context, sampler->context + 1,
+            (size_t)(sampler->length - 1) * sizeof *sampler->context);
+    sampler->context[sampler->length - 1] = symbol;
 }
 
-static int write_text(const struct worker_options *options, const struct worker_setup *setup,
-                      struct session *session, struct error *error)
+static void write_symbol(const struct sampler *sampler, int32_t symbol)
 {
-    const struct dataset_vocabulary *vocabulary = &setup->vocabulary;
-    int64_t length = setup->model_data.sample_shape[0];
-    int32_t *context = session_staging(session);
-    AUTO_FREE float *logits = calloc((size_t)vocabulary->count, sizeof *logits);
-    AUTO_FREE double *weights = calloc((size_t)vocabulary->count, sizeof *weights);
-    uint64_t seed = options->seed_given ? options->seed : setup->spec.training.seed;
-    size_t row = align_up((size_t)length * sizeof *context, MEMORY_ALIGNMENT);
-    struct session_batch batch = {1, context, (uint8_t *)context + row};
+    char bytes[4];
 
-    if (!logits || !weights)
+    fwrite(bytes, 1, (size_t)dataset_vocabulary_decode(sampler->vocabulary, symbol, bytes),
+           sampler->output);
+    fflush(sampler->output);
+}
+
+/* What comes before the first symbol: line ends, if the vocabulary has them, then the prompt. */
+static int begin_text(struct sampler *sampler, const char *prompt, struct error *error)
+{
+    size_t capacity = strlen(prompt) + 1, count = 0;
+    AUTO_FREE int32_t *symbols = calloc(capacity, sizeof *symbols);
+    int32_t line_end = 0;
+    int r;
+
+    if (!symbols)
         return error_set_errno(error, -ENOMEM, "cannot sample");
-    fill_context(vocabulary, context, length);
-    for (int i = 0; i < options->length; i++) {
+    if (dataset_vocabulary_encode(sampler->vocabulary, "\n", &line_end, 1, &count, NULL) < 0)
+        line_end = 0;
+    r = dataset_vocabulary_encode(sampler->vocabulary, prompt, symbols, capacity, &count, error);
+    if (r < 0)
+        return error_prefix(error, "--prompt must be of characters that the model knows");
+    while (sampler->positions == 1 && sampler->filled < sampler->length)
+        push(sampler, line_end);
+    if (count == 0 && sampler->filled == 0)
+        push(sampler, line_end);
+    for (size_t i = 0; i < count; i++) {
+        push(sampler, symbols[i]);
+        write_symbol(sampler, symbols[i]);
+    }
+    return 0;
+}
+
+static int write_text(struct sampler *sampler, int64_t length, uint64_t seed, struct error *error)
+{
+    for (int64_t i = 0; i < length && !ferror(sampler->output); i++) {
         struct philox draw = philox_draw(seed, philox_stream(PHILOX_SAMPLING, 0), (uint64_t)i);
-        char bytes[4];
+        int64_t row = sampler->positions == 1 ? 0 : sampler->filled - 1;
+        int r = session_evaluate(sampler->session, &sampler->batch, error);
         int32_t symbol;
-        int r = session_evaluate(session, &batch, error);
 
         if (r == 0)
-            r = session_read_output(session, logits, error);
+            r = session_read_output(sampler->session, sampler->logits, error);
         if (r < 0)
             return r;
-        symbol = draw_symbol(logits, vocabulary->count, options->temperature,
-                             (double)philox_uniform(draw.word[0]), weights);
-        fwrite(bytes, 1, (size_t)dataset_vocabulary_decode(vocabulary, symbol, bytes), stdout);
-        memmove(context, context + 1, (size_t)(length - 1) * sizeof *context);
-        context[length - 1] = symbol;
+        symbol = draw_symbol(sampler, sampler->logits + row * sampler->vocabulary->count,
+                             (double)philox_uniform(draw.word[0]));
+        write_symbol(sampler, symbol);
+        push(sampler, symbol);
     }
-    printf("\n");
-    return 0;
+    return ferror(sampler->output) ? error_set(error, -EIO, "the text cannot be written") : 0;
+}
+
+static void print_json(const char *prompt, const char *text)
+{
+    JSON_AUTO struct json_object *json = json_object_new_object();
+
+    json_set_string(json, "prompt", prompt);
+    json_set_string(json, "text", text);
+    json_print(json, stdout);
+}
+
+/* Writes prompt and text, to standard output or as one JSON object. */
+static int write_all(struct sampler *sampler, const struct worker_options *options, uint64_t seed,
+                     struct error *error)
+{
+    const char *prompt = options->prompt ? options->prompt : "";
+    AUTO_FREE char *text = NULL;
+    size_t size;
+    int r;
+
+    sampler->output = options->json ? open_memstream(&text, &size) : stdout;
+    if (!sampler->output)
+        return error_set_errno(error, -ENOMEM, "cannot hold the text");
+    r = begin_text(sampler, prompt, error);
+    if (r == 0)
+        r = write_text(sampler, options->length, seed, error);
+    if (options->json)
+        fclose(sampler->output);
+    if (r == 0 && options->json)
+        print_json(prompt, text);
+    else if (r == 0)
+        putchar('\n');
+    return r;
+}
+
+/* Bytes of the context in staging memory; as many again are for the targets, which nobody reads. */
+static size_t context_bytes(const struct worker_setup *setup)
+{
+    return align_up((size_t)setup->model_data.sample_shape[0] * sizeof(int32_t), MEMORY_ALIGNMENT);
+}
+
+static int run(const struct worker_options *options, const struct worker_setup *setup,
+               struct session *session, struct error *error)
+{
+    const struct graph *graph = session_graph_for(session, false, 1);
+    size_t count = (size_t)setup->vocabulary.count;
+    int64_t outputs = graph_shape_elements(&graph->tensors[graph->output].shape);
+    AUTO_FREE float *logits = calloc((size_t)outputs, sizeof *logits);
+    AUTO_FREE float *sorted = calloc(count, sizeof *sorted);
+    AUTO_FREE double *weights = calloc(count, sizeof *weights);
+    struct sampler sampler = {.vocabulary = &setup->vocabulary,
+                              .session = session,
+                              .context = session_staging(session),
+                              .length = setup->model_data.sample_shape[0],
+                              .positions = outputs / setup->vocabulary.count,
+                              .logits = logits,
+                              .sorted = sorted,
+                              .weights = weights,
+                              .temperature = options->temperature,
+                              .top_k = options->top_k};
+
+    if (!logits || !sorted || !weights)
+        return error_set_errno(error, -ENOMEM, "cannot sample");
+    sampler.batch = (struct session_batch){1, sampler.context,
+                                           (uint8_t *)sampler.context + context_bytes(setup)};
+    return write_all(&sampler, options,
+                     options->seed_given ? options->seed : setup->spec.training.seed, error);
 }
 
 static int sample(const struct worker_options *options, struct worker_setup *setup,
@@ -96,15 +219,13 @@ static int sample(const struct worker_options *options, struct worker_setup *set
     r = worker_setup_open_text(options, checkpoint.texts.vocabulary, setup, error);
     if (r == 0) {
         worker_precision_adopt(&checkpoint.state, true, setup);
-        size_t context = (size_t)setup->model_data.sample_shape[0] * sizeof(int32_t);
         struct session_config config = {.backend = setup->backend,
                                         .device = setup->device,
                                         .build = worker_setup_build,
                                         .build_context = setup,
                                         .compute_type = setup->precision.type,
                                         .evaluation_batches = {1},
-                                        .staging_bytes =
-                                            align_up(context, MEMORY_ALIGNMENT) + MEMORY_ALIGNMENT};
+                                        .staging_bytes = 2 * context_bytes(setup)};
 
         r = session_prepare(&config, &session, error);
     }
@@ -113,7 +234,7 @@ static int sample(const struct worker_options *options, struct worker_setup *set
     if (r == 0)
         r = checkpoint_restore(&checkpoint, session, false, NULL, error);
     if (r == 0)
-        r = write_text(options, setup, session, error);
+        r = run(options, setup, session, error);
     session_free(session);
     checkpoint_close(&checkpoint);
     return r;

@@ -196,7 +196,9 @@ int worker_setup_open_text(const struct worker_options *options, const char *voc
     if (r < 0)
         return r;
     if (!dataset_format_is_text(setup->spec.train.config.format) || !vocabulary)
-        return error_set(error, -EINVAL, "only a model of a text can be sampled");
+        return error_set(error, -EINVAL,
+                         "only a language model writes text: the job's data is %s, not text",
+                         dataset_format_to_string(setup->spec.train.config.format));
     setup->stage = WORKER_STAGE_CHECKPOINT;
     r = dataset_vocabulary_parse(vocabulary, &setup->vocabulary, error);
     if (r < 0)
