@@ -43,6 +43,7 @@ void graph_init(struct graph *graph, int64_t batch, bool training)
     *graph = (struct graph){.batch = batch,
                             .training = training,
                             .input = -1,
+                            .lengths = -1,
                             .target = -1,
                             .output = -1,
                             .input_gradient = -1};
@@ -56,7 +57,8 @@ void graph_release(struct graph *graph)
     free(graph->tensors);
     free(graph->nodes);
     free(graph->groups);
-    *graph = (struct graph){.input = -1, .target = -1, .output = -1, .input_gradient = -1};
+    *graph = (struct graph){
+        .input = -1, .lengths = -1, .target = -1, .output = -1, .input_gradient = -1};
 }
 
 int graph_fail(struct graph *graph, int code, const char *format, ...)
@@ -217,6 +219,17 @@ int32_t graph_input(struct graph *graph, enum tensor_type type, const int64_t *s
     graph->input = graph_append_tensor(graph, TENSOR_INPUT, type, &shape, true, "input");
     graph->output = graph->input;
     return graph->input;
+}
+
+int32_t graph_lengths(struct graph *graph)
+{
+    const struct graph_shape shape = {.rank = 1, .extent = {graph->batch}};
+
+    if (graph->lengths >= 0)
+        return graph_fail(graph, -EINVAL, "the graph has lengths already");
+    graph->lengths =
+        graph_append_tensor(graph, TENSOR_INPUT, TENSOR_INT32, &shape, true, "lengths");
+    return graph->lengths;
 }
 
 int graph_set_initializer(struct graph *graph, int32_t parameter, struct initializer initializer)

@@ -170,6 +170,23 @@ enum graph_phase { GRAPH_FORWARD, GRAPH_BACKWARD, GRAPH_UPDATE };
     OPERATOR(CHANNEL_SCALE_BACKWARD, channel_scale_backward)                                    \
     /* x -> y, same elements in row-major order, batch kept */                                  \
     OPERATOR(RESHAPE, reshape)                                                                  \
+    /* input[B,T,gates H] weight[gates H,H] bias[gates H] lengths[B]? -> y[B,T,H],             \
+     * gates[B,T,4H], cells[B,T,H] (LSTM); gates and cells only when training. input is that    \
+     * of the gates (LSTM: i f g o, GRU: r z n), which a linear layer made; weight and bias     \
+     * are the state's. lengths (int32): steps from lengths[b] on give 0 */                     \
+    OPERATOR(RECURRENT, recurrent)                                                              \
+    /* gates weight dy memory lengths? -> dinput; memory is the cells (LSTM) or y (GRU) */      \
+    OPERATOR(RECURRENT_BACKWARD, recurrent_backward)                                            \
+    /* y dinput gates? (GRU) -> dweight dbias */                                                \
+    OPERATOR(RECURRENT_BACKWARD_WEIGHTS, recurrent_backward_weights)                            \
+    /* x[B,T,F] lengths[B]? -> y[B,F]: of step lengths[b] - 1 or, with `reverse`, of step 0 */  \
+    OPERATOR(LAST_STEP, last_step)                                                              \
+    /* dy lengths? -> dx */                                                                     \
+    OPERATOR(LAST_STEP_BACKWARD, last_step_backward)                                            \
+    /* x[B,T,F] lengths[B]? -> y[B,F]: the mean of the first lengths[b] steps */                \
+    OPERATOR(MEAN_OVER_TIME, mean_over_time)                                                    \
+    /* dy lengths? -> dx */                                                                     \
+    OPERATOR(MEAN_OVER_TIME_BACKWARD, mean_over_time_backward)                                  \
     /* x -> y, same shape: rounded to the type of y, to the nearest, ties to even; beyond       \
      * the range of y infinite */                                                               \
     OPERATOR(CAST, cast)                                                                        \
@@ -212,6 +229,9 @@ enum activation_kind {
     ACTIVATION_HARDSWISH,  /* x min(max(x + 3, 0), 6) / 6: Howard et al. 2019, arXiv:1905.02244 */
     ACTIVATION_HARDSIGMOID /* min(max(x + 3, 0), 6) / 6 */
 };
+
+/* What a recurrent layer keeps from step to step, and how. */
+enum recurrent_cell { RECURRENT_LSTM, RECURRENT_GRU };
 
 /* The optimizers; semantics are PyTorch's (torch.optim). Each has a descriptor (optimizer.h). */
 enum optimizer_kind {
@@ -296,7 +316,11 @@ struct graph_node {
             int heads;
             float base; /* of the angles' geometric series */
         } rotary;
-        bool token_mean;     /* token pool: the mean, else the first step */
+        bool token_mean; /* token pool: the mean, else the first step */
+        struct {
+            enum recurrent_cell cell;
+            bool reverse; /* reads from the last step to the first; last_step: of such a layer */
+        } recurrent;
         int optimizer_group; /* of graph->groups */
     } attributes;
 };
@@ -321,6 +345,7 @@ struct graph {
     struct optimizer_group *groups;
     int group_count;
     int32_t input;          /* the samples, -1 until graph_input() */
+    int32_t lengths;        /* of the sequences: int32 [B]; -1 unless graph_lengths() */
     int32_t target;         /* labels or targets, -1 until a loss is added */
     int32_t output;         /* logits or prediction; readable after a run */
     int32_t input_gradient; /* of the samples, -1 unless wanted */
@@ -338,6 +363,8 @@ void graph_release(struct graph *graph);
  * shapes. Initial weights are drawn as PyTorch draws them. */
 int32_t graph_input(struct graph *graph, enum tensor_type type, const int64_t *sample_shape,
                     int rank);
+/* The lengths of the sequences, an input beside the samples: each 1 to the number of steps. */
+int32_t graph_lengths(struct graph *graph);
 int32_t graph_linear(struct graph *graph, int32_t input, const char *name, int64_t features,
                      bool bias);
 /* The same without a bias and with a matrix that the graph has already, `weight`[O,I]: that of an
@@ -401,6 +428,25 @@ int32_t graph_add(struct graph *graph, int32_t a, int32_t b, const char *name);
 int32_t graph_channel_scale(struct graph *graph, int32_t input, int32_t scale, const char *name);
 /* Reshapes to [B, all other extents multiplied]. Returns `input` itself if it has that shape. */
 int32_t graph_flatten(struct graph *graph, int32_t input, const char *name);
+/* One direction of layer `number` of an LSTM or GRU: [B,T,F] -> [B,T,hidden]. Parameters have
+ * torch's names: "<name>.weight_ih_l0", "<name>.bias_hh_l1_reverse". `lengths`: a tensor, or -1 if
+ * all sequences are as long as the batch. */
+struct recurrent_layer {
+    enum recurrent_cell cell;
+    int64_t hidden;
+    int number;
+    bool reverse;
+};
+int32_t graph_recurrent(struct graph *graph, int32_t input, int32_t lengths, const char *name,
+                        const struct recurrent_layer *layer);
+/* Gates of the cell, by which the rows of its weights are multiplied. */
+int recurrent_cell_gates(enum recurrent_cell cell);
+/* [B,T,F] -> [B,F]: the last step of each sequence; with `reverse` the first one, at which a layer
+ * that reads backwards ends. */
+int32_t graph_last_step(struct graph *graph, int32_t input, int32_t lengths, const char *name,
+                        bool reverse);
+/* [B,T,F] -> [B,F]: the mean over the steps of each sequence, without its padding. */
+int32_t graph_mean_over_time(struct graph *graph, int32_t input, int32_t lengths, const char *name);
 
 /* Replaces the initializer of a parameter, whose id graph_find_tensor() gives; the default is that
  * of PyTorch's layer. */
@@ -508,3 +554,4 @@ DECLARE_STRING_TABLE(tensor_role, enum tensor_role);
 DECLARE_STRING_TABLE(recompute_kind, enum recompute_kind);
 DECLARE_STRING_TABLE(optimizer_kind, enum optimizer_kind);
 DECLARE_STRING_TABLE(activation_kind, enum activation_kind);
+DECLARE_STRING_TABLE(recurrent_cell, enum recurrent_cell);

@@ -3,6 +3,8 @@
 #include "engine/backends/cpu/program.h"
 /* clang-format off */
 #define LINEAR .prepare = linear_prepare, .release = linear_release
+#define RECURRENT                                                                                 \
+    .prepare = recurrent_prepare, .bind = recurrent_bind, .release = recurrent_release
 #define CONVOLUTION                                                                               \
     .prepare = convolution_prepare, .bind = convolution_bind, .release = convolution_release,     \
     .suits_tiles = tiles_suit_convolution
@@ -70,6 +72,15 @@ const struct operator_table cpu_operators = {.by_operator = {
                     TILES(tiles_reshape_run, tiles_suit_images)},
     [OP_CAST] = {.prepare = cast_prepare, .bind = cast_bind, .release = cast_release,
                  .suits_tiles = tiles_suit_all},
+    [OP_RECURRENT] = {RECURRENT},
+    [OP_RECURRENT_BACKWARD] = {RECURRENT},
+    [OP_RECURRENT_BACKWARD_WEIGHTS] = {.prepare = recurrent_weights_prepare,
+                                       .bind = recurrent_weights_bind,
+                                       .release = recurrent_weights_release},
+    [OP_LAST_STEP] = {SLICES(last_step_run)},
+    [OP_LAST_STEP_BACKWARD] = {SLICES(last_step_backward_run)},
+    [OP_MEAN_OVER_TIME] = {SLICES(mean_over_time_run)},
+    [OP_MEAN_OVER_TIME_BACKWARD] = {SLICES(mean_over_time_backward_run)},
     [OP_CROSS_ENTROPY] = {.bind = cross_entropy_bind, .run = cross_entropy_run},
     [OP_CROSS_ENTROPY_BACKWARD] = {.bind = cross_entropy_bind,
                                    .run = cross_entropy_backward_run},

@@ -20,10 +20,12 @@ static double multiplications(const struct graph *graph, const struct graph_node
 {
     const struct graph_tensor *weight, *y;
 
-    if (node->phase != GRAPH_FORWARD || graph_node_operator(node)->product != PRODUCT_FORWARD)
+    if (node->phase != GRAPH_FORWARD ||
+        (graph_node_operator(node)->product != PRODUCT_FORWARD && node->op != OP_RECURRENT))
         return 0;
     weight = &graph->tensors[node->input[1]];
-    y = &graph->tensors[node->output[0]];
+    /* of a recurrent layer the product of the state is as large as that of the input */
+    y = &graph->tensors[node->op == OP_RECURRENT ? node->input[0] : node->output[0]];
     return (double)graph_shape_elements(&y->shape) * (double)graph_shape_elements(&weight->shape) /
            (double)weight->shape.extent[0];
 }

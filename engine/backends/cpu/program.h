@@ -244,12 +244,19 @@ int row_norm_backward_bind(struct backend_program *, int32_t, struct error *);
 int slices_bind(struct backend_program *, int32_t, struct error *);
 step_function pointwise_run, dropout_run, channel_scale_run, channel_scale_backward_run,
     reshape_run, max_pool_run, max_pool_backward_run, average_pool_run, average_pool_backward_run,
-    cross_entropy_run, cross_entropy_backward_run, mse_run, mse_backward_run;
+    cross_entropy_run, cross_entropy_backward_run, mse_run, mse_backward_run, last_step_run,
+    last_step_backward_run, mean_over_time_run, mean_over_time_backward_run;
 int reshape_prepare(struct backend_program *, int32_t, struct error *);
 int cast_prepare(struct backend_program *, int32_t, struct error *);
 int cast_bind(struct backend_program *, int32_t, struct error *);
 void cast_release(void *);
 int embedding_bind(struct backend_program *, int32_t, struct error *);
+int recurrent_prepare(struct backend_program *, int32_t, struct error *);
+int recurrent_bind(struct backend_program *, int32_t, struct error *);
+void recurrent_release(void *);
+int recurrent_weights_prepare(struct backend_program *, int32_t, struct error *);
+int recurrent_weights_bind(struct backend_program *, int32_t, struct error *);
+void recurrent_weights_release(void *);
 int optimizer_bind(struct backend_program *, int32_t, struct error *);
 int muon_prepare(struct backend_program *, int32_t, struct error *);
 int muon_bind(struct backend_program *, int32_t, struct error *);

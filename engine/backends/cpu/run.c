@@ -215,9 +215,9 @@ static void add_metrics(struct backend_program *program)
 static int check_input(const struct backend_program *program, struct error *error)
 {
     const struct graph *graph = program->graph;
-    const int32_t inputs[] = {graph->input, graph->target};
+    const int32_t inputs[] = {graph->input, graph->lengths, graph->target};
 
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 3; i++)
         if (inputs[i] >= 0 && is_external(program, inputs[i]) && !program->address[inputs[i]])
             return error_set(error, -EINVAL, "a step was run before its input was set");
     if (graph->input >= 0 && !is_external(program, graph->input) && !program->samples)

@@ -10,6 +10,7 @@
 
 #include "engine/backends/cpu/kernels/attention.h"
 #include "engine/backends/cpu/kernels/planes.h"
+#include "engine/backends/cpu/kernels/recurrent.h"
 #include "engine/backends/cpu/kernels/tiles.h"
 #include "engine/backends/cpu/kernels/winograd.h"
 #include "engine/graph/graph.h"
@@ -261,6 +262,7 @@ struct kernels {
     TILE_KERNEL_LIST(KERNEL_MEMBER)
     PLANES_KERNEL_LIST(KERNEL_MEMBER)
     ATTENTION_KERNEL_LIST(KERNEL_MEMBER)
+    RECURRENT_KERNEL_LIST(KERNEL_MEMBER)
 #undef KERNEL_MEMBER
 };
 
@@ -278,5 +280,6 @@ WINOGRAD_KERNEL_LIST(KERNEL_DECLARE)
 TILE_KERNEL_LIST(KERNEL_DECLARE)
 PLANES_KERNEL_LIST(KERNEL_DECLARE)
 ATTENTION_KERNEL_LIST(KERNEL_DECLARE)
+RECURRENT_KERNEL_LIST(KERNEL_DECLARE)
 #undef KERNEL_DECLARE
 #endif

@@ -37,6 +37,7 @@ struct variable {
     int32_t tensor; /* the parameter or the samples */
     bool is_input;
     int64_t elements;
+    float step;                       /* by which the values are moved */
     float *values, *moved, *gradient; /* 64-byte aligned */
 };
 
@@ -78,8 +79,8 @@ static double compare_direction(struct test_session *session, struct variable *v
 
     for (int side = 0; side < 2; side++) {
         for (int64_t i = 0; i < variable->elements; i++)
-            variable->moved[i] = variable->values[i] +
-                                 (side ? -step_width : step_width) * direction_entry(direction, i);
+            variable->moved[i] = variable->values[i] + (side ? -variable->step : variable->step) *
+                                                           direction_entry(direction, i);
         loss[side] = loss_at(session, variable, variable->moved);
     }
     for (int64_t i = 0; i < variable->elements; i++) {
@@ -88,7 +89,7 @@ static double compare_direction(struct test_session *session, struct variable *v
         expected += g * (double)direction_entry(direction, i);
         norm += g * g;
     }
-    moved = (loss[0] - loss[1]) / (2 * (double)step_width);
+    moved = (loss[0] - loss[1]) / (2 * (double)variable->step);
     return fabs(moved - expected) / fmax(sqrt(norm), 1e-6);
 }
 
@@ -121,12 +122,13 @@ static void avoid_kinks(const char *file, float *samples, int64_t elements)
 
 /* Runs the graph once for its gradients, then checks each. `dump` (may be NULL) has the parameters'
  * values. */
-static void check_graph(const char *file, const struct graph *graph, const struct dump *dump,
-                        float *samples, const void *target)
+static void check_graph_of_lengths(const char *file, const struct graph *graph,
+                                   const struct dump *dump, float *samples, const int32_t *lengths,
+                                   const void *target, float step)
 {
     const struct test_session_options options = {.threads = 2};
     struct test_session session;
-    struct variable variables[6];
+    struct variable variables[9];
     int count = 0;
 
     test_session_open(&session, graph, &options);
@@ -136,6 +138,8 @@ static void check_graph(const char *file, const struct graph *graph, const struc
             test_session_write(&session, graph_find_tensor(graph, dump->tensors[i].name),
                                dump->tensors[i].values);
     test_session_input(&session, graph->input, samples);
+    if (lengths)
+        test_session_input(&session, graph->lengths, lengths);
     test_session_input(&session, graph->target, target);
     test_session_run(&session, PROGRAM_FORWARD | PROGRAM_BACKWARD, &scalars);
     for (int32_t i = 0; i < graph->tensor_count; i++) {
@@ -144,7 +148,8 @@ static void check_graph(const char *file, const struct graph *graph, const struc
 
         if (graph->tensors[i].role != TENSOR_PARAMETER && !is_input)
             continue;
-        *v = (struct variable){.name = graph->tensors[i].name, .tensor = i, .is_input = is_input};
+        *v = (struct variable){
+            .name = graph->tensors[i].name, .tensor = i, .is_input = is_input, .step = step};
         v->elements = graph_shape_elements(&graph->tensors[i].shape);
         v->values = allocate(v->elements);
         v->moved = allocate(v->elements);
@@ -166,6 +171,12 @@ static void check_graph(const char *file, const struct graph *graph, const struc
         free(variables[i].gradient);
     }
     test_session_close(&session);
+}
+
+static void check_graph(const char *file, const struct graph *graph, const struct dump *dump,
+                        float *samples, const void *target)
+{
+    check_graph_of_lengths(file, graph, dump, samples, NULL, target, step_width);
 }
 
 /* Every operator in every shape that the reference dumps have. */
@@ -393,12 +404,61 @@ static void test_padded_attention(void **state)
     free(copy);
 }
 
+/* Recurrent layers of sizes that fill the kernels' vectors and tiles and do not, in both
+ * directions, of sequences of one length and of several, with the last step and the mean. */
+static void check_recurrent(enum recurrent_cell cell, bool reverse, bool ragged, bool mean)
+{
+    enum { BATCH = 11, STEPS = 7, FEATURES = 5, HIDDEN = 21, COUNT = BATCH * STEPS * FEATURES };
+    struct recurrent_layer layer = {.cell = cell, .hidden = HIDDEN, .reverse = reverse};
+    float *samples = allocate(COUNT), *target = allocate(BATCH * HIDDEN);
+    int32_t *lengths = aligned_alloc(64, 64), x, y;
+    struct error error = {0};
+    struct graph graph;
+    char name[64];
+
+    snprintf(name, sizeof name, "%s%s%s%s", recurrent_cell_to_string(cell),
+             reverse ? "-reverse" : "", ragged ? "-lengths" : "", mean ? "-mean" : "");
+    for (int i = 0; i < COUNT; i++)
+        samples[i] = (float)(i * 37 % 101) / 50.0f - 1.0f;
+    for (int i = 0; i < BATCH * HIDDEN; i++)
+        target[i] = (float)(i * 53 % 103) / 500.0f - 0.1f; /* near the output: a small loss */
+    for (int i = 0; i < BATCH; i++)
+        lengths[i] = 1 + i * 5 % STEPS;
+    graph_init(&graph, BATCH, true);
+    graph.wants_input_gradient = true;
+    x = graph_input(&graph, TENSOR_FLOAT32, (int64_t[]){STEPS, FEATURES}, 2);
+    if (ragged)
+        graph_lengths(&graph);
+    y = graph_recurrent(&graph, x, graph.lengths, "0", &layer);
+    layer = (struct recurrent_layer){.cell = cell, .hidden = HIDDEN, .number = 1};
+    y = graph_recurrent(&graph, y, graph.lengths, "0", &layer);
+    graph_mse(&graph, mean ? graph_mean_over_time(&graph, y, graph.lengths, "1")
+                           : graph_last_step(&graph, y, graph.lengths, "1", false));
+    if (graph_differentiate(&graph, &error) || graph_finish(&graph, &error))
+        fail_msg("%s", error.text);
+    /* Along all ones the state's weights bend the loss so much that h^2 / 6 of the third derivative
+     * shows; so small a loss has the digits for a smaller step. */
+    check_graph_of_lengths(name, &graph, NULL, samples, ragged ? lengths : NULL, target,
+                           step_width / 4);
+    graph_release(&graph);
+    free(samples);
+    free(target);
+    free(lengths);
+}
+
+static void test_recurrent(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 16; i++)
+        check_recurrent(i & 1 ? RECURRENT_GRU : RECURRENT_LSTM, i & 2, i & 4, i & 8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_operators),        cmocka_unit_test(test_dropout),
         cmocka_unit_test(test_leaky_relu),       cmocka_unit_test(test_tied_output),
-        cmocka_unit_test(test_padded_attention),
+        cmocka_unit_test(test_padded_attention), cmocka_unit_test(test_recurrent),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

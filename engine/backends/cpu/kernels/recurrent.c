@@ -1,0 +1,433 @@
+/* recurrent.c: see recurrent.h. Formulas as torch.nn.LSTM and torch.nn.GRU have them. */
+#include "engine/backends/cpu/kernels/kernels.h"
+#include "engine/backends/cpu/kernels/vector.h"
+#include "engine/backends/cpu/kernels/vector_math.h"
+
+/* Rows that are multiplied together, with up to four vectors of columns: as many sums as leave
+ * registers for the factors. */
+enum { ROWS = REGISTERS == 32 ? 6 : 3, VECTORS = RECURRENT_BACKWARD_VECTORS };
+
+/* ---- product --------------------------------------------------------------------------------- */
+
+/* sum[r][v] = the sum over k of x[r * x_row + k] times vector v of weight[k]. */
+static ALWAYS_INLINE void multiply(const int rows, const int vectors, const float *x, int64_t x_row,
+                                   const float *weight, int64_t depth, float *sums)
+{
+    vector sum[ROWS][VECTORS];
+
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++)
+            sum[r][v] = (vector){0};
+    for (int64_t k = 0; k < depth; k++, weight += vectors * VECTOR) {
+        vector factor[VECTORS];
+
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++)
+            factor[v] = *(const vector *)(weight + v * VECTOR);
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+            for (int v = 0; v < vectors; v++)
+                sum[r][v] += x[r * x_row + k] * factor[v];
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++)
+            *(vector *)(sums + (r * VECTORS + v) * VECTOR) = sum[r][v];
+}
+
+static ALWAYS_INLINE void multiply_vectors(const int rows, int vectors, const float *x,
+                                           int64_t x_row, const float *weight, int64_t depth,
+                                           float *sums)
+{
+    switch (vectors) {
+    case 1:
+        multiply(rows, 1, x, x_row, weight, depth, sums);
+        return;
+    case 2:
+        multiply(rows, 2, x, x_row, weight, depth, sums);
+        return;
+    case 3:
+        multiply(rows, 3, x, x_row, weight, depth, sums);
+        return;
+    default:
+        multiply(rows, 4, x, x_row, weight, depth, sums);
+    }
+}
+
+/* `sums` is [ROWS][VECTORS][VECTOR]. x may be NULL: zeros. */
+static void multiply_rows(int64_t rows, int vectors, const float *x, int64_t x_row,
+                          const float *weight, int64_t depth, float *sums)
+{
+    if (!x) {
+        for (int64_t i = 0; i < rows * VECTORS * VECTOR; i++)
+            sums[i] = 0.0f;
+        return;
+    }
+    switch (rows) {
+    case 1:
+        multiply_vectors(1, vectors, x, x_row, weight, depth, sums);
+        return;
+    case 2:
+        multiply_vectors(2, vectors, x, x_row, weight, depth, sums);
+        return;
+    case 3:
+        multiply_vectors(3, vectors, x, x_row, weight, depth, sums);
+        return;
+#if defined(__AVX512F__)
+    case 4:
+        multiply_vectors(4, vectors, x, x_row, weight, depth, sums);
+        return;
+    case 5:
+        multiply_vectors(5, vectors, x, x_row, weight, depth, sums);
+        return;
+#endif
+    default:
+        multiply_vectors(ROWS, vectors, x, x_row, weight, depth, sums);
+    }
+}
+
+/* The last of the fewest tiles of rows from `row` on that are about equal. */
+static int64_t tile_rows(int64_t row, int64_t end)
+{
+    int64_t tiles = (end - row + ROWS - 1) / ROWS;
+
+    return (end - row + tiles - 1) / tiles;
+}
+
+static int64_t minimum(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t gates_of(enum recurrent_cell cell)
+{
+    return cell == RECURRENT_LSTM ? 4 : 3;
+}
+
+static bool is_past_end(const struct recurrent_time *time, int64_t row)
+{
+    return time->lengths && time->step >= time->lengths[row];
+}
+
+/* Whether it is the first step of the row that the layer reads. */
+static bool is_first(const struct recurrent_time *time, int64_t row)
+{
+    int64_t length = time->lengths ? minimum(time->lengths[row], time->steps) : time->steps;
+
+    return time->reverse ? time->step == length - 1 : time->step == 0;
+}
+
+/* ---- weights --------------------------------------------------------------------------------- */
+
+/* [panel][k][gate][unit] */
+static void pack_forward(const float *weights, int64_t gates, int64_t hidden, int64_t panel,
+                         float *packed)
+{
+    int64_t unit = panel * VECTOR, units = minimum(VECTOR, hidden - unit);
+
+    packed += panel * hidden * gates * VECTOR;
+    for (int64_t gate = 0; gate < gates; gate++) {
+        const float *from = weights + (gate * hidden + unit) * hidden;
+
+        for (int64_t k = 0; k < hidden; k++) {
+            float *to = packed + (k * gates + gate) * VECTOR;
+
+            for (int64_t u = 0; u < units; u++)
+                to[u] = from[u * hidden + k];
+            for (int64_t u = units; u < VECTOR; u++)
+                to[u] = 0.0f;
+        }
+    }
+}
+
+/* Units of the panel of the backward kernel, filled up to vectors. */
+static int64_t backward_width(int64_t hidden, int64_t unit)
+{
+    int64_t vectors = (minimum(VECTORS * VECTOR, hidden - unit) + VECTOR - 1) / VECTOR;
+
+    return vectors * VECTOR;
+}
+
+/* [panel][gate and k][unit] */
+static void pack_backward(const float *weights, int64_t gates, int64_t hidden, int64_t panel,
+                          float *packed)
+{
+    int64_t unit = panel * VECTORS * VECTOR, width = backward_width(hidden, unit);
+    int64_t units = minimum(width, hidden - unit);
+
+    packed += unit * gates * hidden;
+    for (int64_t k = 0; k < gates * hidden; k++, packed += width) {
+        for (int64_t u = 0; u < units; u++)
+            packed[u] = weights[k * hidden + unit + u];
+        for (int64_t u = units; u < width; u++)
+            packed[u] = 0.0f;
+    }
+}
+
+void KERNEL_NAME(recurrent_pack)(const float *weights, int64_t gates, int64_t hidden, bool backward,
+                                 int64_t first, int64_t end, float *packed)
+{
+    for (int64_t panel = first; panel < end; panel++)
+        (backward ? pack_backward : pack_forward)(weights, gates, hidden, panel, packed);
+}
+
+void KERNEL_NAME(rows_multiply)(const float *a, int64_t a_row, const float *b, int64_t b_row,
+                                int64_t rows, int64_t columns, float *to, int64_t to_row)
+{
+    for (int64_t r = 0; r < rows; r++, a += a_row, b += b_row, to += to_row)
+        for (int64_t c = 0; c < columns; c++)
+            to[c] = a[c] * b[c];
+}
+
+/* ---- forward --------------------------------------------------------------------------------- */
+
+/* What the units of a row read and write: one pointer for each array, at the first of the units. */
+struct forward_row {
+    const float *sums; /* [gate][VECTOR] */
+    const float *bias, *input, *before;
+    float *after, *content, *gates, *cells, *output;
+};
+
+static ALWAYS_INLINE void lstm_forward(const struct forward_row *row, int64_t hidden,
+                                       const int64_t units)
+{
+    float i[VECTOR], f[VECTOR], g[VECTOR], o[VECTOR], c[VECTOR], h[VECTOR];
+
+    for (int64_t u = 0; u < units; u++) {
+        const float *sums = row->sums + u, *bias = row->bias + u, *input = row->input + u;
+
+        i[u] = vector_sigmoid(sums[0] + input[0] + bias[0]);
+        f[u] = vector_sigmoid(sums[VECTOR] + input[hidden] + bias[hidden]);
+        g[u] = vector_tanh(sums[2 * VECTOR] + input[2 * hidden] + bias[2 * hidden]);
+        o[u] = vector_sigmoid(sums[3 * VECTOR] + input[3 * hidden] + bias[3 * hidden]);
+        c[u] = f[u] * row->content[u] + i[u] * g[u];
+        h[u] = o[u] * vector_tanh(c[u]);
+    }
+    for (int64_t u = 0; u < units; u++) {
+        row->content[u] = c[u];
+        row->after[u] = h[u];
+        row->output[u] = h[u];
+    }
+    for (int64_t u = 0; row->gates && u < units; u++) {
+        row->gates[u] = i[u];
+        row->gates[hidden + u] = f[u];
+        row->gates[2 * hidden + u] = g[u];
+        row->gates[3 * hidden + u] = o[u];
+        row->cells[u] = c[u];
+    }
+}
+
+/* The gates kept are r, z, n and the state's part of n, which r multiplies. */
+static ALWAYS_INLINE void gru_forward(const struct forward_row *row, int64_t hidden,
+                                      const int64_t units)
+{
+    float r[VECTOR], z[VECTOR], n[VECTOR], s[VECTOR], h[VECTOR];
+
+    for (int64_t u = 0; u < units; u++) {
+        const float *sums = row->sums + u, *bias = row->bias + u, *input = row->input + u;
+        float before = row->before ? row->before[u] : 0.0f;
+
+        r[u] = vector_sigmoid(sums[0] + input[0] + bias[0]);
+        z[u] = vector_sigmoid(sums[VECTOR] + input[hidden] + bias[hidden]);
+        s[u] = sums[2 * VECTOR] + bias[2 * hidden];
+        n[u] = vector_tanh(input[2 * hidden] + r[u] * s[u]);
+        h[u] = n[u] + z[u] * (before - n[u]);
+    }
+    for (int64_t u = 0; u < units; u++) {
+        row->after[u] = h[u];
+        row->output[u] = h[u];
+    }
+    for (int64_t u = 0; row->gates && u < units; u++) {
+        row->gates[u] = r[u];
+        row->gates[hidden + u] = z[u];
+        row->gates[2 * hidden + u] = n[u];
+        row->gates[3 * hidden + u] = s[u];
+    }
+}
+
+/* The units of a row that is past its end: the state stays, the output is 0. */
+static void forward_padding(const struct forward_row *row, int64_t units)
+{
+    for (int64_t u = 0; u < units; u++) {
+        row->after[u] = row->before ? row->before[u] : 0.0f;
+        row->output[u] = 0.0f;
+    }
+}
+
+static float *at(const struct recurrent_array *array, int64_t row, int64_t unit)
+{
+    return array->start ? array->start + row * array->row + unit : NULL;
+}
+
+static void forward_units(const struct recurrent_forward *step, int64_t row, int64_t unit,
+                          const float *sums)
+{
+    int64_t hidden = step->hidden, units = minimum(VECTOR, hidden - unit);
+    int64_t place = row * hidden + unit;
+    const struct forward_row arrays = {.sums = sums,
+                                       .bias = step->bias + unit,
+                                       .input = at(&step->input, row, unit),
+                                       .before = step->before ? step->before + place : NULL,
+                                       .after = step->after + place,
+                                       .content = step->content ? step->content + place : NULL,
+                                       .gates = at(&step->gates, row, unit),
+                                       .cells = at(&step->cells, row, unit),
+                                       .output = at(&step->output, row, unit)};
+
+    if (is_past_end(&step->time, row))
+        forward_padding(&arrays, units);
+    else if (step->cell == RECURRENT_LSTM && units == VECTOR)
+        lstm_forward(&arrays, hidden, VECTOR);
+    else if (step->cell == RECURRENT_LSTM)
+        lstm_forward(&arrays, hidden, units);
+    else if (units == VECTOR)
+        gru_forward(&arrays, hidden, VECTOR);
+    else
+        gru_forward(&arrays, hidden, units);
+}
+
+void KERNEL_NAME(recurrent_forward)(const struct recurrent_forward *step, int64_t first_row,
+                                    int64_t end_row, int64_t first_panel, int64_t end_panel)
+{
+    int64_t hidden = step->hidden, gates = gates_of(step->cell);
+    _Alignas(64) float sums[ROWS * VECTORS * VECTOR];
+
+    for (int64_t panel = first_panel; panel < end_panel; panel++)
+        for (int64_t row = first_row, rows; row < end_row; row += rows) {
+            rows = tile_rows(row, end_row);
+            multiply_rows(rows, (int)gates, step->before ? step->before + row * hidden : NULL,
+                          hidden, step->weights + panel * hidden * gates * VECTOR, hidden, sums);
+            for (int64_t r = 0; r < rows; r++)
+                forward_units(step, row + r, panel * VECTOR, sums + r * VECTORS * VECTOR);
+        }
+}
+
+/* ---- backward -------------------------------------------------------------------------------- */
+
+struct backward_row {
+    const float *sums, *dy, *memory;
+    const float *memory_before; /* NULL: 0 */
+    const float *gates;         /* in place: of an LSTM */
+    float *here, *carried, *dinput;
+};
+
+static ALWAYS_INLINE void lstm_backward(const struct backward_row *row, int64_t hidden,
+                                        const int64_t units)
+{
+    float di[VECTOR], df[VECTOR], dg[VECTOR], d_o[VECTOR];
+
+    for (int64_t u = 0; u < units; u++) {
+        float i = row->gates[u], f = row->gates[hidden + u];
+        float g = row->gates[2 * hidden + u], o = row->gates[3 * hidden + u];
+        float before = row->memory_before ? row->memory_before[u] : 0.0f;
+        float dh = row->dy[u] + row->sums[u], squashed = vector_tanh(row->memory[u]);
+        float dc = row->carried[u] + dh * o * (1.0f - squashed * squashed);
+
+        di[u] = dc * g * i * (1.0f - i);
+        df[u] = dc * before * f * (1.0f - f);
+        dg[u] = dc * i * (1.0f - g * g);
+        d_o[u] = dh * squashed * o * (1.0f - o);
+        row->carried[u] = dc * f;
+    }
+    for (int64_t u = 0; u < units; u++) {
+        row->dinput[u] = di[u];
+        row->dinput[hidden + u] = df[u];
+        row->dinput[2 * hidden + u] = dg[u];
+        row->dinput[3 * hidden + u] = d_o[u];
+        row->here[u] = di[u];
+        row->here[hidden + u] = df[u];
+        row->here[2 * hidden + u] = dg[u];
+        row->here[3 * hidden + u] = d_o[u];
+    }
+}
+
+static ALWAYS_INLINE void gru_backward(const struct backward_row *row, int64_t hidden,
+                                       const int64_t units)
+{
+    float dr[VECTOR], dz[VECTOR], dn[VECTOR], ds[VECTOR];
+
+    for (int64_t u = 0; u < units; u++) {
+        float r = row->gates[u], z = row->gates[hidden + u];
+        float n = row->gates[2 * hidden + u], s = row->gates[3 * hidden + u];
+        float before = row->memory_before ? row->memory_before[u] : 0.0f;
+        float dh = row->dy[u] + row->sums[u] + row->carried[u];
+
+        dn[u] = dh * (1.0f - z) * (1.0f - n * n);
+        dz[u] = dh * (before - n) * z * (1.0f - z);
+        dr[u] = dn[u] * s * r * (1.0f - r);
+        ds[u] = dn[u] * r;
+        row->carried[u] = dh * z;
+    }
+    for (int64_t u = 0; u < units; u++) {
+        row->dinput[u] = dr[u];
+        row->dinput[hidden + u] = dz[u];
+        row->dinput[2 * hidden + u] = dn[u];
+        row->here[u] = dr[u];
+        row->here[hidden + u] = dz[u];
+        row->here[2 * hidden + u] = ds[u];
+    }
+}
+
+/* The units of a row that is past its end: no gradient. */
+static void backward_padding(const struct backward_row *row, int64_t gates, int64_t hidden,
+                             int64_t units)
+{
+    for (int64_t gate = 0; gate < gates; gate++)
+        for (int64_t u = 0; u < units; u++) {
+            row->dinput[gate * hidden + u] = 0.0f;
+            row->here[gate * hidden + u] = 0.0f;
+        }
+}
+
+static void backward_units(const struct recurrent_backward *step, int64_t row, int64_t unit,
+                           const float *sums)
+{
+    int64_t hidden = step->hidden, units = minimum(VECTOR, hidden - unit);
+    int64_t gates = gates_of(step->cell);
+    const struct backward_row arrays = {
+        .sums = sums,
+        .dy = at(&step->dy, row, unit),
+        .memory = at(&step->memory, row, unit),
+        .memory_before = is_first(&step->time, row) ? NULL : at(&step->memory_before, row, unit),
+        .gates = at(&step->gates, row, unit),
+        .here = step->here + row * gates * hidden + unit,
+        .carried = step->carried + row * hidden + unit,
+        .dinput = at(&step->dinput, row, unit)};
+
+    if (is_past_end(&step->time, row))
+        backward_padding(&arrays, gates, hidden, units);
+    else if (step->cell == RECURRENT_LSTM && units == VECTOR)
+        lstm_backward(&arrays, hidden, VECTOR);
+    else if (step->cell == RECURRENT_LSTM)
+        lstm_backward(&arrays, hidden, units);
+    else if (units == VECTOR)
+        gru_backward(&arrays, hidden, VECTOR);
+    else
+        gru_backward(&arrays, hidden, units);
+}
+
+void KERNEL_NAME(recurrent_backward)(const struct recurrent_backward *step, int64_t first_row,
+                                     int64_t end_row, int64_t first_panel, int64_t end_panel)
+{
+    int64_t hidden = step->hidden, depth = gates_of(step->cell) * hidden;
+    _Alignas(64) float sums[ROWS * VECTORS * VECTOR];
+
+    for (int64_t panel = first_panel; panel < end_panel; panel++) {
+        int64_t unit = panel * VECTORS * VECTOR;
+        int vectors = (int)(backward_width(hidden, unit) / VECTOR);
+
+        for (int64_t row = first_row, rows; row < end_row; row += rows) {
+            rows = tile_rows(row, end_row);
+            multiply_rows(rows, vectors, step->behind ? step->behind + row * depth : NULL, depth,
+                          step->weights + unit * depth, depth, sums);
+            for (int64_t r = 0; r < rows; r++)
+                for (int v = 0; v < vectors; v++)
+                    backward_units(step, row + r, unit + v * VECTOR,
+                                   sums + (r * VECTORS + v) * VECTOR);
+        }
+    }
+}

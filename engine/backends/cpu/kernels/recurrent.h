@@ -1,0 +1,86 @@
+/* recurrent.h: the kernels of recurrent layers (engine/graph/operators/recurrent.c): one time step
+ * for some samples ("rows") and some of the H units, forward or backward. The product of the state
+ * and the weights stays in registers until the gates are calculated from it.
+ *
+ * A task walks over the time steps. The states lie side by side in memory of their own, because
+ * the rows of a batch [B,T,...] at one time step are T rows apart, often a power of two. The order
+ * of a sum depends neither on the rows nor on the units of a call, so they may be divided among
+ * threads in any way. */
+#pragma once
+
+#include "engine/graph/graph.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Vectors of units that the backward kernel works on together. */
+enum { RECURRENT_BACKWARD_VECTORS = 4 };
+
+/* The rows' lengths, and which step of them it is. */
+struct recurrent_time {
+    int64_t step, steps;    /* of `steps`, counted from the beginning of the sequence */
+    bool reverse;           /* the layer reads from the last step to the first */
+    const int32_t *lengths; /* of all rows; NULL: all have `steps` */
+};
+
+/* Where an array of the batch is at this time step: of row r at start + r * row. */
+struct recurrent_array {
+    float *start; /* NULL: absent */
+    int64_t row;
+};
+
+struct recurrent_forward {
+    enum recurrent_cell cell;
+    int64_t hidden;
+    struct recurrent_time time;
+    const float *weights; /* from recurrent_pack */
+    const float *bias;    /* of the state's product */
+    /* [B][H]: the state before, NULL if it is 0 for all rows; behind the step; of LSTM the cell's
+     * content, which changes in place */
+    const float *before;
+    float *after, *content;
+    struct recurrent_array input; /* W x + bias */
+    struct recurrent_array gates; /* kept for the gradient: absent in evaluation */
+    struct recurrent_array cells; /* LSTM, the same */
+    struct recurrent_array output;
+};
+
+struct recurrent_backward {
+    enum recurrent_cell cell;
+    int64_t hidden;
+    struct recurrent_time time;
+    const float *weights; /* from recurrent_pack */
+    /* [B][gates H]: gradients by what the state's product gives, of the step that the layer reads
+     * next (NULL: none), and of this one */
+    const float *behind;
+    float *here;
+    /* [B][H]: gradient by the cell's content (LSTM) or by the part of the state that is kept (GRU),
+     * from the next step; becomes that for the step before */
+    float *carried;
+    struct recurrent_array dy, gates;
+    /* LSTM: the cells, GRU: the output; at this step, and at the step that the layer read before,
+     * which is not read at a row's first one */
+    struct recurrent_array memory, memory_before;
+    struct recurrent_array dinput; /* may be `gates` of an LSTM */
+};
+
+/* clang-format off */
+#define RECURRENT_KERNEL_LIST(KERNEL)                                                              \
+    /* Copies the weights [gates H, H] in the order in which recurrent_forward reads them, for     \
+     * panels `first` to `end` of `vector` units (the last one is filled up with 0), or in that of \
+     * recurrent_backward, for panels of RECURRENT_BACKWARD_VECTORS times as many units. */        \
+    KERNEL(void, recurrent_pack,                                                                   \
+           (const float *weights, int64_t gates, int64_t hidden, bool backward, int64_t first,     \
+            int64_t end, float *packed))                                                           \
+    /* rows and panels `first` to `end` */                                                         \
+    KERNEL(void, recurrent_forward,                                                                \
+           (const struct recurrent_forward *step, int64_t first_row, int64_t end_row,              \
+            int64_t first_panel, int64_t end_panel))                                               \
+    KERNEL(void, recurrent_backward,                                                               \
+           (const struct recurrent_backward *step, int64_t first_row, int64_t end_row,             \
+            int64_t first_panel, int64_t end_panel))                                               \
+    /* to[r * columns + c] = a[r * a_row + c] b[r * b_row + c] */                                  \
+    KERNEL(void, rows_multiply,                                                                    \
+           (const float *a, int64_t a_row, const float *b, int64_t b_row, int64_t rows,            \
+            int64_t columns, float *to, int64_t to_row))
+/* clang-format on */

@@ -1,0 +1,267 @@
+/* operator_recurrent_weights.c: the gradient of LSTM and GRU by the weights that multiply the
+ * state: dweight = the sum over samples and steps of dgates[b,t] h[b,t-1], where the step before
+ * t is t + 1 if the layer reads backwards. As rows (b,t) lie side by side, that is one product of
+ * two matrices that are shifted by a row, but for the rows at which a sample begins.
+ *
+ * A task computes some rows of the weights. It goes through the samples in blocks, whose dgates it
+ * copies transposed, with zeros where a sample begins. */
+#include "base/alignment.h"
+#include "engine/backends/cpu/program.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* Rows (b,t) that are multiplied at a time: the copy of 128 gates fills a quarter of a second-level
+ * cache of 1 MiB. */
+enum { BLOCK_ROWS = 512 };
+
+struct task_product {
+    struct range rows;                 /* of the weights */
+    struct onednn_product *product[4]; /* see product_index(); NULL: not needed */
+    struct onednn_call *call[4];
+};
+
+struct recurrent_weights_state {
+    enum recurrent_cell cell;
+    bool reverse;
+    int32_t y, dinput, gates; /* tensors; gates: GRU alone */
+    int64_t hidden, rows;     /* units; rows of the weights */
+    int64_t steps, pairs;     /* pairs of a row of dinput and one of y */
+    size_t task_bytes, scaled_offset;
+    struct task_product task[TASKS_MAX];
+};
+
+/* The product of a whole block or of the last rows, which adds to the gradient or not. */
+static int product_index(bool rest, bool adds)
+{
+    return (rest ? 2 : 0) + (adds ? 1 : 0);
+}
+
+/* ---- prepare --------------------------------------------------------------------------------- */
+
+static int create_products(struct backend_program *program, const struct graph_node *node,
+                           struct recurrent_weights_state *state, struct task_product *own,
+                           struct error *error)
+{
+    int64_t rest = state->pairs % BLOCK_ROWS;
+
+    for (int i = 0; i < 4; i++) {
+        struct onednn_product_shape shape = {.rows = own->rows.end - own->rows.first,
+                                             .columns = state->hidden,
+                                             .depth = i < 2 ? BLOCK_ROWS : rest,
+                                             .accumulate = i & 1};
+        int result;
+
+        if (i < 2 ? state->pairs < BLOCK_ROWS : rest == 0)
+            continue;
+        result = onednn_product_create(program->device->onednn, &shape, &own->product[i], error);
+        if (result)
+            return error_prefix(error, "layer %s", node->name);
+        program_reserve_scratch(program, onednn_product_scratch_bytes(own->product[i]));
+    }
+    return 0;
+}
+
+int recurrent_weights_prepare(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    struct recurrent_weights_state *state = calloc(1, sizeof(*state));
+    const struct graph_shape *shape;
+    int64_t most = 0;
+
+    if (!state)
+        return error_no_memory(error, "a recurrent layer");
+    program->nodes[index].state = state;
+    state->cell = node->attributes.recurrent.cell;
+    state->reverse = node->attributes.recurrent.reverse;
+    state->y = node->input[0];
+    state->dinput = node->input[1];
+    state->gates = node->input[2];
+    shape = &program_tensor(program, state->y)->shape;
+    state->steps = shape->extent[1];
+    state->hidden = shape->extent[2];
+    state->rows = recurrent_cell_gates(state->cell) * state->hidden;
+    state->pairs = shape->extent[0] * state->steps - 1;
+    for (int task = 0; task < program->parts; task++) {
+        struct task_product *own = &state->task[task];
+        int result;
+
+        own->rows = program_part_of(state->rows, program->parts, task);
+        if (own->rows.first >= own->rows.end)
+            continue;
+        most = own->rows.end - own->rows.first > most ? own->rows.end - own->rows.first : most;
+        result = create_products(program, node, state, own, error);
+        if (result)
+            return result;
+    }
+    state->scaled_offset = align_up((size_t)(most * BLOCK_ROWS) * sizeof(float), MEMORY_ALIGNMENT);
+    state->task_bytes = state->scaled_offset * (state->cell == RECURRENT_GRU ? 2 : 1);
+    program->workspace[index] = (size_t)program->parts * state->task_bytes;
+    return 0;
+}
+
+void recurrent_weights_release(void *argument)
+{
+    struct recurrent_weights_state *state = argument;
+
+    for (int task = 0; task < TASKS_MAX; task++)
+        for (int i = 0; i < 4; i++) {
+            onednn_call_free(state->task[task].call[i]);
+            onednn_product_free(state->task[task].product[i]);
+        }
+    free(state);
+}
+
+/* ---- run ------------------------------------------------------------------------------------- */
+
+/* Where a matrix of floats begins, and the floats from row to row. */
+struct matrix {
+    const float *start;
+    int64_t row;
+};
+
+static float *task_workspace(const struct step *step, int task, size_t offset)
+{
+    const struct recurrent_weights_state *state = step->state;
+
+    return (float *)(void *)(step->workspace + (size_t)task * state->task_bytes + offset);
+}
+
+/* The gradients by what the state's product gives, `rows` rows (b,t) from `first` on, columns
+ * `columns`. Of a GRU's third gate that is dinput times the reset gate, which is calculated. */
+static struct matrix product_gradients(struct backend_program *program, const struct step *step,
+                                       int task, int64_t first, int64_t rows, struct range columns)
+{
+    const struct recurrent_weights_state *state = step->state;
+    const struct kernels *kernels = program->device->kernels;
+    const float *dinput = (const float *)program_address(program, state->dinput) +
+                          first * state->rows + columns.first;
+    int64_t scaled = 2 * state->hidden, width = columns.end - columns.first, plain;
+    float *to = task_workspace(step, task, state->scaled_offset);
+    const float *gates;
+
+    if (state->cell == RECURRENT_LSTM || columns.end <= scaled)
+        return (struct matrix){dinput, state->rows};
+    plain = columns.first < scaled ? scaled - columns.first : 0;
+    gates = (const float *)program_address(program, state->gates) + first * 4 * state->hidden +
+            columns.first + plain - scaled;
+    kernels->matrix_copy(dinput, state->rows, rows, plain, to, width, false);
+    kernels->rows_multiply(dinput + plain, state->rows, gates, 4 * state->hidden, rows,
+                           width - plain, to + plain, width);
+    return (struct matrix){to, width};
+}
+
+/* Copies the gradients of `rows` rows from `first` on transposed, each at the place of the row of y
+ * that it is multiplied with, and zeros where the row of y belongs to another sample. */
+static void copy_transposed(struct backend_program *program, const struct step *step, int task,
+                            int64_t first, int64_t rows)
+{
+    const struct recurrent_weights_state *state = step->state;
+    struct range columns = state->task[task].rows;
+    struct matrix from = product_gradients(program, step, task, first, rows, columns);
+    float *to = task_workspace(step, task, 0);
+
+    program->device->kernels->matrix_transpose(from.start, from.row, rows,
+                                               columns.end - columns.first, to);
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t time = (first + r) % state->steps;
+
+        if (time != (state->reverse ? state->steps - 1 : 0))
+            continue;
+        for (int64_t c = 0; c < columns.end - columns.first; c++)
+            to[c * rows + r] = 0.0f;
+    }
+}
+
+static void clear_rows(struct backend_program *program, const struct step *step, struct range rows)
+{
+    const struct recurrent_weights_state *state = step->state;
+    float *dweight = program_address(program, step->node->output[0]);
+
+    for (int64_t i = rows.first * state->hidden; i < rows.end * state->hidden; i++)
+        dweight[i] = 0.0f;
+}
+
+static void add_bias(struct backend_program *program, const struct step *step, int task,
+                     int64_t first, int64_t rows, bool adds)
+{
+    const struct recurrent_weights_state *state = step->state;
+    struct range columns = state->task[task].rows;
+    struct matrix from = product_gradients(program, step, task, first, rows, columns);
+
+    program->device->kernels->column_sum(
+        from.start, rows, columns.end - columns.first, from.row,
+        (float *)program_address(program, step->node->output[1]) + columns.first, adds);
+}
+
+static void run_gradient(struct backend_program *program, const struct step *step, int task,
+                         int thread)
+{
+    const struct recurrent_weights_state *state = step->state;
+    const struct task_product *own = &state->task[task];
+    const float *y = program_address(program, state->y);
+    int64_t shift = state->reverse ? 0 : 1; /* of dinput's row to y's; the other way y's to it */
+    bool accumulate = program->scalars.accumulate;
+
+    if (own->rows.first >= own->rows.end)
+        return;
+    if (state->pairs == 0 && !accumulate)
+        clear_rows(program, step, own->rows);
+    for (int64_t first = 0; first < state->pairs; first += BLOCK_ROWS) {
+        bool rest = state->pairs - first<BLOCK_ROWS, adds = first> 0 || accumulate;
+        struct onednn_call *call = own->call[product_index(rest, adds)];
+
+        copy_transposed(program, step, task, first + shift,
+                        rest ? state->pairs - first : BLOCK_ROWS);
+        onednn_call_set_source(call, y + (first + 1 - shift) * state->hidden);
+        program_record(program, onednn_call_run(call, thread));
+    }
+    for (int64_t first = 0; first < state->pairs + 1; first += BLOCK_ROWS)
+        add_bias(program, step, task, first,
+                 state->pairs + 1 - first < BLOCK_ROWS ? state->pairs + 1 - first : BLOCK_ROWS,
+                 first > 0 || accumulate);
+}
+
+/* ---- bind ------------------------------------------------------------------------------------ */
+
+static int bind_calls(struct backend_program *program, int32_t index, int task, struct error *error)
+{
+    struct recurrent_weights_state *state = program->nodes[index].state;
+    struct task_product *own = &state->task[task];
+    float *dweight = program_address(program, program->graph->nodes[index].output[0]);
+    char *a = program->node_address[index] + (size_t)task * state->task_bytes;
+    int result = 0;
+
+    for (int i = 0; i < 4 && !result; i++)
+        if (own->product[i])
+            result = onednn_product_bind(program->device->onednn, own->product[i], a, NULL, NULL,
+                                         dweight + own->rows.first * state->hidden,
+                                         program_scratch_of(program, program->parts, task),
+                                         &own->call[i], error);
+    return result;
+}
+
+int recurrent_weights_bind(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    const struct recurrent_weights_state *state = program->nodes[index].state;
+    struct step *step;
+
+    for (int task = 0; task < program->parts; task++) {
+        int result = bind_calls(program, index, task, error);
+
+        if (result)
+            return result;
+    }
+    step = program_add_step(program, index, run_gradient);
+    if (!step)
+        return error_no_memory(error, "the program");
+    step_divide(program, step);
+    step_touch(step, step->workspace, state->task_bytes, program->parts, ACCESS_TASK, true);
+    step_touch_tensor(program, step, state->y, ACCESS_WHOLE, false);
+    step_touch_tensor(program, step, state->dinput, ACCESS_WHOLE, false);
+    step_touch_tensor(program, step, state->gates, ACCESS_WHOLE, false);
+    step_touch_tensor(program, step, node->output[0], ACCESS_PART, true);
+    step_touch_tensor(program, step, node->output[1], ACCESS_PART, true);
+    return 0;
+}

@@ -1,0 +1,88 @@
+/* last_step.c: what a recurrent layer gives behind the last step that it reads, and the mean over
+ * the steps, both of sequences of different lengths; and their gradients. */
+#include "engine/graph/operators/operators.h"
+
+static int32_t append_pool(struct graph *graph, int32_t input, int32_t lengths, const char *name,
+                           enum graph_op op, bool reverse)
+{
+    const struct graph_tensor *x = layer_input(graph, input, name, op, TENSOR_FLOAT32);
+    int32_t inputs[2] = {input, lengths};
+    char text[SHAPE_TEXT_MAX];
+    struct graph_shape result;
+    struct graph_node *node;
+
+    if (!x)
+        return graph->error.code;
+    if (x->shape.rank != 3)
+        return layer_fail(graph, name, op,
+                          "expects sequences [batch, steps, features], but the input is %s",
+                          graph_shape_format(&x->shape, text, sizeof text));
+    result = (struct graph_shape){.rank = 2, .extent = {graph->batch, x->shape.extent[2]}};
+    node = layer_append_node(graph, op, name, inputs, 2, layer_append_result(graph, name, &result));
+    if (node)
+        node->attributes.recurrent.reverse = reverse;
+    return graph->error.code ? graph->error.code : graph->output;
+}
+
+int32_t graph_last_step(struct graph *graph, int32_t input, int32_t lengths, const char *name,
+                        bool reverse)
+{
+    return append_pool(graph, input, lengths, name, OP_LAST_STEP, reverse);
+}
+
+int32_t graph_mean_over_time(struct graph *graph, int32_t input, int32_t lengths, const char *name)
+{
+    return append_pool(graph, input, lengths, name, OP_MEAN_OVER_TIME, false);
+}
+
+static void differentiate_last_step(struct differentiation *d, const struct graph_node *node,
+                                    int32_t dy)
+{
+    differentiation_append(d, node, OP_LAST_STEP_BACKWARD, (int32_t[]){dy, node->input[1]}, 2,
+                           node->input, 1);
+}
+
+static void differentiate_mean(struct differentiation *d, const struct graph_node *node, int32_t dy)
+{
+    differentiation_append(d, node, OP_MEAN_OVER_TIME_BACKWARD, (int32_t[]){dy, node->input[1]}, 2,
+                           node->input, 1);
+}
+
+/* Reads one step of each sequence. */
+static double bytes_last_step(const struct graph *graph, const struct graph_node *node)
+{
+    return 2 * graph_tensor_bytes(graph, node->output[0]);
+}
+
+static double flops_mean(const struct graph *graph, const struct graph_node *node)
+{
+    return graph_tensor_elements(graph, node->input[0]);
+}
+
+static double flops_mean_backward(const struct graph *graph, const struct graph_node *node)
+{
+    return graph_tensor_elements(graph, node->output[0]);
+}
+
+const struct graph_operator operator_last_step = {
+    .cost_class = COST_POOLING,
+    .is_cheap = true,
+    .bytes = bytes_last_step,
+    .differentiate = differentiate_last_step,
+};
+
+const struct graph_operator operator_last_step_backward = {
+    .cost_class = COST_POOLING,
+};
+
+const struct graph_operator operator_mean_over_time = {
+    .cost_class = COST_POOLING,
+    .is_cheap = true,
+    .flops = flops_mean,
+    .differentiate = differentiate_mean,
+};
+
+const struct graph_operator operator_mean_over_time_backward = {
+    .cost_class = COST_POOLING,
+    .flops = flops_mean_backward,
+};
