@@ -1,5 +1,6 @@
-/* casts.c: the rounded copies of parameters that products read, all by one launch for each
- * CUDA_CASTS_MAX of them, where the first is wanted: a network has dozens, most of them small. */
+/* casts.c: makes the rounded copies of parameters that products read. A network has dozens of them,
+ * most of them small, so one launch makes up to CUDA_CASTS_MAX copies, before the first one is
+ * read. */
 #include "engine/backends/cuda/cuda.h"
 
 static bool is_parameter_cast(const struct backend_program *program, const struct graph_node *node)

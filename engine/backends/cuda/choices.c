@@ -9,7 +9,7 @@
 
 enum {
     FINALISTS_MAX = 4,
-    FIRST_RUNS = 3, /* of each, and of those that were the fastest in these */
+    FIRST_RUNS = 3, /* of each way; then FINAL_RUNS of the fastest ones */
     FINAL_RUNS = 10
 };
 
@@ -94,7 +94,7 @@ static int capture_runs(choices_launch *launch, void *context, cudaStream_t stre
         r = error_set(error, -EIO, "what is to be timed cannot be made a CUDA graph");
     if (graph)
         cudaGraphDestroy(graph);
-    cudaGetLastError(); /* is told already */
+    cudaGetLastError(); /* clears the error, which has been reported */
     return r;
 }
 
@@ -104,7 +104,7 @@ int choices_time(cudaStream_t stream, choices_launch *launch, void *context, int
     cudaGraphExec_t executable = NULL;
     cudaEvent_t begin = NULL, end = NULL;
     float milliseconds = 0;
-    int r = launch(context, error); /* loads its code */
+    int r = launch(context, error); /* the first launch loads the kernel's code */
 
     if (r == 0)
         r = capture_runs(launch, context, stream, runs, &executable, error);
@@ -166,7 +166,7 @@ static bool is_finalist(const double *microseconds, int count, int i, int most)
     return isfinite(microseconds[i]) && faster < most;
 }
 
-/* Microseconds of one run by itself, its way to the device included; its code is loaded. */
+/* Times a single run with its launch, after a run that has loaded its code. */
 static int look_at(cudaStream_t stream, choices_launch *launch, void *context, double *microseconds)
 {
     cudaEvent_t begin = NULL, end = NULL;
@@ -192,8 +192,8 @@ static int look_at(cudaStream_t stream, choices_launch *launch, void *context, d
 int choices_fastest(struct choices *choices, choices_launch *launch, void *const *contexts,
                     int count, double limit, double *microseconds)
 {
-    const double slow = 2,
-                 host = 50; /* what is left out: times the best, and microseconds beside */
+    /* a way is left out if it takes `slow` times as long as the best, and `host` µs more */
+    const double slow = 2, host = 50;
     double final[CHOICES_WAYS_MAX], least = limit;
     struct error ignored;
     int best = -1;

@@ -1,6 +1,6 @@
-/* convolution.c: convolutions and their gradients as nodes of a program: each by a plan of cuDNN
- * (convolution_plan.h), the fastest that is known (convolution_search.h), or by a kernel of our
- * own, where that was found to be faster. */
+/* convolution.c: convolutions and their gradients as nodes of a program. Each is computed by the
+ * fastest known plan of cuDNN (convolution_plan.h, convolution_search.h), or by a kernel of our own
+ * if that was measured to be faster. */
 #include "base/alignment.h"
 #include "engine/backends/cuda/convolution_own.h"
 #include "engine/backends/cuda/muon.h"
@@ -17,9 +17,9 @@ struct convolution {
     struct convolution_graph *graph;
     struct convolution_plan plan;
     enum convolution_way way;
-    bool adds_bias;       /* after the plan, by a kernel */
-    bool apart;           /* the plan writes to the workspace, from where a kernel brings it */
-    size_t result_offset; /* there */
+    bool adds_bias; /* a kernel adds it after the plan */
+    bool apart;     /* the plan writes to the workspace, and a kernel moves the result from there */
+    size_t result_offset; /* in the workspace */
 };
 
 /* ---- the library ----------------------------------------------------------------------------- */
@@ -87,8 +87,8 @@ static struct convolution_problem describe(const struct backend_program *program
     return problem;
 }
 
-/* With the bias in the plan where there is one that needs no compilation (float32), else without,
- * and where there is a pass behind it in any case (`behind`). -ERROR_SLOWER, without a sentence: no
+/* Chooses a plan. It includes the bias if a plan that needs no compilation does that (float32), but
+ * not if there is a pass behind it in any case (`behind`). -ERROR_SLOWER, without a sentence: no
  * plan takes less than `limit`. */
 static int choose_plan(struct backend_program *program, const struct graph_node *node, bool behind,
                        double limit, struct convolution *convolution, struct error *error)
@@ -123,8 +123,8 @@ static bool time_plan(struct backend_program *program, const struct convolution_
                                  &ignored) == 0;
 }
 
-/* The fastest of our kernels `ways` and cuDNN's plans, and the plan if that is the one. BY_PLAN
- * with `is_measured` false: they could not be compared. */
+/* Chooses the fastest among our kernels `ways` and cuDNN's plans, and makes the plan if that is the
+ * fastest. BY_PLAN with `is_measured` false: they could not be compared. */
 static int compare_ways(struct backend_program *program, const struct graph_node *node, bool behind,
                         const enum convolution_way *ways, int count,
                         struct convolution *convolution, bool *is_measured, struct error *error)
@@ -147,7 +147,7 @@ static int compare_ways(struct backend_program *program, const struct graph_node
         return 0;
     if (r < 0 || way == BY_PLAN)
         return r;
-    if (!is_known) { /* the plan took less than the limit */
+    if (!is_known) { /* here the plan took less than the limit */
         convolution->way = BY_PLAN;
     } else {
         *is_measured = time_plan(program, &problem, &convolution->plan, &plan);
@@ -165,7 +165,7 @@ static bool is_among(int way, const enum convolution_way *ways, int count)
     return found;
 }
 
-/* By the kernel of our own, or the plan, that was found to be the fastest. */
+/* Chooses the kernel of our own, or the plan, that was measured to be the fastest. */
 static int choose_way(struct backend_program *program, const struct graph_node *node, bool behind,
                       struct convolution *convolution, struct error *error)
 {
@@ -187,7 +187,7 @@ static int choose_way(struct backend_program *program, const struct graph_node *
         known = r == 0 && is_measured
                     ? choices_add(choices, key, convolution_way_to_string(convolution->way))
                     : NULL;
-        /* what another process has measured meanwhile counts */
+        /* if another process has measured it meanwhile, its result counts */
         way = known ? convolution_way_from_string(known) : -1;
         way = is_among(way, ways, count) ? way : (int)convolution->way;
         if (r == 0 && way == BY_PLAN && !convolution->graph)
@@ -206,8 +206,8 @@ static int choose_way(struct backend_program *program, const struct graph_node *
     return 0;
 }
 
-/* Whether a gradient of weights may be stored in the type of cuDNN's operands, which is the type
- * that it comes in: nothing is added to it, and only updates read it, but for Muon's. */
+/* Whether a gradient of weights may be stored in the type of cuDNN's operands, in which cuDNN
+ * writes it. Nothing may be added to it, and only updates may read it; Muon's may not. */
 static bool may_stay_low(const struct graph *graph, const struct graph_node *node)
 {
     if (node->op != OP_CONV2D_BACKWARD_WEIGHTS || graph->accumulate)
@@ -279,7 +279,7 @@ void convolution_free(struct convolution *convolution)
 
 /* ---- runs ------------------------------------------------------------------------------------ */
 
-/* Of all images together: the rows of a matrix whose columns are the channels. */
+/* The pixels of all images together: the rows of a matrix whose columns are the channels. */
 static int64_t pixels_of(const struct backend_program *program, int32_t tensor)
 {
     const int64_t *extent = program->graph->tensors[tensor].shape.extent;
@@ -287,7 +287,7 @@ static int64_t pixels_of(const struct backend_program *program, int32_t tensor)
     return extent[0] * extent[2] * extent[3];
 }
 
-/* Where the plan puts the result. */
+/* Where the plan writes the result. */
 static struct cuda_array plan_result(struct backend_program *program, int32_t index,
                                      char *workspace)
 {
@@ -300,7 +300,7 @@ static struct cuda_array plan_result(struct backend_program *program, int32_t in
                : program_array(program, places_of(node).result);
 }
 
-/* By the kernel of our own that was chosen. */
+/* Runs the kernel of our own that was chosen. */
 static cudaError_t run_own(struct backend_program *program, int32_t index)
 {
     const struct graph_node *node = &program->graph->nodes[index];
@@ -348,7 +348,7 @@ static int run_plan(struct backend_program *program, int32_t index, struct cuda_
     return r < 0 ? error_prefix(error, "%s", node->name) : 0;
 }
 
-/* The bias, the activation and the pool, as far as they are done along. */
+/* Runs the bias, the activation and the pool, as far as they are fused. */
 static cudaError_t run_behind(struct backend_program *program, int32_t index,
                               struct cuda_array result)
 {

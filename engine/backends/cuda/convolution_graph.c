@@ -1,11 +1,11 @@
-/* convolution_graph.c: a convolution, or one of its gradients, with what is done along with it, as
- * an operation graph of cuDNN: see convolution_plan.h. */
+/* convolution_graph.c: describes a convolution, or one of its gradients, with the operations fused
+ * with it, as an operation graph of cuDNN: see convolution_plan.h. */
 #include "engine/backends/cuda/convolution_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* Tensors between operations. */
+/* Identifiers of the tensors between operations. */
 enum { UID_PRODUCTS = 20, UID_SCALED, UID_SHIFTED, UID_RECTIFIED };
 
 static cudnnDataType_t data_type(enum tensor_type type)
@@ -15,7 +15,7 @@ static cudnnDataType_t data_type(enum tensor_type type)
                                     : CUDNN_DATA_FLOAT;
 }
 
-/* A tensor whose last three dimensions lie in the order h, w, channels. */
+/* Describes a tensor whose last three dimensions are stored in the order h, w, channels. */
 static cudnnBackendDescriptor_t describe_tensor(struct cudnn_builder *builder, int64_t uid,
                                                 const int64_t extent[4], cudnnDataType_t type,
                                                 bool virtual)
@@ -65,7 +65,7 @@ static cudnnBackendDescriptor_t describe_convolution(struct cudnn_builder *build
     return made;
 }
 
-/* What each pass calls its parts. */
+/* The names of the attributes in each pass. */
 static const struct pass_names {
     cudnnBackendDescriptorType_t operation;
     cudnnBackendAttributeName_t x, weight, y, convolution, alpha, beta;
@@ -99,7 +99,7 @@ static cudnnDataType_t type_in_pass(const struct convolution_problem *problem,
     return data_type(problem->pass == writes ? problem->result : problem->type);
 }
 
-/* y = x (mode) b, or mode(x) without b */
+/* Describes y = x (mode) b, or mode(x) without b. */
 static cudnnBackendDescriptor_t describe_pointwise(struct cudnn_builder *builder,
                                                    cudnnPointwiseMode_t mode,
                                                    cudnnBackendDescriptor_t x,
@@ -127,7 +127,8 @@ static cudnnBackendDescriptor_t describe_pointwise(struct cudnn_builder *builder
     return operation;
 }
 
-/* Operations in front of the convolution: max(0, x scale + shift), which it reads in place of x. */
+/* Adds the operations in front of the convolution: max(0, x scale + shift), which it reads instead
+ * of x. */
 static cudnnBackendDescriptor_t add_prologue(struct convolution_graph *graph,
                                              cudnnBackendDescriptor_t x)
 {
@@ -152,7 +153,7 @@ static cudnnBackendDescriptor_t add_prologue(struct convolution_graph *graph,
     return rectified;
 }
 
-/* Sums over each channel of y and of its squares, float32. */
+/* Adds the sums over each channel of y and of its squares, in float32. */
 static void add_statistics(struct convolution_graph *graph, cudnnBackendDescriptor_t y)
 {
     struct cudnn_builder *builder = &graph->builder;

@@ -1,4 +1,4 @@
-/* convolution_internal.h: what the files of a convolution by cuDNN's graph API share: descriptors
+/* convolution_internal.h: shared by the files of convolutions by cuDNN's graph API: descriptors
  * (cudnn_builder.c), the operation graph (convolution_graph.c), engines and plans
  * (convolution_plan.c). */
 #pragma once
@@ -7,10 +7,10 @@
 
 enum { CUDNN_DESCRIPTORS_MAX = 64, CONVOLUTION_OPERATIONS_MAX = 6 };
 
-/* Tensors that are given, in the order of struct convolution_operands. */
+/* Identifiers of the operands, in the order of struct convolution_operands. */
 enum { UID_X = 1, UID_WEIGHT, UID_Y, UID_BIAS, UID_SCALE, UID_SHIFT, UID_SUM, UID_SQUARES };
 
-/* Makes descriptors one after the other; after a failure the calls do nothing. */
+/* Makes descriptors one after the other. After a failure, its functions do nothing. */
 struct cudnn_builder {
     const struct cudnn *cudnn;
     cudnnStatus_t status;
@@ -18,9 +18,9 @@ struct cudnn_builder {
     cudnnBackendDescriptor_t made[CUDNN_DESCRIPTORS_MAX];
 };
 
-/* Destroys all of them. */
+/* Destroys all its descriptors. */
 void cudnn_builder_release(struct cudnn_builder *builder);
-/* One more, which the builder owns; NULL after a failure. */
+/* Makes one more descriptor, which the builder owns; NULL after a failure. */
 cudnnBackendDescriptor_t cudnn_builder_create(struct cudnn_builder *builder,
                                               cudnnBackendDescriptorType_t type);
 void cudnn_builder_set(struct cudnn_builder *builder, cudnnBackendDescriptor_t descriptor,

@@ -26,7 +26,8 @@ struct places places_of(const struct graph_node *node)
     return (struct places){in[0], out[0], in[1], node->output_count > 1 ? out[1] : -1, out[0]};
 }
 
-/* Square filters, stride 1 or 2, padded so that results are as many as pixels of that stride. */
+/* Whether filters are square, the stride is 1 or 2, and the padding gives as many results as there
+ * are pixels at that stride. */
 static bool is_plain(const struct conv_attributes *conv, int kernel)
 {
     return conv->kernel[0] == kernel && conv->kernel[1] == kernel && conv->stride[0] <= 2 &&
@@ -167,7 +168,7 @@ int own_ways(const struct backend_program *program, const struct graph_node *nod
     return count;
 }
 
-/* Those kernels that take a convolution of any shape, or a depthwise one. */
+/* Launches a kernel that computes a convolution of any shape, or a depthwise one. */
 static cudaError_t launch_general(const struct backend_program *program,
                                   const struct graph_node *node, enum convolution_way way,
                                   int images, const struct cuda_depthwise_operands *operands)
@@ -224,7 +225,7 @@ cudaError_t own_launch(const struct backend_program *program, const struct graph
                                                             .part_bytes = CUDA_PRODUCT_SCRATCH});
 }
 
-/* Our own kernel, on memory for measurements. */
+/* A kernel of our own with memory for its measurement. */
 struct own_run {
     const struct backend_program *program;
     const struct graph_node *node;
@@ -241,9 +242,9 @@ static int own_launch_run(void *context, struct error *error)
     return status == cudaSuccess ? 0 : cuda_fail(error, status, run->node->name);
 }
 
-enum { PARTS = 4 }; /* place of choices_memory() */
+enum { PARTS = 4 }; /* the place of choices_memory() for sums */
 
-/* Everything but the way. */
+/* Prepares all but the way. */
 static bool prepare_run(struct backend_program *program, const struct graph_node *node,
                         const struct convolution_problem *problem, struct own_run *run)
 {

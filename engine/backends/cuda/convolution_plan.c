@@ -1,5 +1,5 @@
-/* convolution_plan.c: the engines that cuDNN proposes for a convolution, and plans made of them:
- * see convolution_plan.h. */
+/* convolution_plan.c: lists the engines that cuDNN proposes for a convolution, and makes plans of
+ * them: see convolution_plan.h. */
 #include "engine/backends/cuda/convolution_internal.h"
 
 #include <errno.h>
@@ -9,16 +9,17 @@ enum { CONFIGURATIONS_MAX = 64 };
 
 /* ---- engines that cuDNN proposes ------------------------------------------------------------- */
 
-/* Whether results are as exact as the problem wants, and the same bits each
- * time if it wants that. */
+/* Whether the engine's results are as exact as the problem demands, and the same bits each time if
+ * the problem demands that. */
 static bool is_acceptable(const struct convolution_problem *problem, int64_t engine,
                           const cudnnBackendNumericalNote_t *notes, int64_t count)
 {
     bool wide = problem->type == TENSOR_FLOAT32, strict = wide && !problem->tf32;
 
-    /* They say nothing of it, but round more than they may: with groups of one channel by the
-     * weights, their normalised mean squared error is 1.9e-7 in float32 (17), 1.8e-6 in float16
-     * (61, whose parts are added up in it), 1.1e-5 in bfloat16 (47); cuDNN 9.19 on an H200. */
+    /* These engines do not declare it, but round more than they may. By the weights, with groups of
+     * one channel, their normalised mean squared error is 1.9e-7 in float32 (17), 1.8e-6 in float16
+     * (61, which adds up its parts in float16) and 1.1e-5 in bfloat16 (47), with cuDNN 9.19 on an
+     * H200. */
     if (problem->pass == CONVOLUTION_WEIGHTS && problem->groups > 1 &&
         (engine == 17 || engine == 47 || engine == 61))
         return false;
@@ -31,7 +32,7 @@ static bool is_acceptable(const struct convolution_problem *problem, int64_t eng
             break;
         case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:
             return false;
-        case CUDNN_NUMERICAL_NOTE_FFT: /* in float32 */
+        case CUDNN_NUMERICAL_NOTE_FFT: /* is done in float32 */
             if (!wide)
                 return false;
             break;
@@ -49,7 +50,7 @@ static bool is_acceptable(const struct convolution_problem *problem, int64_t eng
     return true;
 }
 
-/* The knobs of a configuration. */
+/* Reads the knobs of a configuration. */
 static void read_knobs(struct cudnn_builder *builder, cudnnBackendDescriptor_t configuration,
                        struct convolution_choice *choice)
 {
@@ -78,7 +79,7 @@ static void read_knobs(struct cudnn_builder *builder, cudnnBackendDescriptor_t c
     }
 }
 
-/* Whether the configuration may be used; then `choice` says how to ask for it again. */
+/* Whether the configuration may be used. `choice` then says how to ask for it again. */
 static bool read_configuration(const struct convolution_graph *graph,
                                cudnnBackendDescriptor_t configuration,
                                struct convolution_choice *choice)
@@ -131,7 +132,7 @@ static bool is_known(const struct convolution_choice *choice,
     return false;
 }
 
-/* Adds what one of cuDNN's heuristics proposes. */
+/* Adds the proposals of one of cuDNN's heuristics. */
 static int ask_heuristic(struct convolution_graph *graph, cudnnBackendHeurMode_t mode,
                          struct convolution_choice *choices, int count, int most)
 {
@@ -229,7 +230,7 @@ static int finish_plan(struct cudnn_builder *builder, struct convolution_plan *p
                      cudnn->cudnnGetErrorString(builder->status));
 }
 
-/* An empty plan; the builder keeps what it is made of until it is finished. */
+/* Begins an empty plan. The builder keeps its parts until it is finished. */
 static void begin_plan(struct cudnn_builder *builder, const struct convolution_graph *graph,
                        struct convolution_plan *plan)
 {

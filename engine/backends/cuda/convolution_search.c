@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Images that are measured at most: these fill any device, and who looks for the largest batch that
- * fits asks for many sizes. */
+/* The most images that are measured: this many keep any device busy. A search for the largest batch
+ * that fits asks for many sizes. */
 enum { IMAGES_MAX = 1024 };
 
-/* Plans that are tried of a convolution with groups that there is another way for: those behind
- * them launch a kernel for each group, and looking at all of them takes a second. */
+/* The most plans that are tried for a convolution with groups that can be computed in another way.
+ * Plans behind these launch a kernel for each group, and to measure all of them takes a second. */
 enum { GROUPED_MAX = 8 };
 
 struct convolution_search {
@@ -26,7 +26,7 @@ struct convolution_search {
 
 /* ---- what is known --------------------------------------------------------------------------- */
 
-/* All that the choice depends on, without blanks. */
+/* Writes all that the choice depends on, without blanks. */
 void convolution_search_key(const struct convolution_problem *p, char key[CHOICES_KEY_MAX])
 {
     static const char *const passes[] = {"forward", "data", "weights"};
@@ -45,7 +45,7 @@ void convolution_search_key(const struct convolution_problem *p, char key[CHOICE
                       p->stride[i], p->padding[i], p->dilation[i]);
 }
 
-/* "<engine> <type>=<value> …" */
+/* Reads "<engine> <type>=<value> …". */
 static bool parse_choice(const char *text, struct convolution_choice *choice)
 {
     int at = 0, used;
@@ -99,7 +99,7 @@ void convolution_search_close(struct convolution_search *search)
 
 /* ---- measurements ---------------------------------------------------------------------------- */
 
-/* A plan with what it works on. */
+/* A plan with its operands. */
 struct plan_run {
     struct convolution_plan *plan;
     const struct convolution_operands *operands;
@@ -130,7 +130,7 @@ bool convolution_search_operands(struct convolution_search *search,
                                  const struct convolution_problem *problem, size_t workspace_bytes,
                                  struct convolution_operands *operands)
 {
-    /* behind y: bias or two sums of y's channels, scale and shift of x's */
+    /* behind y come the bias or two sums of y's channels, or scale and shift of x's */
     size_t y_bytes = operand_bytes(problem->y);
     size_t x_channels = (size_t)problem->x[1] * sizeof(float);
     size_t y_channels = align_up((size_t)problem->y[1], 4) * sizeof(float);
@@ -159,7 +159,8 @@ struct candidate {
     struct convolution_plan plan;
 };
 
-/* The candidates' plans; those whose code must be compiled only where there is no other. */
+/* Makes the candidates' plans. Plans whose code must be compiled are made only if there are no
+ * others. */
 static int make_candidates(struct convolution_graph *graph, bool compile, int most,
                            struct candidate *candidates)
 {
@@ -184,7 +185,7 @@ static int make_candidates(struct convolution_graph *graph, bool compile, int mo
     return count;
 }
 
-/* The fastest of them; -1: none is faster than the limit; -ENOMEM: there is no memory. */
+/* Finds the fastest plan. -1: none is faster than the limit; -ENOMEM: there is no memory. */
 static int measure_candidates(struct convolution_search *search,
                               const struct convolution_problem *problem,
                               struct candidate *candidates, int count, double limit)
@@ -241,7 +242,7 @@ static int search_fastest(struct convolution_search *search,
     return 0;
 }
 
-/* What is measured in place of the problem: a batch of the power of two below its own. */
+/* The problem that is measured instead: its batch is the power of two below the problem's. */
 struct convolution_problem convolution_search_measured(const struct convolution_problem *problem)
 {
     struct convolution_problem measured = *problem;
@@ -253,7 +254,7 @@ struct convolution_problem convolution_search_measured(const struct convolution_
     return measured;
 }
 
-/* Finds a choice for the key if there is none. */
+/* Searches a choice for the key if there is none. */
 static int search_measured(struct convolution_search *search,
                            const struct convolution_problem *measured, const char *key,
                            bool compile, double limit, struct error *error)
@@ -274,7 +275,7 @@ static int search_measured(struct convolution_search *search,
     return r;
 }
 
-/* The problem's plan by the choice for the key; false: there is none that it can be done by. */
+/* Makes the problem's plan from the choice for the key. False: no choice works for it. */
 static bool make_known(const struct convolution_search *search, const char *key,
                        struct convolution_graph *graph, struct convolution_plan *plan)
 {

@@ -1,5 +1,5 @@
-/* cublaslt.c: see cublaslt.h. Reductions in place, whose order is not fixed, are excluded: the same
- * bits come out every time. */
+/* cublaslt.c: see cublaslt.h. It excludes reductions in place, because their order is not fixed. So
+ * the same bits come out every time. */
 #include "engine/backends/cuda/cublaslt.h"
 
 #include "engine/graph/memory_plan.h"
@@ -104,7 +104,7 @@ void cublaslt_describe(const struct cublaslt *library, char *text, size_t size)
              version % 100);
 }
 
-enum { PRODUCTS_MAX = 8 }; /* that the heuristics are asked for */
+enum { PRODUCTS_MAX = 8 }; /* the most proposals that the heuristics are asked for */
 
 /* ---- products -------------------------------------------------------------------------------- */
 
@@ -188,14 +188,14 @@ static bool describe_matrices(struct product *product)
            describe_matrix(product, s->result, s->m, s->n, &product->result);
 }
 
-/* Fills in at most `most`; returns how many. */
+/* Fills in at most `most` algorithms; returns how many. */
 static int find_algorithms(struct product *product, cublasLtMatmulHeuristicResult_t *found,
                            int most)
 {
     const struct cublaslt *lt = product->library;
     const uint32_t reductions =
         CUBLASLT_REDUCTION_SCHEME_MASK & ~(uint32_t)CUBLASLT_REDUCTION_SCHEME_INPLACE;
-    /* it takes 256 for granted otherwise */
+    /* otherwise the heuristics assume an alignment of 256 */
     static const cublasLtMatmulPreferenceAttributes_t operands[] = {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
@@ -223,7 +223,7 @@ static int find_algorithms(struct product *product, cublasLtMatmulHeuristicResul
     return good;
 }
 
-/* Without an algorithm. */
+/* Describes a product without an algorithm. */
 static int describe_product(const struct cublaslt *library, const struct product_shape *shape,
                             struct product **product, struct error *error)
 {

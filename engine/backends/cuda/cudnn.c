@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The library itself is small and loads its parts when they are used. */
+/* The library itself is small; it loads its parts when they are used. */
 static void *load(void)
 {
     char name[32];

@@ -1,4 +1,4 @@
-/* cudnn_builder.c: descriptors of cuDNN's graph API, made and filled in one after the other
+/* cudnn_builder.c: makes descriptors of cuDNN's graph API and fills them in
  * (convolution_internal.h). */
 #include "engine/backends/cuda/convolution_internal.h"
 

@@ -1,4 +1,5 @@
-/* data.c: data in the device's memory: where its parts lie, and how a batch is made of them. */
+/* data.c: data in the device's memory: how its parts are laid out, and how a batch is made from
+ * them. */
 #include "base/alignment.h"
 #include "engine/backends/cuda/cuda.h"
 #include "engine/backends/cuda/kernels/batch.h"
@@ -9,7 +10,7 @@
 
 enum { PART_ALIGNMENT = 256 };
 
-/* In this order. */
+/* The parts are stored in this order. */
 enum data_part {
     PART_RAW,
     PART_TARGETS,
@@ -21,8 +22,8 @@ enum data_part {
     PART_COUNT
 };
 
-/* Batches are made for several steps at once, as many as take so many bytes: they stay in the cache
- * of a large device (60 MB on an H200) until they are read. */
+/* Batches are made for several steps at once, as many as take this many bytes. So they stay in the
+ * cache of a large device (60 MB on an H200) until they are read. */
 static const size_t batches_bytes = 32 << 20;
 
 struct backend_data {
@@ -36,13 +37,13 @@ static size_t element_bytes(const struct backend_data_config *config)
     return config->element == BACKEND_UINT8 ? 1 : 4;
 }
 
-/* Numbers of 4 bytes in a sample's target. */
+/* How many numbers of 4 bytes a sample's target has. */
 static int64_t target_numbers(const struct backend_data_config *config)
 {
     return config->target_width > 0 ? config->target_width : 1;
 }
 
-/* Bytes of a batch's samples, at most, and targets. */
+/* The most bytes that the samples of a batch take, and those of its targets. */
 static size_t samples_bytes(const struct backend_data_config *config)
 {
     return align_up((size_t)(config->batch * config->channels * config->height * config->width) * 4,
@@ -125,7 +126,7 @@ int cuda_data_create(struct backend_device *device, const struct backend_data_co
     made->device = device;
     made->config = *config;
     measure_parts(config, bytes);
-    offset = align_up(offset, PART_ALIGNMENT); /* the buffer itself is aligned to as much */
+    offset = align_up(offset, PART_ALIGNMENT); /* the buffer itself has at least this alignment */
     for (int i = 0; i < PART_COUNT; i++) {
         made->part[i] = buffer->start + offset;
         offset += align_up(bytes[i], PART_ALIGNMENT);
@@ -241,7 +242,7 @@ int data_make_batches(const struct backend_data *data, const struct backend_prog
     return status == cudaSuccess ? 0 : cuda_fail(error, status, "batches on the GPU");
 }
 
-/* As write_probabilities() of engine/data/augmentation.c. */
+/* Computes the probabilities as write_probabilities() of engine/data/augmentation.c does. */
 void data_scalars(const struct backend_data *data, const struct backend_batch *batch,
                   struct cuda_scalars *scalars)
 {

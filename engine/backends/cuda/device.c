@@ -1,4 +1,4 @@
-/* device.c: one GPU: its context, its stream, its memory. */
+/* device.c: a GPU: its context, its stream, its memory. */
 #include "base/alignment.h"
 #include "engine/backends/cuda/cuda.h"
 #include "engine/backends/cuda/cudnn.h"
@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* cudaError_t of the CUDA runtime's documentation, "Error handling", by what
- * backend.h tells apart. */
+/* Translates cudaError_t (CUDA runtime's documentation, "Error handling") into the kinds of errors
+ * of backend.h. */
 static int error_code(cudaError_t status)
 {
     switch (status) {
@@ -56,7 +56,7 @@ static double seconds_now(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* cudaMemset() would return before it is done, and no stream of ours waits for its. */
+/* cudaMemset() would return before it is done, and our streams would not wait for its stream. */
 static cudaError_t clear(const struct backend_device *device, void *start, size_t bytes)
 {
     cudaError_t status = cudaMemsetAsync(start, 0, bytes, device->stream);
@@ -96,9 +96,9 @@ static void *load_library(void *unused)
     return cublaslt_load();
 }
 
-/* The context, while a thread brings the library of matrix products. cuInit(), which the first call
- * does, comes before: it loads libraries itself, which one thread at a time may, and would wait for
- * all of cuBLASLt. */
+/* Opens the context while a thread loads the library of matrix products. cuInit(), which the first
+ * call of CUDA runs, has to come before. It loads libraries itself, which only one thread at a time
+ * can do, and would wait for all of cuBLASLt. */
 static int open_context_and_library(struct backend_device *device, struct error *error)
 {
     double begin = seconds_now(), middle;
@@ -166,7 +166,7 @@ void cuda_device_close(struct backend_device *device)
     free(device);
 }
 
-/* CUDA keeps for each thread which device it uses. */
+/* CUDA keeps for each thread the device that it uses. */
 int cuda_device_enter(struct backend_device *device, const char *cache_folder, struct error *error)
 {
     cudaError_t status = cudaSetDevice(device->index);
@@ -189,9 +189,9 @@ static unsigned tensor_core_types(const struct backend_device *device)
            (major >= 8 ? 1u << TENSOR_BFLOAT16 | 1u << TENSOR_TF32 : 0);
 }
 
-/* Floating-point operations of one multiprocessor in one clock, by type: NVIDIA's architecture
- * papers (Turing, Ampere GA100 and GA10x, Ada, Hopper), dense, sums in float32. Later ones count as
- * Hopper, which they exceed. */
+/* How many floating-point operations one multiprocessor does in one clock, by type. From NVIDIA's
+ * architecture papers (Turing, Ampere GA100 and GA10x, Ada, Hopper): dense, with sums in float32.
+ * Later architectures count as Hopper, which they exceed. */
 static void peak_operations(const int capability[2], double operations[TENSOR_INT32])
 {
     bool hopper = capability[0] >= 9, small = capability[1] > 0 && !hopper;
@@ -212,7 +212,8 @@ static void describe_peak(const struct backend_device *device, struct backend_de
     cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, device->index);
     cudaDeviceGetAttribute(&memory_kilohertz, cudaDevAttrMemoryClockRate, device->index);
     cudaDeviceGetAttribute(&bus_bits, cudaDevAttrGlobalMemoryBusWidth, device->index);
-    info->peak_bytes_per_second = 2.0 * 1e3 * memory_kilohertz * bus_bits / 8; /* two a clock */
+    /* two transfers in each clock */
+    info->peak_bytes_per_second = 2.0 * 1e3 * memory_kilohertz * bus_bits / 8;
     peak_operations(device->capability, operations);
     for (int i = 0; i < TENSOR_INT32; i++)
         info->peak_flops[i] = operations[i] * processors * 1e3 * kilohertz;
@@ -248,8 +249,7 @@ void cuda_device_describe(struct backend_device *device, struct backend_device_i
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* The host's address space costs nothing where nobody writes: only the
- * batches' place is touched. */
+/* The host's address space costs nothing until it is written. Only the place of batches is. */
 static struct backend_buffer *allocate_buffer(size_t bytes)
 {
     struct backend_buffer *buffer = calloc(1, sizeof *buffer);
@@ -321,7 +321,8 @@ int cuda_buffer_stage(struct backend_buffer *buffer, size_t offset, size_t bytes
     if (end > mapped)
         return error_set(error, -EINVAL, "batches cannot be staged beyond the buffer");
     status = cudaHostRegister(buffer->host + first, end - first, cudaHostRegisterDefault);
-    if (status != cudaSuccess) { /* too little may be locked: batches take the slower way */
+    /* too little memory may be page-locked, so batches take the slower way */
+    if (status != cudaSuccess) {
         cudaGetLastError();
         return 0;
     }

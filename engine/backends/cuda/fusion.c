@@ -1,14 +1,15 @@
-/* fusion.c: how nodes that a batch norm does along with its own work (engine/graph/fusion.h) change
- * the program.
+/* fusion.c: changes the program so that a batch norm computes neighbouring nodes along with its own
+ * work (engine/graph/fusion.h).
  *
- * An absorbed node launches nothing. Its results lie where the absorbing node's do, and what an
- * absorbed backward node reads lives until then (node_step). All are stored in one type. */
+ * An absorbed node launches nothing. Its results are stored where the absorbing node's results are.
+ * What an absorbed backward node reads lives until the absorbing node runs (node_step). All of them
+ * are stored in one type. */
 #include "engine/backends/cuda/cuda.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* Nobody has taken the node's work over. */
+/* Whether no other node has absorbed this one. */
 static bool is_free(const void *context, int32_t node)
 {
     const struct backend_program *program = context;
@@ -87,7 +88,8 @@ static void fuse_forward(struct backend_program *program, int32_t index,
     }
 }
 
-/* What was absorbed is made where one of the incoming gradients lies, if one may be taken over. */
+/* Chooses where the resulting gradient is stored: in place of an incoming gradient, if one may be
+ * overwritten. */
 static void place_gradient(struct backend_program *program, const struct fusion *fusion)
 {
     const struct graph *graph = program->graph;
@@ -98,7 +100,7 @@ static void place_gradient(struct backend_program *program, const struct fusion 
         if (fusion->incoming[i] >= 0 && program->alias[made] < 0 &&
             graph_gradient_can_be_overwritten(graph, fusion->incoming[i]))
             place_with(program, made, fusion->incoming[i]);
-    if (fusion->gradient_sum >= 0) /* never stored */
+    if (fusion->gradient_sum >= 0) /* the sum of the gradients is never stored */
         place_with(program, behind->input[0], made);
 }
 

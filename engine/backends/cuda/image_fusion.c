@@ -1,9 +1,10 @@
-/* image_fusion.c: how nodes of images that a neighbour does along with its own work
- * (engine/graph/image_fusion.h) change the program.
+/* image_fusion.c: changes the program so that nodes of images compute neighbouring nodes along with
+ * their own work (engine/graph/image_fusion.h).
  *
- * An absorbed node launches nothing. What a pass reads or writes of other nodes' is touched by its
- * own node, so that it lives until then (struct memory_request). Found before algorithms of
- * convolutions are chosen, applied once tensors have their bytes. */
+ * An absorbed node launches nothing. The tensors of other nodes that a pass reads or writes count
+ * as touched by its own node, so that they live until then (struct memory_request). Fusions are
+ * found before the algorithms of convolutions are chosen, and applied once the sizes of tensors are
+ * known. */
 #include "engine/backends/cuda/cuda.h"
 
 #include <errno.h>

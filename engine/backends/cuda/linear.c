@@ -1,21 +1,22 @@
-/* linear.c: linear layers and their gradients as products of cuBLASLt, the fastest that is known
- * (linear_search.h), and what they do along with them or behind them: the bias, a ReLU that is the
- * result's only reader, the gradient of the bias. */
+/* linear.c: linear layers and their gradients as products of cuBLASLt, by the fastest known
+ * algorithm (linear_search.h). A product may include the bias, a ReLU that is the result's only
+ * reader, or the gradient of the bias; otherwise kernels compute these behind it. */
 #include "engine/backends/cuda/linear_search.h"
 #include "engine/graph/operator.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* How a node is done. */
+/* How a node is computed. */
 struct linear {
     enum graph_op pass;
     struct product *product;
-    struct product *alone; /* OP_LINEAR_BACKWARD_WEIGHTS: without the bias' gradient, which cannot
-                              be added to what is there; NULL: as `product` */
-    bool adds_vector;      /* `product` knows of the bias, or of its gradient */
-    bool casts_bias;       /* to the result's type first, into the node's workspace */
-    int32_t result;        /* the tensor that OP_LINEAR writes: its ReLU's where it has one */
+    /* for OP_LINEAR_BACKWARD_WEIGHTS: a product without the bias' gradient, because that cannot be
+     * accumulated; NULL: `product` is used */
+    struct product *alone;
+    bool adds_vector; /* `product` includes the bias, or its gradient */
+    bool casts_bias;  /* the bias is first cast to the result's type, into the node's workspace */
+    int32_t result;   /* the tensor that OP_LINEAR writes, which is its ReLU's if that is fused */
     bool rectified;
 };
 
@@ -72,7 +73,7 @@ int32_t linear_rectifier(const struct backend_program *program, int32_t index)
     return graph_find_activation(program->graph, &rules, index, FUSION_ACTIVATION(ACTIVATION_RELU));
 }
 
-/* The algorithm that was chosen, or the first that cuBLASLt proposes. */
+/* Makes a product with the chosen algorithm, or with the first one that cuBLASLt proposes. */
 static int make_product(const struct cublaslt *library, const struct product_shape *shape,
                         const char *algorithm, struct product **product, struct error *error)
 {
@@ -81,7 +82,7 @@ static int make_product(const struct cublaslt *library, const struct product_sha
     return product_make(library, shape, product, error);
 }
 
-/* With what it does along, where that was found to be faster, or without. */
+/* Makes the products: with the fused operations if that was measured to be faster, else without. */
 static int make_products(struct backend_program *program, int32_t index, struct linear *linear,
                          struct error *error)
 {

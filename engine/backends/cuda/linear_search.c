@@ -11,9 +11,9 @@
 #include <string.h>
 
 enum {
-    FUSED_MAX = 8, /* algorithms that are timed, with what belongs to a product as its own work */
-    APART_MAX = 6, /* and without */
-    ROWS_MAX = 1 << 16 /* that are measured at most: these fill any device */
+    FUSED_MAX = 8,     /* timed algorithms with fused operations */
+    APART_MAX = 6,     /* and without them */
+    ROWS_MAX = 1 << 16 /* the most rows that are measured: this many keep any device busy */
 };
 
 static const char *const linear_way_names[] = {
@@ -25,7 +25,7 @@ DEFINE_STRING_TABLE(linear_head, enum linear_head, linear_head_names)
 
 /* ---- what a node is about -------------------------------------------------------------------- */
 
-/* Whether linear layers' parameters are all that the graph has. */
+/* Whether all parameters of the graph belong to linear layers. */
 static bool parameters_are_linear(const struct backend_program *program)
 {
     const struct graph *graph = program->graph;
@@ -51,7 +51,7 @@ static bool layers_share(const struct backend_program *program)
     return layers > 1;
 }
 
-/* The type that our kernels read an operand in: its cast's operand's. */
+/* The type in which our kernels read an operand, which is that before a cast. */
 static enum tensor_type uncast_type(const struct backend_program *program, int32_t tensor)
 {
     int32_t producer = program->graph->tensors[tensor].producer;
@@ -63,7 +63,7 @@ static enum tensor_type uncast_type(const struct backend_program *program, int32
     return program_stored_type(program, tensor);
 }
 
-/* The type that a cast of products' operands has, or would have. */
+/* The type to which operands of products are cast, or would be. */
 static enum tensor_type cast_type(const struct backend_program *program, int32_t tensor)
 {
     enum tensor_type compute = program->graph->compute_type;
@@ -75,7 +75,7 @@ static enum tensor_type cast_type(const struct backend_program *program, int32_t
                : program_stored_type(program, tensor);
 }
 
-/* The activation next to the node, and whether what it reads is stored. */
+/* Describes the activation next to the node, and whether the tensor that it reads is stored. */
 static void describe_activation(const struct backend_program *program, int32_t index,
                                 struct linear_problem *problem)
 {
@@ -178,7 +178,7 @@ void linear_search_close(struct backend_device *device)
     choices_close(device->products);
 }
 
-/* What is measured in place of the problem. */
+/* The problem that is measured instead. */
 static struct linear_problem measured_problem(const struct linear_problem *problem)
 {
     struct linear_problem measured = *problem;
@@ -221,7 +221,7 @@ static bool parse_choice(const char *text, struct linear_choice *choice)
     return true;
 }
 
-/* Our kernel, and what cuBLASLt proposes; returns how many. */
+/* Makes the ways: our kernel, and what cuBLASLt proposes. Returns how many. */
 static int make_ways(struct backend_device *device, const struct linear_problem *problem,
                      const struct linear_memory *memory, struct linear_run *runs)
 {
@@ -249,7 +249,7 @@ static int make_ways(struct backend_device *device, const struct linear_problem 
     return count;
 }
 
-/* Measures, and tells what was found as text; false: there is no memory, or nothing ran. */
+/* Measures, and writes the result as text. False: there is no memory, or no way ran. */
 static bool measure(struct backend_device *device, const struct linear_problem *problem,
                     char text[CHOICES_TEXT_MAX])
 {
@@ -267,7 +267,7 @@ static bool measure(struct backend_device *device, const struct linear_problem *
         contexts[i] = &runs[i];
     best = choices_fastest(device->products, linear_launch_way, contexts, count, INFINITY,
                            microseconds);
-    /* two layers were one launch */
+    /* one launch computed two layers */
     if (count > 0 && runs[0].way == LINEAR_SMALL && problem->pass == OP_LINEAR_BACKWARD_WEIGHTS &&
         isfinite(microseconds[0])) {
         microseconds[0] *= saved;
@@ -284,7 +284,7 @@ static bool measure(struct backend_device *device, const struct linear_problem *
     return best >= 0;
 }
 
-/* Whether the choice for another number of rows holds for this one. */
+/* Whether the choice for another number of rows works for this problem. */
 static bool holds(const struct backend_device *device, const struct linear_problem *problem,
                   const struct linear_choice *choice)
 {
@@ -301,8 +301,7 @@ static bool holds(const struct backend_device *device, const struct linear_probl
     return true;
 }
 
-/* The known choice for the problem as it is measured, which is measured now if there is none that
- * can be read. */
+/* Finds the choice for the measured problem. If there is none that can be read, it measures now. */
 static bool find_choice(struct backend_device *device, const struct linear_problem *measured,
                         struct linear_choice *choice)
 {
@@ -335,7 +334,8 @@ int linear_search(struct backend_device *device, const struct linear_problem *pr
 /* ---- the last layer -------------------------------------------------------------------------- */
 
 struct head_run {
-    const struct linear_problem *forward, *data; /* data NULL: no gradient by the samples */
+    /* data is NULL: there is no gradient by the samples */
+    const struct linear_problem *forward, *data;
     const struct linear_memory *memory;
     cudaStream_t stream;
     enum linear_head head;
@@ -381,7 +381,8 @@ static int launch_head(void *context, struct error *error)
     return status == cudaSuccess ? 0 : cuda_fail(error, status, "a last layer that is timed");
 }
 
-/* Microseconds of each way with what it leaves to others; false: there is no memory. */
+/* Measures the microseconds of each way, with the launches that it needs besides. False: there is
+ * no memory. */
 static bool measure_heads(struct backend_device *device, const struct linear_problem *forward,
                           const struct linear_problem *data, double microseconds[HEAD_APART + 1],
                           struct error *error)

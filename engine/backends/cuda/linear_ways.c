@@ -19,7 +19,7 @@ static int64_t result_elements(const struct linear_problem *p)
                                                 : p->outputs * p->inputs;
 }
 
-/* So many numbers, in whole lines of memory. */
+/* The bytes of so many numbers, rounded up to whole cache lines. */
 static size_t in_lines(int64_t count)
 {
     const size_t line = MEMORY_ALIGNMENT / sizeof(float);
@@ -27,7 +27,7 @@ static size_t in_lines(int64_t count)
     return align_up((size_t)count, line);
 }
 
-/* Three numbers for each result are the update's. */
+/* The update keeps three numbers for each result. */
 bool linear_take_memory(const struct backend_device *device, const struct linear_problem *p,
                         struct linear_memory *memory)
 {
@@ -58,7 +58,7 @@ bool linear_take_memory(const struct backend_device *device, const struct linear
                                      .scratch = at[6],
                                      .control = (struct cuda_control *)at[7]};
     memory->scalars = (struct cuda_scalars *)(at[7] + sizeof(struct cuda_control));
-    /* in the order of the stream: whatever lies there before may be read as a pointer */
+    /* on the stream: the old content could otherwise be read as a pointer */
     return cudaMemsetAsync(at[7], 0, bytes[7], device->stream) == cudaSuccess;
 }
 
@@ -67,8 +67,8 @@ struct cuda_array linear_array(void *at, enum tensor_type type)
     return (struct cuda_array){.at = at, .type = (int)type};
 }
 
-/* What an update of the weights, or of the bias, changes; `state` has room
- * for three times as many. */
+/* The item of an update of the weights or of the bias. `state` has room for three times as many
+ * numbers. */
 static struct cuda_item item_at(float *state, float *gradient, int64_t count)
 {
     return (struct cuda_item){.parameter = state,
@@ -126,8 +126,8 @@ static cudaError_t launch_small(const struct linear_run *run)
     return cuda_small_product((int)p->compute, forward, &product, run->stream);
 }
 
-/* The casts that our kernels do without: those of operands, but of parameters only where all others
- * vanish, too. */
+/* Launches the casts that our kernels make unnecessary: those of operands. Casts of parameters
+ * count only if all others vanish, too. */
 static cudaError_t launch_casts(const struct linear_run *run)
 {
     const struct linear_problem *p = run->problem;
@@ -144,7 +144,7 @@ static cudaError_t launch_casts(const struct linear_run *run)
     return status;
 }
 
-/* What is left to do behind a product. */
+/* Launches what remains to be done behind a product. */
 static cudaError_t launch_rest(const struct linear_run *run)
 {
     const struct linear_problem *p = run->problem;

@@ -1,7 +1,7 @@
-/* management.c: what NVIDIA's management library (NVML) says of the GPU: the memory that this
- * process holds of it, all that CUDA and the libraries take included, and the energy that it has
- * used. A thread loads the library, which takes a while (16 ms on an H200's machine), once the
- * device is open; who asks first waits for it.
+/* management.c: asks NVIDIA's management library (NVML) how much of the GPU's memory this process
+ * holds, CUDA and the libraries included, and how much energy the GPU has used. A thread loads the
+ * library once the device is open, which takes 16 ms on an H200's machine. The first one who asks
+ * waits for it.
  *
  * Names, values and layouts: https://docs.nvidia.com/deploy/nvml-api/; its header is not needed. */
 #include "engine/backends/cuda/cuda.h"
@@ -15,14 +15,14 @@
 
 enum { MANAGEMENT_SUCCESS = 0, PROCESSES_MAX = 256, UUID_TEXT = 48 };
 
-struct process_info { /* nvmlProcessInfo_v2_t, also of the _v3 call */
+struct process_info { /* nvmlProcessInfo_v2_t, which the _v3 call uses, too */
     unsigned int pid;
     unsigned long long bytes;
     unsigned int gpu_instance, compute_instance;
 };
 
 struct management {
-    int index; /* of the device, as CUDA counts */
+    int index; /* of the device, in CUDA's order */
     pthread_t loader;
     bool loading;
     void *library, *device;
@@ -31,7 +31,7 @@ struct management {
     int (*energy)(void *device, unsigned long long *millijoules);
 };
 
-/* "GPU-5bbf…", of an instance "MIG-…". */
+/* Writes "GPU-5bbf…", or for an instance "MIG-…". */
 static void format_uuid(const char *kind, const cudaUUID_t *uuid, char text[UUID_TEXT])
 {
     const unsigned char *b = (const unsigned char *)uuid->bytes;
@@ -60,7 +60,7 @@ static bool find_device(struct management *management)
     return false;
 }
 
-/* Loads and initialises it; what cannot be had stays NULL. */
+/* Loads and initialises it. Functions that it lacks stay NULL. */
 static void *load(void *data)
 {
     struct management *management = data;
@@ -93,7 +93,7 @@ struct management *management_begin(int index)
     return management;
 }
 
-/* Once it is loaded; NULL: there was no memory. */
+/* Waits until it is loaded; NULL: there was no memory. */
 static const struct management *management_of(struct backend_device *device)
 {
     struct management *management = device->management;
@@ -130,7 +130,7 @@ uint64_t cuda_device_memory_used(struct backend_device *device)
     for (unsigned int i = 0; i < count; i++)
         if (processes[i].pid == (unsigned int)getpid() && ~processes[i].bytes != 0)
             return processes[i].bytes;
-    return 0; /* in a container that has process numbers of its own */
+    return 0; /* this happens in a container with process numbers of its own */
 }
 
 double cuda_device_energy(struct backend_device *device)

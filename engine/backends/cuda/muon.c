@@ -20,12 +20,12 @@
 static const float quintic_a = 3.4445f, quintic_b = -4.7750f, quintic_c = 2.0315f;
 
 struct muon {
-    int64_t rows, columns, small; /* small: the fewer of them */
+    int64_t rows, columns, small; /* small: the smaller of both */
     struct product *gram, *square, *apply;
-    size_t matrix_bytes, square_bytes; /* of X, and of A and B, in the workspace */
+    size_t matrix_bytes, square_bytes; /* of X, and of A and B, which are in the workspace */
 };
 
-/* X[rows, columns] is column-major [columns, rows]. */
+/* Makes the products. X[rows, columns] is column-major [columns, rows]. */
 static int make_products(const struct backend_program *program, struct muon *muon,
                          struct error *error)
 {
@@ -82,7 +82,7 @@ void muon_free(struct muon *muon)
     free(muon);
 }
 
-/* next = the iteration of x. */
+/* Computes one iteration: next from x. */
 static int iterate(struct backend_program *program, const struct muon *muon, char *x, char *next,
                    char *gram, struct error *error)
 {

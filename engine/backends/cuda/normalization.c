@@ -1,4 +1,4 @@
-/* normalization.c: batch norm, with what fusion.c made its work. */
+/* normalization.c: batch norm, with the operations that fusion.c has fused with it. */
 #include "engine/backends/cuda/cuda.h"
 
 static int checked(const struct graph_node *node, cudaError_t status, struct error *error)
@@ -6,7 +6,7 @@ static int checked(const struct graph_node *node, cudaError_t status, struct err
     return status == cudaSuccess ? 0 : cuda_fail(error, status, node->name);
 }
 
-/* What both directions share. */
+/* Describes what both directions have in common. */
 static struct cuda_batch_norm describe_norm(const struct backend_program *program, int32_t index)
 {
     const struct graph_node *node = &program->graph->nodes[index];
@@ -36,7 +36,7 @@ bool norm_can_fuse(const struct backend_program *program, int32_t index)
     return cuda_batch_norm_is_fast(&norm);
 }
 
-/* The normalisation that the addend takes first. */
+/* Describes the normalisation that the addend gets first. */
 static void describe_second(const struct backend_program *program, int32_t index,
                             struct cuda_batch_norm *norm)
 {

@@ -1,4 +1,5 @@
-/* operators.c: what each node launches, products and the update aside. */
+/* operators.c: the functions that launch the work of each node, apart from products and the
+ * update. */
 #include "engine/backends/cuda/cuda.h"
 #include "engine/graph/operator.h"
 
@@ -32,7 +33,7 @@ int cuda_done_forward(struct backend_program *program, int32_t index, struct err
                      program->graph->nodes[index].name);
 }
 
-/* An operator whose result's element i depends on the operands' element i alone. */
+/* Runs an operator for which element i of the result depends on element i of the operands alone. */
 static int run_pointwise(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];
@@ -108,7 +109,8 @@ static int run_embedding_backward(struct backend_program *program, int32_t index
                    error);
 }
 
-/* Between rows and images; where both lie in the same order, the result is an alias or a cast. */
+/* Converts between rows and images. If both are stored in the same order, the result is an alias or
+ * a cast. */
 static int run_reshape(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];

@@ -1,4 +1,4 @@
-/* plugin.c: the CUDA backend as a plugin: build/lib/traind-cuda.so, loaded at run time. */
+/* plugin.c: the CUDA backend as a plugin, build/lib/traind-cuda.so, which is loaded at run time. */
 #include "engine/backends/cuda/cuda.h"
 
 const struct backend *traind_backend(void);

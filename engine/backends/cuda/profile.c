@@ -1,8 +1,9 @@
-/* profile.c: when the nodes of a recorded run were done (struct profile_recorder of backend.h).
- * Such a run is a graph of its own that has an event behind every node, or, where the phases alone
- * are measured, behind the last one of each; the host waits for it and reads them. An event takes
- * the device one or two microseconds (ResNet-18's step has a hundred of them, and took 0.2 to 0.3
- * ms more on an H200, waiting included), which are counted with a node. */
+/* profile.c: finds out when the nodes of a recorded run were done (struct profile_recorder of
+ * backend.h). A recorded run is a graph of its own, with an event behind every node. If only the
+ * phases are measured, it has an event behind the last node of each phase. The host waits for the
+ * run and reads the events. An event takes the device one or two microseconds, which count for a
+ * node. A step of ResNet-18 has a hundred of them, and took 0.2 to 0.3 ms longer on an H200,
+ * waiting included. */
 #include "engine/backends/cuda/muon.h"
 #include "engine/graph/operator.h"
 #include "engine/graph/optimizer.h"
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* CUDA's own clock is not the host's: runs are placed by their end. */
+/* CUDA has a clock of its own, so a run is placed on the host's clock by its end. */
 static int64_t now_nanoseconds(void)
 {
     struct timespec now;
@@ -124,7 +125,8 @@ static bool is_common_update(const struct graph *graph, int32_t node)
            !graph_node_updates_matrix(graph, &graph->nodes[node]);
 }
 
-/* A few launches update all parameters: these share their time by their elements. */
+/* A few launches update all parameters. The parameters share the time in proportion to their
+ * elements. */
 static void add_updates(const struct backend_program *program, int64_t begin, int64_t end)
 {
     const struct graph *graph = program->graph;
@@ -144,7 +146,7 @@ static void add_updates(const struct backend_program *program, int64_t begin, in
     }
 }
 
-/* The node's work, and those of other nodes that it does. */
+/* Adds the time of the node's work, which includes that of absorbed nodes. */
 static void add_node(const struct backend_program *program, int32_t node, int64_t begin,
                      int64_t end)
 {

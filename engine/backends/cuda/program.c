@@ -1,4 +1,5 @@
-/* program.c: a graph on a GPU: how its tensors are stored, what it needs, where it lies. */
+/* program.c: prepares a graph for a GPU: how its tensors are stored, how much memory it needs, and
+ * where they are. */
 #include "base/alignment.h"
 #include "engine/backends/cuda/muon.h"
 #include "engine/backends/cuda/small_linear.h"
@@ -130,7 +131,7 @@ static bool is_canonical(const struct backend_program *program, int32_t tensor)
     return layout.channels == 1 || layout.pixels == 1;
 }
 
-/* Whether the node's result is its operand as it lies. */
+/* Whether the node's result is its operand as stored. */
 static bool is_alias(const struct backend_program *program, const struct graph_node *node)
 {
     if (!graph_node_operator(node)->is_view)
@@ -147,8 +148,9 @@ static size_t stored_bytes(const struct backend_program *program, int32_t tensor
            tensor_type_bytes(program_stored_type(program, tensor));
 }
 
-/* The plan lets a result take the place of an operand that takes as many cache lines; where their
- * types differ, elements of the one lie over others of the other, so that it may not. */
+/* The plan may store a result in place of an operand with as many cache lines. If their types
+ * differ, one's elements overlap several of the other's. This makes the result larger, so that the
+ * plan does not do that. */
 static void keep_apart(struct backend_program *program, const struct graph_node *node)
 {
     size_t *bytes = program->tensor_bytes;
@@ -163,7 +165,7 @@ static void keep_apart(struct backend_program *program, const struct graph_node 
             x = program->alias[x];
         if (align_up(bytes[x], MEMORY_ALIGNMENT) == align_up(bytes[y], MEMORY_ALIGNMENT)) {
             bytes[y] += MEMORY_ALIGNMENT;
-            k = -1; /* which may be as many as another operand takes */
+            k = -1; /* start again: now it may be as large as another operand */
         }
     }
 }
@@ -183,8 +185,8 @@ static size_t operator_workspace(const struct backend_program *program, int32_t 
                : cuda_operator_workspace(program->graph, &program->graph->nodes[node]);
 }
 
-/* Bytes of the first node's own workspace, behind which the samples are staged: they are gone when
- * it begins, but its results may not lie there while they are converted. */
+/* The end of the first node's own workspace. The samples are staged behind it. They are read before
+ * that node begins, but its results must not be stored there while they are converted. */
 static size_t staging_offset(const struct backend_program *program)
 {
     return align_up(operator_workspace(program, 0), MEMORY_ALIGNMENT);
@@ -246,7 +248,7 @@ static int take_control(struct backend_program *program, struct error *error)
             continue;
         device->control_used[i] = true;
         program->control = &device->controls[i];
-        /* another program may have had it */
+        /* another program may have used it */
         cudaMemsetAsync(program->control, 0, sizeof *program->control, device->stream);
         return 0;
     }
@@ -283,7 +285,7 @@ int cuda_program_prepare(struct backend_device *device, const struct graph *grap
     }
     if (r == 0)
         r = take_control(made, error);
-    if (r == 0) /* all else has one layout, whatever the program */
+    if (r == 0) /* everything else has one layout in all programs */
         made->loss_scale = shared ? shared->loss_scale : &made->control->loss_scale;
     for (int32_t i = 0; r == 0 && i < graph->node_count; i++) {
         if (linear_pass(graph, &graph->nodes[i]) != OP_COUNT && !small_is_chosen(made, i))
@@ -352,7 +354,7 @@ int cuda_program_bind(struct backend_program *program, const struct memory_place
 {
     const struct graph *graph = program->graph;
 
-    if (!buffer->start) /* a rehearsal */
+    if (!buffer->start) /* this is a rehearsal without memory */
         return 0;
     program->buffer = buffer;
     for (int32_t i = 0; i < graph->tensor_count; i++) {
@@ -364,7 +366,7 @@ int cuda_program_bind(struct backend_program *program, const struct memory_place
             return error_set(error, -EINVAL, "the memory plan does not fit into the buffer");
         program->address[i] = buffer->start + offset;
     }
-    for (int32_t i = 0; i < graph->tensor_count; i++) { /* aliases of aliases, too */
+    for (int32_t i = 0; i < graph->tensor_count; i++) { /* an alias may be the alias of an alias */
         int32_t root = i;
 
         while (program->alias[root] >= 0)

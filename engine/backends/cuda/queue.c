@@ -1,8 +1,9 @@
-/* queue.c: launches of captured steps, one after the other: at most two are under way, so that the
- * host is never far ahead of the device, and their scalars take turns at two places. */
+/* queue.c: launches captured steps one after the other. At most two launches are running or
+ * waiting, so that the host is never far ahead of the device. Their scalars use two places in
+ * turn. */
 #include "engine/backends/cuda/cuda.h"
 
-/* The last step's scalars may be written, and read, to the full size of the structure. */
+/* The last step's scalars may be written and read to the full size of the structure. */
 static const size_t scalars_room = (BACKEND_STEPS_MAX + 1) * sizeof(struct cuda_scalars);
 
 cudaError_t queue_create(struct cuda_queue *queue)
@@ -36,8 +37,8 @@ void queue_free(struct cuda_queue *queue)
         cudaFree(queue->scalars);
 }
 
-/* Looks for about as long as being woken takes, then sleeps: a core is free
- * while launches are long. */
+/* Polls for about as long as it takes to be woken, and then sleeps, so that a core is free during
+ * long launches. */
 static cudaError_t wait_for(cudaEvent_t event)
 {
     enum { LOOKS = 50 };
@@ -47,7 +48,7 @@ static cudaError_t wait_for(cudaEvent_t event)
 
         if (status != cudaErrorNotReady)
             return status;
-        cudaGetLastError(); /* else it is found by whoever asks next */
+        cudaGetLastError(); /* otherwise the next caller would find this error */
     }
     return cudaEventSynchronize(event);
 }
@@ -57,7 +58,7 @@ cudaError_t queue_stage(struct cuda_queue *queue, struct cuda_scalars **staged)
     int turn = (int)(queue->launches % 2);
 
     *staged = queue->staged[turn];
-    return wait_for(queue->launched[turn]); /* at once before its first record */
+    return wait_for(queue->launched[turn]); /* returns at once before the first record */
 }
 
 cudaError_t queue_launch(struct cuda_queue *queue, cudaStream_t stream, size_t bytes,

@@ -1,7 +1,7 @@
-/* run.c: runs of a program. The launches of each kind of run (how many steps, their phases, whether
- * gradients accumulate, whether their squares are summed, where the batches come from) are captured
- * as one CUDA graph at its first time; what else changes from step to step, kernels read from the
- * device's memory, where each step of a launch has its own scalars. */
+/* run.c: runs programs. Each kind of run is captured as one CUDA graph when it first occurs. The
+ * kind is the number of steps, their phases, whether gradients accumulate, whether their squares
+ * are summed, and where the batches come from. Everything else that changes from step to step is in
+ * the device's memory, where each step of a launch has its own scalars. */
 #include "base/alignment.h"
 #include "engine/backends/cuda/cuda.h"
 
@@ -20,12 +20,12 @@ int cuda_program_set_input(struct backend_program *program, int32_t tensor, cons
 
 /* ---- batches of the host --------------------------------------------------------------------- */
 
-/* One of the program's inputs on its way. */
+/* One of the program's inputs on its way to the device. */
 struct arrival {
     int32_t tensor;
     const void *from; /* on the host */
     size_t bytes;
-    /* on the device where it arrives first; NULL: it comes by the stream of the runs */
+    /* the first place on the device; NULL: the stream of the runs copies it */
     char *place;
 };
 
@@ -48,7 +48,7 @@ static int describe_arrival(const struct backend_program *program, bool target,
     return 0;
 }
 
-/* Brings what has arrived, or what lies on the host, to where the nodes read it. */
+/* Copies what has arrived, or what is on the host, to where the nodes read it. */
 static int place_arrival(struct backend_program *program, const struct arrival *arrival,
                          struct error *error)
 {
@@ -69,8 +69,8 @@ static int place_arrival(struct backend_program *program, const struct arrival *
                      : 0;
 }
 
-/* Batches in the buffer's staged part arrive beside the run before, which is still at work; the run
- * before that is done (queue_stage()), so that nothing reads the place any longer. */
+/* Batches in the buffer's staged part are copied while the previous run still works. The run before
+ * that is done (queue_stage()), so nothing reads the place any more. */
 static int bring_batch(struct backend_program *program, struct error *error)
 {
     struct cuda_queue *queue = &program->device->queue;
@@ -82,7 +82,8 @@ static int bring_batch(struct backend_program *program, struct error *error)
         r = describe_arrival(program, i == 1, &arrivals[i], error);
     if (r < 0)
         return r;
-    status = cudaEventSynchronize(queue->copied); /* what the host may fill again after this run */
+    /* the host may fill this part again after the run */
+    status = cudaEventSynchronize(queue->copied);
     for (int i = 0; status == cudaSuccess && i < 2; i++)
         if (arrivals[i].place)
             status = cudaMemcpyAsync(arrivals[i].place, arrivals[i].from, arrivals[i].bytes,
@@ -139,7 +140,7 @@ static struct step_kind kind_of_step(const struct capture_key *key, int step)
     return kind;
 }
 
-/* Where the nodes read an input, and whatever is an alias of it. */
+/* Sets the address at which the nodes read an input, and those of its aliases. */
 static void place_input(struct backend_program *program, int32_t input, char *place)
 {
     for (int32_t i = 0; input >= 0 && i < program->graph->tensor_count; i++) {
@@ -152,8 +153,8 @@ static void place_input(struct backend_program *program, int32_t input, char *pl
     }
 }
 
-/* A step on a batch of the data; now and then batches are made, of as many steps as there is room
- * for. */
+/* Launches a step on a batch of the data. From time to time it also makes batches, for as many
+ * steps as there is room for. */
 static int launch_data_step(struct backend_program *program, const struct capture_key *key,
                             int step, struct error *error)
 {
@@ -314,7 +315,7 @@ int cuda_program_run_steps(struct backend_program *program, struct backend_data 
                          BACKEND_STEPS_MAX);
     if (profile_wanted(program) == RECORD_NOTHING)
         return run_steps(program, data, steps, count, error);
-    for (int k = 0, r; k < count; k++) /* marks are of one step */
+    for (int k = 0, r; k < count; k++) /* marks belong to a single step */
         if ((r = run_steps(program, data, &steps[k], 1, error)) < 0)
             return r;
     return 0;
@@ -348,7 +349,7 @@ void cuda_program_write_loss_scale(struct backend_program *program,
     cudaStreamSynchronize(program->device->stream);
 }
 
-/* An error of the device shows at the next run, in words. */
+/* The next run reports an error of the device, in words. */
 void cuda_program_read_loss_scale(struct backend_program *program, struct loss_scale *loss_scale)
 {
     cudaMemcpyAsync(loss_scale, program->loss_scale, sizeof *loss_scale, cudaMemcpyDeviceToHost,
@@ -362,7 +363,7 @@ void cuda_program_reset_metrics(struct backend_program *program)
                     program->device->stream);
 }
 
-/* An error of the device shows in the metrics as not a number, and at the next run in words. */
+/* An error of the device shows in the metrics as not a number; the next run reports it in words. */
 void cuda_program_read_metrics(struct backend_program *program, struct step_metrics *metrics)
 {
     struct cuda_metrics read = {.last_loss = __builtin_nan("")};

@@ -20,26 +20,28 @@
 
 enum { LOSSES_ALIGNMENT = 16 };
 
-/* Per node. */
+/* One for each node. */
 struct small_node {
     enum graph_op pass; /* linear_pass() */
-    bool chosen;        /* it is done here */
-    int32_t result;     /* the tensor that it writes */
-    int32_t activation; /* node that is done along, or -1 */
+    bool chosen;        /* it is computed here */
+    int32_t result;     /* the tensor that the node writes */
+    int32_t activation; /* the node that is computed along with it, or -1 */
 };
 
 struct small_linear {
     struct small_node *nodes;
-    int32_t head;          /* the node of the last layer, done with its loss; or -1 */
-    enum linear_head way;  /* how */
-    int32_t loss, dloss;   /* nodes of the losses' operators; dloss -1: forward alone */
-    int32_t dx;            /* node of the gradient by the head's samples, done with it; or -1 */
-    size_t losses_at;      /* behind the losses' gradient: where the rows' losses wait for the
-                              launch of the weights, which adds them up; 0: they do not */
-    int32_t *weights;      /* nodes of gradients by weights */
-    int32_t weights_count; /* > 0: they are launched at weights_at */
+    int32_t head;         /* the node of the last layer, which is computed with its loss; or -1 */
+    enum linear_head way; /* how the head is computed */
+    int32_t loss, dloss;  /* the nodes of the loss and its gradient; dloss -1: forward alone */
+    /* the node of the gradient by the head's samples, which is computed with it; or -1 */
+    int32_t dx;
+    /* The offset behind the losses' gradient at which the rows' losses are stored until the launch
+     * of the weights adds them up; 0: they are added up at once. */
+    size_t losses_at;
+    int32_t *weights;      /* the nodes of gradients by weights */
+    int32_t weights_count; /* if above 0, they are launched at weights_at */
     int32_t weights_at;
-    cuda_operator *before_weights; /* what that node does besides */
+    cuda_operator *before_weights; /* the work of that node itself */
 };
 
 bool small_is_chosen(const struct backend_program *program, int32_t node)
@@ -49,7 +51,7 @@ bool small_is_chosen(const struct backend_program *program, int32_t node)
 
 /* ---- which layers ---------------------------------------------------------------------------- */
 
-/* Whether small layers alone read the tensor, as operands. */
+/* Whether only small layers read the tensor, as an operand. */
 static bool is_read_by_small(const struct backend_program *program, int32_t tensor)
 {
     const struct graph *graph = program->graph;
@@ -77,7 +79,7 @@ static int allocate(struct backend_program *program, struct error *error)
     return 0;
 }
 
-/* Whether the fastest way for the node is a kernel of ours. */
+/* Finds out whether the fastest way for the node is a kernel of ours. */
 static int choose_node(struct backend_program *program, int32_t index, struct error *error)
 {
     struct small_node *small = &program->small->nodes[index];
@@ -97,7 +99,7 @@ static int choose_node(struct backend_program *program, int32_t index, struct er
     return r;
 }
 
-/* The only node of that operator that reads the tensor, perhaps through casts; or -1. */
+/* The only node of that operator that reads the tensor, possibly through casts; or -1. */
 static int32_t find_after_casts(const struct graph *graph, int32_t tensor, enum graph_op op)
 {
     int32_t found = -1;
@@ -116,7 +118,7 @@ static int32_t find_after_casts(const struct graph *graph, int32_t tensor, enum 
     return found;
 }
 
-/* How the last layer is done where softmax cross entropy of few classes is behind it. */
+/* Chooses how to compute the last layer, if softmax cross entropy of few classes is behind it. */
 static int choose_head(struct backend_program *program, int32_t index, struct error *error)
 {
     struct small_node *nodes = program->small->nodes;
@@ -140,7 +142,7 @@ static int choose_head(struct backend_program *program, int32_t index, struct er
     return 0;
 }
 
-/* Whether our kernels can do the layer with its loss. */
+/* Whether our kernels can compute the layer together with its loss. */
 static bool may_be_head(const struct backend_program *program, int32_t index)
 {
     const struct graph *graph = program->graph;
@@ -200,8 +202,8 @@ static void absorb(struct backend_program *program, int32_t node, int32_t by)
     program->node_step[node] = by;
 }
 
-/* The tensor whose storage this one shares, because it is the same numbers: through casts and
- * flatten layers. */
+/* The tensor whose storage this one shares through casts and flatten layers, because its numbers
+ * are the same. */
 static int32_t root_of(const struct backend_program *program, int32_t tensor)
 {
     while (program->alias[tensor] >= 0)
@@ -209,8 +211,8 @@ static int32_t root_of(const struct backend_program *program, int32_t tensor)
     return tensor;
 }
 
-/* The only node that reads the tensor's storage but for those that are aliases; -1: none, or
- * several; with `op` the only one of that operator. */
+/* The only node that reads the tensor's storage, apart from aliases. -1: there is none, or there
+ * are several. With `op`: the only one of that operator. */
 static int32_t find_reader(const struct backend_program *program, int32_t tensor, enum graph_op op,
                            bool alone)
 {
@@ -237,8 +239,8 @@ static int32_t find_reader(const struct backend_program *program, int32_t tensor
     return found;
 }
 
-/* The activation after a linear layer; where its derivative is calculated of what it reads, that is
- * stored, too. */
+/* Fuses the activation behind a linear layer. If its derivative is computed from its operand, that
+ * is stored as well. */
 static void absorb_activation(struct backend_program *program, int32_t index)
 {
     struct small_node *small = &program->small->nodes[index];
@@ -255,7 +257,7 @@ static void absorb_activation(struct backend_program *program, int32_t index)
         program->tensor_bytes[y] = 0;
 }
 
-/* The derivative of the activation before a layer: dx vanishes. */
+/* Fuses the derivative of the activation before a layer, so that dx vanishes. */
 static void absorb_derivative(struct backend_program *program, int32_t index, int32_t at)
 {
     struct small_node *small = &program->small->nodes[index];
@@ -267,7 +269,7 @@ static void absorb_derivative(struct backend_program *program, int32_t index, in
         program->image_fusions[found].bias_gradient >= 0)
         return;
     saved = root_of(program, nodes[found].input[1]);
-    if (program->graph->tensors[saved].producer > at) /* it is recomputed */
+    if (program->graph->tensors[saved].producer > at) /* it is recomputed later */
         return;
     small->activation = found;
     small->result = nodes[found].output[0];
@@ -275,7 +277,7 @@ static void absorb_derivative(struct backend_program *program, int32_t index, in
     program->tensor_bytes[dx] = 0;
 }
 
-/* The last layer and softmax cross entropy of few classes, if that was chosen. */
+/* Fuses the last layer with softmax cross entropy of few classes, if that way was chosen. */
 static void absorb_loss(struct backend_program *program, int32_t index)
 {
     struct small_linear *small = program->small;
@@ -306,7 +308,7 @@ static void absorb_loss(struct backend_program *program, int32_t index)
     absorb_derivative(program, dx, index);
 }
 
-/* The rows' losses wait behind their gradient, which stays until the weights are done. */
+/* Stores the rows' losses behind their gradient, which lives until the weights are done. */
 static void let_losses_wait(struct backend_program *program)
 {
     struct small_linear *small = program->small;
@@ -326,8 +328,8 @@ static void let_losses_wait(struct backend_program *program)
         small->losses_at + (size_t)program->graph->batch * CUDA_LOSS_PARTIAL_BYTES;
 }
 
-/* The gradients by weights wait for the end of the backward part, where no weights are read any
- * more: there they are one launch, and may be updated by it. */
+/* Moves the gradients by weights to the end of the backward part, where the weights are not read
+ * any more. There they are one launch, which may also update the weights. */
 void small_gather_weights(struct backend_program *program)
 {
     struct small_linear *small = program->small;
@@ -388,7 +390,7 @@ static struct cuda_small_matrix operand(const struct backend_program *program, i
                         side_by_side);
 }
 
-/* Two chunks of terms a warp. */
+/* As many warps that each has at most two chunks of terms; SMALL_WARPS is the limit. */
 int32_t small_parts(int32_t terms)
 {
     int32_t parts = 1;
@@ -403,7 +405,7 @@ static struct cuda_array nowhere(void)
     return (struct cuda_array){.at = NULL};
 }
 
-/* Where the rows' losses wait. */
+/* Where the rows' losses are stored. */
 static char *waiting_losses(const struct backend_program *program)
 {
     const struct small_linear *small = program->small;
@@ -537,7 +539,7 @@ int small_weights_run(struct backend_program *program, int32_t index, struct err
         }
         status = cuda_small_weights((int)program->graph->compute_type, program->step_scalars,
                                     &layers, program->run.accumulate, program->device->stream);
-        layers.losses = NULL; /* they are added up */
+        layers.losses = NULL; /* they have been added up */
     }
     if (r < 0)
         return r;

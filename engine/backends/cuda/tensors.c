@@ -1,5 +1,5 @@
-/* tensors.c: tensors between the host, where they are float32 or whole numbers in PyTorch's order,
- * and their place on the device, where they lie as the program stores them. */
+/* tensors.c: copies tensors between host and device. On the host they are float32 or integers in
+ * PyTorch's order; on the device they have the program's types and layouts. */
 #include "engine/backends/cuda/cuda.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@ static bool lies_as_given(const struct backend_program *program, int32_t tensor)
            (layout.channels == 1 || layout.pixels == 1);
 }
 
-/* Bytes of an element on the host. */
+/* The bytes of an element on the host. */
 static size_t canonical_bytes(const struct backend_program *program, int32_t tensor)
 {
     enum tensor_type type = program_stored_type(program, tensor);
@@ -32,7 +32,7 @@ static cudaError_t copy_plain(struct backend_program *program, int32_t tensor, v
                  : cudaMemcpyAsync(canonical, place, bytes, cudaMemcpyDeviceToHost, stream);
 }
 
-/* Piece by piece through the scratch, whose numbers are in PyTorch's order. */
+/* Copies piece by piece through the scratch, where the numbers are in PyTorch's order. */
 static cudaError_t copy_converted(struct backend_program *program, int32_t tensor, float *canonical,
                                   bool write)
 {

@@ -1,5 +1,5 @@
-/* update.c: the update of the parameters: what changes, and by which coefficients. They are
- * computed as engine/backends/cpu/kernels/optimizer.c does, in double, once for all elements. */
+/* update.c: updates the parameters: lists what changes, and computes the coefficients as
+ * engine/backends/cpu/kernels/optimizer.c does, in double, once for all elements. */
 #include "engine/backends/cuda/kernels/coefficients.h"
 #include "engine/backends/cuda/muon.h"
 #include "engine/backends/cuda/small_linear.h"
@@ -37,7 +37,7 @@ struct cuda_item update_item_of(const struct backend_program *program, int32_t g
     return (struct cuda_item){.parameter = NULL};
 }
 
-/* Launches for all parameters, or for those that small_linear.c does not update. */
+/* Prepares the launches for all parameters, or for those that small_linear.c does not update. */
 static int gather_items(const struct backend_program *program, bool all, struct cuda_items **items,
                         int *launches, struct error *error)
 {
@@ -119,7 +119,7 @@ static void group_coefficients(const struct optimizer_group *group, const struct
     memcpy(&c[COEFFICIENT_DOUBLES], &terms, sizeof terms);
     if (optimizer_of(config)->momentum)
         momentum_coefficients(config, lr, own, count, step->momentum_product, c);
-    if (!step->scales_itself) /* else the device knows the count */
+    if (!step->scales_itself) /* otherwise the device knows how many updates there were */
         coefficients_count(count, c);
 }
 
@@ -154,7 +154,7 @@ static bool is_first_update(const struct graph *graph, int32_t index)
     return true;
 }
 
-/* All but Muon's. */
+/* Updates all parameters but Muon's. */
 static cudaError_t update_all(struct backend_program *program)
 {
     cudaStream_t stream = program->device->stream;
