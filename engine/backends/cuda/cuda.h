@@ -16,26 +16,27 @@
 #include "engine/graph/image_fusion.h"
 
 enum {
-    CUDA_PROGRAMS_MAX = 64, /* of a device at the same time */
-    CUDA_CAPTURES_MAX = 64  /* kinds of runs of one program */
+    CUDA_PROGRAMS_MAX = 64, /* the most programs of a device at the same time */
+    CUDA_CAPTURES_MAX = 64  /* the most kinds of runs of one program */
 };
 
 struct linear;      /* linear.c */
 struct convolution; /* convolution.c */
 struct small_linear;
 struct muon;
-/* Puts the node's work on the device's stream. */
+/* Launches the node's work on the device's stream. */
 typedef int cuda_operator(struct backend_program *program, int32_t node, struct error *error);
 
-/* What runs are launched with, made when the device is opened. */
+/* The launches of runs; it is made when the device is opened. */
 struct cuda_queue {
-    /* on the device: of the steps of a launch, one behind the other */
+    /* on the device: the scalars of a launch's steps, one behind the other */
     struct cuda_scalars *scalars;
-    struct cuda_scalars *staged[2]; /* the same on their way, of every other launch: page-locked */
-    cudaEvent_t launched[2];        /* when such a launch is done */
+    /* page-locked: these scalars on the host, for every other launch */
+    struct cuda_scalars *staged[2];
+    cudaEvent_t launched[2]; /* recorded behind such a launch */
     int64_t launches;
-    cudaStream_t copies; /* of data, beside the runs */
-    cudaEvent_t copied;  /* the batch that came last by it */
+    cudaStream_t copies; /* copies data while runs work */
+    cudaEvent_t copied;  /* recorded behind the latest batch on that stream */
 };
 
 struct backend_device {
@@ -44,16 +45,16 @@ struct backend_device {
     cudaStream_t stream;
     struct cublaslt *cublaslt;
     struct cudnn *cudnn;               /* NULL: no convolution was asked for yet */
-    struct convolution_search *search; /* of cudnn */
-    struct choices *products;          /* of linear_search.c; NULL: none was asked for yet */
-    char *cache_folder;                /* struct backend_device_config */
-    struct cuda_control *controls;     /* CUDA_PROGRAMS_MAX of them */
+    struct convolution_search *search; /* uses cudnn */
+    struct choices *products;          /* of linear_search.c; NULL: no choice was asked for yet */
+    char *cache_folder;                /* from struct backend_device_config */
+    struct cuda_control *controls;     /* CUDA_PROGRAMS_MAX elements */
     struct cuda_queue queue;
     bool control_used[CUDA_PROGRAMS_MAX];
     char model[128];
     int capability[2];
     size_t memory_bytes;
-    double context_seconds, library_seconds; /* of opening */
+    double context_seconds, library_seconds; /* how long opening took */
     struct management *management;
     struct profile_recorder *recorder; /* lent; NULL: runs are not recorded */
 };
@@ -61,26 +62,27 @@ struct backend_device {
 struct backend_buffer {
     char *start; /* on the device; NULL: address space alone */
     size_t bytes;
-    char *host; /* address space of the host of the same size: batches are staged in it */
-    /* The part of both that batches take: page-locked on the host, on the
-     * device where they arrive. */
+    char *host; /* address space of the same size on the host, in which batches are staged */
+    /* The part of both that batches use: page-locked on the host; on the device the place of
+     * arrival. */
     size_t staged_offset, staged_bytes;
 };
 
-/* What a run tells of its time (profile.c): nothing, when each phase, or when each node is done. */
+/* What a run records of its time (profile.c): nothing, or when each phase, or each node, is
+ * done. */
 enum recording { RECORD_NOTHING, RECORD_PHASES, RECORD_NODES };
 
-/* What the launches of a step depend on. */
+/* The properties of a step on which its launches depend. */
 struct step_kind {
     unsigned phases;
     bool accumulate, sums_squares;
     enum recording recording;
 };
-/* Steps that were captured as one graph: everything that the sequence of launches depends on. */
+/* The key of steps captured as one graph: everything on which the sequence of launches depends. */
 struct capture_key {
     struct step_kind first;
     int count;
-    uint64_t accumulates, updates;   /* bit k: of step k */
+    uint64_t accumulates, updates;   /* bit k belongs to step k */
     const struct backend_data *data; /* NULL: the batch is copied from the host */
     bool augmented;
 };
@@ -89,21 +91,23 @@ struct capture {
     cudaGraphExec_t graph;
 };
 
-/* What a batch norm does along with its own work (fusion.c): tensors, -1 where there is none. */
+/* What a batch norm computes along with its own work (fusion.c). Tensors are -1 if there are
+ * none. */
 struct norm_fusion {
-    /* enum activation_kind; forward: behind it; backward: taken back, from x */
+    /* Enum activation_kind. Forward: the activation behind it. Backward: the activation whose
+     * operand is recomputed from x. */
     int activation;
     /* forward: added before the activation */
     int32_t addend;
-    /* forward: the node whose normalisation the addend takes first; that one then finds moments
-     * alone */
+    /* Forward: the node by which the addend is normalised first; that node then computes moments
+     * alone. */
     int32_t second;
     bool moments_alone;
-    /* backward: bias of the same layer, where an activation is taken back */
+    /* backward: the bias of the same layer, if the operand of an activation is recomputed */
     int32_t bias;
-    /* backward: result of ReLU; input[1] is then not given but made, from that and incoming[] */
+    /* Backward: the result of ReLU. input[1] is then computed from it and incoming[]. */
     int32_t result;
-    /* backward: the gradient by the activation's result, or two that are added up */
+    /* backward: the gradient with respect to the activation's result, or two whose sum it is */
     int32_t incoming[2];
 };
 
@@ -114,14 +118,16 @@ struct backend_program {
     int32_t *alias;                      /* per tensor */
     uint8_t *stored;                     /* per tensor: enum tensor_type, program_stored_type() */
     size_t *workspace_bytes;             /* per node */
-    char **address;                      /* per tensor, on the device */
-    const struct backend_buffer *buffer; /* that it is bound to */
+    char **address;                      /* per tensor: its address on the device */
+    const struct backend_buffer *buffer; /* to which the program is bound */
     char **workspace;                    /* per node */
-    cuda_operator **operators; /* per node: its own, or that of the fusion that it is part of */
-    int32_t *node_step;        /* per node: the one that does its work (struct memory_request) */
-    char *scratch;             /* CUDA_PRODUCT_SCRATCH bytes; nothing stays in it */
-    char *staging; /* where the samples lie as the host gave them, before the first node; NULL:
-                      where the tensor does */
+    /* per node: its own function, or that of the fusion of which it is a part */
+    cuda_operator **operators;
+    int32_t *node_step; /* per node: the node that computes it (struct memory_request) */
+    char *scratch;      /* CUDA_PRODUCT_SCRATCH bytes, which keep nothing between nodes */
+    /* where the samples are, as the host wrote them, until the first node; NULL: in the tensor
+     * itself */
+    char *staging;
     struct norm_fusion *fusions;        /* per node */
     struct image_fusion *image_fusions; /* per node */
     struct memory_touch *touches;       /* owned */
@@ -130,19 +136,20 @@ struct backend_program {
     struct muon **muons;               /* per node, or NULL */
     struct linear **linears;           /* per node, or NULL */
     struct convolution **convolutions; /* per node, or NULL */
-    const void *input[2];              /* host: samples, target */
+    const void *input[2];              /* on the host: samples, target */
     struct cuda_control *control;
-    struct loss_scale *loss_scale; /* on the device: of the first program over the model */
-    const struct cuda_scalars *step_scalars; /* on the device: of the step that is captured */
-    struct cuda_items *items;                /* what the update changes; owned */
+    struct loss_scale *loss_scale; /* on the device: that of the first program of the model */
+    const struct cuda_scalars *step_scalars; /* on the device: of the step that is being captured */
+    struct cuda_items *items;                /* owned: what the update changes */
     int item_launches;
-    struct cuda_items *other_items; /* without what small_linear.c's launches update; owned */
+    /* owned: the same without what the launches of small_linear.c update */
+    struct cuda_items *other_items;
     int other_launches;
     bool has_loss;
     struct capture captures[CUDA_CAPTURES_MAX];
     int capture_count;
-    struct step_kind run; /* of the step that is captured, or that ran last */
-    cudaEvent_t *marks;   /* of recorded runs, made by the first; owned */
+    struct step_kind run; /* of the step that is being captured, or that ran last */
+    cudaEvent_t *marks;   /* owned: the events of recorded runs, which the first one makes */
 };
 
 int cuda_fail(struct error *error, cudaError_t status, const char *what);
@@ -162,7 +169,8 @@ void cuda_buffer_free(struct backend_buffer *buffer);
 void *cuda_buffer_host(struct backend_buffer *buffer);
 int cuda_buffer_stage(struct backend_buffer *buffer, size_t offset, size_t bytes,
                       struct error *error);
-/* Where bytes of the staged part of the host arrive on the device; NULL: they are none of it. */
+/* The address on the device at which bytes of the host's staged part arrive; NULL: they are not in
+ * it. */
 char *buffer_arrival(const struct backend_buffer *buffer, const void *host, size_t bytes);
 
 /* ---- management.c ---- */
@@ -192,8 +200,8 @@ int cuda_tensor_write(struct backend_program *program, int32_t tensor, const voi
                       struct error *error);
 int cuda_tensor_read(struct backend_program *program, int32_t tensor, void *canonical,
                      struct error *error);
-/* Launches what brings the samples, float32 in PyTorch's order at `from` on the device, to where
- * the nodes read them. */
+/* Launches the conversion of the samples, float32 in PyTorch's order at `from` on the device, into
+ * the tensor that the nodes read. */
 int program_convert_input(struct backend_program *program, const void *from, struct error *error);
 
 static inline int64_t program_elements(const struct backend_program *program, int32_t tensor)
@@ -201,26 +209,26 @@ static inline int64_t program_elements(const struct backend_program *program, in
     return graph_shape_elements(&program->graph->tensors[tensor].shape);
 }
 
-/* Samples, activations and their gradients lie in the graph's compute type, but for the output and
- * what a loss reads or writes, and so do gradients of weights that cuDNN makes and only the update
- * reads; all else in the tensor's own type. */
+/* The type in which a tensor is stored. Samples, activations and their gradients have the graph's
+ * compute type, except for the output and what a loss reads or writes. Gradients of weights that
+ * cuDNN computes and only the update reads have it, too. All others have the tensor's own type. */
 static inline enum tensor_type program_stored_type(const struct backend_program *program,
                                                    int32_t tensor)
 {
     return (enum tensor_type)program->stored[tensor];
 }
 
-/* Images, and weights of convolutions with all that belongs to them, lie channels-last: [B,H,W,C]
- * and [O,kh,kw,I]. */
+/* Images are stored channels-last, [B,H,W,C]. So are the weights of convolutions and all that
+ * belongs to them, [O,kh,kw,I]. */
 static inline bool program_is_channels_last(const struct backend_program *program, int32_t tensor)
 {
     return program->graph->tensors[tensor].shape.rank == 4;
 }
 
-/* Of the tensor as it lies; {1, 1} where that is PyTorch's order. */
+/* The layout of a stored tensor; {1, 1}: it is in PyTorch's order. */
 struct cuda_layout program_layout(const struct backend_program *program, int32_t tensor);
 
-/* tensor < 0: one without address. */
+/* tensor < 0: an array without address. */
 static inline struct cuda_array program_array(const struct backend_program *program, int32_t tensor)
 {
     return tensor < 0 ? (struct cuda_array){.at = NULL}
@@ -228,7 +236,7 @@ static inline struct cuda_array program_array(const struct backend_program *prog
                                             .type = program->stored[tensor]};
 }
 
-/* Of a tensor that is stored in float32; tensor < 0: NULL. */
+/* The address of a tensor that is stored in float32; tensor < 0: NULL. */
 static inline float *program_floats(const struct backend_program *program, int32_t tensor)
 {
     return tensor < 0 ? NULL : (float *)program->address[tensor];
@@ -255,10 +263,10 @@ void cuda_program_restore_metrics(struct backend_program *program,
 
 cudaError_t queue_create(struct cuda_queue *queue);
 void queue_free(struct cuda_queue *queue);
-/* Where the scalars of the next launch are put together: waits for the
- * launch before the last one. */
+/* Where the host writes the scalars of the next launch. Waits for the launch before the last
+ * one. */
 cudaError_t queue_stage(struct cuda_queue *queue, struct cuda_scalars **staged);
-/* Copies so many bytes of them to the device and launches the graph. */
+/* Copies that many bytes of them to the device, and launches the graph. */
 cudaError_t queue_launch(struct cuda_queue *queue, cudaStream_t stream, size_t bytes,
                          cudaGraphExec_t graph);
 
@@ -266,13 +274,13 @@ cudaError_t queue_launch(struct cuda_queue *queue, cudaStream_t stream, size_t b
 
 void cuda_device_profile(struct backend_device *device, struct profile_recorder *recorder);
 int64_t cuda_program_profile_events(const struct backend_program *program);
-/* What runs are to tell now. */
+/* What runs have to record now. */
 enum recording profile_wanted(const struct backend_program *program);
-/* Before the first recorded run is captured. */
+/* Call it before the first recorded run is captured. */
 int profile_prepare(struct backend_program *program, struct error *error);
-/* While a run is captured: behind the node; -1: before the first one. */
+/* Call it while a run is captured, behind each node; -1: before the first one. */
 int profile_mark(struct backend_program *program, int32_t node, struct error *error);
-/* Waits for the run, and tells the recorder. */
+/* Waits for the run, and passes its times to the recorder. */
 int profile_read(struct backend_program *program, struct error *error);
 void profile_free(struct backend_program *program);
 
@@ -289,40 +297,40 @@ int cuda_data_write_targets(struct backend_data *data, int64_t first, int64_t co
                             const void *targets, struct error *error);
 int cuda_data_write_order(struct backend_data *data, int64_t first, int64_t count,
                           const uint32_t *indices, struct error *error);
-/* How many batches there is room for: those of so many steps are made at once. */
+/* For how many batches there is room: those of so many steps are made at once. */
 int data_batches(const struct backend_data *data);
-/* Where the batch of a launch's step lies. */
+/* The address of the batch of a launch's step. */
 char *data_samples(const struct backend_data *data, int step);
 char *data_targets(const struct backend_data *data, int step);
-/* Launches what makes the batches of so many steps, the first of which `scalars` (on the device)
- * are of. */
+/* Launches a kernel that makes the batches of `steps` steps. `scalars` (on the device) are those of
+ * the first one. */
 int data_make_batches(const struct backend_data *data, const struct backend_program *program,
                       int steps, bool augmented, const struct cuda_scalars *scalars,
                       size_t scalars_stride, struct error *error);
-/* Fills in what that reads. */
+/* Fills in the scalars that it reads. */
 void data_scalars(const struct backend_data *data, const struct backend_batch *batch,
                   struct cuda_scalars *scalars);
 
 /* ---- operators.c ---- */
 
-/* NULL: the operator is missing. */
+/* NULL: there is no such operator. */
 cuda_operator *cuda_operator_of(enum graph_op op);
-/* Of a node that vanishes: another one does its work. */
+/* The function of a node that vanishes, because another node computes it. */
 cuda_operator cuda_nothing;
-/* Of a node of the backward part that a launch of the forward part does along. */
+/* The function of a node of the backward part that a launch of the forward part computes. */
 cuda_operator cuda_done_forward;
-/* Bytes that the node wants for itself while it runs. */
+/* The bytes of workspace that the node needs while it runs. */
 size_t cuda_operator_workspace(const struct graph *graph, const struct graph_node *node);
 
 /* ---- normalization.c ---- */
 
 cuda_operator norm_run, norm_backward_run;
-/* Whether the node has kernels that do more than batch norm alone. */
+/* Whether the node has kernels that can fuse more than batch norm itself. */
 bool norm_can_fuse(const struct backend_program *program, int32_t index);
 
 /* ---- images.c ---- */
 
-/* `large`: the pool's operand (or the gradient by it), `small`: its result (or that by it). */
+/* `large`: the pool's operand, or its gradient. `small`: its result, or its gradient. */
 struct cuda_pool image_describe_pool(const struct backend_program *program,
                                      const struct graph_node *node, int32_t large, int32_t small);
 cuda_operator max_pool_run, max_pool_backward_run, average_pool_run, average_pool_backward_run,
@@ -330,64 +338,67 @@ cuda_operator max_pool_run, max_pool_backward_run, average_pool_run, average_poo
 
 /* ---- casts.c ---- */
 
-/* Makes the casts of all parameters the work of the first; after tensors have their bytes. */
+/* Lets the first cast of parameters compute all of them. Call it once tensors have their bytes. */
 void program_fuse_casts(struct backend_program *program);
 
 /* ---- image_fusion.c ---- */
 
-/* What convolutions and channel scales do for their neighbours; after types are chosen. */
+/* Finds what convolutions and channel scales can compute for their neighbours. Call it once types
+ * are chosen. */
 void program_find_image_fusions(struct backend_program *program);
-/* The neighbours vanish; after tensors have their bytes. */
+/* Removes these neighbours. Call it once tensors have their bytes. */
 int program_apply_image_fusions(struct backend_program *program, struct error *error);
-/* Puts the sums over `gradient`'s channels on the stream, without those at CUDA_POOL_NOWHERE of
- * `position` (a tensor, or -1), for node `index`. */
+/* Launches the sums over the channels of `gradient` for node `index`. They leave out elements where
+ * `position` (a tensor, or -1) is CUDA_POOL_NOWHERE. */
 int channel_sum_run(struct backend_program *program, int32_t index, int32_t gradient,
                     int32_t position, int32_t bias_gradient, struct error *error);
 cuda_operator activation_sum_run, channel_scale_sum_run;
 
 /* ---- fusion.c ---- */
 
-/* Gives batch norms the work of their neighbours; after tensors have their bytes. */
+/* Lets batch norms compute their neighbours. Call it once tensors have their bytes. */
 int program_fuse_norms(struct backend_program *program, struct error *error);
 
 /* ---- linear.c ---- */
 
-/* Which of OP_LINEAR and its gradients the node is, convolutions of a single pixel included, whose
- * tensors lie alike; OP_COUNT: none of them. */
+/* Whether the node is OP_LINEAR or which of its gradients; OP_COUNT: none. Convolutions of a single
+ * pixel count, because their tensors have the same layout. */
 enum graph_op linear_pass(const struct graph *graph, const struct graph_node *node);
-/* The ReLU that alone reads the linear layer's result, which is stored alike, or -1. */
+/* The ReLU that is the only reader of the linear layer's result and is stored in the same type, or
+ * -1. */
 int32_t linear_rectifier(const struct backend_program *program, int32_t node);
-/* Chooses how a node is done; what it does along with its own work vanishes. */
+/* Chooses how to compute a node, and removes the nodes that are computed along with it. */
 int linear_prepare(struct backend_program *program, int32_t node, struct error *error);
 void linear_free(struct linear *linear);
 cuda_operator linear_run, linear_backward_data_run, linear_backward_weights_run;
 
 /* ---- convolution.c ---- */
 
-/* Loads cuDNN, the first time. -ENOENT: there is none. */
+/* Loads cuDNN at the first call. -ENOENT: there is no cuDNN. */
 int convolution_open_library(struct backend_device *device, struct error *error);
 void convolution_close_library(struct backend_device *device);
-/* Chooses how the node is done, which may be measured. Needs the stored types alone. */
+/* Chooses how to compute the node, which may be measured. It needs only the stored types. */
 int convolution_prepare(struct backend_program *program, int32_t node, struct error *error);
-/* Gives back the memory that measurements took. */
+/* Frees the memory that measurements used. */
 void convolution_end_search(struct backend_device *device);
 size_t convolution_workspace(const struct backend_program *program, int32_t node);
 void convolution_free(struct convolution *convolution);
-/* Forward and the gradient by the data; by the weights and the bias. */
+/* Forward and the gradient by the data; the gradients by the weights and the bias. */
 cuda_operator convolution_run, convolution_backward_weights_run;
 
 /* ---- update.c ---- */
 
-/* Gathers what the update changes. */
+/* Lists what the update changes. */
 int update_prepare(struct backend_program *program, struct error *error);
 /* What an OP_OPTIMIZER node changes. */
 struct cuda_item update_item(const struct backend_program *program, const struct graph_node *node);
-/* The same by the gradient; without a parameter where no update reads it, or Muon's. */
+/* The same, given the gradient. It has no parameter if no update reads the gradient, or if Muon's
+ * does. */
 struct cuda_item update_item_of(const struct backend_program *program, int32_t gradient);
-/* Fills in what the update's kernels read. */
+/* Fills in the scalars that the update's kernels read. */
 void update_scalars(const struct backend_program *program, const struct step_scalars *step,
                     struct cuda_scalars *scalars);
-/* The first OP_OPTIMIZER node does the work of all, but for what Muon updates. */
+/* The first OP_OPTIMIZER node updates everything except what Muon updates. */
 cuda_operator update_run;
-/* Whether the node launches anything: the first one updates what Muon does not. */
+/* Whether the node launches anything: the first one updates all that Muon does not. */
 bool update_launches(const struct backend_program *program, int32_t node);

@@ -1,4 +1,4 @@
-/* activations.cuh: what activations compute, and their derivatives. */
+/* activations.cuh: activations and their derivatives. */
 #pragma once
 
 #include "engine/graph/graph.h"
@@ -13,8 +13,9 @@ __device__ static inline float normal_density(float x)
     return 0.39894228040143267794f * expf(-0.5f * x * x);
 }
 
-/* Of the fast exponential and division (2 units in the last place each): with the exact ones, the
- * passes of batch norm with SiLU take twice as long as the memory that they read. */
+/* Uses the fast exponential and division, with an error of 2 units in the last place each. With the
+ * exact ones, the passes of batch norm with SiLU took twice as long as the memory that they
+ * read. */
 __device__ static inline float sigmoid(float x)
 {
     return __fdividef(1.0f, 1.0f + __expf(-x));
@@ -28,7 +29,7 @@ __device__ static inline float hard_sigmoid(float x)
 template <int kind> __device__ static inline float activate(float x)
 {
     switch (kind) {
-    case ACTIVATION_RELU: /* in this form NaN passes, as PyTorch's does */
+    case ACTIVATION_RELU: /* this form keeps a NaN, as PyTorch does */
         return x < 0.0f ? 0.0f : x;
     case ACTIVATION_SILU:
         return x * sigmoid(x);
@@ -45,8 +46,8 @@ template <int kind> __device__ static inline float activate(float x)
     }
 }
 
-/* The derivative, by what the operator saves: the result, or (SiLU, GELU, hardswish) the
- * operand. */
+/* The derivative, given what the operator saves: the result, or the operand (SiLU, GELU,
+ * hardswish). */
 template <int kind> __device__ static inline float activate_backward(float dy, float s)
 {
     switch (kind) {
@@ -78,7 +79,7 @@ template <int kind> __device__ static inline float activate_backward(float dy, f
     DO(ACTIVATION_HARDSWISH) \
     DO(ACTIVATION_HARDSIGMOID)
 
-/* Of a kind that the launch gives; kind < 0: none. */
+/* An activation whose kind the launch gives; kind < 0: none. */
 __device__ static inline float activate_any(int kind, float x)
 {
     switch (kind) {

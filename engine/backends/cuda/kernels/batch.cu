@@ -1,14 +1,14 @@
-/* batch.cu: batches of raw samples that lie on the device: picked by the epoch's order, augmented,
- * normalised, in the layout and type of the program's input; for several steps by one launch. A
- * thread makes some pixels, in all their channels: neighbours read and write neighbouring
- * places. */
+/* batch.cu: makes batches of raw samples that are on the device: picks them by the epoch's order,
+ * augments and normalises them, and writes them in the layout and type of the program's input. One
+ * launch does this for several steps. A thread makes a few pixels with all their channels, so that
+ * neighbouring threads read and write neighbouring addresses. */
 #include "engine/backends/cuda/kernels/batch.h"
 #include "engine/backends/cuda/kernels/values.cuh"
 
-/* Pixels of a thread, whose raw elements it asks for before it needs the first. */
+/* Pixels of a thread. It loads their raw elements before it uses the first one. */
 constexpr int PIXELS = 4;
 
-/* One of the samples that make a row. */
+/* One of the samples that are mixed into a row. */
 struct drawn_sample {
     struct sample_geometry geometry;
     uint32_t index;
@@ -35,7 +35,7 @@ __device__ static inline float sample_value(const struct cuda_batch *batch,
     return sample_normalise(set, channel, pixel, source, source < 0 ? 0 : (float)raw[source]);
 }
 
-/* What a block is to make: a row of one of the batches. */
+/* What a block makes: a row of one of the batches. */
 struct place {
     int64_t row;
     const struct cuda_scalars *scalars;
@@ -56,7 +56,7 @@ __device__ static struct place find_place(const struct cuda_batch *batch,
     return place;
 }
 
-/* The row's target, by the block that makes the row's first pixels. */
+/* Writes the row's target. The block that makes the row's first pixels does this. */
 __device__ static void make_target(const struct cuda_batch *batch, const struct place *place,
                                    uint32_t own, uint32_t other)
 {

@@ -1,4 +1,4 @@
-/* batch.h: batches made on the device of raw samples that lie there; see kernels.h. */
+/* batch.h: batches that the device makes of raw samples in its memory; see kernels.h. */
 #pragma once
 
 #include "engine/backends/cuda/kernels/kernels.h"
@@ -10,7 +10,7 @@ extern "C" {
 
 struct cuda_batch {
     struct sample_set set;
-    bool bytes;   /* raw elements are uint8, else float32, of symbols int32 */
+    bool bytes;   /* raw elements are uint8; else float32, or int32 for symbols */
     bool symbols; /* rows are int32 */
     bool augmented, mixes, soft;
     const uint32_t *order;
@@ -18,16 +18,17 @@ struct cuda_batch {
     const float *values;
     int32_t target_width, classes;
     int64_t rows; /* of a batch */
-    /* Batches of so many steps are made, with what lies so many bytes behind that of the first. */
+    /* Batches are made for this many steps. The scalars and results of each step are so many bytes
+     * behind those of the step before. */
     int32_t steps;
     int64_t scalars_stride, samples_stride, targets_stride;
-    /* where it goes: samples as `type` (enum tensor_type), targets as they are */
-    void *samples, *targets; /* targets: NULL where nothing reads them */
+    /* where it is written: samples as `type` (enum tensor_type), targets in their own type */
+    void *samples, *targets; /* targets NULL: no node reads them */
     int32_t type;
     bool channels_last;
 };
 
-/* Rows order[scalars->first …] for each step. */
+/* Makes rows order[scalars->first …] for each step. */
 cudaError_t cuda_make_batch(const struct cuda_batch *batch, const struct cuda_scalars *scalars,
                             cudaStream_t stream);
 

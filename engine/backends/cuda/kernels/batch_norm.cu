@@ -19,8 +19,8 @@
 
 constexpr int APPLY_THREADS = 256; /* of the kernels that do not sum */
 constexpr int APPLY_LANES = APPLY_THREADS / TILE;
-/* Blocks of a multiprocessor at the same time. On an H200 the gradient took 0.95 of the time with
- * three, which leave it registers, of what it took with four; apply 1.05. */
+/* Blocks that run on a multiprocessor at once. On an H200, three instead of four took 0.95 of the
+ * time for the gradient, because they leave more registers, but 1.05 of the time for apply. */
 constexpr int APPLY_BLOCKS = 4, GRADIENT_BLOCKS = 3;
 constexpr int NO_ACTIVATION = -1;
 
@@ -29,7 +29,7 @@ template <int ACTIVATION> __device__ static inline float activated(float x)
     return ACTIVATION == NO_ACTIVATION ? x : activate<ACTIVATION>(x);
 }
 
-/* The gradient by the activation's operand x. */
+/* The gradient with respect to the activation's operand x. */
 template <int ACTIVATION> __device__ static inline float taken_back(float dy, float x)
 {
     return ACTIVATION == NO_ACTIVATION ? dy : activate_backward<ACTIVATION>(dy, x);
@@ -37,7 +37,8 @@ template <int ACTIVATION> __device__ static inline float taken_back(float dy, fl
 
 /* ---- forward --------------------------------------------------------------------------------- */
 
-/* Of the channel, from the sums of differences from `origin` and of their squares. */
+/* Computes the channel's moments from the sums of differences from `origin` and of their
+ * squares. */
 __device__ static void finish_moments(const struct cuda_batch_norm &n, int64_t c, float origin,
                                       const float (&running)[2], double sum, double squares)
 {
@@ -45,7 +46,7 @@ __device__ static void finish_moments(const struct cuda_batch_norm &n, int64_t c
     const double mean = origin + sum * part;
     double around = squares - sum * sum * part; /* the sum of squares around the mean */
 
-    around = around < 0 ? 0 : around; /* NaN stays */
+    around = around < 0 ? 0 : around; /* a NaN stays */
     n.mean[c] = (float)mean;
     n.inverse_std[c] = 1.0f / sqrtf((float)(around * part + (double)n.epsilon));
     if (!n.running_mean)
@@ -106,7 +107,7 @@ __global__ void __launch_bounds__(SUM_THREADS, 1) moments_kernel(struct cuda_bat
         finish_moments(n, c, origin, running, sum, squares);
 }
 
-/* The factor of the addend's own normalisation, whose offset is added to `offset`. */
+/* The factor of the addend's own normalisation; its offset is added to `offset`. */
 template <bool WHOLE>
 __device__ static inline struct group add_second_norm(const struct cuda_batch_norm &n,
                                                       const struct tile &t, struct group *offset)
@@ -174,12 +175,14 @@ __global__ void __launch_bounds__(APPLY_THREADS, APPLY_BLOCKS)
 
 /* ---- backward -------------------------------------------------------------------------------- */
 
-/* How the gradient by the normalisation's own result comes about. */
+/* How the gradient with respect to the normalisation's own result is computed. */
 enum source {
     SOURCE_GIVEN,  /* dy */
-    SOURCE_MASKED, /* dy where `result` is above zero; stored, too */
-    SOURCE_SUM     /* the same of dy + other */
-}; /* with an activation: through that, whose operand is made again from x, instead of `result` */
+    SOURCE_MASKED, /* dy where `result` is above zero; it is also stored */
+    SOURCE_SUM     /* the same for dy + other */
+    /* With an activation, its derivative is applied instead of reading `result`. Its operand is
+ * recomputed from x. */
+};
 
 template <typename T, int COUNT> struct operands {
     union packed<T> x[COUNT], dy[COUNT], result[COUNT], other[COUNT];
@@ -237,7 +240,7 @@ __global__ void __launch_bounds__(SUM_THREADS, 1)
                         d = taken_back<ACTIVATION>(d, x * factor.value[k] + offset.value[k]);
                     else if (SOURCE != SOURCE_GIVEN)
                         d = taken_back<ACTIVATION_RELU>(d, to_float(now.result[u].value[k]));
-                    if (SOURCE != SOURCE_GIVEN) /* as it is stored, for the second pass reads it */
+                    if (SOURCE != SOURCE_GIVEN) /* rounded: the second pass reads the stored one */
                         d = to_float(from_float<T>(d));
                     masked.value[k] = d;
                     value[0][k] += d;
@@ -269,8 +272,9 @@ __global__ void __launch_bounds__(SUM_THREADS, 1)
     n.means[n.channels + c] = (float)(product * n.inverse_rows);
 }
 
-/* dx = weight inverse_std (d - mean(d) - x^ mean(d x^)), x^ the normalised x, d the gradient by the
- * result; dx may lie where dy does. `fresh`: the launch before this one wrote dy. */
+/* dx = weight inverse_std (d - mean(d) - x^ mean(d x^)), where x^ is the normalised x, and d the
+ * gradient with respect to the result. dx may overwrite dy. `fresh`: the launch before this one
+ * wrote dy. */
 template <typename T, int ACTIVATION, bool WHOLE>
 __global__ void __launch_bounds__(APPLY_THREADS, GRADIENT_BLOCKS)
     gradient_kernel(struct cuda_batch_norm n, struct cuda_array dy, struct cuda_array dx,
@@ -334,7 +338,7 @@ static int64_t tiles_of(const struct cuda_batch_norm *n)
     return (n->channels + TILE_CHANNELS - 1) / TILE_CHANNELS;
 }
 
-/* Blocks side by side of a tile, `blocks` of all tiles together if there are rows for them. */
+/* The grid: blocks side by side for the tiles, and `blocks` in total if there are enough rows. */
 static dim3 grid_of(const struct cuda_batch_norm *n, int64_t blocks, int64_t rows_of_block)
 {
     const int64_t tiles = tiles_of(n), useful = (n->rows + rows_of_block - 1) / rows_of_block;
@@ -361,7 +365,7 @@ size_t cuda_batch_norm_scratch(const struct cuda_batch_norm *n)
     return ((size_t)grid.x * grid.y * SUMS + 2 * (size_t)n->channels) * sizeof(float);
 }
 
-/* With what the kernels are told beside what the caller knows. */
+/* Adds what the kernels need to the caller's description. */
 static struct cuda_batch_norm prepared(const struct cuda_batch_norm *norm)
 {
     const dim3 grid = sum_grid(norm);
@@ -373,7 +377,8 @@ static struct cuda_batch_norm prepared(const struct cuda_batch_norm *norm)
     return n;
 }
 
-/* Code for older devices, translated for this one, does not wait for the launch before. */
+/* Whether the kernel waits for the launch before: code for older devices, translated for this one,
+ * does not. */
 static bool waits(const void *kernel)
 {
     struct cudaFuncAttributes attributes;
@@ -381,8 +386,8 @@ static bool waits(const void *kernel)
     return cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess && attributes.ptxVersion >= 90;
 }
 
-/* A launch that begins while the one before ends, where the device can; `blocks` of it fit on a
- * multiprocessor. */
+/* Launches a kernel that begins while the one before it ends, if the device supports that. `blocks`
+ * blocks fit on a multiprocessor. */
 template <typename... Parameters, typename... Arguments>
 static cudaError_t launch_behind(const struct cuda_batch_norm *n, void (*kernel)(Parameters...),
                                  int blocks, cudaStream_t stream, Arguments... arguments)
@@ -454,7 +459,7 @@ cudaError_t
 
     if (!cuda_batch_norm_is_fast(norm) || !has_one_type(norm))
         return norm_general_apply(norm, running, stream);
-    n.overlaps = false; /* it does not know which launch wrote what it reads */
+    n.overlaps = false; /* it does not know which launch wrote its operands */
     return apply(&n, running, stream);
 }
 

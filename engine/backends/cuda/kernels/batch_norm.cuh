@@ -1,9 +1,9 @@
-/* batch_norm.cuh: what the two ways of batch normalisation share. */
+/* batch_norm.cuh: shared by the two implementations of batch normalisation. */
 #pragma once
 
 #include "engine/backends/cuda/kernels/values.cuh"
 
-/* batch_norm_general.cu: any shape and types, nothing fused. */
+/* batch_norm_general.cu: for any shape and types, without fusion. */
 cudaError_t norm_general_train(const struct cuda_batch_norm *norm, cudaStream_t stream);
 cudaError_t norm_general_apply(const struct cuda_batch_norm *norm, bool running,
                                cudaStream_t stream);

@@ -1,10 +1,10 @@
-/* batch_norm_general.cu: batch normalisation in any shape: a block for each channel, two passes for
- * the moments. For what batch_norm.cu does not take. */
+/* batch_norm_general.cu: batch normalisation for any shape: a block for each channel, and two
+ * passes for the moments. It is used where batch_norm.cu does not apply. */
 #include "engine/backends/cuda/kernels/batch_norm.cuh"
 
 #include <math.h>
 
-/* The place of element i (of rows x pixels) of the block's channel. */
+/* The index of element i (of rows x pixels) of the block's channel. */
 __device__ static inline int64_t place(const struct cuda_batch_norm *n, int64_t i)
 {
     return (i / n->pixels * n->channels + blockIdx.x) * n->pixels + i % n->pixels;
@@ -77,7 +77,7 @@ cudaError_t norm_general_apply(const struct cuda_batch_norm *norm, bool running,
     return cudaGetLastError();
 }
 
-/* dx = weight inverse_std (dy - mean(dy) - x^ mean(dy x^)), x^ the normalised x. */
+/* dx = weight inverse_std (dy - mean(dy) - x^ mean(dy x^)), where x^ is the normalised x. */
 __global__ void general_backward_kernel(struct cuda_batch_norm n, struct cuda_array dy,
                                         struct cuda_array dx, float *dweight, float *dbias,
                                         bool accumulate)

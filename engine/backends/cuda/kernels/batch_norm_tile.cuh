@@ -1,25 +1,26 @@
 /* batch_norm_tile.cuh: how the threads of batch_norm.cu's kernels divide rows of channels, read
- * them, and add up what they find. A tile is 64 channels of many rows; a thread has 8 of them in
- * every so many rows. WHOLE: eight divide the channels, so that a thread's are neighbours, read and
- * written at once; else they are eight apart, one for each group of the tile, so that those of a
- * row's threads are neighbours. */
+ * them, and sum up. A tile is 64 channels of many rows. A thread has 8 of these channels in every
+ * n-th row. WHOLE: eight divides the number of channels, so a thread's channels are neighbours,
+ * which it reads and writes at once. Otherwise they are eight apart, one in each group of the tile,
+ * so that the channels of a row's threads are neighbours. */
 #pragma once
 
 #include "engine/backends/cuda/kernels/values.cuh"
 
 constexpr int TILE = 8; /* groups side by side */
 constexpr int TILE_CHANNELS = TILE * GROUP;
-constexpr int SUM_THREADS = 512; /* of the kernels that sum: one block to a multiprocessor */
+constexpr int SUM_THREADS = 512; /* for the kernels that sum: one block on each multiprocessor */
 constexpr int SUM_LANES = SUM_THREADS / TILE;
 constexpr int SUMS = 2 * TILE_CHANNELS; /* of a block: two for each channel */
 
 /* ---- rows of a thread ------------------------------------------------------------------------ */
 
-constexpr int64_t ROWS_MAX = 1 << 30; /* 32 bits hold what is counted in rows: registers are few */
+constexpr int64_t ROWS_MAX = 1 << 30; /* 32 bits are enough to count rows, and registers are few */
 
 struct tile {
     int rows, channels, first, step; /* rows of a thread */
-    int channel;                     /* a thread's first of GROUP; beyond channels: it idles */
+    /* the first of the thread's GROUP channels; if there is no such channel, the thread idles */
+    int channel;
 };
 
 template <bool WHOLE>
@@ -31,20 +32,20 @@ __device__ static inline struct tile tile_of(const struct cuda_batch_norm &n, in
             (int)blockIdx.y * TILE_CHANNELS + (WHOLE ? group * GROUP : group)};
 }
 
-/* Whether there is the thread's channel number k, which is TILE k behind its first, where they are
- * not always all. */
+/* Whether the thread's channel number k exists. It is TILE k behind its first one, if not all
+ * exist. */
 __device__ static inline bool has_channel(const struct tile &t, int k)
 {
     return t.channel + k * TILE < t.channels;
 }
 
-/* Where the thread's channels of a row begin. */
+/* The index of the thread's first channel in a row. */
 __device__ static inline int64_t place(const struct tile &t, int row)
 {
     return (int64_t)row * t.channels + t.channel;
 }
 
-/* COUNT of the thread's rows from `row` on, those that there are. */
+/* Loads COUNT of the thread's rows from `row` on, as far as they exist. */
 template <bool WHOLE, typename T, int COUNT>
 __device__ static inline void load_rows(union packed<T> (&raw)[COUNT], const struct cuda_array &a,
                                         const struct tile &t, int row)
@@ -80,7 +81,7 @@ __device__ static inline void store_row(T *at, const struct tile &t, int row, co
     }
 }
 
-/* What there is once for each channel, `from` the first of all. */
+/* Loads the thread's values of an array that has one value for each channel. */
 template <bool WHOLE, typename T>
 __device__ static inline struct group load_channels(const T *from, const struct tile &t)
 {
@@ -96,8 +97,8 @@ __device__ static inline struct group load_channels(const T *from, const struct 
     return g;
 }
 
-/* y = x factor + offset, of the thread's channels: by the moments of the batch, or by the running
- * ones. */
+/* Sets y = x factor + offset for the thread's channels, from the moments of the batch or the
+ * running ones. */
 template <bool WHOLE>
 __device__ static inline struct group norm_factor(const struct cuda_batch_norm &n,
                                                   const struct tile &t, bool running)
@@ -127,7 +128,7 @@ __device__ static inline struct group norm_offset(const struct cuda_batch_norm &
     return offset;
 }
 
-/* The kernel before this one of the stream has ended, and what it wrote is there. */
+/* Waits until the kernel before this one in the stream has ended and its results are visible. */
 __device__ static inline void wait_for_launch_before()
 {
 #if __CUDA_ARCH__ >= 900
@@ -135,7 +136,7 @@ __device__ static inline void wait_for_launch_before()
 #endif
 }
 
-/* The next one may begin, up to its own wait. */
+/* Lets the next kernel begin; it runs up to its own wait. */
 __device__ static inline void let_next_launch_begin()
 {
 #if __CUDA_ARCH__ >= 900
@@ -150,12 +151,12 @@ union sum_space {
     double sums[SUM_THREADS / (SUMS / 4)][SUMS];
 };
 
-/* The block's sums of what its threads have, one for each channel of two kinds, to `partial`:
- * numbered by kind, place in the group, group. */
+/* Adds up the threads' sums of the block, two kinds for each channel, and writes them to `partial`.
+ * Its order is kind, place in the group, group. */
 __device__ static void sum_block(union sum_space *space, const float (&value)[2][GROUP],
                                  float *partial)
 {
-    const int j = threadIdx.x / 4, quarter = threadIdx.x % 4; /* four threads for each sum */
+    const int j = threadIdx.x / 4, quarter = threadIdx.x % 4; /* four threads add up each sum */
     float total = 0;
 
 #pragma unroll
@@ -171,7 +172,7 @@ __device__ static void sum_block(union sum_space *space, const float (&value)[2]
         partial[j] = total;
 }
 
-/* Whether the block is the last of its tile to come here; then it sees what the others left. */
+/* Whether the block is the last of its tile to arrive. If so, it sees the sums of the others. */
 __device__ static bool arrives_last(unsigned *arrivals)
 {
     __shared__ bool last;
@@ -188,8 +189,8 @@ __device__ static bool arrives_last(unsigned *arrivals)
     return last;
 }
 
-/* The sums of all blocks of the tile, of channel blockIdx.y TILE_CHANNELS + threadIdx.x in the
- * first threads. */
+/* The sums over all blocks of the tile. The first threads get those of channel blockIdx.y
+ * TILE_CHANNELS + threadIdx.x. */
 template <bool WHOLE>
 __device__ static void sum_tile(union sum_space *space, const float *partial, double *first,
                                 double *second)

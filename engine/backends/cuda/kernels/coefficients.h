@@ -1,6 +1,6 @@
-/* coefficients.h: what the coefficients of an update owe to the number of updates before
- * it. C and CUDA C++: the host works it out, or, where a loss scale decides which
- * updates count, the device. */
+/* coefficients.h: the part of an update's coefficients that depends on the number of updates before
+ * it. C and CUDA C++: the host computes it, or the device if a loss scale decides which updates
+ * count. */
 #pragma once
 
 #include "engine/backends/cuda/kernels/kernels.h"
@@ -9,9 +9,9 @@
 #include <math.h>
 #include <string.h>
 
-/* Of a group, behind its coefficients. */
+/* The terms of a group, stored behind its coefficients. */
 struct cuda_count_terms {
-    double first, second; /* Adam: the betas; Adagrad: second: the decay of its learning rate */
+    double first, second; /* Adam: the betas. Adagrad: second is the decay of its learning rate */
 };
 #ifndef __cplusplus
 _Static_assert(COEFFICIENT_DOUBLES * sizeof(float) + sizeof(struct cuda_count_terms) ==
@@ -19,15 +19,15 @@ _Static_assert(COEFFICIENT_DOUBLES * sizeof(float) + sizeof(struct cuda_count_te
                "the doubles fill what is left");
 #endif
 
-/* `count`: updates, this one included. The coefficients are those of no correction. NAdam's are the
- * host's. */
+/* `count`: the number of updates, including this one. On entry the coefficients have no correction.
+ * NAdam's coefficients are the host's. */
 LOSS_SCALE_FUNCTION void coefficients_count(int64_t count, float *c)
 {
     struct cuda_count_terms terms;
 
     memcpy(&terms, &c[COEFFICIENT_DOUBLES], sizeof terms);
     switch ((int)c[COEFFICIENT_KIND]) {
-    case OPTIMIZER_SGD: /* whose first step takes the gradient as it is */
+    case OPTIMIZER_SGD: /* the first step takes the gradient as it is */
         c[COEFFICIENT_KEEP] = count == 1 ? 0.0f : c[COEFFICIENT_KEEP];
         c[COEFFICIENT_TAKE] = count == 1 ? 1.0f : c[COEFFICIENT_TAKE];
         break;

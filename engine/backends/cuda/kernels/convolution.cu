@@ -1,5 +1,5 @@
-/* convolution.cu: what a convolution needs beside cuDNN, one pass each: biases with the activation
- * behind them, the gradients of both, and gradients of weights that cuDNN wrote in a type of 16
+/* convolution.cu: the operations of a convolution beside cuDNN, one pass each: biases with the
+ * activation behind them, the gradients of both, and gradients of weights that cuDNN wrote in 16
  * bits. */
 #include "engine/backends/cuda/kernels/activations.cuh"
 #include "engine/backends/cuda/kernels/values.cuh"
@@ -18,7 +18,7 @@ template <int KIND> __device__ static inline float taken_back(float dy, float sa
     return KIND == NO_ACTIVATION ? dy : activate_backward<KIND>(dy, saved);
 }
 
-/* A thread has eight numbers side by side, whichever channels they are of. */
+/* A thread has eight adjacent numbers, of any channels. */
 template <int KIND>
 __global__ void bias_activation_kernel(struct cuda_array x, const float *bias,
                                        struct cuda_array sum, struct cuda_array y,
@@ -91,9 +91,9 @@ cudaError_t cuda_bias_activation(struct cuda_array x, const float *bias, int kin
 /* ---- sums of channels ---- */
 
 constexpr int COLUMNS =
-    32; /* strips of channels of a block, at most; the rest of it take rows in turn */
+    32; /* the most strips of channels of a block; its other threads take rows in turn */
 
-/* Block (c, p) adds up the strips from `columns` c on over the rows of part p. */
+/* Block (c, p) sums up the strips from `columns` c on over the rows of part p. */
 template <int WIDTH, int KIND>
 __global__ void channel_parts_kernel(struct cuda_channel_sum s, int columns, int64_t rows_of_part)
 {
@@ -135,7 +135,7 @@ __global__ void channel_parts_kernel(struct cuda_channel_sum s, int columns, int
         s.parts[(int64_t)blockIdx.y * s.channels + channel + k] = total[k];
 }
 
-/* `most`: parts at most. */
+/* `most`: the most parts. */
 template <int WIDTH, int KIND>
 static void channel_parts(const struct cuda_channel_sum *s, int most, int *count,
                           cudaStream_t stream)
@@ -152,8 +152,8 @@ static void channel_parts(const struct cuda_channel_sum *s, int most, int *count
            stream>>>(*s, columns, rows_of_part);
 }
 
-/* Rows that lie side by side may count as one, of as many times the channels, which eight divide
- * then: how many do; 1 also where the rows cannot be divided so. */
+/* How many adjacent rows count as one row with as many times the channels, which eight then
+ * divides; 1: the rows cannot be divided so. */
 static int rows_together(const struct cuda_channel_sum *s)
 {
     int together = 1;

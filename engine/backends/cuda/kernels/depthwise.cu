@@ -11,15 +11,17 @@
 #include "engine/backends/cuda/kernels/values.cuh"
 
 constexpr int STRIP = 4;
-constexpr int LANES_MAX = 8; /* threads side by side, eight channels each: 128 bytes of 16 bits */
+/* threads side by side, with eight channels each: 128 bytes of 16-bit numbers */
+constexpr int LANES_MAX = 8;
 
-/* How threads are dealt: `lanes` of them to the channels of a pixel, the rest to strips. */
+/* How threads are distributed: `lanes` of them over the channels of a pixel, the rest over
+ * strips. */
 struct dealing {
     int lanes, rows; /* of a block */
     dim3 grid;
 };
 
-/* The number of lanes that leaves the fewest idle. */
+/* The number of lanes with the fewest idle threads. */
 static int choose_lanes(int groups, int most)
 {
     int best = 1, idle = 0;
@@ -52,7 +54,7 @@ static struct dealing deal(int groups, int most, int64_t strips, int64_t strips_
     return dealing;
 }
 
-/* The filters of the block's channels as [k k][channel]. */
+/* Loads the filters of the block's channels as [k k][channel]. */
 template <typename T, int K>
 __device__ static inline void load_filters(const T *weight, int first, int count, int channels,
                                            float *filters)
@@ -65,7 +67,7 @@ __device__ static inline void load_filters(const T *weight, int first, int count
     __syncthreads();
 }
 
-/* Eight values, or zeros: all of a line are asked for before the first is used. */
+/* Loads eight values, or zeros. All values of a line are loaded before the first is used. */
 template <typename T>
 __device__ static inline void load_inside(union packed<T> *raw, const T *p, bool inside)
 {
@@ -170,13 +172,15 @@ __global__ void __launch_bounds__(BLOCK, 2)
     }
 }
 
-/* The pixel i of a line of dx was read by the results o for which k = i + K / 2 - S o is a column
- * of the filter. With q = (first + K / 2) / S, o = q - j and i = first + t that is P + t + S j. */
+/* Pixel i of a line of dx was read by those results o for which k = i + K / 2 - S o is a column of
+ * the filter. With q = (first + K / 2) / S, o = q - j and i = first + t, that column is P + t + S
+ * j. */
 template <typename T, int K, int S>
 __global__ void __launch_bounds__(BLOCK, 2)
     depthwise_data_kernel(struct cuda_depthwise d, const T *dy, const T *weight, T *dx, int lanes)
 {
-    constexpr int P = (K / 2) % S; /* of first + K / 2: strips begin at multiples of S */
+    /* the remainder of first + K / 2: strips begin at multiples of S */
+    constexpr int P = (K / 2) % S;
     constexpr int LEAST = -((P + STRIP - 1) / S), MOST = (K - 1 - P) / S;
     extern __shared__ __align__(16) float filters[];
     const int count = lanes * GROUP, slab = blockIdx.y * count;
@@ -236,7 +240,7 @@ template <typename T, int V> struct alignas(V * sizeof(T)) some {
     T value[V];
 };
 
-/* V values, or zeros. */
+/* Loads V values, or zeros. */
 template <typename T, int V>
 __device__ static inline struct some<T, V> load_some(const T *p, bool inside) {
     struct some<T, V> raw;
@@ -247,12 +251,13 @@ __device__ static inline struct some<T, V> load_some(const T *p, bool inside) {
     return raw;
 }
 
-/* How the work by the weights is divided: images into segments of lines, these into strips. */
+/* How the work of the gradient by the weights is divided: images into segments of lines, and these
+ * into strips. */
 struct division {
-    int segments, lines, strips; /* of an image, of a segment, of a line */
+    int segments, lines, strips; /* per image, per segment, per line */
 };
 
-/* A line of V channels of COUNT pixels, zeros beyond the image. */
+/* Loads a line of COUNT pixels with V channels, with zeros beyond the image. */
 template <typename T, int V, int COUNT>
 __device__ static inline void load_line(float (&value)[COUNT][V], const T *from, int channels,
                                         int first, int width)
@@ -269,7 +274,7 @@ __device__ static inline void load_line(float (&value)[COUNT][V], const T *from,
             value[j][v] = to_float(raw[j].value[v]);
 }
 
-/* Adds up the block's sums, in the order of its rows, a row of the filter at a time. */
+/* Adds up the block's sums in the order of its rows, one row of the filter at a time. */
 template <int K, int V>
 __device__ static inline void add_up_filters(const float (&sum)[K][K][V], float *shared,
                                              float *part, int slab, int channels, int lanes)
@@ -299,10 +304,10 @@ __device__ static inline void add_up_filters(const float (&sum)[K][K][V], float 
     }
 }
 
-/* Block (p, s) adds up the products of part p of the strips for slab s of the channels:
- * parts[p][k k][C]. A thread goes down a strip's lines: a line i of x belongs, for i + K / 2 = S t
- * + j, to the filter's rows r = j, j + S, … with the lines t - (r - j) / S of dy, the last R of
- * which it has at hand: each number is read and converted once. */
+/* Block (p, s) sums up the products of part p of the strips for slab s of the channels: parts[p][k
+ * k][C]. A thread walks down the lines of a strip. With i + K / 2 = S t + j, line i of x is
+ * multiplied for the filter's rows r = j, j + S, … by lines t - (r - j) / S of dy. The thread keeps
+ * the last R of these, so that it reads and converts each number once. */
 template <typename T, int K, int S, int STRIP, int V>
 __global__ void __launch_bounds__(BLOCK, 2)
     depthwise_weights_kernel(struct cuda_depthwise d, const T *x, const T *dy, float *parts,
@@ -366,8 +371,8 @@ __global__ void __launch_bounds__(BLOCK, 2)
 
 /* ---- launches ---- */
 
-/* Segments so short that there is work for all threads, but not so short that most of it is done
- * for the lines around them. */
+/* Chooses segments short enough that all threads have work, but not so short that most of it is for
+ * the lines around them. */
 template <int K, int S>
 static struct division divide(const struct cuda_depthwise *d, int strip, int groups)
 {
@@ -388,7 +393,7 @@ template <typename T, int K, int S, int STRIP_OF_WEIGHTS>
 static void launch_weights(const struct cuda_depthwise *d, const struct cuda_depthwise_operands *o,
                            cudaStream_t stream)
 {
-    constexpr int V = K == 3 ? 4 : 2; /* channels of a thread: K K V sums */
+    constexpr int V = K == 3 ? 4 : 2; /* the channels of a thread, which has K K V sums */
     const int taps = K * K;
     const struct division division = divide<K, S>(d, STRIP_OF_WEIGHTS, d->channels / V);
     struct dealing dealing =

@@ -1,19 +1,19 @@
-/* direct.cu: convolutions with few channels in a group (one: depthwise), of any filter, stride,
- * padding, dilation and number of channels: a thread has one channel of some results that are
- * neighbours in a line, and adds up what they need in float32. Images lie channels-last, filters
- * [O,kh,kw,C/groups].
+/* direct.cu: convolutions with few channels in a group (one: depthwise), for any filter, stride,
+ * padding, dilation and number of channels. A thread computes one channel of some neighbouring
+ * results of a line, and sums up in float32. Images are channels-last, filters [O,kh,kw,C/groups].
  *
- * Beside depthwise.cu, whose threads take eight channels of filters that are known when it is
- * compiled: this is for all the others. */
+ * depthwise.cu is for filters whose size is known when it is compiled; its threads take eight
+ * channels. This file is for all others. */
 #include "engine/backends/cuda/kernels/values.cuh"
 
 namespace
 {
 
-constexpr int STRIP = 4;          /* results of a thread, side by side */
-constexpr int TAPS = 8;           /* columns of the filter that a thread has sums for, by weights */
-constexpr int FILTER_MOST = 8192; /* numbers of filters that a block keeps */
-constexpr int CHANNELS_MOST = 64; /* of a block */
+constexpr int STRIP = 4; /* adjacent results of a thread */
+/* for the gradient by weights: columns of the filter for which a thread has sums */
+constexpr int TAPS = 8;
+constexpr int FILTER_MOST = 8192; /* the most numbers of filters that a block keeps */
+constexpr int CHANNELS_MOST = 64; /* the most channels of a block */
 
 struct shape {
     struct cuda_convolution c;
@@ -27,7 +27,8 @@ template <typename T> __device__ inline float read(const T *from, int64_t at, bo
     return inside ? to_float(from[at]) : 0.0f;
 }
 
-/* Forward: filters[(tap inputs + i) slab + o]. By the data: [(tap outputs + o) slab + i]. */
+/* Loads filters. Forward: filters[(tap inputs + i) slab + o]. By the data: [(tap outputs + o) slab
+ * + i]. */
 template <typename T, bool FORWARD>
 __device__ inline void load_filters(const struct shape &s, const T *weight, int first, int count,
                                     float *filters)
@@ -45,7 +46,7 @@ __device__ inline void load_filters(const struct shape &s, const T *weight, int 
     __syncthreads();
 }
 
-/* The products of one line of the filter with a line of x, of one channel of the group. */
+/* Adds the products of one line of the filter with a line of x, for one channel of the group. */
 template <typename T, int K>
 __device__ inline void add_line(const struct shape &s, const T *line, const float *filter,
                                 int filter_pitch, int left, float (&sum)[STRIP])
@@ -95,7 +96,7 @@ __device__ inline void add_line(const struct shape &s, const T *line, const floa
     }
 }
 
-/* A thread has a channel of the slab, and every so many strips. */
+/* A thread has a channel of the slab, and every n-th strip. */
 template <typename T, int K>
 __global__ void __launch_bounds__(BLOCK)
     direct_forward_kernel(struct shape s, const T *x, const T *weight, const float *bias, T *y)
@@ -149,7 +150,7 @@ __device__ inline int result_of(int i, int k, int padding, int dilation, int str
     return scaled < 0 || result * stride != scaled || result >= results ? -1 : result;
 }
 
-/* The products of one line of the filter with a line of dy, of one output of the group. */
+/* Adds the products of one line of the filter with a line of dy, for one output of the group. */
 template <typename T, int K>
 __device__ inline void add_line_back(const struct shape &s, const T *line, const float *filter,
                                      int filter_pitch, int column, float (&sum)[STRIP])
@@ -231,7 +232,7 @@ __global__ void __launch_bounds__(BLOCK)
 
 /* ---- by the weights ---- */
 
-/* Adds the products of a line of dy with that line of x for columns k0 to k0 + TAPS of the
+/* Adds the products of a line of dy with that line of x, for columns k0 to k0 + TAPS of the
  * filter. */
 template <typename T, int K>
 __device__ inline void add_products(const struct shape &s, const T *x, const T *dy, int k0,
@@ -276,8 +277,9 @@ __device__ inline void add_products(const struct shape &s, const T *x, const T *
     }
 }
 
-/* Block (p, pairs, line of the filter and its columns): the sums over part p of the lines of all
- * images, for `lanes` pairs of an output and an input of its group; parts[p][O][kh][kw][inputs]. */
+/* Block (p, pairs, line of the filter and its columns) computes the sums over part p of the lines
+ * of all images, for `lanes` pairs of an output and an input of its group:
+ * parts[p][O][kh][kw][inputs]. */
 template <typename T, int K>
 __global__ void __launch_bounds__(BLOCK)
     direct_weights_kernel(struct shape s, const T *x, const T *dy, float *parts, int lanes)

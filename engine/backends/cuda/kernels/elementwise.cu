@@ -1,5 +1,5 @@
-/* elementwise.cu: activations, sums, casts, dropout: element i of the result depends on element i
- * alone, so results may take the place of operands of the same type. */
+/* elementwise.cu: activations, sums, casts, dropout. Element i of the result depends on element i
+ * of the operands alone, so results may overwrite operands of the same type. */
 #include "base/philox.h"
 #include "engine/backends/cuda/kernels/activations.cuh"
 #include "engine/backends/cuda/kernels/values.cuh"
@@ -151,7 +151,7 @@ __global__ void casts_kernel(struct cuda_casts casts)
 
 cudaError_t cuda_cast_many(struct cuda_casts *casts, cudaStream_t stream)
 {
-    const int64_t part = (int64_t)BLOCK * GROUP; /* a block's */
+    const int64_t part = (int64_t)BLOCK * GROUP; /* the elements of a block */
 
     casts->first_block[0] = 0;
     for (int k = 0; k < casts->count; k++)
@@ -180,7 +180,7 @@ __device__ static struct philox draw(uint64_t seed, uint64_t stream, uint64_t in
     return c;
 }
 
-/* What dropout draws its mask by. */
+/* The parameters with which dropout draws its mask. */
 struct mask {
     uint64_t seed, stream, base;
     uint32_t threshold;
@@ -199,7 +199,7 @@ __device__ static inline float factor_at(const struct mask &mask, int64_t elemen
     return factor_of(mask, bits.word[element % 4]);
 }
 
-/* The element's index in PyTorch's order; channels 0: that is how the tensor lies. */
+/* The element's index in PyTorch's order; channels 0: the tensor is stored in that order. */
 __device__ static inline int64_t canonical_index(int64_t i, int64_t channels, int64_t pixels)
 {
     int64_t c, p;
@@ -211,9 +211,9 @@ __device__ static inline int64_t canonical_index(int64_t i, int64_t channels, in
     return i / (channels * pixels) * (channels * pixels) + c * pixels + p;
 }
 
-constexpr int64_t ROWS_AT_ONCE = 65535; /* of a grid's second dimension */
+constexpr int64_t ROWS_AT_ONCE = 65535; /* the largest second dimension of a grid */
 
-/* One draw for a whole row, which is a multiple of eight long. */
+/* One draw for each row, whose length is a multiple of eight. */
 __global__ void dropout_rows_kernel(const struct cuda_scalars *scalars, struct mask mask,
                                     int64_t row, struct cuda_array x, struct cuda_array y)
 {
@@ -234,7 +234,7 @@ __global__ void dropout_rows_kernel(const struct cuda_scalars *scalars, struct m
     }
 }
 
-/* A thread has eight elements: two draws where they lie in PyTorch's order. */
+/* A thread has eight elements: two draws, if they are in PyTorch's order. */
 __global__ void dropout_kernel(const struct cuda_scalars *scalars, struct mask mask,
                                struct cuda_dropout_shape shape, struct cuda_array x,
                                struct cuda_array y, int64_t count)
@@ -291,7 +291,7 @@ cudaError_t cuda_dropout(const struct cuda_scalars *scalars, uint32_t dropout_st
     return cudaGetLastError();
 }
 
-/* torch's lerp from the nearer end. */
+/* torch.lerp, which starts from the nearer end. */
 __global__ void moving_average_kernel(const struct cuda_control *control,
                                       const struct cuda_scalars *scalars, bool summed,
                                       float *average, const float *value, int64_t count)

@@ -1,5 +1,5 @@
-/* embedding.cu: rows of a table by their index, and the sum of what comes back to each row, in the
- * order of the positions: the same bits every time. */
+/* embedding.cu: copies rows of a table by their index, and sums up the gradient of each row in the
+ * order of the positions, so that the same bits come out every time. */
 #include "engine/backends/cuda/kernels/values.cuh"
 
 #include <math.h>
@@ -24,8 +24,9 @@ cudaError_t cuda_embedding(const int32_t *index, const float *weight, struct cud
     return cudaGetLastError();
 }
 
-/* The positions among the BLOCK from `first` on whose index lies in [low, low + rows), in order:
- * `found` gets them as offsets from first; returns how many. For a whole block. */
+/* Finds the positions, among the BLOCK from `first` on, whose index is in [low, low + rows), in
+ * order. `found` receives them as offsets from first; returns how many there are. The whole block
+ * calls it. */
 __device__ static int find_positions(const int32_t *index, int64_t first, int64_t count,
                                      int64_t low, int64_t rows, int *found)
 {
@@ -36,7 +37,7 @@ __device__ static int find_positions(const int32_t *index, int64_t first, int64_
     const unsigned votes = __ballot_sync(0xffffffffu, ours);
     int before = 0, total = 0;
 
-    __syncthreads(); /* the list before this one may still be read */
+    __syncthreads(); /* other threads may still read the previous list */
     if (lane == 0)
         warps[warp] = __popc(votes);
     __syncthreads();
@@ -50,7 +51,7 @@ __device__ static int find_positions(const int32_t *index, int64_t first, int64_
     return total;
 }
 
-/* A block has `rows` rows of the table and BLOCK columns, one for each thread. */
+/* A block has `rows` rows of the table, and BLOCK columns, one for each thread. */
 constexpr int ROWS_MAX = 16;
 
 __global__ void embedding_backward_kernel(const int32_t *index, struct cuda_array dy,
@@ -84,7 +85,7 @@ cudaError_t cuda_embedding_backward(const int32_t *index, struct cuda_array dy, 
                                     int64_t count, int64_t width, int64_t vocabulary,
                                     bool accumulate, cudaStream_t stream)
 {
-    /* every block reads all indices: large tables are divided among fewer */
+    /* every block reads all indices, so large tables are divided among fewer blocks */
     const int rows = vocabulary <= 4096 ? 1 : ROWS_MAX;
     const dim3 grid((unsigned)((vocabulary + rows - 1) / rows),
                     (unsigned)((width + BLOCK - 1) / BLOCK));

@@ -1,13 +1,13 @@
-/* images.cu: pools and channel scales of images channels-last. A thread has one pixel's eight
- * channels, or one where eight do not divide them. Gradients are gathered, pixel by pixel, window
- * after window, or, where windows do not overlap, dealt out by each window: no two threads add to
- * the same number. Indices are of 32 bits where they suffice: divisions of 64 bits take longer than
- * the memory. */
+/* images.cu: pools and channel scales of channels-last images. A thread has eight channels of a
+ * pixel, or one if eight does not divide their number. Gradients are gathered, pixel by pixel and
+ * window after window. If windows do not overlap, each window writes its pixels instead. So no two
+ * threads add to the same number. Indices have 32 bits if that is enough: divisions of 64 bits take
+ * longer than the memory accesses. */
 #include "engine/backends/cuda/kernels/values.cuh"
 
 #include <math.h>
 
-/* Bytes side by side. */
+/* Adjacent bytes. */
 template <int WIDTH> struct alignas(WIDTH) places {
     uint8_t value[WIDTH];
 };
@@ -16,7 +16,7 @@ template <int WIDTH> struct alignas(WIDTH) places {
     for (Index i = (Index)blockIdx.x * blockDim.x + threadIdx.x; i < (count); \
          i += (Index)gridDim.x * blockDim.x)
 
-/* Launches of so many threads, each with WIDTH channels and indices that suffice. */
+/* Launches `count` threads, with WIDTH channels each, and indices that are wide enough. */
 #define FOR_WIDTH(channels, count, LAUNCH)   \
     if ((count) > INT32_MAX / 2)             \
         FOR_INDEX(channels, int64_t, LAUNCH) \
@@ -32,7 +32,7 @@ template <int WIDTH> struct alignas(WIDTH) places {
 
 /* ---- pools ----------------------------------------------------------------------------------- */
 
-/* What a thread has: channels from `channel` on of a pixel (row, column) of an image. */
+/* What a thread has: the channels from `channel` on of a pixel (row, column) of an image. */
 template <typename Index> struct pixel {
     Index image, row, column, channel;
 };
@@ -45,7 +45,7 @@ __device__ static inline struct pixel<Index> pixel_at(Index i, Index height, Ind
     return {line / height, line % height, place % width, (i - place * strips) * WIDTH};
 }
 
-/* The windows along one axis that a pixel lies in, or the pixels of a window: [first, end). */
+/* Along one axis, the windows that contain a pixel, or the pixels of a window: [first, end). */
 struct span {
     int first, end;
 };
@@ -93,7 +93,7 @@ __global__ void pool_kernel(struct cuda_pool p, struct cuda_array x, struct cuda
                 for (int k = 0; k < WIDTH; k++) {
                     if (!MAXIMUM) {
                         best[k] += value[k];
-                    } else if (!(value[k] <= best[k])) { /* NaN wins, as in PyTorch */
+                    } else if (!(value[k] <= best[k])) { /* a NaN wins, as in PyTorch */
                         best[k] = value[k];
                         where.value[k] = (uint8_t)((h - start) * p.kernel[1] + w - left);
                     }
@@ -148,8 +148,8 @@ __global__ void pool_backward_kernel(struct cuda_pool p, struct cuda_array dy,
     }
 }
 
-/* Windows side by side: each thread has a window's gradient and writes all its pixels, and those
- * that windows which do not fit would have had. */
+/* For windows that do not overlap: each thread has a window's gradient and writes all its pixels,
+ * and those at the border for which no whole window is left. */
 template <int WIDTH, bool MAXIMUM, typename Index>
 __global__ void pool_deal_kernel(struct cuda_pool p, struct cuda_array dy, const uint8_t *position,
                                  struct cuda_array dx, int down, int across, Index count)
@@ -249,8 +249,9 @@ cudaError_t cuda_max_pool_backward(const struct cuda_pool *pool, struct cuda_arr
 
 /* ---- sums over an image's pixels ------------------------------------------------------------- */
 
-/* A block has BLOCK / LANES strips of channels, each of which LANES threads add up, taking pixels
- * in turn. SCALED: the products of x and dy, and dx = dy scale where there is a place for it. */
+/* A block has BLOCK / LANES strips of channels. LANES threads sum up each strip and take its pixels
+ * in turn. SCALED: sums up the products of x and dy, and writes dx = dy scale if dx has an
+ * address. */
 template <int WIDTH, int LANES, bool SCALED>
 __global__ void image_sums_kernel(struct cuda_array x, struct cuda_array dy,
                                   struct cuda_array scale, struct cuda_array dx,
@@ -320,7 +321,7 @@ static cudaError_t image_sums(struct cuda_array x, struct cuda_array dy, struct 
     return cudaGetLastError();
 }
 
-/* dx = dy scale + pooled factor, of an image's channels; dy at NULL: without the first. */
+/* dx = dy scale + pooled factor, for an image's channels; dy at NULL: without the first term. */
 template <int WIDTH, typename Index>
 __global__ void image_spread_kernel(struct cuda_array dy, struct cuda_array scale,
                                     struct cuda_array pooled, struct cuda_array dx, Index pixels,
@@ -361,7 +362,7 @@ cudaError_t cuda_channel_scale_gradient(struct cuda_array dy, struct cuda_array 
     return cudaGetLastError();
 }
 
-/* The mean of all pixels. */
+/* Whether the pool is the mean of all pixels. */
 static bool is_global(const struct cuda_pool *p)
 {
     return p->kernel[0] == p->height && p->kernel[1] == p->width && p->out_height == 1 &&

@@ -25,8 +25,8 @@ namespace
 
 /* ---- products ---- */
 
-/* The nearest number of TF32; the unit ignores the bits below the mask. Of infinities and NaN the
- * bits stay: the sum would carry those of a NaN over into the sign, and leave a zero. */
+/* Rounds to the nearest TF32 number; the unit ignores the bits below the mask. Infinities and NaN
+ * keep their bits: the addition would carry those of a NaN into the sign, and leave a zero. */
 __device__ inline unsigned nearest(float value)
 {
     return __float_as_uint(value) + (isfinite(value) ? 0x1000 : 0);
@@ -42,7 +42,7 @@ __device__ inline void multiply_add(float (&sum)[4], const unsigned (&a)[4], con
 #endif
 }
 
-/* high + low is the number but for 2^-21 of it. */
+/* Splits a number: high + low is the number, with an error of 2^-21 of it. */
 __device__ inline void divide(float value, unsigned &high, unsigned &low)
 {
     high = nearest(value) & ~0x1fffu;
@@ -56,7 +56,7 @@ __device__ inline void load_quad(float (&to)[4], const float *from)
     to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
 }
 
-/* a[i][h][j]: of product i, its rows of half h, term 4 t + j. SIDE: [term][row]. */
+/* a[i][h][j]: of product i, the rows of half h, term 4 t + j. SIDE: stored as [term][row]. */
 template <bool SIDE, int ROWS>
 __device__ inline void load_a(const float *stage, int first, float (&a)[2][2][4])
 {
@@ -104,7 +104,7 @@ __device__ inline void load_b(const float *stage, int first, float (&b)[4][4])
 
 typedef float sums[2][4][4];
 
-/* Tensor cores round sums towards zero: where that counts they add up a slice alone. */
+/* Tensor cores round sums towards zero. EXACT: they add up only a slice. */
 template <bool EXACT>
 __device__ inline void multiply_slice(const float (&a)[2][2][4], const float (&b)[4][4], sums &sum)
 {
@@ -156,7 +156,7 @@ __device__ inline void multiply_slice(const float (&a)[2][2][4], const float (&b
                     sum[i][n][k] += some[i][n][k];
 }
 
-/* The row, of the warp's 32, of value k of product i, and the column of it of product n. */
+/* The row, among the warp's 32, of value k of product i, and its column in product n. */
 template <bool SIDE> __device__ inline int row_of(int i, int k)
 {
     const int g = threadIdx.x % 32 / 4;
@@ -235,7 +235,7 @@ __global__ void __launch_bounds__(32 * WM * WN)
                 turned.bring(k, h, w, terms, weight, stage + ROWS * SLICE);
         }
     };
-    auto put = [&](int slice) { /* what waits in registers */
+    auto put = [&](int slice) { /* stores what waits in registers */
                                 float *const stage = stages[(slice - begin) % STAGES];
 
                                 if (slice >= end)
@@ -266,7 +266,7 @@ __global__ void __launch_bounds__(32 * WM * WN)
             copies_commit();
         }
         for (int slice = begin; slice < end; slice++) {
-            copies_wait(); /* and everybody has done with the stage that is filled now */
+            copies_wait(); /* and until all threads have read the stage that is filled now */
             bring(slice + STAGES - 1);
             copies_commit();
             multiply(slice);
@@ -287,7 +287,7 @@ __global__ void __launch_bounds__(32 * WM * WN)
 #pragma unroll
         for (int v = 0; v < 4; v += 2) {
             const int row = first_row + warp_row + row_of<A_SIDE>(i, v);
-            int64_t at = 0; /* in the result */
+            int64_t at = 0; /* the index in the result */
 
             if (row >= rows)
                 continue;
@@ -319,7 +319,7 @@ __global__ void __launch_bounds__(32 * WM * WN)
         }
 }
 
-/* to[i] (+)= the parts' sum + bias[i % channels] */
+/* to[i] (+)= the sum of the parts + bias[i % channels]. */
 __global__ void implicit_total_kernel(const float *parts, int count, int64_t elements,
                                       const float *bias, int channels, bool accumulate,
                                       struct cuda_array to)
@@ -338,7 +338,7 @@ __global__ void implicit_total_kernel(const float *parts, int count, int64_t ele
 
 /* ---- launches ---- */
 
-/* The pixels i = residue + stride q of the inputs, and the taps that they meet. */
+/* The pixels i = residue + stride q of the inputs, and the taps that read them. */
 struct axis describe_data(int size, int results, int kernel, int stride, int padding, int dilation,
                           int residue)
 {
@@ -397,9 +397,9 @@ struct task describe(const struct cuda_convolution *c, enum cuda_depthwise_pass 
     return k;
 }
 
-/* Rows, columns and terms of the largest class. */
+/* The rows, columns and terms of the largest class. */
 struct extents {
-    int64_t rows, columns, terms, elements; /* elements: of the whole result */
+    int64_t rows, columns, terms, elements; /* elements: those of the whole result */
 };
 
 struct extents extents_of(const struct task &k, enum cuda_depthwise_pass pass)
@@ -418,8 +418,8 @@ struct extents extents_of(const struct task &k, enum cuda_depthwise_pass pass)
             (int64_t)c.batch * c.height * c.width * c.channels};
 }
 
-/* Parts of the terms: so many that two rounds of blocks are there, of eight slices at least, as far
- * as there is room for their sums. */
+/* Chooses how many parts the terms are divided into: enough for two rounds of blocks, with at least
+ * eight slices each, as far as there is room for their sums. */
 int choose_splits(const struct extents &e, int64_t blocks, size_t part_bytes)
 {
     const int64_t wanted = (CUDA_IMPLICIT_BLOCKS + blocks - 1) / blocks;
@@ -470,7 +470,7 @@ void launch_tile(const struct task &k, int tile, const struct cuda_depthwise_ope
         launch<T, PASS, EXACT, VEC, 2, 2>(k, o, stream);
     else if (tile == 2)
         launch<T, PASS, EXACT, VEC, 4, 1>(k, o, stream);
-    else /* by the weights: of few outputs; else what is gathered is gathered for more columns */
+    else /* by the weights: for few outputs; else: gathered rows serve more columns */
         launch<T, PASS, EXACT, VEC, PASS == CUDA_DEPTHWISE_WEIGHTS ? 1 : 2, 4>(k, o, stream);
 }
 
@@ -501,7 +501,7 @@ void launch_type(const struct task &k, enum cuda_depthwise_pass pass, int tile,
 bool cuda_implicit_is_possible(const struct cuda_convolution *c, enum cuda_depthwise_pass pass,
                                size_t part_bytes)
 {
-    const int64_t most = 32000; /* places are numbers of 16 bits */
+    const int64_t most = 32000; /* places are 16-bit numbers */
     const int stride = c->stride[0] > c->stride[1] ? c->stride[0] : c->stride[1];
 
     if (pass == CUDA_DEPTHWISE_DATA && stride > RESIDUES)

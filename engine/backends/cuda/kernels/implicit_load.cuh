@@ -1,6 +1,6 @@
-/* implicit_load.cuh: how implicit.cu's operands come to shared memory: what a product is about, and
- * loaders for each kind of operand, of which a thread has a term, or a column, of its own that
- * moves on by slices. In the anonymous namespace of whoever includes it. */
+/* implicit_load.cuh: loads implicit.cu's operands into shared memory: the description of a product,
+ * and a loader for each kind of operand. A thread of a loader has a term, or a column, that
+ * advances by slices. Everything is in the anonymous namespace of the file that includes it. */
 #pragma once
 
 #include "engine/backends/cuda/kernels/values.cuh"
@@ -10,25 +10,25 @@ namespace
 
 constexpr int SLICE = 16, STAGES = 3, WARP_TILE = 32, RESIDUES = CUDA_IMPLICIT_STRIDE_MAX;
 
-/* Along one axis, of the pixels i of a class: their first tap reads first + i step, each further
- * one `hop` on. */
+/* One axis of the pixels i of a class: their first tap reads first + i step, and each further tap
+ * reads `hop` more. */
 struct axis {
-    int extent;      /* pixels of the class */
-    int first, step; /* in what is read */
+    int extent;      /* how many pixels the class has */
+    int first, step; /* in the tensor that is read */
     int taps, hop;
     int tap, tap_step; /* in the filter */
-    int to, to_step;   /* where pixel i lies in the result */
+    int to, to_step;   /* where pixel i is in the result */
 };
 
 struct task {
     struct cuda_convolution c;
-    int inputs, outputs; /* of a group */
+    int inputs, outputs; /* per group */
     int classes;         /* along each axis */
     struct axis axis[2][RESIDUES];
-    int read_height, read_width, read_channels; /* of what is gathered */
-    int depth;                                  /* its channels of a group */
+    int read_height, read_width, read_channels; /* of the gathered tensor */
+    int depth;                                  /* its channels per group */
     int splits;
-    int64_t part_elements; /* of a part; with one split there are none */
+    int64_t part_elements; /* elements of a part; with one split there are no parts */
 };
 
 /* ---- copies to shared memory, zeros where there is nothing to copy ---- */
@@ -50,8 +50,8 @@ __device__ inline void copy(float *to, const float *from, const float *valid, bo
 #endif
 }
 
-/* What a thread brings of a slice, VEC numbers OWN times: float32 goes its way by itself, others
- * wait in registers until put() converts them. */
+/* What a thread loads of a slice: VEC numbers, OWN times. float32 is copied asynchronously; other
+ * types wait in registers until put() converts them. */
 template <typename T, int VEC, int OWN> struct carrier {
     struct alignas(VEC * sizeof(T)) some {
         T value[VEC];
@@ -91,7 +91,7 @@ __device__ inline void copies_commit()
 #endif
 }
 
-/* All but the last STAGES - 2 groups have arrived, those of all threads. */
+/* Waits until all but the last STAGES - 2 groups have arrived, for all threads. */
 __device__ inline void copies_wait()
 {
 #if __CUDA_ARCH__ >= 800
@@ -100,7 +100,7 @@ __device__ inline void copies_wait()
     __syncthreads();
 }
 
-/* Where a row lies in [term][row]. */
+/* The index of a row in [term][row]. */
 __device__ inline int exchanged(int term, int row, int rows)
 {
     return term * rows + ((row / 4 ^ 2 * (term / 4 & 3)) * 4 + row % 4);
@@ -133,12 +133,13 @@ __device__ inline void terms_advance(struct terms &t, const struct axis &w, int 
     }
 }
 
-/* [row][term]: gathered; `rows` of a thread, each with the place that its tap (0, 0) reads. */
+/* [row][term] of the gathered operand. A thread has `rows` rows, each with the place that its tap
+ * (0, 0) reads. */
 template <typename T, int VEC, int THREADS, int ROWS> struct gatherer {
     static constexpr int COLUMNS = SLICE / VEC, STEP = THREADS / COLUMNS, OWN = ROWS / STEP;
     carrier<T, VEC, OWN> carried;
     int base[OWN];
-    short2 place[OWN]; /* line and column; those of no pixel are far outside */
+    short2 place[OWN]; /* line and column; a missing pixel has a place far outside */
     struct terms at;
 
     __device__ static int slot(int o)
@@ -191,7 +192,7 @@ template <typename T, int VEC, int THREADS, int ROWS> struct gatherer {
     }
 };
 
-/* [row][term]: the filters of a group's outputs, as they lie. */
+/* [row][term] of the filters of a group's outputs, as they are stored. */
 template <typename T, int VEC, int THREADS, int ROWS> struct filter_reader {
     static constexpr int COLUMNS = SLICE / VEC, STEP = THREADS / COLUMNS, OWN = ROWS / STEP;
     carrier<T, VEC, OWN> carried;
@@ -225,7 +226,7 @@ template <typename T, int VEC, int THREADS, int ROWS> struct filter_reader {
     }
 };
 
-/* [term][row]: a term of a thread, and every STEP-th VEC rows from its own on. */
+/* [term][row]: a thread has a term, and every STEP-th group of VEC rows from its own on. */
 template <int VEC, int THREADS, int ROWS> struct side_by_side {
     static constexpr int STEP = THREADS / SLICE, OWN = ROWS / VEC / STEP;
 
@@ -243,7 +244,8 @@ template <int VEC, int THREADS, int ROWS> struct side_by_side {
     }
 };
 
-/* The filters by the data: terms are taps x outputs of the group, rows its inputs. */
+/* The filters for the gradient by the data: terms are taps x outputs of the group, rows its
+ * inputs. */
 template <typename T, int VEC, int THREADS, int ROWS> struct turned_filter_reader {
     typedef side_by_side<VEC, THREADS, ROWS> own;
     carrier<T, VEC, own::OWN> carried;
@@ -281,7 +283,8 @@ template <typename T, int VEC, int THREADS, int ROWS> struct turned_filter_reade
     }
 };
 
-/* The gradient by the results: terms are their pixels, rows the outputs of the group. */
+/* The gradient with respect to the results: terms are their pixels, rows the outputs of the
+ * group. */
 template <typename T, int VEC, int THREADS, int ROWS> struct result_reader {
     typedef side_by_side<VEC, THREADS, ROWS> own;
     carrier<T, VEC, own::OWN> carried;
@@ -315,7 +318,8 @@ template <typename T, int VEC, int THREADS, int ROWS> struct result_reader {
     }
 };
 
-/* What the filter's taps read by the weights: terms are the results' pixels, rows taps x inputs. */
+/* What the filter's taps read, for the gradient by the weights: terms are the results' pixels, rows
+ * taps x inputs. */
 template <typename T, int VEC, int THREADS, int ROWS> struct patch_reader {
     typedef side_by_side<VEC, THREADS, ROWS> own;
     carrier<T, VEC, own::OWN> carried;

@@ -1,8 +1,8 @@
-/* kernels.h: the kernels of the CUDA backend as the host code calls them: each function puts its
- * launches on `stream` and returns cudaGetLastError(). `float *` is float32; struct cuda_array says
- * how its numbers are stored, and arithmetic is float32 all the same. Images lie channels-last,
- * all else row-major in PyTorch's shapes. Sums have a fixed order, so that results are the same
- * bits on the same device. */
+/* kernels.h: the kernels of the CUDA backend as the host code calls them. Each function launches on
+ * `stream` and returns cudaGetLastError(). `float *` is float32; struct cuda_array says how its
+ * numbers are stored. Arithmetic is float32 in any case. Images are channels-last, all else is
+ * row-major in PyTorch's shapes. Sums have a fixed order, so that one device always gives the same
+ * bits. */
 #pragma once
 
 #include "engine/graph/loss_scale.h"
@@ -17,53 +17,56 @@ extern "C" {
 #endif
 
 enum {
-    CUDA_GROUPS_MAX = 260,  /* groups of an optimizer: 64 of a specification and the rest, of each
-                               up to 4 (worker_spec_train.c) */
-    CUDA_COEFFICIENTS = 17, /* numbers that a group's update needs */
-    CUDA_ITEMS_MAX = 32,    /* parameters of one launch */
-    CUDA_SQUARES_BLOCKS = 128, /* partial sums of one launch */
+    /* the groups of an optimizer: 64 of a specification and one for the rest, each divided into up
+     * to 4 (worker_spec_train.c) */
+    CUDA_GROUPS_MAX = 260,
+    CUDA_COEFFICIENTS = 17,    /* numbers that the update of a group reads */
+    CUDA_ITEMS_MAX = 32,       /* the most parameters of one launch */
+    CUDA_SQUARES_BLOCKS = 128, /* the partial sums of one launch */
     CUDA_SQUARES_LAUNCHES = 64,
-    CUDA_ARRIVALS = 256 /* counters of blocks that are done */
+    CUDA_ARRIVALS = 256 /* counters of finished blocks */
 };
 
-/* What changes from step to step, in device memory: kernels of a captured graph read it there. Each
- * of several steps that one graph does has its own. */
+/* What changes from step to step. It is in device memory, where the kernels of a captured graph
+ * read it. If one graph has several steps, each of them has its own. */
 struct cuda_scalars {
     uint64_t seed;
     int64_t batch, step;
-    float loss_factor; /* what the gradient of the mean loss is multiplied by */
-    float unscale;     /* what gradients are multiplied by before anything else */
+    float loss_factor; /* the factor of the gradient of the mean loss */
+    float unscale;     /* the factor by which gradients are multiplied first */
     float clip_norm;   /* 0: none */
     float clip_value;  /* INFINITY: none */
     float average_decay;
     int32_t finite_alone; /* an update with a gradient that is not finite changes nothing */
     int32_t group_count;
-    struct loss_scale *loss_scale; /* on the device, which multiplies loss_factor and follows its
-                                      rule at the update; NULL: the host has done both */
-    /* of batches that the device makes (batch.h) */
-    int64_t first;  /* place in the orders of the batch's first sample */
-    uint32_t epoch; /* that augmentation draws by */
+    /* On the device. It multiplies loss_factor and is adapted at the update. NULL: the host has
+     * done both. */
+    struct loss_scale *loss_scale;
+    /* for batches that the device makes (batch.h) */
+    int64_t first;  /* the place of the batch's first sample in the orders */
+    uint32_t epoch; /* by which augmentation draws */
     float share;    /* MixUp's lambda */
     float soft_low, soft_own, soft_other;
-    float group[CUDA_GROUPS_MAX][CUDA_COEFFICIENTS]; /* last: as many as the graph has */
+    /* the last member: as many as the graph has groups */
+    float group[CUDA_GROUPS_MAX][CUDA_COEFFICIENTS];
 };
 
-/* What the device keeps for a program from run to run. */
+/* What the device keeps for a program between runs. */
 struct cuda_metrics {
     double loss_sum, last_loss;
     int64_t samples, correct, nonfinite_step;
 };
 struct cuda_control {
     struct cuda_metrics metrics;
-    float gradient_factor;            /* of the present update */
-    int32_t skipped;                  /* whether it changes nothing */
+    float gradient_factor;            /* of the current update */
+    int32_t skipped;                  /* the update changes nothing */
     unsigned arrivals[CUDA_ARRIVALS]; /* zero between launches */
     struct loss_scale loss_scale;
-    float group[CUDA_GROUPS_MAX][CUDA_COEFFICIENTS]; /* with a loss scale of the device */
+    float group[CUDA_GROUPS_MAX][CUDA_COEFFICIENTS]; /* if the device adapts the loss scale */
     double squares[CUDA_SQUARES_BLOCKS * CUDA_SQUARES_LAUNCHES];
 };
 
-/* Numbers as they are stored: `type` is enum tensor_type: float32, bfloat16 or float16. */
+/* An array of numbers. `type` is enum tensor_type: float32, bfloat16 or float16. */
 struct cuda_array {
     void *at;
     int type;
@@ -76,7 +79,7 @@ cudaError_t cuda_activation(int kind, struct cuda_array x, struct cuda_array y, 
                             cudaStream_t stream);
 cudaError_t cuda_activation_backward(int kind, struct cuda_array dy, struct cuda_array saved,
                                      struct cuda_array dx, int64_t count, cudaStream_t stream);
-/* y = f(a) or f(a, b), element by element, of the node's operator; `b` without address where it has
+/* y = f(a) or f(a, b), element by element, for the node's operator. `b` has no address if there is
  * one operand. */
 struct graph_node;
 cudaError_t cuda_pointwise(const struct graph_node *node, struct cuda_array a, struct cuda_array b,
@@ -91,12 +94,13 @@ struct cuda_cast {
 };
 struct cuda_casts {
     int count;
-    int first_block[CUDA_CASTS_MAX + 1]; /* the function's own */
+    int first_block[CUDA_CASTS_MAX + 1]; /* set by the function */
     struct cuda_cast cast[CUDA_CASTS_MAX];
 };
 cudaError_t cuda_cast_many(struct cuda_casts *casts, cudaStream_t stream);
-/* Which number of the mask of base/philox.h an element takes: that of its row (row > 0: elements of
- * one), else of its index in PyTorch's order; channels > 0: images that lie channels-last. */
+/* Which number of the mask of base/philox.h an element gets. row > 0: that of its row, which has so
+ * many elements; otherwise that of its index in PyTorch's order. channels > 0: the images are
+ * channels-last. */
 struct cuda_dropout_shape {
     int64_t row, channels, pixels;
 };
@@ -104,7 +108,7 @@ cudaError_t cuda_dropout(const struct cuda_scalars *scalars, uint32_t dropout_st
                          float probability, const struct cuda_dropout_shape *shape,
                          struct cuda_array x, struct cuda_array y, int64_t count,
                          cudaStream_t stream);
-/* `summed`: nothing is done where the update is skipped. */
+/* `summed`: does nothing if the update is skipped. */
 cudaError_t cuda_moving_average(const struct cuda_control *control,
                                 const struct cuda_scalars *scalars, bool summed, float *average,
                                 const float *value, int64_t count, cudaStream_t stream);
@@ -113,10 +117,10 @@ cudaError_t cuda_moving_average(const struct cuda_control *control,
  * [n, pixels, channels] ---- */
 
 struct cuda_layout {
-    int64_t channels, pixels; /* channels 1: there is but one order */
+    int64_t channels, pixels; /* channels 1: both orders are the same */
 };
-/* `count` canonical elements from element `first` of the tensor, which lie side by side in
- * `canonical`, to their places in `stored`, and back. */
+/* Copies `count` elements, from element `first` of the tensor in PyTorch's order, from `canonical`,
+ * where they are contiguous, to their places in `stored`; and back. */
 cudaError_t cuda_layout_store(struct cuda_layout layout, struct cuda_array canonical,
                               struct cuda_array stored, int64_t first, int64_t count,
                               cudaStream_t stream);
@@ -129,13 +133,14 @@ cudaError_t cuda_layout_load(struct cuda_layout layout, struct cuda_array stored
 struct cuda_pool {
     int64_t images, channels, height, width, out_height, out_width;
     int kernel[2], stride[2], padding[2];
-    bool rectified;    /* maximum: of max(0, x + bias); bias NULL: of max(0, x) */
+    bool rectified;    /* for a maximum: of max(0, x + bias); bias NULL: of max(0, x) */
     const float *bias; /* [channels] */
 };
-/* Where a maximum has no position, for it is not above zero: windows of fewer pixels alone are
- * rectified. */
+/* The position of a rectified maximum that is not above zero. Only windows of fewer pixels than
+ * this are rectified. */
 enum { CUDA_POOL_NOWHERE = 255 };
-/* `position` of each maximum within its window, row by row; NULL: not wanted. */
+/* `position` receives each maximum's position within its window, row by row; NULL: it is not
+ * wanted. */
 cudaError_t cuda_max_pool(const struct cuda_pool *pool, struct cuda_array x, struct cuda_array y,
                           uint8_t *position, cudaStream_t stream);
 cudaError_t cuda_max_pool_backward(const struct cuda_pool *pool, struct cuda_array dy,
@@ -145,7 +150,7 @@ cudaError_t cuda_average_pool(const struct cuda_pool *pool, struct cuda_array x,
                               struct cuda_array y, cudaStream_t stream);
 cudaError_t cuda_average_pool_backward(const struct cuda_pool *pool, struct cuda_array dy,
                                        struct cuda_array dx, cudaStream_t stream);
-/* x[images, pixels, channels] scale[images, channels]; results may lie where x and dy do. */
+/* x[images, pixels, channels] scale[images, channels]. Results may overwrite x and dy. */
 cudaError_t cuda_channel_scale(struct cuda_array x, struct cuda_array scale, struct cuda_array y,
                                int64_t images, int64_t pixels, int64_t channels,
                                cudaStream_t stream);
@@ -154,8 +159,8 @@ cudaError_t cuda_channel_scale_backward(struct cuda_array dy, struct cuda_array 
                                         struct cuda_array scale, struct cuda_array dx,
                                         struct cuda_array dscale, int64_t images, int64_t pixels,
                                         int64_t channels, cudaStream_t stream);
-/* dx = dy scale + pooled / pixels, pooled[images, channels]: the gradient by what was averaged,
- * too; dy at NULL: of that alone. */
+/* dx = dy scale + pooled / pixels, with pooled[images, channels] the gradient with respect to an
+ * average of x. dy at NULL: only the second term. */
 cudaError_t cuda_channel_scale_gradient(struct cuda_array dy, struct cuda_array scale,
                                         struct cuda_array pooled, struct cuda_array dx,
                                         int64_t images, int64_t pixels, int64_t channels,
@@ -174,7 +179,7 @@ cudaError_t cuda_embedding_backward(const int32_t *index, struct cuda_array dy, 
 /* sum[c] (+)= sum over r of x[r, c] */
 cudaError_t cuda_column_sum(struct cuda_array x, int64_t rows, int64_t columns, bool accumulate,
                             float *sum, cudaStream_t stream);
-/* sum[c][k] (+)= sum over p < count of parts[p][k][c]: gradients of filters with so many taps. */
+/* sum[c][k] (+)= sum over p < count of parts[p][k][c]: gradients of filters with `taps` taps. */
 cudaError_t cuda_filter_total(const float *parts, int count, int channels, int taps,
                               bool accumulate, float *sum, cudaStream_t stream);
 
@@ -182,7 +187,7 @@ cudaError_t cuda_filter_total(const float *parts, int count, int channels, int t
 
 enum { CUDA_LOSS_PARTIAL_BYTES = 12 }; /* for each row */
 
-/* label[rows] or, where it is NULL, probability[rows, classes]; adds to the control's metrics. */
+/* Uses label[rows], or if it is NULL, probability[rows, classes]. Adds to the control's metrics. */
 cudaError_t cuda_cross_entropy(struct cuda_control *control, const struct cuda_scalars *scalars,
                                const float *logits, const int32_t *label, const float *probability,
                                float *log_sum_exp, int64_t rows, int64_t classes, void *partial,
@@ -201,45 +206,46 @@ cudaError_t cuda_mse_backward(const struct cuda_scalars *scalars, const float *p
 /* ---- batch_norm.cu ---- */
 
 struct cuda_batch_norm {
-    struct cuda_array x, y; /* [rows, channels, pixels]; images channels-last: pixels 1 */
+    struct cuda_array x, y; /* [rows, channels, pixels]; channels-last images have pixels 1 */
     const float *weight, *bias;
-    float *running_mean, *running_variance; /* NULL: they stay */
+    float *running_mean, *running_variance; /* NULL: they do not change */
     float *mean, *inverse_std;
     int64_t rows, channels, pixels;
     float epsilon, momentum;
     int multiprocessors;
     bool overlaps;      /* the device has programmatic dependent launches: compute capability 9 */
     float *partial;     /* cuda_batch_norm_scratch() bytes */
-    unsigned *arrivals; /* CUDA_ARRIVALS, zero between launches */
-    float *means;       /* this and the next two: the kernels' own */
+    unsigned *arrivals; /* CUDA_ARRIVALS counters, zero between launches */
+    float *means;       /* these three are set by the functions */
     double inverse_rows, inverse_freedom;
-    /* What cuda_batch_norm_is_fast() has fused, all of x's type: */
+    /* The members below need cuda_batch_norm_is_fast(), and have x's type: */
     struct cuda_array addend; /* added to the result; at NULL: none */
-    struct {                  /* the addend is normalised first; weight NULL: it is not */
+    struct {                  /* normalises the addend first; weight NULL: it does not */
         const float *weight, *bias, *mean, *inverse_std;
     } second;
-    int activation; /* of that, enum activation_kind: ReLU, SiLU, hardswish; -1: none */
+    int activation; /* of the sum, enum activation_kind: ReLU, SiLU, hardswish; -1: none */
 };
-/* How the gradient by the result comes to batch norm, beside norm->activation, which is taken back
- * from x. */
+/* How the gradient with respect to batch norm's result is computed. The derivative of
+ * norm->activation, whose operand is recomputed from x, comes in addition. */
 struct cuda_batch_norm_gradient {
     struct cuda_array dy;
-    struct cuda_array result; /* at not NULL: of ReLU; dy counts where that is above zero, */
-    struct cuda_array other;  /* with this added to it (at NULL: nothing), */
-    /* and that gradient is stored here; it may lie where dy or other do */
+    /* at not NULL: the result of a ReLU; dy counts where it is above zero, */
+    struct cuda_array result;
+    struct cuda_array other; /* after this was added to it (at NULL: nothing), */
+    /* and that gradient is stored here; it may overwrite dy or other */
     struct cuda_array masked;
-    struct cuda_array dx; /* may lie where dy or `masked` do */
+    struct cuda_array dx; /* may overwrite dy or `masked` */
     float *dweight, *dbias;
     bool accumulate;
 };
-/* Whether there are kernels that fuse; others take a block for each channel. */
+/* Whether there are kernels that fuse. Otherwise each channel is computed by one block. */
 bool cuda_batch_norm_is_fast(const struct cuda_batch_norm *norm);
 size_t cuda_batch_norm_scratch(const struct cuda_batch_norm *norm);
-/* With the moments of the batch, which are found first and stored. */
+/* With the moments of the batch, which it computes and stores first. */
 cudaError_t cuda_batch_norm_train(const struct cuda_batch_norm *norm, cudaStream_t stream);
-/* These alone; of what is fast. */
+/* Computes only the moments; needs cuda_batch_norm_is_fast(). */
 cudaError_t cuda_batch_norm_moments(const struct cuda_batch_norm *norm, cudaStream_t stream);
-/* With the running values, or with mean and inverse_std as they are. */
+/* With the running values, or with the stored mean and inverse_std. */
 cudaError_t cuda_batch_norm_apply(const struct cuda_batch_norm *norm, bool running,
                                   cudaStream_t stream);
 cudaError_t cuda_batch_norm_backward(const struct cuda_batch_norm *norm,
@@ -248,21 +254,21 @@ cudaError_t cuda_batch_norm_backward(const struct cuda_batch_norm *norm,
 
 /* ---- convolution.cu ---- */
 
-/* y[r, c] = activation(x[r, c] + bias[c]); kind: enum activation_kind, -1: none; bias NULL: none. x
- * + bias goes to `sum`, too, unless that is at NULL. y or sum may lie where x does. */
+/* y[r, c] = activation(x[r, c] + bias[c]). kind: enum activation_kind, -1: none; bias NULL: none. x
+ * + bias is also written to `sum`, unless that is at NULL. y or sum may overwrite x. */
 cudaError_t cuda_bias_activation(struct cuda_array x, const float *bias, int kind,
                                  struct cuda_array sum, struct cuda_array y, int64_t rows,
                                  int64_t channels, cudaStream_t stream);
 enum { CUDA_CHANNEL_PARTS = 256 };
-/* sum[c] (+)= sum over r of x[r, c]; `parts`: room for CUDA_CHANNEL_PARTS times `channels`. */
+/* sum[c] (+)= sum over r of x[r, c]. `parts`: room for CUDA_CHANNEL_PARTS times `channels`. */
 struct cuda_channel_sum {
     struct cuda_array x;
     int64_t rows, channels;
     bool accumulate;
     float *sum, *parts;
-    const uint8_t *position; /* not NULL: without those at CUDA_POOL_NOWHERE */
-    /* x is first taken back through an activation of that kind (-1: none), of which `saved` was
-     * kept, and stored; it may lie where x does. */
+    const uint8_t *position; /* not NULL: leaves out elements whose position is CUDA_POOL_NOWHERE */
+    /* The derivative of an activation of this kind (-1: none), which saved `saved`, is applied to x
+     * first. The product is stored, and may overwrite x. */
     int kind;
     struct cuda_array saved, result;
 };
@@ -273,20 +279,20 @@ cudaError_t cuda_add_gradient(struct cuda_array from, float *gradient, int64_t c
 
 /* ---- depthwise.cu ---- */
 
-enum { CUDA_DEPTHWISE_BLOCKS = 264 }; /* that add up the gradient of the weights */
+enum { CUDA_DEPTHWISE_BLOCKS = 264 }; /* blocks that sum up the gradient of the weights */
 enum cuda_depthwise_pass { CUDA_DEPTHWISE_FORWARD, CUDA_DEPTHWISE_DATA, CUDA_DEPTHWISE_WEIGHTS };
 struct cuda_depthwise {
     int type; /* of images and filters: enum tensor_type */
     int batch, channels, height, width, out_height, out_width;
-    int kernel, stride; /* 3 or 5, 1 or 2; padding is kernel / 2; channels a multiple of 8 */
+    int kernel, stride; /* 3 or 5; 1 or 2; padding is kernel / 2; channels: a multiple of 8 */
 };
 struct cuda_depthwise_operands {
     void *x, *y;        /* or their gradients */
-    const void *weight; /* but for WEIGHTS */
-    const float *bias;  /* of FORWARD, may be NULL */
-    float *gradient;    /* WEIGHTS: is (+)= */
+    const void *weight; /* not for WEIGHTS */
+    const float *bias;  /* for FORWARD; may be NULL */
+    float *gradient;    /* for WEIGHTS: (+)= the result */
     bool accumulate;
-    float *parts; /* WEIGHTS: room for partial sums, of some number of whole gradients */
+    float *parts; /* for WEIGHTS: room for the partial sums of some whole gradients */
     size_t part_bytes;
 };
 cudaError_t cuda_depthwise(const struct cuda_depthwise *depthwise, enum cuda_depthwise_pass pass,
@@ -301,19 +307,18 @@ struct cuda_convolution {
     int kernel[2], stride[2], padding[2], dilation[2], groups;
 };
 
-/* A thread has a channel of some results: for few channels in a group.
- * part_bytes: the operands'. */
-enum { CUDA_DIRECT_BLOCKS = 1056 }; /* that add up the gradient of the weights */
+/* A thread has a channel of some results: for few channels in a group. part_bytes: of the operands'
+ * `parts`. */
+enum { CUDA_DIRECT_BLOCKS = 1056 }; /* blocks that sum up the gradient of the weights */
 bool cuda_direct_is_possible(const struct cuda_convolution *convolution, size_t part_bytes);
 cudaError_t cuda_direct(const struct cuda_convolution *convolution, enum cuda_depthwise_pass pass,
                         const struct cuda_depthwise_operands *operands, cudaStream_t stream);
 
-/* As a product of gathered operands, on devices of compute capability 8.0 and
- * more; `tile`: which size of a block's results, of CUDA_IMPLICIT_TILES. `parts` is used by each
- * pass. */
+/* As a product of gathered operands, on devices of compute capability 8.0 and above. `tile`: the
+ * size of a block's results, one of CUDA_IMPLICIT_TILES. Every pass uses `parts`. */
 enum {
     CUDA_IMPLICIT_TILES = 4,
-    CUDA_IMPLICIT_BLOCKS = 264, /* that are wanted, before terms are divided among them */
+    CUDA_IMPLICIT_BLOCKS = 264, /* the blocks to aim at, for which terms are divided */
     CUDA_IMPLICIT_STRIDE_MAX = 4
 };
 bool cuda_implicit_is_possible(const struct cuda_convolution *convolution,
@@ -324,20 +329,20 @@ cudaError_t cuda_implicit(const struct cuda_convolution *convolution, enum cuda_
 
 /* ---- stem.cu: on devices of compute capability 8.0 and more ---- */
 
-enum { CUDA_STEM_BLOCKS = 528 }; /* that add up the gradient of the weights */
-/* 3x3 with padding 1 of images with one channel or three, in 16 bits. */
+enum { CUDA_STEM_BLOCKS = 528 }; /* blocks that sum up the gradient of the weights */
+/* 3x3 convolutions with padding 1 of images with one or three channels, in 16 bits. */
 struct cuda_stem {
     int type; /* of images and filters: enum tensor_type */
     int batch, channels, height, width, outputs, out_height, out_width, stride;
 };
-/* Without `gradient` y is written, else that: (+)=. */
+/* Without `gradient` it writes y; with it, gradient (+)= the result. */
 struct cuda_stem_operands {
     const void *x, *weight;
     void *y;           /* or its gradient */
     const float *bias; /* may be NULL */
     float *gradient;
     bool accumulate;
-    float *parts; /* with `gradient`: room for partial sums, of some number of whole gradients */
+    float *parts; /* with `gradient`: room for the partial sums of some whole gradients */
     size_t part_bytes;
 };
 bool cuda_stem_is_possible(const struct cuda_stem *stem);
@@ -346,15 +351,15 @@ cudaError_t cuda_stem(const struct cuda_stem *stem, const struct cuda_stem_opera
 
 /* ---- weights_tf32.cu: on devices of compute capability 8.0 and more ---- */
 
-/* 3x3 with stride 1 and padding 1 of float32, multiplied in tf32. */
+/* 3x3 convolutions with stride 1 and padding 1 of float32, multiplied in tf32. */
 struct cuda_weights_tf32 {
     int batch, channels, height, width, outputs;
 };
 struct cuda_weights_tf32_operands {
-    const void *x, *y; /* images, and the gradient by the results */
-    float *gradient;   /* is (+)= */
+    const void *x, *y; /* the images, and the gradient with respect to the results */
+    float *gradient;   /* (+)= the result */
     bool accumulate;
-    float *parts; /* room for partial sums, of some number of whole gradients, one at least */
+    float *parts; /* room for the partial sums of some whole gradients, at least one */
     size_t part_bytes;
 };
 bool cuda_weights_tf32_is_possible(const struct cuda_weights_tf32 *weights);
@@ -369,23 +374,23 @@ struct cuda_item {
     struct cuda_array gradient;
     float *state0, *state1; /* NULL: none */
     int64_t count;
-    int32_t kind, group; /* enum optimizer_kind; index of the coefficients */
+    int32_t kind, group; /* enum optimizer_kind; the index of the group's coefficients */
 };
 struct cuda_items {
     int32_t count;
     int32_t first_block[CUDA_ITEMS_MAX + 1];
     struct cuda_item item[CUDA_ITEMS_MAX];
 };
-/* Fills in first_block; returns the blocks that the update takes. */
+/* Fills in first_block, and returns how many blocks the update takes. */
 int cuda_items_blocks(struct cuda_items *items);
 
-/* Partial sums of the gradients' squares, for launch number `launch`. */
+/* Computes partial sums of the gradients' squares, for launch number `launch`. */
 cudaError_t cuda_gradient_squares(struct cuda_control *control, const struct cuda_items *items,
                                   int launch, cudaStream_t stream);
-/* The factor that gradients are multiplied by, and whether the update is to be skipped. */
+/* Computes the factor of the gradients, and whether the update is skipped. */
 cudaError_t cuda_gradient_factor(struct cuda_control *control, const struct cuda_scalars *scalars,
                                  int launches, cudaStream_t stream);
-/* `summed`: by that factor, unless it is to be skipped. */
+/* `summed`: multiplies by that factor, and does nothing if the update is skipped. */
 cudaError_t cuda_optimizer_update(const struct cuda_control *control,
                                   const struct cuda_scalars *scalars,
                                   const struct cuda_items *items, bool summed, cudaStream_t stream);
@@ -398,27 +403,28 @@ struct cuda_muon {
     bool summed;
     struct cuda_item item; /* state0: the momentum */
 };
-/* Moves the momentum; x = the direction / max(its norm, epsilon). squares: CUDA_SQUARES_BLOCKS. */
+/* Updates the momentum; x = the direction / max(its norm, epsilon). squares:
+ * CUDA_SQUARES_BLOCKS. */
 cudaError_t cuda_muon_direction(const struct cuda_muon *muon, double epsilon, float *x,
                                 double *squares, cudaStream_t stream);
-/* The parameter by the step's rate times `scale`, against x. */
+/* Moves the parameter against x, by the step's rate times `scale`. */
 cudaError_t cuda_muon_update(const struct cuda_muon *muon, float scale, const float *x,
                              cudaStream_t stream);
 
-/* Where a group's coefficients stand; the host fills them in (optimizer.c of this folder). */
+/* The indices of a group's coefficients. The host fills them in (update.c of the folder above). */
 enum {
-    COEFFICIENT_RATE,   /* of the step, bias correction included */
-    COEFFICIENT_SHRINK, /* decoupled decay: the parameter times it */
-    COEFFICIENT_DECAY,  /* coupled decay: added to the gradient */
-    COEFFICIENT_KEEP,   /* of the first state */
-    COEFFICIENT_TAKE,   /* of what is added to it */
-    COEFFICIENT_KEEP2,  /* of the second */
+    COEFFICIENT_RATE,   /* of the step, with the bias correction */
+    COEFFICIENT_SHRINK, /* decoupled decay: the parameter is multiplied by it */
+    COEFFICIENT_DECAY,  /* coupled decay: it times the parameter is added to the gradient */
+    COEFFICIENT_KEEP,   /* the factor of the first state */
+    COEFFICIENT_TAKE,   /* the factor of what is added to it */
+    COEFFICIENT_KEEP2,  /* the factor of the second state */
     COEFFICIENT_TAKE2,
     COEFFICIENT_EPSILON,
-    COEFFICIENT_ROOT,     /* the second moment's correction, under the root */
-    COEFFICIENT_OWN,      /* SGD: momentum; NAdam: the rate of the gradient itself */
+    COEFFICIENT_ROOT,     /* the correction of the second moment, under the root */
+    COEFFICIENT_OWN,      /* SGD: the momentum; NAdam: the rate of the gradient itself */
     COEFFICIENT_NESTEROV, /* not 0: yes */
-    COEFFICIENT_MOMENTUM, /* not 0: SGD, RMSprop have a buffer */
+    COEFFICIENT_MOMENTUM, /* not 0: SGD and RMSprop have a buffer */
     COEFFICIENT_KIND,     /* enum optimizer_kind */
     COEFFICIENT_DOUBLES   /* two doubles: struct cuda_count_terms */
 };

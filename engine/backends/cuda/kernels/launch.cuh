@@ -1,11 +1,11 @@
-/* launch.cuh: what all kernels share: the shape of launches and sums within a block. */
+/* launch.cuh: shared by all kernels: the shape of launches, and sums within a block. */
 #pragma once
 
 #include "engine/backends/cuda/kernels/kernels.h"
 
 constexpr int BLOCK = 256;
 
-/* Blocks for `count` elements, a thread each; kernels stride over what is more. */
+/* The blocks for `count` elements, with a thread each. Kernels loop if there are more elements. */
 static inline unsigned blocks_for(int64_t count)
 {
     int64_t blocks = (count + BLOCK - 1) / BLOCK;
@@ -17,12 +17,12 @@ static inline unsigned blocks_for(int64_t count)
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < (count); \
          i += (int64_t)gridDim.x * blockDim.x)
 
-/* The sum over the block's BLOCK threads, in every thread, in a fixed order. */
+/* The sum over the block's BLOCK threads, in a fixed order; every thread gets it. */
 template <typename T> __device__ static inline T block_sum(T value)
 {
     __shared__ T shared[BLOCK];
 
-    __syncthreads(); /* a sum before this one may still be read */
+    __syncthreads(); /* other threads may still read the previous sum */
     shared[threadIdx.x] = value;
     __syncthreads();
     for (int distance = BLOCK / 2; distance > 0; distance /= 2) {

@@ -1,8 +1,8 @@
-/* layout.cu: tensors from PyTorch's order to channels-last and back, between stored types: batches
- * on their way in, weights read and written, images made rows. */
+/* layout.cu: converts tensors between PyTorch's order and channels-last, and between stored types:
+ * batches that arrive, weights that are read and written, images that become rows. */
 #include "engine/backends/cuda/kernels/values.cuh"
 
-/* The place of canonical element i in a tensor that lies channels-last. */
+/* The index of canonical element i in a channels-last tensor. */
 template <typename Index>
 __device__ static inline Index place(Index i, Index channels, Index pixels)
 {
@@ -11,12 +11,12 @@ __device__ static inline Index place(Index i, Index channels, Index pixels)
     return (row * pixels + p) * channels + c;
 }
 
-/* Threads follow the stored order where it is written: `first` is then an index of it, too. */
+/* Threads follow the order that is written: `first` is then an index in that order, too. */
 template <typename Index>
 __global__ void store_all_kernel(Index channels, Index pixels, struct cuda_array canonical,
                                  struct cuda_array stored, Index count)
 {
-    FOR_EACH_ELEMENT(i, count) /* the inverse of channels-last is that of pixels and channels */
+    FOR_EACH_ELEMENT(i, count) /* the inverse of channels-last exchanges pixels and channels */
     array_store(stored, i, array_load(canonical, place((Index)i, pixels, channels)));
 }
 
@@ -36,7 +36,7 @@ __global__ void load_kernel(Index channels, Index pixels, struct cuda_array stor
     array_store(canonical, i, array_load(stored, place(first + (Index)i, channels, pixels)));
 }
 
-/* Whole numbers of 32 bits divide several times faster. */
+/* Divisions of 32-bit integers are several times faster. */
 static bool is_short(int64_t first, int64_t count)
 {
     return first + count <= INT32_MAX;

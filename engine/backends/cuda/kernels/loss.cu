@@ -1,11 +1,11 @@
-/* loss.cu: softmax cross entropy and mean squared error. Losses are added up in double, row by row
+/* loss.cu: softmax cross entropy and mean squared error. Losses are summed up in double, row by row
  * in a fixed order. */
 #include "engine/backends/cuda/kernels/launch.cuh"
 #include "engine/backends/cuda/kernels/metrics.cuh"
 
 #include <math.h>
 
-/* The largest value of the row, and the place of its first occurrence; for a whole block. */
+/* The largest value of the row, and the place of its first occurrence. The whole block calls it. */
 __device__ static float row_maximum(const float *row, int64_t classes, int64_t *place)
 {
     __shared__ float value[BLOCK];
@@ -39,7 +39,7 @@ __device__ static float row_maximum(const float *row, int64_t classes, int64_t *
     return value[0];
 }
 
-/* A block for each row. */
+/* One block for each row. */
 __global__ void cross_entropy_kernel(const float *logits, const int32_t *label,
                                      const float *probability, float *log_sum_exp, int64_t classes,
                                      double *loss, int32_t *correct)
@@ -73,7 +73,8 @@ __global__ void cross_entropy_kernel(const float *logits, const int32_t *label,
     }
 }
 
-/* One block: the rows' losses into the metrics. `divisor`: what makes them a sample's. */
+/* One block adds the rows' losses to the metrics. `divisor`: turns their sum into that of the
+ * samples. */
 __global__ void metrics_kernel(struct cuda_control *control, const struct cuda_scalars *scalars,
                                const double *loss, const int32_t *correct, int64_t rows,
                                double divisor)

@@ -1,16 +1,16 @@
-/* metrics.cuh: what losses leave on the device until it is asked for. */
+/* metrics.cuh: the metrics that losses accumulate on the device until the host reads them. */
 #pragma once
 
 #include "engine/backends/cuda/kernels/kernels.h"
 
-/* What the gradient of the mean loss is multiplied by. */
+/* The factor of the gradient of the mean loss. */
 __device__ static inline float loss_factor(const struct cuda_scalars *scalars)
 {
     return scalars->loss_scale ? scalars->loss_factor * (float)scalars->loss_scale->scale
                                : scalars->loss_factor;
 }
 
-/* By one thread of a step: `sum` over the losses of its `rows` samples. */
+/* Adds `sum`, the losses of `rows` samples. One thread of a step calls it. */
 __device__ static inline void metrics_add(struct cuda_control *control,
                                           const struct cuda_scalars *scalars, double sum,
                                           int64_t rows, int64_t correct)

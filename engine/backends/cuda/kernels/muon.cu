@@ -1,7 +1,8 @@
-/* muon.cu: what Muon does besides products of matrices (muon.c of the folder above). */
+/* muon.cu: the elementwise part of Muon; muon.c of the folder above has its products of
+ * matrices. */
 #include "engine/backends/cuda/kernels/update.cuh"
 
-/* The direction, into x, and partial sums of its squares. */
+/* Writes the direction into x, and partial sums of its squares. */
 __global__ void direction_kernel(struct cuda_muon m, float *x, double *squares)
 {
     const float *c = group_coefficients(m.control, m.scalars, m.summed, m.item.group);
@@ -26,7 +27,7 @@ __global__ void direction_kernel(struct cuda_muon m, float *x, double *squares)
         squares[blockIdx.x] = sum;
 }
 
-/* x / |x|: a launch of as many blocks as have written partial sums. */
+/* x / |x|, in a launch of as many blocks as wrote partial sums. */
 __global__ void normalise_kernel(const double *squares, double epsilon, float *x, int64_t count)
 {
     double norm = sqrt(block_sum(threadIdx.x < gridDim.x ? squares[threadIdx.x] : 0.0));

@@ -1,10 +1,10 @@
-/* optimizer.cu: the update of all parameters in one launch for each 32 of them. */
+/* optimizer.cu: updates the parameters, with one launch for each 32 of them. */
 #include "engine/backends/cuda/kernels/coefficients.h"
 #include "engine/backends/cuda/kernels/update.cuh"
 
 #include <math.h>
 
-/* A thread has four elements side by side: it waits for memory once. */
+/* A thread has four adjacent elements, so that it waits for memory once. */
 constexpr int QUAD = 4;
 constexpr int64_t ELEMENTS = BLOCK * QUAD; /* of a block */
 
@@ -54,7 +54,8 @@ cudaError_t cuda_gradient_squares(struct cuda_control *control, const struct cud
     return cudaGetLastError();
 }
 
-/* A thread for each group: its coefficients for this update, if it is one. */
+/* A thread for each group computes the group's coefficients for this update, unless it is
+ * skipped. */
 __device__ static void count_updates(struct cuda_control *control, const struct cuda_scalars *s)
 {
     for (int g = threadIdx.x; g < s->group_count; g += BLOCK) {
@@ -74,7 +75,7 @@ __global__ void factor_kernel(struct cuda_control *control, const struct cuda_sc
         sum += control->squares[i];
     if (s->loss_scale)
         count_updates(control, s);
-    sum = block_sum(sum); /* after which all have read the loss scale */
+    sum = block_sum(sum); /* behind it, all threads have read the loss scale */
     if (threadIdx.x > 0)
         return;
     if (s->clip_norm > 0) {
@@ -112,7 +113,7 @@ __device__ static inline void quad_store(float *to, const float (&value)[QUAD])
     *(float4 *)to = make_float4(value[0], value[1], value[2], value[3]);
 }
 
-/* Four gradients from element i, a multiple of four. */
+/* Loads four gradients from element i on, which is a multiple of four. */
 __device__ static inline void quad_load_gradient(const struct cuda_array &a, int64_t i,
                                                  float (&value)[QUAD])
 {
@@ -168,7 +169,7 @@ __global__ void update_kernel(const struct cuda_control *control,
         k++;
     item = &items.item[k];
     c = group_coefficients(control, scalars, summed, item->group);
-    if (item->kind == OPTIMIZER_MUON) /* which does its own */
+    if (item->kind == OPTIMIZER_MUON) /* Muon has an update of its own */
         return;
     i = (int64_t)((int)blockIdx.x - items.first_block[k]) * ELEMENTS + QUAD * threadIdx.x;
     if (i + QUAD <= item->count)

@@ -3,7 +3,7 @@
 
 constexpr int COLUMNS = 32, LANES = BLOCK / COLUMNS;
 
-/* A block has 32 columns, each added up by 8 threads, which read rows in turn. */
+/* A block has 32 columns. 8 threads sum up each column and take its rows in turn. */
 __global__ void column_sum_kernel(struct cuda_array x, int64_t rows, int64_t columns,
                                   bool accumulate, float *sum)
 {
@@ -32,7 +32,7 @@ cudaError_t cuda_column_sum(struct cuda_array x, int64_t rows, int64_t columns, 
     return cudaGetLastError();
 }
 
-/* As above, of `count` rows of `channels` times `taps` columns each, which are turned round. */
+/* The same for `count` rows of `channels` times `taps` columns each, which it transposes. */
 __global__ void filter_total_kernel(const float *parts, int count, int channels, int taps,
                                     bool accumulate, float *sum)
 {

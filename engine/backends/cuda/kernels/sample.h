@@ -1,6 +1,6 @@
-/* sample.h: which value stands where in a batch that is made of raw samples: the draws and the
- * arithmetic of engine/data/augmentation.c and gather.c, bit for bit, as functions that kernels and
- * tests on the host call. */
+/* sample.h: computes the elements of a batch from raw samples: the draws and the arithmetic of
+ * engine/data/augmentation.c and gather.c, bit for bit, as functions for kernels and for tests on
+ * the host. */
 #pragma once
 
 #include "base/philox.h"
@@ -14,7 +14,7 @@
 #define SAMPLE_FUNCTION static inline
 #endif
 
-/* How raw samples lie and by what they are changed. */
+/* How raw samples are stored, and how they are changed. */
 struct sample_set {
     const void *raw;
     int64_t stride; /* elements from one sample to the next */
@@ -27,10 +27,10 @@ struct sample_set {
     bool horizontal_flip;
 };
 
-/* What an image of an epoch was drawn. */
+/* What was drawn for an image of an epoch. */
 struct sample_geometry {
-    int32_t down, right;              /* of the part cut out, against the image */
-    int32_t top, bottom, left, after; /* of the hole; none when top == bottom */
+    int32_t down, right;              /* the place of the cut-out part relative to the image */
+    int32_t top, bottom, left, after; /* of the hole; top == bottom: there is none */
     bool flip;
 };
 
@@ -75,8 +75,8 @@ SAMPLE_FUNCTION struct sample_geometry sample_draw(const struct sample_set *set,
     return drawn;
 }
 
-/* Where the raw element of a pixel of the result lies within its sample; -1: in the frame of raw
- * zeros, -2: in the hole. */
+/* The index of the raw element within its sample for a pixel of the result; -1: it is in the frame
+ * of raw zeros, -2: in the hole. */
 SAMPLE_FUNCTION int32_t sample_source(const struct sample_set *set,
                                       const struct sample_geometry *drawn, int32_t pixel)
 {
@@ -91,7 +91,8 @@ SAMPLE_FUNCTION int32_t sample_source(const struct sample_set *set,
     return y < 0 || y >= set->height || x < 0 || x >= set->width ? -1 : y * set->width + x;
 }
 
-/* The element's value. `pixel` is of the result, `source` of sample_source(), or `pixel` itself. */
+/* The element's value. `pixel` is that of the result; `source` is that of sample_source(), or
+ * `pixel` itself. */
 SAMPLE_FUNCTION float sample_normalise(const struct sample_set *set, int32_t channel, int32_t pixel,
                                        int32_t source, float raw)
 {
@@ -102,7 +103,7 @@ SAMPLE_FUNCTION float sample_normalise(const struct sample_set *set, int32_t cha
     return ((source < 0 ? 0 : raw) - set->mean[group]) * set->factor[group];
 }
 
-/* MixUp; products are rounded before they are added, as the CPU does. */
+/* MixUp. Products are rounded before they are added, as on the CPU. */
 SAMPLE_FUNCTION float sample_mix(float own, float other, float share)
 {
 #ifdef __CUDA_ARCH__
@@ -112,7 +113,7 @@ SAMPLE_FUNCTION float sample_mix(float own, float other, float share)
 #endif
 }
 
-/* The share of class `c` in a soft target. */
+/* The probability of class `c` in a soft target. */
 SAMPLE_FUNCTION float sample_probability(int32_t c, int32_t label, int32_t other, float low,
                                          float own_share, float other_share)
 {

@@ -22,11 +22,11 @@
 
 typedef float tile_sums[TILE * PITCH];
 
-/* Chunks that a warp asks for at once. More keep a second block off the multiprocessor, which a
- * product has not. */
+/* Chunks that a warp loads at once. With more, a second block would not fit on the multiprocessor;
+ * a product has only one. */
 constexpr int FLIGHT = 2, PRODUCT_FLIGHT = 4;
 
-/* What a thread has to do with the tiles of its block, one number after the other. */
+/* What a thread does with the tiles of its block, one number after the other. */
 struct place {
     int tile, row, column; /* tile: among the block's */
 };
@@ -65,8 +65,8 @@ static int tiles_of(int extent)
             LAUNCH(type, false);      \
     } while (0)
 
-/* What networks seldom have is called, not unfolded in every kernel: instructions have to be
- * fetched, too. */
+/* Activations that networks seldom have are called, not inlined in every kernel: instructions have
+ * to be fetched, too. */
 __device__ __noinline__ static float activate_seldom(int kind, float x)
 {
     return activate_any(kind, x);
@@ -99,11 +99,11 @@ __device__ static inline float matrix_value(const struct cuda_small_matrix &m, i
 
 /* ---- forward, and backward by the samples ---- */
 
-/* What a number of the result needs beside its sum, asked for before the sum is begun. */
+/* What a number of the result needs beside its sum. It is loaded before the sum is begun. */
 struct product_aside {
     bool inside;
     int64_t at;
-    float other; /* forward: the bias; else: what the derivative is calculated of */
+    float other; /* forward: the bias; else: the number from which the derivative is computed */
 };
 
 template <bool forward>
@@ -180,7 +180,7 @@ cudaError_t cuda_small_product(int type, bool forward, const struct cuda_small_p
 
 /* ---- the last layer with its loss ---- */
 
-/* Over half a warp: a row's classes. */
+/* Sums over half a warp: the classes of a row. */
 __device__ static inline float row_sum(float x)
 {
 #pragma unroll
@@ -197,7 +197,7 @@ __device__ static inline double row_sum(double x)
     return x;
 }
 
-/* The largest, and the first place where it is; NaN counts as smaller than anything. */
+/* The largest value, and its first place. NaN counts as smaller than any number. */
 __device__ static inline float row_maximum(float x, int *place)
 {
     int at = threadIdx.x % TILE;
@@ -217,7 +217,7 @@ __device__ static inline float row_maximum(float x, int *place)
     return x;
 }
 
-/* What a thread needs for its logit beside the sum, asked for before the sum is begun. */
+/* What a thread needs for its logit beside the sum. It is loaded before the sum is begun. */
 struct head_aside {
     float bias, factor; /* loss_factor() */
     int label;
@@ -338,7 +338,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     if (at.tile == 0)
         aside = head_aside_of(scalars, h, row, at.column);
 #pragma unroll
-    for (int k = 0; k < TILE; k++) /* asked for before it is needed */
+    for (int k = 0; k < TILE; k++) /* loaded before it is needed */
         weight[k] = has_dx && k < classes
                         ? rounded<type>(matrix_value<type, plain>(h.weight, k * features + column))
                         : 0.0f;
@@ -382,7 +382,7 @@ cudaError_t cuda_small_head(int type, struct cuda_control *control,
 
 /* ---- backward by the weights ---- */
 
-/* A number of an item with its states, as far as there are any. */
+/* A number of an item with its states, as far as it has them. */
 struct item_value {
     float parameter, state0, state1;
 };
@@ -428,7 +428,7 @@ __device__ static inline struct item_value update_small(int kind, const float *c
     return value;
 }
 
-/* What all threads of a block share for their updates. */
+/* What all threads of a block use for their updates. */
 struct update_terms {
     float weight[CUDA_COEFFICIENTS], bias[CUDA_COEFFICIENTS], unscale, clip;
 };
@@ -449,7 +449,7 @@ __device__ static inline void terms_load(struct update_terms &terms,
         terms.clip = scalars->clip_value;
 }
 
-/* Adds up a gradient, and updates what it belongs to. */
+/* Sums up a gradient, and updates its parameter. */
 __device__ static inline void finish_gradient(const struct update_terms &terms, const float *c,
                                               bool accumulate, const struct cuda_item &item,
                                               struct item_value value, float sum, float *gradient)
@@ -472,7 +472,7 @@ __device__ static inline struct cuda_item item_from(const struct cuda_item &item
     return from;
 }
 
-/* Where a number of a layer's gradient lies; -1: beyond it. */
+/* The index of a number of a layer's gradient; -1: there is no such number. */
 __device__ static inline int place_in_layer(const struct cuda_small_weights &l, int first,
                                             struct place at)
 {
@@ -494,7 +494,7 @@ __global__ void __launch_bounds__(THREADS, 2)
     struct item_value ahead;
     int number = 0, index;
 
-    if (blockIdx.x == layers.first_block[layers.count]) { /* one more than the layers have */
+    if (blockIdx.x == layers.first_block[layers.count]) { /* the block behind those of the layers */
         if (warp == 0)
             add_losses(layers.control, scalars, layers.losses, layers.loss_rows);
         return;
@@ -506,9 +506,9 @@ __global__ void __launch_bounds__(THREADS, 2)
     const int down = (l.dy.rows + TILE - 1) / TILE, across = (l.x.rows + TILE - 1) / TILE;
     const int first = ((int)blockIdx.x - layers.first_block[number]) * tiles;
     const int mine = first + warp / l.parts;
-    const int row = first * TILE + (int)threadIdx.x; /* of dy, with the tiles of the first column */
+    const int row = first * TILE + (int)threadIdx.x; /* of dy, for the tiles of the first column */
 
-    /* what the first update needs beside the sums is on its way before they are begun */
+    /* loads what the first update needs beside the sums before these begin */
     terms_load(terms, scalars, l);
     index = place_in_layer(l, first, place_of(threadIdx.x));
     ahead = item_load(l.weight, max(index, 0));
@@ -517,7 +517,7 @@ __global__ void __launch_bounds__(THREADS, 2)
             l.dy, l.x, mine % down * TILE, mine / down * TILE, warp % l.parts, l.parts, sums[warp],
             l.bias_gradient && mine < down ? rows[warp] : NULL);
     __syncthreads();
-#pragma unroll 1 /* one copy of the update's instructions */
+#pragma unroll 1 /* keeps one copy of the update's instructions */
     for (int e = threadIdx.x; e < tiles * TILE * TILE; e += THREADS) {
         const struct place at = place_of(e);
         const float sum = tile_sum(&sums[at.tile * l.parts], l.parts, at.row, at.column);

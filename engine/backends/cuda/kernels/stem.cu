@@ -44,13 +44,13 @@ __device__ static inline void multiply_add(float (&sum)[4], const unsigned (&a)[
 #endif
 }
 
-/* A band: `lines` neighbouring lines of the results of an image, or what is left of them. */
+/* A band: `lines` neighbouring lines of an image's results, or fewer at its end. */
 struct band {
-    int64_t first; /* of its pixels among all */
+    int64_t first; /* the number of its first pixel among all */
     int pixels;
 };
 
-/* The lines that the band's results are made of, with a pixel of zeros at each end. */
+/* Loads the lines that the band's results read, with a pixel of zeros at each end. */
 template <int C, int S>
 __device__ static inline struct band load_band(const struct cuda_stem &d, int64_t index, int lines,
                                                const uint16_t *x, uint16_t *image)
@@ -61,7 +61,7 @@ __device__ static inline struct band load_band(const struct cuda_stem &d, int64_
     const int count = line + lines <= d.out_height ? lines : d.out_height - line;
     const int pitch = (d.width + 2) * C, inside = d.width * C;
 
-    __syncthreads(); /* the band before is still read */
+    __syncthreads(); /* other threads may still read the previous band */
     for (int l = threadIdx.x / 32; l < (count - 1) * S + 3; l += WARPS) {
         const int h = line * S - 1 + l;
         const bool there = h >= 0 && h < d.height;
@@ -76,7 +76,8 @@ __device__ static inline struct band load_band(const struct cuda_stem &d, int64_
     return {(n * d.out_height + line) * d.out_width, count * d.out_width};
 }
 
-/* Where the first tap of the band's pixel p is; beyond the last pixel, of the last. */
+/* The place of the first tap of the band's pixel p. For pixels beyond the last one, it is that of
+ * the last. */
 template <int C, int S>
 __device__ static inline int first_tap(const struct cuda_stem &d, const struct band &band, int p)
 {
@@ -84,8 +85,8 @@ __device__ static inline int first_tap(const struct cuda_stem &d, const struct b
     return p / d.out_width * S * (d.width + 2) * C + p % d.out_width * S * C;
 }
 
-/* How far from the first one tap k is; taps that there are not are multiplied by zeros, or their
- * sums not used. */
+/* The distance of tap k from the first one. Taps that do not exist are multiplied by zeros, or
+ * their sums are not used. */
 template <int C> __device__ static inline int tap_distance(const struct cuda_stem &d, int k)
 {
     return k < taps<C>::COUNT ? k / taps<C>::OF_LINE * (d.width + 2) * C + k % taps<C>::OF_LINE : 0;
@@ -93,8 +94,8 @@ template <int C> __device__ static inline int tap_distance(const struct cuda_ste
 
 /* ---- forward: [pixels, taps] times [taps, outputs] ---- */
 
-/* Column n of product j is the output (j / 4) 32 + n / 2 8 + (j % 4) 2 + n % 2, so that a thread
- * has eight neighbouring outputs of a pixel in four products, and four threads have 32. */
+/* Column n of product j is output (j / 4) 32 + n / 2 8 + (j % 4) 2 + n % 2. So a thread has eight
+ * neighbouring outputs of a pixel in four products, and four threads have 32. */
 __device__ static inline int output_of(int j, int n)
 {
     return j / 4 * 32 + n / 2 * 8 + j % 4 * 2 + n % 2;
@@ -111,7 +112,7 @@ __global__ void __launch_bounds__(THREADS)
     const int first_output = blockIdx.y * TILES * 8;
     const int64_t bands = (int64_t)d.batch * ((d.out_height + lines - 1) / lines);
     unsigned filter[STEPS][TILES][2];
-    int distance[STEPS][4]; /* of taps 2 member, the next, and both plus 8 */
+    int distance[STEPS][4]; /* of the taps 2 member, the next one, and both plus 8 */
     float start[TILES][2];
 
 #pragma unroll
@@ -184,7 +185,7 @@ __global__ void __launch_bounds__(THREADS)
 
 /* ---- by the weights: [taps, pixels] times [pixels, outputs] ---- */
 
-/* Four matrices of 8x8 that lie in shared memory row by row, transposed. */
+/* Loads four matrices of 8x8, which are stored row by row in shared memory, transposed. */
 __device__ static inline void load_transposed(unsigned (&to)[4], const uint16_t *row)
 {
 #if __CUDA_ARCH__ >= 800
@@ -195,7 +196,7 @@ __device__ static inline void load_transposed(unsigned (&to)[4], const uint16_t 
 #endif
 }
 
-/* Block (p, o) adds up the products of part p of the bands for TILES 8 outputs:
+/* Block (p, o) sums up the products of part p of the bands for TILES 8 outputs:
  * parts[p][tap][outputs]. */
 template <typename T, int C, int S, int TILES>
 __global__ void __launch_bounds__(THREADS)
@@ -203,7 +204,7 @@ __global__ void __launch_bounds__(THREADS)
                         int lines)
 {
     constexpr int STEPS = taps<C>::STEPS, OUTPUTS = TILES * 8;
-    constexpr int PITCH = OUTPUTS + 8; /* 16 bytes more: eight rows are in different banks */
+    constexpr int PITCH = OUTPUTS + 8; /* with 16 bytes more, eight rows are in different banks */
     extern __shared__ uint16_t image[];
     __shared__ alignas(16) uint16_t gradients[WARPS][ROWS][PITCH];
     __shared__ float total[STEPS * 16][OUTPUTS];
@@ -222,8 +223,8 @@ __global__ void __launch_bounds__(THREADS)
         const struct band band = load_band<C, S>(d, index, lines, x, image);
 
         for (int first = warp * ROWS; first < band.pixels; first += WARPS * ROWS) {
-            constexpr int PIECES = OUTPUTS / 8; /* of 16 bytes, of a pixel */
-            const uint16_t *pixel[4];           /* 2 member, the next, and both plus 8 */
+            constexpr int PIECES = OUTPUTS / 8; /* of 16 bytes in a pixel */
+            const uint16_t *pixel[4]; /* the pixels 2 member, the next one, and both plus 8 */
 
             __syncwarp();
 #pragma unroll
@@ -249,7 +250,8 @@ __global__ void __launch_bounds__(THREADS)
 
 #pragma unroll
                 for (int j = 0; j < TILES; j += 2) {
-                    unsigned b[4]; /* of outputs j 8: pixels 0 to 7, 8 to 15; of the next 8 */
+                    /* outputs j 8: pixels 0 to 7, 8 to 15; then those of the next 8 outputs */
+                    unsigned b[4];
 
                     load_transposed(b, &gradients[warp][lane % 16][(j + lane / 16) * 8]);
                     multiply_add<T>(sum[s][j], samples, b[0], b[1]);
@@ -258,7 +260,7 @@ __global__ void __launch_bounds__(THREADS)
             }
         }
     }
-    for (int w = 0; w < WARPS; w++) { /* one after the other: sums have a fixed order */
+    for (int w = 0; w < WARPS; w++) { /* one after the other, so that sums have a fixed order */
         __syncthreads();
         if (warp != w)
             continue;
@@ -281,9 +283,9 @@ __global__ void __launch_bounds__(THREADS)
 
 /* ---- launches ---- */
 
-constexpr int IMAGE_BYTES = 20 << 10; /* of shared memory, beside what is declared */
+constexpr int IMAGE_BYTES = 20 << 10; /* of shared memory, beside the declared arrays */
 
-/* As many lines as there is room for, at most `most`. */
+/* How many lines there is room for, at most `most`. */
 static int choose_lines(const struct cuda_stem *d, int most, size_t *bytes)
 {
     const size_t line = (size_t)(d->width + 2) * d->channels * sizeof(uint16_t);

@@ -18,13 +18,13 @@
 
 constexpr int WARPS = SMALL_WARPS, THREADS = 32 * WARPS; /* of a block */
 constexpr int TILE = SMALL_TILE;
-constexpr int RUN = 2; /* chunks that tensor cores add up before a sum of float32 takes over */
+constexpr int RUN = 2; /* chunks that tensor cores add up before the sum continues in float32 */
 constexpr int PITCH =
-    24; /* of a tile's rows in shared memory: two of them lie in different banks */
+    24; /* the pitch of a tile's rows in shared memory: two of them are in different banks */
 
-/* What operands are multiplied as: enum tensor_type. float32 is the sum of two TF32 numbers, of
- * whose products the smallest of four is left out (3xTF32: Ootomo and Yokota 2022,
- * arXiv:2203.03341): an error of 2^-22 of each product. */
+/* `type` is the type in which operands are multiplied: enum tensor_type. float32 is the sum of two
+ * TF32 numbers. Of their four products the smallest one is left out (3xTF32: Ootomo and Yokota
+ * 2022, arXiv:2203.03341), which gives an error of 2^-22 of each product. */
 
 /* A thread's share of 16 rows x 16 terms: [row][term 4 (lane % 4) + j]. */
 struct chunk {
@@ -72,7 +72,7 @@ static inline bool matrix_is_plain(const struct cuda_small_matrix *m, int type)
            m->terms % TILE == 0;
 }
 
-/* Whether a plain operand is stored in 16 bits: a question of kernels for such types alone. */
+/* Whether a plain operand is stored in 16 bits. Only kernels for such types ask. */
 template <int type> __device__ static inline bool is_short(const struct cuda_small_matrix &m)
 {
     return (type == TENSOR_BFLOAT16 || type == TENSOR_FLOAT16) && m.array.type != TENSOR_FLOAT32;
@@ -121,8 +121,8 @@ __device__ static inline void plain_two(const struct cuda_small_matrix &m, int i
     }
 }
 
-/* Rows from row0, terms from k0, all of which there are; beyond the rows there is the last
- * again. */
+/* Loads rows from row0 and terms from k0, all of which exist. Rows behind the last one repeat
+ * it. */
 template <int type, bool TERMS_SIDE_BY_SIDE>
 __device__ static inline void chunk_load_plain(struct chunk &c, const struct cuda_small_matrix &m,
                                                int row0, int k0)
@@ -142,7 +142,7 @@ __device__ static inline void chunk_load_plain(struct chunk &c, const struct cud
     }
 }
 
-/* Rows from row0, terms from k0; beyond the matrix there are zeros. */
+/* Loads rows from row0 and terms from k0; beyond the matrix there are zeros. */
 template <bool TERMS_SIDE_BY_SIDE>
 __device__ static inline void chunk_load_any(struct chunk &c, const struct cuda_small_matrix &m,
                                              int row0, int k0)
@@ -184,7 +184,7 @@ __device__ static inline void chunk_load_any(struct chunk &c, const struct cuda_
     }
 }
 
-/* Chunk number `number` of `chunks`; beyond them zeros. */
+/* Loads chunk number `number` of `chunks`; beyond these there are zeros. */
 template <int type, bool TERMS_SIDE_BY_SIDE, bool plain>
 __device__ static inline void chunk_load(struct chunk &c, const struct cuda_small_matrix &m,
                                          int row0, int number, int chunks)
@@ -212,7 +212,7 @@ __device__ static inline uint32_t to_tf32(float x)
     return rounded;
 }
 
-/* x as an operand. */
+/* x, rounded as an operand. */
 template <int type> __device__ static inline float rounded(float x)
 {
     switch (type) {
@@ -236,8 +236,8 @@ template <int type> __device__ static inline uint32_t pack(float low, float high
            (uint32_t)__half_as_ushort(from_float<__half>(high)) << 16;
 }
 
-/* sum += a b, of 16 x 8 x 8 (TF32) or 16 x 8 x 16 (16 bits) numbers: PTX ISA, "Matrix multiply-
- * accumulate instruction using mma". */
+/* sum += a b, for 16 x 8 x 8 (TF32) or 16 x 8 x 16 (16 bits) numbers: PTX ISA, "Matrix
+ * multiply-accumulate instruction using mma". */
 template <int type>
 __device__ static inline void fragment_multiply(float *sum, const uint32_t *a, const uint32_t *b)
 {
@@ -256,7 +256,7 @@ __device__ static inline void fragment_multiply(float *sum, const uint32_t *a, c
 #endif
 }
 
-/* By halves of four terms a thread: 16 x 8 x 8 each. */
+/* In two halves of four terms for each thread: 16 x 8 x 8 each. */
 template <bool exact>
 __device__ static inline void chunk_multiply_tf32(float (*sum)[4], const struct chunk &a,
                                                   const struct chunk &b)
@@ -314,7 +314,7 @@ __device__ static inline void chunk_multiply(float (*sum)[4], const struct chunk
     }
 }
 
-/* Of the numbers as operands; TF32 is a matter of products alone. */
+/* The sums of the numbers as operands. TF32 rounds in products only. */
 template <int type> __device__ static inline float chunk_row_sum(const struct chunk &c, int row)
 {
     constexpr int as = type == TENSOR_TF32 ? TENSOR_FLOAT32 : type;
@@ -325,8 +325,9 @@ template <int type> __device__ static inline float chunk_row_sum(const struct ch
 
 /* ---- tiles ---- */
 
-/* The sums of a warp: chunks part, part + parts, … of the tile at (row0, column0) go to
- * tile[TILE][PITCH], and those of a's rows over their terms to row_sums[TILE] unless it is NULL. */
+/* The sums of a warp. It takes chunks part, part + parts, … of the tile at (row0, column0) and
+ * writes to tile[TILE][PITCH]. The sums of a's rows over their terms go to row_sums[TILE] unless it
+ * is NULL. */
 template <int type, bool A_TERMS, bool B_TERMS, bool plain, int flight>
 __device__ static inline void tile_part(const struct cuda_small_matrix &a,
                                         const struct cuda_small_matrix &b, int row0, int column0,
@@ -346,7 +347,8 @@ __device__ static inline void tile_part(const struct cuda_small_matrix &a,
         }
 #pragma unroll
         for (int first = 0; first < flight; first += RUN) {
-            /* tensor cores round sums towards zero: few of them one after the other */
+            /* tensor cores round sums towards zero, so only a few sums are added one after the
+             * other */
             float some[2][4] = {};
 
 #pragma unroll
@@ -381,7 +383,8 @@ __device__ static inline void tile_part(const struct cuda_small_matrix &a,
     }
 }
 
-/* One number of a tile, over the `parts` warps that have added it up: tile[parts][TILE][PITCH]. */
+/* One number of a tile, summed over the `parts` warps that have computed it:
+ * tile[parts][TILE][PITCH]. */
 __device__ static inline float tile_sum(const float (*tile)[TILE * PITCH], int parts, int row,
                                         int column)
 {

@@ -1,6 +1,6 @@
 /* update.cuh: the optimizers' rules for one number, with the formulas of
- * engine/backends/cpu/kernels/optimizer.c; what depends on the step alone the host has put into
- * coefficients. */
+ * engine/backends/cpu/kernels/optimizer.c. Terms that depend on the step alone are in the
+ * coefficients, which the host computes. */
 #pragma once
 
 #include "engine/backends/cuda/kernels/values.cuh"
@@ -74,7 +74,7 @@ __device__ static inline void update_adadelta(const float *c, float g, float *w,
     *w -= c[COEFFICIENT_RATE] * step;
 }
 
-/* w with its states, as far as the kind has them. */
+/* Updates w with its states, as far as the kind has them. */
 __device__ static inline void update_value(int kind, const float *c, float gradient, float *w,
                                            float *s0, float *s1)
 {
@@ -109,14 +109,14 @@ __device__ static inline void update_element(const struct cuda_item *item, const
                  item->state0 ? &item->state0[i] : NULL, item->state1 ? &item->state1[i] : NULL);
 }
 
-/* A gradient within the step's limits; NaN stays. */
+/* Limits a gradient to the step's limits; a NaN stays. */
 __device__ static inline float clipped(float g, float limit)
 {
     g = limit < g ? limit : g;
     return -limit > g ? -limit : g;
 }
 
-/* Of this update: `summed`: the sums of the gradients' squares have been looked at. */
+/* The factor of this update. `summed`: the squares of the gradients have been summed up. */
 __device__ static inline float gradient_factor(const struct cuda_control *control,
                                                const struct cuda_scalars *scalars, bool summed)
 {

@@ -1,6 +1,6 @@
-/* values.cuh: numbers of device memory in the types that tensors are stored in (struct cuda_array),
- * as float32 in registers: one at a time, or eight side by side by accesses of 16 bytes. A launch
- * has one type for each operand, so that the branches over it are never divided. */
+/* values.cuh: loads and stores numbers of device memory in the types of tensors (struct
+ * cuda_array), as float32 in registers: one at a time, or eight adjacent ones by accesses of 16
+ * bytes. In a launch, each operand has one type, so the threads of a warp never diverge over it. */
 #pragma once
 
 #include "engine/backends/cuda/kernels/launch.cuh"
@@ -28,7 +28,7 @@ __device__ static inline float to_float(__half x)
     return __half2float(x);
 }
 
-/* Rounded to the nearest, ties to even; beyond the range infinite. */
+/* Rounds to the nearest, ties to even; beyond the range to infinity. */
 template <typename T> __device__ static inline T from_float(float x);
 template <> __device__ inline float from_float<float>(float x)
 {
@@ -43,7 +43,8 @@ template <> __device__ inline __half from_float<__half>(float x)
     return __float2half_rn(x);
 }
 
-/* Eight numbers as they are stored: so loads can be under way before the first is waited for. */
+/* Eight numbers as they are stored, so that several loads can be started before the first is
+ * used. */
 template <typename T> union packed {
     static constexpr int WORDS = GROUP * sizeof(T) / 16;
     uint4 word[WORDS];
@@ -53,7 +54,7 @@ template <typename T> union packed {
     }
 };
 
-/* `p` is aligned to GROUP elements, here and below. */
+/* Here and below, `p` is aligned to GROUP elements. */
 template <typename T> __device__ static inline void packed_load(union packed<T> *raw, const T *p)
 {
 #pragma unroll
@@ -113,7 +114,7 @@ __device__ static inline void array_store(const struct cuda_array &a, int64_t i,
     }
 }
 
-/* Eight from element i, a multiple of GROUP. */
+/* Loads eight numbers from element i on, a multiple of GROUP. */
 __device__ static inline struct group array_load_group(const struct cuda_array &a, int64_t i)
 {
     switch (a.type) {

@@ -18,7 +18,8 @@
 #include "engine/backends/cuda/kernels/values.cuh"
 
 constexpr int TAPS = 9;
-constexpr int TILE = 64, QUADS = TILE / 4;   /* outputs and channels of a block; 16 bytes each */
+/* outputs and channels of a block, in quads of 16 bytes */
+constexpr int TILE = 64, QUADS = TILE / 4;
 constexpr int WIDTH = 32, CELLS = WIDTH + 2; /* of a line; in shared memory */
 constexpr int WARPS = 12, THREADS = WARPS * 32;
 constexpr int X_SLOTS = 6, Y_SLOTS = 4; /* lines in shared memory */
@@ -28,8 +29,8 @@ constexpr size_t SHARED_BYTES = sizeof(float4) * (X_SLOTS * X_SLOT + Y_SLOTS * Y
 namespace
 {
 
-/* Where a quad lies among those of its pixel: so that the eight threads that read at a time, whose
- * pixels are eight apart, read from all banks. */
+/* The index of a quad among those of its pixel. The eight threads that read at once have pixels
+ * that are eight apart, and with this they read from all banks. */
 __device__ inline int swizzle(int quad, int pixel)
 {
     return quad ^ 2 * (pixel / 8 & 3);
@@ -44,7 +45,7 @@ __device__ inline void copy_quad(float4 *to, const float *from)
 #endif
 }
 
-/* All have arrived, those of all threads. */
+/* Waits until the copies of all threads have arrived. */
 __device__ inline void copies_wait()
 {
 #if __CUDA_ARCH__ >= 800
@@ -53,8 +54,8 @@ __device__ inline void copies_wait()
     __syncthreads();
 }
 
-/* The nearest number of tf32: the unit ignores the bits below. Of infinities and NaN the bits stay:
- * the sum would carry those of a NaN over into the sign, and leave a zero. */
+/* Rounds to the nearest TF32 number; the unit ignores the bits below. Infinities and NaN keep their
+ * bits: the addition would carry those of a NaN into the sign, and leave a zero. */
 __device__ inline unsigned round_tf32(float value)
 {
     return __float_as_uint(value) + (isfinite(value) ? 0x1000 : 0);
@@ -84,12 +85,12 @@ __device__ inline void multiply_add(float (&sum)[4], unsigned a0, unsigned a1, u
 
 /* ---- lines come ------------------------------------------------------------------------------ */
 
-/* What a thread of the first COPIERS brings of each line: a quad of two pixels of either
+/* What a thread of the first COPIERS copies of each line: a quad of two pixels of either
  * operand. */
 constexpr int COPIERS = WIDTH / 2 * QUADS;
 
 struct copies {
-    const float *x, *y; /* in the first line of all */
+    const float *x, *y; /* in the very first line */
     int channels, outputs;
     int x_to[2], y_to[2]; /* in a slot */
 };
@@ -126,7 +127,7 @@ __device__ inline void fetch_y(const struct copies &copies, int line, float4 *sl
     copy_quad(slot + copies.y_to[1], from + WIDTH / 2 * copies.outputs);
 }
 
-/* A slot of x, from a number that may be beyond the last or before the first. */
+/* The slot of x for a number that may be behind the last or before the first. */
 __device__ inline int wrap(int slot)
 {
     return slot < 0 ? slot + X_SLOTS : slot >= X_SLOTS ? slot - X_SLOTS : slot;
@@ -134,14 +135,15 @@ __device__ inline int wrap(int slot)
 
 /* ---- products -------------------------------------------------------------------------------- */
 
-/* What a warp does: a line of the filter, half the outputs, half the channels; and its lane. */
+/* The part of a warp: a line of the filter, half the outputs, half the channels; and the thread's
+ * lane. */
 struct role {
     int line, half_y, half_x, group, member;
 };
 
-typedef float sums[2][3][4][4]; /* two products of outputs, columns of the filter, channels */
+typedef float sums[2][3][4][4]; /* [two products of outputs][columns of the filter][channels] */
 
-/* `x`: the line that the filter's reads; `inside`: it is one of the image. */
+/* `x`: the line that the filter's line reads; `inside`: it is a line of the image. */
 __device__ inline void add_line(const float4 *x, const float4 *y, const struct role &role,
                                 bool inside, sums &sum)
 {
@@ -176,7 +178,7 @@ __device__ inline void add_line(const float4 *x, const float4 *y, const struct r
     }
 }
 
-/* `part`: of the block's first output and channel. */
+/* `part`: the address for the block's first output and channel. */
 __device__ inline void store_sums(const struct role &role, int channels, const sums &sum,
                                   float *part)
 {
@@ -224,7 +226,7 @@ __global__ void __launch_bounds__(THREADS, 1)
             fetch_y(copies, begin + i, ys + i * Y_SLOT);
     }
     for (int line = begin; line < end; line += 2) {
-        copies_wait(); /* and everybody has done with the lines whose places are filled now */
+        copies_wait(); /* and until all threads have read the lines whose slots are filled now */
         for (int k = 0; brings && k < 2; k++) {
             if (line + 3 + k < lines)
                 fetch_x(copies, line + 3 + k, xs + wrap(x_slot + 3 + k) * X_SLOT);
