@@ -361,6 +361,51 @@ void graph_initial_values(const struct graph *graph, int32_t tensor, uint64_t se
                        values);
 }
 
+/* What torch's Mamba begins its steps with: the inverse of softplus of 0.001 to 0.1. */
+static float step_logit(float uniform)
+{
+    double step = exp(log(0.001) + (double)uniform * log(100.0));
+
+    return (float)(step + log(-expm1(-step)));
+}
+
+/* Four values from element `first` on. */
+static void initial_values(const struct graph_tensor *t, int64_t first, const struct philox *draw,
+                           float value[4])
+{
+    const struct initializer *initializer = &t->initializer;
+    int64_t columns = t->shape.rank ? t->shape.extent[t->shape.rank - 1] : 1;
+
+    if (initializer->kind == INITIALIZER_NORMAL) {
+        draw_normal(draw->word[0], draw->word[1], value);
+        draw_normal(draw->word[2], draw->word[3], value + 2);
+    }
+    for (int k = 0; k < 4; k++)
+        switch (initializer->kind) {
+        case INITIALIZER_ZEROS:
+            value[k] = 0.0f;
+            break;
+        case INITIALIZER_ONES:
+            value[k] = 1.0f;
+            break;
+        case INITIALIZER_CONSTANT:
+            value[k] = initializer->bound;
+            break;
+        case INITIALIZER_UNIFORM:
+            value[k] = (2.0f * philox_uniform(draw->word[k]) - 1.0f) * initializer->bound;
+            break;
+        case INITIALIZER_NORMAL:
+            value[k] *= initializer->bound;
+            break;
+        case INITIALIZER_LOG_COUNT:
+            value[k] = (float)log((double)((first + k) % columns + 1));
+            break;
+        case INITIALIZER_STEP_LOGITS:
+            value[k] = step_logit(philox_uniform(draw->word[k]));
+            break;
+        }
+}
+
 void graph_initial_part(const struct graph *graph, int32_t tensor, uint64_t seed, int64_t first,
                         int64_t end, float *values)
 {
@@ -374,27 +419,7 @@ void graph_initial_part(const struct graph *graph, int32_t tensor, uint64_t seed
             philox_draw(seed, philox_stream(PHILOX_INITIAL_WEIGHTS, number), (uint64_t)i / 4);
         float value[4];
 
-        switch (t->initializer.kind) {
-        case INITIALIZER_ZEROS:
-        case INITIALIZER_ONES:
-            for (int k = 0; k < 4; k++)
-                value[k] = t->initializer.kind == INITIALIZER_ONES ? 1.0f : 0.0f;
-            break;
-        case INITIALIZER_CONSTANT:
-            for (int k = 0; k < 4; k++)
-                value[k] = t->initializer.bound;
-            break;
-        case INITIALIZER_UNIFORM:
-            for (int k = 0; k < 4; k++)
-                value[k] = (2.0f * philox_uniform(draw.word[k]) - 1.0f) * t->initializer.bound;
-            break;
-        case INITIALIZER_NORMAL:
-            draw_normal(draw.word[0], draw.word[1], value);
-            draw_normal(draw.word[2], draw.word[3], value + 2);
-            for (int k = 0; k < 4; k++)
-                value[k] *= t->initializer.bound;
-            break;
-        }
+        initial_values(t, i, &draw, value);
         memcpy(values + i, value, sizeof value[0] * (size_t)(end - i < 4 ? end - i : 4));
     }
 }

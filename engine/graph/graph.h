@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { GRAPH_RANK_MAX = 5, GRAPH_INPUTS_MAX = 8, GRAPH_OUTPUTS_MAX = 4, GRAPH_NAME_MAX = 64 };
+enum { GRAPH_RANK_MAX = 5, GRAPH_INPUTS_MAX = 12, GRAPH_OUTPUTS_MAX = 8, GRAPH_NAME_MAX = 64 };
 
 enum tensor_type {
     TENSOR_FLOAT32,
@@ -47,7 +47,9 @@ enum initializer_kind {
     INITIALIZER_ONES,
     INITIALIZER_CONSTANT,
     INITIALIZER_UNIFORM,
-    INITIALIZER_NORMAL
+    INITIALIZER_NORMAL,
+    INITIALIZER_LOG_COUNT,  /* log 1, log 2, … along the last axis */
+    INITIALIZER_STEP_LOGITS /* softplus of it is a step size, log-uniform from 0.001 to 0.1 */
 };
 struct initializer {
     enum initializer_kind kind;
@@ -133,8 +135,8 @@ enum graph_phase { GRAPH_FORWARD, GRAPH_BACKWARD, GRAPH_UPDATE };
     OPERATOR(ADD_POSITIONS_BACKWARD, add_positions_backward)                                    \
     /* x[B,C,H,W] -> y[B,HW,C] */                                                               \
     OPERATOR(IMAGE_TOKENS, image_tokens)                                                        \
-    /* dy -> dx */                                                                              \
-    OPERATOR(IMAGE_TOKENS_BACKWARD, image_tokens_backward)                                      \
+    /* x[B,T,C] -> y[B,C,H,W] with HW = T */                                                    \
+    OPERATOR(TOKEN_IMAGE, token_image)                                                          \
     /* x[B,T,D] token[D] -> y[B,1+T,D] */                                                       \
     OPERATOR(PREPEND_TOKEN, prepend_token)                                                      \
     /* dy -> dx dtoken */                                                                       \
@@ -187,6 +189,28 @@ enum graph_phase { GRAPH_FORWARD, GRAPH_BACKWARD, GRAPH_UPDATE };
     OPERATOR(MEAN_OVER_TIME, mean_over_time)                                                    \
     /* dy lengths? -> dx */                                                                     \
     OPERATOR(MEAN_OVER_TIME_BACKWARD, mean_over_time_backward)                                  \
+    /* x[B,T,F] lengths[B]? -> y[B,F], position[B,F] (int32; only when training): the largest   \
+     * of the first lengths[b] numbers of each feature, and where it stands */                  \
+    OPERATOR(MAX_OVER_TIME, max_over_time)                                                      \
+    /* dy position -> dx[B,T,F] */                                                              \
+    OPERATOR(MAX_OVER_TIME_BACKWARD, max_over_time_backward)                                    \
+    /* a[...,F] b[...,G] ... -> y[...,F+G+...] */                                               \
+    OPERATOR(CONCATENATE, concatenate)                                                          \
+    /* x[...,F+G+...] -> a[...,F] b[...,G] ... */                                               \
+    OPERATOR(SPLIT, split)                                                                      \
+    /* index[B,T] int32 -> [B,2T] int32: the sequence, then its reverse complement */           \
+    OPERATOR(BOTH_STRANDS, both_strands)                                                        \
+    /* x[B,ST,D] weight[D,1,K] bias[D] -> y[B,ST,D]: S sequences one behind another, each from  \
+     * its beginning, or reversed from its end */                                               \
+    OPERATOR(CAUSAL_CONV1D, causal_conv1d)                                                      \
+    /* dy x weight bias -> dx dweight dbias */                                                  \
+    OPERATOR(CAUSAL_CONV1D_BACKWARD, causal_conv1d_backward)                                    \
+    /* u[B,ST,D] delta[B,ST,D] A_log[D,N] B[B,ST,N] C[B,ST,N] D[D] z[B,ST,D]? -> y[B,ST,D],     \
+     * states[B,S chunks,N,D] at the beginning of each chunk of SCAN_CHUNK steps; the last only \
+     * when training */                                                                         \
+    OPERATOR(SELECTIVE_SCAN, selective_scan)                                                    \
+    /* dy u delta A_log B C D z? states -> du ddelta dA_log dB dC dD dz? */                     \
+    OPERATOR(SELECTIVE_SCAN_BACKWARD, selective_scan_backward)                                  \
     /* x -> y, same shape: rounded to the type of y, to the nearest, ties to even; beyond       \
      * the range of y infinite */                                                               \
     OPERATOR(CAST, cast)                                                                        \
@@ -283,6 +307,19 @@ struct conv_attributes {
     int groups;
 };
 
+/* Operators that walk along time. */
+struct time_attributes {
+    int sequences; /* of equal length, one behind another */
+    bool reverse;  /* from the end of each */
+    bool silu;     /* convolution: is applied to the result */
+};
+
+/* of[i] is the symbol that pairs with symbol i. */
+enum { COMPLEMENT_SYMBOLS_MAX = 32 };
+struct complement_attributes {
+    uint8_t of[COMPLEMENT_SYMBOLS_MAX], symbols;
+};
+
 struct graph_node {
     enum graph_op op;
     enum graph_phase phase;
@@ -321,6 +358,8 @@ struct graph_node {
             enum recurrent_cell cell;
             bool reverse; /* reads from the last step to the first; last_step: of such a layer */
         } recurrent;
+        struct time_attributes time;
+        struct complement_attributes complement;
         int optimizer_group; /* of graph->groups */
     } attributes;
 };
@@ -407,6 +446,8 @@ int32_t graph_add_positions(struct graph *graph, int32_t input, const char *name
                             int32_t positions);
 /* Pixels as steps: [B,C,H,W] -> [B,HW,C]. */
 int32_t graph_image_tokens(struct graph *graph, int32_t input, const char *name);
+/* Steps as the only row of pixels of an image: [B,T,D] -> [B,D,1,T]. */
+int32_t graph_token_image(struct graph *graph, int32_t input, const char *name);
 /* Puts a parameter of D numbers before each sequence: [B,T,D] -> [B,1+T,D]. */
 int32_t graph_prepend_token(struct graph *graph, int32_t input, const char *name, int32_t token);
 /* The first step, or the mean of all steps: [B,T,D] -> [B,D]. */
@@ -447,6 +488,36 @@ int32_t graph_last_step(struct graph *graph, int32_t input, int32_t lengths, con
                         bool reverse);
 /* [B,T,F] -> [B,F]: the mean over the steps of each sequence, without its padding. */
 int32_t graph_mean_over_time(struct graph *graph, int32_t input, int32_t lengths, const char *name);
+/* The largest number of each feature: [B,T,F] -> [B,F]. `lengths` (-1: all are T) is an int32
+ * tensor with the length of each sequence, 1 to T; the padding behind it does not count. */
+int32_t graph_max_over_time(struct graph *graph, int32_t input, int32_t lengths, const char *name);
+/* Tensors side by side along their last axis; their other extents must agree. At most
+ * GRAPH_OUTPUTS_MAX. */
+int32_t graph_concatenate(struct graph *graph, const int32_t *inputs, int count, const char *name);
+/* The parts of such a tensor, of these widths, into `outputs`. 0 or a negative errno. */
+int graph_split(struct graph *graph, int32_t input, const int64_t *widths, int count,
+                int32_t *outputs, const char *name);
+/* Numbers of nucleotides and behind them those of the reverse complement: [B,T] -> [B,2T].
+ * complement[i] is the symbol that pairs with symbol i; a number outside of `symbols` stays. */
+int32_t graph_both_strands(struct graph *graph, int32_t input, const uint8_t *complement,
+                           int symbols, const char *name);
+/* The parameters are "<name>.weight" [D,1,kernel] and "<name>.bias" [D]. */
+enum { CAUSAL_KERNEL_MAX = 16 };
+struct causal_conv {
+    int kernel, sequences; /* struct time_attributes */
+    bool reverse, silu;
+};
+int32_t graph_causal_conv1d(struct graph *graph, int32_t input, const char *name,
+                            const struct causal_conv *conv);
+/* The parameters are "<name>.A_log" [D,N] and "<name>.D" [D]. delta is what softplus is applied to.
+ * z may be -1: no gate. */
+enum { SCAN_CHUNK = 32 };
+struct scan_inputs {
+    int32_t u, delta, b, c, z;
+    int sequences; /* struct time_attributes */
+    bool reverse;
+};
+int32_t graph_selective_scan(struct graph *graph, const struct scan_inputs *scan, const char *name);
 
 /* Replaces the initializer of a parameter, whose id graph_find_tensor() gives; the default is that
  * of PyTorch's layer. */

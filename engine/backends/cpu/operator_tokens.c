@@ -75,37 +75,67 @@ int add_positions_backward_bind(struct backend_program *program, int32_t index, 
 
 /* ---- images ---- */
 
-/* Channels that lie side by side need no more than a copy of each block's row. */
-static void copy_image(const struct image_layout *layout, float *image, float *tokens, bool back)
+/* Copies between one image and its tokens. */
+static void copy_image(const struct kernels *kernels, const struct image_layout *image,
+                       float *pixels_in_blocks, float *tokens, bool to_tokens)
 {
-    int64_t block = layout->block;
+    const int64_t channels = image->channels, pixels = image->pixels, block = image->block;
 
-    for (int64_t c = 0; c < layout->channels; c += block)
-        for (int64_t p = 0; p < layout->pixels; p++) {
-            float *in_image = image + c * layout->pixels + p * block;
-            float *token = tokens + p * layout->channels + c;
+    if (block == 1 && to_tokens)
+        kernels->matrix_transpose(pixels_in_blocks, pixels, channels, pixels, tokens);
+    else if (block == 1)
+        kernels->matrix_transpose(tokens, channels, pixels, channels, pixels_in_blocks);
+    else
+        for (int64_t c = 0; c < channels; c += block) {
+            float *piece = pixels_in_blocks + c * pixels;
 
-            if (back)
-                memcpy(in_image, token, (size_t)block * sizeof *token);
+            if (to_tokens)
+                kernels->matrix_copy(piece, block, pixels, block, tokens + c, channels, false);
             else
-                memcpy(token, in_image, (size_t)block * sizeof *token);
+                kernels->matrix_copy(tokens + c, channels, pixels, block, piece, block, false);
         }
+}
+
+static void copy_images(struct backend_program *program, int32_t image, int32_t tokens, int task,
+                        bool to_tokens)
+{
+    struct range slice = program_slice(program, task);
+    struct image_layout layout = program_image_layout(program, image, 1);
+
+    for (int64_t i = slice.first; i < slice.end; i++)
+        copy_image(program->device->kernels, &layout, program_sample(program, image, i),
+                   program_sample(program, tokens, i), to_tokens);
 }
 
 void image_tokens_run(struct backend_program *program, const struct step *step, int task,
                       int thread)
 {
-    const struct graph_node *node = step->node;
-    bool back = node->op == OP_IMAGE_TOKENS_BACKWARD;
-    int32_t image = back ? node->output[0] : node->input[0];
-    int32_t tokens = back ? node->input[0] : node->output[0];
-    struct image_layout layout = program_image_layout(program, image, 1);
-    struct range slice = program_slice(program, task);
-
     (void)thread;
-    for (int64_t n = slice.first; n < slice.end; n++)
-        copy_image(&layout, program_sample(program, image, n), program_sample(program, tokens, n),
-                   back);
+    copy_images(program, step->node->input[0], step->node->output[0], task, true);
+}
+
+void token_image_run(struct backend_program *program, const struct step *step, int task, int thread)
+{
+    (void)thread;
+    copy_images(program, step->node->output[0], step->node->input[0], task, false);
+}
+
+/* Channels last, the image is its tokens. */
+int image_tokens_prepare(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    int32_t x = node->input[0], y = node->output[0];
+    struct image_layout layout =
+        program_image_layout(program, node->op == OP_IMAGE_TOKENS ? x : y, 1);
+
+    (void)error;
+    if (layout.block != layout.channels)
+        return 0;
+    program->nodes[index].absorbed = true;
+    program->root[y] = program->root[x];
+    program->alias[y] = program->root[x];
+    program->tensor_bytes[y] = 0;
+    return 0;
 }
 
 /* ---- a token before the others ---- */

@@ -21,7 +21,7 @@
 
 #include <stdatomic.h>
 
-enum { TASKS_MAX = 8, STEP_ACCESSES_MAX = 12, PART_GRAIN = 16 };
+enum { TASKS_MAX = 8, STEP_ACCESSES_MAX = 20, PART_GRAIN = 16 };
 enum { SLICE_SAMPLES_EVEN = 4 }; /* slices of at least so many samples may differ by one */
 
 /* The memory layout of a program's images. */
@@ -245,7 +245,16 @@ int slices_bind(struct backend_program *, int32_t, struct error *);
 step_function pointwise_run, dropout_run, channel_scale_run, channel_scale_backward_run,
     reshape_run, max_pool_run, max_pool_backward_run, average_pool_run, average_pool_backward_run,
     cross_entropy_run, cross_entropy_backward_run, mse_run, mse_backward_run, last_step_run,
-    last_step_backward_run, mean_over_time_run, mean_over_time_backward_run;
+    last_step_backward_run, mean_over_time_run, mean_over_time_backward_run, cross_entropy_run,
+    cross_entropy_backward_run, mse_run, mse_backward_run, token_image_run, max_over_time_run,
+    max_over_time_backward_run, concatenate_run, split_run, both_strands_run;
+int causal_conv_bind(struct backend_program *, int32_t, struct error *);
+int selective_scan_bind(struct backend_program *, int32_t, struct error *);
+int causal_conv_backward_prepare(struct backend_program *, int32_t, struct error *);
+int causal_conv_backward_bind(struct backend_program *, int32_t, struct error *);
+int selective_scan_prepare(struct backend_program *, int32_t, struct error *);
+int selective_scan_backward_bind(struct backend_program *, int32_t, struct error *);
+int image_tokens_prepare(struct backend_program *, int32_t, struct error *);
 int reshape_prepare(struct backend_program *, int32_t, struct error *);
 int cast_prepare(struct backend_program *, int32_t, struct error *);
 int cast_bind(struct backend_program *, int32_t, struct error *);

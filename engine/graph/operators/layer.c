@@ -57,6 +57,20 @@ const struct graph_tensor *layer_image(struct graph *graph, int32_t input, const
     return x;
 }
 
+const struct graph_tensor *layer_sequence(struct graph *graph, int32_t input, const char *name,
+                                          enum graph_op op)
+{
+    const struct graph_tensor *x = layer_input(graph, input, name, op, TENSOR_FLOAT32);
+    char text[SHAPE_TEXT_MAX];
+
+    if (x && x->shape.rank != 3) {
+        layer_fail(graph, name, op, "expects [batch, length, features], but the input is %s",
+                   graph_shape_format(&x->shape, text, sizeof text));
+        return NULL;
+    }
+    return x;
+}
+
 int layer_prediction(struct graph *graph, int32_t input, enum graph_op op, const char *what)
 {
     const struct graph_tensor *x = layer_input(graph, input, "loss", op, TENSOR_FLOAT32);

@@ -2,20 +2,6 @@
  * images as tokens, a token put before them, and one vector for all tokens. */
 #include "engine/graph/operators/operators.h"
 
-static const struct graph_tensor *token_input(struct graph *graph, int32_t input, const char *name,
-                                              enum graph_op op)
-{
-    const struct graph_tensor *x = layer_input(graph, input, name, op, TENSOR_FLOAT32);
-    char text[SHAPE_TEXT_MAX];
-
-    if (x && x->shape.rank != 3) {
-        layer_fail(graph, name, op, "expects [batch, length, features], but the input is %s",
-                   graph_shape_format(&x->shape, text, sizeof text));
-        return NULL;
-    }
-    return x;
-}
-
 /* Checks that the tensor is a parameter with so many elements. */
 static int check_parameter(struct graph *graph, const char *name, enum graph_op op,
                            int32_t parameter, int64_t elements)
@@ -52,7 +38,7 @@ static double flops_each(const struct graph *graph, const struct graph_node *nod
 
 int32_t graph_add_positions(struct graph *graph, int32_t input, const char *name, int32_t positions)
 {
-    const struct graph_tensor *x = token_input(graph, input, name, OP_ADD_POSITIONS);
+    const struct graph_tensor *x = layer_sequence(graph, input, name, OP_ADD_POSITIONS);
     const int32_t inputs[2] = {input, positions};
     struct graph_shape shape;
 
@@ -105,27 +91,52 @@ int32_t graph_image_tokens(struct graph *graph, int32_t input, const char *name)
     return graph->error.code ? graph->error.code : graph->output;
 }
 
-static void differentiate_images(struct differentiation *differentiation,
+int32_t graph_token_image(struct graph *graph, int32_t input, const char *name)
+{
+    const struct graph_tensor *x = layer_sequence(graph, input, name, OP_TOKEN_IMAGE);
+    struct graph_shape shape;
+
+    if (!x)
+        return graph->error.code;
+    shape = (struct graph_shape){
+        .rank = 4, .extent = {graph->batch, x->shape.extent[2], 1, x->shape.extent[1]}};
+    layer_append_node(graph, OP_TOKEN_IMAGE, name, &input, 1,
+                      layer_append_result(graph, name, &shape));
+    return graph->error.code ? graph->error.code : graph->output;
+}
+
+/* Each is the gradient of the other. */
+static void differentiate_tokens(struct differentiation *differentiation,
                                  const struct graph_node *node, int32_t dy)
 {
-    differentiation_append(differentiation, node, OP_IMAGE_TOKENS_BACKWARD, &dy, 1, node->input, 1);
+    differentiation_append(differentiation, node, OP_TOKEN_IMAGE, &dy, 1, node->input, 1);
+}
+
+static void differentiate_image(struct differentiation *differentiation,
+                                const struct graph_node *node, int32_t dy)
+{
+    differentiation_append(differentiation, node, OP_IMAGE_TOKENS, &dy, 1, node->input, 1);
 }
 
 const struct graph_operator operator_image_tokens = {
     .cost_class = COST_ELEMENTWISE,
+    .is_view = true,
     .is_cheap = true,
-    .differentiate = differentiate_images,
+    .differentiate = differentiate_tokens,
 };
 
-const struct graph_operator operator_image_tokens_backward = {
+const struct graph_operator operator_token_image = {
     .cost_class = COST_ELEMENTWISE,
+    .is_view = true,
+    .is_cheap = true,
+    .differentiate = differentiate_image,
 };
 
 /* ---- a token before the others ---- */
 
 int32_t graph_prepend_token(struct graph *graph, int32_t input, const char *name, int32_t token)
 {
-    const struct graph_tensor *x = token_input(graph, input, name, OP_PREPEND_TOKEN);
+    const struct graph_tensor *x = layer_sequence(graph, input, name, OP_PREPEND_TOKEN);
     const int32_t inputs[2] = {input, token};
     struct graph_shape shape;
 
@@ -161,7 +172,7 @@ const struct graph_operator operator_prepend_token_backward = {
 
 int32_t graph_token_pool(struct graph *graph, int32_t input, const char *name, bool mean)
 {
-    const struct graph_tensor *x = token_input(graph, input, name, OP_TOKEN_POOL);
+    const struct graph_tensor *x = layer_sequence(graph, input, name, OP_TOKEN_POOL);
     struct graph_shape shape;
     struct graph_node *node;
 

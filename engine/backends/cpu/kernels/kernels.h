@@ -71,6 +71,43 @@ struct batch_norm_gradient {
     int activation;
 };
 
+/* A causal convolution of `channels` side by side, of `row` that a step has. */
+struct causal_conv_task {
+    int64_t length, channels, row;
+    int kernel;
+    bool reverse, silu;
+    const float *x, *weight, *bias; /* weight[channel][kernel] */
+    float *y;
+    /* backward: dx, and the sums dweight and dbias, which are added to */
+    const float *dy;
+    float *dx, *dweight, *dbias;
+};
+
+/* A selective scan of `channels` side by side, of `row` that a step of u, delta, z and y has. `row`
+ * and `channels` are those of the arrays by channel, too, which begin at the first one. */
+struct scan_task {
+    int64_t length, channels, row, states;
+    bool reverse;
+    const float *u, *delta, *z; /* z may be NULL */
+    const float *b, *c;         /* [length][states] */
+    const float *a, *d;         /* a[state][row]: A, not its logarithm; d[row] */
+    float *kept;                /* [chunk][state][row]; NULL: states are not kept */
+    float *y;
+    /* backward: the gradients of the same arrays; db, dc, da and dd are sums that are added to. dz
+     * is NULL without z */
+    const float *dy;
+    float *du, *ddelta, *dz, *db, *dc, *da, *dd;
+    float *scratch; /* scan_scratch_floats() */
+};
+enum { SCAN_STRIP = 16, SCAN_GROUP = 8 };
+/* Floats of scratch for a scan of so many channels, and for its gradients. */
+static inline int64_t scan_scratch_floats(int64_t states, int64_t channels)
+{
+    int64_t strips = (channels + SCAN_STRIP - 1) / SCAN_STRIP;
+
+    return SCAN_STRIP * (strips * states + SCAN_CHUNK * (2 * states + 2 * SCAN_GROUP + 6));
+}
+
 /* type, name, arguments */
 /* clang-format off */
 #define KERNEL_LIST(KERNEL)                                                                         \
@@ -245,6 +282,16 @@ struct batch_norm_gradient {
     KERNEL(void, depthwise_backward_weights,                                                        \
            (const float *x, const float *dy, const struct pool_shape *shape,                        \
             const struct image_layout *layout, float *dweight, float *dbias))                       \
+    /* y[f] = the largest x[t * features + f] for t in [0, length), position[f] the first such t;    \
+     * `position` may be NULL. NaN counts as the largest */                                         \
+    KERNEL(void, max_over_time,                                                                     \
+           (const float *x, int64_t length, int64_t features, float *y, int32_t *position))         \
+    /* The operators of the same names over one sequence of a sample, for the channels that `task`  \
+     * has (struct causal_conv_task, struct scan_task) */                                           \
+    KERNEL(void, causal_conv, (const struct causal_conv_task *task))                                \
+    KERNEL(void, causal_conv_backward, (const struct causal_conv_task *task))                       \
+    KERNEL(void, selective_scan, (const struct scan_task *task))                                    \
+    KERNEL(void, selective_scan_backward, (const struct scan_task *task))                           \
     KERNEL(                                                                                         \
         void, average_pool_forward,                                                                 \
         (const float *x, const struct pool_shape *shape, int64_t images, int64_t block, float *y))  \

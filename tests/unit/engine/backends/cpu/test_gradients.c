@@ -24,7 +24,7 @@
 
 #include <cmocka.h>
 
-enum { DIRECTIONS = 4 };
+enum { DIRECTIONS = 4, VARIABLES_MAX = 24 };
 static const float step_width = 0.005f;
 static const double tolerance = 1e-3;
 
@@ -115,7 +115,7 @@ static void avoid_kinks(const char *file, float *samples, int64_t elements)
             samples[i] += samples[i] < 0 ? -0.05f : 0.05f;
         if (strncmp(file, "hard", 4) == 0 && fabsf(fabsf(samples[i]) - 3) < 0.05f)
             samples[i] *= 1.05f;
-        if (strncmp(file, "max_pool2d", 10) == 0) /* 0.02 apart, in a scrambled order */
+        if (strncmp(file, "max_", 4) == 0) /* 0.02 apart, in a scrambled order */
             samples[i] = 0.02f * (float)(i * 7919 % 1009) - 10.0f;
     }
 }
@@ -128,7 +128,7 @@ static void check_graph_of_lengths(const char *file, const struct graph *graph,
 {
     const struct test_session_options options = {.threads = 2};
     struct test_session session;
-    struct variable variables[9];
+    struct variable variables[VARIABLES_MAX];
     int count = 0;
 
     test_session_open(&session, graph, &options);
@@ -161,6 +161,7 @@ static void check_graph_of_lengths(const char *file, const struct graph *graph,
         test_session_read(&session, is_input ? graph->input_gradient : graph_gradient_of(graph, i),
                           v->gradient);
         count++;
+        assert_true(count <= VARIABLES_MAX);
     }
     assert_true(count > 0);
     for (int i = 0; i < count; i++)
@@ -453,12 +454,99 @@ static void test_recurrent(void **state)
         check_recurrent(i & 1 ? RECURRENT_GRU : RECURRENT_LSTM, i & 2, i & 4, i & 8);
 }
 
+static void fill(float *samples, float *target, int count)
+{
+    for (int i = 0; i < count; i++) {
+        samples[i] = (float)(i * 37 % 101) / 50.0f - 1.0f;
+        target[i] = (float)(i * 53 % 103) / 50.0f - 1.0f;
+    }
+}
+
+/* A Mamba block without its norm over two sequences in each sample: linear layers make the scan's
+ * operands, so that each gets its gradient. */
+static void test_scan(void **state)
+{
+    enum { BATCH = 3, SEQUENCES = 2, LENGTH = 37, WIDTH = 20, STATES = 5 };
+    enum { STEPS = SEQUENCES * LENGTH, COUNT = BATCH * STEPS * WIDTH };
+    float *samples = allocate(COUNT), *target = allocate(COUNT);
+
+    (void)state;
+    fill(samples, target, COUNT);
+    for (int i = 0; i < COUNT; i++) /* so that most of the loss depends on the scan */
+        target[i] *= 0.1f;
+    for (int reverse = 0; reverse < 2; reverse++) {
+        const struct causal_conv conv = {
+            .kernel = 4, .sequences = SEQUENCES, .reverse = reverse, .silu = true};
+        struct scan_inputs scan = {.sequences = SEQUENCES, .reverse = reverse};
+        struct error error = {0};
+        struct graph graph;
+        int32_t x, parts[3];
+
+        graph_init(&graph, BATCH, true);
+        graph.wants_input_gradient = true;
+        x = graph_input(&graph, TENSOR_FLOAT32, (int64_t[]){STEPS, WIDTH}, 2);
+        scan.u = graph_causal_conv1d(&graph, x, "1", &conv);
+        graph_split(&graph, graph_linear(&graph, scan.u, "2", WIDTH + 2 * STATES, false),
+                    (int64_t[]){WIDTH, STATES, STATES}, 3, parts, "3");
+        scan.delta = parts[0];
+        scan.b = parts[1];
+        scan.c = parts[2];
+        scan.z = reverse ? -1 : graph_linear(&graph, x, "4", WIDTH, false);
+        graph_mse(&graph, graph_flatten(&graph, graph_selective_scan(&graph, &scan, "5"), "6"));
+        if (graph_differentiate(&graph, &error) || graph_finish(&graph, &error))
+            fail_msg("%s", error.text);
+        check_graph(reverse ? "scan, reversed" : "scan", &graph, NULL, samples, target);
+        graph_release(&graph);
+    }
+    free(samples);
+    free(target);
+}
+
+/* Sequences become images and are joined behind convolutions; maxima and means over time. */
+static void test_sequences(void **state)
+{
+    enum { BATCH = 3, LENGTH = 11, WIDTH = 6, COUNT = BATCH * LENGTH * WIDTH };
+    const struct conv_attributes window = {
+        .kernel = {1, 3}, .stride = {1, 1}, .padding = {0, 1}, .dilation = {1, 1}, .groups = 1};
+    float *samples = allocate(COUNT), *target = allocate(COUNT);
+    struct error error = {0};
+    struct graph graph;
+    int32_t x, image, part[3];
+
+    (void)state;
+    fill(samples, target, COUNT);
+    graph_init(&graph, BATCH, true);
+    graph.wants_input_gradient = true;
+    x = graph_input(&graph, TENSOR_FLOAT32, (int64_t[]){LENGTH, WIDTH}, 2);
+    image = graph_token_image(&graph, x, "0");
+    for (int i = 0; i < 2; i++) { /* channels in blocks of 16, and in none */
+        int32_t y = graph_conv2d(&graph, image, i ? "2" : "1", i ? 16 : 5, &window, true);
+
+        y = graph_image_tokens(&graph, y, i ? "4" : "3");
+        part[i] =
+            i ? graph_token_pool(&graph, y, "6", true) : graph_max_over_time(&graph, y, -1, "5");
+    }
+    part[2] = graph_max_over_time(&graph, x, -1, "7");
+    graph_mse(&graph, graph_concatenate(&graph, part, 3, "8"));
+    if (graph_differentiate(&graph, &error) || graph_finish(&graph, &error))
+        fail_msg("%s", error.text);
+    check_graph("max_over_time", &graph, NULL, samples, target);
+    graph_release(&graph);
+    free(samples);
+    free(target);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_operators),        cmocka_unit_test(test_dropout),
-        cmocka_unit_test(test_leaky_relu),       cmocka_unit_test(test_tied_output),
-        cmocka_unit_test(test_padded_attention), cmocka_unit_test(test_recurrent),
+        cmocka_unit_test(test_operators),
+        cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_leaky_relu),
+        cmocka_unit_test(test_tied_output),
+        cmocka_unit_test(test_padded_attention),
+        cmocka_unit_test(test_recurrent),
+        cmocka_unit_test(test_scan),
+        cmocka_unit_test(test_sequences),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
