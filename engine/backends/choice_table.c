@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { REPLACES = '!' }; /* before the problem of a line that counts instead of earlier ones */
+enum { REPLACES = '!' }; /* marks a line that replaces earlier lines of its problem */
 
 struct known {
     char key[CHOICES_KEY_MAX], text[CHOICES_TEXT_MAX];
@@ -46,7 +46,7 @@ static void add_known(struct choice_table *table, const char *key, const char *t
 
         known = realloc(known, (size_t)capacity * sizeof *known);
         if (!known)
-            return; /* it will be measured again */
+            return; /* the problem will be measured again */
         table->known = known;
         table->capacity = capacity;
     }
@@ -55,7 +55,7 @@ static void add_known(struct choice_table *table, const char *key, const char *t
     snprintf(known->text, sizeof known->text, "%s", text);
 }
 
-/* Cuts a line into its problem and its choice; false: it is not whole. */
+/* Cuts a line into its problem and its choice; false: the line is not complete. */
 static bool cut_line(char *line, char **text)
 {
     char *blank = strchr(line, ' '), *end = strchr(line, '\n');
@@ -68,8 +68,8 @@ static bool cut_line(char *line, char **text)
     return true;
 }
 
-/* The first line of a problem counts, so that processes which measured at the same time agree, and
- * of those that replace it the last. */
+/* The first line of a problem counts, so that processes which measured at the same time agree. Of
+ * the lines that replace it, the last one counts. */
 static void read_file(struct choice_table *table, FILE *file)
 {
     char *line = NULL, *text;
@@ -91,7 +91,7 @@ static void read_file(struct choice_table *table, FILE *file)
     free(line);
 }
 
-/* What the table knows stays: programs are made by it. */
+/* Keeps what the table knows, because programs have been made by it. */
 static void read_known(struct choice_table *table)
 {
     struct choice_table kept = {0};
@@ -107,7 +107,8 @@ static void read_known(struct choice_table *table)
     free(kept.known);
 }
 
-/* A disk that is full cuts a line: what ends it here keeps it from being read as a whole one. */
+/* A full disk may have cut the last line of the file. This text ends it, so that it is not read as
+ * a complete one. */
 static const char *end_of_cut_line(int file)
 {
     struct stat status;
@@ -119,7 +120,8 @@ static const char *end_of_cut_line(int file)
     return " \n";
 }
 
-/* One write of one line: lines of other processes are not cut. False: nothing is kept. */
+/* Writes one line by one write(), so that it does not cut the lines of other processes. False:
+ * nothing was kept. */
 static bool append_known(const struct choice_table *table, const char *key, const char *text,
                          bool replaces)
 {

@@ -1,6 +1,5 @@
-/* chain.c: models that are a chain of layers, as torch.nn.Sequential has them: layer i has the
- * number i (activations, flatten and dropout count), and its parameters are named "<i>.weight",
- * "<i>.bias",
+/* chain.c: models that are a chain of layers, as torch.nn.Sequential. Layer i has the number i;
+ * activations, flatten and dropout count. Its parameters are named "<i>.weight", "<i>.bias",
  * "<i>.running_mean", "<i>.running_var", as in PyTorch's state_dict. */
 #include "engine/models/builders.h"
 
@@ -8,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Appends a default layer to be filled in; check_counts() has made sure of the room. */
+/* Appends a layer with default settings, which the caller changes. check_counts() has made sure
+ * that there is room. */
 static struct model_layer *list_append(struct layer_list *list, enum model_layer_kind kind)
 {
     struct model_layer *layer = &list->layers[list->count++];
@@ -114,7 +114,7 @@ static int check_counts(const struct model_config *config, struct error *error)
     return 0;
 }
 
-/* The layers of a model; the caller frees them. -EINVAL with a sentence. */
+/* Lists the layers of a model; the caller frees them. -EINVAL with a sentence. */
 static int expand(const struct model_config *config, const struct model_data *data,
                   struct layer_list *list, struct error *error)
 {
@@ -140,7 +140,7 @@ int model_layers(const struct model_config *config, const struct model_data *dat
     return result;
 }
 
-/* Indices that an embedding has no row for. */
+/* Refuses indices for which an embedding has no row. */
 static int check_embedding(const struct model_layer *layer, int number,
                            const struct model_data *data, struct error *error)
 {
@@ -152,7 +152,7 @@ static int check_embedding(const struct model_layer *layer, int number,
     return 0;
 }
 
-/* The last layer of a list that somebody wrote must give what the data asks for. */
+/* Checks that the last layer of a list in a specification has as many outputs as the data needs. */
 static int check_outputs(const struct graph *graph, const struct model_layer *last, int number,
                          const struct model_data *data, struct error *error)
 {

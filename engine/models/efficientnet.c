@@ -24,7 +24,7 @@ static int count_blocks(int stage_count)
     return count;
 }
 
-/* The blocks are dropped the more often the deeper they lie. */
+/* The deeper a block, the more often it is dropped. */
 static int32_t append_stage(const struct model_config *config, struct graph *graph, int32_t x,
                             int stage, int64_t input_channels)
 {

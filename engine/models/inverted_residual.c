@@ -1,7 +1,7 @@
 /* inverted_residual.c: see inverted_residual.h. */
 #include "engine/models/inverted_residual.h"
 
-/* "<name>.block.<*part>"; moves on to the next part. */
+/* Writes "<name>.block.<*part>", and advances to the next part. */
 static struct layer_name next_part(const char *name, int *part)
 {
     return layer_name("%s.block.%d", name, (*part)++);

@@ -1,5 +1,5 @@
-/* layers.c: the layers of a chain: how each is appended to a graph, and its module in PyTorch.
- * Their names and keys stand in proto/model_layers.h. */
+/* layers.c: the layers of a chain: the function that appends each to a graph, and its module in
+ * PyTorch. proto/model_layers.h has their names and keys. */
 #include "engine/models/convnet.h"
 
 #include <math.h>
@@ -39,7 +39,7 @@ static int32_t build_leaky_relu(struct graph *graph, const struct model_layer *l
     return graph_leaky_relu(graph, x, name, layer->negative_slope);
 }
 
-/* The window of a convolution or pool. A pool without a stride moves by its kernel. */
+/* The window of a convolution or pool. A pool without a stride has that of its kernel. */
 static struct conv_attributes pool_window(const struct model_layer *layer)
 {
     struct conv_attributes window = layer->window;

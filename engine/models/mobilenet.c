@@ -22,7 +22,7 @@ static const struct {
 };
 enum { BLOCKS = sizeof blocks / sizeof blocks[0] };
 
-/* Images to the channels of the last block. */
+/* From the images to the channels of the last block. */
 static int32_t append_blocks(const struct model_config *config, struct graph *graph, int32_t x)
 {
     for (int i = 0; i < BLOCKS; i++) {

@@ -15,8 +15,8 @@ static struct convnet_unit unit(int64_t channels, int kernel, int stride)
                                  .momentum = 0.1f};
 }
 
-/* relu(bn2(conv2(relu(bn1(conv1(x))))) + x), with x through a convolution of 1x1 and batch norm
- * where it has another shape than the sum. */
+/* relu(bn2(conv2(relu(bn1(conv1(x))))) + x). If x has another shape than the sum, it passes through
+ * a convolution of 1x1 and batch norm first. */
 static int32_t append_block(struct graph *graph, int32_t x, const char *name, int64_t channels,
                             int stride, bool downsample)
 {

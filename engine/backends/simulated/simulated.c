@@ -1,9 +1,9 @@
-/* simulated.c: a device that does not exist: it computes on the CPU, so with the same bits, and
- * keeps to a memory and a speed that it is told.
+/* simulated.c: a device that does not exist. It computes on the CPU, with the same bits, and has
+ * the memory and the speed that its configuration says.
  *
- * Its clock goes on by what each run takes according to its configuration. Where the CPU is faster,
- * the run waits for the rest: the wall's time agrees. Where the CPU is slower, the clock falls
- * behind the wall's. Between runs both go at the same pace. */
+ * Its clock advances by the time that each run takes according to the configuration. If the CPU is
+ * faster, the run waits for the rest, so that the wall clock agrees. If the CPU is slower, the
+ * clock falls behind the wall clock. Between runs, both advance at the same pace. */
 #include "engine/backends/backend.h"
 
 #include <errno.h>
@@ -12,16 +12,16 @@
 #include <string.h>
 #include <time.h>
 
-/* Shorter waits are saved up: falling asleep and waking up takes some 60 microseconds itself. */
+/* Shorter waits are added up: to fall asleep and wake up takes some 60 microseconds by itself. */
 static const double shortest_wait = 1e-3;
 
 struct backend_device {
     struct simulated_device_config config;
     const struct backend *real;
-    struct backend_device *device; /* of `real`, as all that is called so here */
+    struct backend_device *device; /* of `real`, as everything called so in this struct */
     uint64_t used;                 /* bytes of buffers */
-    double behind;                 /* what the CPU took longer, in all */
-    double owed;                   /* what is still to be waited for */
+    double behind;                 /* by how much the CPU was slower, in total */
+    double owed;                   /* how long it still has to wait */
     struct profile_recorder *recorder;
 };
 
@@ -286,7 +286,7 @@ static bool program_update_skipped(struct backend_program *program)
     return program->owner->real->program_update_skipped(program->program);
 }
 
-/* One node after the other, from `begin` on the device's clock. */
+/* Records one node after the other, from `begin` on the device's clock. */
 static void record(const struct backend_program *program, unsigned phases, double begin)
 {
     struct profile_recorder *recorder = program->owner->recorder;

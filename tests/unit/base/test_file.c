@@ -1,4 +1,4 @@
-/* test_file.c: whole files, and what stands in the place of one: nothing waits for a pipe. */
+/* test_file.c: whole files, and what may be in place of a file: reading never waits for a pipe. */
 #include "base/cleanup.h"
 #include "base/file.h"
 

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-static volatile size_t too_many = SIZE_MAX / 4; /* bytes that no machine has */
+static volatile size_t too_many = SIZE_MAX / 4; /* more bytes than any machine has */
 
 static void run_case(const char *name)
 {
@@ -31,7 +31,8 @@ static void run_case(const char *name)
         memory_exhausted(0);
 }
 
-/* The exit status of `name` in a process of its own, and what that wrote to standard error. */
+/* Runs `name` in a process of its own. Returns its exit status, and what it wrote to standard
+ * error. */
 static int ended_with(const char *name, char *output, size_t size)
 {
     size_t length = 0;
@@ -76,7 +77,7 @@ static void test_without_memory(void **state)
         line = strstr(output, expected);
         assert_non_null(line);
         assert_null(strstr(line + 1, expected));
-        assert_string_equal(line, expected); /* nothing comes after it */
+        assert_string_equal(line, expected); /* nothing follows it */
     }
     assert_int_equal(ended_with("unknown", output, sizeof output), MEMORY_EXIT_STATUS);
     assert_non_null(strstr(output, " error: no memory left; the process ends\n"));

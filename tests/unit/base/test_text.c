@@ -18,11 +18,11 @@ static void test_escape_controls(void **state)
     (void)state;
     assert_string_equal(text_escape_controls("a\x1b[31m\n\x7f", output, sizeof output),
                         "a\\x1b[31m\\x0a\\x7f");
-    /* U+009B is a control sequence introducer too; other letters of two bytes stay */
+    /* U+009B also introduces control sequences; other letters of two bytes stay */
     assert_string_equal(text_escape_controls("\xc2\x9b é", output, sizeof output), "\\x9b é");
     assert_string_equal(text_escape_controls("\xff\xe2\x82x\xf0", output, sizeof output),
                         "\\xff\\xe2\\x82x\\xf0");
-    /* nor may a name turn the line around */
+    /* a name may not reverse the direction of the line, either */
     assert_string_equal(
         text_escape_controls("a\u202Eb\u2069\u061C\u200F\u2028\u2013", output, sizeof output),
         "a\\xe2\\x80\\xaeb\\xe2\\x81\\xa9\\xd8\\x9c\\xe2\\x80\\x8f\\xe2\\x80\\xa8\u2013");
@@ -89,9 +89,9 @@ static void test_utf8(void **state)
         {"a\xe0\x80\xaf", 4, 1},    /* overlong slash */
         {"\xed\xa0\x80", 3, 0},     /* surrogate */
         {"\xf4\x90\x80\x80", 4, 0}, /* above U+10FFFF */
-        {"\xf5\x80\x80\x80", 4, 0}, /* no such lead */
+        {"\xf5\x80\x80\x80", 4, 0}, /* no letter begins with this byte */
         {"ab\xe2\x82", 4, 2},       /* cut off */
-        {"\xf0\x9f\x98x", 4, 0},    /* last byte is none */
+        {"\xf0\x9f\x98x", 4, 0},    /* the last byte continues no letter */
         {"\xe2\x82x", 3, 0},        /* the same for three bytes */
         {"\x80", 1, 0},             /* continuation alone */
     };
@@ -166,7 +166,7 @@ static void test_error(void **state)
     assert_int_equal(strlen(error.text), ERROR_TEXT_MAX - 1);
     error_prefix(&error, "before");
     assert_int_equal(strncmp(error.text, "before: aaa", 11), 0);
-    /* cut within a letter of two bytes, and bytes that never were UTF-8 */
+    /* cuts within a letter of two bytes, and bytes that are not UTF-8 */
     memset(filler, 'a', sizeof filler - 1);
     memcpy(filler + ERROR_TEXT_MAX - 2, "é", 2);
     error_set(&error, -EIO, "%s", filler);

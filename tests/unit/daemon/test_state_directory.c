@@ -1,4 +1,5 @@
-/* test_state_directory.c: only one daemon at a time has the state, and its lock ends with it. */
+/* test_state_directory.c: only one daemon at a time has the state directory. The lock ends with
+ * that daemon. */
 #include "daemon/state_directory.h"
 
 #include <errno.h>
@@ -23,8 +24,7 @@ static void expect_line(int descriptor)
     assert_int_equal(read(descriptor, &byte, 1), 1);
 }
 
-/* A daemon that is killed while a child lives on which it has forked but which has not called
- * exec. */
+/* A daemon is killed while a child of it lives on that has not called exec() yet. */
 static void test_lock_of_a_killed_daemon(void **state)
 {
     int ready[2], go[2], lock, status;
@@ -50,7 +50,7 @@ static void test_lock_of_a_killed_daemon(void **state)
         _exit(0);
     }
     close(ready[1]);
-    expect_line(ready[0]); /* fails when the daemon could not open it */
+    expect_line(ready[0]); /* fails if the daemon could not open it */
     assert_int_equal(state_directory_open(folder, &lock, &error), -EBUSY);
     assert_non_null(strstr(error.text, "another traind with process id"));
     kill(daemon, SIGKILL);

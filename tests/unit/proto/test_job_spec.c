@@ -1,5 +1,5 @@
-/* test_job_spec.c: normalising, setting keys, the plan's digest, and that docs/job-spec.md is what
- * the table prints. */
+/* test_job_spec.c: normalising, setting keys, the plan's digest. Also compares docs/job-spec.md
+ * with what the table prints. */
 #include "base/file.h"
 #include "proto/job_spec.h"
 #include "proto/job_spec_schema.h"
@@ -131,7 +131,7 @@ static void test_command(void **state)
     expect(spec, "preemptible", "false");
 }
 
-/* Who names a signal or a time to save means to be asked. */
+/* A specification that names a signal or a time to save allows that its job is asked to leave. */
 static void test_preemptible(void **state)
 {
     static const struct {
@@ -255,7 +255,7 @@ static void test_normalised_forms(void **state)
 static void test_set(void **state)
 {
     static const struct {
-        const char *assignment, *path, *json; /* path NULL: refused */
+        const char *assignment, *path, *json; /* path NULL: it is refused */
     } cases[] = {
         {"train.epochs=20", "train.epochs", "20"},
         {"train.optimizer.lr=1e-3", "train.optimizer.lr", "1e-3"},
@@ -296,7 +296,7 @@ static void test_set(void **state)
     }
 }
 
-/* What is left says the same, and another optimizer can be chosen. */
+/* The rest means the same, and another optimizer can be chosen. */
 static void test_defaults_are_dropped(void **state)
 {
     static const char *const texts[] = {
@@ -326,7 +326,8 @@ static void test_defaults_are_dropped(void **state)
     assert_int_equal(job_spec_normalise(spec, &other, NULL, &error), 0);
     expect(other, "train.optimizer.momentum", "0.0");
 
-    JSON_AUTO struct json_object *older = normalise(texts[0]); /* one with a key less */
+    /* a specification with one key less */
+    JSON_AUTO struct json_object *older = normalise(texts[0]);
     json_object_object_del(json_get(older, "train"), "epochs");
     job_spec_drop_defaults(older);
     assert_non_null(at(older, "train.optimizer.betas"));

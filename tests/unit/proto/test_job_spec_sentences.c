@@ -1,5 +1,5 @@
-/* test_job_spec_sentences.c: what is wrong with a job's specification is refused with a sentence
- * that names the place and, of a word that is not known, the nearest one that is. */
+/* test_job_spec_sentences.c: errors in a specification are refused with a sentence that names the
+ * place. For an unknown word it also names the nearest known one. */
 #include "proto/job_spec.h"
 #include "tests/support/job_spec_text.h"
 

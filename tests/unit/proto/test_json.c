@@ -1,4 +1,4 @@
-/* test_json.c: what json.c takes, what it refuses, and how it prints numbers. */
+/* test_json.c: what json.c accepts and refuses, and how it prints numbers. */
 #include "base/file.h"
 #include "proto/json.h"
 
@@ -114,7 +114,7 @@ static void test_nul_between(void **state)
     assert_int_equal(json_parse("\"a\0b\"", 5, &object, NULL), -EINVAL);
 }
 
-/* The same key in two objects side by side is no duplicate. */
+/* The same key in two separate objects is no duplicate. */
 static void test_keys_of_siblings(void **state)
 {
     JSON_AUTO struct json_object *object = NULL;

@@ -1,5 +1,5 @@
-/* test_json_memory.c: whichever allocation is refused, json_parse() makes the whole object or says
- * that there is no memory. It makes no object in which something is missing. */
+/* test_json_memory.c: whichever allocation fails, json_parse() returns the whole object or an
+ * error. It never returns an object in which something is missing. */
 #include "proto/json.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-/* Allocations that are still granted; below 0: all. */
+/* How many allocations are still granted; below 0: all. */
 static long granted = -1;
 static bool refused, for_good;
 
@@ -55,7 +55,7 @@ EXPORTED void *realloc(void *old, size_t bytes)
 }
 #endif
 
-/* No key of an object: json-c 0.16 itself crashes where it has no memory for a key. */
+/* No text has keys: json-c 0.16 itself crashes if it has no memory for a key. */
 static const char *const texts[] = {
     "null",
     " 5 ",
@@ -64,7 +64,8 @@ static const char *const texts[] = {
     "[[\"one\",\"two\",[{}]],\"a text of more than thirty-two bytes\",[],1,2,3,4,5,6,7,8,9] ",
 };
 
-/* Refuses the allocation behind `count` others. Whether the text needs as many. */
+/* Refuses the allocation behind the first `count` ones. Returns whether the text needs that
+ * many. */
 static bool parse_with(const char *text, struct json_object *whole, long count)
 {
     JSON_AUTO struct json_object *object = NULL;

@@ -101,7 +101,7 @@ static void test_refused_files(void **state)
 static void test_check(void **state)
 {
     static const struct {
-        const char *parameters, *field, *part; /* field NULL: good */
+        const char *parameters, *field, *part; /* field NULL: the parameters are valid */
     } cases[] = {
         {"{\"tree\":{\"value\":1},\"by\":1,\"names\":{}}", NULL, NULL},
         {"{\"tree\":{\"value\":1,\"children\":[{\"value\":2,\"colour\":\"red\"}]},\"by\":1.5,"
@@ -158,7 +158,7 @@ static void test_check(void **state)
     varlink_interface_free(interface);
 }
 
-/* The answer of the service to a call, as text; NULL when a handler would be asked. */
+/* Compares the answer of the service to a call; NULL: a handler would be called. */
 static void check_answer(const struct varlink_service *service, const char *message,
                          const char *expected)
 {

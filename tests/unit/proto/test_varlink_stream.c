@@ -84,7 +84,7 @@ static void test_longest_message(void **state)
             assert_int_equal(varlink_frames_space(&frames, &space, &room), -ENOBUFS);
             assert_int_equal(varlink_frames_next(&frames, &message, &length), 1);
             assert_int_equal(length, JSON_MESSAGE_MAX - 1);
-            /* and the memory is given back */
+            /* the memory is freed */
             assert_int_equal(varlink_frames_space(&frames, &space, &room), 0);
             assert_in_range(frames.capacity, 1, 65536);
         }
@@ -160,7 +160,8 @@ static void test_reply_envelope(void **state)
     }
 }
 
-/* A service that has answered before it is asked: the client cannot tell. */
+/* A service that has written its answers before the call comes: the client cannot tell the
+ * difference. */
 static struct varlink_client *client_with(const char *answers, size_t size, int *other)
 {
     struct varlink_client *client;
@@ -212,7 +213,7 @@ static void test_client_call(void **state)
     varlink_client_free(client);
 }
 
-/* A service that refuses a connection says why and hangs up before it has read the call. */
+/* A service that refuses a connection says why, and hangs up before it has read the call. */
 static void test_client_reads_why_it_was_refused(void **state)
 {
     static const char refusal[] = "{\"error\":\"io.traind.QuotaExceeded\","
@@ -258,7 +259,8 @@ static void check_socket(const char *path)
     if (listening < 0)
         fail_msg("%s", error.text);
     assert_int_equal(varlink_socket_open(path, 8, &error), -EADDRINUSE);
-    accepted = accept(listening, NULL, NULL); /* the connection that asked whether it is stale */
+    /* the connection that tested whether the socket is stale */
+    accepted = accept(listening, NULL, NULL);
     close(accepted);
     assert_int_equal(varlink_client_connect(path, &client, &error), 0);
     varlink_client_free(client);
@@ -296,13 +298,14 @@ static void test_sockets(void **state)
     snprintf(path, sizeof path, "%s/file", folder);
     file = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
     assert_true(file >= 0);
-    assert_int_equal(varlink_socket_open(path, 8, &error), -EADDRINUSE); /* no socket: kept */
+    /* it is no socket, so it is kept */
+    assert_int_equal(varlink_socket_open(path, 8, &error), -EADDRINUSE);
     assert_int_equal(access(path, F_OK), 0);
     unlink(path);
     rmdir(folder);
 }
 
-/* A listener that accepts nobody: who tries is told at once. */
+/* A listener that accepts no connection: a client gets an error at once. */
 static void test_full_queue(void **state)
 {
     char folder[] = "/tmp/traind-socket.XXXXXX", path[64];

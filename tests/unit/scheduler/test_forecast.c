@@ -1,4 +1,4 @@
-/* test_forecast.c: when jobs that wait are expected to start. */
+/* test_forecast.c: when waiting jobs are expected to start. */
 #include "scheduler/forecast.h"
 #include "tests/support/policy_machine.h"
 

@@ -1,4 +1,4 @@
-/* test_policy.c: every rule of scheduler/policy.h by an example. */
+/* test_policy.c: an example of every rule of scheduler/policy.h. */
 #include "tests/support/policy_machine.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ static void devices_go_to_whom_they_suit(void **state)
 
     (void)state;
     machine->snapshot.device_count = 3;      /* two fast, one slow */
-    machine->estimates[1][1].seconds = 1100; /* which hardly matters to this one */
+    machine->estimates[1][1].seconds = 1100; /* the device hardly matters to this job */
     decide(machine);
     assert_int_equal(device(machine, 1), 2);
     assert_true(device(machine, 0) < 2 && device(machine, 2) < 2);
@@ -52,7 +52,7 @@ static void a_move_must_pay(void **state)
     (void)state;
     run_on(machine, 0, on_device[2]);
     machine->estimates[0][0].seconds = 1000;
-    machine->estimates[0][1].seconds = 1100; /* 100 s to gain, a restart costs 30 */
+    machine->estimates[0][1].seconds = 1100; /* it gains 100 s, and a restart costs 30 */
     decide(machine);
     assert_int_equal(verdict(machine, 0), POLICY_STAY);
     machine->estimates[0][1].seconds = 1200;
@@ -80,13 +80,13 @@ static void waiting_and_fair_share_decide_between_equals(void **state)
     machine->users[0].usage = 1e6;
     decide(machine);
     assert_int_equal(device(machine, 1), 0);
-    machine->users[0].share = 1000; /* who may have more */
+    machine->users[0].share = 1000; /* this user may have more */
     decide(machine);
     assert_int_equal(device(machine, 0), 0);
     free(machine);
 }
 
-/* What may be faster gets tried, what was measured slower does not. */
+/* A type that may be faster is tried; one that was measured to be slower is not. */
 static void uncertain_types_are_tried(void **state)
 {
     struct machine *machine = machine_new(4, 1);
@@ -162,7 +162,7 @@ static void above_the_low_watermark_nobody_joins(void **state)
     free(machine);
 }
 
-/* Above the high one somebody must leave, and the other types are there for it. */
+/* Above the high watermark a job must leave, and other types can take it. */
 static void outside_users_drive_a_job_away(void **state)
 {
     struct machine *machine = machine_new(4, 1);
@@ -209,7 +209,7 @@ static void priorities_go_first(void **state)
 
     (void)state;
     run_on(machine, 0, on_device[0]);
-    machine->estimates[0][0].seconds = 10; /* worth far more */
+    machine->estimates[0][0].seconds = 10; /* it is worth far more */
     decide(machine);
     assert_int_equal(verdict(machine, 0), POLICY_STAY);
     machine->jobs[1].priority = 1;
@@ -226,7 +226,7 @@ static void users_keep_to_their_limits(void **state)
 
     (void)state;
     machine->users[0].device_max = 1;
-    for (int i = 0; i < 5; i++) { /* all of them better than the other user's */
+    for (int i = 0; i < 5; i++) { /* all of them are worth more than the other user's */
         machine->jobs[i].user = 0;
         machine->estimates[i][0].seconds = 100;
     }
@@ -261,7 +261,7 @@ static void who_waited_too_long_goes_first(void **state)
     assert_int_equal(verdict(machine, 0), POLICY_PREEMPT);
     assert_int_equal(verdict(machine, 1), POLICY_START);
     assert_true(machine->decision.placements[1].starving);
-    /* another that is even later does not take the device away again */
+    /* another job that is even later does not take the device away again */
     run_on(machine, 1, on_device[0]);
     machine->jobs[1].starved = true;
     machine->jobs[0].on = NULL;
@@ -270,15 +270,15 @@ static void who_waited_too_long_goes_first(void **state)
     assert_int_equal(verdict(machine, 1), POLICY_STAY);
     assert_true(machine->decision.placements[1].starving);
     assert_false(machine->decision.placements[0].starving);
-    /* who runs for another reason is not protected by having waited */
+    /* a job that runs for another reason is not protected because it waited */
     machine->jobs[1].starved = false;
     decide(machine);
     assert_int_equal(verdict(machine, 1), POLICY_PREEMPT);
     free(machine);
 }
 
-/* All have waited too long: one of them, the shortest, goes before the others, which go by value;
- * none does where there is too much to do. */
+/* All have waited too long. The shortest one goes before the others, which are ordered by value. If
+ * there is too much other work, none does. */
 static void starving_jobs_have_a_part_of_the_machine(void **state)
 {
     struct machine *machine = machine_new(4, 8);
@@ -310,8 +310,9 @@ static void starving_jobs_have_a_part_of_the_machine(void **state)
     free(machine);
 }
 
-/* Of 16 devices starving jobs have two: who fits in them beside the others is served whatever there
- * is to do, the shortest first; a larger one only where the machine can catch up. */
+/* Of 16 devices, starving jobs get two. A job that fits into them beside the others is served
+ * whatever other work there is, the shortest first. A larger one is served only if the machine can
+ * catch up. */
 static void the_part_is_for_those_that_fit(void **state)
 {
     enum { DEVICES = 16 };
@@ -339,7 +340,8 @@ static void the_part_is_for_those_that_fit(void **state)
     free(machine);
 }
 
-/* Beyond the part, who starves for one type does not keep waiting who can only use another. */
+/* Beyond the part, a job that starves for one type does not block jobs that can use only another
+ * type. */
 static void starving_jobs_of_other_devices_are_served(void **state)
 {
     struct machine *machine = machine_new(4, 7); /* two fast devices, two slow */
@@ -365,7 +367,8 @@ static void starving_jobs_of_other_devices_are_served(void **state)
     free(machine);
 }
 
-/* A gang of two waits for the unmovable job on one device; the other may be used in between. */
+/* A gang of two waits for the unmovable job on one device. Meanwhile other jobs may use the other
+ * one. */
 static void reservations_are_backfilled(void **state)
 {
     struct machine *machine = machine_new(2, 3);
@@ -385,7 +388,7 @@ static void reservations_are_backfilled(void **state)
     decide(machine);
     assert_int_equal(verdict(machine, 2), POLICY_START);
     assert_int_equal(device(machine, 2), 1);
-    /* who runs there and would end in time may stay */
+    /* a job that runs there and would end in time may stay */
     run_on(machine, 2, on_device[1]);
     machine->estimates[2][0].seconds = 200;
     decide(machine);
@@ -404,7 +407,7 @@ static void small_jobs_share_the_fast_device(void **state)
     assert_int_equal(device(machine, 0), 0);
     assert_int_equal(device(machine, 1), 0);
     assert_true(machine->decision.placements[1].shared);
-    /* and go on doing so */
+    /* and it keeps running */
     run_on(machine, 0, on_device[0]);
     run_on(machine, 1, on_device[0]);
     decide(machine);
@@ -488,13 +491,13 @@ static void contradictions_are_refused(void **state)
     free(machine);
 }
 
-/* What a measurement made of a number costs nobody a decision. */
+/* Numbers that are no valid measurements never make a decision fail. */
 static void numbers_that_are_none_are_mended(void **state)
 {
     struct machine *machine = machine_new(4, 3);
 
     (void)state;
-    machine->estimates[0][0].seconds = NAN; /* where it is not known that it can run */
+    machine->estimates[0][0].seconds = NAN; /* where it is unknown whether it can run */
     machine->jobs[0].restart_seconds = -5;
     machine->jobs[0].waited = NAN;
     machine->estimates[1][0].seconds = -1; /* all but done */

@@ -1,5 +1,5 @@
-/* test_policy_choices.c: what jobs exclude and prefer, kinds of jobs, and what is said of every
- * device. */
+/* test_policy_choices.c: the devices that jobs exclude and prefer, kinds of jobs, and what is said
+ * about every device. */
 #include "tests/support/policy_machine.h"
 
 #include <math.h>
@@ -23,14 +23,15 @@ static void jobs_exclude_devices(void **state)
     (void)state;
     machine->jobs[0].allowed = machine->jobs[1].allowed = without_first;
     decide(
-        machine); /* of two that may not use fast:0 one must be slow, and fast:0 is the third's */
+        /* two may not use fast:0: one of them must be slow, and the third one gets fast:0 */
+        machine);
     assert_true(device(machine, 0) == 1 || device(machine, 1) == 1);
     assert_true(device(machine, 0) >= 2 || device(machine, 1) >= 2);
     assert_int_equal(device(machine, 2), 0);
-    machine->jobs[0].devices = 2; /* a gang of what it may use */
+    machine->jobs[0].devices = 2; /* a gang on devices that it may use */
     decide(machine);
     assert_int_equal(device(machine, 0), 2);
-    run_on(machine, 1, on_device[0]); /* who may not stay goes */
+    run_on(machine, 1, on_device[0]); /* a job that may not stay leaves */
     decide(machine);
     assert_int_equal(verdict(machine, 1), POLICY_MOVE);
     machine->jobs[1].on = NULL;
@@ -65,7 +66,7 @@ static void preferred_devices_get_the_job_when_free(void **state)
     machine->jobs[0].preferred = only_slow;
     decide(machine);
     assert_int_equal(device(machine, 0), 2);
-    run_on(machine, 0, on_device[0]); /* moving there pays, but not for the last minute */
+    run_on(machine, 0, on_device[0]); /* the move pays, but not in the last minute */
     decide(machine);
     assert_int_equal(device(machine, 0), 2);
     machine->estimates[0][0].seconds = 20;
@@ -73,7 +74,8 @@ static void preferred_devices_get_the_job_when_free(void **state)
     decide(machine);
     assert_int_equal(verdict(machine, 0), POLICY_STAY);
     machine->jobs[0].on =
-        NULL; /* taken: it goes elsewhere, and takes it from nobody who gains more */
+        /* it is taken, so the job goes elsewhere, and takes no device from a job that gains more */
+        NULL;
     machine->jobs[0].resumes = false;
     machine->estimates[0][0].seconds = 1000;
     machine->estimates[0][1].seconds = 4000;
@@ -84,15 +86,16 @@ static void preferred_devices_get_the_job_when_free(void **state)
     decide(machine);
     assert_int_equal(device(machine, 0), 0);
     assert_int_equal(device(machine, 1), 2);
-    machine->jobs[0].preferred = (const uint64_t[POLICY_MASK_WORDS]){0}; /* of nothing: none */
+    /* an empty set counts as no preference */
+    machine->jobs[0].preferred = (const uint64_t[POLICY_MASK_WORDS]){0};
     machine->devices[3].lost = false;
     decide(machine);
     assert_int_equal(device(machine, 0), 0);
     free(machine);
 }
 
-/* A queue of three kinds of jobs, all of them in the snapshot or `alike` of the first: the same
- * decision about those. */
+/* A queue of three kinds of jobs. All of them are in the snapshot, or they are `alike` the first
+ * one. The decision about those is the same. */
 static void kinds_stand_for_their_jobs(void **state)
 {
     enum { KINDS = 3, EACH = 40, SHOWN = 2 };
@@ -178,11 +181,11 @@ static void candidates_of_a_placed_job(void **state)
                      1);
     assert_true(candidate.memory == 400 && candidate.memory_free == 350);
     assert_true(candidate.seconds == 1000);
-    machine->devices[0].memory_outside = 0; /* room is told before speed */
+    machine->devices[0].memory_outside = 0; /* missing memory is reported before speed */
     machine->devices[2].memory_outside = 500;
     check_candidates(machine, 0, "chosen draining memory lost");
     machine->devices[2].memory_outside = 0;
-    machine->jobs[0].allowed = without_first; /* excluded, whether it is there or not */
+    machine->jobs[0].allowed = without_first; /* it is excluded, whether it exists or not */
     machine->devices[0].lost = true;
     check_candidates(machine, 0, "not_allowed draining chosen lost");
     machine->jobs[0].allowed = NULL;

@@ -40,7 +40,7 @@ static bool has_starved(const struct policy_snapshot *snapshot,
     return isfinite(placement->best_seconds) && job->waited >= bound(snapshot, placement);
 }
 
-/* Whether the job has enough devices of the type, in use or not. */
+/* Whether there are enough devices of the type for the job, in use or not. */
 static bool suits(const struct policy_snapshot *snapshot, size_t index, int type)
 {
     const struct policy_job *job = &snapshot->jobs[index];
@@ -58,7 +58,7 @@ static bool suits(const struct policy_snapshot *snapshot, size_t index, int type
     return isfinite(job->estimates[type].seconds) && count >= job->devices;
 }
 
-/* The type where the job would end first, as believed. */
+/* The type on which the job is predicted to end first. */
 static int best_type(const struct policy_snapshot *snapshot, size_t index)
 {
     double best = INFINITY;
@@ -77,8 +77,8 @@ static int best_type(const struct policy_snapshot *snapshot, size_t index)
     return found;
 }
 
-/* Devices: of one type, ascending, not lost, draining ones only for who is there; unmovable jobs
- * stay. */
+/* Checks devices: of one type, ascending, not lost; draining ones only for jobs that are there;
+ * unmovable jobs stay. */
 static void check_devices(const struct policy_snapshot *snapshot,
                           const struct policy_decision *decision)
 {
@@ -103,8 +103,8 @@ static void check_devices(const struct policy_snapshot *snapshot,
     }
 }
 
-/* Never over-booked: the ledger, one job a device unless all share, utilisation, jobs_max. What
- * cannot be moved was there before. */
+/* Checks that nothing is overbooked: the ledger, one job on a device unless all share, utilisation,
+ * jobs_max. Jobs that cannot be moved were there before. */
 static void check_booking(const struct policy_snapshot *snapshot,
                           const struct policy_decision *decision)
 {
@@ -162,8 +162,8 @@ static void check_limits(const struct policy_snapshot *snapshot,
                     used[user] == unmovable[user]);
 }
 
-/* Whether all there is to do would take the devices that suit the job longer than the part of its
- * wait that lets it in where it does not fit. */
+/* Whether all other work would keep the devices that suit the job busy for longer than the part of
+ * its wait that would admit it although it does not fit. */
 static bool has_no_room(const struct policy_snapshot *snapshot,
                         const struct policy_decision *decision, size_t index)
 {
@@ -182,9 +182,9 @@ static bool has_no_room(const struct policy_snapshot *snapshot,
     return work > POLICY_STARVING_ROOM * snapshot->jobs[index].waited * devices * (1 - 1e-9);
 }
 
-/* The shortest job that holds a reservation could not be placed even with all devices that neither
- * unmovable nor starving jobs hold; who starves and does not fit in the part is passed over only
- * where there is no room for it, or another is beyond the part already. */
+/* The shortest job that holds a reservation could not be placed even on all devices that neither
+ * unmovable nor starving jobs hold. A starving job that does not fit into the part is passed over
+ * only if there is no room for it, or if another one is beyond the part already. */
 static void check_starvation(const struct policy_snapshot *snapshot,
                              const struct policy_decision *decision)
 {
@@ -217,7 +217,7 @@ static void check_starvation(const struct policy_snapshot *snapshot,
                         (taken > part || has_no_room(snapshot, decision, i)));
     }
     if (preempted)
-        return; /* it was first in the line, and may hold a reservation */
+        return; /* it came first, and may hold a reservation */
     for (int type = 0; worst != SIZE_MAX && type < snapshot->type_count; type++) {
         const struct policy_job *job = &snapshot->jobs[worst];
         int suiting = 0;
@@ -238,7 +238,7 @@ static void check_starvation(const struct policy_snapshot *snapshot,
     }
 }
 
-/* What is said of each device agrees with the decision and its loads. */
+/* What is said about each device agrees with the decision and its loads. */
 static void check_all_candidates(const struct policy_snapshot *snapshot,
                                  const struct policy_decision *decision)
 {

@@ -1,4 +1,4 @@
-/* test_policy_sentences.c: what policy_explain() says of a decision is what decided it. */
+/* test_policy_sentences.c: policy_explain() names what decided. */
 #include "tests/support/policy_machine.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-/* A device without a limit but the low watermark, with a job on it that shares. */
+/* A device with only a low watermark, and a job on it that shares. */
 static void who_may_not_join_waits_for_memory(void **state)
 {
     struct machine *machine = two_small_jobs();
@@ -30,7 +30,7 @@ static void who_may_not_join_waits_for_memory(void **state)
 
 static const uint64_t only_slow[POLICY_MASK_WORDS] = {12};
 
-/* A placed job: what decided about its device. */
+/* For a placed job: what decided about its device. */
 static void a_place_and_what_decided(void **state)
 {
     struct machine *machine = machine_new(3, 1);
@@ -87,7 +87,7 @@ static void what_may_be_the_fastest_is_tried(void **state)
     free(machine);
 }
 
-/* Who has to leave: for whom, and why it is they. */
+/* For a job that has to leave: for which job, and why it is this one. */
 static void a_device_and_who_gets_it(void **state)
 {
     struct machine *machine = machine_new(1, 2);
@@ -106,7 +106,8 @@ static void a_device_and_who_gets_it(void **state)
     check_sentence(machine, 0, "leaves fast:0, where it may not run any more");
     machine->devices[0].lost = true;
     check_sentence(machine, 0, "leaves fast:0, which is lost");
-    machine->devices[0].lost = false; /* the other takes the faster one, and it goes elsewhere */
+    /* the other job takes the faster device, and this one goes elsewhere */
+    machine->devices[0].lost = false;
     machine->jobs[0].allowed = NULL;
     machine->jobs[1].waited = 0;
     machine->jobs[1].priority = 10;
@@ -118,7 +119,7 @@ static void a_device_and_who_gets_it(void **state)
     free(machine);
 }
 
-/* Only those that drain are named, and of a gang only kinds that have enough of them. */
+/* Only draining devices are named, and for a gang only kinds with enough of them. */
 static void devices_that_drain_are_named(void **state)
 {
     struct machine *machine = machine_new(3, 1);

@@ -1,5 +1,5 @@
-/* test_policy_wild.c: a decision never fails, whatever the snapshot, and keeps to the workspace
- * that it asked for. `test_policy_wild COUNT [FIRST]` takes so many random snapshots (make
+/* test_policy_wild.c: a decision never fails, whatever the snapshot is, and writes only into its
+ * workspace. `test_policy_wild COUNT [FIRST]` decides that many random snapshots (make
  * check-decisions: a million). */
 #include "scheduler/policy.h"
 #include "tests/support/wild_snapshot.h"
@@ -18,7 +18,7 @@
 
 static uint64_t snapshot_count = 4000, first_snapshot;
 
-/* Memory that ends where a page begins which nobody may touch, and begins behind marks. */
+/* Memory that ends before a page that cannot be accessed, and begins behind marks. */
 struct fence {
     char *memory;
     size_t size; /* without the last page */
@@ -32,7 +32,7 @@ static void fence_free(struct fence *fence)
         munmap(fence->memory, fence->size + (size_t)sysconf(_SC_PAGESIZE));
 }
 
-/* `size` bytes right before the fence; what is in them is left of the decision before. */
+/* `size` bytes right before the fence. They still hold what the previous decision left. */
 static char *fence_take(struct fence *fence, size_t size)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -70,7 +70,8 @@ static bool is_on(const struct policy_job *job, int device)
     return false;
 }
 
-/* As many devices as it needs, each once, of one type; where it may be, if it can be moved. */
+/* Checks that a job has as many devices as it needs, each once and of one type. If it can be moved,
+ * they are allowed devices. */
 static void check_place(const struct policy_snapshot *snapshot, const struct policy_job *job,
                         const struct policy_placement *placement)
 {
@@ -92,8 +93,8 @@ static void check_place(const struct policy_snapshot *snapshot, const struct pol
     }
 }
 
-/* Of the jobs on a device that can be elsewhere: they fit in its memory with all others, but for
- * one that is there and says nothing of memory, and they are alone unless all of them share. */
+/* Checks the jobs of a device that could be elsewhere. They fit into its memory with all others,
+ * except for a running one of unknown memory. They are alone unless all of them share. */
 static void check_device(const struct policy_snapshot *snapshot,
                          const struct policy_decision *decision, int index)
 {
@@ -189,8 +190,8 @@ static void any_snapshot_is_decided(void **state)
     fence_free(&fence);
 }
 
-/* Gangs on devices of many types, some of which have less memory free: few of the options that
- * there could be, so that the dynamic programme has many states. */
+/* Gangs on devices of many types, some of which have less free memory. Each option is rare, so that
+ * the dynamic programme has many states. */
 static void gangs_on_devices_that_differ(void **state)
 {
     enum { DEVICES = 24, TYPES = 6, JOBS = 40 };

@@ -1,4 +1,5 @@
-/* test_predictor.c: predicted step times, measurements that replace them, what is left of a job. */
+/* test_predictor.c: predicted step times, measurements that replace them, and how much of a job is
+ * left. */
 #include "scheduler/predictor.h"
 
 #include <math.h>
@@ -15,7 +16,7 @@ static void roofline(void **state)
     struct step_time time = step_time_predict(&cost, &calibration);
 
     (void)state;
-    /* the first class is bound by arithmetic, the second by memory */
+    /* arithmetic bounds the first class, memory the second */
     assert_float_equal(time.seconds, 4e-3 + 8e-3 + 2e-3, 1e-9);
     assert_true(time.deviation > 0.2);
     assert_true(time.steps == 0);
@@ -57,11 +58,11 @@ static void what_is_left(void **state)
     (void)state;
     assert_true(steps_left(100, 0, 99, 0) == 1);
     assert_float_equal(steps_left(100, 0.3, 0, 0), 100, 1e-9);
-    assert_float_equal(steps_left(100, 0.3, 50, 0), 50, 1);    /* hardly any are shorter */
-    assert_float_equal(steps_left(100, 0.3, 100, 0), 27, 0.5); /* of those that are longer */
+    assert_float_equal(steps_left(100, 0.3, 50, 0), 50, 1);    /* hardly any run is shorter */
+    assert_float_equal(steps_left(100, 0.3, 100, 0), 27, 0.5); /* the mean over the longer runs */
     assert_true(steps_left(100, 0.3, 200, 0) > 10);
     assert_true(steps_left(100, 0.3, 2e6, 0) > 2e4 && steps_left(100, 0.3, 2e6, 0) < 2e5);
-    assert_true(steps_left(0, 0, 70, 0) == 70); /* not known: as much again */
+    assert_true(steps_left(0, 0, 70, 0) == 70); /* unknown: as much again */
     assert_true(steps_left(0, 0, 0, 10) == 10);
 }
 
@@ -70,7 +71,7 @@ static void what_is_left_may_be_off(void **state)
     (void)state;
     assert_true(steps_left_deviation(100, 0, 10) == 0);
     assert_true(steps_left_deviation(0, 0.3, 10) == 0);
-    /* of a lognormal: mean sqrt(exp(0.09) - 1) */
+    /* for a lognormal distribution: mean sqrt(exp(0.09) - 1) */
     assert_float_equal(steps_left_deviation(100, 0.3, 0), 30.69, 0.01);
     assert_true(steps_left_deviation(100, 0.3, 100) < 30);
     assert_true(steps_left_deviation(100, 0.3, 1e6) > 0);

@@ -1,5 +1,5 @@
-/* test_share.c: how the time to the last end is divided, by examples that are easily reckoned and
- * by what must hold of any; and what the policy makes of it. */
+/* test_share.c: how the time until the last end is divided among jobs: by examples that can be
+ * computed by hand, by properties of any division, and by what the policy makes of it. */
 #include "base/philox.h"
 #include "scheduler/share.h"
 #include "tests/support/policy_machine.h"
@@ -20,7 +20,7 @@ struct division_case {
     double seconds[MANY * TYPES], shares[MANY * TYPES];
 };
 
-/* Devices of the types in turn. */
+/* Devices have the types in turn. */
 static void case_begin(struct division_case *this, int types, size_t devices, size_t jobs)
 {
     *this = (struct division_case){.snapshot = {.type_count = types,
@@ -57,8 +57,9 @@ static void equal_jobs_take_turns(void **state)
     assert_float_equal(case_share(&this), 150, 1e-6);
 }
 
-/* Ten jobs take 100 s on the one type and 400 on the other, ten 100 and 110: these go to the other,
- * but for the part q that makes both types end at the same time, 1000 + 1000 q = 1100 (1 - q). */
+/* Ten jobs take 100 s on the one type and 400 on the other; ten jobs take 100 and 110. The latter
+ * use the other type, except for the part q with which both types end at the same time: 1000 + 1000
+ * q = 1100 (1 - q). */
 static void types_go_to_whom_they_help_most(void **state)
 {
     struct division_case this;
@@ -89,7 +90,7 @@ static void who_takes_longer_than_all_together(void **state)
         this.seconds[2 * i + 1] = i == 0 ? 1010 : 10;
     }
     assert_true(case_share(&this) < 1000);
-    assert_true(this.shares[0] >= 1); /* at once, all the time, on its best type */
+    assert_true(this.shares[0] >= 1); /* it runs at once, all the time, on its best type */
     assert_true(this.shares[1] == 0);
 }
 
@@ -111,9 +112,9 @@ static double draw(uint64_t seed, uint64_t index)
     return (philox_draw(seed, philox_stream(PHILOX_TEST, 6), index).word[0] + 0.5) * 0x1p-32;
 }
 
-/* All of each job is done, no type is given out more than once, and no price of the
- * types shows that T could be shorter: jobs where they are cheapest cost at least what
- * the machine does in T. */
+/* All of each job is done, and no type is used more than once. No prices of the types show that T
+ * could be shorter: with each job on its cheapest type, jobs cost at least what the machine does in
+ * T. */
 static void any_division(void **state)
 {
     (void)state;
@@ -160,14 +161,14 @@ static void uncertain_jobs_first(void **state)
     machine->snapshot.settings.makespan = true;
     decide(machine);
     assert_int_equal(device(machine, 0), 0);
-    assert_true(isfinite(machine->decision.next_seconds)); /* then another's turn comes */
+    assert_true(isfinite(machine->decision.next_seconds)); /* then it is the turn of another */
     machine->jobs[2].left_deviation = 0.3;
     decide(machine);
     assert_int_equal(device(machine, 2), 0);
     free(machine);
 }
 
-/* A second of two devices rids of the risk of one job, or of two. */
+/* A second on two devices removes the risk of one job, or of two. */
 static void uncertain_gangs_after_singles(void **state)
 {
     struct machine *machine = machine_new(2, 3);
@@ -183,7 +184,7 @@ static void uncertain_gangs_after_singles(void **state)
     free(machine);
 }
 
-/* The longest job goes first where many wait, an uncertain one where few do. */
+/* If many jobs wait, the longest one goes first; if few do, an uncertain one. */
 static void uncertain_jobs_first_in_the_end(void **state)
 {
     struct machine *machine = machine_new(1, 6);
@@ -227,7 +228,7 @@ static void who_runs_goes_on_for_a_while(void **state)
     machine->estimates[1][0].seconds = 900;
     decide(machine);
     assert_int_equal(verdict(machine, 1), POLICY_STAY);
-    machine->estimates[1][0].seconds = 300; /* the others have much more left */
+    machine->estimates[1][0].seconds = 300; /* the others have much more work left */
     decide(machine);
     assert_int_equal(verdict(machine, 1), POLICY_PREEMPT);
     free(machine);

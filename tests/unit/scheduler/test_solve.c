@@ -1,5 +1,5 @@
-/* test_solve.c: the exact ways of solve() against trying everything, and the inexact one's
- * promises. */
+/* test_solve.c: the exact algorithms of solve() compared with trying all combinations, and the
+ * promises of the inexact one. */
 #include "base/philox.h"
 #include "scheduler/solve.h"
 
@@ -40,7 +40,7 @@ static void make_case(struct case_ *this, uint64_t seed, int size_max)
         for (int p = 0; p < POOLS; p++) {
             if (draw_below(seed, &draws, 4) == 0)
                 continue;
-            /* few different values: ties are the rule */
+            /* few different values, so that ties are frequent */
             options[count] = (struct solve_option){.value = 1 + draw_below(seed, &draws, 9),
                                                    .part_count = 1,
                                                    .parts = {{(uint16_t)p, (uint16_t)size}}};
@@ -61,7 +61,7 @@ static void make_case(struct case_ *this, uint64_t seed, int size_max)
                                            .pool_count = POOLS};
 }
 
-/* The largest sum from item `index` on, by trying all. */
+/* The largest sum from item `index` on, found by trying all combinations. */
 static double best_by_trying(const struct case_ *this, int index, int *free_devices)
 {
     double best, value;
@@ -88,7 +88,7 @@ static double best_by_trying(const struct case_ *this, int index, int *free_devi
     return best;
 }
 
-/* The sum of what was chosen; fails where it takes more than there is. */
+/* The sum of the chosen options; fails if they use more than there is. */
 static double chosen_sum(const struct case_ *this)
 {
     int left[POOLS];
@@ -143,7 +143,8 @@ static void knapsack_is_exact(void **state)
     check_exact(3);
 }
 
-/* More states than the dynamic programme takes: feasible, and no worse than one after the other. */
+/* With more states than the dynamic programme takes, the result is feasible and no worse than a
+ * greedy one. */
 static void large_problems_are_approached(void **state)
 {
     enum { LARGE = 60, LARGE_POOLS = 20 };
@@ -189,7 +190,7 @@ static void large_problems_are_approached(void **state)
     free(memory);
 }
 
-/* What does not fit is not done exactly, and without memory not at all. */
+/* With too little memory the result is not exact; without memory there is none. */
 static void too_little_memory(void **state)
 {
     struct case_ this;

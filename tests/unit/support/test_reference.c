@@ -1,6 +1,5 @@
-/* test_reference.c: every committed dump can be read, and the graph that belongs to it has tensors
- * of the names and shapes that PyTorch has. (What is computed with them is compared in
- * test_cpu_operators and test_trajectories.) */
+/* test_reference.c: every committed dump can be read, and its graph has tensors with PyTorch's
+ * names and shapes. (test_cpu_operators and test_trajectories compare the numbers.) */
 #include "base/error.h"
 #include "tests/support/reference.h"
 

@@ -80,7 +80,7 @@ static void test_unknown_progress(void **state)
     assert_string_equal(line, "cpu  step 12");
 }
 
-/* Draws, shrinks, clears: what a terminal would get. */
+/* Draws, shrinks and clears the line, and compares what a terminal gets. */
 static void test_drawing(void **state)
 {
     JSON_AUTO struct json_object *job = job_new(running);

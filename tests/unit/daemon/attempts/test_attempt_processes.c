@@ -24,7 +24,7 @@ enum {
     SOMEBODY = 54321 /* a number that no account has */
 };
 
-/* Another user's process that carries the mark of the attempt. */
+/* Starts another user's process, marked as one of the attempt. */
 static pid_t somebody_start(const struct attempt_place *place)
 {
     char path[PATH_MAX], entry[PATH_MAX + 64];
@@ -44,7 +44,7 @@ static pid_t somebody_start(const struct attempt_place *place)
         _exit(1);
     }
     close(ready[1]);
-    assert_int_equal(read(ready[0], &byte, 1), 0); /* it is closed by execve */
+    assert_int_equal(read(ready[0], &byte, 1), 0); /* execve() closes it */
     close(ready[0]);
     return pid;
 }
@@ -83,7 +83,7 @@ static void test_threads(void **state)
     assert_int_equal(waitpid(marked, &status, 0), marked);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     for (int i = 0; i < PROCESSES; i++) {
-        assert_int_equal(waitpid(unmarked[i], &status, WNOHANG), 0); /* 10 is not 1 */
+        assert_int_equal(waitpid(unmarked[i], &status, WNOHANG), 0); /* job 10 is not job 1 */
         kill(unmarked[i], SIGKILL);
         waitpid(unmarked[i], &status, 0);
     }

@@ -1,4 +1,5 @@
-/* test_job_environment.c: the variables of commands by device and booking; the user's own win. */
+/* test_job_environment.c: the variables of commands, by device and booking. The user's own values
+ * win. */
 #include "daemon/attempts/job_environment.h"
 #include "daemon/devices/registry/registry.h"
 #include "daemon/work/job_preemption.h"
@@ -34,7 +35,7 @@ static void on_the_cpu(void **state)
            "\"CUDA_VISIBLE_DEVICES\":\"\"}");
     environment.devices = &cpu;
     environment.device_count = 1;
-    environment.device_memory = 1000; /* which the CPU has not */
+    environment.device_memory = 1000; /* the CPU has no such memory */
     environment.attempt = 3;
     environment.checkpoint_directory = "/state/7.checkpoints";
     expect(&environment, "{\"OMP_NUM_THREADS\":\"1\",\"TRAIND_DEVICE\":\"mine\",\"A\":\"b\"}",
@@ -65,7 +66,7 @@ static void on_gpus(void **state)
     expect(&environment, "{}",
            "{" COMMON ",\"TRAIND_DEVICE\":\"cuda:0\",\"CUDA_VISIBLE_DEVICES\":\"GPU-a\"}");
     environment.device_count = 2;
-    environment.device_memory = 2048; /* learnt: JAX is not held to it */
+    environment.device_memory = 2048; /* a learnt booking: JAX is not limited to it */
     expect(&environment, "{}",
            "{" COMMON "," BOOKED ",\"TRAIND_DEVICE\":\"cuda:0,cuda:2\","
            "\"CUDA_VISIBLE_DEVICES\":\"GPU-a,GPU-c\"}");
@@ -73,7 +74,7 @@ static void on_gpus(void **state)
     expect(&environment, "{\"CUDA_VISIBLE_DEVICES\":\"1\"}",
            "{" COMMON "," BOOKED ",\"TRAIND_DEVICE\":\"cuda:0,cuda:2\","
            "\"XLA_PYTHON_CLIENT_MEM_FRACTION\":\"0.250\",\"CUDA_VISIBLE_DEVICES\":\"1\"}");
-    /* JAX takes one of its two names, not both */
+    /* JAX reads one of its two names, not both */
     expect(&environment, "{\"XLA_CLIENT_MEM_FRACTION\":\"0.5\"}",
            "{" COMMON "," BOOKED ",\"TRAIND_DEVICE\":\"cuda:0,cuda:2\","
            "\"XLA_CLIENT_MEM_FRACTION\":\"0.5\",\"CUDA_VISIBLE_DEVICES\":\"GPU-a,GPU-c\"}");

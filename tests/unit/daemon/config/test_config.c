@@ -174,13 +174,13 @@ static void devices_have_sections(void **state)
     cpu = config_device(&config, "cpu");
     assert_string_equal(cpu->kind->name, "cpu");
     assert_true(!cpu->enabled && cpu->slots == -1);
-    assert_true(config_low_watermark(&config, cpu) == 0.5); /* not configured: lowered to the high
-                                                             * one */
+    /* it is not configured, so it is lowered to the high one */
+    assert_true(config_low_watermark(&config, cpu) == 0.5);
     assert_true(config_low_watermark(&config, NULL) == 0.5);
     assert_string_equal(config.devices[2].kind->name, "cuda");
     assert_true(config_high_watermark(&config, &config.devices[2]) == 0);
-    assert_true(config_low_watermark(&config, &config.devices[2]) == 0); /* no limit is none */
-    config.devices[2].low_watermark_ratio = 0.6;                         /* but this one */
+    assert_true(config_low_watermark(&config, &config.devices[2]) == 0); /* 0 means no limit */
+    config.devices[2].low_watermark_ratio = 0.6; /* with the exception of this one */
     assert_true(config_low_watermark(&config, &config.devices[2]) == 0.6);
     config.devices[2].low_watermark_ratio = NAN;
     config.low_watermark_ratio = 0.4;

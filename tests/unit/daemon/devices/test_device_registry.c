@@ -54,7 +54,7 @@ static void what_a_kind_promises_its_driver_does(void **state)
     }
 }
 
-/* The user's own variables win over those of a command's devices. */
+/* The user's own variables win over those for a command's devices. */
 static void environments_leave_what_is_there(void **state)
 {
     static const struct device_environment command = {
@@ -78,7 +78,7 @@ static void environments_leave_what_is_there(void **state)
     }
 }
 
-/* A section makes a device of each kind that allows it, with the memory that it says. */
+/* A section makes a device of each kind that allows it, with the configured memory. */
 static void sections_make_devices(void **state)
 {
     const struct device_kind *kind;

@@ -106,7 +106,7 @@ static void without_limits_the_machine_counts(void **state)
     assert_string_equal(probe.id, again.id);
 }
 
-/* The tightest of the cgroup and those above it counts. */
+/* The smallest limit of the cgroup and of those above it counts. */
 static void limits_of_cgroups_count(void **state)
 {
     struct host_probe probe;
@@ -130,7 +130,7 @@ static void limits_of_cgroups_count(void **state)
     assert_int_equal(host_probe_memory_used(root, &probe), 2000000000ull);
 }
 
-/* What others on the machine use does not fill a small cgroup that is empty. */
+/* What others use on the machine does not count in a cgroup that is empty. */
 static void others_on_the_machine_do_not_fill_the_cgroup(void **state)
 {
     struct host_probe probe;

@@ -1,4 +1,4 @@
-/* test_probe_processes.c: the processes that hold most memory, and whose they are. */
+/* test_probe_processes.c: finds the processes that hold the most memory, and their users. */
 #include "daemon/devices/probe_processes.h"
 
 #include <setjmp.h>

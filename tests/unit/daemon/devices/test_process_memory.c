@@ -22,8 +22,8 @@ static void hold_memory(void)
         _exit(1);
 }
 
-/* The process or its children hold memory; they report that on `ready`, and end with their
- * parent. */
+/* The process, or its children, allocate memory and report that on `ready`. The children end with
+ * their parent. */
 static void make_children(int count, bool children_hold, int ready)
 {
     for (int i = 0; i < count; i++) {
@@ -38,7 +38,7 @@ static void make_children(int count, bool children_hold, int ready)
     }
 }
 
-/* A process with `count` children that all are ready. */
+/* Starts a process with `count` children, and waits until all are ready. */
 static pid_t start_tree(int count, bool children_hold)
 {
     int ready[2];
@@ -89,7 +89,7 @@ static void a_page_that_several_share_counts_once(void **state)
     pid_t pid = start_tree(CHILDREN, false);
 
     (void)state;
-    for (int i = 0; i < 3; i++) { /* later readings use what the first has found */
+    for (int i = 0; i < 3; i++) { /* later readings use what the first one has found */
         process_memory_read(pid, false, &memory);
         assert_int_equal(memory.processes, 1 + CHILDREN);
         assert_true(memory.bytes >= HELD);

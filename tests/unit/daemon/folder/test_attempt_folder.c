@@ -36,8 +36,8 @@ static void *write_and_remove(void *data)
     return NULL;
 }
 
-/* A trainee drops its older checkpoints while the daemon opens them: such a file is there or it is
- * not, and never something that must not be there. */
+/* A trainee drops its older checkpoints while the daemon opens them. Such a file exists or it does
+ * not; it is never reported as a file that must not be there. */
 static void a_file_that_is_removed_meanwhile_is_not_there(void **state)
 {
     char path[] = "/tmp/traind-attempt-folder.XXXXXX";

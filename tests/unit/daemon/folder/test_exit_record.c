@@ -1,4 +1,4 @@
-/* test_exit_record.c: nothing impossible is taken from an exit record. */
+/* test_exit_record.c: impossible values of an exit record are not used. */
 #include "daemon/folder/exit_record.h"
 
 #include <math.h>

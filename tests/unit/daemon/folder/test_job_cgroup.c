@@ -70,7 +70,7 @@ static void test_limits_that_are_missing(void **state)
     assert_non_null(strstr(job_cgroup_shortcoming(), "pids controller"));
 }
 
-/* What the kernel's files say, played by ordinary ones. */
+/* Ordinary files stand in for those of the kernel. */
 static void test_kill(void **state)
 {
     char path[PATH_MAX], text[8] = "";

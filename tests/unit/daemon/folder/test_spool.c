@@ -1,4 +1,4 @@
-/* test_spool.c: lines of a spool, good and bad, whole and torn. */
+/* test_spool.c: lines of a spool: valid, invalid, complete and torn. */
 #include "daemon/folder/spool.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ static void whole_lines(void **state)
     assert_int_equal(batch.after.offset, 1000 + 2 * (sizeof METRIC(1, 10) - 1));
     assert_int_equal(batch.after.n, 2);
     spool_batch_release(&batch);
-    /* the same when nothing will follow: the torn record is dropped, and said so */
+    /* the same if nothing will follow: the torn record is dropped, with a warning */
     assert_int_equal(spool_batch_parse(&position, text, sizeof text - 1, true, &batch), 0);
     assert_int_equal(batch.count, 2);
     assert_int_equal(batch.skipped, 1);
@@ -228,7 +228,7 @@ static void a_hole_costs_nothing(void **state)
     close(file);
 }
 
-/* What programs write that traind did not: no type, no n. */
+/* Records of programs other than traind-worker: without type or number. */
 static void short_lines(void **state)
 {
     static const char text[] = "{\"step\": 10.0, \"epoch\": 1, \"loss\": NaN, \"a\": 2}\n"

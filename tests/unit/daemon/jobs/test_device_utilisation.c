@@ -1,5 +1,5 @@
-/* test_device_utilisation.c: the share of a device that users of a sharing service have, as their
- * step times show it. */
+/* test_device_utilisation.c: the utilisation of a device by each user of a sharing service,
+ * computed from step times. */
 #include "daemon/devices/registry/registry.h"
 #include "daemon/jobs/device_utilisation.h"
 #include "daemon/jobs/parts.h"
@@ -31,12 +31,12 @@ struct scene {
 
 static const double alone_seconds = 0.001;
 
-/* Clients that train on one GPU, whose workload was measured alone. */
+/* Makes clients that train on one GPU, and whose workload was measured alone before. */
 static struct scene *scene_make(void)
 {
     struct scene *scene = calloc(1, sizeof *scene);
 
-    scene->jobs.stopping = true; /* nothing is decided here */
+    scene->jobs.stopping = true; /* this test makes no decisions */
     scene->daemon.jobs = &scene->jobs;
     scene->jobs.daemon = &scene->daemon;
     scene->devices.list[0] = &scene->device;
@@ -99,7 +99,7 @@ static void who_is_no_client_is_not_charged_to_them(void **state)
     (void)state;
     scene->attempt[1].claim.shared_by = NULL;
     assert_true(share_after(scene, alone_seconds * 1.5) == 0);
-    scene->attempt[1].claim.gone = true; /* nor is one that trains alone charged with anything */
+    scene->attempt[1].claim.gone = true; /* a client that trains alone is not charged, either */
     assert_true(share_after(scene, alone_seconds * 1.5) == 0);
     scene_free(scene);
 }

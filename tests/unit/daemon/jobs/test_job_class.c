@@ -1,4 +1,4 @@
-/* test_job_class.c: classes of waiting jobs, and what jobs share: needs and workloads. */
+/* test_job_class.c: classes of waiting jobs, and what jobs have in common: needs and workloads. */
 #include "daemon/devices/registry/registry.h"
 #include "daemon/jobs/job_class.h"
 #include "daemon/jobs/job_needs.h"
@@ -14,7 +14,7 @@
 
 enum { JOBS = 3000, KINDS = 7 };
 
-/* Jobs of KINDS kinds, one after the other: by workload and priority. */
+/* Makes jobs of KINDS kinds in turn; kinds differ in workload and priority. */
 static struct job *make_jobs(struct workload_table *workloads)
 {
     struct job *jobs = calloc(JOBS, sizeof *jobs);
@@ -47,14 +47,14 @@ static void alike_jobs_are_one_class(void **state)
     assert_int_equal(classes.job_count, JOBS);
     list = job_classes_sorted(&classes, &count);
     assert_int_equal(count, KINDS);
-    for (int i = 0; i < KINDS; i++) { /* the one of a higher priority first */
+    for (int i = 0; i < KINDS; i++) { /* the one with a higher priority comes first */
         static const int order[KINDS] = {3, 0, 1, 2, 4, 5, 6};
 
         assert_ptr_equal(list[i]->waiting.jobs[0], &jobs[order[i]]);
         assert_int_equal(list[i]->waiting.count, JOBS / KINDS + (order[i] < JOBS % KINDS));
         assert_int_equal(list[i]->priority, i == 0);
     }
-    /* one that has run is a class of its own */
+    /* a job that has run is a class of its own */
     job_classes_remove(&classes, &jobs[0]);
     assert_null(jobs[0].class);
     jobs[0].attempt_number = 1;
@@ -116,7 +116,7 @@ static void assert_in_order(struct job_classes *classes, size_t expected)
     }
 }
 
-/* A class whose first job leaves, or that an older one joins, has another place. */
+/* The place of a class changes if its first job leaves, or if an older one joins. */
 static void classes_change_places(void **state)
 {
     struct workload_table workloads = {0};
@@ -127,11 +127,11 @@ static void classes_change_places(void **state)
     for (int i = 0; i < 20 * KINDS; i++)
         assert_int_equal(job_classes_add(&classes, &jobs[i]), 0);
     assert_in_order(&classes, KINDS);
-    for (int i = 0; i < 19 * KINDS; i++) { /* the oldest leaves, now and then an old one returns */
+    for (int i = 0; i < 19 * KINDS; i++) { /* the oldest leaves, and sometimes an old one returns */
         job_classes_remove(&classes, &jobs[i]);
         if (i % 3 == 0 && i > KINDS)
             assert_int_equal(job_classes_add(&classes, &jobs[i - KINDS]), 0);
-        if (i % 5 == 0) /* one of many changes, and several at once */
+        if (i % 5 == 0) /* one of many changes at once, or several */
             assert_in_order(&classes, KINDS);
     }
     job_classes_release(&classes);
@@ -147,7 +147,7 @@ static void classes_come_and_go(void **state)
 
     (void)state;
     for (int i = 0; i < JOBS; i++)
-        jobs[i].attempt_number = 1; /* a class each */
+        jobs[i].attempt_number = 1; /* each is a class of its own */
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < JOBS; i++)
             assert_int_equal(job_classes_add(&classes, &jobs[i]), 0);
@@ -195,7 +195,7 @@ static void needs_choose_devices(void **state)
         const char *device, *resources;
         bool native_cpu, native_gpu, command_cpu, command_gpu;
     } cases[] = {
-        {"{}", "{}", true, true, true, true}, /* which of them, jobs/job_default.h says */
+        {"{}", "{}", true, true, true, true}, /* jobs/job_default.h says which of them */
         {"{}", "{\"device_memory\":5}", true, true, false, true},
         {"{\"allow\":[\"cuda\"]}", "{}", false, true, false, true},
         {"{\"allow\":[\"cuda\",\"cpu\"],\"deny\":[\"GPU-1\"]}", "{}", true, false, true, false},

@@ -31,10 +31,10 @@ static void a_pin_is_one_device(void **state)
     pinned = job_needs_pinned(&table, free_ones, "sim0");
     assert_ptr_not_equal(pinned, free_ones);
     assert_true(!allows(pinned, &cpu) && allows(pinned, &sim0) && !allows(pinned, &sim1));
-    assert_true(job_needs_would_allow(pinned, JOB_NATIVE, &cpu)); /* could be moved there */
+    assert_true(job_needs_would_allow(pinned, JOB_NATIVE, &cpu)); /* it could be moved there */
     assert_false(job_needs_would_allow(pinned, JOB_NATIVE, &sim1));
     again = job_needs_pinned(&table, free_ones, "sim0");
-    assert_ptr_equal(again, pinned); /* jobs moved to one device are alike */
+    assert_ptr_equal(again, pinned); /* jobs that were moved to one device are alike */
     back = job_needs_pinned(&table, pinned, NULL);
     assert_true(allows(back, &cpu) && allows(back, &sim0) && !allows(back, &sim1));
     assert_null(back->pinned);
@@ -72,7 +72,7 @@ static void what_failed_is_avoided(void **state)
     assert_true(allows(one, &cpu) && !allows(one, &sim0) && allows(one, &sim1));
     assert_true(allows(two, &cpu) && !allows(two, &sim0) && !allows(two, &sim1));
     assert_true(job_needs_would_allow(two, JOB_NATIVE, &sim0));
-    assert_true(!allows(moved, &cpu) && allows(moved, &sim1)); /* it was asked for */
+    assert_true(!allows(moved, &cpu) && allows(moved, &sim1)); /* the user had asked for it */
     assert_true(allows(none, &cpu) && allows(none, &sim0) && allows(none, &sim1));
     job_needs_drop(&table, pinned);
     job_needs_drop(&table, one);

@@ -50,7 +50,7 @@ static void a_user_has_a_limited_number_of_places(void **state)
     assert_int_equal(last_job, AT_ONCE_OF_USER + 1);
 }
 
-/* Like IdleCommand, which runs as the daemon's user even if that user has no job that ended. */
+/* As IdleCommand does, which runs as the daemon's user even if no job of that user has ended. */
 static void a_place_may_be_taken_before_any_end_of_the_user(void **state)
 {
     struct jobs *jobs = *state;

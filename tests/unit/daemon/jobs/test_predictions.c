@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 static const struct devices machine = {.type_names = {"cpu Aster", "simulated"}, .type_count = 2};
-/* the same, numbered differently */
+/* the same devices, numbered differently */
 static const struct devices turned = {.type_names = {"simulated", "cpu Aster"}, .type_count = 2};
 
 static bool near(double a, double b)
@@ -52,8 +52,8 @@ static void test_steps(void **state)
     predictions_release(&table);
 }
 
-/* What a user's jobs tell counts for that user: neither his step times nor his
- * errors are another's. */
+/* The measurements of a user's jobs count for that user alone: neither step times nor errors are
+ * another user's. */
 static void test_users(void **state)
 {
     struct predictions_table table;
@@ -76,8 +76,7 @@ static void test_users(void **state)
     predictions_release(&table);
 }
 
-/* Predictions that are half of the measurement are doubled, the more the surer the measurement
- * is. */
+/* Predictions of half the measured time are doubled; a more certain measurement counts for more. */
 static void test_scale(void **state)
 {
     struct predictions_table table;
@@ -88,19 +87,19 @@ static void test_scale(void **state)
     predictions_init(&table, &machine, NULL);
     own = predictions_of_user(&table, 1000);
     assert_true(predictions_scale(own, 0, &usual) == 1);
-    predictions_observe(own, 1, 0, 1.0, 2.0, 5); /* too few to say anything */
+    predictions_observe(own, 1, 0, 1.0, 2.0, 5); /* too few to draw a conclusion */
     assert_true(predictions_scale(own, 0, &deviation) == 1);
     predictions_observe(own, 1, 0, 1.0, 2.0, 5);
     scale = predictions_scale(own, 0, &deviation);
     assert_true(near(scale, sqrt(2)));
-    predictions_observe(own, 1, 0, 1.0, 2.0, 50); /* a step counts once */
+    predictions_observe(own, 1, 0, 1.0, 2.0, 50); /* each step counts once */
     assert_true(near(predictions_scale(own, 0, &deviation), scale));
     for (uint64_t step = 2; step <= 50; step++)
         predictions_observe(own, step, 0, 1.0, 2.0, 20);
     scale = predictions_scale(own, 0, &deviation);
     assert_true(scale > 1.95 && scale < 2);
     assert_true(deviation < usual / 2);
-    /* without a prediction there is nothing to compare; other types are others */
+    /* without a prediction there is nothing to compare, and other types are independent */
     predictions_observe(own, 99, 1, NAN, 2.0, 20);
     assert_true(predictions_scale(own, 1, &deviation) == 1);
     assert_true(deviation == usual);
@@ -158,7 +157,8 @@ static void test_restart(void **state)
     predictions_init(&table, &machine, store);
     own = predictions_of_user(&table, 1000);
     predictions_observe(own, 7, 0, 1.0, 2.0, 40);
-    predictions_observe(own, 7, 0, 1.0, 2.0, 39); /* not twice as many: not stored */
+    /* fewer than twice as many steps: it is not stored again */
+    predictions_observe(own, 7, 0, 1.0, 2.0, 39);
     predictions_observe(own, 8, 1, NAN, 3.0, 40);
     predictions_observe(own, 9, 0, 1.0, 3.0, 3); /* too few to be kept */
     close_store(&loop, store);

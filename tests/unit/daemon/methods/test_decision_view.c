@@ -1,4 +1,4 @@
-/* test_decision_view.c: the sentences of a decision as Explain and Predict give them. */
+/* test_decision_view.c: the sentences about a decision in the replies of Explain and Predict. */
 #include "daemon/methods/decision_view.h"
 
 #include <setjmp.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-/* What is said of a decision in JSON about a job that waits. */
+/* Makes the reply about a job that waits, for the JSON of its decision. */
 static struct json_object *view_of(const char *text)
 {
     struct json_object *decision = NULL;
@@ -25,7 +25,7 @@ static void check_needs(const char *decision, const char *expected)
     assert_string_equal(json_get_string(view, "needs", "nothing"), expected);
 }
 
-/* `candidates`: a list; what is said of the first. */
+/* `candidates` is a list; the sentence about the first one is compared. */
 static void check_reason(const char *candidates, const char *expected)
 {
     char decision[1024];
@@ -96,7 +96,7 @@ static void what_decided_for_the_chosen_one(void **state)
                  "might be slower than sim1: that is found out by running it there");
 }
 
-/* What cannot be, and what only has to come back. */
+/* Distinguishes devices that can never take the job from those that only have to come back. */
 static void what_would_help(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_checkpoint_restore.c: a table of checkpoints that cannot be read is an error, not a
- * checkpoint that is passed over. */
+/* test_checkpoint_restore.c: if the table of checkpoints cannot be read, that is an error. The
+ * checkpoint is not skipped. */
 #include "daemon/store/connection.h"
 #include "daemon/store/spool_store.h"
 #include "tests/support/store_fixture.h"

@@ -1,5 +1,5 @@
 /* test_statement.c: a statement of the store reports a missing parameter, keeps its first failure,
- * and is reset on every way out of its scope. */
+ * and is reset however its scope is left. */
 #include "daemon/store/connection.h"
 #include "daemon/store/statement.h"
 
@@ -117,7 +117,7 @@ static void a_statement_ends_once(void **state)
         statement_open(fixture->connection, select_names, &error);
     assert_int_equal(statement_next(&rows), 1);
     assert_int_equal(statement_next(&rows), 0);
-    assert_int_equal(statement_next(&rows), 0); /* it does not begin anew */
+    assert_int_equal(statement_next(&rows), 0); /* it does not start again */
 }
 
 static void absent_values_are_null(void **state)
@@ -128,7 +128,8 @@ static void absent_values_are_null(void **state)
     char text[8] = "x";
     size_t size = 1;
 
-    for (int round = 0; round < 2; round++) { /* the second after values: nothing is left of them */
+    /* the second round sets no values, and those of the first must be gone */
+    for (int round = 0; round < 2; round++) {
         AUTO_STATEMENT struct statement row =
             statement_open(fixture->connection, select_all, &error);
 
@@ -220,7 +221,7 @@ static void a_statement_is_not_run_within_itself(void **state)
     assert_int_equal(statement_next(&rows), 1);
     assert_int_equal(first_name(fixture, name, sizeof name, &error), -EINVAL);
     assert_non_null(strstr(error.text, "within itself"));
-    assert_int_equal(statement_next(&rows), 1); /* and the outer one goes on */
+    assert_int_equal(statement_next(&rows), 1); /* the outer statement goes on */
     assert_string_equal(statement_text(&rows, 0), "b");
 }
 

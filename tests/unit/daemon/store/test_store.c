@@ -25,18 +25,18 @@
 
 struct insertion {
     const char *name;
-    int fail_with; /* after the row was written */
+    int fail_with; /* with which it fails after it has written the row */
     int64_t id;
     int result, order;
     char sentence[128];
     struct progress *progress;
 };
 
-/* What the requests of a test share. */
+/* The state that the requests of a test share. */
 struct progress {
     sem_t gate;   /* the blocking request waits here, on the storage thread */
-    int finished; /* `done`s so far; the loop's */
-    int commits;  /* the storage thread's */
+    int finished; /* how many `done` callbacks ran; only the loop uses it */
+    int commits;  /* only the storage thread uses it */
 };
 
 static const char insert_sql[] =
@@ -72,7 +72,7 @@ static int count_commit(void *data)
     return 0;
 }
 
-/* Lets later requests pile up. */
+/* Blocks, so that later requests pile up. */
 static int wait_at_gate(struct store_connection *connection, void *data, struct error *error)
 {
     struct progress *progress = data;
@@ -110,7 +110,8 @@ static void requests_that_pile_up_share_a_commit(void **state)
         assert_int_equal(insertions[i].order, i + 1);
         assert_int_equal(insertions[i].id, i + 1);
     }
-    /* the gate's own transaction may have begun before the first of them or together with some */
+    /* the gate's own transaction may have begun before the first of them, or include some of
+     * them */
     assert_in_range(progress.commits, 1, 2);
     assert_int_equal(store_fixture_rows(&fixture), COUNT);
     store_fixture_close(&fixture);
@@ -177,12 +178,14 @@ static void what_nobody_waits_for_joins_the_next_commit(void **state)
         assert_int_equal(insertions[i].id, i + 1);
     }
     assert_int_equal(progress.commits, 1);
-    store_write_soon(fixture.store, insert, on_inserted, &insertions[3]); /* alone: in time, too */
+    /* with no other request, it is written in time, too */
+    store_write_soon(fixture.store, insert, on_inserted, &insertions[3]);
     while (store_pending(fixture.store) > 0)
         uv_run(&fixture.loop, UV_RUN_ONCE);
     assert_int_equal(insertions[3].order, 4);
     insertions[3].name = "e";
-    store_write_soon(fixture.store, insert, on_inserted, &insertions[3]); /* and before the end */
+    /* it is written before the end, too */
+    store_write_soon(fixture.store, insert, on_inserted, &insertions[3]);
     store_fixture_close(&fixture);
     assert_int_equal(insertions[3].order, 5);
     store_fixture_open(&fixture);
@@ -217,7 +220,7 @@ static void a_failing_request_alone(void **state)
     store_fixture_end(&fixture);
 }
 
-/* Stops before its last row, as a query does that has found its result. */
+/* Stops before the last row, as a query does that has found its result. */
 static int read_first_row(struct store_connection *connection, void *data, struct error *error)
 {
     static const char sql[] = "SELECT id FROM job ORDER BY id";
@@ -254,7 +257,7 @@ static void a_query_that_stops_early_hides_nothing_from_the_next(void **state)
     store_write(fixture.store, insert, on_inserted, &insertions[rows++]);
     while (store_pending(fixture.store) > 0)
         uv_run(&fixture.loop, UV_RUN_ONCE);
-    for (int i = 0; i < 4; i++) { /* each on the reader and, last, on the writer */
+    for (int i = 0; i < 4; i++) { /* each on the reader, and the last one on the writer */
         if (i < 2)
             store_read(fixture.store, queries[i], NULL, &first);
         else
@@ -298,7 +301,7 @@ static void a_full_disk_is_answered_and_survived(void **state)
     store_fixture_begin(&fixture);
     store_fixture_open(&fixture);
     store_write(fixture.store, insert, on_inserted, &before);
-    store_write(fixture.store, limit_pages, NULL, &one_page); /* no less than it has now */
+    store_write(fixture.store, limit_pages, NULL, &one_page); /* the limit is the present size */
     while (store_pending(fixture.store) > 0)
         uv_run(&fixture.loop, UV_RUN_ONCE);
     store_write(fixture.store, insert, on_inserted, &large);
@@ -423,12 +426,13 @@ static void damaged_and_newer_databases_are_left_alone(void **state)
     store_fixture_begin(&fixture);
     store_fixture_open(&fixture);
     store_fixture_close(&fixture);
-    run_and_die(&fixture, insert, die_in_done); /* an unclean end, so that all of it is checked */
+    run_and_die(&fixture, insert, die_in_done); /* an unclean end, so that everything is checked */
 
     snprintf(path, sizeof path, "%s/traind.db", fixture.directory);
     AUTO_FREE char *sound = NULL;
     size_t size;
-    /* fold the log in without marking a clean end, so that the damage below is not covered by it */
+    /* move the log into the file without marking a clean end, so that the log does not hide the
+     * damage below */
     assert_int_equal(sqlite3_open(path, &connection), SQLITE_OK);
     assert_int_equal(sqlite3_exec(connection, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL),
                      SQLITE_OK);
@@ -447,7 +451,7 @@ static void damaged_and_newer_databases_are_left_alone(void **state)
     sqlite3_close(connection);
     expect_refusal(&fixture, "traind.db", -ERROR_OTHER_VERSION, "schema 99");
 
-    /* without traind.db its ids would be given out again */
+    /* without traind.db, its ids would be used again */
     store_fixture_remove(&fixture, "traind.db");
     expect_refusal(&fixture, "checkpoints.db", -ERROR_DAMAGED, "missing");
     store_fixture_end(&fixture);

@@ -60,7 +60,7 @@ static char *read_schema(const struct store_fixture *fixture, const char *databa
     return text;
 }
 
-/* The one number that the query finds. */
+/* The number that the query returns. */
 static int read_number(const struct store_fixture *fixture, const char *database, const char *query)
 {
     char path[320];
@@ -80,8 +80,8 @@ static int read_number(const struct store_fixture *fixture, const char *database
 
 /* A database of each released schema opens, keeps its rows and gets the newest schema. */
 static const struct released {
-    int jobs, checkpoints; /* the schemas' versions */
-    int rows;              /* of table checkpoint */
+    int jobs, checkpoints; /* the versions of the schemas */
+    int rows;              /* in table checkpoint */
 } released_schemas[] = {{1, 1, 1}, {2, 1, 1}, {9, 1, 1}, {13, 2, 2}, {14, 2, 2}};
 
 static void load_released(struct store_fixture *old, const struct released *released)
@@ -125,7 +125,7 @@ static void released_schemas_migrate(void **state)
     store_fixture_end(&fresh);
 }
 
-/* An id whose row has gone before the migration is not given out again after it. */
+/* An id whose row was deleted before the migration is not used again after it. */
 static void migrations_keep_what_numbers_were_given_out(void **state)
 {
     static const struct {

@@ -1,5 +1,5 @@
-/* test_command_history.c: what is learnt from runs of a command: mean and deviation of their
- * length, the peak of their memory and its decline. */
+/* test_command_history.c: the statistics of earlier runs of a command: mean and deviation of their
+ * duration, the peak of their memory, and how that declines. */
 #include "daemon/work/command_history.h"
 
 #include <math.h>
@@ -52,13 +52,13 @@ static void memory(void **state)
     run = completed(1, 2000);
     command_history_add(&history, &run);
     assert_int_equal(history.memory, 2000);
-    run = completed(1, 1000); /* comes down slowly */
+    run = completed(1, 1000); /* the peak declines slowly */
     command_history_add(&history, &run);
     assert_int_equal(history.memory, 1750);
-    run = completed(1, 0); /* not known */
+    run = completed(1, 0); /* the peak is unknown */
     command_history_add(&history, &run);
     assert_int_equal(history.memory, 1750);
-    /* an attempt that was interrupted tells of a peak, not of its absence, nor of a length */
+    /* an interrupted attempt tells a lower bound of the peak, but not the duration */
     run = (struct command_run){.seconds = 100, .memory = 10};
     command_history_add(&history, &run);
     assert_int_equal(history.memory, 1750);
@@ -67,7 +67,7 @@ static void memory(void **state)
     assert_int_equal(history.memory, 3000);
     assert_int_equal(history.runs, 4);
     assert_true(history.seconds == 1);
-    /* it would have taken more than it got */
+    /* it would have used more than it got */
     run = (struct command_run){.out_of_memory = true, .memory = 4000};
     command_history_add(&history, &run);
     assert_int_equal(history.memory, 4800);

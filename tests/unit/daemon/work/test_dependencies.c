@@ -1,5 +1,5 @@
-/* test_dependencies.c: dependencies of jobs: reading them, the check for cycles, judging and
- * describing them. */
+/* test_dependencies.c: dependencies of jobs: reading them, the check for cycles, whether they are
+ * met, and their descriptions. */
 #include "daemon/work/job_dependencies.h"
 
 #include <errno.h>
@@ -33,14 +33,14 @@ static void reading_keeps_the_stricter(void **state)
     assert_int_equal(read.list[0].condition, DEPENDENCY_SUCCESS);
     assert_int_equal(read.list[1].condition, DEPENDENCY_END);
     assert_int_equal(read.list[2].index, 0);
-    assert_int_equal(read.list[3].on_job, dependency_on_sweep(7)); /* not job 7 */
+    assert_int_equal(read.list[3].on_job, dependency_on_sweep(7)); /* it is sweep 7, not job 7 */
     assert_int_equal(read.list[3].index, -1);
     dependencies_release(&read);
     assert_int_equal(dependencies_read(NULL, &read), 0);
     assert_int_equal(read.count, 0);
 }
 
-/* A chain of JOBS jobs, each after the next; then its end waits for its beginning. */
+/* Makes a chain of JOBS jobs, each after the next one. Then the last one waits for the first. */
 static void circles_are_found(void **state)
 {
     struct dependency *edges = calloc(JOBS, sizeof *edges);
@@ -72,7 +72,7 @@ static void circles_are_found(void **state)
     free(all);
 }
 
-/* Many jobs after many: no edge counts twice. */
+/* Many jobs wait for many others: the check counts no edge twice. */
 static void layers_are_no_circle(void **state)
 {
     enum { WIDTH = 100 };

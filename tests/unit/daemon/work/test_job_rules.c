@@ -111,7 +111,7 @@ static void lost_and_not_started(void **state)
     end.recorded = true;
     end.exit_status = 127;
     end.message = "command not found: pyhton";
-    end.retry_limit = 5; /* would fail the same way */
+    end.retry_limit = 5; /* it would fail in the same way */
     check(&end, ENDING_EXITED, JOB_FAILED, "command not found: pyhton");
 }
 
@@ -159,7 +159,7 @@ static void delays(void **state)
     assert_true(retry_delay(0, 7) == 0);
 }
 
-/* The daemon asked it to make room. */
+/* The daemon asked it to leave. */
 static void endings_on_a_lost_device(void **state)
 {
     struct attempt_end end = native_end();
@@ -168,11 +168,11 @@ static void endings_on_a_lost_device(void **state)
     (void)state;
     end.intent = ENDING_LOST;
     end.retry_limit = 0;
-    end.exit_status = 1; /* whatever status the program ended with */
+    end.exit_status = 1; /* the status with which the program ended does not matter */
     end.error_recorded = true;
     check(&end, ENDING_LOST, JOB_QUEUED, sentence);
     assert_false(attempt_judge(&end).counts_as_retry);
-    end.recorded = false; /* it hung, and its shim with it */
+    end.recorded = false; /* it hung, and so did its shim */
     check(&end, ENDING_LOST, JOB_QUEUED, sentence);
     end = native_end();
     end.intent = ENDING_LOST;
@@ -211,7 +211,7 @@ static void preempted_endings(void **state)
     check(&end, ENDING_EXITED, JOB_FAILED, "loss is not a number at step 12");
 }
 
-/* The new device does not reproduce the result of the one before. */
+/* The new device does not reproduce the result of the previous one. */
 static void devices_that_disagree(void **state)
 {
     struct attempt_end end = native_end();
@@ -225,15 +225,15 @@ static void devices_that_disagree(void **state)
     check(&end, ENDING_EXITED, JOB_QUEUED, "goes back to cpu and stays there: sim0 does not agree");
     assert_true(attempt_judge(&end).goes_back);
     assert_false(attempt_judge(&end).counts_as_retry);
-    end.intent = ENDING_PREEMPTED; /* asked to leave meanwhile */
+    end.intent = ENDING_PREEMPTED; /* it was asked to leave at the same time */
     check(&end, ENDING_EXITED, JOB_QUEUED, "goes back to cpu and stays there: sim0 does not agree");
     end.intent = ENDING_NONE;
-    end.device = "cpu"; /* nowhere to go back to */
+    end.device = "cpu"; /* there is no device to go back to */
     check(&end, ENDING_EXITED, JOB_FAILED, "sim0 does not agree");
     assert_false(attempt_judge(&end).goes_back);
 }
 
-/* Goes on elsewhere; it is a retry unless the device alone is to blame. */
+/* The job goes on elsewhere. This counts as a retry unless only the device is to blame. */
 static void devices_that_fail(void **state)
 {
     struct attempt_end end = native_end();
@@ -248,18 +248,18 @@ static void devices_that_fail(void **state)
           "cuda:0 failed under it (illegal_access): an illegal memory access; it goes on from what "
           "it saved before");
     assert_true(attempt_judge(&end).counts_as_retry);
-    end.intent = ENDING_PREEMPTED; /* asked to leave meanwhile */
+    end.intent = ENDING_PREEMPTED; /* it was asked to leave at the same time */
     assert_int_equal(attempt_judge(&end).state, JOB_QUEUED);
     end.intent = ENDING_CANCELLED;
     assert_int_equal(attempt_judge(&end).state, JOB_CANCELLED);
     end.intent = ENDING_NONE;
     end.retries = end.retry_limit;
     assert_int_equal(attempt_judge(&end).state, JOB_FAILED);
-    end.shared_by = "MPS"; /* so it is unknown whose error it was */
+    end.shared_by = "MPS"; /* then it is unknown which job caused the error */
     assert_int_equal(attempt_judge(&end).state, JOB_QUEUED);
     assert_false(attempt_judge(&end).counts_as_retry);
     end.shared_by = NULL;
-    end.fault = DEVICE_FAULT_MEMORY; /* as the trainee says, and the probe does not */
+    end.fault = DEVICE_FAULT_MEMORY; /* the trainee reports it, and the probe does not */
     assert_int_equal(attempt_judge(&end).state, JOB_FAILED);
     end.fault_confirmed = true;
     assert_int_equal(attempt_judge(&end).state, JOB_QUEUED);

@@ -123,7 +123,7 @@ static void seeds_differ(void **state)
 
 static void too_many_are_refused(void **state)
 {
-    /* 10^7 and, without care, more than 2^64 points */
+    /* 10^7 points, and more than 2^64 points, which must not overflow */
     static const char *const sweeps[] = {
         "{\"random\":{\"a\":{\"uniform\":[0,1]}},\"count\":10000000}",
         "{\"a\":[1,2],\"b\":[1,2],\"c\":[1,2],\"d\":[1,2],\"e\":[1,2],\"f\":[1,2],\"g\":[1,2],"
@@ -154,7 +154,7 @@ static void specifications_get_the_values(void **state)
     assert_int_equal(sweep_point_spec(points, 1, spec, &made, &error), 0);
     assert_string_equal(json_text(made, NULL),
                         "{\"command\":[\"false\"],\"environment\":{\"A\":\"1\",\"B\":\"3\"}}");
-    assert_string_equal(json_text(spec, NULL), SPEC); /* as it was */
+    assert_string_equal(json_text(spec, NULL), SPEC); /* the specification is unchanged */
     sweep_points_free(points);
 }
 

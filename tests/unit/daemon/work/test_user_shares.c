@@ -1,4 +1,4 @@
-/* test_user_shares.c: [Jobs] Shares. */
+/* test_user_shares.c: the weights of users in [Jobs] Shares. */
 #include "daemon/work/user_shares.h"
 
 #include <errno.h>

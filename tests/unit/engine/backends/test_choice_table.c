@@ -1,5 +1,5 @@
-/* test_choice_table.c: processes that share a file of choices choose alike, and a file that is
- * damaged or missing costs a measurement, no more. */
+/* test_choice_table.c: processes that share a file of choices choose the same. A damaged or missing
+ * file costs one measurement. */
 #include "engine/backends/choice_table.h"
 
 #include <setjmp.h>
@@ -49,7 +49,8 @@ static void write_file(const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
-/* Both have measured at the same time: the one that kept its choice later takes the other's. */
+/* Both have measured at the same time: the one that stores its choice later takes the other's
+ * choice. */
 static void test_first_counts(void **state)
 {
     struct choice_table *first = open_table(path), *second = open_table(path), *later;
@@ -68,7 +69,7 @@ static void test_first_counts(void **state)
     unlink(path);
 }
 
-/* Lines that are cut, empty, without a choice or too long; those around them count. */
+/* Lines that are cut, empty, without a choice or too long; the lines around them count. */
 static void test_damaged_file(void **state)
 {
     char text[CHOICES_KEY_MAX + 64] = "a 1\n\nnothing\n", *end = text + strlen(text);
@@ -87,7 +88,7 @@ static void test_damaged_file(void **state)
     unlink(path);
 }
 
-/* A full disk cuts a line: neither it nor the one behind it is read as another. */
+/* A full disk cuts a line: neither that line nor the next one is read as another choice. */
 static void test_cut_line(void **state)
 {
     static const char *const cut[] = {"b", "b ", "b 1", "b 12"};
@@ -112,8 +113,8 @@ static void test_cut_line(void **state)
     }
 }
 
-/* Who cannot use a choice that it found measures anew, once for all that come later; another that
- * goes by the choice of before keeps to it. */
+/* A process that cannot use a choice measures anew, once for all later processes. A process that
+ * already uses the earlier choice keeps it. */
 static void test_replaces_useless(void **state)
 {
     struct choice_table *table, *other, *later;
@@ -143,7 +144,7 @@ static void test_without_file(void **state)
     assert_string_equal(choice_table_find(table, "a"), "1");
     write_file("a 2\nb 3\n");
     choice_table_keep(table, path);
-    assert_string_equal(choice_table_find(table, "a"), "1"); /* programs are made by it */
+    assert_string_equal(choice_table_find(table, "a"), "1"); /* programs were made by it */
     assert_string_equal(choice_table_find(table, "b"), "3");
     assert_string_equal(choice_table_add(elsewhere, "a", "1"), "1");
     choice_table_close(table);
@@ -151,7 +152,7 @@ static void test_without_file(void **state)
     unlink(path);
 }
 
-/* More than the table has room for at first. */
+/* More choices than the table has room for at first. */
 static void test_many(void **state)
 {
     struct choice_table *table = open_table(path);

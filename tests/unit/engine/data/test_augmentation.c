@@ -1,5 +1,5 @@
-/* test_augmentation: what is drawn has the promised distribution and is a function of its keys;
- * what is written is what was drawn. */
+/* test_augmentation.c: draws have the promised distribution and depend on their keys alone, and the
+ * written samples are those that were drawn. */
 #include "engine/data/augmentation.h"
 #include "tests/support/data_files.h"
 
@@ -64,7 +64,7 @@ static int close_images(void **state)
 
 static float rows[COUNT][2][HEIGHT][WIDTH], scratch[ELEMENTS];
 
-/* All samples in the order of the set, as the batch at `position` of the epoch. */
+/* Gathers all samples in the order of the set, as the batch at `position` of the epoch. */
 static void gather_all(const struct augmentation *augmentation, uint32_t epoch, int64_t position,
                        void *targets)
 {
@@ -117,7 +117,7 @@ static void test_nothing(void **state)
     assert_true(augmentation_is_none(&none));
 }
 
-/* Within 5 standard deviations of a binomial count. */
+/* Checks a binomial count within 5 standard deviations. */
 static void expect_count(int count, int trials, double probability)
 {
     double mean = trials * probability, deviation = sqrt(mean * (1 - probability));
@@ -126,8 +126,8 @@ static void expect_count(int count, int trials, double probability)
         fail_msg("%d of %d, expected %g +- %g", count, trials, mean, deviation);
 }
 
-/* Every sample is its image at one of the 5 x 5 places, half of them mirrored; each place and side
- * is as likely as the others. */
+/* Every sample is its image at one of the 5 x 5 places, and half of them are mirrored. Each place
+ * and each side is equally likely. */
 static void test_crop_and_flip(void **state)
 {
     enum { PADDING = 2, PLACES = 2 * PADDING + 1, EPOCHS = 200 };
@@ -176,7 +176,7 @@ static void test_flip_alone(void **state)
     expect_count(flipped, 100 * COUNT, 0.5);
 }
 
-/* The hole: zeros in all channels, around each pixel as often as around the others. */
+/* The hole is zero in all channels, and is equally likely around each pixel. */
 static void test_cutout(void **state)
 {
     enum { SIDE = 3, EPOCHS = 200 };
@@ -211,7 +211,8 @@ static void test_cutout(void **state)
         expect_count((&found[0][0])[place], EPOCHS * COUNT, 1.0 / PLANE);
 }
 
-/* The keys: seed, epoch and index alone, not the place in the batch or the batch's in the epoch. */
+/* The keys are seed, epoch and index alone: neither the place in the batch nor that of the batch in
+ * the epoch. */
 static void test_keys(void **state)
 {
     struct augmentation augmentation = {
@@ -269,8 +270,8 @@ static void test_mixup(void **state)
     }
 }
 
-/* Beta(alpha, alpha): mean 1/2, variance 1 / (4 (2 alpha + 1)), and the share below 1/10 where the
- * distribution function is known: arcsine for 1/2, uniform for 1. */
+/* Beta(alpha, alpha) has mean 1/2 and variance 1 / (4 (2 alpha + 1)). The share below 1/10 is
+ * compared where the distribution function is known: arcsine for 1/2, uniform for 1. */
 static void test_mixup_shares(void **state)
 {
     static const double alphas[] = {0.01, 0.2, 0.5, 1, 4};
@@ -358,7 +359,7 @@ static void test_label_noise(void **state)
     for (int a = 0; a < CLASSES_HERE; a++)
         for (int b = 0; b < CLASSES_HERE; b++)
             expect_count(counts[a][b], SAMPLES / CLASSES_HERE, a == b ? 0.8 : 0.2 / 9);
-    /* the same in every epoch and batch */
+    /* they are the same in every epoch and batch */
     gather_all(&augmentation, 0, 0, targets);
     gather_all(&augmentation, 8, 64, again);
     assert_memory_equal(targets, again, sizeof targets);

@@ -1,5 +1,5 @@
-/* test_cache: cached data sets: made once and mapped by all, never used when anything about the
- * file is not as expected, made in memory where there is no place for files. */
+/* test_cache.c: cached data sets are made once, and all processes map them. A file that is not
+ * exactly as expected is never used. Where there is no place for files, a set is made in memory. */
 #include "engine/data/cache.h"
 #include "tests/support/data_files.h"
 
@@ -23,12 +23,14 @@ enum { COUNT = 1000, ELEMENTS = 3 * 40 * 40 }; /* several chunks of checksums */
 
 struct making {
     int calls;
-    uint8_t first; /* of the samples' values */
-    int begun, go; /* pipes: tells that it is making, waits before it goes on; -1: none */
+    uint8_t first; /* by which the samples' values begin */
+    /* pipes: one tells that it is making the set, on the other it waits before it goes on; -1:
+     * none */
+    int begun, go;
 };
 
 static char warnings[4096];
-static int waits; /* descriptor to tell of a wait for somebody else; -1: none */
+static int waits; /* the descriptor on which a wait for another process is reported; -1: none */
 static atomic_int stop;
 
 static void on_warning(void *context, const char *text)
@@ -124,7 +126,7 @@ static void check_set(const struct dataset *dataset, uint8_t first)
         assert_int_equal(dataset->labels[i], i % 10);
 }
 
-/* A set as dataset_open() would give it to a reader; closed with dataset_close(). */
+/* Makes a set as dataset_open() would give it to a reader; dataset_close() closes it. */
 static struct dataset *obtain(const struct cache_entry *entry)
 {
     struct dataset *dataset = calloc(1, sizeof *dataset);
@@ -166,7 +168,7 @@ static void test_made_once(void **state)
     assert_int_equal(access(cache_path('a', ".tmp"), F_OK), -1);
 }
 
-/* The file as it is, then damaged by `damage`: named, made again, used from then on. */
+/* `damage` changes the file: it is named, made again, and used from then on. */
 static void check_damage(void (*damage)(const char *path), const char *warning)
 {
     struct cache_entry entry = entry_of('a', '1');
@@ -302,7 +304,7 @@ static void test_failure_leaves_nothing(void **state)
     struct error error = {0};
 
     (void)state;
-    making.go = open("/dev/null", O_RDONLY); /* reading gives nothing: make() fails */
+    making.go = open("/dev/null", O_RDONLY); /* its pipe gives nothing to read, so make() fails */
     assert_int_equal(cache_obtain(&entry, &dataset, &error), -EPIPE);
     assert_string_equal(error.text, "the test is gone");
     assert_int_equal(access(cache_path('a', ".data"), F_OK), -1);
@@ -345,8 +347,8 @@ static void test_home(void **state)
     assert_non_null(strstr(warnings, "HOME"));
 }
 
-/* Of files that do not fit together, those not used for longest go; what is
- * in use stays readable. */
+/* If files do not fit together, those unused for the longest time are deleted. A file in use stays
+ * readable. */
 static void test_limit(void **state)
 {
     struct cache_entry entries[] = {entry_of('a', '1'), entry_of('b', '1'), entry_of('c', '1')};
@@ -359,7 +361,7 @@ static void test_limit(void **state)
     obtain_and_check(&entries[1]);
     assert_int_equal(utimensat(AT_FDCWD, cache_path('a', ".data"), past, 0), 0);
     assert_int_equal(utimensat(AT_FDCWD, cache_path('b', ".data"), past, 0), 0);
-    obtain_and_check(&entries[0]); /* uses it */
+    obtain_and_check(&entries[0]); /* marks it as used */
     obtain_and_check(&entries[2]);
     assert_int_equal(access(cache_path('a', ".data"), F_OK), 0);
     assert_int_equal(access(cache_path('b', ".data"), F_OK), -1);
@@ -379,7 +381,7 @@ static void test_limit(void **state)
 
 /* ---- several workers ---- */
 
-/* A child that wants the set; its end of the pipes is in `making` and `waits`. */
+/* Forks a child that obtains the set. The child's ends of the pipes are in `making` and `waits`. */
 static pid_t fork_worker(const struct cache_entry *entry)
 {
     pid_t pid = fork();
@@ -438,7 +440,8 @@ static void test_two_at_once(void **state)
     }
 }
 
-/* Who makes it is killed: the next one does it, whether it waited or comes later. */
+/* If the process that makes the set is killed, the next one makes it, whether it waited or comes
+ * later. */
 static void test_killed(void **state)
 {
     struct cache_entry entry = entry_of('a', '1');
@@ -472,8 +475,8 @@ static void test_killed(void **state)
     }
 }
 
-/* What a killed worker left is cleared away when room is made for another set; what is being made
- * is not. */
+/* What a killed worker left is removed when room is made for another set. Files that are being made
+ * are not. */
 static void test_abandoned(void **state)
 {
     struct cache_entry entry = entry_of('a', '1');
@@ -508,7 +511,7 @@ static void test_stop(void **state)
     making.go = go[0];
     first = fork_worker(&entry);
     expect_byte(begun[0]);
-    stop = 1; /* while another worker makes it */
+    stop = 1; /* the wish to stop comes while another worker makes it */
     assert_int_equal(cache_obtain(&entry, &dataset, &error), -EINTR);
     assert_int_equal(write(go[1], "g", 1), 1);
     assert_int_equal(end_of(first), 11);

@@ -1,4 +1,4 @@
-/* test_csv: tables of numbers, their numbers, headers, labels and faults. */
+/* test_csv.c: tables: their numbers, headers, labels and errors. */
 #include "engine/data/reader.h"
 #include "tests/support/data_files.h"
 
@@ -186,7 +186,7 @@ static void test_values_as_targets(void **state)
     REFUSE("1,1e39\n", ":1, column 2", "1e+39", "float32");
 }
 
-/* Per column over the training part; a constant column is only moved. */
+/* For each column, measured over the training part. A constant column is only shifted. */
 static void test_standard(void **state)
 {
     (void)state;
@@ -281,7 +281,7 @@ static void check_number(const char *text)
         fail_msg("%s: %.17g instead of %.17g", text, value, expected);
 }
 
-/* The same bits as the library's strtod(). */
+/* The bits are those of the library's strtod(). */
 static void test_numbers(void **state)
 {
     static const char *const chosen[] = {

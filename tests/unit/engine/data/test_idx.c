@@ -113,7 +113,7 @@ static void test_large_packed(void **state)
     dataset_close(dataset);
 }
 
-/* Relative paths start in the configuration's folder. */
+/* Relative paths begin in the configuration's folder. */
 static void test_directory(void **state)
 {
     const char *path = "images";
@@ -228,7 +228,7 @@ static void test_damaged_packing(void **state)
         struct dataset_config config = config_of(&path, labels_path);
         data_expect_refusal(&config, NULL, -EINVAL, "cut.gz", "truncated", "fetch", NULL);
     }
-    packed[size - 6] ^= 1; /* of the check sum */
+    packed[size - 6] ^= 1; /* a bit of the checksum */
     path = data_file_write("bad.gz", packed, size);
     struct dataset_config config = config_of(&path, labels_path);
     data_expect_refusal(&config, NULL, -EINVAL, "bad.gz", "damaged gzip", NULL);

@@ -1,6 +1,6 @@
-/* test_image: PNG and JPEG files of every kind read as Pillow reads them
- * (tests/reference/data/images), bit for bit, resized too; damaged ones are refused wherever the
- * damage is. */
+/* test_image.c: PNG and JPEG files of every kind are read as Pillow reads them
+ * (tests/reference/data/images), bit for bit, also when resized. Damaged files are refused wherever
+ * the damage is. */
 #include "base/file.h"
 #include "engine/data/image.h"
 #include "engine/data/image_resize.h"
@@ -105,8 +105,9 @@ static bool is_png(const char *name)
     return strcmp(strrchr(name, '.'), ".png") == 0;
 }
 
-/* A file that ends too early, wherever: never is the rest made up. The last 2 bytes of a JPEG file
- * are its end marker, the last 12 of a PNG file the end chunk: without them it is not whole. */
+/* A file may end too early at any place; the rest is never made up. The last 2 bytes of a JPEG file
+ * are its end marker, and the last 12 of a PNG file the end chunk: without them it is not
+ * complete. */
 static void check_truncated(const char *name)
 {
     size_t size;
@@ -136,7 +137,7 @@ static void check_flipped_bit(const char *name)
             i = 8;
             continue;
         }
-        if (length && bytes[i + 4] < 'a') { /* upper case: needed for the pixels */
+        if (length && bytes[i + 4] < 'a') { /* upper case: the chunk is needed for the pixels */
             bytes[i + 8 + length / 2] ^= 1;
             expect_damaged(name, bytes, size);
             bytes[i + 8 + length / 2] ^= 1;

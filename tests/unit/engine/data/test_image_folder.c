@@ -1,5 +1,5 @@
-/* test_image_folder: folders of images: their order, classes, sizes and channels; every fault
- * named; decoded once for as long as no file changes. */
+/* test_image_folder.c: folders of images: their order, classes, sizes and channels. Every error
+ * names its file. Images are decoded once, until a file changes. */
 #include "tests/support/data_files.h"
 
 #include <errno.h>
@@ -146,7 +146,7 @@ static void test_sizes(void **state)
     dataset_close(dataset);
 }
 
-/* Nothing of a set with a fault stays: the next opening says the same. */
+/* Nothing of a set with an error is kept: the next opening reports the same. */
 static void refuse(const char *first, const char *second)
 {
     for (int i = 0; i < 2; i++)
@@ -190,7 +190,7 @@ static void test_faults(void **state)
     data_expect_refusal(&config, NULL, -ENOENT, "images/cat/m.png", NULL);
 }
 
-/* Of several damaged files the first is named, whichever thread comes upon which. */
+/* Of several damaged files the first one is named, whichever thread finds it. */
 static void test_first_fault(void **state)
 {
     (void)state;
@@ -261,8 +261,8 @@ static void reopen(bool again, const char *warning)
         fail_msg("the warnings are \"%s\"", warnings);
 }
 
-/* Decoded again when a file was added, removed, renamed or changed, even if its size and time were
- * put back. */
+/* Images are decoded again if a file was added, removed, renamed or changed, even if its size and
+ * time were restored. */
 static void test_changes(void **state)
 {
     struct stat status;
@@ -283,7 +283,7 @@ static void test_changes(void **state)
     assert_int_equal(utimensat(AT_FDCWD, below("dog/1.png"), times, 0), 0);
     reopen(true, "changed");
     reopen(false, NULL);
-    /* another way of reading is another file, and no reason for a warning */
+    /* another way of reading uses another file, and gives no warning */
     config.image.channels = 1;
     dataset_close(data_open(&config, NULL));
     config.image.channels = 3;

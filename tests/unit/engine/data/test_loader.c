@@ -1,5 +1,5 @@
-/* test_loader: the same batches whatever the number of threads, in any epoch and from any position;
- * limits, faults and the end. */
+/* test_loader.c: the batches are the same with any number of threads, in any epoch and from any
+ * position; limits, errors and the end. */
 #include "engine/data/loader.h"
 #include "engine/data/sampler.h"
 #include "tests/support/data_files.h"
@@ -69,8 +69,8 @@ static void destroy(struct loader *loader, void *memory)
     free(memory);
 }
 
-/* Reads to the end of the epoch and checks each row against the order that must come. `held`
- * batches are kept back. */
+/* Reads to the end of the epoch, and compares each row with the expected order. `held` batches are
+ * kept. */
 static void check_epoch(struct loader *loader, const struct dataset_view *view,
                         const uint32_t *order, int64_t position, int held)
 {
@@ -127,7 +127,7 @@ static void test_threads_agree(void **state)
     }
 }
 
-/* Which samples an epoch misses follows from its order. */
+/* The samples that an epoch leaves out follow from its order. */
 static void test_the_last_batch_is_left_out(void **state)
 {
     static uint32_t order[ROWS];
@@ -159,7 +159,7 @@ static void test_the_last_batch_is_left_out(void **state)
     }
 }
 
-/* From the middle, backwards in time, and dropping what was prepared ahead. */
+/* Begins in the middle of epochs, in earlier epochs, and drops batches that were prepared ahead. */
 static void test_any_position(void **state)
 {
     static uint32_t order[ROWS];
@@ -178,7 +178,7 @@ static void test_any_position(void **state)
             int64_t position = round % 3 == 2 ? split.train.count : round % 29 * BATCH;
 
             assert_int_equal(loader_begin_epoch(loader, epoch, position, &error), 0);
-            if (round % 2) { /* left early, with a batch held and slots just set free */
+            if (round % 2) { /* leaves the epoch early, with a batch held and slots just released */
                 for (int i = 0; i < round % 7; i++) {
                     loader_next(loader, &batch, &error);
                     loader_release(loader);
@@ -198,8 +198,8 @@ static void test_any_position(void **state)
     }
 }
 
-/* Large rows, so that threads are in the midst of gathering whenever an epoch is abandoned: nothing
- * of it may get into the next one. */
+/* Rows are large, so that threads are gathering whenever an epoch is abandoned. None of its samples
+ * may get into the next epoch. */
 static void test_abandoned_epochs(void **state)
 {
     enum { COUNT = 512, WIDTH = 4096, ROUNDS = 300, LOOKED_AT = 12 };
@@ -245,8 +245,8 @@ static void test_abandoned_epochs(void **state)
     dataset_close(set);
 }
 
-/* Everything that augmentation changes, mixed pairs of the batch among it: the same bytes whatever
- * the number of threads, and from the middle of an epoch on. */
+/* With every augmentation, mixed pairs of the batch included, the bytes are the same with any
+ * number of threads, and from the middle of an epoch on. */
 static void test_augmented_threads_agree(void **state)
 {
     enum { IMAGES = 200, SIDE = 12, SIZE = 3 * SIDE * SIDE, CLASSES = 6 };
@@ -355,7 +355,7 @@ static void test_holding_too_many(void **state)
         struct loader_batch batch;
         struct error error = {0};
 
-        assert_int_equal(loader_next(loader, &batch, &error), -EINVAL); /* no epoch yet */
+        assert_int_equal(loader_next(loader, &batch, &error), -EINVAL); /* no epoch has begun yet */
         assert_int_equal(loader_begin_epoch(loader, 0, 0, &error), 0);
         for (int i = 0; i < LOADER_HELD_MAX; i++)
             assert_int_equal(loader_next(loader, &batch, &error), 0);
@@ -367,8 +367,8 @@ static void test_holding_too_many(void **state)
     }
 }
 
-/* A fault while gathering reaches the caller in its place: batches before it arrive, those of the
- * next epoch as well. */
+/* An error while gathering reaches the caller in its place: batches before it arrive, and so do
+ * those of the next epoch. */
 static void test_fault(void **state)
 {
     (void)state;

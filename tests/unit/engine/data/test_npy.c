@@ -1,4 +1,5 @@
-/* test_npy: NumPy arrays as samples, labels and values; all types and versions, and every fault. */
+/* test_npy.c: NumPy arrays as samples, labels and values: all types and versions, and every
+ * error. */
 #include "engine/data/npy_format.h"
 #include "tests/support/data_files.h"
 
@@ -12,7 +13,7 @@
 
 #include <cmocka.h>
 
-/* Writes an array as numpy.save does: the header padded with blanks to a multiple of 64. */
+/* Writes an array as numpy.save() does: blanks pad the header to a multiple of 64. */
 static const char *write_version(const char *name, int version, const char *header,
                                  const void *data, size_t size)
 {
@@ -46,7 +47,7 @@ static const char *write_array(const char *name, const char *descr, const char *
     write_array(name, descr, shape, &(__VA_ARGS__), sizeof(__VA_ARGS__))
 
 static const char *samples_path;
-static char labels_path[512]; /* of y.npy: data_file_path() forgets */
+static char labels_path[512]; /* of y.npy: a copy, because data_file_path() reuses its buffer */
 static struct dataset_config config;
 
 static int reset(void **state)
@@ -116,7 +117,7 @@ static void test_floats_stay_mapped(void **state)
     dataset_close(dataset);
 }
 
-/* A header of 10 + 3 bytes would put the floats at an odd address. */
+/* A header of 10 + 3 bytes puts the floats at an odd address. */
 static void test_unaligned_floats_are_copied(void **state)
 {
     static const float values[] = {0.5f, -1, 3};
@@ -203,7 +204,7 @@ static void test_versions_and_headers(void **state)
             assert_int_equal(dataset->sample_elements, 4);
             dataset_close(dataset);
         }
-    /* one wide dimension is in both orders */
+    /* with one wide dimension, both orders are the same */
     samples_path = write_version(
         "x.npy", 1, "{'descr': '|u1', 'fortran_order': True, 'shape': (3, 1), }", data, 3);
     dataset_close(data_open(&config, NULL));
@@ -232,7 +233,7 @@ static void test_several_files(void **state)
     data_expect_refusal(&config, NULL, -EINVAL, "b.npy", "float64 [1]", "float64 [2]", NULL);
 }
 
-/* Images as most of NumPy's world has them: channels last. */
+/* Images as most NumPy programs store them: channels last. */
 static void test_channels_last(void **state)
 {
     static uint8_t pixels[3][8][8][3];

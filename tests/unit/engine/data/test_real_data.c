@@ -1,4 +1,4 @@
-/* test_real_data: the public data sets as they are distributed, from the folder TRAIND_DATA. */
+/* test_real_data.c: the public data sets as they are distributed, in the folder TRAIND_DATA. */
 #include "tests/support/data_files.h"
 
 #include <math.h>
@@ -113,7 +113,7 @@ static void test_tinyshakespeare(void **state)
     dataset_close(text);
 }
 
-/* The files of cifar-10-binary.tar.gz, where somebody has put them. */
+/* The files of cifar-10-binary.tar.gz, if they are in the folder. */
 static void test_cifar10(void **state)
 {
     static const int64_t train_classes[] = {5000, 5000, 5000, 5000, 5000,

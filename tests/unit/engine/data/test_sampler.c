@@ -1,4 +1,4 @@
-/* test_sampler: permutations, their dependence on seed and epoch alone, and the split. */
+/* test_sampler.c: permutations, which depend on seed and epoch alone, and the split. */
 #include "base/philox.h"
 #include "engine/data/sampler.h"
 #include "tests/support/data_files.h"
@@ -48,7 +48,7 @@ static void test_seed_and_epoch(void **state)
     assert_memory_not_equal(first, epoch, sizeof first);
 }
 
-/* A fixed value: an order that changes would change every resumed run. */
+/* Compares with fixed values: if the order changed, every resumed run would change. */
 static void test_stability(void **state)
 {
     static const uint32_t expected[] = {7, 2, 4, 0, 3, 5, 1, 6};
@@ -59,7 +59,7 @@ static void test_stability(void **state)
     assert_memory_equal(order, expected, sizeof expected);
 }
 
-/* All 24 orders of 4 elements come equally often: chi-square with 23 degrees of freedom, whose
+/* All 24 orders of 4 elements are equally frequent: chi-square with 23 degrees of freedom, whose
  * 99.99% quantile is 57. */
 static void test_uniformity(void **state)
 {
@@ -112,7 +112,7 @@ static void test_split(void **state)
         assert_true(split.validation.indices[i] > split.validation.indices[i - 1]);
     uint32_t order[501];
     sampler_permute_stream(5, philox_stream(PHILOX_SPLIT, 0), order, 501);
-    for (int i = 0; i < 50; i++) /* each of the first 50 drawn was held out */
+    for (int i = 0; i < 50; i++) /* each of the first 50 drawn samples was held out */
         assert_non_null(bsearch(&order[i], split.validation.indices, 50, sizeof order[0], compare));
     dataset_split(dataset, 0.1, 6, &other, &error);
     assert_memory_not_equal(split.validation.indices, other.validation.indices, 200);

@@ -1,5 +1,6 @@
-/* test_autodiff.c: the structure of the backward and update parts: which nodes are made, in which
- * order, from which tensors. (Their numbers: test_cpu_operators, test_gradients.) */
+/* test_autodiff.c: the structure of the backward and update parts: which nodes are appended, in
+ * which order, with which tensors. (test_cpu_operators and test_gradients compare their
+ * numbers.) */
 #include "engine/graph/graph.h"
 
 #include <errno.h>
@@ -60,7 +61,7 @@ static void test_mlp(void **state)
     active = graph_activation(&graph, hidden, "1", ACTIVATION_RELU);
     graph_cross_entropy(&graph, graph_linear(&graph, active, "2", 3, false));
     differentiate(&graph);
-    /* weights before data, no gradient for the samples */
+    /* weights come before data, and the samples have no gradient */
     assert_string_equal(list_operators(&graph, GRAPH_BACKWARD),
                         "cross_entropy_backward linear_backward_weights linear_backward_data "
                         "activation_backward linear_backward_weights");
@@ -103,7 +104,7 @@ static void test_saved_tensors(void **state)
     }
 }
 
-/* A tensor that is used three times gets the sum of three gradients. */
+/* The gradient of a tensor that is used three times is the sum of three gradients. */
 static void test_shared_tensor(void **state)
 {
     const struct graph_node *node;
@@ -118,7 +119,7 @@ static void test_shared_tensor(void **state)
     differentiate(&graph);
     assert_string_equal(list_operators(&graph, GRAPH_BACKWARD),
                         "mse_backward add activation_backward add linear_backward_weights");
-    /* both summands' gradient is that of the sum itself */
+    /* the gradient of both summands is that of the sum */
     node = find_node(&graph, OP_ACTIVATION_BACKWARD, "1");
     assert_int_equal(node->input[0], find_node(&graph, OP_MSE_BACKWARD, "loss")->output[0]);
     graph_release(&graph);
@@ -166,7 +167,8 @@ static void test_image_operators(void **state)
     graph_release(&graph);
 }
 
-/* Squeeze-and-excite: the images' gradient is that of their own, and that of the scale's pool. */
+/* Squeeze-and-excite: the images' gradient has two terms, their own and that of the scale's
+ * pool. */
 static void test_channel_scale(void **state)
 {
     const struct graph_node *node;
@@ -194,8 +196,8 @@ static void test_channel_scale(void **state)
     graph_release(&graph);
 }
 
-/* A norm with a residual: what goes on reads both the norm and the sum. Both summands get one
- * gradient, which has the sum's own gradient in it. */
+/* A norm with a residual: later nodes read both the norm and the sum. Both summands get one
+ * gradient, which includes the sum's own gradient. */
 static void test_add_norm(void **state)
 {
     const struct graph_node *node, *second;
@@ -289,7 +291,7 @@ static void test_optimizers(void **state)
     }
 }
 
-/* The settings that update the parameter of that name. */
+/* The settings by which the parameter of that name is updated. */
 static const struct optimizer_group *group_of(const struct graph *graph, const char *name)
 {
     return &graph->groups[find_node(graph, OP_OPTIMIZER, name)->attributes.optimizer_group];
@@ -332,7 +334,8 @@ static void test_optimizer_groups(void **state)
     }
 }
 
-/* Muon takes the hidden layer's weight and leaves biases, embedding and output to the rest. */
+/* Muon updates the hidden layer's weight; the other optimizer updates biases, embedding and
+ * output. */
 static void test_muon(void **state)
 {
     const struct optimizer_group groups[] = {

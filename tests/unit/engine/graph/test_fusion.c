@@ -1,5 +1,5 @@
-/* The patterns of neighbours that a kernel may do along with its own node: found where a backend
- * has the ability, and nowhere else. */
+/* test_fusion.c: the patterns of neighbours that a kernel may compute along with its own node. They
+ * are found where a backend has the ability, and nowhere else. */
 #include "engine/graph/fusion.h"
 #include "engine/graph/operator.h"
 
@@ -10,11 +10,11 @@
 
 #include <cmocka.h>
 
-/* What a backend of this test says of all its nodes. */
+/* The abilities that a backend of this test has for all its nodes. */
 struct backend_says {
     const struct graph *graph;
     struct fusion_abilities product, norm;
-    int32_t taken; /* a node that is not free, or -1 */
+    int32_t taken; /* a node that is fused already, or -1 */
     int32_t other; /* a tensor of another type, or -1 */
 };
 
@@ -51,7 +51,7 @@ static struct fusion *find(const struct backend_says *says)
     return fusions;
 }
 
-/* The node `op` number `rank` in order. */
+/* Node number `rank` with the operator `op`. */
 static int32_t node_of(const struct graph *graph, enum graph_op op, int rank)
 {
     for (int32_t i = 0; i < graph->node_count; i++)
@@ -102,12 +102,12 @@ static void test_residual_block(void **state)
     assert_int_equal(second->sum, node_of(&graph, OP_ADD, 0));
     assert_int_equal(second->activation, node_of(&graph, OP_ACTIVATION, 1));
     assert_int_equal(second->addend, graph.nodes[node_of(&graph, OP_ACTIVATION, 0)].output[0]);
-    /* the sum behind bn2 is not kept, so its gradient goes by ReLU's result */
+    /* the sum behind bn2 is not kept, so its gradient reads ReLU's result */
     second = &fusions[node_of(&graph, OP_BATCH_NORM_BACKWARD, 0)];
     assert_int_equal(second->activation_backward, node_of(&graph, OP_ACTIVATION_BACKWARD, 0));
     assert_int_equal(second->norm, -1);
     assert_int_equal(second->saved, graph.nodes[node_of(&graph, OP_ACTIVATION, 1)].output[0]);
-    /* that of bn1 goes by x */
+    /* the gradient of bn1 reads x */
     first = &fusions[node_of(&graph, OP_BATCH_NORM_BACKWARD, 1)];
     assert_int_equal(first->activation_backward, node_of(&graph, OP_ACTIVATION_BACKWARD, 1));
     assert_int_equal(first->norm, node_of(&graph, OP_BATCH_NORM, 0));
@@ -116,7 +116,8 @@ static void test_residual_block(void **state)
     graph_release(&graph);
 }
 
-/* What a backend cannot do, what somebody has taken, and what lies otherwise stay apart. */
+/* Nodes stay apart if the backend cannot fuse them, if one is fused already, or if they are stored
+ * differently. */
 static void test_limits(void **state)
 {
     struct graph graph;

@@ -1,5 +1,5 @@
-/* test_graph.c: shapes, names, messages and first values of the graph's forward operators, and the
- * cost counted from them. */
+/* test_graph.c: shapes, names, errors and initial values of the graph's forward operators, and
+ * their cost. */
 #include "engine/graph/cost.h"
 #include "engine/graph/graph.h"
 
@@ -49,8 +49,8 @@ static int32_t start(struct graph *graph, int64_t batch, int rank, const int64_t
     return graph_input(graph, TENSOR_FLOAT32, shape, rank);
 }
 
-/* Shapes as torch.nn.Conv2d's and the pools' documentation has them:
- * floor((H + 2 padding - dilation (kernel - 1) - 1) / stride) + 1. */
+/* Shapes follow the documentation of torch.nn.Conv2d and of the pools: floor((H + 2 padding -
+ * dilation (kernel - 1) - 1) / stride) + 1. */
 static void test_shapes(void **state)
 {
     struct conv_attributes a = window(3, 2, 1);
@@ -113,7 +113,7 @@ static void test_sequence(void **state)
     graph_release(&graph);
 }
 
-/* What evaluation leaves out. */
+/* Evaluation leaves out these nodes. */
 static void test_evaluation(void **state)
 {
     struct conv_attributes a = window(2, 2, 0);
@@ -213,7 +213,7 @@ static void test_messages(void **state)
                    "the batch size is 0, it must be at least 1");
 }
 
-/* The first failure stays; what comes after it neither crashes nor replaces it. */
+/* The first failure stays. Later calls neither crash nor replace it. */
 static void test_sticky_error(void **state)
 {
     struct conv_attributes a = window(3, 1, 0);
@@ -306,7 +306,7 @@ static void test_initial_values(void **state)
     m = draw_moments(&graph, "1.bias", 42);
     assert_true(m.lowest == 0 && m.highest == 0);
 
-    /* the same seed gives a model's graphs the same values, another seed others */
+    /* the same seed gives all graphs of a model the same values, and another seed others */
     graph_init(&evaluation, 9, false);
     x = graph_input(&evaluation, TENSOR_FLOAT32, (int64_t[]){7, 8, 8}, 3);
     graph_conv2d(&evaluation, x, "0", 160, &a, true);
@@ -346,7 +346,7 @@ static void test_cost(void **state)
     assert_int_equal(cost.parameters, 20 * 16 + 16 + 16 * 3 + 3);
     assert_true(cost.cost[GRAPH_FORWARD][COST_LINEAR].flops ==
                 2 * 32 * (20 * 16 + 16 * 3) + 32 * (16 + 3));
-    /* both gradients of the second layer, that of the weights alone of the first */
+    /* both gradients of the second layer, but only that of the weights of the first */
     assert_true(cost.cost[GRAPH_BACKWARD][COST_LINEAR].flops ==
                 2 * 32 * (20 * 16 + 2 * 16 * 3) + 32 * (16 + 3));
     assert_true(cost.cost[GRAPH_FORWARD][COST_LINEAR].bytes ==

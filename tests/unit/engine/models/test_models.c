@@ -1,5 +1,6 @@
 /* test_models.c: the built-in models and lists of layers have the parameters, names and shapes of
- * the nn.Sequential they stand for; what does not fit is refused with a sentence. */
+ * the nn.Sequential that they correspond to. Impossible configurations are refused with a
+ * sentence. */
 #include "engine/models/builders.h"
 #include "tests/support/reference.h"
 
@@ -30,7 +31,8 @@ static const struct model_data text = {.type = TENSOR_INT32,
                                        .outputs = 65,
                                        .loss = LOSS_CROSS_ENTROPY};
 
-/* "0.weight[64x20] 0.bias[64] …" of the parameters and statistics, in order, and their number. */
+/* Lists "0.weight[64x20] 0.bias[64] …": the parameters and statistics in order; *learnt receives
+ * their number. */
 static const char *list_parameters(const struct graph *graph, int64_t *learnt)
 {
     static char list[4096];
@@ -188,7 +190,8 @@ static void test_layers(void **state)
     expect_refusal(&config, &text,
                    "layer 0 (embedding) has a vocabulary of 40, but the data has 65 different "
                    "symbols");
-    layers[0].vocabulary = 0; /* the data's, for which there are too many outputs then */
+    /* then it is that of the data, for which there are too many outputs */
+    layers[0].vocabulary = 0;
     layers[1] = model_layer_default(LAYER_FLATTEN);
     layers[2] = model_layer_default(LAYER_LINEAR);
     layers[2].features = 66;
@@ -256,8 +259,8 @@ static void test_convolutional_networks(void **state)
     expect_state_dict_in_full(&config, "efficientnet_b0", 4020358);
 }
 
-/* EfficientNet's blocks are dropped the more often the deeper they lie: the last of a stage's are
- * 2, 4, 7, 10 and 14 of 16, and block 15 has no sum. */
+/* The deeper a block of EfficientNet, the more often it is dropped. The last blocks of the stages
+ * are numbers 2, 4, 7, 10 and 14 of 16, and block 15 has no sum. */
 static void test_stochastic_depth(void **state)
 {
     const struct model_config config = {.kind = MODEL_EFFICIENTNET_B0,
@@ -289,8 +292,8 @@ static void test_stochastic_depth(void **state)
     graph_release(&graph);
 }
 
-/* The deviation of a parameter's first values is `deviation`, within four times that of its
- * estimate. */
+/* The deviation of a parameter's initial values is `deviation`, within four times the deviation of
+ * its estimate. */
 static void expect_deviation(const struct graph *graph, const char *name, double deviation)
 {
     int32_t tensor = graph_find_tensor(graph, name);
@@ -308,8 +311,8 @@ static void expect_deviation(const struct graph *graph, const char *name, double
     free(values);
 }
 
-/* Weights start as torchvision has them: convolutions as kaiming_normal_(mode="fan_out"), whose
- * deviation is sqrt(2 / (channels of the result * pixels of the kernel)). */
+/* Initial weights are torchvision's: those of convolutions have kaiming_normal_(mode="fan_out"),
+ * whose deviation is sqrt(2 / (channels of the result * pixels of the kernel)). */
 static void test_initial_weights(void **state)
 {
     static const struct {
@@ -362,7 +365,7 @@ static void test_squeeze_excite(void **state)
                  10 + 10 + 30 + 3 + 30 + 10);
 }
 
-/* Probabilities of the classes are for training; evaluation has labels. */
+/* Probabilities of the classes are targets in training; evaluation has labels. */
 static void test_soft_targets(void **state)
 {
     const struct model_config config = {.kind = MODEL_MLP};
@@ -397,7 +400,8 @@ static void test_regression(void **state)
     expect_refusal(&config, &data, "the data has 1 classes, too few to learn from");
 }
 
-/* The graph's parameters and statistics are PyTorch's state_dict: names, shapes, none missing. */
+/* The graph's parameters and statistics are PyTorch's state_dict: names and shapes, and none is
+ * missing. */
 static void expect_state_dict(const struct reference_model *model)
 {
     struct error error = {0};

@@ -1,5 +1,5 @@
-/* test_calibration_chains.c: speeds told from chains of operators, here of the CPU, and a guess
- * from what a device says of itself. */
+/* test_calibration_chains.c: speeds measured with chains of operators, here on the CPU, and a guess
+ * from a device's description. */
 #include "engine/train/calibration_chains.h"
 
 #include <math.h>

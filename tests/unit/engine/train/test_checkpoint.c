@@ -1,5 +1,5 @@
-/* test_checkpoint.c: what is written comes back bit for bit, what is wrong is refused with a
- * sentence, and retention keeps the last ones and the best one. */
+/* test_checkpoint.c: tensors are read back bit for bit, invalid files are refused with a sentence,
+ * and retention keeps the last checkpoints and the best one. */
 #include "engine/graph/graph.h"
 #include "engine/train/checkpoint.h"
 
@@ -16,7 +16,7 @@
 
 struct fixture {
     struct backend_device *device;
-    struct session *session, *other; /* of the same model, with other weights */
+    struct session *session, *other; /* the same model with other weights */
     char path[128], output[128];
     struct error error;
 };
@@ -83,7 +83,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Every persistent tensor gets values of its own. */
+/* Gives every persistent tensor values of its own. */
 static void fill(struct session *session)
 {
     struct session_tensor tensor;
@@ -96,7 +96,7 @@ static void fill(struct session *session)
     }
 }
 
-/* How many tensors of the roles differ. */
+/* How many tensors of these roles differ. */
 static int count_different(struct session *a, struct session *b, bool weights)
 {
     struct session_tensor tensor;
@@ -209,7 +209,7 @@ static void test_best_weights_travel_along(void **state)
     fill(f->session);
     write_sample(f, 0, &best);
     open_sample(f, &checkpoint);
-    checkpoint.state.early.best = 1; /* an early stop has seen an epoch */
+    checkpoint.state.early.best = 1; /* the tracker of early stopping has seen an epoch */
     assert_int_equal(checkpoint_restore(&checkpoint, f->other, true, &restored, &f->error), 0);
     assert_true(restored.filled);
     assert_memory_equal(restored.values, best.values, best.bytes);
@@ -235,7 +235,8 @@ static void test_export(void **state)
     assert_int_equal(
         checkpoint_export(f->path, f->output, CHECKPOINT_EVALUATED, digest, &bytes, &f->error), 0);
     assert_int_equal(safetensors_open(f->output, &file, &f->error), 0);
-    assert_int_equal(file.tensor_count, 4 + 4); /* two linear layers, batch norm's four */
+    /* two linear layers, and the four tensors of batch norm */
+    assert_int_equal(file.tensor_count, 4 + 4);
     assert_string_equal(safetensors_metadata(&file, "step"), "123456789012345");
     assert_null(safetensors_metadata(&file, "traind.seed"));
     safetensors_close(&file);
@@ -290,7 +291,7 @@ static void test_damaged_metadata(void **state)
     assert_non_null(strstr(f->error.text, "traind.position is \"x0\", which is no valid number"));
 }
 
-/* Writes one more; the names of the files that go for it, one after the other. */
+/* Writes one more checkpoint; returns the names of the files that are removed for it. */
 static const char *retain(struct checkpoint_folder *folder, int64_t step, bool best)
 {
     static char names[CHECKPOINT_REMOVED_MAX * CHECKPOINT_PATH_MAX];
@@ -320,11 +321,11 @@ static void test_retention(void **state)
     assert_string_equal(retain(&folder, 2, false), "");
     assert_string_equal(retain(&folder, 3, false), ""); /* 1 is the best */
     assert_string_equal(retain(&folder, 4, false), "step-2");
-    assert_string_equal(retain(&folder, 4, false), "step-4"); /* written again */
+    assert_string_equal(retain(&folder, 4, false), "step-4"); /* it is written again */
     assert_string_equal(retain(&folder, 4, false), "step-4-2");
     assert_string_equal(retain(&folder, 5, true), "step-1 step-3");
     assert_int_equal(folder.count, 2);
-    /* within the accumulation behind the best step, then that step's end once more */
+    /* within the accumulation behind the best step, then the end of that step once more */
     assert_string_equal(retain(&folder, 5, false), "step-4-3");
     assert_string_equal(retain(&folder, 5, false), "step-5-2");
     assert_string_equal(retain(&folder, 5, true), "step-5 step-5-3");

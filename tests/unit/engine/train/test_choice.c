@@ -1,5 +1,5 @@
-/* test_choice.c: what a plan chooses where the specification leaves it open: the largest batch that
- * fits, how many of them make an update, and what is recomputed. */
+/* test_choice.c: the choices of a plan where the specification leaves them open: the largest batch
+ * that fits, how many batches make an update, and what is recomputed. */
 #include "engine/models/models.h"
 #include "engine/train/choice.h"
 #include "tests/support/data_files.h"
@@ -24,7 +24,7 @@ struct fixture {
     struct training_wishes wishes;
     struct training_choice choice;
     struct error error;
-    int64_t *asked; /* batch sizes that were planned, or NULL */
+    int64_t *asked; /* which batch sizes were planned, or NULL */
     int asked_count;
 };
 
@@ -54,7 +54,7 @@ static size_t arena_bytes(void *context, struct training *training)
     return session_memory(session)->arena_bytes;
 }
 
-/* 1000 bytes a sample, and two million more without recomputation. */
+/* Pretends 1000 bytes for each sample, and two million more without recomputation. */
 static size_t pretended_bytes(void *context, struct training *training)
 {
     const struct graph *graph = session_graph(training_session(training));
@@ -135,7 +135,7 @@ static void expect_choice(struct fixture *f)
         fail_msg("%s", f->error.text);
 }
 
-/* The bytes of one plan, made without a search. */
+/* The bytes of one plan without a search. */
 static size_t plan_bytes(struct fixture *f, int64_t batch, struct recompute_config recompute)
 {
     struct training_config config = f->config;
@@ -152,8 +152,8 @@ static size_t plan_bytes(struct fixture *f, int64_t batch, struct recompute_conf
     return bytes;
 }
 
-/* Of every size of the grid, under limits all over the range: the one found fits, the next does
- * not, and few plans were needed. */
+/* For every size of the grid, under limits over the whole range: the chosen size fits, the next one
+ * does not, and few plans were needed. */
 static void test_largest_batch(void **state)
 {
     static const int64_t sizes[] = {2,   4,   8,   16,  24,  32,  40,  48,  56,  64,
@@ -185,21 +185,21 @@ static void test_largest_batch(void **state)
             assert_true(f->choice.next_bytes > f->wishes.memory_limit);
         }
     }
-    /* without a limit the whole training set */
+    /* without a limit, the batch is the whole training set */
     f->wishes.memory_limit = SIZE_MAX;
     expect_choice(f);
     assert_int_equal(f->choice.batch, SAMPLES);
     assert_int_equal(f->choice.next_batch, 0);
 }
 
-/* Sizes that would leave a batch of one sample, which batch norm cannot train on, are not tried. */
+/* Sizes that would leave a batch of one sample, on which batch norm cannot train, are not tried. */
 static void test_single_samples(void **state)
 {
     struct fixture *f = *state;
     int64_t asked[64];
 
     f->wishes.batch = true;
-    f->data.train.count = 81; /* 8, 16, 40 and 80 leave one */
+    f->data.train.count = 81; /* 8, 16, 40 and 80 leave a single sample */
     f->asked = asked;
     for (size_t limit = 100000; limit < 2000000; limit += 100000) {
         f->asked_count = 0;
@@ -246,13 +246,13 @@ static void test_effective_batch(void **state)
     assert_int_equal(f->choice.batch, 32);
     assert_int_equal(f->choice.accumulate, 3);
     assert_int_equal(f->choice.next_batch, 48);
-    /* an update of more samples than there are */
+    /* an update cannot have more samples than there are */
     f->wishes.memory_limit = SIZE_MAX;
     f->wishes.effective_batch = 1000;
     expect_choice(f);
     assert_int_equal(f->choice.batch, 200);
     assert_int_equal(f->choice.accumulate, 5);
-    /* a prime: batches of one sample, which batch norm cannot train on */
+    /* a prime, so batches would have one sample, on which batch norm cannot train */
     f->wishes.effective_batch = 1009;
     assert_int_equal(choose(f), -EINVAL);
     f->batch_norm = false;
@@ -271,11 +271,11 @@ static void test_recompute(void **state)
 
     assert_true(cheap < kept);
     f->wishes.recompute = RECOMPUTE_WISH_AUTO;
-    f->wishes.memory_limit = kept; /* fits without */
+    f->wishes.memory_limit = kept; /* it fits without recomputation */
     expect_choice(f);
     assert_int_equal(f->choice.recompute.kind, RECOMPUTE_NONE);
     assert_int_equal(f->choice.batch, 32);
-    f->wishes.memory_limit = kept - 1; /* the least work that is enough */
+    f->wishes.memory_limit = kept - 1; /* the least recomputation that is enough */
     expect_choice(f);
     assert_int_equal(f->choice.recompute.kind, RECOMPUTE_SELECTIVE);
     assert_true(f->choice.bytes == cheap);
@@ -286,8 +286,8 @@ static void test_recompute(void **state)
     least = f->choice.bytes;
     assert_true(least <= cheap);
     assert_true(least == plan_bytes(f, 32, f->choice.recompute));
-    /* a batch size that is open becomes as large as recomputation makes room for, with no more of
-     * it than that takes */
+    /* an open batch size becomes as large as recomputation allows, with no more recomputation than
+     * that needs */
     f->wishes.recompute = RECOMPUTE_WISH_AUTO;
     f->wishes.batch = true;
     f->wishes.memory_limit = plan_bytes(f, 40, selective);
@@ -300,7 +300,7 @@ static void test_recompute(void **state)
     f->wishes.recompute = RECOMPUTE_WISH_FULL;
     expect_choice(f);
     assert_int_equal(f->choice.batch, largest);
-    /* none where the whole set fits without */
+    /* no recomputation if the whole set fits without it */
     f->wishes.recompute = RECOMPUTE_WISH_AUTO;
     f->wishes.memory_limit = SIZE_MAX;
     expect_choice(f);

@@ -1,6 +1,6 @@
-/* test_feed: data in the device's memory: the batches are the loader's, bit for bit, and a run
- * whose launches have several steps tells and learns what a run of single steps does. The device is
- * a stand-in on the CPU (tests/support/data_backend.h). */
+/* test_feed.c: with data in the device's memory, the batches are the loader's, bit for bit. A run
+ * whose launches have several steps reports the same, and learns the same, as a run of single
+ * steps. The device is a stand-in on the CPU (tests/support/data_backend.h). */
 #include "engine/models/models.h"
 #include "engine/train/device_data.h"
 #include "engine/train/feed.h"
@@ -99,7 +99,7 @@ static int build_linear(void *context, struct graph *graph, struct error *error)
     return graph->error.code ? error_set(error, graph->error.code, "%s", graph->error.text) : 0;
 }
 
-/* One epoch by the loader and by the device, batch by batch. */
+/* Compares one epoch of the loader and of the device, batch by batch. */
 static void check_batches(const struct dataset_view *view,
                           const struct dataset_normalisation *normalisation,
                           const struct augmentation *augmentation, uint32_t epoch)
@@ -225,7 +225,7 @@ static void test_augmented(void **state)
 
 enum { ROWS = 2000, TOLD_MAX = 4096 };
 
-/* What a run tells that does not depend on the clock. */
+/* The reports of a run that do not depend on the clock. */
 struct told {
     struct dataset_split split;
     struct dataset_normalisation constants;
@@ -262,7 +262,7 @@ static int on_metrics(void *context, int64_t step, double epoch,
     for (int i = 0; i < values->count; i++) {
         const char *name = values->values[i].name;
 
-        /* rows come by the clock after the first ones */
+        /* after the first rows, the clock decides when rows are reported */
         if (strstr(name, "second") || (strstr(name, "step_loss") && step > 5) ||
             (strstr(name, "learning_rate") && strstr(values->values[0].name, "step_loss")))
             continue;
@@ -321,9 +321,9 @@ static void compare_runs(struct training *a, struct training *b, const struct to
 }
 
 static struct told single_steps, launches;
-static int64_t left_out; /* updates of the latest run */
+static int64_t left_out; /* how many updates of the latest run were left out */
 
-/* Rows, split and measured for `launches`, and a device that keeps them. */
+/* Rows, split and measured for `launches`, on a device that keeps them. */
 static struct dataset *open_launches(const struct backend *backend, struct backend_device **device)
 {
     struct backend_device_config config = {.threads = 1, .emulate_precision = true};
@@ -385,7 +385,7 @@ static const struct training_config plain = {
     .optimizer = {.kind = OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8},
     .schedule = {.kind = SCHEDULE_COSINE, .learning_rate = 0.01, .warmup_steps = 30}};
 
-/* 350 batches an epoch: five alone, the rest as many to a launch as there may be. */
+/* 350 batches in an epoch: five launches of one batch, and the others as long as possible. */
 static void test_launches_are_long(void **state)
 {
     (void)state;
@@ -395,7 +395,8 @@ static void test_launches_are_long(void **state)
     assert_true(data_backend_calls.longest > 1);
     assert_true(data_backend_calls.launches < data_backend_calls.steps);
     assert_true(data_backend_calls.longest_evaluation > 1);
-    assert_int_equal(data_backend_calls.orders, 3 + 1 + 1); /* of the epochs, the other sets */
+    /* of the epochs, and of the other sets */
+    assert_int_equal(data_backend_calls.orders, 3 + 1 + 1);
 }
 
 static void test_nothing_falls_within_a_launch(void **state)
@@ -414,7 +415,7 @@ static void test_nothing_falls_within_a_launch(void **state)
     check_run(&config);
 }
 
-/* A quarter of the limit is less than the data take: loaders bring the batches. */
+/* A quarter of the limit is less than the data takes, so loaders bring the batches. */
 static void test_data_beyond_the_limit(void **state)
 {
     struct training_config config = plain;
@@ -424,7 +425,7 @@ static void test_data_beyond_the_limit(void **state)
 
     (void)state;
     for (int fits = 0; fits < 2; fits++) {
-        size_t bytes = ROWS * 3 * sizeof(float); /* the validation part is of the same set */
+        size_t bytes = ROWS * 3 * sizeof(float); /* the validation part belongs to the same set */
         struct training *training;
 
         config.memory_limit = (fits ? 4 : 3) * bytes;
@@ -436,8 +437,8 @@ static void test_data_beyond_the_limit(void **state)
     close_launches(&backend, device, dataset);
 }
 
-/* With batches of one sample, gradients overflow whenever the scale has grown after 2000 updates:
- * the next one is left out, within a launch. */
+/* With batches of one sample, gradients overflow whenever the scale has grown after 2000 updates.
+ * The next update is then left out, within a launch. */
 static void test_the_device_scales_the_loss(void **state)
 {
     struct training_config config = plain;
@@ -456,8 +457,8 @@ static void test_the_device_scales_the_loss(void **state)
     assert_int_equal(data_backend_calls.longest, 1);
 }
 
-/* A clock that goes on by so many seconds whenever it is asked, and a meter
- * that counts 1 W by it. */
+/* A clock that advances by this many seconds whenever it is read, and a meter that counts 1 W by
+ * it. */
 static struct {
     double seconds, step;
     int readings;
@@ -485,7 +486,7 @@ static int count_values(const struct told *told, const char *name)
     return count;
 }
 
-/* A reading holds up all processes of the device, so short epochs have none. */
+/* A reading blocks all processes of the device, so short epochs have none. */
 static void test_the_meter_is_read_now_and_then(void **state)
 {
     struct training_config config = plain;

@@ -1,5 +1,5 @@
-/* test_loss_scale.c: how the loss scale follows overflows (against torch.amp.GradScaler's rule),
- * and which type auto takes on which device. */
+/* test_loss_scale.c: how the loss scale reacts to overflows (torch.amp.GradScaler's rule), and
+ * which type auto chooses on which device. */
 #include "engine/train/loss_scale.h"
 #include "engine/train/precision.h"
 
@@ -25,8 +25,8 @@ static void expect(const struct loss_scale *loss_scale, double scale, int64_t go
     assert_int_equal(loss_scale->skipped, skipped);
 }
 
-/* What torch.amp.GradScaler("cpu") has in get_scale() and _get_growth_tracker() after the same
- * updates. */
+/* The values are get_scale() and _get_growth_tracker() of torch.amp.GradScaler("cpu") after the
+ * same updates. */
 static void test_rule(void **state)
 {
     struct loss_scale loss_scale = {0};
@@ -45,7 +45,7 @@ static void test_rule(void **state)
     expect(&loss_scale, 131072, 0, 2);
 }
 
-/* The scale neither becomes infinite nor vanishes. */
+/* The scale neither becomes infinite nor zero. */
 static void test_limits(void **state)
 {
     struct loss_scale loss_scale = {.scale = 0x1p127, .good_steps = 1999};
@@ -59,8 +59,8 @@ static void test_limits(void **state)
     assert_non_null(strstr(error.text, "stay infinite in float16"));
 }
 
-/* A run that does not scale is left alone; one resumed with another precision starts anew, but what
- * the optimizer did not count stays uncounted. */
+/* A run without a loss scale does not get one. A run resumed with another precision starts with a
+ * new scale, but updates that the optimizer did not count stay uncounted. */
 static void test_begin(void **state)
 {
     struct loss_scale loss_scale = {.scale = 1024, .good_steps = 5, .skipped = 3};
@@ -93,7 +93,7 @@ static struct backend_device_info make_device(unsigned types, unsigned linear, u
                                         .fast_convolution_types = convolution};
 }
 
-/* An MLP, or with a convolution before it. */
+/* Makes an MLP, optionally with a convolution before it. */
 static void make_model(struct graph *graph, bool convolution, bool values)
 {
     static const struct conv_attributes one = {
@@ -118,8 +118,8 @@ static bool no_graph(const struct graph *graph)
     return false;
 }
 
-/* Candidates are the types that are fast for all of the model's products, and none where values are
- * predicted. */
+/* Candidates are the types that are fast for all products of the model. There are none if values
+ * are predicted. */
 static void test_candidates(void **state)
 {
     static const struct {
@@ -153,7 +153,7 @@ static void test_candidates(void **state)
         }
 }
 
-/* What is chosen when these are measured one by one; in milliseconds, for 64 samples. */
+/* The chosen type if these are measured one by one, in milliseconds for 64 samples. */
 static void expect_measured(unsigned candidates, double samples, double float32, double bfloat16,
                             double tf32, enum tensor_type type, const char *reason)
 {
@@ -179,21 +179,21 @@ static void test_measured(void **state)
     expect_measured(BFLOAT16, 1e6, 20, 10, 0, TENSOR_BFLOAT16,
                     "auto: measured on gpu, a step of 64 samples takes 20 ms in float32; bfloat16: "
                     "10 ms");
-    /* slower; and faster, but not clearly */
+    /* slower, and faster but not clearly */
     expect_measured(BFLOAT16, 1e6, 20, 30, 0, TENSOR_FLOAT32,
                     "auto: measured on gpu, a step of 64 samples takes 20 ms in float32; bfloat16: "
                     "30 ms, not enough less");
     expect_measured(BFLOAT16, 1e6, 20, 17, 0, TENSOR_FLOAT32,
                     "auto: measured on gpu, a step of 64 samples takes 20 ms in float32; bfloat16: "
                     "17 ms, not enough less");
-    /* clearly, by 9 s of the run; nothing else is measured where that takes 9 s */
+    /* clearly faster, by 9 s of the run; nothing else is measured if that takes 9 s */
     expect_measured(BFLOAT16, 64 * 900, 20, 10, 0, TENSOR_FLOAT32,
                     "auto: measured on gpu, a step of 64 samples takes 20 ms in float32; bfloat16: "
                     "10 ms, not enough less");
     expect_measured(BFLOAT16, 64 * 450, 20, 1, 0, TENSOR_FLOAT32,
                     "auto: measured on gpu, a step of 64 samples takes 20 ms in float32, the whole "
                     "run seconds");
-    /* float16, which needs a loss scale, only where there is no bfloat16; then tf32 */
+    /* float16, which needs a loss scale, only if there is no bfloat16; then tf32 */
     expect_measured(BFLOAT16 | FLOAT16 | TF32, 1e6, 20, 19, 9, TENSOR_TF32,
                     "auto: measured on gpu, a step of 64 samples takes 20 ms in float32; tf32: 9 "
                     "ms");

@@ -1,5 +1,5 @@
-/* test_metrics: F1, MCC and AUC against scikit-learn's (tests/reference/README.md), the errors of
- * values, and what is measured of which task. */
+/* test_metrics.c: F1, MCC and AUC compared with scikit-learn (tests/reference/README.md), the
+ * errors of values, and which metrics a task has. */
 #include "engine/train/metrics.h"
 #include "tests/support/reference.h"
 
@@ -51,7 +51,7 @@ static void check_case(const char *file, const struct dump *dump)
     struct dataset dataset = classes_dataset((int32_t)width);
     struct metrics *metrics = create(&dataset, count);
 
-    for (int pass = 0; pass < 2; pass++) { /* the second one finds nothing of the first */
+    for (int pass = 0; pass < 2; pass++) { /* the second pass must not see anything of the first */
         metrics_begin(metrics, all);
         for (int64_t i = 0; i < count; i++)
             metrics_add_class(metrics, (const float *)logits->values + i * width, labels[i]);

@@ -1,6 +1,6 @@
-/* test_prediction.c: what is compared of operators' calls, the table of their measured rates, and
- * what is predicted from it and from the ceilings. The figures are made up: nothing is measured
- * here. */
+/* test_prediction.c: how calls of operators are compared, the table of their measured rates, and
+ * predictions from it and from the ceilings. The figures are made up: this test measures
+ * nothing. */
 #include "engine/graph/cost.h"
 #include "engine/train/calibration.h"
 
@@ -62,7 +62,7 @@ static void build(struct graph *graph)
         fail_msg("%s", error.text);
 }
 
-/* Parts of two tasks, which one lane takes. */
+/* The parts of two tasks, which one lane runs. */
 static void test_calls(void **state)
 {
     static const struct {
@@ -108,17 +108,18 @@ static void test_rates(void **state)
 
     (void)state;
     add(&rates, "linear product", 16, 64, 1000, 1e-6);
-    add(&rates, "linear product", 16, 65, 1000, 9e-6); /* the same, more or less: left out */
+    add(&rates, "linear product", 16, 65, 1000, 9e-6); /* nearly the same call: it is left out */
     assert_int_equal(rates.count, 1);
-    /* one call alone: time goes with the work, whatever the extents */
+    /* with one call only, the time is proportional to the work, whatever the extents are */
     assert_true(near(ask(&rates, "linear product", 16, 64, 1000), 1e-6));
     assert_true(near(ask(&rates, "linear other", 999, 7, 3000), 3e-6));
-    /* of two at the same distance the mean of the rates' logarithms; a slope beyond them */
+    /* between two calls at the same distance the mean of the rates' logarithms; beyond them a
+     * slope */
     add(&rates, "linear product", 16, 256, 4000, 16e-6);
     between = ask(&rates, "linear product", 16, 128, 2000);
     assert_true(near(between, sqrt(1e-9 * 4e-9) * 2000));
     assert_true(ask(&rates, "linear product", 16, 512, 8000) / 8000 > between / 2000);
-    /* the method that is the same counts for more than extents that are nearer */
+    /* a call with the same method counts for more than one with nearer extents */
     add(&rates, "conv2d winograd 3x3/1", 16, 64, 1000, 1e-6);
     add(&rates, "conv2d gemm 3x3/1", 16, 128, 1000, 100e-6);
     assert_true(ask(&rates, "conv2d winograd 3x3/1", 16, 128, 1000) < 2e-6);
@@ -141,7 +142,8 @@ static void test_ceilings(void **state)
     assert_true(calibration_flops(&calibration, TENSOR_FLOAT16) == 1e9);
 }
 
-/* Without rates a node takes what bounds it and a kernel's cost; a rate takes their place. */
+/* Without rates, a node takes the time of the ceiling that bounds it, and that of a kernel. A rate
+ * replaces both. */
 static void test_prediction(void **state)
 {
     struct calibration calibration = {.flops_per_second = {1e9},

@@ -1,4 +1,4 @@
-/* test_recompute.c: activations calculated again instead of being kept: which nodes come again and
+/* test_recompute.c: activations that are recomputed instead of kept: which nodes come again and
  * where, that training gives the same bits, and that the plan needs less memory. */
 #include "engine/models/models.h"
 #include "engine/train/session.h"
@@ -21,7 +21,7 @@ static void expect(int result, const struct error *error)
 
 /* ---- structure ------------------------------------------------------------------------------- */
 
-/* "linear activation …": the recomputed operators and, in brackets, the backward ones. */
+/* Lists "linear activation …": the recomputed operators and, in brackets, the backward ones. */
 static const char *list_backward(const struct graph *graph)
 {
     static char text[2048];
@@ -85,8 +85,8 @@ static void test_selective(void **state)
     graph_release(&graph);
 }
 
-/* Without batch norm the backward part does not want what a linear layer gave to a ReLU: keeping it
- * would save nothing. */
+/* Without batch norm, the backward part does not read the linear layer's result. To recompute the
+ * ReLU, that result would have to be kept instead, which saves nothing. */
 static void test_selective_saves_nothing(void **state)
 {
     struct graph graph;
@@ -109,7 +109,7 @@ static void test_segments(void **state)
     (void)state;
     build_chain(&graph, ACTIVATION_SILU);
     recompute(&graph, RECOMPUTE_SEGMENTS, 2);
-    /* the second half is kept; what it begins with, the first dropout's result, too */
+    /* the second half is kept, and so is its input, the first dropout's result */
     assert_string_equal(
         list_backward(&graph),
         "(cross_entropy_backward) (linear_backward_weights) (linear_backward_data) "
@@ -239,9 +239,9 @@ static int build(void *context, struct graph *graph, struct error *error)
     return model_build(&model->config, &data, graph, error);
 }
 
-/* Everything that a few steps leave behind. */
+/* The state after a few steps. */
 struct outcome {
-    float *values; /* of all persistent tensors, one after the other; owned */
+    float *values; /* owned: the values of all persistent tensors, one after the other */
     size_t bytes;
     struct step_metrics metrics;
     size_t arena_bytes, activation_bytes;
@@ -357,7 +357,7 @@ static void test_same_bits(void **state)
     }
 }
 
-/* A deep network needs less: by the cheap operators alone, and less still in segments. */
+/* A deep network needs less memory: by the cheap operators alone, and still less in segments. */
 static void test_saves_memory(void **state)
 {
     static const struct recompute_config none = {0};

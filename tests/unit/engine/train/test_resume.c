@@ -1,7 +1,7 @@
-/* test_resume.c: a run that is interrupted after any batch, within an accumulation too, and resumed
- * from the checkpoint that it leaves ends with the bits of the run that was never interrupted: its
- * last checkpoint file, and what it tells at the end. For each thing that has a state of its own;
- * and with data in the device's memory and several steps to a launch, too. */
+/* test_resume.c: a run is interrupted after any batch, also within an accumulation, and resumed
+ * from the checkpoint that it leaves. It must end with the bits of the run that was never
+ * interrupted: its last checkpoint file, and its last report. This is checked for each setting that
+ * has a state of its own, and for data in the device's memory with several steps in a launch. */
 #include "engine/models/models.h"
 #include "engine/train/training.h"
 #include "tests/support/data_backend.h"
@@ -27,10 +27,10 @@ enum { ROWS = 60, BATCH = 10, ACCUMULATE = 3, EPOCHS = 4, STEPS_MAX = 100, FOLDE
 struct variant {
     const char *name;
     struct optimizer_config optimizer;
-    bool muon; /* the optimizer updates hidden matrices, AdamW the rest */
+    bool muon; /* Muon updates hidden matrices, AdamW the others */
     struct schedule_config schedule;
     int64_t evaluate_every_steps;
-    int64_t early_patience; /* 0: no early stop */
+    int64_t early_patience; /* 0: no early stopping */
     double average_decay;
 };
 
@@ -41,14 +41,15 @@ struct fixture {
     struct dataset_split split;
     struct dataset_normalisation normalisation;
     struct backend_device *device;
-    bool data_on_device; /* of the runs that are interrupted or resumed */
+    bool data_on_device; /* for the runs that are interrupted or resumed */
     struct error error;
 };
 
 /* ---- stopping after a number of batches ---- */
 
 static struct training_requests requests;
-static int batches_left; /* until the run is asked to stop; negative: never */
+/* how many batches remain until the run is asked to stop; negative: it never is */
+static int batches_left;
 
 static int counting_run(struct backend_program *program, unsigned phases,
                         const struct step_scalars *scalars, struct error *error)
@@ -124,7 +125,7 @@ static int teardown(void **state)
 
 /* ---- runs ---- */
 
-/* What a run leaves: its last checkpoint, and what it told at its end. */
+/* The result of a run: its last checkpoint, and its last report. */
 struct outcome {
     const char *folder;
     char file[FOLDER_BYTES + 64];
@@ -141,8 +142,8 @@ static int on_checkpoint(void *context, const struct training_checkpoint *checkp
     return 0;
 }
 
-/* The latest file of a step of this folder, of those between two updates if
- * `whole`; false: none. */
+/* Finds the latest file of a step in this folder; with `whole`, among the files between two
+ * updates. False: there is none. */
 static bool find_file(const char *folder, int64_t step, bool whole, char path[FOLDER_BYTES + 64])
 {
     struct checkpoint_entry entry = {.step = step, .number = CHECKPOINT_REMOVED_MAX};
@@ -165,7 +166,7 @@ static bool find_file(const char *folder, int64_t step, bool whole, char path[FO
     return found;
 }
 
-/* The best checkpoint so far of the run that left `from`, which lies beside it. */
+/* The best checkpoint so far of the run that left `from`, in the same folder. */
 static const char *best_beside(const char *from, char path[FOLDER_BYTES + 64])
 {
     char folder[FOLDER_BYTES + 64];
@@ -241,7 +242,8 @@ static struct training *prepare(struct fixture *f, const struct variant *variant
     return training;
 }
 
-/* Runs from the checkpoint at `from` (NULL: from the start) until `batches` are done (-1: all). */
+/* Runs from the checkpoint at `from` (NULL: from the start) until `batches` batches are done (-1:
+ * all). */
 static struct outcome run(struct fixture *f, const struct variant *variant, const char *folder,
                           const char *from, int batches)
 {
@@ -301,7 +303,7 @@ static void compare(const char *what, const struct outcome *whole, const struct 
 
     compare_files(what, whole->file, resumed->file);
     assert_int_equal(whole->result.stopped_early, resumed->result.stopped_early);
-    /* a run that is resumed when all but the test is done measures no epoch any more */
+    /* a run that only has its test left to do measures no further epoch */
     for (int i = 0; i < left->count && right->count == left->count; i++) {
         assert_string_equal(left->values[i].name, right->values[i].name);
         if (!strstr(left->values[i].name, "second") &&
@@ -311,8 +313,8 @@ static void compare(const char *what, const struct outcome *whole, const struct 
     }
 }
 
-/* Interrupts the run after each of its batches in turn, and each resumed run once more. Returns
- * the number of batches. */
+/* Interrupts the run after each of its batches in turn, and each resumed run once more. Returns the
+ * number of batches. */
 static int check_interruptions(struct fixture *f, const struct variant *variant,
                                const struct outcome *whole)
 {
@@ -335,7 +337,7 @@ static int check_interruptions(struct fixture *f, const struct variant *variant,
     }
 }
 
-/* Resumes from each checkpoint of the whole run: some were written after a measurement. */
+/* Resumes from each checkpoint of the whole run; some of them were written after a measurement. */
 static void check_checkpoints(struct fixture *f, const struct variant *variant,
                               const struct outcome *whole)
 {
@@ -444,7 +446,7 @@ static void test_resume_after_every_batch(void **state)
         check_variant(*state, &variants[i]);
 }
 
-/* Whatever is interrupted and resumed so is compared with runs whose batches a loader made. */
+/* Runs that are interrupted and resumed are compared with runs whose batches a loader made. */
 static void test_resume_with_data_on_the_device(void **state)
 {
     struct fixture *f = *state;
@@ -452,7 +454,7 @@ static void test_resume_with_data_on_the_device(void **state)
     f->data_on_device = true;
     for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++)
         check_variant(f, &variants[i]);
-    assert_int_equal(data_backend_calls.longest, ACCUMULATE); /* an epoch has one whole update */
+    assert_int_equal(data_backend_calls.longest, ACCUMULATE); /* an epoch has one complete update */
     assert_true(data_backend_calls.launches < data_backend_calls.steps);
 }
 

@@ -1,4 +1,4 @@
-/* test_safetensors: files written and read back, and files that must be refused. */
+/* test_safetensors.c: files are written and read back, and invalid files are refused. */
 #include "base/sha256.h"
 #include "engine/train/safetensors.h"
 #include "tests/support/data_files.h"
@@ -37,7 +37,7 @@ static const char *write_example(const char *name, char *digest, uint64_t *bytes
     if (safetensors_writer_open(path, metadata, 2, tensors, 5, &writer, &error) < 0)
         fail_msg("%s", error.text);
     assert_int_equal(tensors[1].bytes, sizeof weight);
-    assert_int_equal(access(path, F_OK), -1); /* not before it is whole */
+    assert_int_equal(access(path, F_OK), -1); /* the file has no name before it is complete */
     assert_int_equal(safetensors_writer_add(writer, step, sizeof step, &error), 0);
     assert_int_equal(safetensors_writer_add(writer, weight[0], sizeof weight[0], &error), 0);
     assert_int_equal(safetensors_writer_add(writer, weight[1], sizeof weight[1], &error), 0);
@@ -162,7 +162,7 @@ static void test_writer_refusals(void **state)
     }
 }
 
-/* A file of this header (padded to a multiple of 8) and `data` zero bytes. */
+/* Writes and opens a file with this header (padded to a multiple of 8) and `data` zero bytes. */
 static int open_header(const char *header, size_t data, struct error *error)
 {
     static char content[8192];
@@ -189,7 +189,7 @@ static void test_headers(void **state)
     static const struct {
         const char *header;
         size_t data;
-        const char *piece; /* of the refusal; NULL: accepted */
+        const char *piece; /* a piece of the error; NULL: the file is accepted */
     } cases[] = {
         {"{}", 0, NULL},
         {"{\"a\":" TENSOR("F32", "[2]", "[0,8]") "}", 8, NULL},

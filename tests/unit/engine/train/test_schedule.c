@@ -1,5 +1,5 @@
-/* test_schedule: learning-rate schedules against those of PyTorch (tests/reference/README.md), and
- * the tracker of the best metric. */
+/* test_schedule.c: learning-rate schedules compared with those of PyTorch
+ * (tests/reference/README.md), and the tracker of the best metric. */
 #include "engine/train/schedule.h"
 #include "engine/train/tracker.h"
 #include "tests/support/reference.h"
@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-/* The closed forms round otherwise than PyTorch, which goes from step to step. */
+/* The closed forms round differently from PyTorch, which computes step by step. */
 static void assert_near(const char *what, double value, double expected)
 {
     if (fabs(value - expected) > 1e-12 * fabs(expected) + 1e-15)
@@ -74,7 +74,7 @@ static void check_plateau(const char *file, const struct dump *dump)
     assert_true(rates[values->elements - 1] < schedule.learning_rate);
 }
 
-/* The learning rate, and the momentum where it is cycled, of every step. */
+/* Compares the learning rate, and the momentum if it is cycled, of every step. */
 static void check_schedule(const char *file, const struct dump *dump)
 {
     struct schedule_config config = read_config(dump);
@@ -103,8 +103,8 @@ static void test_schedules(void **state)
     assert_int_equal(dump_for_each("schedules", check_schedule), 18);
 }
 
-/* Beyond the run's end (it may have been shortened before a resume) a
- * schedule stays where it is. */
+/* Beyond the run's end (which may have been shortened before a resume) a schedule keeps its last
+ * value. */
 static void test_beyond_the_end(void **state)
 {
     struct schedule_config config = {SCHEDULE_COSINE, .learning_rate = 0.1, .minimum = 0.01,
@@ -119,7 +119,7 @@ static void test_beyond_the_end(void **state)
     assert_near("one step", schedule_learning_rate(&config, NULL, 1), 0.001);
 }
 
-/* The warm-up rises to what the plateau schedule has left of the peak. */
+/* The warm-up rises to the peak that the plateau schedule has left. */
 static void test_plateau_after_warmup(void **state)
 {
     struct schedule_config config = {SCHEDULE_PLATEAU, .learning_rate = 0.1, .warmup_steps = 4};
@@ -130,7 +130,7 @@ static void test_plateau_after_warmup(void **state)
     assert_near("plateau", schedule_learning_rate(&config, &plateau, 5), 0.05);
 }
 
-/* 1 - t^(-2/3) as Python calculates it: timm's ModelEmaV3 with warm-up and its defaults. */
+/* 1 - t^(-2/3), as Python computes it: timm's ModelEmaV3 with warm-up and its defaults. */
 static void test_average_decay(void **state)
 {
     static const double warm[] = {0, 0.3700394750525634, 0.5192501432308638, 0.6031497370079502};

@@ -94,7 +94,7 @@ static void test_one_set_of_weights(void **state)
     struct fixture *f = *state;
     double before = evaluated_loss(f, TAIL), after;
 
-    /* a step of the tail's program changes what every other program calculates with */
+    /* a step of the last batch's program changes the weights of every other program */
     assert_int_equal(step(f, TAIL, 0.5f), 0);
     after = evaluated_loss(f, TAIL);
     assert_true(after < before);
@@ -151,7 +151,7 @@ static void test_unknown_batch(void **state)
     assert_non_null(strstr(f->error.text, "not made for training batches of 7 samples"));
 }
 
-/* What is evaluated is the same each time, whatever training may do. */
+/* Evaluation gives the same each time, whatever training is allowed to do. */
 static void only_training_may_be_nondeterministic(void **state)
 {
     struct fixture *f = *state;

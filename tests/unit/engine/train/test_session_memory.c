@@ -1,7 +1,7 @@
-/* test_session_memory.c: what the memory plan of a session says against what the process does, on
- * 50 random models: the arena is the one thing that the session allocates on the device, it has the
- * planned size to the byte, all of it is resident, the process grows by it and little else. Running
- * steps calls no allocator, and nothing is left over after them. */
+/* test_session_memory.c: compares the memory plan of a session with what the process does, for 50
+ * random models. The session allocates only the arena on the device. The arena has the planned size
+ * to the byte, and all of it is resident. The process grows by the arena and little else. Running
+ * steps calls no allocator, and leaves no memory behind. */
 #include "base/philox.h"
 #include "engine/backends/cpu/call_pool.h"
 #include "engine/backends/cpu/onednn.h"
@@ -25,11 +25,11 @@
 
 enum { THREADS_MAX = 2 };
 
-static atomic_long allocations; /* of the whole process */
-static atomic_long outstanding; /* those that nobody has freed */
+static atomic_long allocations; /* counts the whole process */
+static atomic_long outstanding; /* allocations that were not freed */
 
 #if defined(__SANITIZE_ADDRESS__)
-/* The sanitizer has an allocator and a shadow of its own. */
+/* The sanitizer has its own allocator and shadow memory. */
 static const bool observes_process = false;
 #else
 static const bool observes_process = true;
@@ -72,7 +72,7 @@ EXPORTED void *aligned_alloc(size_t alignment, size_t bytes)
     return __libc_memalign(alignment, bytes);
 }
 
-/* call_pool.c has posix_memalign(), which comes down to aligned_alloc(). */
+/* call_pool.c defines posix_memalign(), which calls aligned_alloc(). */
 EXPORTED void free(void *memory)
 {
     if (call_pool_take_back(memory))
@@ -149,7 +149,7 @@ static int build(void *context, struct graph *graph, struct error *error)
 
 /* ---- observation ----------------------------------------------------------------------------- */
 
-/* The backend with its buffers watched. */
+/* Wraps the backend to observe its buffers. */
 static size_t buffer_bytes;
 static void *buffer_start;
 static int buffer_count;
@@ -165,8 +165,8 @@ static int watch_buffer_create(struct backend_device *device, size_t bytes,
     return result;
 }
 
-/* Bytes of private memory that the process holds (smaps_rollup's "Anonymous"), 0 where that
- * means nothing. */
+/* The private memory of the process in bytes (smaps_rollup's "Anonymous"); 0 if that means
+ * nothing. */
 static int64_t anonymous_bytes(void)
 {
     FILE *file = observes_process ? fopen("/proc/self/smaps_rollup", "r") : NULL;
@@ -184,7 +184,7 @@ static int64_t anonymous_bytes(void)
     return (int64_t)kilobytes * 1024;
 }
 
-/* Every page of the buffer (which begins a page) is there. */
+/* Checks that every page of the buffer, which begins a page, is resident. */
 static void expect_resident(const void *start, size_t bytes)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page;
@@ -203,7 +203,7 @@ static void expect(int result, const struct error *error)
         fail_msg("%s", error->text);
 }
 
-/* Steps with whole and tail batches and evaluations on what lies in the staging area. */
+/* Runs steps with whole and last batches, and evaluations, on the content of the staging area. */
 static void run_steps(struct session *session, const struct session_config *config, int steps)
 {
     const void *staging = session_staging(session);
@@ -223,7 +223,7 @@ static void run_steps(struct session *session, const struct session_config *conf
     }
 }
 
-/* The largest batch of zeros, which are samples, labels and targets alike. */
+/* The largest batch of zeros, which serve as samples, labels and targets. */
 static size_t staging_for(const struct case_model *model, int64_t batch)
 {
     int64_t sample = model->data.outputs, elements = 1;
@@ -233,8 +233,8 @@ static size_t staging_for(const struct case_model *model, int64_t batch)
     return (size_t)(batch * (elements > sample ? elements : sample)) * sizeof(float);
 }
 
-/* Runs a session of the configuration; returns by how much the process grew beyond the arena and
- * the scratch for tensors on their way, which plans count too. */
+/* Runs a session with the configuration. Returns by how much the process grew beyond the arena and
+ * the scratch for tensors, which plans count as well. */
 static int64_t check_session(struct session_config config, int threads)
 {
     struct backend backend = *backend_cpu();
@@ -322,20 +322,21 @@ static void check_random_model(uint64_t seed, int64_t *largest_excess)
     *largest_excess = excess > *largest_excess ? excess : *largest_excess;
 }
 
-/* The families of models by name, with and without recomputation. Their steps are many: what
- * binding them takes is what the rehearsal says. */
+/* The families of models by name, with and without recomputation. They have many steps: the
+ * rehearsal tells how much memory it takes to bind them. */
 static void test_named_models(void **state)
 {
     static const enum model_kind kinds[] = {MODEL_MLP, MODEL_RESNET18, MODEL_MOBILENET_V3_SMALL,
                                             MODEL_EFFICIENTNET_B0, MODEL_RESNET18};
-    enum { TILES = 4 }; /* the one in bfloat16, with enough channels for tiles */
+    enum { TILES = 4 }; /* the one in bfloat16 has enough channels for tiles */
     static const struct recompute_config recompute[] = {
         {.kind = RECOMPUTE_NONE}, {.kind = RECOMPUTE_SEGMENTS, .segments = 4}};
 
     (void)state;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (i == TILES && onednn_bfloat16() != ONEDNN_BFLOAT16_FAST) {
-            /* rounded float32 then, for checks alone; libgomp takes memory in such convolutions */
+            /* then it computes rounded float32, for checks only; libgomp takes memory in such
+             * convolutions */
             print_message("no AMX here: no tiles\n");
             continue;
         }
@@ -387,7 +388,7 @@ static void test_planned_is_observed(void **state)
     assert_true(largest_excess <= 2 << 20);
 }
 
-/* Batches with all that augmentation does, after the first one: in the caller and by threads. */
+/* Makes batches with every augmentation, after the first one: in the caller and in threads. */
 static void test_loader_allocates_nothing(void **state)
 {
     enum { COUNT = 300, CHANNELS = 3, SIDE = 16 };
@@ -445,8 +446,8 @@ static void test_loader_allocates_nothing(void **state)
     }
 }
 
-/* Nothing in the process calls an allocator after the first step: a multilayer perceptron, or two
- * convolutions with these channels. */
+/* Nothing in the process calls an allocator after the first step. The model is a multilayer
+ * perceptron, or two convolutions with these channels. */
 static void check_no_allocation(int64_t first, int64_t second, enum tensor_type compute_type,
                                 int threads)
 {
@@ -490,7 +491,7 @@ static void check_no_allocation(int64_t first, int64_t second, enum tensor_type 
 
 static void test_no_allocation(void **state)
 {
-    /* 5 and 33 do not fill vectors: then oneDNN has but its general matrix product */
+    /* 5 and 33 do not fill vectors, so oneDNN has only its general matrix product */
     static const int64_t channels[][2] = {{0, 0}, {32, 64}, {5, 33}};
     static const enum tensor_type types[] = {TENSOR_FLOAT32, TENSOR_BFLOAT16};
 
@@ -505,7 +506,7 @@ static void test_no_allocation(void **state)
                 check_no_allocation(channels[i][0], channels[i][1], types[k], threads);
 }
 
-/* The same in a process whose oneDNN does without AVX-512: every product is its general one. */
+/* The same in a process whose oneDNN does not use AVX-512: every product is the general one. */
 static void test_no_allocation_avx2(void **state)
 {
     pid_t child;

@@ -1,6 +1,6 @@
-/* test_training.c: a training run as a library: what the loop promises besides learning. Exact
- * resume, records and accuracies are tested with the program
- * (tests/integration/test_worker_train). */
+/* test_training.c: a training run as a library: the promises of the loop besides learning.
+ * tests/integration/test_worker_train covers exact resume, records and accuracies with the
+ * program. */
 #include "engine/models/models.h"
 #include "engine/train/training.h"
 
@@ -68,9 +68,9 @@ struct fixture {
     struct training_result result;
     struct error error;
 
-    int epochs, progress, step_rows; /* told by the run */
+    int epochs, progress, step_rows; /* counted from the run's reports */
     int evaluations;
-    int64_t evaluated[32]; /* steps */
+    int64_t evaluated[32]; /* at which steps */
     long allocations_at_first_step;
     int64_t last_step;
     int stop_after_rows;
@@ -212,7 +212,7 @@ static void test_no_allocation_after_the_first_step(void **state)
     if (!counts_allocations)
         skip();
     assert_int_equal(run(f), 0);
-    assert_int_equal(f->epochs, 5 + 1); /* and the test set */
+    assert_int_equal(f->epochs, 5 + 1); /* five epochs and the test set */
     assert_true(f->allocations_at_first_step > 0);
     assert_int_equal(allocations, f->allocations_at_first_step);
 }
@@ -254,8 +254,8 @@ static void test_stops_at_max_steps(void **state)
     assert_int_equal(f->result.steps, 6);
     assert_int_equal(training_state(f->training)->epoch, 1);
     assert_int_equal(training_state(f->training)->position, 48);
-    /* the second epoch, cut short, is measured too; the last weights and the
-     * best ones are tested */
+    /* the second epoch, which was cut short, is measured, too; the last weights and the best ones
+     * are tested */
     assert_int_equal(f->epochs, 2 + 2);
 }
 
@@ -274,7 +274,8 @@ static void test_evaluates_every_steps(void **state)
 
     f->config.evaluate_every_steps = 3;
     expect_evaluations(f, steps, 7);
-    assert_int_equal(f->epochs, 7 + 3 + 1); /* step 12 ends an epoch, so do 4, 8 and 16; the test */
+    /* step 12 ends an epoch, as 4, 8 and 16 do; and the test */
+    assert_int_equal(f->epochs, 7 + 3 + 1);
 }
 
 static void test_evaluates_every_epochs(void **state)
@@ -330,7 +331,7 @@ static void test_refusals(void **state)
     assert_non_null(strstr(f->error.text, "needs a validation set"));
 }
 
-/* The plan's staging holds what the loaders want, and nothing is allocated by planning. */
+/* The plan's staging is as large as the loaders need, and planning allocates nothing. */
 static void test_plan_is_what_is_allocated(void **state)
 {
     struct fixture *f = *state;
@@ -348,7 +349,7 @@ static void test_plan_is_what_is_allocated(void **state)
     assert_non_null(session_staging(training_session(f->training)));
 }
 
-/* The weights after a run, with and without a profile. */
+/* The weights after a run, with or without a profile. */
 static float *run_for_weights(struct fixture *f, int64_t profile_steps, size_t *bytes)
 {
     struct session_tensor tensor;
@@ -393,14 +394,15 @@ static void test_profile(void **state)
     if (counts_allocations)
         assert_int_equal(allocations, f->allocations_at_first_step);
     profile = training_profile(f->training);
-    /* 10 batches of warm-up end within the second epoch; its last batch, of 8, is not recorded */
+    /* the 10 batches of warm-up end within the second epoch; its last batch, of 8, is not
+     * recorded */
     assert_int_equal(profile->run_count, 6);
     assert_int_equal(profile->runs[0].batch, 11);
     assert_int_equal(profile->runs[3].batch, 15);
     for (int i = 0; i < PROFILE_PHASE_COUNT; i++)
         assert_true(i == PROFILE_CHECKPOINT ? profile->seconds[i] == 0 : profile->seconds[i] > 0);
     assert_int_equal(profile_sum_up(profile, &totals, &f->error), 0);
-    assert_int_equal(totals.lanes, 1); /* so small a model is one task */
+    assert_int_equal(totals.lanes, 1); /* such a small model is one task */
     for (int32_t i = 0; i < profile->graph->node_count; i++) {
         const struct graph_node *node = &profile->graph->nodes[i];
 

@@ -1,6 +1,6 @@
-/* test_trajectories.c: ten training steps of each model on the CPU backend against PyTorch
- * (tests/reference/README.md): the loss of every step, the weights behind the last one, and the
- * loss in evaluation mode, with one and with two threads. */
+/* test_trajectories.c: ten training steps of each model on the CPU backend, compared with PyTorch
+ * (tests/reference/README.md): the loss of every step, the weights after the last one, and the loss
+ * in evaluation mode, with one and with two threads. */
 #include "engine/train/schedule.h"
 #include "engine/train/session.h"
 #include "tests/support/reference.h"
@@ -14,18 +14,17 @@
 
 #include <cmocka.h>
 
-enum { EXPECTED_ELEMENTS_MAX = 2000 }; /* of a tensor that the dumps have (make_dumps.py) */
+enum { EXPECTED_ELEMENTS_MAX = 2000 }; /* of each tensor in the dumps (make_dumps.py) */
 
 static const double loss_tolerance = 1e-5;
-/* An update of Adam, RMSprop or Lion does not shrink with its gradient, so that the rounding of a
- * tiny gradient shows in a weight's last digits, though not in the loss. A bias whose effect a
- * later batch norm removes has a gradient of 0 but for rounding: errors count by the learning rate,
- * which is how far a gradient of 1 moves a weight in one step; and those of a running mean, which
- * may be 0 but for rounding too, by the deviation. */
+/* An update of Adam, RMSprop or Lion does not shrink with its gradient, so the rounding of a tiny
+ * gradient shows in a weight's last digits, though not in the loss. A bias whose effect a later
+ * batch norm removes has, apart from rounding, a gradient of 0. So errors are relative to the
+ * learning rate, which is how far a gradient of 1 moves a weight in one step. Errors of a running
+ * mean, which may also be 0 apart from rounding, are relative to the deviation. */
 static const double weight_tolerance = 1e-4;
-/* One unit in the last place of bfloat16: torch rounds the results of layers too, each
- * by up to half of one, where the engine waits for the next product, and rounded
- * gradients move the weights. */
+/* One unit in the last place of bfloat16. torch also rounds the results of layers, each by up to
+ * half a unit, where the engine waits for the next product. Rounded gradients move the weights. */
 static const double autocast_tolerance = 0x1p-8;
 
 static void expect(int result, const struct error *error)
@@ -108,7 +107,7 @@ static void expect_loss(const char *model, const char *what, int step, double lo
         fail_msg("%s, %s: step %d has %.9g, PyTorch %.9g", model, what, step, loss, expected);
 }
 
-/* Trains the dump's steps; `losses`: what they must lose, within the tolerance. */
+/* Trains the dump's steps, and compares the losses with `losses` within the tolerance. */
 static void train(struct session *session, const struct reference_model *model,
                   const struct dump *dump, const char *expected, double tolerance)
 {
@@ -152,8 +151,8 @@ static void check_trajectory(struct session *session, const struct reference_mod
     expect_loss(model->name, "evaluation_loss", 1, metrics.last_loss, *evaluation, loss_tolerance);
 }
 
-/* In float32 against PyTorch's losses and weights; in bfloat16 against those of torch.autocast,
- * where the dump has them. */
+/* In float32 it compares with PyTorch's losses and weights, in bfloat16 with those of
+ * torch.autocast, if the dump has them. */
 static bool run_trajectory(const struct reference_model *model, int threads, enum tensor_type type)
 {
     const struct backend *backend = backend_cpu();

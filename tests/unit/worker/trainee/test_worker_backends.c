@@ -1,4 +1,4 @@
-/* test_worker_backends.c: which backend a device's name, or its configuration, stands for. */
+/* test_worker_backends.c: the backend that a device's name, or its configuration, stands for. */
 #include "worker/trainee/worker_backends.h"
 
 #include <errno.h>
@@ -45,12 +45,12 @@ static void configurations_stand_for_kinds(void **state)
 {
     (void)state;
     assert_string_equal(kind_of("cuda:0", "{\"kind\": \"simulated\"}"), "simulated");
-    /* what is wrong is told by one that reads it */
+    /* another function, which reads it, reports what is wrong */
     assert_string_equal(kind_of("sim0", "{\"kind\": \"cuda\"}"), "simulated");
     assert_string_equal(kind_of("sim0", "{"), "simulated");
 }
 
-/* The daemon has a process see one device, which is then its first. */
+/* The daemon lets a process see one device, which then is its first. */
 static void a_device_that_is_seen_alone_is_the_first(void **state)
 {
     const struct worker_options options = {0};
@@ -60,7 +60,7 @@ static void a_device_that_is_seen_alone_is_the_first(void **state)
     unsetenv(cuda->visible);
     assert_int_equal(worker_backend_index(cuda, "cuda:3"), 3);
     assert_int_equal(worker_backend_index(cuda, "cuda"), 0);
-    worker_backend_see("cpu", "this machine"); /* sees all */
+    worker_backend_see("cpu", "this machine"); /* it sees all devices */
     assert_null(getenv(cuda->visible));
     worker_backend_see("cuda:3", "GPU-3");
     assert_string_equal(getenv(cuda->visible), "GPU-3");

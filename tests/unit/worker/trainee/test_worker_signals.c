@@ -1,4 +1,4 @@
-/* test_worker_signals.c: what a process does with signals whose threads leave them to one. */
+/* test_worker_signals.c: how a process handles signals if all its threads leave them to one. */
 #include "worker/trainee/worker_signals.h"
 
 #include <setjmp.h>
@@ -13,10 +13,10 @@
 
 struct process {
     pid_t pid;
-    int told; /* what it writes */
+    int told; /* the pipe that it writes to */
 };
 
-/* A child that runs `run`, which writes to `tell` and never returns. */
+/* Starts a child that runs `run`, which writes to `tell` and never returns. */
 static struct process process_start(void (*run)(int tell))
 {
     int ends[2];
@@ -43,7 +43,7 @@ static char process_read(const struct process *process)
     return byte;
 }
 
-/* What waitpid() says of it. */
+/* The status that waitpid() returns for it. */
 static int process_end(const struct process *process)
 {
     int status;
@@ -122,7 +122,7 @@ static void test_stops_and_goes_on(void **state)
     (void)state;
     process_read(&process);
     setpgid(process.pid, process.pid);
-    kill(process.pid, SIGSTOP); /* SIGTSTP has no effect where nobody has job control */
+    kill(process.pid, SIGSTOP); /* SIGTSTP has no effect if no process has job control */
     assert_int_equal(waitpid(process.pid, &status, WUNTRACED), process.pid);
     assert_true(WIFSTOPPED(status));
     kill(process.pid, SIGCONT);
@@ -190,7 +190,7 @@ static void run_forking(int descriptor)
     _exit(EXIT_SUCCESS);
 }
 
-/* The end of a child reaches who waits for it, and signals end a child. */
+/* The end of a child reaches the thread that waits for it, and signals end a child. */
 static void test_children(void **state)
 {
     (void)state;
@@ -237,7 +237,8 @@ int main(void)
         cmocka_unit_test(test_stays_pending_for_the_next_program),
     };
 
-    signal(SIGINT, SIG_DFL); /* a shell without job control has what it starts in the background */
-    signal(SIGHUP, SIG_DFL); /* ignore the one, nohup the other */
+    /* a shell without job control starts programs in the background with it ignored */
+    signal(SIGINT, SIG_DFL);
+    signal(SIGHUP, SIG_DFL); /* nohup starts programs with it ignored */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@
 static char library[512], state_path[512];
 static struct nvidia_probe *probe;
 
-/* What the driver says from now on. */
+/* Sets what the driver answers from now on. */
 static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static void say(const char *format, ...)
 {
@@ -85,7 +85,8 @@ static void facts_of_a_device(void **state)
     assert_string_equal(device->model, "H200");
     assert_int_equal(device->capability[0], 9);
     assert_int_equal(device->capability[1], 0);
-    assert_int_equal(device->memory_total, 900); /* the driver's own share counts for no program */
+    /* the driver's own memory does not count as a program's */
+    assert_int_equal(device->memory_total, 900);
     assert_int_equal(device->memory_used, 300);
     assert_int_equal(device->temperature, 41);
     assert_int_equal(device->utilisation, 7);
@@ -117,11 +118,12 @@ static void instances_stand_for_a_divided_gpu(void **state)
     assert_string_equal(reading->devices[0].uuid, "MIG-1");
     assert_string_equal(reading->devices[0].name, "cuda:0.0");
     assert_int_equal(reading->devices[0].memory_total, 400);
-    assert_int_equal(reading->devices[0].temperature, 50); /* its GPU's */
+    assert_int_equal(reading->devices[0].temperature, 50); /* that of its GPU */
     assert_string_equal(reading->devices[1].name, "cuda:0.1");
     nvidia_reading_free(reading);
 
-    /* an error of one instance is not the other's; the event came before the first reading */
+    /* an error of one instance does not belong to the other; the event came before the first
+     * reading */
     reading = nvidia_probe_read(probe, false);
     assert_int_equal(reading->devices[0].health, NVIDIA_HEALTHY);
     nvidia_reading_free(reading);
@@ -133,7 +135,8 @@ static void instances_stand_for_a_divided_gpu(void **state)
         "xid GPU-1 number=64 instance=4\n"
         "xid GPU-1 number=79\n");
     reading = nvidia_probe_read(probe, false);
-    assert_int_equal(reading->devices[0].failures, 1); /* 79 alone, which concerns all */
+    /* only error 79, which concerns all instances */
+    assert_int_equal(reading->devices[0].failures, 1);
     assert_int_equal(reading->devices[1].failures, 2);
     nvidia_reading_free(reading);
 }
@@ -187,7 +190,7 @@ static void memory_that_fails(void **state)
     assert_non_null(strstr(reading->devices[0].health_reason, "4 memory errors"));
     nvidia_reading_free(reading);
     say("driver 1\ngpu GPU-1 total=1000 ecc=4 remap_failed=1\n");
-    for (int i = 0; i < 2; i++) { /* told once */
+    for (int i = 0; i < 2; i++) { /* it is reported once */
         reading = nvidia_probe_read(probe, false);
         assert_int_equal(reading->devices[0].failures, 2);
         nvidia_reading_free(reading);
@@ -204,11 +207,11 @@ static void devices_come_and_go(void **state)
 
     say("driver 1\ngpu GPU-1 total=1000 lost=1\ngpu GPU-2 total=2000\ngpu GPU-3 total=3000\n");
     reading = nvidia_probe_read(probe, false);
-    assert_int_equal(reading->count, 2); /* the third is found by a rescan */
+    assert_int_equal(reading->count, 2); /* a rescan finds the third one */
     assert_string_equal(reading->devices[0].uuid, "GPU-1");
     assert_int_equal(reading->devices[0].health, NVIDIA_LOST);
     assert_non_null(strstr(reading->devices[0].health_reason, "is lost"));
-    assert_int_equal(reading->devices[0].memory_total, 1000); /* its known facts stay */
+    assert_int_equal(reading->devices[0].memory_total, 1000); /* what is known of it stays */
     assert_int_equal(reading->devices[0].memory_used, 0);
     assert_int_equal(reading->devices[1].health, NVIDIA_HEALTHY);
     nvidia_reading_free(reading);
@@ -226,7 +229,7 @@ static void devices_come_and_go(void **state)
     assert_int_equal(reading->devices[0].health, NVIDIA_HEALTHY);
     nvidia_reading_free(reading);
 
-    /* the driver itself goes */
+    /* the driver itself is unloaded */
     say("nothing\n");
     reading = nvidia_probe_read(probe, true);
     assert_int_equal(reading->count, 3);
@@ -247,14 +250,15 @@ static void machines_without_a_driver(void **state)
     nvidia_reading_free(reading);
     nvidia_probe_free(other);
 
-    other = nvidia_probe_new("libc.so.6"); /* a library, but another one */
+    other = nvidia_probe_new("libc.so.6"); /* a library that is not NVML */
     reading = nvidia_probe_read(other, false);
     assert_non_null(strstr(reading->obstacle, "is not NVIDIA's"));
     nvidia_reading_free(reading);
     nvidia_probe_free(other);
 }
 
-/* A child whose child waits until it is killed; *grandchild gets its pid. */
+/* Starts a child with a child of its own, which waits until it is killed. *grandchild receives its
+ * pid. */
 static pid_t begin_family(pid_t *grandchild)
 {
     int channel[2];
@@ -295,7 +299,7 @@ static void memory_has_owners(void **state)
         (int)grandchild, (int)self, (int)self);
     reading = nvidia_probe_read(probe, false);
     device = &reading->devices[0];
-    assert_int_equal(device->process_count, 2); /* one that is in both lists is one process */
+    assert_int_equal(device->process_count, 2); /* a process in both lists counts once */
     assert_int_equal(device->processes[0].pid, grandchild);
     assert_true(device->processes[0].visible);
     assert_int_equal(device->processes[0].ancestors[1], child);
@@ -305,10 +309,10 @@ static void memory_has_owners(void **state)
     if (user)
         assert_string_equal(device->processes[1].user, user->pw_name);
 
-    /* the job's pid is the child's, its child holds the memory */
+    /* the job's pid is that of the child, whose child holds the memory */
     use = nvidia_device_use(device, &child, 1, 5000);
     assert_int_equal(use.ours, 700);
-    assert_int_equal(use.outside, 800); /* includes memory for which no process is listed */
+    assert_int_equal(use.outside, 800); /* includes memory that no listed process holds */
     assert_false(use.by_booking);
     use = nvidia_device_use(device, NULL, 0, 0);
     assert_int_equal(use.outside, 1500);
@@ -337,7 +341,7 @@ static void processes_that_cannot_be_seen(void **state)
     assert_int_equal(use.outside, 900);
     use = nvidia_device_use(&reading->devices[0], &self, 1, 6000);
     assert_int_equal(use.outside, 0);
-    use = nvidia_device_use(&reading->devices[0], NULL, 0, 0); /* nothing of ours runs there */
+    use = nvidia_device_use(&reading->devices[0], NULL, 0, 0); /* no job runs there */
     assert_int_equal(use.outside, 1500);
     assert_false(reading->devices[1].processes[0].visible);
     use = nvidia_device_use(&reading->devices[1], &self, 1, 500);
@@ -379,17 +383,17 @@ static void readings_arrive_on_the_loop(void **state)
         nvidia_monitor_start(&watcher.loop, library, on_reading, &watcher, &watcher.monitor, NULL),
         0);
     nvidia_monitor_refresh(watcher.monitor, on_refreshed, &watcher);
-    assert_int_equal(watcher.answers, 0); /* there is nothing to answer with */
+    assert_int_equal(watcher.answers, 0); /* there is no reading yet */
     uv_run(&watcher.loop, UV_RUN_DEFAULT);
     assert_int_equal(watcher.devices, 1);
     assert_non_null(nvidia_monitor_reading(watcher.monitor));
     while (watcher.answers == 0)
         uv_run(&watcher.loop, UV_RUN_ONCE);
     nvidia_monitor_refresh(watcher.monitor, on_refreshed, &watcher);
-    assert_int_equal(watcher.answers, 2); /* the reading is fresh */
+    assert_int_equal(watcher.answers, 2); /* the reading is recent enough */
 
     watcher.wanted = watcher.readings + 2;
-    nvidia_monitor_watch(watcher.monitor, true); /* without being asked */
+    nvidia_monitor_watch(watcher.monitor, true); /* it reads without a request */
     uv_run(&watcher.loop, UV_RUN_DEFAULT);
     assert_true(watcher.readings >= watcher.wanted);
     nvidia_monitor_stop(watcher.monitor);

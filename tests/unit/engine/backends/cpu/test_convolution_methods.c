@@ -1,7 +1,7 @@
-/* test_convolution_methods.c: every way to do a convolution (convolution_method.h) against sums in
- * float64: forward and the three gradients of layers that a seeded generator draws, with any
- * kernel, stride, dilation, padding and number of groups, in every order of images and for every
- * level of the kernels that this machine has. */
+/* test_convolution_methods.c: every way to compute a convolution (convolution_method.h), compared
+ * with sums in float64. A seeded generator draws layers with any kernel, stride, dilation, padding
+ * and number of groups. Each is computed forward and with its three gradients, in every order of
+ * images, and by every level of the kernels that this machine supports. */
 #include "engine/backends/cpu/program.h"
 #include "engine/train/convolutions.h"
 #include "tests/support/session.h"
@@ -44,7 +44,7 @@ static float *random_values(int64_t count)
     return values;
 }
 
-/* Small numbers, and some that fill blocks or kernels. */
+/* Draws small numbers, and some that fill blocks or kernels. */
 static int64_t draw_size(void)
 {
     static const int64_t some[] = {1, 2, 3, 4, 8, 13, 16, 17, 24, 32};
@@ -105,15 +105,15 @@ static struct layer draw_layer(void)
     return l;
 }
 
-/* What the layer gives for samples x, weights w and bias b, where the loss is the mean of the
- * squares of y: dy = 2 y / count. PyTorch's layouts. */
+/* The results of the layer for samples x, weights w and bias b. The loss is the mean of the squares
+ * of y, so dy = 2 y / count. Layouts are PyTorch's. */
 struct expected {
     int64_t counts[4];
     double *values[4]; /* y, dx, dweight, dbias */
 };
 static const char *const names[] = {"y", "dx", "dweight", "dbias"};
 
-/* One element of y, or what its gradient adds to the others. */
+/* Computes one element of y, or adds what its gradient contributes to the others. */
 static double visit(const struct layer *l, const float *x, const float *w, int64_t i, double dy,
                     struct expected *e)
 {
@@ -168,7 +168,7 @@ static void build(struct graph *graph, const struct layer *l)
 
     graph_init(graph, l->batch, true);
     graph->wants_input_gradient = true;
-    graph->accumulate = true; /* gradients outlive a run */
+    graph->accumulate = true; /* so that gradients are kept after a run */
     x = graph_input(graph, TENSOR_FLOAT32, (int64_t[]){l->in, l->height, l->width}, 3);
     x = graph_conv2d(graph, x, "layer", l->out, &l->attributes, l->bias);
     if (l->relu)
@@ -178,7 +178,7 @@ static void build(struct graph *graph, const struct layer *l)
         fail_msg("%s", error.text);
 }
 
-/* The tensor is to be what is expected of `times` runs. */
+/* Compares the tensor with what is expected after `times` runs. */
 static void compare(struct test_session *session, const struct layer *l, int32_t tensor,
                     const struct expected *e, int which, int times, const char *choice)
 {
@@ -204,7 +204,7 @@ static void compare(struct test_session *session, const struct layer *l, int32_t
     free(values);
 }
 
-/* The values of a layer, drawn once, and what they must give. */
+/* The values of a layer, which are drawn once, and the expected results. */
 struct material {
     float *x, *w, *b, *target;
     struct expected expected;
@@ -266,7 +266,7 @@ static void check(const struct layer *l, const struct material *m,
     graph_release(&graph);
 }
 
-/* How images lie, and by which kernels. */
+/* Varies the order of images and the level of the kernels. */
 static void vary(int i, struct test_session_options *options)
 {
     int levels = 0;
@@ -302,7 +302,7 @@ static void test_methods(void **state)
     }
 }
 
-/* Planes under way are some rows of a sample, or many samples; weights many panels. */
+/* Blocks of planes are some rows of a sample, or many samples; weights have many panels. */
 static void test_planes_in_parts(void **state)
 {
     static const struct layer layers[] = {
@@ -365,7 +365,7 @@ static void test_planes_in_parts(void **state)
     }
 }
 
-/* What a step gives, as bytes: results and gradients. */
+/* The results and gradients of a step, as bytes. */
 static float *run_with_threads(const struct layer *l, const struct material *m, const char *choice,
                                int threads, int64_t *count)
 {
@@ -405,8 +405,8 @@ static float *run_with_threads(const struct layer *l, const struct material *m, 
     return values;
 }
 
-/* Fewer samples than parts of the work, and layers whose samples are divided by rows, channels,
- * tiles or groups: with any number of threads the same bits. */
+/* With fewer samples than parts of the work, layers are divided by rows, channels, tiles or groups.
+ * Any number of threads gives the same bits. */
 static void test_few_samples(void **state)
 {
     static const char *const choices[] = {"---", "ppp", "ccc", "fff", "lll", "pcf"};
@@ -468,7 +468,7 @@ static int prepare_and_count(struct backend_device *device, const struct graph *
     return r;
 }
 
-/* A layer that would be in one part by its own work is measured in as many as its model. */
+/* A layer whose own work would be one part is measured in as many parts as its model has. */
 static void test_measured_in_the_parts_of_the_model(void **state)
 {
     struct convolution_shape shape = {
@@ -492,7 +492,8 @@ static void test_measured_in_the_parts_of_the_model(void **state)
     assert_int_equal(convolution_measure(&counting, device, &shape, &times, &error), 0);
     assert_true(programs_prepared > 0);
     assert_int_equal(programs_in_six, programs_prepared);
-    assert_int_equal(device->tasks, 0); /* the model's programs are divided by their work again */
+    /* afterwards, the model's programs are divided by their work again */
+    assert_int_equal(device->tasks, 0);
     counting.device_close(device);
 }
 

@@ -1,5 +1,5 @@
-/* test_cpu_kernels.c: every level of the CPU backend's kernels that this machine can run against
- * loops in double precision. (Optimizers and pooling: test_cpu_operators.) */
+/* test_cpu_kernels.c: every level of the CPU backend's kernels that this machine supports, compared
+ * with loops in double precision. (test_cpu_operators covers optimizers and pooling.) */
 #include "base/philox.h"
 #include "engine/backends/cpu/kernels/kernels.h"
 
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-enum { COUNT = 4099 }; /* no multiple of any vector */
+enum { COUNT = 4099 }; /* a multiple of no vector's length */
 
 static const struct kernels *k;
 
@@ -59,9 +59,9 @@ static bool has_kink(enum activation_kind kind, double x, double h)
     return (kind == ACTIVATION_RELU && fabs(x) <= h) || (hard && fabs(fabs(x) - 3) <= h);
 }
 
-/* Forward over [-20, 20] and near 0, relative to the value (GELU: to 0.5 at least: in its far tail
- * 1 + erf is the difference of nearly equal numbers, as in PyTorch); backward against a central
- * difference. */
+/* Forward over [-20, 20] and near 0, relative to the value (GELU: to at least 0.5, because in its
+ * far tail 1 + erf is the difference of nearly equal numbers, as in PyTorch). Backward against a
+ * central difference. */
 static void test_activations(void **state)
 {
     (void)state;
@@ -159,7 +159,7 @@ static void test_cross_entropy(void **state)
 
         for (int r = 0; r < ROWS; r++)
             label[r] = r % n;
-        x[n] = x[n + 1] = 40; /* a tie: the first counts, and row 1 has label 1 */
+        x[n] = x[n + 1] = 40; /* a tie: the first one counts, and the label of row 1 is 1 */
         loss = k->cross_entropy_forward(x, label, log_sum_exp, ROWS, n, &correct, NULL);
         k->cross_entropy_backward(x, label, log_sum_exp, d, ROWS, n, 0.5f);
         for (int r = 0; r < ROWS; r++) {
@@ -199,7 +199,7 @@ static void test_cross_entropy(void **state)
     }
 }
 
-/* Probabilities of 0 and 1 are labels; of equal ones the first counts. */
+/* Probabilities of 0 and 1 are labels; of equal probabilities the first one counts. */
 static void test_soft_cross_entropy(void **state)
 {
     enum { ROWS = 29, CLASSES = 13 };
@@ -242,7 +242,8 @@ static int64_t place(const struct image_layout *l, int64_t n, int64_t c, int64_t
            c % l->block;
 }
 
-/* Values around 1000 with a spread of 1: a one-pass sum of squares would lose the variance. */
+/* Values around 1000 with a deviation of 1: with a one-pass sum of squares the variance would be
+ * lost. */
 static void test_batch_norm(void **state)
 {
     static const struct image_layout layouts[] = {
@@ -304,8 +305,8 @@ static double slope_at(int kind, double x)
                                      : x / 3 + 0.5;
 }
 
-/* Batch norm with an activation, or with a sum and ReLU behind it, forward and backward: y, the
- * sums, the stored gradient and dx. The gradient comes in two parts where there is a sum. */
+/* Batch norm with an activation, or with a sum and ReLU behind it, forward and backward: compares
+ * y, the sums, the stored gradient and dx. With a sum, the gradient comes in two parts. */
 static void check_fused_batch_norm(const struct image_layout *l, int kind, bool sum)
 {
     int64_t count = l->samples * l->channels * l->pixels, channels = l->channels;
@@ -374,8 +375,7 @@ static void test_fused_batch_norm(void **state)
     }
 }
 
-/* First rows far from all others, and from the mean: what is summed up around
- * them has lost digits. */
+/* The first rows are far from all others, and from the mean, so sums around them lose digits. */
 static void test_far_moments(void **state)
 {
     enum { ROWS = 1 << 15, CHANNELS = 17, FAR_ROWS = 32 };
@@ -399,8 +399,8 @@ static void test_far_moments(void **state)
     free(x);
 }
 
-/* The blocked form draws the same mask, element by element in PyTorch's order, as the plain one,
- * and both what philox_draw() says. */
+/* The blocked form draws the same mask as the plain one, element by element in PyTorch's order.
+ * Both are those of philox_draw(). */
 static void test_dropout(void **state)
 {
     static const struct image_layout l = {3, 16, 51, 8};
@@ -444,7 +444,7 @@ static void test_embedding(void **state)
     k->embedding_forward(index, weight, y, 5, 7, 5);
     assert_memory_equal(y, weight + 21, 7 * sizeof(float));
     assert_memory_equal(y + 7, weight, 7 * sizeof(float));
-    assert_true(isnan(y[21]) && isnan(y[28])); /* 5 and -1 lie outside */
+    assert_true(isnan(y[21]) && isnan(y[28])); /* indices 5 and -1 are out of range */
     k->embedding_backward(index, weight, gradient, 4, 7, 1, 5);
     for (int c = 0; c < 7; c++) {
         assert_true(gradient[c] == 0); /* row 0 belongs to another part */

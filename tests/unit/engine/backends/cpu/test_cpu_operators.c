@@ -1,6 +1,6 @@
-/* test_cpu_operators.c: what the CPU backend computes for every operator and optimizer against
- * PyTorch's dumps (tests/reference/README.md): forward and gradients, for every level of the
- * kernels that this machine has and several divisions into tasks. */
+/* test_cpu_operators.c: the results of every operator and optimizer on the CPU backend, compared
+ * with PyTorch's dumps (tests/reference/README.md): forward and gradients, for every level of the
+ * kernels that this machine supports, and for several divisions into tasks. */
 #include "engine/backends/cpu/program.h"
 #include "engine/graph/optimizer.h"
 #include "engine/train/schedule.h"
@@ -66,7 +66,7 @@ static void check_operator_with(const char *file, const struct dump *dump,
     if (reference_build_operator(dump, file, &graph, &error))
         fail_msg("%s: %s", file, error.text);
     if (strncmp(file, "dropout-", 8) == 0 ||
-        strncmp(file, "stochastic_depth-", 17) == 0) { /* its mask is drawn from these */
+        strncmp(file, "stochastic_depth-", 17) == 0) { /* from these its mask is drawn */
         scalars.seed = (uint64_t)dump_attribute(dump, "seed");
         scalars.batch = (int64_t)dump_attribute(dump, "batch");
     }
@@ -92,7 +92,7 @@ static void check_operator_with(const char *file, const struct dump *dump,
     graph_release(&graph);
 }
 
-/* Both block sizes of images, and channels last, whatever this processor would choose. */
+/* Checks both block sizes of images and channels-last, whatever this processor would choose. */
 static void check_operator(const char *file, const struct dump *dump)
 {
     static const int tasks[] = {1, 2, 3, 8};
@@ -186,7 +186,7 @@ static void test_optimizers(void **state)
     assert_true(dump_for_each("optimizers", check_optimizer) >= 28);
 }
 
-/* Every operator of GRAPH_OPERATORS has a row, and one of a single step says which. */
+/* Every operator of GRAPH_OPERATORS has a row, and a row with a single step says which. */
 static void test_table(void **state)
 {
     (void)state;

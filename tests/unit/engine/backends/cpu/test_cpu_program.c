@@ -1,4 +1,4 @@
-/* test_cpu_program.c: promises of the CPU backend's programs: the same bits whatever the number of
+/* test_cpu_program.c: promises of the CPU backend's programs: the same bits with any number of
  * threads, gradients that accumulate, clipping, programs that share their weights, metrics, and no
  * allocation in a step. */
 #include "engine/backends/cpu/program.h"
@@ -29,7 +29,7 @@ void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *pointer, size_t size);
 
-/* oneDNN allocates its argument lists; only calls from this program's own code count. */
+/* oneDNN allocates its argument lists, so only calls from this program's own code count. */
 static void count_call(const void *caller)
 {
     Dl_info own, from;
@@ -265,7 +265,7 @@ static void check_thread_counts(build_function *build, int tasks)
     graph_release(&graph);
 }
 
-/* 1, 2, 3 and 5 threads: the same bits after 20 steps, however the work is divided. */
+/* 1, 2, 3 and 5 threads give the same bits after 20 steps, however the work is divided. */
 static void test_thread_counts(void **state)
 {
     (void)state;
@@ -278,7 +278,8 @@ static void test_thread_counts(void **state)
     compute_type = TENSOR_FLOAT32;
 }
 
-/* Two runs that accumulate leave twice the gradient of one; the next that does not starts anew. */
+/* Two runs that accumulate give twice the gradient of one. The next run that does not accumulate
+ * starts anew. */
 static void test_accumulation(void **state)
 {
     static const struct test_session_options options = {.threads = 2, .tasks = 3};
@@ -323,7 +324,8 @@ static void test_accumulation(void **state)
     }
 }
 
-/* With SGD at rate 1 and no decay the update is the clipped gradient: its norm is clip_norm. */
+/* With SGD at a rate of 1 and no decay, the update is the clipped gradient, whose norm is
+ * clip_norm. */
 static void test_clipping(void **state)
 {
     static const struct test_session_options options = {.threads = 2, .tasks = 3};
@@ -345,7 +347,7 @@ static void test_clipping(void **state)
     batch = make_batch(&graph, 5);
     test_session_open(&session, &graph, &options);
     set_batch(&session, &batch);
-    test_session_run(&session, PROGRAM_STEP, &scalars); /* weights were zero */
+    test_session_run(&session, PROGRAM_STEP, &scalars); /* the weights were zero */
     for (int32_t i = 0; i < graph.tensor_count; i++)
         if (graph.tensors[i].role == TENSOR_PARAMETER) {
             float *values = read_tensor(&session, i);
@@ -359,8 +361,8 @@ static void test_clipping(void **state)
     graph_release(&graph);
 }
 
-/* A shorter last batch is a program of its own over the same weights: a step of it does what a
- * session of that batch size alone does. */
+/* A shorter last batch is a program of its own over the same weights. A step of it gives the same
+ * as a session with only that batch size. */
 static void check_shared(build_function *build)
 {
     const struct test_session_options options = {.threads = 2,
@@ -461,7 +463,7 @@ static void test_nonfinite_loss(void **state)
     graph_release(&graph);
 }
 
-/* No step allocates in this program's code, and what oneDNN allocates it frees. */
+/* A step allocates nothing in this program's code, and oneDNN frees all that it allocates. */
 static void test_no_allocation(void **state)
 {
     const struct test_session_options options = {.threads = 1,
@@ -489,8 +491,8 @@ static void test_no_allocation(void **state)
         test_session_open(&session, &graph, &options);
         test_session_initialize(&session, 3);
         run_steps(&session, 1, 1);
-        /* Once before, at the place in the heap where oneDNN's aligned blocks will lie: what is cut
-         * off before them when they are first taken there counts as used for ever. */
+        /* One step before, at the place in the heap where oneDNN's aligned blocks will be. The
+         * memory that the heap cuts off in front of them the first time counts as used for ever. */
         set_batch(&session, &batch);
         test_session_run(&session, PROGRAM_STEP, &scalars);
         before = mallinfo2().uordblks;

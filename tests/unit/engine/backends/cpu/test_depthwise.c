@@ -1,6 +1,6 @@
-/* test_depthwise.c: every level of the kernels for depthwise convolutions that this machine can run
- * against loops in double precision: each layout, strips of every width, images smaller than the
- * kernel, and strides that leave pixels out. */
+/* test_depthwise.c: every level of the kernels for depthwise convolutions that this machine
+ * supports, compared with loops in double precision: each layout, strips of every width, images
+ * smaller than the kernel, and strides that skip pixels. */
 #include "base/philox.h"
 #include "engine/backends/cpu/kernels/kernels.h"
 
@@ -19,13 +19,13 @@ static const struct {
     struct pool_shape shape;
 } cases[] = {
     {93, 93, {7, 6, 7, 6, {3, 3}, {1, 1}, {1, 1}}}, /* strips of 64, 16, 8 and 1 */
-    {93, 93, {2, 2, 2, 2, {5, 5}, {1, 1}, {2, 2}}}, /* most of the window outside */
+    {93, 93, {2, 2, 2, 2, {5, 5}, {1, 1}, {2, 2}}}, /* most of the window is outside */
     {93, 93, {1, 1, 1, 1, {5, 5}, {1, 1}, {2, 2}}}, /* a single tap */
     {16, 16, {9, 8, 5, 4, {5, 5}, {2, 2}, {2, 2}}}, /* one block is all channels */
     {32, 16, {8, 9, 4, 3, {3, 5}, {2, 3}, {1, 1}}}, /* blocks of 16 */
     {24, 8, {8, 8, 2, 2, {3, 3}, {4, 4}, {0, 0}}},  /* pixels that no window reaches */
     {3, 1, {6, 5, 6, 5, {3, 3}, {1, 1}, {1, 1}}},   /* plain */
-    {40, 40, {8, 8, 1, 1, {3, 3}, {8, 8}, {1, 1}}}, /* far beyond the last window */
+    {40, 40, {8, 8, 1, 1, {3, 3}, {8, 8}, {1, 1}}}, /* pixels far behind the last window */
     {12, 12, {4, 4, 5, 5, {4, 4}, {1, 1}, {2, 2}}}, /* an even kernel: larger than x */
 };
 
@@ -46,7 +46,7 @@ static int64_t place(int64_t piece_count, int64_t piece, int64_t pixels, int64_t
     return ((n * piece_count + piece) * pixels + pixel) * block + c;
 }
 
-/* What the three kernels have to make of x, dy and the weights. */
+/* Computes the results that the three kernels must have for x, dy and the weights. */
 static void expected_results(const struct image_layout *l, const struct pool_shape *s,
                              const float *x, const float *weight, const float *dy, double *y,
                              double *dx, double *dweight)

@@ -31,13 +31,14 @@ static const double tolerance = 1e-3;
 static const struct step_scalars scalars = {
     .step = 1, .batch = 1, .seed = 5, .learning_rate = 0.1f, .gradient_scale = 1};
 
-/* A tensor that the loss depends on: its values and the gradient of the loss by them. */
+/* A tensor on which the loss depends: its values, and the gradient of the loss with respect to
+ * them. */
 struct variable {
     const char *name;
     int32_t tensor; /* the parameter or the samples */
     bool is_input;
     int64_t elements;
-    float step;                       /* by which the values are moved */
+    float step;                       /* the distance by which the values are moved */
     float *values, *moved, *gradient; /* 64-byte aligned */
 };
 
@@ -62,7 +63,7 @@ static double loss_at(struct test_session *session, struct variable *variable, c
     return metrics.last_loss;
 }
 
-/* Direction 0 is all ones, the others random signs. */
+/* Direction 0 is all ones; the others have random signs. */
 static float direction_entry(int direction, int64_t index)
 {
     struct philox draw =
@@ -103,11 +104,11 @@ static void check_variable(const char *file, struct test_session *session,
             fail_msg("%s: the gradient by %s is off by %g along direction %d", file, variable->name,
                      error, direction);
     }
-    loss_at(session, variable, variable->values); /* as it was, for the next variable */
+    loss_at(session, variable, variable->values); /* restores it for the next variable */
 }
 
-/* Moves the samples away from where an operator has no derivative: ReLU at 0, hardswish
- * and hardsigmoid at -3 and 3, the maximum of a window where two values are equal. */
+/* Moves the samples away from points without a derivative: ReLU at 0, hardswish and hardsigmoid at
+ * -3 and 3, windows with two equal maxima. */
 static void avoid_kinks(const char *file, float *samples, int64_t elements)
 {
     for (int64_t i = 0; i < elements; i++) {
@@ -219,8 +220,8 @@ static void test_operators(void **state)
     assert_true(count >= 98);
 }
 
-/* Dropout draws its mask again in the backward part: the same, or nothing here agrees. Its samples
- * also pass through a sum with themselves, so that a gradient is added up. */
+/* Dropout draws its mask again in the backward part: if it were another one, nothing would agree
+ * here. Its samples also pass through a sum with themselves, so that a gradient is added up. */
 static void test_dropout(void **state)
 {
     struct error error = {0};

@@ -1,4 +1,4 @@
-/* test_limits.c: the cores and the memory that affinity and control groups leave. */
+/* test_limits.c: the cores and the memory that affinity and control groups allow. */
 #include "engine/backends/cpu/limits.h"
 
 #include <sched.h>
@@ -69,11 +69,11 @@ static void test_cores(void **state)
     assert_int_equal(usable(), all); /* no cpu.max */
     make_file("outer/inner/cpu.max", "max 100000\n");
     assert_int_equal(usable(), all);
-    make_file("outer/cpu.max", "150000 100000\n"); /* one and a half: one whole */
+    make_file("outer/cpu.max", "150000 100000\n"); /* one and a half cores: one whole thread */
     assert_int_equal(usable(), 1);
     make_file("outer/cpu.max", "6400000 100000\n");
     assert_int_equal(usable(), all < 64 ? all : 64);
-    make_file("outer/inner/cpu.max", "20000 100000\n"); /* at least one */
+    make_file("outer/inner/cpu.max", "20000 100000\n"); /* at least one thread */
     assert_int_equal(usable(), 1);
 }
 
@@ -91,7 +91,7 @@ static void test_memory(void **state)
     assert_true(usable_memory() == 67108864);
     make_file("outer/inner/memory.max", "33554432\n");
     assert_true(usable_memory() == 33554432);
-    make_file("outer/memory.max", "9223372036854771712\n"); /* more than there is */
+    make_file("outer/memory.max", "9223372036854771712\n"); /* a limit above the machine's memory */
     make_file("outer/inner/memory.max", "max\n");
     assert_true(usable_memory() == all);
 }

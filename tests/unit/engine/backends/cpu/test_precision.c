@@ -1,5 +1,5 @@
-/* test_precision.c: numbers smaller than float32: how they are rounded, where a graph casts to
- * them, and updates under a loss scale. (What products make of them: test_cpu_operators.) */
+/* test_precision.c: types smaller than float32: how numbers are rounded, where a graph casts to
+ * them, and updates under a loss scale. (test_cpu_operators covers products.) */
 #include "engine/backends/cpu/program.h"
 #include "tests/support/session.h"
 
@@ -15,8 +15,9 @@
 
 /* ---- rounding -------------------------------------------------------------------------------- */
 
-/* The representable number nearest to x, ties to the one whose last bit is 0: by division. `bits`
- * of mantissa after the leading one; numbers below 2^lowest lie as close as those from there. */
+/* Finds the representable number nearest to x by division; ties go to the one whose last bit is 0.
+ * `bits`: of the mantissa behind the leading one. Numbers below 2^lowest are as close to each other
+ * as those above it. */
 static double nearest(double x, int bits, int lowest, double largest)
 {
     int exponent;
@@ -43,7 +44,7 @@ static float float_of(uint32_t bits)
     return x;
 }
 
-/* Every exponent with mantissas at, beside and between the ties, both signs. */
+/* Checks every exponent with mantissas at, beside and between the ties, with both signs. */
 static void check_rounding(const struct kernels *kernels, enum tensor_type type)
 {
     static const uint32_t mantissas[] = {0,        1,        0xfff,    0x1000,   0x1001,  0x3000,
@@ -116,8 +117,8 @@ static int count_nodes(const struct graph *graph, enum graph_op op)
     return count;
 }
 
-/* The operands of every product have the type and nothing else has; a tensor that several products
- * read is cast once. */
+/* The operands of every product have the type, and no other tensor has. A tensor that several
+ * products read is cast once. */
 static void expect_types(const struct graph *graph, enum tensor_type type)
 {
     for (int32_t i = 0; i < graph->node_count; i++) {
@@ -143,10 +144,10 @@ static void test_casts(void **state)
     (void)state;
     build(&graph, true, TENSOR_BFLOAT16);
     assert_int_equal(graph_add_optimizer(&graph, &sgd, &error), 0);
-    if (graph_finish(&graph, &error)) /* producers and phases are right */
+    if (graph_finish(&graph, &error)) /* checks producers and phases */
         fail_msg("%s", error.text);
     expect_types(&graph, TENSOR_BFLOAT16);
-    /* samples, two weights, what linear reads, two gradients of results */
+    /* the samples, two weights, the input of linear, two gradients of results */
     assert_int_equal(count_nodes(&graph, OP_CAST), 6);
     assert_int_equal(find_node(&graph, OP_LINEAR)->input[1],
                      find_node(&graph, OP_LINEAR_BACKWARD_DATA)->input[1]);
@@ -165,7 +166,7 @@ static void test_casts(void **state)
     assert_int_equal(count_nodes(&graph, OP_CAST), 0);
     graph_release(&graph);
 
-    build(&graph, true, TENSOR_TF32); /* products round by themselves */
+    build(&graph, true, TENSOR_TF32); /* such products round their operands themselves */
     assert_int_equal(graph.compute_type, TENSOR_TF32);
     assert_int_equal(count_nodes(&graph, OP_CAST), 0);
     graph_release(&graph);
@@ -195,7 +196,7 @@ static void test_misuse(void **state)
     expect_refusal(&graph, TENSOR_FLOAT16, "the precision is chosen before the optimizer is added");
 }
 
-/* A device that lacks the type says so instead of calculating in another. */
+/* A device without the type says so; it does not compute in another type. */
 static void test_refusal(void **state)
 {
     const struct backend *backend = backend_cpu();
@@ -268,7 +269,7 @@ static bool trained_step(struct trained *trained, const struct step_scalars *sca
     return trained->session.backend->program_update_skipped(trained->session.program);
 }
 
-/* All parameters and states, one after the other; the caller frees them. */
+/* Reads all parameters and states, one after the other; the caller frees them. */
 static float *trained_read(struct trained *trained, size_t *bytes)
 {
     const struct graph *graph = &trained->graph;
@@ -300,7 +301,7 @@ static void expect_equal(struct trained *a, struct trained *b)
     free(other);
 }
 
-/* In float32 a scale that is a power of two changes no bit, with and without clipping. */
+/* In float32, a loss scale that is a power of two changes no bit, with and without clipping. */
 static void test_unscaling(void **state)
 {
     (void)state;
@@ -326,8 +327,9 @@ static void test_unscaling(void **state)
     }
 }
 
-/* An update with a gradient beyond float16's range changes nothing, and the optimizer goes on as if
- * it had not been: Adam's correction and SGD's first step of the momentum count without it. */
+/* An update with a gradient beyond float16's range changes nothing. The optimizer goes on as if
+ * that update had not been: Adam's correction and SGD's first step of the momentum do not count
+ * it. */
 static void test_skipped_update(void **state)
 {
     static const enum optimizer_kind kinds[] = {OPTIMIZER_ADAM, OPTIMIZER_SGD};

@@ -1,5 +1,5 @@
-/* test_profile.c: what the CPU backend leaves in a recorder: every step of every task, in order, on
- * the lane of its thread, within the run; and that recording changes no result. */
+/* test_profile.c: the events that the CPU backend records: every step of every task, in order, on
+ * the lane of its thread, within the run. Recording changes no result. */
 #include "tests/support/session.h"
 
 #include <setjmp.h>
@@ -101,7 +101,7 @@ static void test_every_step_is_there(void **state)
 {
     struct fixture *f = *state;
     int64_t begin = now(), end;
-    int tasks[64] = {0}; /* of each node: a set of bits */
+    int tasks[64] = {0}; /* for each node, the set of its tasks as bits */
     bool waited = false;
 
     run_recorded(f, PROGRAM_STEP);
@@ -127,7 +127,7 @@ static void test_every_step_is_there(void **state)
     for (int32_t i = 0; i < f->graph.node_count; i++) {
         enum graph_op op = f->graph.nodes[i].op;
 
-        /* batch norm applies the activation, and its gradient the activation's */
+        /* batch norm computes the activation as well, and so do their gradients */
         if (op == OP_ACTIVATION)
             assert_int_equal(tasks[i], 0);
         else if (op != OP_ACTIVATION_BACKWARD)
@@ -155,7 +155,7 @@ static void test_phases(void **state)
     assert_int_equal(f->lanes[0].count + f->lanes[1].count, 0);
 }
 
-/* A lane that is full keeps what it has. */
+/* A full lane keeps the events that it has. */
 static void test_full_lane(void **state)
 {
     struct fixture *f = *state;

@@ -1,6 +1,7 @@
-/* test_random_shapes.c [CASES [SEED]]: networks of small convolutions of every shape, planned and
- * run forward and backward by the CPU backend in every way that it has, against loops in double
- * precision (tests/support/plain_graph.h). `make check-shapes` draws thousands. */
+/* test_random_shapes.c [CASES [SEED]]: plans networks of small convolutions of every shape, and
+ * runs them forward and backward on the CPU backend in each of its ways. It compares the results
+ * with loops in double precision (tests/support/plain_graph.h). `make check-shapes` draws
+ * thousands. */
 #include "base/philox.h"
 #include "engine/backends/cpu/program.h"
 #include "tests/support/plain_graph.h"
@@ -22,14 +23,14 @@ enum {
     SIDE_MAX = 20,
     BATCH_MAX = 9,
     LAYERS_MAX = 4,
-    TAPS_MAX = 1500000, /* of all convolutions: what the loops go through in milliseconds */
+    TAPS_MAX = 1500000, /* of all convolutions: the loops take some milliseconds for them */
     DESCRIPTION_MAX = 4096
 };
 
 static uint64_t seed = 1;
 static int cases = CASES;
-static int ambiguous;  /* of the cases: run, and not compared */
-static uint64_t draws; /* made so far, of the present case */
+static int ambiguous;  /* how many cases were run, but not compared */
+static uint64_t draws; /* made so far for the present case */
 
 static int draw(int low, int high)
 {
@@ -49,11 +50,11 @@ struct network {
     struct graph graph;
     enum tensor_type type;
     int64_t taps;
-    bool twice; /* gradients of a second batch are added */
+    bool twice; /* adds the gradients of a second batch */
     char description[DESCRIPTION_MAX];
 };
 
-/* Of the network and of how it is run; also for an end of the program in between. */
+/* Prints the network and how it is run. It is also called if the program ends abnormally. */
 static struct network *present;
 
 static void describe(struct network *network, const char *format, ...)
@@ -79,7 +80,8 @@ static const int64_t *shape_of(const struct network *network, int32_t tensor)
     return network->graph.tensors[tensor].shape.extent;
 }
 
-/* A window over `side` pixels that fits at least once; small ones are as likely as large ones. */
+/* Draws a window over `side` pixels that fits at least once. Small windows are as likely as large
+ * ones. */
 static void draw_window(struct conv_attributes *a, const int64_t side[2], bool pool)
 {
     bool square = chance(60);
@@ -117,7 +119,7 @@ static int32_t append_convolution(struct network *network, int32_t x, const char
     bool bias = chance(50);
 
     draw_window(&a, shape + 2, false);
-    if (chance(15)) { /* depthwise, perhaps several to a channel */
+    if (chance(15)) { /* depthwise, possibly with several filters for each channel */
         a.groups = (int)in;
         out = (int)in * (chance(80) || in > CHANNELS_MAX / 2 ? 1 : 2);
     } else if (chance(25)) {
@@ -151,7 +153,8 @@ static int32_t append_pool(struct network *network, int32_t x, const char *name)
                    : graph_average_pool2d(&network->graph, x, name, &a);
 }
 
-/* One after a convolution: with numbers of 16 bits nothing with a kink, where rounding decides. */
+/* Appends an operator after a convolution. In 16 bits it is none with a kink, where rounding would
+ * decide. */
 static int32_t append_others(struct network *network, int32_t x, int layer)
 {
     static const enum activation_kind kinds[] = {ACTIVATION_RELU, ACTIVATION_SILU, ACTIVATION_TANH};
@@ -175,7 +178,7 @@ static int32_t append_others(struct network *network, int32_t x, int layer)
     return chance(20) ? append_pool(network, x, name) : x;
 }
 
-/* 0, or what a shape that was drawn makes impossible. */
+/* Returns 0, or an error if the drawn shape is impossible. */
 static int network_build(struct network *network, struct error *error)
 {
     struct graph *graph = &network->graph;
@@ -248,7 +251,8 @@ static struct test_session_options draw_options(struct network *network)
     return options;
 }
 
-/* In [-1, 1) over 1000, so that float16 has all of them and their sums to some digits. */
+/* Numbers in [-1, 1), as multiples of 1/1000, so that float16 has all of them, and their sums to
+ * some digits. */
 static float *random_values(struct plain_graph *plain, int32_t tensor, int stream, double scale)
 {
     int64_t count = graph_shape_elements(&plain->graph->tensors[tensor].shape);
@@ -265,7 +269,7 @@ static float *random_values(struct plain_graph *plain, int32_t tensor, int strea
     return values;
 }
 
-/* Weights such that results are about as large as what they are made of; scales of about 1. */
+/* Writes weights that make results about as large as their operands, and scales of about 1. */
 static void write_persistent(struct test_session *session, struct plain_graph *plain)
 {
     const struct graph *graph = plain->graph;
@@ -298,7 +302,7 @@ static void write_input(struct test_session *session, struct plain_graph *plain,
 
 /* ---- what came out ---- */
 
-/* The root of the summed squares of the differences, by that of what is expected. */
+/* The root of the summed squared differences, relative to that of the expected values. */
 static double difference(const double *expected, const double *values, int64_t count, double floor)
 {
     double error = 0, size = 0;
@@ -326,7 +330,7 @@ static double tolerance(enum tensor_type type)
     return type == TENSOR_FLOAT32 ? 5e-5 : type == TENSOR_FLOAT16 ? 5e-3 : 4e-2;
 }
 
-/* How the program does what can be done in several ways. */
+/* Describes the chosen ways of the program. */
 static void describe_methods(const struct test_session *session)
 {
     for (int32_t i = 0; i < session->graph->node_count; i++) {
@@ -340,7 +344,7 @@ static void describe_methods(const struct test_session *session)
     }
 }
 
-/* The program's values of a tensor, by `times`; to be freed. */
+/* Reads the program's values of a tensor, times `times`; the caller frees them. */
 static double *read_values(struct test_session *session, int32_t tensor, int64_t count,
                            double times)
 {
@@ -354,15 +358,15 @@ static double *read_values(struct test_session *session, int32_t tensor, int64_t
     return result;
 }
 
-/* What came out of the program, and what is expected of it. */
+/* The results of the program, and the expected ones. */
 struct results {
     struct test_session *session;
     const struct network *network;
     struct plain_graph exact, rounded;
 };
 
-/* An error by many times what rounding alone makes of the results is one: behind batch norms of
- * nearly equal numbers that is much. */
+/* An error counts if it is this many times as large as rounding alone would make it. Behind batch
+ * norms of nearly equal numbers, rounding errors are large. */
 enum { ROUNDINGS = 1000, ROUNDINGS_OF_16_BITS = 50 };
 
 static void compare(const struct results *results, int32_t tensor, double times, double floor)
@@ -403,8 +407,8 @@ static double root_mean_square(const struct plain_graph *plain, int32_t tensor)
     return sqrt(sum / (double)count);
 }
 
-/* How large a sum of the terms of a parameter's gradient is where they do not cancel, as in front
- * of a batch norm: what rounding errors are measured by. */
+/* The size that a parameter's gradient would have if its terms did not cancel, as they do in front
+ * of a batch norm. Rounding errors are relative to it. */
 static double gradient_size(const struct plain_graph *plain, int32_t gradient)
 {
     const struct graph_tensor *tensor = &plain->graph->tensors[gradient];
@@ -433,7 +437,7 @@ static void compare_all(const struct results *results)
         }
 }
 
-/* Whether rounding may decide on which side of a ReLU's kink a number lies. */
+/* Whether rounding may decide on which side of a ReLU's kink a number is. */
 static bool is_ambiguous(const struct results *results)
 {
     const struct graph *graph = &results->network->graph;
@@ -456,7 +460,7 @@ static bool is_ambiguous(const struct results *results)
     return results->exact.ambiguous;
 }
 
-/* The same values as the exact one begins with. */
+/* Runs with rounding, from the same values as the exact run. */
 static void run_rounded(struct results *results)
 {
     const struct graph *graph = &results->network->graph;

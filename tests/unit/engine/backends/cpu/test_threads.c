@@ -1,6 +1,6 @@
 /* test_threads.c: the CPU backend's team of threads: all members run, barriers order memory, more
- * threads than cores make progress, an idle team uses no processor time, and threads that were put
- * on one core part. */
+ * threads than cores make progress, an idle team uses no processor time, and threads on the same
+ * core move apart. */
 #include "engine/backends/cpu/threads.h"
 
 #include <sched.h>
@@ -18,10 +18,10 @@ enum { MEMBERS_MAX = 9, ROUNDS = 20, RUNS = 40 };
 struct relay {
     struct thread_team *team;
     int members;
-    int64_t value[MEMBERS_MAX]; /* plain memory: only barriers order it */
+    int64_t value[MEMBERS_MAX]; /* plain memory, which only barriers order */
 };
 
-/* Each member takes what its neighbour wrote before the last barrier, and one more. */
+/* Each member takes the value that its neighbour wrote before the last barrier, plus one. */
 static void pass_on(void *context, int thread)
 {
     struct relay *relay = context;
@@ -47,7 +47,7 @@ static void test_barriers(void **state)
         assert_int_equal(thread_team_size(relay.team), count);
         for (int run = 0; run < RUNS; run++)
             thread_team_run(relay.team, count, pass_on, &relay);
-        /* every value has passed every member: all are equal to the number of rounds */
+        /* every value has passed all members, so all are equal to the number of rounds */
         for (int i = 0; i < count; i++)
             assert_int_equal(relay.value[i], RUNS * ROUNDS);
         thread_team_free(relay.team);
@@ -59,7 +59,8 @@ static void mark(void *context, int thread)
     atomic_fetch_or((_Atomic unsigned *)context, 1u << thread);
 }
 
-/* A run of fewer members leaves the others alone; more than there are become all. */
+/* A run with fewer members leaves the others idle. A request for more members than there are uses
+ * all. */
 static void test_members(void **state)
 {
     struct thread_team *team;
@@ -120,7 +121,8 @@ static void test_idle(void **state)
     thread_team_free(team);
 }
 
-/* Where the two members are; then the second one goes to the first one's core, bound to none. */
+/* The cores of the two members. Then the second one goes to the first one's core, and is bound to
+ * none. */
 struct meeting {
     struct thread_team *team;
     cpu_set_t allowed;
@@ -158,7 +160,7 @@ static void test_parting(void **state)
         apart += run > 0 && meeting.core[0] != meeting.core[1];
     }
     thread_team_free(meeting.team);
-    /* the first one may be moved by the system after the second one has looked */
+    /* the system may move the first one after the second one has looked */
     assert_true(apart > RUNS * 3 / 4);
 }
 

@@ -1,6 +1,6 @@
 /* test_tile_kernels.c: convolutions of images in tiles of bfloat16 (kernels/tiles.h) and their
- * gradients against sums in float64, for every level of the kernels that this machine has, with AMX
- * where it is. */
+ * gradients, compared with sums in float64, for every level of the kernels that this machine
+ * supports, with AMX if it has that. */
 #include "engine/backends/cpu/program.h"
 #include "tests/support/tiles.h"
 
@@ -45,7 +45,7 @@ struct layer_data {
     int64_t x_count, y_count, w_count;
     uint16_t *x, *dy;
     float *w;                    /* [tap][out][in] */
-    double *y, *dx, *dw;         /* y and dx as x and dy lie */
+    double *y, *dx, *dw;         /* y and dx have the layouts of x and dy */
     int32_t *forward, *backward; /* maps of rows, then of columns */
 };
 
@@ -54,7 +54,7 @@ static int64_t place(int64_t pixels, int64_t rows, int64_t c, int64_t pixel, int
     return ((c / TILE_CHANNELS * pixels + pixel) * rows + n) * TILE_CHANNELS + c % TILE_CHANNELS;
 }
 
-/* Which pixel of x tap (i, k) of pixel `pixel` of y takes, or -1. */
+/* The pixel of x that tap (i, k) of pixel `pixel` of y reads, or -1. */
 static int64_t source_pixel(const struct layer *l, const struct layer_data *d, int64_t pixel,
                             int64_t tap)
 {
@@ -166,8 +166,8 @@ static uint16_t *pack(const struct kernels *kernels, const struct layer *l,
     return packed;
 }
 
-/* `what` against the sums: bfloat16 to half a unit in its last place and a
- * little, of the largest. */
+/* Compares `what` with the sums: relative to the largest value, within half a unit of bfloat16's
+ * last place and a little more. */
 static void expect_images(const struct kernels *kernels, const struct layer *l, const char *what,
                           const double *expected, const uint16_t *found, int64_t count)
 {

@@ -1,6 +1,6 @@
-/* test_tiles.c: whole networks whose images lie in tiles of bfloat16 against the same with rounded
- * operands in float32; and that neither the number of threads nor the program that wrote the
- * weights changes a bit. */
+/* test_tiles.c: whole networks whose images are in tiles of bfloat16, compared with the same
+ * networks with rounded operands in float32. Neither the number of threads nor the program that
+ * wrote the weights changes a bit. */
 #include "engine/backends/cpu/program.h"
 #include "tests/support/session.h"
 #include "tests/support/tiles.h"
@@ -22,8 +22,9 @@ static struct conv_attributes window(int kernel, int stride, int padding)
                                     .groups = 1};
 }
 
-/* What the networks of images are made of: bias and none, ReLU behind a convolution, behind batch
- * norm and behind a sum, a shortcut of 1x1 with stride 2, a pool; `flatten`: no mean at the end. */
+/* The elements of networks for images: with and without bias; ReLU behind a convolution, behind
+ * batch norm and behind a sum; a shortcut of 1x1 with stride 2; a pool. `flatten`: there is no mean
+ * at the end. */
 static void build_recomputing(struct graph *graph, int64_t batch, bool flatten,
                               const struct recompute_config *recompute)
 {
@@ -96,7 +97,7 @@ static void run_steps(struct test_session *session, int steps)
     free(batch.labels);
 }
 
-/* Of all parameters and states the distance, as a part of their size. */
+/* Compares the distance of all parameters and states, relative to their size. */
 static void expect_near(struct test_session *a, struct test_session *b, double tolerance)
 {
     for (int32_t i = 0; i < a->graph->tensor_count; i++) {
@@ -115,7 +116,7 @@ static void expect_near(struct test_session *a, struct test_session *b, double t
             distance += ((double)x[k] - y[k]) * ((double)x[k] - y[k]);
             size += (double)x[k] * x[k];
         }
-        /* a bias before batch norm has a gradient of 0 but for rounding */
+        /* apart from rounding, a bias before batch norm has a gradient of 0 */
         if (strncmp(tensor->name, "conv2.bias", 10) != 0 &&
             !(sqrt(distance) <= tolerance * sqrt(size)))
             fail_msg("%s: %g of %g", tensor->name, sqrt(distance), sqrt(size));
@@ -126,8 +127,8 @@ static void expect_near(struct test_session *a, struct test_session *b, double t
     }
 }
 
-/* After one step: the momentum is the gradient. What lies as bfloat16 between layers is rounded to
- * 8 bits, a dozen times on the way to and fro. */
+/* Compares after one step, when the momentum is the gradient. bfloat16 tensors between layers are
+ * rounded to 8 bits, a dozen times forward and backward. */
 static void check_network(int64_t batch, int tasks, bool flatten, bool plain)
 {
     struct test_session_options options = {
@@ -185,7 +186,7 @@ static void test_thread_counts(void **state)
     graph_release(&graph);
 }
 
-/* What the backward part reads may be calculated again: the same bits. */
+/* Results that the backward part reads may be recomputed: this gives the same bits. */
 static void test_recomputation(void **state)
 {
     static const struct recompute_config kinds[] = {{.kind = RECOMPUTE_SELECTIVE},
@@ -217,8 +218,8 @@ static void test_recomputation(void **state)
     graph_release(&graph);
 }
 
-/* Two programs over the same weights, of 22 and 5 samples, in tiles or not: what the first one's
- * weights hold and the second trains is what a session of 5 samples alone makes of them. */
+/* Two programs share weights, with 22 and 5 samples, in tiles or not. The second one trains the
+ * weights that the first one wrote, and gives what a session of 5 samples alone gives. */
 static void check_shared(bool first_tiles, bool second_tiles)
 {
     struct test_session_options options = {.threads = 2,
@@ -259,7 +260,7 @@ static void check_shared(bool first_tiles, bool second_tiles)
     test_session_initialize(&alone, 3);
     run_steps(&sessions[1], 2);
     run_steps(&alone, 2);
-    /* the same program in both, but for the order of sums where the layout of weights differs */
+    /* both run the same program, but sums have another order if the weights have another layout */
     expect_near(&alone, &sessions[1], first_tiles == second_tiles ? 0 : 1e-3);
     test_session_close(&alone);
     backend->program_free(sessions[1].program);

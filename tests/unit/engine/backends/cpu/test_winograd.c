@@ -1,6 +1,6 @@
-/* test_winograd.c: convolutions of 3x3 by Winograd's algorithm against sums in float64: forward and
- * the three gradients, for every level of the kernels that this machine has, both divisions of the
- * work, and images that the tiles do not fill. */
+/* test_winograd.c: convolutions of 3x3 by Winograd's algorithm, compared with sums in float64:
+ * forward and the three gradients, for every level of the kernels that this machine supports, both
+ * divisions of the work, and images that the tiles do not fill. */
 #include "engine/backends/cpu/program.h"
 #include "tests/support/session.h"
 
@@ -12,14 +12,14 @@
 
 #include <cmocka.h>
 
-/* of the root mean square; direct convolutions in float32 are at a few 1e-7 */
+/* relative to the root mean square; direct convolutions in float32 have errors of a few 1e-7 */
 static const double tolerance = 3e-6;
 
 struct layer {
     int64_t batch, in, out, height, width;
     int padding;
     bool bias, relu;
-    bool by_frequency; /* with 3 tasks the products are divided so */
+    bool by_frequency; /* with 3 tasks, the products are divided in this way */
 };
 
 static const struct layer layers[] = {
@@ -42,8 +42,8 @@ static float *random_values(int64_t count)
     return values;
 }
 
-/* What one layer gives for samples x, weights w and bias b, where the loss is the mean of the
- * squares of y: dy = 2 y / count. PyTorch's layouts. */
+/* The results of a layer for samples x, weights w and bias b. The loss is the mean of the squares
+ * of y, so dy = 2 y / count. Layouts are PyTorch's. */
 struct expected {
     int64_t out_height, out_width, counts[4];
     double *y, *dx, *dw, *db;
@@ -134,7 +134,7 @@ static void build(struct graph *graph, const struct layer *l)
         fail_msg("%s", error.text);
 }
 
-/* How many nodes of the program are done by this algorithm. */
+/* How many nodes of the program use this algorithm. */
 static int count_winograd(const struct test_session *session)
 {
     int count = 0;
@@ -203,7 +203,8 @@ static void test_layers(void **state)
             }
 }
 
-/* The layers above are divided as they say: by samples needs scratch, by frequency none. */
+/* The layers above are divided as their rows say: by samples needs scratch, by frequency does
+ * not. */
 static void test_divisions(void **state)
 {
     struct test_session_options options = {.threads = 2, .tasks = 3};
@@ -222,7 +223,7 @@ static void test_divisions(void **state)
     }
 }
 
-/* Each direction may be chosen to be done directly: results are the same but for rounding. */
+/* Each direction may be computed directly instead: apart from rounding, results are the same. */
 static void test_choice(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_simulated.c: a simulated device computes the CPU's bits, keeps to its memory, and its clock
- * goes as it was told. */
+/* test_simulated.c: a simulated device computes the same bits as the CPU, keeps to its memory, and
+ * its clock advances as configured. */
 #include "engine/models/models.h"
 #include "engine/train/session.h"
 
@@ -234,7 +234,7 @@ static void slow_runs_wait(void **state)
     close_run(&run);
 }
 
-/* The device is faster than the CPU: its clock falls behind the wall's */
+/* The device is faster than the CPU, so its clock falls behind the wall clock. */
 static void fast_runs_set_the_clock_back(void **state)
 {
     struct pace pace = {1e-9, 1e-9, 1e-9};
@@ -255,7 +255,7 @@ static void fast_runs_set_the_clock_back(void **state)
     close_run(&run);
 }
 
-/* A recorder is told the device's times: one node after the other, by phase. */
+/* A recorder gets the device's times: one node after the other, by phase. */
 static void recorder_gets_the_devices_times(void **state)
 {
     struct pace pace = {3e-6, 2e-6, 1e-6};
