@@ -31,6 +31,12 @@ enum data_format_trait {
            {"length", NULL}, {"sequence_column", NULL}, {"label_column", NULL}, {"header", NULL}, \
            {"delimiter", NULL}, {"comment", NULL}, {"normalize", "\"none\""},                     \
            {"label_noise", NULL})                                                                 \
+    FORMAT(TIME_SERIES, time_series, DATA_FORMAT_VALUES,                                          \
+           "a table whose rows are moments, in sliding windows",                                  \
+           {"path", NULL}, {"input", NULL}, {"horizon", NULL}, {"stride", NULL},                  \
+           {"features", NULL}, {"targets", NULL}, {"rows", NULL}, {"newest_first", NULL},         \
+           {"first_label", NULL}, {"season", NULL}, {"header", NULL}, {"delimiter", NULL},        \
+           {"comment", NULL}, {"normalize", "\"standard\""})                                      \
     FORMAT(TEXT, text, DATA_FORMAT_TEXT | DATA_FORMAT_SYMBOLS, "UTF-8",                                                 \
            {"path", NULL}, {"normalize", "\"none\""})                                             \
     FORMAT(CIFAR, cifar_binary, 0, "records of label and 3x32x32 bytes",                          \

@@ -66,6 +66,31 @@ static const struct job_spec_key source_keys[] = {
     {"sequence_column", JOB_SPEC_COLUMN, .minimum = 0, .maximum = 1000000, .count_minimum = 1,
      .count_maximum = 255, .fallback = "\"first\"",
      .help = "Column of the sequences: first, last, a number from 0, or the name in the header"},
+    {"input", JOB_SPEC_INTEGER, .minimum = 1, .maximum = WIDTH_MAX, .required = true,
+     .unit = "rows", .help = "Rows that a sample holds"},
+    {"horizon", JOB_SPEC_INTEGER, .minimum = 1, .maximum = WIDTH_MAX, .fallback = "1",
+     .unit = "rows", .help = "Rows after these to predict"},
+    {"stride", JOB_SPEC_INTEGER, .minimum = 1, .maximum = WIDTH_MAX, .fallback = "1",
+     .unit = "rows", .help = "From the beginning of a sample to that of the next"},
+    {"features", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096,
+     .help =
+         "Columns that a sample holds: names in the header, or numbers from 0. When absent: all "
+         "columns of numbers"},
+    {"targets", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096,
+     .help = "Columns to predict. When absent: the last"},
+    {"rows", JOB_SPEC_NUMBERS, .from = 0, .to = 1e15, .count_minimum = 2, .count_maximum = 2,
+     .help = "The rows to predict, from the first to before the second; 0 is the oldest. Two "
+             "numbers up to 1 are shares of all rows: [0.8, 1] is the last fifth. The rows that a "
+             "sample holds may lie before the first. When absent: all"},
+    {"newest_first", JOB_SPEC_BOOLEAN, .fallback = "false",
+     .help = "Whether the first row of the file is the latest"},
+    {"first_label", JOB_SPEC_INTEGER, .minimum = 0, .maximum = WIDTH_MAX, .fallback = "0",
+     .help = "The number in the file that stands for class 0, if classes are predicted"},
+    {"season", JOB_SPEC_INTEGER, .minimum = 0, .maximum = WIDTH_MAX, .fallback = "0",
+     .unit = "rows",
+     .help =
+         "Rows after which values are alike, such as 24 hours: for the forecast that the run is "
+         "compared with; 0: none"},
     {"divide_by", JOB_SPEC_NUMBER, .from = 0, .to = 1e30, .above_from = true, .fallback = "1",
      .help = "Number by which every feature is divided"},
     {"label_bytes", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 2, .fallback = "1", .unit = "bytes",

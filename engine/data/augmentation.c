@@ -280,7 +280,7 @@ static void write_targets(const struct batch *batch, float share, void *targets)
 
     if (dataset->target == DATASET_TARGET_VALUE) {
         for (int64_t i = 0; i < batch->count; i++)
-            memcpy((float *)targets + i * width, dataset->targets + batch->indices[i] * width,
+            memcpy((float *)targets + i * width, dataset_targets(dataset, batch->indices[i]),
                    (size_t)width * sizeof(float));
     } else if (augmentation_is_soft(batch->augmentation)) {
         int32_t before = batch_label(batch, batch->count - 1);

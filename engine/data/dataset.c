@@ -104,6 +104,8 @@ int dataset_open(const struct dataset_config *config, const struct dataset *refe
     made->target = config->target;
     made->target_width = 1;
     result = formats[config->format].read(config, reference, made, error);
+    if (!made->target_stride)
+        made->target_stride = made->target_width;
     if (result == 0)
         result = check_reference(made, reference, config, error);
     if (result < 0) {
@@ -128,6 +130,11 @@ void dataset_close(struct dataset *dataset)
     dataset_vocabulary_release(&dataset->vocabulary);
     reader_unmap_all(dataset);
     free(dataset->buffer);
+    for (int32_t i = 0;
+         dataset->series.names && i < dataset->series.features + dataset->series.values; i++)
+        free(dataset->series.names[i]);
+    free(dataset->series.names);
+    free(dataset->series.path);
     free(dataset->letter_first);
     free(dataset->labels);
     free(dataset->targets);

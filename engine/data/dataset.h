@@ -110,6 +110,19 @@ struct dataset_config {
         const char *column;        /* csv_sequences: as label_column; NULL: "first" */
     } sequence;
     struct {
+        int64_t input, horizon; /* rows that a sample holds, and rows after them to predict */
+        int64_t stride;         /* rows from a sample to the next; 0: 1 */
+        /* of csv.label_column's form; NULL features: all columns of numbers; NULL targets: the last
+         * column */
+        const char *const *features, *const *targets;
+        int feature_count, target_count;
+        /* The rows to predict, from the first to before the second, 0 is the oldest; two numbers up
+         * to 1 are shares of all rows. { 0, 0 }: all. Samples may begin before the first */
+        double rows[2];
+        bool newest_first;   /* the file's first row is the latest */
+        int32_t first_label; /* CLASS: the number of class 0 */
+    } series;
+    struct {
         int label_bytes; /* 1: CIFAR-10; 2: CIFAR-100, whose second byte (fine) is the label */
     } cifar;
     struct {
@@ -145,7 +158,8 @@ static inline int32_t dataset_vocabulary_size(const struct dataset_vocabulary *v
     return vocabulary->count + vocabulary->is_padded;
 }
 
-/* value = (raw - mean[g]) * factor[g]; g is the channel of an image (rank 3), else the column. */
+/* value = (raw - mean[g]) * factor[g]; g is the channel of an image (rank 3), the feature of a
+ * sequence (rank 2: [rows, features]), else the column. */
 enum dataset_normalisation_kind {
     DATASET_NORMALISE_NONE,    /* bytes to [0, 1], floats as they are */
     DATASET_NORMALISE_STANDARD /* mean 0 and standard deviation 1 over the training part */
@@ -158,6 +172,20 @@ struct dataset_normalisation {
     int64_t groups;
     float *mean, *factor; /* [groups] each, owned; factor = 1 / (population) standard deviation,
                              1 where that is 0 */
+    /* time_series: the same of the columns to predict, which dataset_normalise_targets() applies */
+    int64_t target_groups;
+    float *target_mean, *target_factor;
+};
+
+/* time_series: the rows of the samples. Row 0 of the set is that of sample 0. */
+struct dataset_series {
+    int64_t input, horizon, stride;
+    int64_t rows;             /* in memory */
+    int64_t file_first;       /* row of the file, the oldest is 0, that is row 0 */
+    int64_t first, end;       /* rows of the file to predict */
+    int32_t features, values; /* columns of a sample, and to predict */
+    char **names;             /* [features + values], owned; NULL without a header */
+    char *path;               /* of the first file; owned */
 };
 
 struct dataset_mapping {
@@ -176,7 +204,7 @@ struct dataset {
     int64_t sample_elements;         /* their product */
     int64_t count;                   /* samples, at most 2^32 - 1 */
     int32_t classes;                 /* CLASS; 0 for VALUE */
-    int32_t target_width;            /* VALUE; 1 for CLASS */
+    int32_t target_width;            /* values or labels of a sample */
     bool is_absent; /* described alone: there are no samples to gather or measure */
 
     /* Samples lie in blocks, one for each buffer or mapped file: sample i of block b, where
@@ -189,15 +217,18 @@ struct dataset {
     void *buffer;               /* owned; the samples of csv, text and sequences */
     const uint8_t *byte_labels; /* idx: label i is byte_labels[i] (mapped) */
     int32_t *labels;            /* owned; CLASS where byte_labels is NULL, not text */
-    float *targets;             /* owned; VALUE: [count][target_width] */
+    float *targets;             /* owned; VALUE: dataset_targets() */
+    /* in labels or targets, the place of sample 0's and the distance to those of the next */
+    int64_t target_first, target_stride;
 
     struct dataset_vocabulary vocabulary; /* text, sequences */
     /* sequences: their letters lie one after another, those of sample i begin at letter
      * letter_first[i]; owned, [count + 1] */
     int64_t *letter_first;
-    int64_t symbol_count; /* text: length in symbols; count = symbol_count - context */
-    char **column_names;  /* csv with a header: of the features; owned, or NULL */
-    char *target_name;    /* csv with a header; owned, or NULL */
+    struct dataset_series series; /* time_series */
+    int64_t symbol_count;         /* text: length in symbols; count = symbol_count - context */
+    char **column_names;          /* csv with a header: of the features; owned, or NULL */
+    char *target_name;            /* csv with a header; owned, or NULL */
     /* image_folder, sequences with words as labels: [class_count], owned; label i is
      * class_names[i]; NULL: classes have numbers */
     char **class_names;
@@ -223,6 +254,13 @@ void dataset_close(struct dataset *dataset);
  * length since it was opened. */
 int dataset_check_files(const struct dataset *dataset, struct error *error);
 
+/* The values to predict of sample `index`, [target_width]: standardised ones, if
+ * dataset_normalise_targets() has been called. */
+static inline const float *dataset_targets(const struct dataset *dataset, int64_t index)
+{
+    return dataset->targets + dataset->target_first + index * dataset->target_stride;
+}
+
 /* Some of a set's samples: indices[0..count), or first..first+count when `indices` is NULL. */
 struct dataset_view {
     const struct dataset *dataset;
@@ -244,8 +282,10 @@ struct dataset_split {
 /* Splits off round(fraction * count) samples, at least one of each part unless fraction is 0.
  * Images and rows are chosen by a permutation drawn from (seed, PHILOX_SPLIT). Text is cut in two
  * at one place and its tail becomes the validation part: neighbouring samples overlap in all but
- * one symbol, so that samples chosen at random would lie within the text trained on. -EINVAL for a
- * fraction outside [0, 1) or a set too small. */
+ * one symbol, so that samples chosen at random would lie within the text trained on. Time series
+ * are cut at one row: the validation part predicts those from there on, the training part those
+ * before, and samples that predict both are left out. -EINVAL for a fraction outside [0, 1) or a
+ * set too small. */
 int dataset_split(const struct dataset *dataset, double fraction, uint64_t seed,
                   struct dataset_split *split, struct error *error);
 void dataset_split_release(struct dataset_split *split);
@@ -259,6 +299,10 @@ int dataset_normalisation_measure(enum dataset_normalisation_kind kind,
                                   const struct dataset_view *train,
                                   struct dataset_normalisation *normalisation, struct error *error);
 void dataset_normalisation_release(struct dataset_normalisation *normalisation);
+/* Standardises the values to predict of a time series in place, and does nothing for other sets.
+ * Call it once for each set, with the constants of the training set. */
+void dataset_normalise_targets(const struct dataset_normalisation *normalisation,
+                               struct dataset *dataset);
 
 /* The constants as text for a checkpoint's metadata ("standard 2 0.5,0.25 4,8": kind, groups,
  * means, factors; floats read back to the same bits), malloc'd, NULL without memory; and back. */
@@ -304,3 +348,19 @@ struct text_baselines {
 };
 int text_baselines(const struct dataset_view *train, const struct dataset_view *validation,
                    struct text_baselines *baselines, struct error *error);
+
+/* ---- forecasts that a model of a time series must beat ---- */
+
+/* The values of all columns to predict, `back` rows before the first one that sample `index`
+ * predicts: 1 is the last known row. In the units of dataset_targets(). NULL: the set has no such
+ * row. */
+const float *series_past(const struct dataset *dataset, int64_t index, int64_t back);
+
+/* Mean errors over all values that a view predicts, in the units of dataset_targets(). NAN: the set
+ * lacks the rows, or no season was given. */
+struct series_baselines {
+    double last_mse, last_mae;     /* every row is like the last known one */
+    double season_mse, season_mae; /* every row is like that of the latest known season */
+};
+/* `season` in rows, such as 24 for hours that are alike from day to day; 0: none. */
+struct series_baselines series_baselines(const struct dataset_view *view, int64_t season);

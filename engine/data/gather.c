@@ -72,6 +72,12 @@ static void normalise_sample(const struct dataset *dataset,
 
     if (normalisation->kind == DATASET_NORMALISE_NONE && !bytes) {
         memcpy(row, raw, (size_t)elements * sizeof *row);
+    } else if (dataset->rank == 2 && groups > 1) { /* rows of features */
+        for (int64_t first = 0; first < elements; first += groups)
+            if (bytes)
+                convert_bytes_by_element(raw + first, row + first, groups, mean, factor);
+            else
+                convert_floats_by_element(floats + first, row + first, groups, mean, factor);
     } else if (size == 1) {
         if (bytes)
             convert_bytes_by_element(raw, row, elements, mean, factor);
@@ -127,7 +133,9 @@ int32_t gather_label(const struct dataset *dataset, int64_t index, const uint8_t
         return raw[dataset->sample_elements];
     if (dataset_format_is_text(dataset->format))
         return ((const int32_t *)(const void *)raw)[dataset->sample_elements];
-    return dataset->byte_labels ? dataset->byte_labels[index] : dataset->labels[index];
+    return dataset->byte_labels
+               ? dataset->byte_labels[index]
+               : dataset->labels[dataset->target_first + index * dataset->target_stride];
 }
 
 const uint8_t *gather_sample(const struct dataset *dataset, int64_t index, struct error *error)
@@ -153,8 +161,12 @@ int dataset_gather(const struct dataset *dataset, const struct dataset_normalisa
             return -ERANGE;
         gather_row(dataset, normalisation, indices[i], raw, (uint8_t *)samples + (size_t)i * row);
         if (dataset->target == DATASET_TARGET_VALUE)
-            memcpy((float *)targets + i * width, dataset->targets + indices[i] * width,
+            memcpy((float *)targets + i * width, dataset_targets(dataset, indices[i]),
                    (size_t)width * sizeof(float));
+        else if (width > 1 && dataset->labels)
+            memcpy((int32_t *)targets + i * width,
+                   dataset->labels + dataset->target_first + indices[i] * dataset->target_stride,
+                   (size_t)width * sizeof(int32_t));
         else
             ((int32_t *)targets)[i] = gather_label(dataset, indices[i], raw);
     }

@@ -39,11 +39,25 @@ static void store(struct dataset_normalisation *normalisation, int64_t group, do
     normalisation->factor[group] = variance > 0 ? (float)(1 / sqrt(variance)) : 1;
 }
 
+/* Where the values of a group lie in a sample, in elements: one channel after the other, or, in
+ * rows of features, next to those of the other groups. */
+struct steps {
+    int64_t group, element;
+};
+
+static struct steps steps_of(const struct dataset *dataset, int64_t groups)
+{
+    if (dataset->rank == 2)
+        return (struct steps){1, groups};
+    return (struct steps){dataset->sample_elements / groups, 1};
+}
+
 /* For bytes, the sums are exact: n^2 * variance = n * sum of squares - (sum)^2, in 128 bits. */
 static int measure_bytes(const struct dataset_view *train,
                          struct dataset_normalisation *normalisation, struct error *error)
 {
     int64_t groups = normalisation->groups, size = train->dataset->sample_elements / groups;
+    struct steps step = steps_of(train->dataset, groups);
     AUTO_FREE uint64_t *sums = calloc((size_t)groups * 2, sizeof *sums);
 
     if (!sums)
@@ -51,11 +65,13 @@ static int measure_bytes(const struct dataset_view *train,
     for (int64_t i = 0; i < train->count; i++) {
         const uint8_t *raw = reader_sample(train->dataset, dataset_view_index(train, i));
 
-        for (int64_t g = 0; g < groups; g++, raw += size) {
+        for (int64_t g = 0; g < groups; g++) {
+            const uint8_t *value = raw + g * step.group;
             uint64_t sum = 0, squares = 0;
-            for (int64_t e = 0; e < size; e++) {
-                sum += raw[e];
-                squares += (uint64_t)raw[e] * raw[e];
+
+            for (int64_t e = 0; e < size; e++, value += step.element) {
+                sum += *value;
+                squares += (uint64_t)*value * *value;
             }
             sums[2 * g] += sum;
             sums[2 * g + 1] += squares;
@@ -78,6 +94,7 @@ static int measure_floats(const struct dataset_view *train,
                           struct dataset_normalisation *normalisation, struct error *error)
 {
     int64_t groups = normalisation->groups, size = train->dataset->sample_elements / groups;
+    struct steps step = steps_of(train->dataset, groups);
     AUTO_FREE double *mean = calloc((size_t)groups * 2, sizeof *mean);
     double *variance = mean + groups, n = (double)train->count * (double)size;
 
@@ -85,15 +102,18 @@ static int measure_floats(const struct dataset_view *train,
         return error_set(error, -ENOMEM, "not enough memory to measure the training data");
     const float *first = (const float *)reader_sample(train->dataset, dataset_view_index(train, 0));
     for (int64_t g = 0; g < groups; g++)
-        mean[g] = first[g * size];
+        mean[g] = first[g * step.group];
     for (int pass = 0; pass < 2; pass++) {
         for (int64_t i = 0; i < train->count; i++) {
             const float *raw =
                 (const float *)reader_sample(train->dataset, dataset_view_index(train, i));
 
             for (int64_t g = 0; g < groups; g++) {
-                for (int64_t e = 0; e < size; e++, raw++) {
-                    double difference = *raw - mean[g];
+                const float *value = raw + g * step.group;
+
+                for (int64_t e = 0; e < size; e++, value += step.element) {
+                    double difference = *value - mean[g];
+
                     if (pass == 0)
                         variance[g] += difference;
                     else
@@ -117,7 +137,53 @@ static int64_t groups_of(enum dataset_normalisation_kind kind, const struct data
 {
     if (kind == DATASET_NORMALISE_NONE)
         return 1;
-    return dataset->rank == 3 ? dataset->shape[0] : dataset->sample_elements;
+    return dataset->rank == 3   ? dataset->shape[0]
+           : dataset->rank == 2 ? dataset->shape[1]
+                                : dataset->sample_elements;
+}
+
+/* The constants of the columns of a matrix, for which `constants` has room. */
+static int measure_columns(const float *matrix, int64_t rows,
+                           struct dataset_normalisation *constants, struct error *error)
+{
+    const uint8_t *start = (const uint8_t *)matrix;
+    int64_t block_first[] = {0, rows};
+    struct dataset table = {.element = DATASET_FLOAT32,
+                            .rank = 1,
+                            .shape = {constants->groups},
+                            .sample_elements = constants->groups,
+                            .count = rows,
+                            .samples = &start,
+                            .block_first = block_first,
+                            .block_count = 1,
+                            .sample_stride = (size_t)constants->groups * sizeof(float)};
+
+    return measure_floats(&(struct dataset_view){.dataset = &table, .count = rows}, constants,
+                          error);
+}
+
+/* Of a time series each row counts once, however many samples hold it. */
+static int measure_series(const struct dataset_view *train,
+                          struct dataset_normalisation *normalisation, struct error *error)
+{
+    const struct dataset *dataset = train->dataset;
+    const struct dataset_series *series = &dataset->series;
+    int64_t rows =
+        (train->first + train->count - 1) * series->stride + series->input + series->horizon;
+    int r = measure_columns((const float *)(const void *)dataset->samples[0], rows, normalisation,
+                            error);
+    struct dataset_normalisation values;
+
+    if (r < 0 || dataset->target == DATASET_TARGET_CLASS)
+        return r;
+    r = normalisation_create(DATASET_NORMALISE_STANDARD, series->values, &values, error);
+    if (r < 0)
+        return r;
+    r = measure_columns(dataset->targets, rows, &values, error);
+    normalisation->target_groups = values.groups;
+    normalisation->target_mean = values.mean;
+    normalisation->target_factor = values.factor;
+    return r;
 }
 
 int dataset_normalisation_measure(enum dataset_normalisation_kind kind,
@@ -139,8 +205,9 @@ int dataset_normalisation_measure(enum dataset_normalisation_kind kind,
         normalisation->factor[0] = bytes ? 1 / 255.0f : 1;
         return 0;
     }
-    result = bytes ? measure_bytes(train, normalisation, error)
-                   : measure_floats(train, normalisation, error);
+    result = dataset->format == DATASET_TIME_SERIES ? measure_series(train, normalisation, error)
+             : bytes                                ? measure_bytes(train, normalisation, error)
+                                                    : measure_floats(train, normalisation, error);
     if (result < 0)
         dataset_normalisation_release(normalisation);
     return result;
@@ -150,7 +217,21 @@ void dataset_normalisation_release(struct dataset_normalisation *normalisation)
 {
     free(normalisation->mean);
     free(normalisation->factor);
+    free(normalisation->target_mean);
+    free(normalisation->target_factor);
     *normalisation = (struct dataset_normalisation){0};
+}
+
+void dataset_normalise_targets(const struct dataset_normalisation *normalisation,
+                               struct dataset *dataset)
+{
+    const struct dataset_series *series = &dataset->series;
+    int64_t columns = normalisation->target_groups;
+    float *row = dataset->targets;
+
+    for (int64_t i = 0; columns && i < series->rows; i++, row += columns)
+        for (int64_t c = 0; c < columns; c++)
+            row[c] = (row[c] - normalisation->target_mean[c]) * normalisation->target_factor[c];
 }
 
 /* ---- as text; printf and strtof follow the locale, which traind's programs leave at "C" ---- */
@@ -166,7 +247,8 @@ static size_t format_list(char *text, size_t size, const float *values, int64_t 
 
 char *dataset_normalisation_format(const struct dataset_normalisation *normalisation)
 {
-    size_t size = 64 + (size_t)normalisation->groups * 2 * FLOAT_TEXT_MAX;
+    size_t numbers = 2 * (size_t)(normalisation->groups + normalisation->target_groups);
+    size_t size = 64 + numbers * FLOAT_TEXT_MAX;
     char *text = malloc(size);
 
     if (!text)
@@ -175,7 +257,14 @@ char *dataset_normalisation_format(const struct dataset_normalisation *normalisa
                                    dataset_normalisation_kind_to_string(normalisation->kind),
                                    normalisation->groups);
     used += format_list(text + used, size - used, normalisation->mean, normalisation->groups);
-    format_list(text + used, size - used, normalisation->factor, normalisation->groups);
+    used += format_list(text + used, size - used, normalisation->factor, normalisation->groups);
+    if (!normalisation->target_groups)
+        return text;
+    used += (size_t)snprintf(text + used, size - used, " %" PRId64, normalisation->target_groups);
+    used += format_list(text + used, size - used, normalisation->target_mean,
+                        normalisation->target_groups);
+    format_list(text + used, size - used, normalisation->target_factor,
+                normalisation->target_groups);
     return text;
 }
 
@@ -192,6 +281,25 @@ static const char *parse_list(const char *text, float *values, int64_t count)
         text = after;
     }
     return text;
+}
+
+/* " 1 0.5 2": the constants of the values to predict. Returns what follows; NULL if it is damaged
+ * or does not fit the set. */
+static const char *parse_targets(const char *text, const struct dataset *dataset,
+                                 struct dataset_normalisation *normalisation)
+{
+    int64_t columns = dataset->series.values;
+    char *after;
+
+    if (columns < 1 || strtoll(text, &after, 10) != columns || after == text)
+        return NULL;
+    normalisation->target_mean = calloc((size_t)columns, sizeof(float));
+    normalisation->target_factor = calloc((size_t)columns, sizeof(float));
+    if (!normalisation->target_mean || !normalisation->target_factor)
+        return NULL;
+    normalisation->target_groups = columns;
+    text = parse_list(after, normalisation->target_mean, columns);
+    return text ? parse_list(text, normalisation->target_factor, columns) : NULL;
 }
 
 int dataset_normalisation_parse(const char *text, const struct dataset *dataset,
@@ -216,6 +324,8 @@ int dataset_normalisation_parse(const char *text, const struct dataset *dataset,
     const char *at = parse_list(text + used, normalisation->mean, groups);
     if (at)
         at = parse_list(at, normalisation->factor, groups);
+    if (at && *at)
+        at = parse_targets(at, dataset, normalisation);
     if (!at || *at) {
         dataset_normalisation_release(normalisation);
         return error_set(error, -EINVAL, "the stored normalisation has damaged constants");

@@ -26,6 +26,32 @@ static void split_text(const struct dataset *dataset, int64_t validation,
     split->validation.dataset = dataset;
 }
 
+/* The validation part predicts the last rows: the share of those that the set predicts. */
+static int split_series(const struct dataset *dataset, double fraction, struct dataset_split *split,
+                        struct error *error)
+{
+    const struct dataset_series *series = &dataset->series;
+    int64_t rows = series->end - series->first, held_out = llround(fraction * (double)rows);
+    /* of sample 0, in rows of the file */
+    int64_t first = series->file_first + series->input;
+    int64_t border = series->end - (held_out < 1 ? 1 : held_out) - first; /* from there */
+    int64_t train = border < series->horizon ? 0 : (border - series->horizon) / series->stride + 1;
+    int64_t validation = border <= 0 ? 0 : (border + series->stride - 1) / series->stride;
+
+    if (train < 1 || validation >= dataset->count)
+        return error_set(
+            error, -EINVAL,
+            "%s: of %lld rows to predict, a validation fraction of %g leaves no sample "
+            "of %lld rows and the %lld after them for %s; change the fraction, or use "
+            "more rows",
+            series->path, (long long)rows, fraction, (long long)series->input,
+            (long long)series->horizon, train < 1 ? "training" : "validation");
+    split->train.count = train;
+    split->validation.first = validation;
+    split->validation.count = dataset->count - validation;
+    return 0;
+}
+
 static int split_at_random(const struct dataset *dataset, int64_t validation, uint64_t seed,
                            struct dataset_split *split, struct error *error)
 {
@@ -66,6 +92,8 @@ int dataset_split(const struct dataset *dataset, double fraction, uint64_t seed,
     if (dataset->count < 2)
         return error_set(error, -EINVAL,
                          "a data set of one sample cannot be split into training and validation");
+    if (dataset->format == DATASET_TIME_SERIES)
+        return split_series(dataset, fraction, split, error);
     int64_t validation = validation_count(dataset->count, fraction);
     if (dataset_format_is_text(dataset->format)) {
         split_text(dataset, validation, split);

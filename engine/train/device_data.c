@@ -23,6 +23,14 @@ static enum backend_element element_of(const struct dataset *dataset)
                                                  : BACKEND_INT32;
 }
 
+bool device_data_is_possible(const struct dataset *dataset,
+                             const struct dataset_normalisation *normalisation)
+{
+    bool features = dataset->rank == 2 && normalisation && normalisation->groups > 1;
+
+    return dataset->format != DATASET_TIME_SERIES && !features;
+}
+
 struct backend_data_config device_data_describe(const struct dataset *dataset,
                                                 const struct dataset_normalisation *normalisation,
                                                 const struct augmentation *augmentation)

@@ -7,6 +7,11 @@
 #include "engine/data/augmentation.h"
 #include "engine/data/dataset.h"
 
+/* Whether the device can make the set's batches, if the backend can at all: not those of a time
+ * series, nor of sequences of numbers whose features have constants of their own. */
+bool device_data_is_possible(const struct dataset *dataset,
+                             const struct dataset_normalisation *normalisation);
+
 /* Describes how the device makes batches of the set. `normalisation` is NULL for text,
  * `augmentation` is NULL without one; both must outlive the data. The caller fills in `orders` and
  * `batch`. */

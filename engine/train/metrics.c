@@ -261,7 +261,7 @@ int metrics_add(struct metrics *metrics, struct session *session, const struct d
         if (dataset->target == DATASET_TARGET_CLASS)
             metrics_add_class(metrics, output, gather_label(dataset, index, raw));
         else
-            metrics_add_values(metrics, output, dataset->targets + index * metrics->width);
+            metrics_add_values(metrics, output, dataset_targets(dataset, index));
     }
     return r;
 }

@@ -205,7 +205,9 @@ static void place_data(struct training *training, const struct backend *backend,
     list_sets(training);
     backend->device_describe(device, &info);
     memory = limit && limit < info.memory_bytes ? (double)limit : (double)info.memory_bytes;
-    for (int i = 0; i < training->set_count; i++) {
+    for (int i = 0; i < training->set_count; i++)
+        possible &= device_data_is_possible(training->set_of[i], training->data.normalisation);
+    for (int i = 0; i < training->set_count && possible; i++) {
         size_t bytes = backend->data_bytes(device, &training->sets[i]);
 
         sum += (double)bytes;

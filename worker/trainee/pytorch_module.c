@@ -31,6 +31,7 @@ static struct json_object *describe_input(const struct worker_setup *setup)
         json_object_array_add(shape, json_object_new_int64(train->shape[i]));
     json_set(input, "shape", shape);
     json_set_bool(input, "text", dataset_format_is_text(train->format));
+    json_set_bool(input, "sequence", train->letter_first != NULL);
     json_set_bool(input, "channels_last",
                   setup->spec.train.config.layout == DATASET_LAYOUT_HWC && train->rank == 3);
     if (setup->spec.train.config.csv.divide_by > 0)
@@ -159,6 +160,12 @@ static int write_normalisation(FILE *file, const char *text, struct error *error
         text = write_numbers(file, "MEAN", text + used);
     if (used && text && *text == ' ')
         text = write_numbers(file, "FACTOR", text + 1);
+    if (used && text && *text == ' ') { /* of a time series: " 1 0.5 4" */
+        text += 1 + strcspn(text + 1, " ");
+        text = *text ? write_numbers(file, "TARGET_MEAN", text + 1) : NULL;
+        if (text)
+            text = *text == ' ' ? write_numbers(file, "TARGET_FACTOR", text + 1) : NULL;
+    }
     if (!used || !text || *text)
         return error_set(error, -EINVAL, "the checkpoint's normalisation is damaged");
     return 0;
@@ -175,7 +182,16 @@ static int write_vocabulary(FILE *file, const char *text, struct error *error)
 
     if (r < 0)
         return r;
-    if (vocabulary.bytes) {
+    if (vocabulary.is_padded)
+        fprintf(file, "PADDING = %" PRId32 "  # the number that fills the end of short sequences\n",
+                vocabulary.count);
+    if (vocabulary.tokens == DATASET_TOKENS_KMERS)
+        fprintf(file, "KMER, KMER_STRIDE = %" PRId32 ", %" PRId32 "\n", vocabulary.kmer,
+                vocabulary.kmer_stride);
+    if (!vocabulary.symbols) {
+        fprintf(file, "SYMBOLS = None  # they are %s\n",
+                dataset_tokens_to_string(vocabulary.tokens));
+    } else if (vocabulary.bytes) {
         fprintf(file, "SYMBOLS = bytes([");
         for (int32_t i = 0; i < vocabulary.count; i++)
             fprintf(file, "%s%" PRIu32, i ? ", " : "", vocabulary.symbols[i]);
@@ -203,7 +219,8 @@ static const char samples_part[] =
     "    def __init__(self):\n"
     "        super().__init__()\n"
     "        self.network = network()\n"
-    "        shape = [len(MEAN), 1, 1] if len(INPUT) == 3 else INPUT if len(MEAN) > 1 else [1]\n"
+    "        shape = [len(MEAN), 1, 1] if len(INPUT) == 3 else INPUT if len(INPUT) == 4 and "
+    "len(MEAN) > 1 else [-1]\n"
     "        self.register_buffer(\"mean\", torch.tensor(MEAN, "
     "dtype=torch.float32).reshape(shape), persistent=False)\n"
     "        self.register_buffer(\"factor\", torch.tensor(FACTOR, "
@@ -214,6 +231,47 @@ static const char samples_part[] =
     "        return (samples - self.mean) * self.factor\n\n"
     "    def forward(self, samples):\n"
     "        return self.network(self.preprocess(samples))\n";
+
+static const char sequence_part[] =
+    "\n\n"
+    "class Model(nn.Module):\n"
+    "    \"\"\"Takes the numbers of the tokens of sequences, as encode() gives them, [N, "
+    "*INPUT].\"\"\"\n\n"
+    "    def __init__(self):\n"
+    "        super().__init__()\n"
+    "        self.network = network()\n\n"
+    "    def forward(self, tokens):\n"
+    "        return self.network(tokens)\n\n\n"
+    "def encode(sequences):\n"
+    "    \"\"\"The numbers of the tokens of several sequences, each cut or padded to INPUT[0]: [N, "
+    "*INPUT].\"\"\"\n"
+    "    return torch.tensor([(tokens(sequence) + [PADDING] * INPUT[0])[:INPUT[0]] for sequence in "
+    "sequences])\n\n\n";
+
+static const char symbols_part[] = "def tokens(sequence):\n"
+                                   "    number = {symbol: i for i, symbol in enumerate(SYMBOLS)}\n"
+                                   "    return [number[symbol] for symbol in sequence]\n";
+
+static const char nucleotides_part[] =
+    "def tokens(sequence):\n"
+    "    numbers = [\"ACGT\".find(letter) for letter in sequence.upper().replace(\"U\", \"T\")]\n"
+    "    return [4 if number < 0 else number for number in numbers]\n";
+
+static const char kmers_part[] =
+    "def tokens(sequence):\n"
+    "    numbers = [\"ACGT\".find(letter) for letter in sequence.upper().replace(\"U\", \"T\")]\n"
+    "    kmers = [numbers[i:i + KMER] for i in range(0, len(numbers) - KMER + 1, KMER_STRIDE)]\n"
+    "    return [4 ** KMER if -1 in kmer else sum(n * 4 ** i for i, n in enumerate(reversed(kmer)))"
+    " for kmer in kmers]\n";
+
+static const char forecast_part[] =
+    "\n\n"
+    "@torch.no_grad()\n"
+    "def forecast(model, samples):\n"
+    "    \"\"\"What follows each sample, in the units of the data: [N, rows, columns to "
+    "predict].\"\"\"\n"
+    "    values = model(samples).reshape(len(samples), -1, len(TARGET_MEAN))\n"
+    "    return values / torch.tensor(TARGET_FACTOR) + torch.tensor(TARGET_MEAN)\n";
 
 static const char text_part[] =
     "\n\n"
@@ -306,11 +364,39 @@ static int write_head(FILE *file, const struct checkpoint *checkpoint,
         return write_vocabulary(file, checkpoint->texts.vocabulary, error);
     if (json_get_bool(description, "classifies", false))
         write_literal(file, "CLASSES", json_get(description, "class_names"), "");
+    if (json_get_bool(json_get(description, "input"), "sequence", false))
+        return write_vocabulary(file, checkpoint->texts.vocabulary, error);
     divide_by = json_get_double(json_get(description, "input"), "divide_by", 1);
     if (divide_by != 1)
         fprintf(file, "DIVIDE_BY = %.17g  # of the data: every number, before all else\n",
                 divide_by);
     return write_normalisation(file, checkpoint->texts.normalisation, error);
+}
+
+static int write_sequence_parts(FILE *file, const char *text, struct error *error)
+{
+    struct dataset_vocabulary vocabulary;
+    int r = dataset_vocabulary_parse(text, &vocabulary, error);
+
+    if (r < 0)
+        return r;
+    fputs(sequence_part, file);
+    fputs(vocabulary.tokens == DATASET_TOKENS_KMERS         ? kmers_part
+          : vocabulary.tokens == DATASET_TOKENS_NUCLEOTIDES ? nucleotides_part
+                                                            : symbols_part,
+          file);
+    dataset_vocabulary_release(&vocabulary);
+    return 0;
+}
+
+/* Whether the constants of values to predict follow those of the samples. */
+static bool has_targets(const char *normalisation)
+{
+    int blanks = 0;
+
+    for (; normalisation && *normalisation; normalisation++)
+        blanks += *normalisation == ' ';
+    return blanks > 3;
 }
 
 static int write_module(FILE *file, const struct checkpoint *checkpoint, const char *weights,
@@ -325,6 +411,8 @@ static int write_module(FILE *file, const struct checkpoint *checkpoint, const c
         return r;
     if (text)
         fputs(text_part, file);
+    else if (json_get_bool(json_get(description, "input"), "sequence", false))
+        r = write_sequence_parts(file, checkpoint->texts.vocabulary, error);
     else
         fprintf(file, samples_part,
                 json_get_bool(json_get(description, "input"), "channels_last", false)
@@ -333,7 +421,11 @@ static int write_module(FILE *file, const struct checkpoint *checkpoint, const c
                 json_get_double(json_get(description, "input"), "divide_by", 1) != 1
                     ? " / DIVIDE_BY"
                     : "");
+    if (r < 0)
+        return r;
     fputs(loading_part, file);
+    if (has_targets(checkpoint->texts.normalisation))
+        fputs(forecast_part, file);
     if (!text && json_get_bool(description, "classifies", false))
         fputs(prediction_part, file);
     return 0;

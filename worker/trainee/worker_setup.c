@@ -52,12 +52,16 @@ static int open_data(struct worker_setup *setup, const char *normalisation, stru
     if (r < 0 || dataset_format_has_symbols(spec->train.config.format))
         return r;
     if (normalisation)
-        return dataset_normalisation_parse(normalisation, setup->train, &setup->normalisation,
-                                           error);
-    if (setup->train->is_absent)
-        return 0; /* a plan gathers no batches */
-    return dataset_normalisation_measure(spec->normalisation, &setup->split.train,
-                                         &setup->normalisation, error);
+        r = dataset_normalisation_parse(normalisation, setup->train, &setup->normalisation, error);
+    else if (!setup->train->is_absent) /* a plan gathers no batches */
+        r = dataset_normalisation_measure(spec->normalisation, &setup->split.train,
+                                          &setup->normalisation, error);
+    if (r < 0)
+        return r;
+    dataset_normalise_targets(&setup->normalisation, setup->train);
+    if (setup->test)
+        dataset_normalise_targets(&setup->normalisation, setup->test);
+    return 0;
 }
 
 /* Describes what the model must match: the samples' shape and the number of outputs. */
@@ -79,6 +83,11 @@ static int describe_data(struct worker_setup *setup, struct error *error)
         data->outputs = train->target_width;
         return 0;
     }
+    if (train->format == DATASET_TIME_SERIES && train->target_width > 1)
+        return error_set(error, -EINVAL,
+                         "each sample has %d labels, but the model predicts one class; take one "
+                         "target and a horizon of 1",
+                         train->target_width);
     data->outputs = setup->spec.classes && !text ? setup->spec.classes : train->classes;
     if (data->outputs < 2)
         return error_set(error, -EINVAL,

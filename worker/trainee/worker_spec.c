@@ -13,6 +13,19 @@
 
 enum { SPECIFICATION_BYTES_MAX = 1024 * 1024 };
 
+/* The texts of an array, which stay the array's; the caller frees the list. NULL: no array, or no
+ * memory. */
+static const char **texts_read(struct json_object *array, int *count)
+{
+    size_t length = array ? json_object_array_length(array) : 0;
+    const char **texts = array ? calloc(length + 1, sizeof *texts) : NULL;
+
+    *count = (int)length;
+    for (size_t i = 0; texts && i < length; i++)
+        texts[i] = json_object_get_string(json_object_array_get_idx(array, i));
+    return texts;
+}
+
 static int source_read(struct json_object *source, const char *directory,
                        struct worker_source *result, struct error *error)
 {
@@ -21,7 +34,7 @@ static int source_read(struct json_object *source, const char *directory,
     struct json_object *command = json_get(source, "command");
     struct json_object *paths = command ? command : json_get(source, "path"),
                        *shape = json_get(source, "shape");
-    struct json_object *resize = json_get(source, "resize");
+    struct json_object *resize = json_get(source, "resize"), *rows = json_get(source, "rows");
     int64_t samples = json_get_int(source, "samples", 0);
     struct dataset_config *config = &result->config;
     size_t count = paths ? json_object_array_length(paths) : 1;
@@ -33,7 +46,10 @@ static int source_read(struct json_object *source, const char *directory,
     config->generate.seed = (uint64_t)json_get_int(source, "seed", 0);
     config->generate.values = (int32_t)json_get_int(source, "values", 1);
     result->paths = calloc(count + 1, sizeof *result->paths);
-    if (!result->paths)
+    result->features = texts_read(json_get(source, "features"), &config->series.feature_count);
+    result->targets = texts_read(json_get(source, "targets"), &config->series.target_count);
+    if (!result->paths || (json_get(source, "features") && !result->features) ||
+        (json_get(source, "targets") && !result->targets))
         return error_set_errno(error, -ENOMEM, "cannot read the specification");
     for (size_t i = 0; i < count; i++)
         result->paths[i] = paths ? json_object_get_string(json_object_array_get_idx(paths, i))
@@ -62,6 +78,16 @@ static int source_read(struct json_object *source, const char *directory,
     config->sequence.kmer_stride = (int32_t)json_get_int(source, "kmer_stride", 1);
     config->sequence.length = json_get_int(source, "length", 0);
     config->sequence.column = json_get_string(source, "sequence_column", NULL);
+    config->series.input = json_get_int(source, "input", 1);
+    config->series.horizon = json_get_int(source, "horizon", 1);
+    config->series.stride = json_get_int(source, "stride", 1);
+    config->series.newest_first = json_get_bool(source, "newest_first", false);
+    config->series.first_label = (int32_t)json_get_int(source, "first_label", 0);
+    result->season = json_get_int(source, "season", 0);
+    for (int i = 0; rows && i < 2; i++)
+        config->series.rows[i] = json_object_get_double(json_object_array_get_idx(rows, (size_t)i));
+    config->series.features = result->features;
+    config->series.targets = result->targets;
     config->cifar.label_bytes = (int)json_get_int(source, "label_bytes", 1);
     return 0;
 }
@@ -187,6 +213,12 @@ void worker_spec_release(struct worker_spec *spec)
 {
     free(TAKE_POINTER(spec->train.paths));
     free(TAKE_POINTER(spec->test.paths));
+    for (int i = 0; i < 2; i++) {
+        struct worker_source *source = i ? &spec->test : &spec->train;
+
+        free(TAKE_POINTER(source->features));
+        free(TAKE_POINTER(source->targets));
+    }
     free(TAKE_POINTER(spec->layers));
     free(TAKE_POINTER(spec->groups));
     free(TAKE_POINTER(spec->patterns));

@@ -13,7 +13,9 @@ enum { WORKER_WIDTHS_MAX = 64, WORKER_DIGEST_SIZE = 65 };
 /* One set of samples; its strings point into the specification. */
 struct worker_source {
     struct dataset_config config;
-    const char **paths; /* owned */
+    const char **paths;               /* owned */
+    const char **features, **targets; /* owned: columns of a time series; NULL: not given */
+    int64_t season;                   /* rows of a time series; 0: none */
 };
 
 struct worker_spec {

@@ -173,23 +173,66 @@ static void on_first_step(void *context)
         worker_startup_print(&run->setup.startup, &run->setup.device_info);
 }
 
-/* Reports at the start the losses that a text model must beat. */
-static int report_baselines(struct train_run *run, const struct training_events *callbacks,
-                            struct error *error)
+static int text_baseline_values(const struct worker_setup *setup, struct training_values *values,
+                                struct error *error)
 {
-    const struct worker_setup *setup = &run->setup;
     struct text_baselines baselines;
-    struct training_values values = {.count = 2};
     int r;
 
-    if (!dataset_format_is_text(setup->train->format) || setup->split.validation.count == 0 ||
-        run->resumes)
+    if (setup->split.validation.count == 0)
         return 0;
     r = text_baselines(&setup->split.train, &setup->split.validation, &baselines, error);
     if (r < 0)
         return r;
-    values.values[0] = (struct training_value){"baseline_uniform_loss", baselines.uniform};
-    values.values[1] = (struct training_value){"baseline_bigram_loss", baselines.bigram};
+    values->values[values->count++] =
+        (struct training_value){"baseline_uniform_loss", baselines.uniform};
+    values->values[values->count++] =
+        (struct training_value){"baseline_bigram_loss", baselines.bigram};
+    return 0;
+}
+
+/* The errors of forecasts without a model, beside which those of the model stand. */
+static void series_baseline_values(const struct worker_setup *setup, struct training_values *values)
+{
+    static const char *const names[2][4] = {
+        {"validation_baseline_last_mse", "validation_baseline_last_mae",
+         "validation_baseline_season_mse", "validation_baseline_season_mae"},
+        {"test_baseline_last_mse", "test_baseline_last_mae", "test_baseline_season_mse",
+         "test_baseline_season_mae"}};
+    struct dataset_view views[2] = {setup->split.validation};
+
+    if (setup->test)
+        views[1] = dataset_view_all(setup->test);
+    for (int i = 0; i < 2; i++) {
+        struct series_baselines errors;
+
+        if (views[i].count == 0)
+            continue;
+        errors = series_baselines(&views[i], setup->spec.train.season);
+        const double numbers[] = {errors.last_mse, errors.last_mae, errors.season_mse,
+                                  errors.season_mae};
+        for (int k = 0; k < 4; k++)
+            if (!isnan(numbers[k]))
+                values->values[values->count++] = (struct training_value){names[i][k], numbers[k]};
+    }
+}
+
+/* Reports at the start what a model of a text or of a time series must beat. */
+static int report_baselines(struct train_run *run, const struct training_events *callbacks,
+                            struct error *error)
+{
+    const struct worker_setup *setup = &run->setup;
+    struct training_values values = {0};
+    int r = 0;
+
+    if (run->resumes)
+        return 0;
+    if (setup->train->format == DATASET_TIME_SERIES)
+        series_baseline_values(setup, &values);
+    else if (dataset_format_is_text(setup->train->format))
+        r = text_baseline_values(setup, &values, error);
+    if (r < 0 || values.count == 0)
+        return r;
     return callbacks->metrics(callbacks->context, 0, 0, &values, error);
 }
 

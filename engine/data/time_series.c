@@ -1,0 +1,477 @@
+/* time_series.c: tables as text (csv_table.h) whose rows are moments, in sliding windows: a sample
+ * holds the `input` rows before those that it predicts. The rows are kept once; samples overlap in
+ * them. */
+#include "engine/data/csv_table.h"
+#include "engine/data/reader.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_CAPACITY = 1024 };
+
+struct series_reader {
+    struct csv_table table;
+    const struct dataset_config *config;
+    const struct dataset *reference;
+    struct dataset *dataset;
+    /* for each column of the table its place among the features and the targets, -1: none; owned */
+    int32_t *feature_of, *target_of;
+    bool columns_are_chosen;
+    int64_t rows, capacity;
+};
+
+/* ---- columns ---- */
+
+static int report_twice(const struct series_reader *reader, const char *key, int32_t column,
+                        struct error *error)
+{
+    return error_set(error, -EINVAL, "%s: %s has column %d of %s twice; leave one out",
+                     reader->table.path, key, column, reader->table.path);
+}
+
+/* Gives each of the named columns its place. */
+static int columns_find(const struct series_reader *reader, const char *key,
+                        const char *const *names, int count, int32_t *place_of, struct error *error)
+{
+    for (int i = 0; i < count; i++) {
+        int32_t column;
+        int r = csv_column_find(&reader->table, key, names[i], -1, &column, error);
+
+        if (r < 0)
+            return r;
+        if (place_of[column] >= 0)
+            return report_twice(reader, key, column, error);
+        place_of[column] = i;
+    }
+    return 0;
+}
+
+static int32_t count_places(const struct series_reader *reader, const int32_t *place_of)
+{
+    int32_t count = 0;
+
+    for (int32_t i = 0; i < reader->table.columns; i++)
+        count += place_of[i] >= 0;
+    return count;
+}
+
+static int names_keep(struct series_reader *reader, struct error *error)
+{
+    struct dataset_series *series = &reader->dataset->series;
+
+    if (!reader->table.names)
+        return 0;
+    series->names = calloc((size_t)series->features + (size_t)series->values, sizeof(char *));
+    if (!series->names)
+        return reader_out_of_memory(reader->table.path, error);
+    for (int32_t i = 0; i < reader->table.columns; i++) {
+        const char *name = reader->table.names[i];
+        int32_t feature = reader->feature_of[i], target = reader->target_of[i];
+
+        if (feature >= 0 && !(series->names[feature] = strdup(name)))
+            return reader_out_of_memory(reader->table.path, error);
+        if (target >= 0 && !(series->names[series->features + target] = strdup(name)))
+            return reader_out_of_memory(reader->table.path, error);
+    }
+    return 0;
+}
+
+/* The first row of numbers tells which columns hold such. */
+static int columns_choose(struct series_reader *reader, const char *row, const char *end,
+                          struct error *error)
+{
+    static const char *const last[] = {"last"};
+    const struct dataset_config *config = reader->config;
+    const char *const *targets = config->series.targets;
+    struct dataset_series *series = &reader->dataset->series;
+    const char *cell;
+    size_t length;
+    int r;
+
+    r = columns_find(reader, "targets", targets ? targets : last,
+                     targets ? config->series.target_count : 1, reader->target_of, error);
+    if (r == 0 && config->series.features)
+        r = columns_find(reader, "features", config->series.features, config->series.feature_count,
+                         reader->feature_of, error);
+    if (r < 0)
+        return r;
+    for (int32_t i = 0, place = 0;
+         !config->series.features && csv_cell_next(&reader->table, &row, end, &cell, &length) &&
+         i < reader->table.columns;
+         i++)
+        if (csv_cell_is_number(cell, length))
+            reader->feature_of[i] = place++;
+    series->features = count_places(reader, reader->feature_of);
+    series->values = count_places(reader, reader->target_of);
+    if (series->features == 0)
+        return error_set(error, -EINVAL, "%s:%lld: no column of the row is a number",
+                         reader->table.path, (long long)reader->table.line);
+    reader->columns_are_chosen = true;
+    return names_keep(reader, error);
+}
+
+static int table_begin(void *context, struct error *error)
+{
+    struct series_reader *reader = context;
+    size_t columns = (size_t)reader->table.columns;
+
+    reader->feature_of = malloc(columns * sizeof *reader->feature_of);
+    reader->target_of = malloc(columns * sizeof *reader->target_of);
+    reader->dataset->series.path = strdup(reader->table.path);
+    if (!reader->feature_of || !reader->target_of || !reader->dataset->series.path)
+        return reader_out_of_memory(reader->table.path, error);
+    memset(reader->feature_of, 0xff, columns * sizeof *reader->feature_of); /* -1 */
+    memset(reader->target_of, 0xff, columns * sizeof *reader->target_of);
+    return 0;
+}
+
+/* ---- rows ---- */
+
+static int rows_reserve(struct series_reader *reader, struct error *error)
+{
+    struct dataset *dataset = reader->dataset;
+    int64_t capacity = reader->capacity ? reader->capacity * 2 : FIRST_CAPACITY;
+    bool classes = dataset->target == DATASET_TARGET_CLASS;
+    void **column = classes ? (void **)&dataset->labels : (void **)&dataset->targets;
+    void *buffer, *targets;
+
+    if (reader->rows < reader->capacity)
+        return 0;
+    buffer = reallocarray(dataset->buffer, (size_t)capacity,
+                          (size_t)dataset->series.features * sizeof(float));
+    if (buffer)
+        dataset->buffer = buffer;
+    targets =
+        reallocarray(*column, (size_t)capacity, (size_t)dataset->series.values * sizeof(float));
+    if (targets)
+        *column = targets;
+    if (!buffer || !targets)
+        return reader_out_of_memory(reader->table.path, error);
+    reader->capacity = capacity;
+    return 0;
+}
+
+static int report_cell(const struct series_reader *reader, int32_t column, const char *cell,
+                       size_t length, struct error *error)
+{
+    const struct csv_table *table = &reader->table;
+    char shown[CSV_SHOWN_SIZE], name[CSV_SHOWN_SIZE] = "";
+
+    if (table->names)
+        csv_cell_show(table->names[column], strlen(table->names[column]), name);
+    if (length == 0)
+        return error_set(error, -EINVAL,
+                         "%s:%lld, column %d%s%s%s: the cell is empty; fill it in, or leave the "
+                         "column out of features and targets",
+                         table->path, (long long)table->line, column + 1, *name ? " (" : "", name,
+                         *name ? ")" : "");
+    return error_set(error, -EINVAL,
+                     "%s:%lld, column %d%s%s%s: \"%s\" is no float32 number; correct it, or leave "
+                     "the column out of features and targets",
+                     table->path, (long long)table->line, column + 1, *name ? " (" : "", name,
+                     *name ? ")" : "", csv_cell_show(cell, length, shown));
+}
+
+static int target_store(struct series_reader *reader, int32_t column, double value,
+                        struct error *error)
+{
+    const struct csv_table *table = &reader->table;
+    struct dataset *dataset = reader->dataset;
+    int64_t place = reader->rows * dataset->series.values + reader->target_of[column];
+    int32_t first = reader->config->series.first_label;
+    int32_t limit = reader_class_limit(reader->config, reader->reference);
+
+    if (dataset->target == DATASET_TARGET_VALUE) {
+        dataset->targets[place] = (float)value;
+        return 0;
+    }
+    if (value < first || value > INT32_MAX - 1 || value != floor(value))
+        return error_set(error, -EINVAL,
+                         "%s:%lld, column %d: %.9g is no class: labels are whole numbers from %d "
+                         "(first_label); to predict numbers, choose mean squared error (model.loss "
+                         "mse)",
+                         table->path, (long long)table->line, column + 1, value, first);
+    if (limit && value - first >= limit)
+        return error_set(error, -EINVAL,
+                         "%s:%lld, column %d: label %.9g is not among the %d classes from %d on; "
+                         "correct the label or raise the number of classes",
+                         table->path, (long long)table->line, column + 1, value, limit, first);
+    dataset->labels[place] = (int32_t)value - first;
+    if (dataset->labels[place] >= dataset->classes)
+        dataset->classes = dataset->labels[place] + 1;
+    return 0;
+}
+
+static int row_read(void *context, const char *row, const char *end, struct error *error)
+{
+    struct series_reader *reader = context;
+    const struct csv_table *table = &reader->table;
+    struct dataset *dataset = reader->dataset;
+    int32_t column = 0;
+    const char *at = row, *cell;
+    size_t length;
+    int r = 0;
+
+    if (!reader->columns_are_chosen)
+        r = columns_choose(reader, row, end, error);
+    if (r == 0)
+        r = rows_reserve(reader, error);
+    for (; r == 0 && csv_cell_next(table, &at, end, &cell, &length); column++) {
+        int32_t feature, target;
+        double value;
+
+        if (column >= table->columns)
+            continue;
+        feature = reader->feature_of[column];
+        target = reader->target_of[column];
+        if (feature < 0 && target < 0)
+            continue;
+        if (number_parse(cell, cell + length, &value) != cell + length || length == 0 ||
+            !isfinite((float)value))
+            return csv_cells_count(table, row, end) != table->columns
+                       ? csv_report_columns(table, csv_cells_count(table, row, end), error)
+                       : report_cell(reader, column, cell, length, error);
+        if (feature >= 0)
+            ((float *)dataset->buffer)[reader->rows * dataset->series.features + feature] =
+                (float)value;
+        if (target >= 0)
+            r = target_store(reader, column, value, error);
+    }
+    if (r == 0 && column != table->columns)
+        return csv_report_columns(table, column, error);
+    reader->rows++;
+    return r;
+}
+
+/* ---- the whole ---- */
+
+static void swap_rows(void *rows, int64_t count, size_t bytes)
+{
+    uint8_t *low = rows, *high = low + (size_t)(count - 1) * bytes;
+
+    for (; low < high; low += bytes, high -= bytes)
+        for (size_t i = 0; i < bytes; i++) {
+            uint8_t swapped = low[i];
+
+            low[i] = high[i];
+            high[i] = swapped;
+        }
+}
+
+/* The rows to predict, among all of the file. */
+static int part_choose(struct series_reader *reader, struct error *error)
+{
+    const double *rows = reader->config->series.rows;
+    struct dataset_series *series = &reader->dataset->series;
+    bool shares = rows[1] <= 1;
+    double scale = shares ? (double)reader->rows : 1;
+
+    series->first = 0;
+    series->end = reader->rows;
+    if (rows[1] == 0)
+        return 0;
+    if (!(rows[0] >= 0 && rows[0] < rows[1]) ||
+        (!shares && (rows[0] != floor(rows[0]) || rows[1] != floor(rows[1]))))
+        return error_set(error, -EINVAL,
+                         "rows is [%.9g, %.9g]; give the first row and the one after the last, or "
+                         "two ascending shares up to 1",
+                         rows[0], rows[1]);
+    if (!shares && rows[1] > (double)reader->rows)
+        return error_set(error, -EINVAL, "rows is [%.9g, %.9g], but %s has %lld rows; take fewer",
+                         rows[0], rows[1], series->path, (long long)reader->rows);
+    series->first = llround(rows[0] * scale);
+    series->end = llround(rows[1] * scale);
+    return 0;
+}
+
+/* What is tested on must not have been trained on. */
+static int check_overlap(const struct series_reader *reader, struct error *error)
+{
+    const struct dataset_series *series = &reader->dataset->series;
+    const struct dataset_series *trained = reader->reference ? &reader->reference->series : NULL;
+
+    if (!trained || !trained->path || strcmp(trained->path, series->path) != 0 ||
+        series->first >= trained->end || trained->first >= series->end)
+        return 0;
+    return error_set(
+        error, -EINVAL,
+        "%s: rows %lld to %lld are for the test, and rows %lld to %lld are trained on; "
+        "set data.train.rows and data.test.rows, such as [0, 0.8] and [0.8, 1]",
+        series->path, (long long)series->first, (long long)series->end - 1,
+        (long long)trained->first, (long long)trained->end - 1);
+}
+
+static int report_short(const struct series_reader *reader, struct error *error)
+{
+    const struct dataset_series *series = &reader->dataset->series;
+
+    return error_set(error, -EINVAL,
+                     "%s: %lld rows, of which %lld to %lld are to be predicted, are too few for a "
+                     "sample of %lld rows (input) and the %lld after them (horizon); take more "
+                     "rows or a smaller window",
+                     series->path, (long long)reader->rows, (long long)series->first,
+                     (long long)series->end - 1, (long long)series->input,
+                     (long long)series->horizon);
+}
+
+/* Moves rows first to first + count to the beginning, and gives back the memory behind them. */
+static void *matrix_cut(void *matrix, int64_t first, int64_t count, size_t row_bytes)
+{
+    size_t bytes = (size_t)count * row_bytes;
+    void *shrunk;
+
+    memmove(matrix, (uint8_t *)matrix + (size_t)first * row_bytes, bytes);
+    shrunk = realloc(matrix, bytes);
+    return shrunk ? shrunk : matrix;
+}
+
+/* Keeps the rows that samples hold. Sample 0 is the first whose rows before those that it predicts
+ * are there. */
+static int rows_cut(struct series_reader *reader, struct error *error)
+{
+    struct dataset *dataset = reader->dataset;
+    struct dataset_series *series = &dataset->series;
+    int64_t predicted = series->first > series->input ? series->first : series->input;
+    int64_t last = series->end - series->horizon; /* that a sample may predict first */
+    size_t feature_bytes = (size_t)series->features * sizeof(float);
+    size_t value_bytes = (size_t)series->values * sizeof(float);
+
+    if (last < predicted)
+        return report_short(reader, error);
+    series->file_first = predicted - series->input;
+    series->rows = series->end - series->file_first;
+    dataset->buffer = matrix_cut(dataset->buffer, series->file_first, series->rows, feature_bytes);
+    if (dataset->targets)
+        dataset->targets =
+            matrix_cut(dataset->targets, series->file_first, series->rows, value_bytes);
+    else
+        dataset->labels =
+            matrix_cut(dataset->labels, series->file_first, series->rows, value_bytes);
+    dataset->memory_bytes += (size_t)series->rows * (feature_bytes + value_bytes);
+    dataset->element = DATASET_FLOAT32;
+    dataset->sample_stride = (size_t)series->stride * feature_bytes;
+    dataset->target_width = (int32_t)(series->horizon * series->values);
+    dataset->target_first = series->input * series->values;
+    dataset->target_stride = series->stride * series->values;
+    reader_set_shape(dataset, (const int64_t[]){series->input, series->features}, 2);
+    return reader_add_block(dataset, dataset->buffer, (last - predicted) / series->stride + 1,
+                            error);
+}
+
+static int table_end(struct series_reader *reader, struct error *error)
+{
+    struct dataset *dataset = reader->dataset;
+    struct dataset_series *series = &dataset->series;
+    int32_t limit = reader_class_limit(reader->config, reader->reference);
+    size_t features = (size_t)series->features * sizeof(float);
+    size_t values = (size_t)series->values * sizeof(float);
+    int r;
+
+    if (reader->rows == 0)
+        return error_set(error, -EINVAL, "%s has no row of numbers", reader->config->paths[0]);
+    if (series->horizon * series->values > INT32_MAX)
+        return error_set(error, -EINVAL, "%s: %lld values are to be predicted at once; at most %d",
+                         series->path, (long long)(series->horizon * series->values), INT32_MAX);
+    if (reader->config->series.newest_first) {
+        swap_rows(dataset->buffer, reader->rows, features);
+        swap_rows(dataset->targets ? (void *)dataset->targets : (void *)dataset->labels,
+                  reader->rows, values);
+    }
+    r = part_choose(reader, error);
+    if (r == 0)
+        r = check_overlap(reader, error);
+    if (r == 0)
+        r = rows_cut(reader, error);
+    if (dataset->target == DATASET_TARGET_CLASS && limit)
+        dataset->classes = limit;
+    return r;
+}
+
+int time_series_read(const struct dataset_config *config, const struct dataset *reference,
+                     struct dataset *dataset, struct error *error)
+{
+    struct series_reader reader = {.config = config, .reference = reference, .dataset = dataset};
+    int64_t stride = config->series.stride;
+    int r;
+
+    dataset->series = (struct dataset_series){.input = config->series.input,
+                                              .horizon = config->series.horizon,
+                                              .stride = stride ? stride : 1};
+    if (config->series.input < 1 || config->series.horizon < 1 || stride < 0)
+        return error_set(
+            error, -EINVAL, "input is %lld, horizon %lld and stride %lld; they must be at least 1",
+            (long long)config->series.input, (long long)config->series.horizon, (long long)stride);
+    csv_table_init(&reader.table, config);
+    reader.table.context = &reader;
+    reader.table.begin = table_begin;
+    reader.table.read_row = row_read;
+    r = csv_table_read(&reader.table, dataset, error);
+    if (r == 0)
+        r = table_end(&reader, error);
+    csv_table_release(&reader.table);
+    free(reader.feature_of);
+    free(reader.target_of);
+    if (r == 0)
+        reader_unmap_all(dataset);
+    return r;
+}
+
+/* ---- forecasts to beat ---- */
+
+const float *series_past(const struct dataset *dataset, int64_t index, int64_t back)
+{
+    const struct dataset_series *series = &dataset->series;
+    int64_t row = index * series->stride + series->input - back;
+
+    return dataset->targets && row >= 0 && row < series->rows
+               ? dataset->targets + row * series->values
+               : NULL;
+}
+
+/* The mean errors of a forecast that takes row h from `back(h)` rows before the first. NAN: the set
+ * lacks one. */
+static void measure_forecast(const struct dataset_view *view, int64_t season, double *mse,
+                             double *mae)
+{
+    const struct dataset *dataset = view->dataset;
+    const struct dataset_series *series = &dataset->series;
+    double squares = 0, absolutes = 0;
+
+    *mse = *mae = NAN;
+    for (int64_t i = 0; i < view->count; i++) {
+        int64_t index = dataset_view_index(view, i);
+        const float *values = dataset_targets(dataset, index);
+
+        for (int64_t h = 0; h < series->horizon; h++, values += series->values) {
+            const float *past = series_past(dataset, index, season ? season - h % season : 1);
+
+            if (!past)
+                return;
+            for (int32_t c = 0; c < series->values; c++) {
+                double difference = (double)values[c] - (double)past[c];
+
+                squares += difference * difference;
+                absolutes += fabs(difference);
+            }
+        }
+    }
+    double count = (double)view->count * (double)dataset->target_width;
+    *mse = squares / count;
+    *mae = absolutes / count;
+}
+
+struct series_baselines series_baselines(const struct dataset_view *view, int64_t season)
+{
+    struct series_baselines baselines = {NAN, NAN, NAN, NAN};
+
+    if (view->count == 0 || view->dataset->format != DATASET_TIME_SERIES ||
+        view->dataset->target != DATASET_TARGET_VALUE)
+        return baselines;
+    measure_forecast(view, 0, &baselines.last_mse, &baselines.last_mae);
+    if (season > 0)
+        measure_forecast(view, season, &baselines.season_mse, &baselines.season_mae);
+    return baselines;
+}

@@ -1,0 +1,289 @@
+/* test_time_series: sliding windows over tables: their rows, the split, the constants, the
+ * forecasts to beat, faults. */
+#include "tests/support/data_files.h"
+
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char *path;
+static struct dataset_config config;
+
+static int reset(void **state)
+{
+    (void)state;
+    config = (struct dataset_config){.format = DATASET_TIME_SERIES,
+                                     .paths = &path,
+                                     .path_count = 1,
+                                     .target = DATASET_TARGET_VALUE,
+                                     .series = {.input = 3, .horizon = 2, .stride = 1}};
+    return 0;
+}
+
+static struct dataset *open_text(const char *text)
+{
+    path = data_file_write_text("series.csv", text);
+    return data_open(&config, NULL);
+}
+
+/* Row i: a date, i, and 100 + i * i. */
+static const char *squares(int rows)
+{
+    static char text[64 * 1024];
+    size_t used = (size_t)sprintf(text, "date,place,value\n");
+
+    for (int i = 0; i < rows; i++)
+        used += (size_t)sprintf(text + used, "2020-01-%02d,%d,%d\n", i, i, 100 + i * i);
+    return text;
+}
+
+#define REFUSE(text, ...)                                                             \
+    do {                                                                              \
+        path = data_file_write_text("series.csv", text);                              \
+        data_expect_refusal(&config, NULL, -EINVAL, __VA_ARGS__, (const char *)NULL); \
+    } while (0)
+
+static void gather(const struct dataset *dataset, uint32_t index, float *sample, void *targets)
+{
+    struct dataset_normalisation none = {0};
+    struct error error = {0};
+    struct dataset_view all = dataset_view_all(dataset);
+
+    assert_int_equal(dataset_normalisation_measure(DATASET_NORMALISE_NONE, &all, &none, &error), 0);
+    assert_int_equal(dataset_gather(dataset, &none, &index, 1, sample, targets, &error), 0);
+    dataset_normalisation_release(&none);
+}
+
+static void test_windows(void **state)
+{
+    float sample[6], targets[2];
+    struct dataset *dataset = open_text(squares(10));
+
+    (void)state;
+    assert_int_equal(dataset->count, 6);
+    assert_int_equal(dataset->rank, 2);
+    assert_int_equal(dataset->shape[0], 3);
+    assert_int_equal(dataset->shape[1], 2); /* all columns of numbers */
+    assert_int_equal(dataset->target_width, 2);
+    assert_string_equal(dataset->series.names[0], "place");
+    assert_string_equal(dataset->series.names[2], "value");
+    gather(dataset, 5, sample, targets);
+    assert_memory_equal(sample, ((float[]){5, 125, 6, 136, 7, 149}), sizeof sample);
+    assert_memory_equal(targets, ((float[]){164, 181}), sizeof targets);
+    dataset_close(dataset);
+}
+
+static void test_columns_and_strides(void **state)
+{
+    const char *features[] = {"value"}, *targets[] = {"value", "place"};
+    float sample[3], found[4];
+    struct dataset *dataset;
+
+    (void)state;
+    config.series.features = features;
+    config.series.feature_count = 1;
+    config.series.targets = targets;
+    config.series.target_count = 2;
+    config.series.stride = 2;
+    dataset = open_text(squares(10));
+    assert_int_equal(dataset->count, 3);
+    gather(dataset, 1, sample, found);
+    assert_memory_equal(sample, ((float[]){104, 109, 116}), sizeof sample);
+    assert_memory_equal(found, ((float[]){125, 5, 136, 6}), sizeof found);
+    dataset_close(dataset);
+}
+
+static void test_newest_first(void **state)
+{
+    float sample[3], targets[2];
+    struct dataset *dataset;
+
+    (void)state;
+    config.series.newest_first = true;
+    dataset = open_text("6\n5\n4\n3\n2\n1\n");
+    assert_int_equal(dataset->count, 2);
+    gather(dataset, 1, sample, targets);
+    assert_memory_equal(sample, ((float[]){2, 3, 4}), sizeof sample);
+    assert_memory_equal(targets, ((float[]){5, 6}), sizeof targets);
+    dataset_close(dataset);
+}
+
+/* No row that is predicted for validation or test is held or predicted for training; samples may
+ * begin before the part's first row. */
+static void test_split_without_leak(void **state)
+{
+    (void)state;
+    for (int stride = 1; stride <= 3; stride++) {
+        struct dataset_split split;
+        struct error error = {0};
+        struct dataset *dataset, *test;
+        float sample[6], targets[2], lowest = INFINITY, highest = 0;
+
+        config.series.stride = stride;
+        config.series.rows[0] = 0;
+        config.series.rows[1] = 40;
+        dataset = open_text(squares(50));
+        config.series.rows[0] = 0.8;
+        config.series.rows[1] = 1;
+        test = data_open(&config, dataset);
+        assert_int_equal(dataset_split(dataset, 0.25, 1, &split, &error), 0);
+        assert_int_equal(split.train.count, (30 - 5) / stride + 1);
+        for (int64_t i = 0; i < split.train.count; i++) {
+            gather(dataset, (uint32_t)dataset_view_index(&split.train, i), sample, targets);
+            highest = fmaxf(highest, targets[1]);
+        }
+        assert_true(highest <= 100 + 29 * 29);
+        for (int64_t i = 0; i < split.validation.count; i++) {
+            gather(dataset, (uint32_t)dataset_view_index(&split.validation, i), sample, targets);
+            assert_true(targets[0] >= 100 + 30 * 30 && targets[1] <= 100 + 39 * 39);
+        }
+        for (uint32_t i = 0; i < test->count; i++) {
+            gather(test, i, sample, targets);
+            lowest = fminf(lowest, targets[0]);
+        }
+        assert_true(lowest == 100 + 40 * 40); /* its sample holds rows 37 to 39 */
+        dataset_split_release(&split);
+        dataset_close(test);
+        dataset_close(dataset);
+    }
+}
+
+static void test_constants(void **state)
+{
+    struct dataset_normalisation measured = {0}, read = {0};
+    struct dataset_split split;
+    struct error error = {0};
+    struct dataset *dataset;
+    float sample[6], targets[2];
+
+    (void)state;
+    dataset = open_text(squares(20));
+    assert_int_equal(dataset_split(dataset, 0.5, 1, &split, &error), 0);
+    assert_int_equal(
+        dataset_normalisation_measure(DATASET_NORMALISE_STANDARD, &split.train, &measured, &error),
+        0);
+    assert_int_equal(measured.groups, 2);
+    assert_true(measured.mean[0] == 4.5f); /* rows 0 to 9 alone */
+    assert_true(fabsf(measured.factor[0] - 1 / sqrtf(8.25f)) < 1e-6f);
+    assert_int_equal(measured.target_groups, 1);
+    assert_true(measured.target_mean[0] == 128.5f);
+    dataset_normalise_targets(&measured, dataset);
+    assert_int_equal(dataset_gather(dataset, &measured, &(uint32_t){2}, 1, sample, targets, &error),
+                     0);
+    assert_true(sample[2] == (3 - measured.mean[0]) * measured.factor[0]);
+    assert_true(targets[1] == (136 - measured.target_mean[0]) * measured.target_factor[0]);
+    char *text = dataset_normalisation_format(&measured);
+    assert_int_equal(dataset_normalisation_parse(text, dataset, &read, &error), 0);
+    assert_memory_equal(read.mean, measured.mean, 2 * sizeof(float));
+    assert_memory_equal(read.target_factor, measured.target_factor, sizeof(float));
+    dataset_normalisation_release(&read);
+    text[strlen(text) - 1] = ',';
+    assert_int_equal(dataset_normalisation_parse(text, dataset, &read, &error), -EINVAL);
+    free(text);
+    dataset_normalisation_release(&measured);
+    dataset_split_release(&split);
+    dataset_close(dataset);
+}
+
+static void test_classes(void **state)
+{
+    const char *targets[] = {"blue"};
+    float sample[6];
+    int32_t label;
+    struct dataset *dataset;
+
+    (void)state;
+    config.target = DATASET_TARGET_CLASS;
+    config.series.horizon = 1;
+    config.series.targets = targets;
+    config.series.target_count = 1;
+    config.series.first_label = 1;
+    dataset = open_text("red,blue\n7,1\n8,16\n9,2\n1,3\n2,4\n");
+    assert_int_equal(dataset->classes, 16);
+    assert_int_equal(dataset->count, 2);
+    gather(dataset, 1, sample, &label);
+    assert_int_equal(label, 3);
+    dataset_close(dataset);
+    REFUSE("red,blue\n7,1\n8,0\n9,2\n1,3\n2,4\n", ":3, column 2", "0 is no class", "first_label");
+}
+
+static void test_baselines(void **state)
+{
+    struct series_baselines baselines;
+    struct dataset_view view;
+    struct dataset *dataset;
+
+    (void)state;
+    config.series.input = 4;
+    config.series.horizon = 3;
+    dataset = open_text("0\n10\n0\n10\n1\n11\n1\n11\n");
+    view = dataset_view_all(dataset);
+    assert_int_equal(view.count, 2);
+    /* of 10: 1, 11, 1; of 1: 11, 1, 11 */
+    baselines = series_baselines(&view, 2);
+    assert_true(fabs(baselines.last_mae - (9 + 1 + 9 + 10 + 0 + 10) / 6.0) < 1e-6);
+    assert_true(fabs(baselines.last_mse - (81 + 1 + 81 + 100 + 0 + 100) / 6.0) < 1e-6);
+    /* of 0, 10, 0; of 10, 1, 10 */
+    assert_true(fabs(baselines.season_mae - (1 + 1 + 1 + 1 + 0 + 1) / 6.0) < 1e-6);
+    assert_true(isnan(series_baselines(&view, 5).season_mse));
+    assert_true(isnan(series_baselines(&view, 0).season_mse));
+    assert_true(*series_past(dataset, 1, 1) == 1);
+    assert_null(series_past(dataset, 0, 5));
+    dataset_close(dataset);
+}
+
+static void test_faults(void **state)
+{
+    const char *columns[] = {"valu"};
+    struct dataset *dataset;
+
+    (void)state;
+    REFUSE(squares(4), "series.csv: 4 rows", "sample of 3 rows", "2 after", "smaller window");
+    REFUSE("a,b\n1,2\n3\n4,5\n", "series.csv:3", "1 column, but the first row 2");
+    REFUSE("a,b\n1,2\n3,\n4,5\n", "series.csv:3, column 2 (b)", "empty");
+    REFUSE("a,b\n1,2\nnan,3\n4,5\n", "series.csv:3, column 1 (a)", "\"nan\"", "no float32");
+    REFUSE("a,b\n1,2\n1e99,3\n4,5\n", "series.csv:3, column 1 (a)", "\"1e99\"");
+    REFUSE("a,b\n", "no row of numbers");
+    config.series.targets = columns;
+    config.series.target_count = 1;
+    REFUSE(squares(10), "no column named \"valu\"", "\"value\"?");
+    config.series.targets = NULL;
+    config.series.rows[1] = 11;
+    REFUSE(squares(10), "[0, 11]", "has 10 rows");
+    config.series.rows[0] = 5.5;
+    REFUSE(squares(20), "[5.5, 11]", "two ascending shares");
+    config.series.rows[0] = 0;
+    config.series.rows[1] = 8;
+    dataset = open_text(squares(20));
+    config.series.rows[0] = 7;
+    config.series.rows[1] = 20;
+    data_expect_refusal(&config, dataset, -EINVAL, "rows 7 to 19 are for the test",
+                        "rows 0 to 7 are trained on", (const char *)NULL);
+    dataset_close(dataset);
+    config.series.rows[0] = 0;
+    config.target = DATASET_TARGET_CLASS;
+    REFUSE("a,b\n1,2\n3,2.5\n4,5\n", "series.csv:3, column 2", "2.5 is no class", "mse");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_windows, reset),
+        cmocka_unit_test_setup(test_columns_and_strides, reset),
+        cmocka_unit_test_setup(test_newest_first, reset),
+        cmocka_unit_test_setup(test_split_without_leak, reset),
+        cmocka_unit_test_setup(test_constants, reset),
+        cmocka_unit_test_setup(test_classes, reset),
+        cmocka_unit_test_setup(test_baselines, reset),
+        cmocka_unit_test_setup(test_faults, reset),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
