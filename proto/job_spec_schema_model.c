@@ -3,7 +3,7 @@
 #include "proto/model_kinds.h"
 #include "proto/model_layers.h"
 
-enum { KERNEL_MAX = 255, LAYERS_MAX = 512 };
+enum { KERNEL_MAX = 255, LAYERS_MAX = 512, DEPTH_MAX = 256 };
 
 #define NAME(upper, lower, ...) #lower,
 #define ROW(upper, lower, traits, ...) VARIANT(#lower, traits, __VA_ARGS__),
@@ -26,10 +26,25 @@ static const struct job_spec_key model_keys[] = {
              "itself"},
     {"classes", JOB_SPEC_INTEGER, .minimum = 2, .maximum = WIDTH_MAX,
      .help = "Number of classes. When absent: taken from the data"},
-    {"context", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 4096, .unit = "symbols",
+    {"context", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 65536, .unit = "symbols",
      .help = "Length of the text before the symbol that is predicted"},
     {"embedding", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 65536, .fallback = "24",
-     .help = "Length of the vector that represents one symbol"},
+     .help = "Length of the vector that represents one symbol or patch"},
+    {"depth", JOB_SPEC_INTEGER, .minimum = 1, .maximum = DEPTH_MAX,
+     .help = "Number of blocks, each of attention and a network of two linear layers"},
+    {"heads", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 1024,
+     .help = "Heads of each attention; they divide the embedding"},
+    {"mlp_ratio", JOB_SPEC_NUMBER, .from = 0, .to = 64, .above_from = true, .fallback = "4",
+     .help = "Width between the two linear layers of a block, as a multiple of the embedding"},
+    {"positions", JOB_SPEC_CHOICE, .choices = CHOICES("learned", "rotary"),
+     .fallback = "\"learned\"",
+     .help = "How a symbol's place is told: by a learned vector for each, or by turning queries "
+             "and keys (rotary)"},
+    {"patch", JOB_SPEC_INTEGER, .minimum = 1, .maximum = KERNEL_MAX, .fallback = "4",
+     .unit = "pixels", .help = "Side of the squares that an image is cut into"},
+    {"pool", JOB_SPEC_CHOICE, .choices = CHOICES("token", "mean"), .fallback = "\"token\"",
+     .help = "What the class is told from: a class token that stands before the patches, or the "
+             "mean of the patches"},
     {"channels", JOB_SPEC_INTEGERS, .minimum = 1, .maximum = 65536, .count_minimum = 1,
      .count_maximum = 32, .fallback = "[32, 64]",
      .help = "Channels of each convolution; a 2x2 maximum pool follows each"},

@@ -7,7 +7,9 @@ enum model_trait {
     MODEL_READS_NUMBERS = 1,
     MODEL_READS_IMAGES = 2, /* only numbers of three dimensions */
     MODEL_READS_TEXT = 4, /* symbols of a text; with MODEL_READS_NUMBERS the first layer decides */
-    MODEL_READS_SEQUENCES = 8 /* sequences of symbols, each with a label */
+    MODEL_READS_SEQUENCES = 8, /* sequences of symbols, each with a label */
+    MODEL_PREDICTS_EACH =
+        16 /* of a text the symbol after each of the context, not the last alone */
 };
 
 /* Columns: MODEL_<upper> of enum model_kind; the name in specifications and messages; the traits;
@@ -30,6 +32,12 @@ enum model_trait {
     MODEL(EFFICIENTNET_B0, efficientnet_b0, MODEL_READS_NUMBERS | MODEL_READS_IMAGES,             \
           {"classes", NULL}, {"dropout", "0.2"}, {"stochastic_depth", NULL},                      \
           {"stem_stride", NULL}, {"width", NULL})                                                 \
+    MODEL(GPT, gpt, MODEL_READS_TEXT | MODEL_PREDICTS_EACH,                                       \
+          {"context", "64"}, {"embedding", "128"}, {"depth", "4"}, {"heads", "4"},                \
+          {"mlp_ratio", NULL}, {"positions", NULL}, {"dropout", "0"})                             \
+    MODEL(VIT, vit, MODEL_READS_NUMBERS | MODEL_READS_IMAGES,                                     \
+          {"classes", NULL}, {"patch", NULL}, {"embedding", "192"}, {"depth", "12"},              \
+          {"heads", "3"}, {"mlp_ratio", NULL}, {"pool", NULL}, {"dropout", "0"})                  \
     MODEL(LAYERS, layers, MODEL_READS_NUMBERS | MODEL_READS_TEXT | MODEL_READS_SEQUENCES,         \
           {"classes", NULL}, {"context", NULL}, {"layers", NULL})
 /* clang-format on */

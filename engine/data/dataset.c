@@ -145,5 +145,9 @@ void dataset_close(struct dataset *dataset)
 
 struct dataset_view dataset_view_all(const struct dataset *dataset)
 {
-    return (struct dataset_view){.dataset = dataset, .count = dataset->count};
+    struct dataset_view view = {.dataset = dataset, .count = dataset->count};
+
+    if (dataset->labels_each)
+        view = text_windows(dataset, 0, dataset->count);
+    return view;
 }

@@ -100,7 +100,8 @@ struct dataset_config {
         double divide_by;           /* of every feature, not of the target; 0: 1 */
     } csv;
     struct {
-        int32_t context; /* symbols that a sample holds */
+        int32_t context;  /* symbols that a sample holds */
+        bool labels_each; /* each of them has a label, the symbol after it; else the last one */
     } text;
     struct {
         enum dataset_tokens tokens;
@@ -227,8 +228,12 @@ struct dataset {
     int64_t *letter_first;
     struct dataset_series series; /* time_series */
     int64_t symbol_count;         /* text: length in symbols; count = symbol_count - context */
-    char **column_names;          /* csv with a header: of the features; owned, or NULL */
-    char *target_name;            /* csv with a header; owned, or NULL */
+    bool labels_each;             /* text: a sample has a label for each of its symbols */
+    /* and the first `last_ignored` labels of the set's last sample are -1: the sample before it in
+     * dataset_view_all() has them */
+    int32_t last_ignored;
+    char **column_names; /* csv with a header: of the features; owned, or NULL */
+    char *target_name;   /* csv with a header; owned, or NULL */
     /* image_folder, sequences with words as labels: [class_count], owned; label i is
      * class_names[i]; NULL: classes have numbers */
     char **class_names;
@@ -266,12 +271,24 @@ struct dataset_view {
     const struct dataset *dataset;
     const uint32_t *indices;
     int64_t first, count;
+    /* windows of a text, which are samples `stride` apart (0: 1). `last` is the last sample that
+     * belongs to the view; positions behind it stand for it. An epoch in random order begins with
+     * one of the first `shifts` samples (0: 1) */
+    int64_t stride, last, shifts;
 };
 
 static inline int64_t dataset_view_index(const struct dataset_view *view, int64_t position)
 {
-    return view->indices ? (int64_t)view->indices[position] : view->first + position;
+    int64_t index = view->first + position * (view->stride ? view->stride : 1);
+
+    if (view->indices)
+        return (int64_t)view->indices[position];
+    return view->stride && index > view->last ? view->last : index;
 }
+
+/* How many samples further on the epoch's samples lie than dataset_view_index() says, where they
+ * are in random order: a function of seed and epoch (sampler.h). */
+int64_t dataset_view_shift(const struct dataset_view *view, uint64_t seed, uint32_t epoch);
 
 /* A training and a validation part. */
 struct dataset_split {
@@ -282,15 +299,18 @@ struct dataset_split {
 /* Splits off round(fraction * count) samples, at least one of each part unless fraction is 0.
  * Images and rows are chosen by a permutation drawn from (seed, PHILOX_SPLIT). Text is cut in two
  * at one place and its tail becomes the validation part: neighbouring samples overlap in all but
- * one symbol, so that samples chosen at random would lie within the text trained on. Time series
- * are cut at one row: the validation part predicts those from there on, the training part those
- * before, and samples that predict both are left out. -EINVAL for a fraction outside [0, 1) or a
- * set too small. */
+ * one symbol, so that samples chosen at random would lie within the text trained on. Where all
+ * symbols of a text have labels, an epoch of training is windows end to end from a place that is
+ * drawn for it, in random order: each symbol is a label about once. Time series are cut at one
+ * row: the validation part predicts those from there on, the training part those before, and
+ * samples that predict both are left out. -EINVAL for a fraction outside [0, 1) or a set too
+ * small. */
 int dataset_split(const struct dataset *dataset, double fraction, uint64_t seed,
                   struct dataset_split *split, struct error *error);
 void dataset_split_release(struct dataset_split *split);
 
-/* The whole set as a view. */
+/* The whole set as a view. Of a text whose symbols all have labels: windows end to end, so that
+ * each symbol but the first is a label once. */
 struct dataset_view dataset_view_all(const struct dataset *dataset);
 
 /* Measures the constants over `train` (for NONE they are 0 and 1/255 or 1). For text only NONE is

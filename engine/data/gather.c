@@ -14,7 +14,7 @@ size_t dataset_sample_bytes(const struct dataset *dataset)
 
 size_t dataset_target_bytes(const struct dataset *dataset)
 {
-    return (size_t)dataset->target_width * 4;
+    return (size_t)(dataset->labels_each ? dataset->sample_elements : dataset->target_width) * 4;
 }
 
 CONVERSION static void convert_bytes(const uint8_t *raw, float *output, int64_t count, float mean,
@@ -138,6 +138,15 @@ int32_t gather_label(const struct dataset *dataset, int64_t index, const uint8_t
                : dataset->labels[dataset->target_first + index * dataset->target_stride];
 }
 
+/* The symbol after each of the sample's. */
+static void copy_labels(const struct dataset *dataset, int64_t index, const uint8_t *raw,
+                        int32_t *labels)
+{
+    copy_symbols(dataset, raw + dataset->sample_stride, labels);
+    if (index == dataset->count - 1)
+        memset(labels, 0xff, (size_t)dataset->last_ignored * sizeof *labels); /* -1 */
+}
+
 const uint8_t *gather_sample(const struct dataset *dataset, int64_t index, struct error *error)
 {
     if (index < dataset->count)
@@ -167,6 +176,9 @@ int dataset_gather(const struct dataset *dataset, const struct dataset_normalisa
             memcpy((int32_t *)targets + i * width,
                    dataset->labels + dataset->target_first + indices[i] * dataset->target_stride,
                    (size_t)width * sizeof(int32_t));
+        else if (dataset->labels_each)
+            copy_labels(dataset, indices[i], raw,
+                        (int32_t *)targets + i * dataset->sample_elements);
         else
             ((int32_t *)targets)[i] = gather_label(dataset, indices[i], raw);
     }

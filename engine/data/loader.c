@@ -40,6 +40,7 @@ struct loader {
     int64_t next; /* the number of the batch that loader_next() returns */
     int held;
     uint32_t epoch;
+    int64_t shift;       /* of this epoch's samples: dataset_view_shift() */
     int64_t epoch_first; /* the number that batch 0 of this epoch has, or would have */
     bool begun;
 
@@ -137,7 +138,7 @@ static void slot_fill(struct loader *loader, struct loader_slot *slot, int64_t n
     slot->count = left < config->batch ? left : config->batch;
     for (int64_t i = 0; i < slot->count; i++) {
         int64_t place = loader->order ? loader->order[position + i] : position + i;
-        slot->indices[i] = (uint32_t)dataset_view_index(&config->view, place);
+        slot->indices[i] = (uint32_t)(dataset_view_index(&config->view, place) + loader->shift);
     }
     slot->error.code = 0;
     if (config->augmentation)
@@ -296,8 +297,10 @@ int loader_begin_epoch(struct loader *loader, uint32_t epoch, int64_t position, 
                          (long long)count, (long long)config->batch, (long long)position);
     batch = position == count ? loader->batches : position / config->batch;
     threads_quiesce(loader);
-    if (loader->order)
+    if (loader->order) {
         sampler_permute(config->seed, epoch, loader->order, (uint32_t)config->view.count);
+        loader->shift = dataset_view_shift(&config->view, config->seed, epoch);
+    }
 
     pthread_mutex_lock(&loader->mutex);
     loader->next = loader->claimed;

@@ -66,3 +66,10 @@ uint32_t vocabulary_next(bool bytes, const uint8_t **text, const uint8_t *end);
 char *vocabulary_name_symbol(bool bytes, uint32_t symbol, char *output, size_t size);
 /* The number of a symbol; -1 if the vocabulary lacks it. */
 int32_t vocabulary_find(const struct dataset_vocabulary *vocabulary, uint32_t symbol);
+
+/* Views of a text whose symbols all have labels, of the samples [first, first + samples): windows
+ * end to end, of which the last one begins earlier where they do not come out even; and windows for
+ * training, which every epoch shifts (dataset_view_shift()). */
+struct dataset_view text_windows(const struct dataset *dataset, int64_t first, int64_t samples);
+struct dataset_view text_training_windows(const struct dataset *dataset, int64_t first,
+                                          int64_t samples);

@@ -1,7 +1,7 @@
 /* split.c: divides a set into the training and the validation part. */
 #include "base/cleanup.h"
 #include "base/philox.h"
-#include "engine/data/dataset.h"
+#include "engine/data/reader.h"
 #include "engine/data/sampler.h"
 
 #include <errno.h>
@@ -17,9 +17,27 @@ static int64_t validation_count(int64_t count, double fraction)
     return chosen >= count ? count - 1 : chosen;
 }
 
+/* The windows of validation are among those of the whole set. Training ends before the first of
+ * them, as far as the text is long enough. */
+static void split_windows(const struct dataset *dataset, int64_t validation,
+                          struct dataset_split *split)
+{
+    int64_t context = dataset->sample_elements;
+    int64_t first = (dataset->count - validation) / context * context;
+
+    first = first < context && dataset->count > context ? context : first;
+    first = first < 1 ? 1 : first;
+    split->validation = text_windows(dataset, first, dataset->count - first);
+    split->train = text_training_windows(dataset, 0, first > context ? first - context : first);
+}
+
 static void split_text(const struct dataset *dataset, int64_t validation,
                        struct dataset_split *split)
 {
+    if (dataset->labels_each) {
+        split_windows(dataset, validation, split);
+        return;
+    }
     split->train.count -= validation;
     split->validation.first = split->train.count;
     split->validation.count = validation;
@@ -71,7 +89,8 @@ static int split_at_random(const struct dataset *dataset, int64_t validation, ui
     uint32_t *train = indices, *held_out = indices + (count - validation);
     split->train.indices = train;
     split->train.count = count - validation;
-    split->validation = (struct dataset_view){dataset, held_out, 0, validation};
+    split->validation =
+        (struct dataset_view){.dataset = dataset, .indices = held_out, .count = validation};
     for (uint32_t i = 0; i < count; i++)
         *(chosen[i] ? held_out++ : train++) = i;
     split->indices = indices;
@@ -83,6 +102,8 @@ int dataset_split(const struct dataset *dataset, double fraction, uint64_t seed,
 {
     *split = (struct dataset_split){.train = dataset_view_all(dataset),
                                     .validation = {.dataset = dataset}};
+    if (dataset->labels_each)
+        split->train = text_training_windows(dataset, 0, dataset->count);
     if (!(fraction >= 0 && fraction < 1))
         return error_set(error, -EINVAL,
                          "the validation fraction is %g; it must be at least 0 and below 1",

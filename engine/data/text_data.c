@@ -1,7 +1,9 @@
 /* text_data.c: a text as samples for predicting the next symbol: sample i holds the `context`
- * symbols from i on, its label is symbol i + context. The symbols are the code points of UTF-8 (of
+ * symbols from i on, its label is symbol i + context; or each of them has a label, the symbol after
+ * it. The symbols are the code points of UTF-8 (of
  * anything else: the bytes) that occur in the training text. */
 #include "base/cleanup.h"
+#include "base/philox.h"
 #include "base/text.h"
 #include "engine/data/reader.h"
 
@@ -174,8 +176,54 @@ int text_read(const struct dataset_config *config, const struct dataset *referen
     dataset->memory_bytes += (size_t)dataset->symbol_count * dataset->sample_stride;
     dataset->classes = dataset->vocabulary.count;
     reader_set_shape(dataset, shape, 1);
-    return reader_add_block(dataset, dataset->buffer, dataset->symbol_count - shape[0], error);
+    result = reader_add_block(dataset, dataset->buffer, dataset->symbol_count - shape[0], error);
+    if (result == 0 && config->text.labels_each) {
+        int64_t last = dataset->symbol_count - shape[0] - 1;
+
+        dataset->labels_each = true;
+        dataset->last_ignored = (int32_t)(last % shape[0] ? shape[0] - last % shape[0] : 0);
+    }
+    return result;
 }
+
+/* ---- windows --------------------------------------------------------------------------------- */
+
+struct dataset_view text_windows(const struct dataset *dataset, int64_t first, int64_t samples)
+{
+    int64_t context = dataset->sample_elements;
+
+    return (struct dataset_view){.dataset = dataset,
+                                 .first = first,
+                                 .count = (samples - 1 + context - 1) / context + 1,
+                                 .stride = context,
+                                 .last = first + samples - 1};
+}
+
+struct dataset_view text_training_windows(const struct dataset *dataset, int64_t first,
+                                          int64_t samples)
+{
+    int64_t context = dataset->sample_elements;
+    int64_t count = samples < context ? 1 : samples / context;
+
+    return (struct dataset_view){.dataset = dataset,
+                                 .first = first,
+                                 .count = count,
+                                 .stride = context,
+                                 .last = first + samples - 1,
+                                 .shifts = samples - (count - 1) * context};
+}
+
+int64_t dataset_view_shift(const struct dataset_view *view, uint64_t seed, uint32_t epoch)
+{
+    const uint64_t behind_order = UINT64_C(1) << 40; /* draws that sampler_permute() never makes */
+    struct philox draw = philox_draw(seed, philox_stream(PHILOX_SHUFFLE, epoch), behind_order);
+
+    return view->shifts > 1
+               ? (int64_t)(((uint64_t)draw.word[0] << 32 | draw.word[1]) % (uint64_t)view->shifts)
+               : 0;
+}
+
+/* ---- baselines ------------------------------------------------------------------------------- */
 
 static int32_t symbol_at(const struct dataset *dataset, int64_t place)
 {
@@ -183,11 +231,26 @@ static int32_t symbol_at(const struct dataset *dataset, int64_t place)
                                              : ((const int32_t *)dataset->buffer)[place];
 }
 
+/* The symbols that are labels, from `first` to before `end`. */
+struct places {
+    int64_t first, end;
+};
+
+static struct places predicted_by(const struct dataset_view *view)
+{
+    const struct dataset *text = view->dataset;
+    int64_t last = text->labels_each ? view->last : view->first + view->count - 1;
+    int64_t first = view->first + (text->labels_each ? 1 : text->sample_elements);
+
+    return (struct places){first, last + text->sample_elements + 1};
+}
+
 int text_baselines(const struct dataset_view *train, const struct dataset_view *validation,
                    struct text_baselines *baselines, struct error *error)
 {
     const struct dataset *text = train->dataset;
     size_t symbols = (size_t)text->vocabulary.count;
+    struct places predicted;
 
     if (!dataset_format_is_text(text->format) ||
         !dataset_format_is_text(validation->dataset->format) ||
@@ -199,23 +262,23 @@ int text_baselines(const struct dataset_view *train, const struct dataset_view *
     if (!pairs || !firsts)
         return error_set(error, -ENOMEM, "not enough memory to count %zu x %zu pairs of symbols",
                          symbols, symbols);
-    for (int64_t i = 0; i < train->count; i++) {
-        int64_t place = dataset_view_index(train, i) + text->sample_elements;
+    predicted = predicted_by(train);
+    for (int64_t place = predicted.first; place < predicted.end; place++) {
         size_t before = (size_t)symbol_at(text, place - 1);
 
         pairs[before * symbols + (size_t)symbol_at(text, place)]++;
         firsts[before]++;
     }
     double sum = 0;
-    for (int64_t i = 0; i < validation->count; i++) {
+    predicted = predicted_by(validation);
+    for (int64_t place = predicted.first; place < predicted.end; place++) {
         const struct dataset *other = validation->dataset;
-        int64_t place = dataset_view_index(validation, i) + other->sample_elements;
         size_t before = (size_t)symbol_at(other, place - 1);
 
         sum -= log((pairs[before * symbols + (size_t)symbol_at(other, place)] + 1.0) /
                    ((double)firsts[before] + (double)symbols));
     }
     baselines->uniform = log((double)symbols);
-    baselines->bigram = sum / (double)validation->count;
+    baselines->bigram = sum / (double)(predicted.end - predicted.first);
     return 0;
 }

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { GRAPH_RANK_MAX = 5, GRAPH_INPUTS_MAX = 12, GRAPH_OUTPUTS_MAX = 8, GRAPH_NAME_MAX = 64 };
+enum { GRAPH_RANK_MAX = 5, GRAPH_INPUTS_MAX = 12, GRAPH_OUTPUTS_MAX = 8, GRAPH_NAME_MAX = 96 };
 
 enum tensor_type {
     TENSOR_FLOAT32,
@@ -406,9 +406,11 @@ int32_t graph_input(struct graph *graph, enum tensor_type type, const int64_t *s
 int32_t graph_lengths(struct graph *graph);
 int32_t graph_linear(struct graph *graph, int32_t input, const char *name, int64_t features,
                      bool bias);
-/* The same without a bias and with a matrix that the graph has already, `weight`[O,I]: that of an
- * embedding, for an output that is tied to it (Press and Wolf 2016, arXiv:1608.05859). */
-int32_t graph_linear_tied(struct graph *graph, int32_t input, const char *name, int32_t weight);
+/* The same with parameters that the graph has already: weight[O,I] and bias[O] (-1: none). Others
+ * may use them, too: an output may be tied to an embedding (Press and Wolf 2016,
+ * arXiv:1608.05859). */
+int32_t graph_linear_shared(struct graph *graph, int32_t input, const char *name, int32_t weight,
+                            int32_t bias);
 int32_t graph_conv2d(struct graph *graph, int32_t input, const char *name, int64_t channels,
                      const struct conv_attributes *attributes, bool bias);
 /* Pools take a padding of at most half the kernel; dilation and groups must be 1. */

@@ -16,6 +16,18 @@ static const char *const model_loss_names[] = {
 };
 DEFINE_STRING_TABLE(model_loss, enum model_loss, model_loss_names)
 
+static const char *const model_positions_names[] = {
+    [POSITIONS_LEARNED] = "learned",
+    [POSITIONS_ROTARY] = "rotary",
+};
+DEFINE_STRING_TABLE(model_positions, enum model_positions, model_positions_names)
+
+static const char *const model_pool_names[] = {
+    [POOL_TOKEN] = "token",
+    [POOL_MEAN] = "mean",
+};
+DEFINE_STRING_TABLE(model_pool, enum model_pool, model_pool_names)
+
 #define MODEL(upper, lower, traits, ...) [MODEL_##upper] = {&models_##lower, traits},
 static const struct {
     const struct model *model;

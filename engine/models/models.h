@@ -44,11 +44,21 @@ enum model_kind {
 #undef KIND
 };
 
+/* How a transformer is told the place of a symbol, and what a classifier of patches reads. */
+enum model_positions { POSITIONS_LEARNED, POSITIONS_ROTARY };
+enum model_pool { POOL_TOKEN, POOL_MEAN };
+
 /* MODEL_MLP:      [flatten] (linear [batch_norm] activation [dropout])*, linear
  * MODEL_CNN:      (conv2d [batch_norm] activation max_pool2d(2))*, flatten,
  *                 (linear [batch_norm] activation [dropout])*, linear
  * MODEL_CHAR_MLP: embedding, flatten, (linear activation)*, linear: Bengio, Ducharme, Vincent and
  *                 Jauvin, "A neural probabilistic language model", JMLR 3 (2003)
+ * MODEL_GPT:      Radford et al., "Language models are unsupervised multitask learners" (2019):
+ *                 a decoder with normalisation before attention and before the network, whose
+ *                 output is tied to its embedding. It scores the symbol after each of the context.
+ *                 Names and initial weights of https://github.com/karpathy/nanoGPT.
+ * MODEL_VIT:      Dosovitskiy et al., "An image is worth 16x16 words" (2020), arXiv:2010.11929, as
+ *                 torchvision's VisionTransformer; with POOL_MEAN without its class token.
  * MODEL_LAYERS:   the given layers; the last must give as many outputs as the data has.
  * MODEL_RESNET18: He, Zhang, Ren and Sun, "Deep residual learning for image recognition" (2015),
  *                 arXiv:1512.03385, with the stem that is usual for images of 32x32: a convolution
@@ -70,7 +80,12 @@ struct model_config {
     bool batch_norm;   /* mlp, cnn */
     float dropout;     /* mlp, cnn: after each hidden activation; mobilenet_v3_small,
                           efficientnet_b0: before the last layer; 0 is none */
-    int64_t embedding; /* char_mlp: width of a character's vector */
+    int64_t embedding; /* char_mlp, gpt, vit: width of a symbol's or patch's vector */
+    int depth, heads;  /* gpt, vit: of blocks, and of each one's attention */
+    double mlp_ratio;  /* gpt, vit: features between a block's linear layers, in `embedding` */
+    enum model_positions positions; /* gpt */
+    int patch;                      /* vit: side in pixels */
+    enum model_pool pool;           /* vit */
     const struct model_layer *layers;
     int layer_count;
     /* of the convolutional networks from resnet18 on */
@@ -141,3 +156,5 @@ int model_layers(const struct model_config *config, const struct model_data *dat
 DECLARE_STRING_TABLE(model_kind, enum model_kind);
 DECLARE_STRING_TABLE(model_layer_kind, enum model_layer_kind);
 DECLARE_STRING_TABLE(model_loss, enum model_loss);
+DECLARE_STRING_TABLE(model_positions, enum model_positions);
+DECLARE_STRING_TABLE(model_pool, enum model_pool);

@@ -49,15 +49,19 @@ static int order_epoch(struct feed *feed, uint32_t epoch, struct error *error)
 {
     const struct loader_config *loader = &feed->config.loader;
     int64_t count = loader->view.count, *ordered = &feed->ordered[turn_of(loader, epoch)];
+    int64_t shift = 0;
     int r;
 
     if (loader->shuffle ? *ordered == epoch : *ordered >= 0)
         return 0;
-    if (loader->shuffle)
+    if (loader->shuffle) {
         sampler_permute(loader->seed, epoch, feed->order, (uint32_t)count);
+        shift = dataset_view_shift(&loader->view, loader->seed, epoch);
+    }
     for (int64_t i = 0; i < count; i++)
-        feed->order[i] = (uint32_t)dataset_view_index(
-            &loader->view, loader->shuffle ? (int64_t)feed->order[i] : i);
+        feed->order[i] =
+            (uint32_t)(shift + dataset_view_index(&loader->view,
+                                                  loader->shuffle ? (int64_t)feed->order[i] : i));
     r = session_write_order(feed->config.session, feed->config.data, first_of(feed, epoch), count,
                             feed->order, error);
     *ordered = r == 0 ? (int64_t)epoch : -1;

@@ -211,7 +211,8 @@ static void place_data(struct training *training, const struct backend *backend,
         size_t bytes = backend->data_bytes(device, &training->sets[i]);
 
         sum += (double)bytes;
-        possible &= bytes > 0;
+        /* a label for each symbol is what loaders alone make */
+        possible &= bytes > 0 && !training->set_of[i]->labels_each;
     }
     if (possible && sum <= data_share * memory)
         return;

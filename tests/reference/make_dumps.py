@@ -740,7 +740,9 @@ def trajectory(name, chain, samples, targets, optimizer, lr, average_decay=0, au
 
 
 def loss_of(y, target):
-    return F.mse_loss(y, target) if target.is_floating_point() else F.cross_entropy(y, target.long())
+    if target.is_floating_point():
+        return F.mse_loss(y, target)
+    return F.cross_entropy(y.flatten(0, -2), target.long().flatten(), ignore_index=-1)
 
 
 def trajectories():
@@ -816,6 +818,28 @@ def trajectories():
     trajectory("efficientnet_b0", torch_models.efficientnet_b0(3, channels=1, width=0.0625, stem_stride=1, dropout=0.0,
                                                                stochastic_depth=0.0),
                lambda _: random(16, 1, 20, 20), brightest, "sgd", 2e-5, momentum=0.9)
+
+    def texts(_):
+        return torch.randint(0, 11, (6, 9)).int()
+
+    def next_symbols(step, x):
+        target = torch.cat([x[:, 1:], x[:, :1]], 1) * 3 % 11
+        if step > 5:
+            target[1:3, 4:] = -1  # as of a shorter sequence: these do not count
+        return target.int()
+
+    small = {"context": 9, "embedding": 24, "depth": 2, "heads": 3}
+    torch.manual_seed(21)
+    trajectory("gpt", torch_models.gpt(11, **small), texts, next_symbols, "adamw", 0.003, weight_decay=0.1,
+               epsilon=1e-3)  # the gradient by a key's bias is rounding alone
+    torch.manual_seed(22)
+    trajectory("gpt-rotary", torch_models.gpt(11, **small, rotary=True), texts, next_symbols, "sgd", 0.1, momentum=0.9)
+    patches = {"size": 12, "patch": 4, "embedding": 24, "depth": 2, "heads": 3, "mlp_ratio": 2}
+    torch.manual_seed(23)
+    trajectory("vit", torch_models.vit(3, **patches), small_images, brightest, "sgd", 0.05, momentum=0.9)
+    torch.manual_seed(24)
+    trajectory("vit-mean", torch_models.vit(3, channels=2, **patches, mean=True), lambda _: random(8, 2, 12, 12), brightest,
+               "sgd", 0.05, momentum=0.9)
 
 
 # ---- state_dicts -------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
-"""torch_models.py: the built-in convolutional networks in PyTorch, from torchvision's own definitions (Debian's
+"""torch_models.py: the built-in networks in PyTorch, most from torchvision's own definitions (Debian's
 python3-torchvision or a newer one): what traind's must agree with in names, shapes, initial weights and results.
 """
 import torch
 from torch import nn
-from torchvision.models import efficientnet, mobilenetv3, resnet
+from torchvision.models import efficientnet, mobilenetv3, resnet, vision_transformer
 from torchvision.models._utils import _make_divisible
 
 
@@ -47,8 +47,97 @@ def efficientnet_b0(classes, channels=3, width=1.0, stem_stride=2, dropout=0.2, 
     return with_stem(model, channels, stem_stride)
 
 
+def vit(classes, channels=3, size=32, patch=4, embedding=192, depth=12, heads=3, mlp_ratio=4, mean=False, dropout=0.0):
+    """torchvision's VisionTransformer for images of `channels`; with `mean` without its class token."""
+    model = vision_transformer.VisionTransformer(size, patch, depth, heads, embedding, round(embedding * mlp_ratio),
+                                                 dropout, num_classes=classes)
+    if channels != 3:
+        model.conv_proj = nn.Conv2d(channels, embedding, patch, patch)
+        nn.init.trunc_normal_(model.conv_proj.weight, std=(channels * patch * patch) ** -0.5)
+        nn.init.zeros_(model.conv_proj.bias)
+    if mean:
+        model.class_token = None
+        model.encoder.pos_embedding = nn.Parameter(model.encoder.pos_embedding[:, 1:].detach().clone())
+        model.forward = lambda x: model.heads(model.encoder(model._process_input(x)).mean(1))
+    return model
+
+
+class Attention(nn.Module):
+    """nanoGPT's CausalSelfAttention; rotary positions as arXiv:2104.09864 has them, on the halves of each head."""
+
+    def __init__(self, embedding, heads, rotary):
+        super().__init__()
+        self.heads, self.rotary = heads, rotary
+        self.c_attn, self.c_proj = nn.Linear(embedding, 3 * embedding), nn.Linear(embedding, embedding)
+
+    @staticmethod
+    def turn(x):
+        half = x.shape[-1] // 2
+        angles = torch.arange(x.shape[-2])[:, None] / 10000 ** (torch.arange(half, dtype=torch.float64) / half)
+        cosine, sine = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+        first, second = x.chunk(2, -1)
+        return torch.cat([first * cosine - second * sine, second * cosine + first * sine], -1)
+
+    def forward(self, x):
+        batch, steps, width = x.shape
+        query, key, value = self.c_attn(x).reshape(batch, steps, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        if self.rotary:
+            query, key = self.turn(query), self.turn(key)
+        if hasattr(nn.functional, "scaled_dot_product_attention"):
+            y = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        else:
+            products = query @ key.transpose(2, 3) * key.shape[-1] ** -0.5
+            future = torch.ones(steps, steps, dtype=torch.bool).triu(1)
+            y = products.masked_fill(future, -torch.inf).softmax(3) @ value
+        return self.c_proj(y.transpose(1, 2).reshape(batch, steps, width))
+
+
+class Block(nn.Module):
+    def __init__(self, embedding, heads, rotary):
+        super().__init__()
+        self.ln_1, self.attn = nn.LayerNorm(embedding), Attention(embedding, heads, rotary)
+        self.ln_2 = nn.LayerNorm(embedding)
+        self.mlp = nn.ModuleDict({"c_fc": nn.Linear(embedding, 4 * embedding), "c_proj": nn.Linear(4 * embedding, embedding)})
+
+    def forward(self, x):
+        x = x + self.attn(self.ln_1(x))
+        return x + self.mlp["c_proj"](nn.functional.gelu(self.mlp["c_fc"](self.ln_2(x))))
+
+
+class GPT(nn.Module):
+    """nanoGPT's model without dropout: names, initial weights, an output tied to the embedding."""
+
+    def __init__(self, vocabulary, context=64, embedding=128, depth=4, heads=4, rotary=False):
+        super().__init__()
+        parts = {"wte": nn.Embedding(vocabulary, embedding)}
+        if not rotary:
+            parts["wpe"] = nn.Embedding(context, embedding)
+        parts["h"] = nn.ModuleList(Block(embedding, heads, rotary) for _ in range(depth))
+        parts["ln_f"] = nn.LayerNorm(embedding)
+        self.transformer = nn.ModuleDict(parts)
+        for name, parameter in self.named_parameters():
+            if parameter.dim() == 2:
+                scale = (2 * depth) ** -0.5 if name.endswith("c_proj.weight") else 1
+                nn.init.normal_(parameter, std=0.02 * scale)
+            elif name.endswith("bias"):
+                nn.init.zeros_(parameter)
+
+    def forward(self, symbols):
+        x = self.transformer["wte"](symbols)
+        if "wpe" in self.transformer:
+            x = x + self.transformer["wpe"].weight[:symbols.shape[1]]
+        for block in self.transformer["h"]:
+            x = block(x)
+        return nn.functional.linear(self.transformer["ln_f"](x), self.transformer["wte"].weight)
+
+
+def gpt(classes, **options):
+    return GPT(classes, **options)
+
+
 def parameters(model):
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-MODELS = {"resnet18": resnet18, "mobilenet_v3_small": mobilenet_v3_small, "efficientnet_b0": efficientnet_b0}
+MODELS = {"resnet18": resnet18, "mobilenet_v3_small": mobilenet_v3_small, "efficientnet_b0": efficientnet_b0, "vit": vit,
+          "gpt": gpt}

@@ -72,6 +72,28 @@ static struct json_object *describe_layer(const struct model_layer *layer)
     return json;
 }
 
+/* The numbers of gpt and vit. */
+static void describe_transformer(const struct worker_setup *setup, struct json_object *json)
+{
+    const struct model_config *model = &setup->spec.model;
+    const struct model_data *data = &setup->model_data;
+    int64_t tokens = 0;
+
+    if (model->kind == MODEL_VIT)
+        tokens = data->sample_shape[1] / model->patch * (data->sample_shape[2] / model->patch) +
+                 (model->pool == POOL_TOKEN);
+    json_set_int(json, "length", data->sample_shape[0]);
+    json_set_int(json, "vocabulary", data->vocabulary);
+    json_set_int(json, "embedding", model->embedding);
+    json_set_int(json, "depth", model->depth);
+    json_set_int(json, "heads", model->heads);
+    json_set_int(json, "features", llround((double)model->embedding * model->mlp_ratio));
+    json_set_int(json, "rotary", model->positions == POSITIONS_ROTARY);
+    json_set_int(json, "patch", model->patch);
+    json_set_int(json, "tokens", tokens);
+    json_set_int(json, "mean", model->pool == POOL_MEAN);
+}
+
 struct json_object *pytorch_network_describe(const struct worker_setup *setup, struct error *error)
 {
     const struct model_config *model = &setup->spec.model;
@@ -90,6 +112,7 @@ struct json_object *pytorch_network_describe(const struct worker_setup *setup, s
             json_object_array_add(list, describe_layer(&layers[i]));
         json_set(json, "layers", list);
     } else {
+        describe_transformer(setup, json);
         json_set_int(json, "channels", setup->model_data.sample_shape[0]);
         json_set_int(json, "outputs", setup->model_data.outputs);
         json_set_double(json, "width", model->width);

@@ -71,6 +71,13 @@ int worker_spec_read_model(struct worker_spec *spec, struct error *error)
     model->batch_norm = json_get_bool(json, "batch_norm", false);
     model->dropout = (float)json_get_double(json, "dropout", 0);
     model->embedding = json_get_int(json, "embedding", 0);
+    model->depth = (int)json_get_int(json, "depth", 0);
+    model->heads = (int)json_get_int(json, "heads", 0);
+    model->mlp_ratio = json_get_double(json, "mlp_ratio", 0);
+    model->positions = (enum model_positions)model_positions_from_string(
+        json_get_string(json, "positions", "learned"));
+    model->patch = (int)json_get_int(json, "patch", 0);
+    model->pool = (enum model_pool)model_pool_from_string(json_get_string(json, "pool", "token"));
     model->width = json_get_double(json, "width", 1);
     model->stem_stride = (int)json_get_int(json, "stem_stride", 2);
     model->stochastic_depth = (float)json_get_double(json, "stochastic_depth", 0);

@@ -37,10 +37,19 @@ int32_t graph_linear(struct graph *graph, int32_t input, const char *name, int64
     return graph->error.code ? graph->error.code : graph->output;
 }
 
-int32_t graph_linear_tied(struct graph *graph, int32_t input, const char *name, int32_t weight)
+static const struct graph_tensor *parameter_of(const struct graph *graph, int32_t tensor)
+{
+    bool there = tensor >= 0 && tensor < graph->tensor_count &&
+                 graph->tensors[tensor].role == TENSOR_PARAMETER;
+
+    return there ? &graph->tensors[tensor] : NULL;
+}
+
+int32_t graph_linear_shared(struct graph *graph, int32_t input, const char *name, int32_t weight,
+                            int32_t bias)
 {
     const struct graph_tensor *x = layer_input(graph, input, name, OP_LINEAR, TENSOR_FLOAT32);
-    const int32_t inputs[3] = {input, weight, -1};
+    const int32_t inputs[3] = {input, weight, bias};
     char first[SHAPE_TEXT_MAX], second[SHAPE_TEXT_MAX];
     struct graph_shape result;
     const struct graph_tensor *w;
@@ -48,9 +57,12 @@ int32_t graph_linear_tied(struct graph *graph, int32_t input, const char *name, 
     if (!x)
         return graph->error.code;
     result = x->shape;
-    w = weight >= 0 && weight < graph->tensor_count ? &graph->tensors[weight] : NULL;
-    if (!w || w->role != TENSOR_PARAMETER || w->shape.rank != 2)
-        return layer_fail(graph, name, OP_LINEAR, "there is no parameter %d to share", weight);
+    w = parameter_of(graph, weight);
+    if (!w || w->shape.rank != 2)
+        return layer_fail(graph, name, OP_LINEAR, "there is no matrix %d to share", weight);
+    if (bias >= 0 && (!parameter_of(graph, bias) ||
+                      graph_shape_elements(&graph->tensors[bias].shape) != w->shape.extent[0]))
+        return layer_fail(graph, name, OP_LINEAR, "tensor %d is no bias for %s", bias, w->name);
     if (result.rank < 2 || result.rank > 3 || result.extent[result.rank - 1] != w->shape.extent[1])
         return layer_fail(graph, name, OP_LINEAR,
                           "the shared %s is %s, but the input is %s, whose last extent must be the "

@@ -223,6 +223,99 @@ static void test_split(void **state)
     dataset_close(dataset);
 }
 
+/* How often each symbol of a text is a label, over the view as an epoch shifts it. */
+static void count_labels(const struct dataset_view *view, int64_t shift, int counts[])
+{
+    int64_t context = view->dataset->sample_elements;
+
+    for (int64_t i = 0; i < view->count; i++) {
+        uint32_t index = (uint32_t)(dataset_view_index(view, i) + shift);
+        int32_t symbols[8], labels[8];
+        struct error error = {0};
+
+        assert_int_equal(dataset_gather(view->dataset, NULL, &index, 1, symbols, labels, &error),
+                         0);
+        for (int64_t k = 0; k < context; k++) {
+            if (k + 1 < context && labels[k] >= 0)
+                assert_int_equal(labels[k], symbols[k + 1]);
+            counts[index + k + 1] += labels[k] >= 0;
+        }
+    }
+}
+
+/* Labels for each symbol: evaluation has every symbol but the first for a label once, whatever the
+ * length of the text. An epoch of training has none twice, and what it leaves out is less than two
+ * windows, at another end in another epoch. */
+static void test_windows(void **state)
+{
+    static char text[64];
+
+    (void)state;
+    config.text.labels_each = true;
+    for (int length = 4; length < 40; length++) {
+        memset(text, 0, sizeof text);
+        for (int i = 0; i < length; i++)
+            text[i] = (char)('a' + i * i % 7);
+        struct dataset *dataset = open_text(text);
+        struct dataset_view all = dataset_view_all(dataset);
+        struct dataset_split split;
+        struct error error = {0};
+        int counts[64] = {0};
+
+        assert_int_equal(dataset_target_bytes(dataset), 3 * sizeof(int32_t));
+        count_labels(&all, 0, counts);
+        for (int i = 0; i < length; i++)
+            assert_int_equal(counts[i], i > 0);
+        assert_int_equal(dataset_split(dataset, 0, 7, &split, &error), 0);
+        for (uint32_t epoch = 0; epoch < 9; epoch++) {
+            int64_t shift = dataset_view_shift(&split.train, 7, epoch);
+            int seen[64] = {0}, missed = 0;
+
+            count_labels(&split.train, shift, seen);
+            for (int i = 1; i < length; i++) {
+                assert_true(seen[i] <= 1 || dataset->last_ignored);
+                missed += seen[i] == 0;
+            }
+            assert_true(missed <= 6);
+            assert_true(seen[0] == 0);
+        }
+        dataset_split_release(&split);
+        dataset_close(dataset);
+    }
+}
+
+/* The parts share no label, and the validation part has each of its symbols once. */
+static void test_split_windows(void **state)
+{
+    int train[64] = {0}, validation[64] = {0};
+    struct dataset_split split;
+    struct error error = {0};
+    int64_t shifts = 0;
+
+    (void)state;
+    config.text.labels_each = true;
+    struct dataset *dataset = open_text("abcabcabbacbcabcabacbcbacbabcbbacbcabbabcabcbac");
+    assert_int_equal(dataset_split(dataset, 0.2, 7, &split, &error), 0);
+    for (uint32_t epoch = 0; epoch < 50; epoch++) {
+        int64_t shift = dataset_view_shift(&split.train, 7, epoch);
+
+        assert_true(shift >= 0 && shift < split.train.shifts);
+        shifts |= INT64_C(1) << shift;
+        count_labels(&split.train, shift, train);
+    }
+    assert_true(shifts == (INT64_C(1) << split.train.shifts) - 1); /* all were drawn */
+    count_labels(&split.validation, 0, validation);
+    for (int64_t i = 1; i < dataset->symbol_count; i++) {
+        bool held_out = i > split.validation.first;
+
+        assert_int_equal(validation[i], held_out);
+        assert_true(!held_out || train[i] == 0);
+    }
+    assert_true(split.validation.first >= 33 && split.validation.first <= 36);
+    dataset_split_release(&split);
+    dataset_close(dataset);
+}
+
 /* Against counts made by hand. */
 static void test_baselines(void **state)
 {
@@ -254,6 +347,8 @@ int main(void)
         cmocka_unit_test_setup(test_reference, reset),
         cmocka_unit_test_setup(test_refusals, reset),
         cmocka_unit_test_setup(test_split, reset),
+        cmocka_unit_test_setup(test_windows, reset),
+        cmocka_unit_test_setup(test_split_windows, reset),
         cmocka_unit_test_setup(test_baselines, reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

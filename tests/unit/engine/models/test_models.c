@@ -210,7 +210,10 @@ static void test_layers(void **state)
 static void expect_state_dict_in_full(const struct model_config *config, const char *name,
                                       int64_t expected_parameters)
 {
-    const struct model_data data = {.sample_shape = {3, 32, 32}, .rank = 3, .outputs = 10};
+    const struct model_data images = {.sample_shape = {3, 32, 32}, .rank = 3, .outputs = 10};
+    const struct model_data symbols = {
+        .type = TENSOR_INT32, .sample_shape = {64}, .rank = 1, .vocabulary = 10, .outputs = 10};
+    const struct model_data data = config->kind == MODEL_GPT ? symbols : images;
     struct error error = {0};
     int64_t learnt = 0;
     struct graph graph;
@@ -257,6 +260,26 @@ static void test_convolutional_networks(void **state)
                    "but the input is 32x64");
     config.kind = MODEL_EFFICIENTNET_B0;
     expect_state_dict_in_full(&config, "efficientnet_b0", 4020358);
+}
+
+static void test_transformers(void **state)
+{
+    struct model_config config = {
+        .kind = MODEL_VIT, .embedding = 192, .depth = 12, .heads = 3, .mlp_ratio = 4, .patch = 4};
+    const struct model_data images = {.sample_shape = {3, 30, 32}, .rank = 3, .outputs = 10};
+
+    (void)state;
+    expect_state_dict_in_full(&config, "vit", 5362762);
+    expect_refusal(&config, &images,
+                   "model.patch is 4, which does not divide images of 30x32; choose another patch, "
+                   "or resize the images");
+    expect_refusal(&config, &vectors, "vit reads images, but a sample has 1 dimensions");
+    config.heads = 5;
+    expect_refusal(&config, &images,
+                   "model.heads is 5, which does not divide model.embedding, 192");
+    config = (struct model_config){
+        .kind = MODEL_GPT, .embedding = 128, .depth = 4, .heads = 4, .mlp_ratio = 4};
+    expect_state_dict_in_full(&config, "gpt", 802816);
 }
 
 /* The deeper a block of EfficientNet, the more often it is dropped. The last blocks of the stages
@@ -487,6 +510,7 @@ int main(void)
         cmocka_unit_test(test_every_layer),
         cmocka_unit_test(test_squeeze_excite),
         cmocka_unit_test(test_convolutional_networks),
+        cmocka_unit_test(test_transformers),
         cmocka_unit_test(test_stochastic_depth),
         cmocka_unit_test(test_initial_weights),
         cmocka_unit_test(test_soft_targets),

@@ -312,7 +312,7 @@ static void test_tied_output(void **state)
     graph_set_initializer(&graph, weight,
                           (struct initializer){.kind = INITIALIZER_NORMAL, .bound = 0.2f});
     x = graph_linear(&graph, graph_layer_norm(&graph, x, "1", 1e-5f, true), "2", WIDTH, true);
-    graph_cross_entropy(&graph, graph_linear_tied(&graph, x, "3", weight));
+    graph_cross_entropy(&graph, graph_linear_shared(&graph, x, "3", weight, -1));
     if (graph_differentiate(&graph, &error) || graph_finish(&graph, &error))
         fail_msg("%s", error.text);
     check_graph("tied", &graph, NULL, (float *)samples, target);
