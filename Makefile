@@ -207,9 +207,9 @@ $(BUILD)/tests/cuda/%: $(BUILD)/obj/tests/cuda/%.o $(CUDA_CASES) $(LIBRARIES)
 
 # these tests call the plugin's parts directly
 CUDA_CONVOLUTIONS := $(patsubst %.c,$(BUILD)/cuda/%.o,tests/cuda/convolution_plans.c $(wildcard tests/cuda/convolutions/*.c)) \
-    $(addprefix $(BUILD)/cuda/,$(addprefix engine/backends/cuda/,choices.o convolution_graph.o convolution_plan.o convolution_search.o \
-        cudnn.o cudnn_builder.o \
-        kernels/depthwise.o kernels/direct.o kernels/implicit.o kernels/reduce.o kernels/stem.o \
+    $(addprefix $(BUILD)/cuda/,$(addprefix engine/backends/cuda/,choices.o convolution_graph.o convolution_padded.o convolution_plan.o \
+        convolution_search.o cudnn.o cudnn_builder.o status.o \
+        kernels/convolution.o kernels/depthwise.o kernels/direct.o kernels/implicit.o kernels/reduce.o kernels/stem.o \
         kernels/weights_tf32.o) engine/backends/choice_table.o base/error.o base/text.o) \
     $(patsubst %.c,$(BUILD)/cuda/%.o,$(wildcard engine/graph/*.c engine/graph/operators/*.c engine/graph/optimizers/*.c))
 $(BUILD)/tests/cuda/convolution_plans: $(CUDA_CONVOLUTIONS)

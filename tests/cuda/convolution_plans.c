@@ -6,6 +6,7 @@
  * convolution_plans --own: kernels of our own alone.
  * convolution_plans --time SECONDS [variants]: the best plans for the convolutions of ResNet-18
  * (CIFAR-10); then those with fused neighbours and other results. */
+#include "engine/backends/cuda/convolution_padded.h"
 #include "tests/cuda/convolutions/convolutions.h"
 
 #include <errno.h>
@@ -156,12 +157,13 @@ static bool check_nan(const struct layer *layer, int64_t batch, const struct pre
                 {20, 11, 70, 1, 2, 0, 1, 1, 1}, {5, 30, 7, 4, 4, 1, 1, 1, 1},            \
         }                                                                                \
     }
+enum { OWN_LAYERS = 16 };
 /* A kernel of our own, what it is for, and the layers that it is tried with. */
 static const struct own {
     const char *name;
     own_kernel *run;
     unsigned precisions, passes; /* a bit for each, in their order */
-    struct layer layers[12];
+    struct layer layers[OWN_LAYERS];
 } owns[] = {{"depthwise",
              run_depthwise,
              1 << 0 | 1 << 2 | 1 << 3,
@@ -201,7 +203,12 @@ static const struct own {
               {12, 9, 42, 3, 1, 0, 2, 6, 1},
               {24, 8, 16, 1, 1, 0, 1, 8, 1},
               {6, 17, 9, 9, 3, 4, 1, 3, 1},
-              {112, 1, 112, 1, 2, 0, 1, 112, 1}}},
+              {112, 1, 112, 1, 2, 0, 1, 112, 1},
+              {8, 16, 8, 5, 1, 4, 2, 8, 1},
+              {10, 14, 20, 3, 2, 2, 2, 10, 1},
+              {6, 23, 12, 7, 1, 9, 3, 6, 1},
+              {4, 9, 4, 3, 1, 7, 7, 4, 1},
+              {9, 19, 9, 3, 2, 4, 4, 9, 1}}},
             IMPLICIT("implicit 128x64", run_implicit_tall),
             IMPLICIT("implicit 64x64", run_implicit_square),
             IMPLICIT("implicit 128x32", run_implicit_narrow),
@@ -243,8 +250,96 @@ static int check_all_own(void)
     int failed = 0;
 
     for (size_t k = 0; k < sizeof owns / sizeof *owns; k++)
-        for (size_t i = 0; i < 12 && owns[k].layers[i].channels; i++)
+        for (size_t i = 0; i < OWN_LAYERS && owns[k].layers[i].channels; i++)
             failed += check_own(&owns[k], &owns[k].layers[i], 3);
+    return failed;
+}
+
+/* The normalised mean squared error of a plan for more channels; twice where it accumulates; -1:
+ * there is no such plan. */
+static double check_padded_pass(struct convolution_search *search,
+                                const struct convolution_problem *asked,
+                                enum convolution_filling filling, bool accumulate,
+                                cudaStream_t stream)
+{
+    struct convolution_problem problem = *asked;
+    struct convolution_padded padded;
+    struct tensors tensors;
+    struct error error = {0};
+    struct cuda_array result = {.type = problem.type};
+    double nmse = NAN;
+
+    if (convolution_padded_prepare(search, &problem, filling, &padded, &error) < 0)
+        return -1;
+    if (problem.pass == CONVOLUTION_WEIGHTS)
+        problem.result = result.type = TENSOR_FLOAT32;
+    make_tensors(&problem, &tensors);
+    tensors.operands.workspace = allocate_device(padded.bytes);
+    result.at = problem.pass == CONVOLUTION_FORWARD ? tensors.operands.y
+                : problem.pass == CONVOLUTION_DATA  ? tensors.operands.x
+                                                    : tensors.operands.weight;
+    for (int time = 0; time < (accumulate ? 2 : 1); time++)
+        if (convolution_padded_run(&padded, &tensors.operands, result, time > 0, stream, &error) <
+            0)
+            printf("    %s\n", error.text);
+    for (int64_t i = 0; accumulate && i < elements(problem.weight); i++)
+        tensors.want[1][i] *= 2;
+    expect_cuda(cudaDeviceSynchronize(), "padded");
+    if (!error.code)
+        nmse = compare(&problem, &tensors);
+    cudaFree(tensors.operands.workspace);
+    release_tensors(&tensors);
+    convolution_padded_free(&padded);
+    return nmse;
+}
+
+/* In all passes, and with the gradient of the weights accumulated. */
+static int check_padded_layer(struct convolution_search *search, const struct layer *layer,
+                              const struct precision *precision, enum convolution_filling filling,
+                              cudaStream_t stream)
+{
+    int failed = 0;
+
+    printf("padded %s, %d -> %d, %d groups, %-8s",
+           filling == FILL_CHUNKS ? "to chunks" : "to powers", layer->channels, layer->outputs,
+           layer->groups, precision->name);
+    for (int way = 0; way <= CONVOLUTION_PASSES; way++) {
+        const bool accumulate = way == CONVOLUTION_PASSES;
+        enum convolution_pass pass = accumulate ? CONVOLUTION_WEIGHTS : (enum convolution_pass)way;
+        struct convolution_problem problem = problem_of(layer, 4, pass, precision->type);
+        double nmse;
+
+        problem.tf32 = precision->tf32;
+        if (!convolution_padded_is_possible(&problem, filling))
+            break;
+        nmse = check_padded_pass(search, &problem, filling, accumulate, stream);
+        printf("  %s%s %.1e", pass_text[pass], accumulate ? " accumulated" : "", nmse);
+        failed += nmse < 0 ? filling == FILL_CHUNKS : !(nmse <= precision->limit);
+    }
+    printf("\n");
+    return failed;
+}
+
+static int check_padded(const struct cudnn *cudnn, cudaStream_t stream)
+{
+    static const struct layer layers[] = {
+        {20, 9, 12, 3, 1, 1, 1, 4, 1}, {44, 8, 64, 3, 1, 1, 1, 2, 1}, {3, 12, 17, 5, 2, 2, 1, 1, 1},
+        {7, 10, 9, 1, 1, 0, 1, 1, 1},  {24, 7, 9, 3, 1, 2, 2, 3, 1},  {96, 8, 48, 3, 1, 1, 1, 2, 1},
+    };
+    struct convolution_search *search = NULL;
+    struct error error = {0};
+    int failed = 0;
+
+    if (convolution_search_open(cudnn, stream, NULL, &search, &error) < 0) {
+        puts(error.text);
+        return 1;
+    }
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
+        for (int t = 1; t < 4; t++) /* not float32 */
+            for (int filling = 0; filling < CONVOLUTION_FILLINGS; filling++)
+                failed += check_padded_layer(search, &layers[i], &precisions[t],
+                                             (enum convolution_filling)filling, stream);
+    convolution_search_close(search);
     return failed;
 }
 
@@ -307,12 +402,14 @@ static int check_all(const struct cudnn *cudnn)
 
 int main(int argc, char **argv)
 {
+    cudaStream_t stream; /* that can be captured */
     struct cudnn *cudnn = NULL;
     struct error error = {0};
     char version[64];
     int failed = 0;
 
-    if (cudaSetDevice(0) != cudaSuccess || cudnn_open(NULL, &cudnn, &error) == -ENOENT) {
+    if (cudaSetDevice(0) != cudaSuccess || cudaStreamCreate(&stream) != cudaSuccess ||
+        cudnn_open(stream, &cudnn, &error) == -ENOENT) {
         puts(error.code ? error.text : "no GPU");
         return 77;
     }
@@ -325,7 +422,8 @@ int main(int argc, char **argv)
     if (argc > 2 && !strcmp(argv[1], "--time"))
         time_convolutions(atof(argv[2]), argc > 3);
     else
-        failed = check_all_own() + (argc > 1 && !strcmp(argv[1], "--own") ? 0 : check_all(cudnn));
+        failed = check_all_own() + check_padded(cudnn, stream) +
+                 (argc > 1 && !strcmp(argv[1], "--own") ? 0 : check_all(cudnn));
     printf("%d failed\n", failed);
     cudnn_close(cudnn);
     return failed > 0;

@@ -3,6 +3,7 @@
  * if that was measured to be faster. */
 #include "base/alignment.h"
 #include "engine/backends/cuda/convolution_own.h"
+#include "engine/backends/cuda/convolution_padded.h"
 #include "engine/backends/cuda/muon.h"
 #include "engine/graph/optimizer.h"
 
@@ -16,6 +17,7 @@
 struct convolution {
     struct convolution_graph *graph;
     struct convolution_plan plan;
+    struct convolution_padded padded; /* where that is the way */
     enum convolution_way way;
     bool adds_bias; /* a kernel adds it after the plan */
     bool apart;     /* the plan writes to the workspace, and a kernel moves the result from there */
@@ -123,14 +125,15 @@ static bool time_plan(struct backend_program *program, const struct convolution_
                                  &ignored) == 0;
 }
 
-/* Chooses the fastest among our kernels `ways` and cuDNN's plans, and makes the plan if that is the
- * fastest. BY_PLAN with `is_measured` false: they could not be compared. */
+/* Chooses the fastest among our kernels `ways`, plans for more channels and cuDNN's plans, and makes
+ * the plan if that is the fastest. BY_PLAN with `is_measured` false: they could not be compared. */
 static int compare_ways(struct backend_program *program, const struct graph_node *node, bool behind,
                         const enum convolution_way *ways, int count,
                         struct convolution *convolution, bool *is_measured, struct error *error)
 {
     const struct convolution_problem problem = describe(program, node);
-    const struct convolution_problem measured = convolution_search_measured(&problem);
+    const struct convolution_problem measured = convolution_search_measured(&problem), *at;
+    struct convolution_search *search = program->device->search;
     char key[CHOICES_KEY_MAX];
     enum convolution_way way;
     double own = INFINITY, plan;
@@ -138,8 +141,17 @@ static int compare_ways(struct backend_program *program, const struct graph_node
     int r;
 
     convolution_search_key(&measured, key);
-    is_known = choices_find(convolution_search_choices(program->device->search), key);
-    way = own_fastest(program, node, ways, count, is_known ? &problem : &measured, &own);
+    is_known = choices_find(convolution_search_choices(search), key);
+    at = is_known ? &problem : &measured;
+    way = own_fastest(program, node, ways, count, at, &own);
+    for (int f = 0; f < CONVOLUTION_FILLINGS; f++)
+        if (convolution_padded_is_possible(at, (enum convolution_filling)f) &&
+            convolution_padded_time(search, at, (enum convolution_filling)f,
+                                    program->device->stream, &plan) &&
+            plan < own) {
+            way = (enum convolution_way)(BY_PADDED + f);
+            own = plan;
+        }
     r = choose_plan(program, node, behind, own, convolution, error);
     convolution->way = way;
     *is_measured = way != BY_PLAN;
@@ -156,13 +168,35 @@ static int compare_ways(struct backend_program *program, const struct graph_node
     return 0;
 }
 
+static bool is_padded(int way)
+{
+    return way >= BY_PADDED && way < BY_PADDED + CONVOLUTION_FILLINGS;
+}
+
 static bool is_among(int way, const enum convolution_way *ways, int count)
 {
-    bool found = way == BY_PLAN;
+    bool found = way == BY_PLAN || is_padded(way);
 
     for (int i = 0; i < count; i++)
         found |= (int)ways[i] == way;
     return found;
+}
+
+/* Makes a plan for more channels. If there is none after all, it makes one for those that there
+ * are. */
+static int choose_padded(struct backend_program *program, const struct graph_node *node,
+                         bool behind, struct convolution *convolution, struct error *error)
+{
+    const struct convolution_problem problem = describe(program, node);
+
+    convolution->adds_bias = node->op == OP_CONV2D && places_of(node).bias >= 0;
+    if (convolution_padded_prepare(program->device->search, &problem,
+                                   (enum convolution_filling)(convolution->way - BY_PADDED),
+                                   &convolution->padded, error) == 0)
+        return 0;
+    convolution->way = BY_PLAN;
+    convolution->adds_bias = false;
+    return choose_plan(program, node, behind, INFINITY, convolution, error);
 }
 
 /* Chooses the kernel of our own, or the plan, that was measured to be the fastest. */
@@ -176,13 +210,15 @@ static int choose_way(struct backend_program *program, const struct graph_node *
     int count = own_ways(program, node, ways), r, way;
     char key[CHOICES_KEY_MAX], described[CHOICES_KEY_MAX];
     const char *known;
-    bool is_measured = false;
+    bool is_measured = false, has_others = count > 0 ||
+                                           convolution_padded_is_possible(&problem, FILL_CHUNKS) ||
+                                           convolution_padded_is_possible(&problem, FILL_POWERS);
 
     convolution_search_key(&measured, described);
     snprintf(key, sizeof key, "way,%.180s", described);
     known = choices_find(choices, key);
     way = known ? convolution_way_from_string(known) : -1;
-    if (count > 0 && !is_among(way, ways, count)) {
+    if (has_others && !is_among(way, ways, count)) {
         r = compare_ways(program, node, behind, ways, count, convolution, &is_measured, error);
         known = r == 0 && is_measured
                     ? choices_add(choices, key, convolution_way_to_string(convolution->way))
@@ -193,7 +229,7 @@ static int choose_way(struct backend_program *program, const struct graph_node *
         if (r == 0 && way == BY_PLAN && !convolution->graph)
             r = choose_plan(program, node, behind, INFINITY, convolution, error);
     } else {
-        way = count > 0 ? way : BY_PLAN;
+        way = has_others ? way : BY_PLAN;
         r = way == BY_PLAN ? choose_plan(program, node, behind, INFINITY, convolution, error) : 0;
     }
     convolution->way = (enum convolution_way)way;
@@ -203,7 +239,7 @@ static int choose_way(struct backend_program *program, const struct graph_node *
     convolution_plan_free(&convolution->plan);
     convolution_graph_free(convolution->graph);
     convolution->graph = NULL;
-    return 0;
+    return is_padded(way) ? choose_padded(program, node, behind, convolution, error) : 0;
 }
 
 /* Whether a gradient of weights may be stored in the type of cuDNN's operands, in which cuDNN
@@ -262,6 +298,8 @@ size_t convolution_workspace(const struct backend_program *program, int32_t inde
     const struct graph_node *node = &program->graph->nodes[index];
     size_t bytes = convolution->result_offset;
 
+    if (is_padded(convolution->way))
+        bytes = convolution->padded.bytes;
     if (convolution->apart)
         bytes += (size_t)program_elements(program, places_of(node).result) *
                  tensor_type_bytes(program_stored_type(program, node->input[0]));
@@ -272,6 +310,7 @@ void convolution_free(struct convolution *convolution)
 {
     if (!convolution)
         return;
+    convolution_padded_free(&convolution->padded);
     convolution_plan_free(&convolution->plan);
     convolution_graph_free(convolution->graph);
     free(convolution);
@@ -333,6 +372,14 @@ static int run_plan(struct backend_program *program, int32_t index, struct cuda_
     cudaError_t status;
     int r;
 
+    if (is_padded(program->convolutions[index]->way)) {
+        *written = program_array(program, at.result);
+        r = convolution_padded_run(&program->convolutions[index]->padded, &operands, *written,
+                                   node->op == OP_CONV2D_BACKWARD_WEIGHTS &&
+                                       program->run.accumulate,
+                                   program->device->stream, error);
+        return r < 0 ? error_prefix(error, "%s", node->name) : 0;
+    }
     if (program->convolutions[index]->way != BY_PLAN) {
         status = run_own(program, index);
         return status == cudaSuccess ? 0 : cuda_fail(error, status, node->name);

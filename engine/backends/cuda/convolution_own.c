@@ -1,10 +1,15 @@
 /* convolution_own.c: see convolution_own.h. */
 #include "engine/backends/cuda/convolution_own.h"
 
+#include "engine/backends/cuda/convolution_padded.h"
+
 #include <limits.h>
 #include <math.h>
 
 static const char *const convolution_way_names[] = {[BY_PLAN] = "plan",
+                                                    [BY_PADDED + FILL_CHUNKS] = "padded_plan",
+                                                    [BY_PADDED + FILL_POWERS] =
+                                                        "padded_plan_powers",
                                                     [BY_DEPTHWISE] = "depthwise",
                                                     [BY_STEM] = "stem",
                                                     [BY_TF32] = "tf32",

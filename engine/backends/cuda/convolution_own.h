@@ -9,8 +9,9 @@
 #include "engine/backends/cuda/kernels/kernels.h"
 
 enum convolution_way {
-    BY_PLAN, /* by cuDNN */
-    BY_DEPTHWISE,
+    BY_PLAN,   /* by cuDNN */
+    BY_PADDED, /* by cuDNN for more channels: a way for each filling of convolution_padded.h */
+    BY_DEPTHWISE = BY_PADDED + 2,
     BY_STEM,
     BY_TF32,
     BY_DIRECT,

@@ -125,14 +125,18 @@ __global__ void channel_parts_kernel(struct cuda_channel_sum s, int columns, int
     }
     for (int k = 0; k < WIDTH; k++)
         shared[k][threadIdx.x] = total[k];
-    __syncthreads();
+    for (int left = lanes; left > 1;) {
+        const int half = (left + 1) / 2, other = threadIdx.x + half * columns;
+
+        __syncthreads();
+        for (int k = 0; k < WIDTH && lane + half < left; k++)
+            shared[k][threadIdx.x] += shared[k][other];
+        left = half;
+    }
     if (lane > 0 || channel >= s.channels)
         return;
-    for (int other = 1; other < lanes; other++)
-        for (int k = 0; k < WIDTH; k++)
-            total[k] += shared[k][other * columns + column];
     for (int k = 0; k < WIDTH; k++)
-        s.parts[(int64_t)blockIdx.y * s.channels + channel + k] = total[k];
+        s.parts[(int64_t)blockIdx.y * s.channels + channel + k] = shared[k][threadIdx.x];
 }
 
 /* `most`: the most parts. */
@@ -144,8 +148,8 @@ static void channel_parts(const struct cuda_channel_sum *s, int most, int *count
     const int columns = (int)(strips < COLUMNS ? strips : COLUMNS), lanes = BLOCK / columns;
     int64_t rows_of_part = (s->rows + most - 1) / most;
 
-    if (rows_of_part < 4 * lanes)
-        rows_of_part = 4 * lanes;
+    if (rows_of_part < lanes)
+        rows_of_part = lanes;
     *count = (int)((s->rows + rows_of_part - 1) / rows_of_part);
     channel_parts_kernel<WIDTH, KIND>
         <<<dim3((unsigned)((strips + columns - 1) / columns), (unsigned)*count), lanes * columns, 0,
@@ -224,5 +228,59 @@ cudaError_t cuda_add_gradient(struct cuda_array from, float *gradient, int64_t c
 {
     add_gradient_kernel<<<blocks_for((count + GROUP - 1) / GROUP), BLOCK, 0, stream>>>(
         from, gradient, count, accumulate);
+    return cudaGetLastError();
+}
+
+/* ---- other numbers of channels ---- */
+
+/* Index: 32 bits where they are enough, as those divide several times faster. */
+template <typename Index>
+__global__ void fill_channels_kernel(struct cuda_fill f, struct cuda_array from,
+                                     struct cuda_array to, int64_t count, bool accumulate)
+{
+    const Index rows = (Index)f.to_rows, taps = (Index)f.taps, channels = (Index)f.to_channels;
+
+    FOR_EACH_ELEMENT(g, (count + GROUP - 1) / GROUP)
+    {
+        const int64_t first = g * GROUP;
+        Index channel = (Index)first % channels, line = (Index)first / channels;
+        struct group value;
+
+#pragma unroll
+        for (int k = 0; k < GROUP; k++) {
+            const Index tap = line % taps, row = line / taps % rows, block = line / taps / rows;
+            const bool inside = row < f.from_rows && channel < f.from_channels && first + k < count;
+            const int64_t at =
+                (((int64_t)block * f.from_rows + row) * taps + tap) * f.from_channels + channel;
+
+            value.value[k] = inside ? array_load(from, at) : 0.0f;
+            if (++channel == channels) {
+                channel = 0;
+                line++;
+            }
+        }
+        if (accumulate)
+            for (int k = 0; k < GROUP && first + k < count; k++)
+                value.value[k] += array_load(to, first + k);
+        if (first + GROUP <= count)
+            array_store_group(to, first, value);
+        else
+            for (int k = 0; first + k < count; k++)
+                array_store(to, first + k, value.value[k]);
+    }
+}
+
+cudaError_t cuda_fill_channels(const struct cuda_fill *fill, struct cuda_array from,
+                               struct cuda_array to, bool accumulate, cudaStream_t stream)
+{
+    const int64_t count = fill->blocks * fill->to_rows * fill->taps * fill->to_channels;
+    const int blocks = blocks_for((count + GROUP - 1) / GROUP);
+
+    if (count + GROUP <= UINT32_MAX)
+        fill_channels_kernel<uint32_t>
+            <<<blocks, BLOCK, 0, stream>>>(*fill, from, to, count, accumulate);
+    else
+        fill_channels_kernel<uint64_t>
+            <<<blocks, BLOCK, 0, stream>>>(*fill, from, to, count, accumulate);
     return cudaGetLastError();
 }

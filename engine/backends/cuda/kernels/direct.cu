@@ -1,6 +1,8 @@
 /* direct.cu: convolutions with few channels in a group (one: depthwise), for any filter, stride,
- * padding, dilation and number of channels. A thread computes one channel of some neighbouring
- * results of a line, and sums up in float32. Images are channels-last, filters [O,kh,kw,C/groups].
+ * padding, dilation and number of channels. A thread computes one channel of some results of a line,
+ * and sums up in float32. Where possible it takes results at such a distance (`gap`) that their taps
+ * fall on the same pixels, and reads each pixel once. Images are channels-last, filters
+ * [O,kh,kw,C/groups].
  *
  * depthwise.cu is for filters whose size is known when it is compiled; its threads take eight
  * channels. This file is for all others. */
@@ -9,7 +11,7 @@
 namespace
 {
 
-constexpr int STRIP = 4; /* adjacent results of a thread */
+constexpr int STRIP = 4; /* results of a thread */
 /* for the gradient by weights: columns of the filter for which a thread has sums */
 constexpr int TAPS = 8;
 constexpr int FILTER_MOST = 8192; /* the most numbers of filters that a block keeps */
@@ -20,7 +22,21 @@ struct shape {
     int inputs, outputs; /* of a group */
     int taps;            /* of a filter */
     int slab;            /* channels of a block */
+    int gap;             /* columns from one result of a strip to the next */
+    bool shares;         /* tap k of result t reads the pixel that tap k + 1 of result t - 1 does */
 };
+
+/* Strips of a line of so many columns: `gap` strips interleave. */
+__host__ __device__ inline int strips_of(int width, int gap)
+{
+    return (width + STRIP * gap - 1) / (STRIP * gap) * gap;
+}
+
+/* The first column of a strip; the others follow at a distance of gap. */
+__device__ inline int column_of(const struct shape &s, int strip)
+{
+    return s.gap == 1 ? strip * STRIP : strip / s.gap * STRIP * s.gap + strip % s.gap;
+}
 
 template <typename T> __device__ inline float read(const T *from, int64_t at, bool inside)
 {
@@ -52,16 +68,18 @@ __device__ inline void add_line(const struct shape &s, const T *line, const floa
                                 int filter_pitch, int left, float (&sum)[STRIP])
 {
     const int width = s.c.width, pitch = s.c.channels;
-    const int stride = s.c.stride[1], dilation = s.c.dilation[1];
+    const int step = s.gap * s.c.stride[1], dilation = s.c.dilation[1];
 
-    if (K > 0 && s.c.stride[1] == 1 && s.c.dilation[1] == 1) {
+    if (K > 0 && s.shares) {
         constexpr int COLUMNS = STRIP + (K > 0 ? K : 1) - 1;
         float value[COLUMNS];
 
 #pragma unroll
-        for (int j = 0; j < COLUMNS; j++)
-            value[j] =
-                read(line, (int64_t)(left + j) * pitch, (unsigned)(left + j) < (unsigned)width);
+        for (int j = 0; j < COLUMNS; j++) {
+            const int column = left + j * dilation;
+
+            value[j] = read(line, (int64_t)column * pitch, (unsigned)column < (unsigned)width);
+        }
 #pragma unroll
         for (int k = 0; k < K; k++) {
             const float w = filter[k * filter_pitch];
@@ -72,7 +90,7 @@ __device__ inline void add_line(const struct shape &s, const T *line, const floa
         }
         return;
     }
-    if (left >= 0 && left + (STRIP - 1) * stride + (s.c.kernel[1] - 1) * dilation < width) {
+    if (left >= 0 && left + (STRIP - 1) * step + (s.c.kernel[1] - 1) * dilation < width) {
         line += (int64_t)left * pitch;
 #pragma unroll(K > 0 ? K : 1)
         for (int k = 0; k < (K > 0 ? K : s.c.kernel[1]); k++) {
@@ -80,7 +98,7 @@ __device__ inline void add_line(const struct shape &s, const T *line, const floa
 
 #pragma unroll
             for (int t = 0; t < STRIP; t++)
-                sum[t] += to_float(line[(t * stride + k * dilation) * pitch]) * w;
+                sum[t] += to_float(line[(t * step + k * dilation) * pitch]) * w;
         }
         return;
     }
@@ -89,7 +107,7 @@ __device__ inline void add_line(const struct shape &s, const T *line, const floa
 
 #pragma unroll
         for (int t = 0; t < STRIP; t++) {
-            const int column = left + t * stride + k * dilation;
+            const int column = left + t * step + k * dilation;
 
             sum[t] += read(line, (int64_t)column * pitch, (unsigned)column < (unsigned)width) * w;
         }
@@ -104,7 +122,7 @@ __global__ void __launch_bounds__(BLOCK)
     extern __shared__ float filters[];
     const int first = (int)blockIdx.y * s.slab, count = min(s.slab, s.c.outputs - first);
     const int channel = (int)threadIdx.x % s.slab, rows = BLOCK / s.slab;
-    const int strips_of_line = (s.c.out_width + STRIP - 1) / STRIP, o = first + channel;
+    const int strips_of_line = strips_of(s.c.out_width, s.gap), o = first + channel;
     const int strips = s.c.batch * s.c.out_height * strips_of_line;
     const int input = o / s.outputs * s.inputs;
 
@@ -114,7 +132,7 @@ __global__ void __launch_bounds__(BLOCK)
     for (int strip = (int)blockIdx.x * rows + (int)threadIdx.x / s.slab; strip < strips;
          strip += (int)gridDim.x * rows) {
         const int line = strip / strips_of_line, n = line / s.c.out_height;
-        const int column = strip % strips_of_line * STRIP;
+        const int column = column_of(s, strip % strips_of_line);
         const int top = line % s.c.out_height * s.c.stride[0] - s.c.padding[0];
         const int left = column * s.c.stride[1] - s.c.padding[1];
         float sum[STRIP];
@@ -135,8 +153,8 @@ __global__ void __launch_bounds__(BLOCK)
         }
 #pragma unroll
         for (int t = 0; t < STRIP; t++)
-            if (column + t < s.c.out_width)
-                y[(int64_t)(line * s.c.out_width + column + t) * s.c.outputs + o] =
+            if (column + t * s.gap < s.c.out_width)
+                y[(int64_t)(line * s.c.out_width + column + t * s.gap) * s.c.outputs + o] =
                     from_float<T>(sum[t]);
     }
 }
@@ -157,15 +175,17 @@ __device__ inline void add_line_back(const struct shape &s, const T *line, const
 {
     const int pitch = s.c.outputs;
 
-    if (K > 0 && s.c.stride[1] == 1 && s.c.dilation[1] == 1) {
+    if (K > 0 && s.shares) {
         constexpr int COLUMNS = STRIP + (K > 0 ? K : 1) - 1;
-        const int left = column + s.c.padding[1] - (K - 1);
+        const int left = column + s.c.padding[1] - (K - 1) * s.c.dilation[1];
         float value[COLUMNS];
 
 #pragma unroll
-        for (int j = 0; j < COLUMNS; j++)
-            value[j] = read(line, (int64_t)(left + j) * pitch,
-                            (unsigned)(left + j) < (unsigned)s.c.out_width);
+        for (int j = 0; j < COLUMNS; j++) {
+            const int at = left + j * s.c.dilation[1];
+
+            value[j] = read(line, (int64_t)at * pitch, (unsigned)at < (unsigned)s.c.out_width);
+        }
 #pragma unroll
         for (int k = 0; k < K; k++) {
             const float w = filter[k * filter_pitch];
@@ -181,7 +201,7 @@ __device__ inline void add_line_back(const struct shape &s, const T *line, const
 
 #pragma unroll
         for (int t = 0; t < STRIP; t++) {
-            const int beside = result_of(column + t, k, s.c.padding[1], s.c.dilation[1],
+            const int beside = result_of(column + t * s.gap, k, s.c.padding[1], s.c.dilation[1],
                                          s.c.stride[1], s.c.out_width);
 
             sum[t] += read(line, (int64_t)beside * pitch, beside >= 0) * w;
@@ -196,7 +216,7 @@ __global__ void __launch_bounds__(BLOCK)
     extern __shared__ float filters[];
     const int first = (int)blockIdx.y * s.slab, count = min(s.slab, s.c.channels - first);
     const int channel = (int)threadIdx.x % s.slab, rows = BLOCK / s.slab;
-    const int strips_of_line = (s.c.width + STRIP - 1) / STRIP, i = first + channel;
+    const int strips_of_line = strips_of(s.c.width, s.gap), i = first + channel;
     const int strips = s.c.batch * s.c.height * strips_of_line;
     const int output = i / s.inputs * s.outputs, pitch = s.c.outputs;
 
@@ -206,7 +226,7 @@ __global__ void __launch_bounds__(BLOCK)
     for (int strip = (int)blockIdx.x * rows + (int)threadIdx.x / s.slab; strip < strips;
          strip += (int)gridDim.x * rows) {
         const int line = strip / strips_of_line, n = line / s.c.height;
-        const int column = strip % strips_of_line * STRIP, h = line % s.c.height;
+        const int column = column_of(s, strip % strips_of_line), h = line % s.c.height;
         float sum[STRIP] = {};
 
         for (int r = 0; r < s.c.kernel[0]; r++) {
@@ -224,8 +244,8 @@ __global__ void __launch_bounds__(BLOCK)
         }
 #pragma unroll
         for (int t = 0; t < STRIP; t++)
-            if (column + t < s.c.width)
-                dx[(int64_t)(line * s.c.width + column + t) * s.c.channels + i] =
+            if (column + t * s.gap < s.c.width)
+                dx[(int64_t)(line * s.c.width + column + t * s.gap) * s.c.channels + i] =
                     from_float<T>(sum[t]);
     }
 }
@@ -240,20 +260,24 @@ __device__ inline void add_products(const struct shape &s, const T *x, const T *
 {
     const int width = s.c.width, out_width = s.c.out_width;
 
-    if (K > 0 && s.c.stride[1] == 1 && s.c.dilation[1] == 1) {
+    if (K > 0 && s.shares) {
         constexpr int COLUMNS = STRIP + (K > 0 ? K : 1) - 1;
 
-        for (int column = 0; column < out_width; column += STRIP) {
-            const int left = column - s.c.padding[1];
+        for (int strip = 0; strip < strips_of(out_width, s.gap); strip++) {
+            const int column = column_of(s, strip);
+            const int left = column * s.c.stride[1] - s.c.padding[1];
             float value[COLUMNS], gradient[STRIP];
 
 #pragma unroll
             for (int t = 0; t < STRIP; t++)
-                gradient[t] = read(dy, (int64_t)(column + t) * s.c.outputs, column + t < out_width);
+                gradient[t] = read(dy, (int64_t)(column + t * s.gap) * s.c.outputs,
+                                   column + t * s.gap < out_width);
 #pragma unroll
-            for (int j = 0; j < COLUMNS; j++)
-                value[j] = read(x, (int64_t)(left + j) * s.c.channels,
-                                (unsigned)(left + j) < (unsigned)width);
+            for (int j = 0; j < COLUMNS; j++) {
+                const int at = left + j * s.c.dilation[1];
+
+                value[j] = read(x, (int64_t)at * s.c.channels, (unsigned)at < (unsigned)width);
+            }
 #pragma unroll
             for (int k = 0; k < K; k++)
 #pragma unroll
@@ -350,7 +374,7 @@ void launch(struct shape s, enum cuda_depthwise_pass pass, const struct cuda_dep
     const int channels = forward ? s.c.outputs : s.c.channels;
     const int inner = s.taps * (forward ? s.inputs : s.outputs);
     const int64_t lines = (int64_t)s.c.batch * (forward ? s.c.out_height : s.c.height);
-    const int64_t strips = lines * (((forward ? s.c.out_width : s.c.width) + STRIP - 1) / STRIP);
+    const int64_t strips = lines * strips_of(forward ? s.c.out_width : s.c.width, s.gap);
 
     if (pass == CUDA_DEPTHWISE_WEIGHTS)
         return launch_weights<T, K>(s, o, stream);
@@ -399,11 +423,30 @@ bool cuda_direct_is_possible(const struct cuda_convolution *c, size_t part_bytes
            (int64_t)c->outputs * inputs / 32 < 65535 && c->kernel[0] * c->kernel[1] < 65535;
 }
 
+/* With results at a distance of `gap`, a strip reads STRIP + K - 1 pixels of each line of its
+ * filter; without, STRIP K. Where a line is shorter than a strip, there are more strips. */
+static bool sharing_pays(int kernel, int width, int gap)
+{
+    const bool is_compiled = kernel == 1 || kernel == 3 || kernel == 5 || kernel == 7;
+
+    return is_compiled &&
+           strips_of(width, gap) * (STRIP + kernel - 1) <= strips_of(width, 1) * STRIP * kernel;
+}
+
 cudaError_t cuda_direct(const struct cuda_convolution *c, enum cuda_depthwise_pass pass,
                         const struct cuda_depthwise_operands *operands, cudaStream_t stream)
 {
-    const struct shape s = {*c, c->channels / c->groups, c->outputs / c->groups,
-                            c->kernel[0] * c->kernel[1], 0};
+    const int stride = c->stride[1], gap = c->dilation[1] / stride;
+    const bool by_data = pass == CUDA_DEPTHWISE_DATA;
+    const bool shares = (by_data ? stride == 1 : gap * stride == c->dilation[1]) &&
+                        sharing_pays(c->kernel[1], by_data ? c->width : c->out_width, gap);
+    const struct shape s = {*c,
+                            c->channels / c->groups,
+                            c->outputs / c->groups,
+                            c->kernel[0] * c->kernel[1],
+                            0,
+                            shares ? gap : 1,
+                            shares};
 
     if (c->type == TENSOR_BFLOAT16)
         launch_kind<__nv_bfloat16>(s, pass, operands, stream);

@@ -273,6 +273,13 @@ struct cuda_channel_sum {
     struct cuda_array saved, result;
 };
 cudaError_t cuda_channel_sum(const struct cuda_channel_sum *sum, cudaStream_t stream);
+/* to[b, row, tap, c] (+)= from[b, row, tap, c], and zero where `from` has no such row or channel. */
+struct cuda_fill {
+    int64_t blocks;
+    int64_t from_rows, to_rows, taps, from_channels, to_channels;
+};
+cudaError_t cuda_fill_channels(const struct cuda_fill *fill, struct cuda_array from,
+                               struct cuda_array to, bool accumulate, cudaStream_t stream);
 /* gradient (+)= from, element by element */
 cudaError_t cuda_add_gradient(struct cuda_array from, float *gradient, int64_t count,
                               bool accumulate, cudaStream_t stream);
