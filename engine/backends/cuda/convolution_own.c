@@ -20,6 +20,10 @@ static const char *const convolution_way_names[] = {[BY_PLAN] = "plan",
                                                     [BY_IMPLICIT + 3] = "implicit_wide"};
 DEFINE_STRING_TABLE(convolution_way, enum convolution_way, convolution_way_names)
 
+/* Without groups the direct kernels are tried for so many channels at most: for more, tensor cores
+ * are several times faster, and trying takes long. */
+enum { DIRECT_CHANNELS = 4 };
+
 struct places places_of(const struct graph_node *node)
 {
     const int32_t *in = node->input, *out = node->output;
@@ -164,7 +168,8 @@ int own_ways(const struct backend_program *program, const struct graph_node *nod
         ways[count++] = BY_STEM;
     if (is_for_tf32(program, node))
         ways[count++] = BY_TF32;
-    if (any.groups > 1 && cuda_direct_is_possible(&any, CUDA_PRODUCT_SCRATCH))
+    if ((any.groups > 1 || any.channels <= DIRECT_CHANNELS) &&
+        cuda_direct_is_possible(&any, CUDA_PRODUCT_SCRATCH))
         ways[count++] = BY_DIRECT;
     if (program->device->capability[0] >= 8 &&
         cuda_implicit_is_possible(&any, pass_of(node), CUDA_PRODUCT_SCRATCH))
