@@ -1,7 +1,7 @@
 /* direct.cu: convolutions with few channels in a group (one: depthwise), for any filter, stride,
- * padding, dilation and number of channels. A thread computes one channel of some results of a line,
- * and sums up in float32. Where possible it takes results at such a distance (`gap`) that their taps
- * fall on the same pixels, and reads each pixel once. Images are channels-last, filters
+ * padding, dilation and number of channels. A thread computes one channel of some results of a
+ * line, and sums up in float32. Where possible it takes results at such a distance (`gap`) that
+ * their taps fall on the same pixels, and reads each pixel once. Images are channels-last, filters
  * [O,kh,kw,C/groups].
  *
  * depthwise.cu is for filters whose size is known when it is compiled; its threads take eight

@@ -273,7 +273,7 @@ struct cuda_channel_sum {
     struct cuda_array saved, result;
 };
 cudaError_t cuda_channel_sum(const struct cuda_channel_sum *sum, cudaStream_t stream);
-/* to[b, row, tap, c] (+)= from[b, row, tap, c], and zero where `from` has no such row or channel. */
+/* to[b, row, tap, c] (+)= from[b, row, tap, c], or 0 where `from` has no such row or channel. */
 struct cuda_fill {
     int64_t blocks;
     int64_t from_rows, to_rows, taps, from_channels, to_channels;
