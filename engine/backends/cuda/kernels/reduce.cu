@@ -3,7 +3,8 @@
 
 constexpr int COLUMNS = 32;       /* of a block */
 constexpr int FEW = 8, MANY = 32; /* threads that share a column's rows */
-constexpr int ROWS_OF_FEW = 64;   /* at most so many rows take few threads: 8 reads of each */
+/* at most so many rows take few threads, eight reads of each */
+constexpr int ROWS_OF_FEW = 64;
 
 /* Returns the sum of a column to its first thread: the sums of its threads, added in their order. */
 template <int LANES> __device__ static inline float column_total(float total)
