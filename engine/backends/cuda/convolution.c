@@ -125,8 +125,8 @@ static bool time_plan(struct backend_program *program, const struct convolution_
                                  &ignored) == 0;
 }
 
-/* Chooses the fastest among our kernels `ways`, plans for more channels and cuDNN's plans. If a plan
- * is the fastest, makes it. BY_PLAN with `is_measured` false: they could not be compared. */
+/* Chooses the fastest among our kernels `ways`, plans for more channels and cuDNN's plans. If a
+ * plan is the fastest, makes it. BY_PLAN with `is_measured` false: they could not be compared. */
 static int compare_ways(struct backend_program *program, const struct graph_node *node, bool behind,
                         const enum convolution_way *ways, int count,
                         struct convolution *convolution, bool *is_measured, struct error *error)

@@ -6,7 +6,7 @@ constexpr int FEW = 8, MANY = 32; /* threads that share a column's rows */
 /* at most so many rows take few threads, eight reads of each */
 constexpr int ROWS_OF_FEW = 64;
 
-/* Returns the sum of a column to its first thread: the sums of its threads, added in their order. */
+/* Returns the sum of a column to its first thread: its threads' sums, added in their order. */
 template <int LANES> __device__ static inline float column_total(float total)
 {
     __shared__ float partial[LANES][COLUMNS];
