@@ -31,6 +31,11 @@ enum data_format_trait {
            {"length", NULL}, {"sequence_column", NULL}, {"label_column", NULL}, {"header", NULL}, \
            {"delimiter", NULL}, {"comment", NULL}, {"normalize", "\"none\""},                     \
            {"label_noise", NULL})                                                                 \
+    FORMAT(FASTA, fasta, DATA_FORMAT_SYMBOLS | DATA_FORMAT_VALUES, "sequences, also .gz",          \
+           {"path", NULL}, {"tokens", NULL}, {"kmer", NULL}, {"kmer_stride", NULL},               \
+           {"length", NULL}, {"class_of_file", NULL}, {"label_column", NULL},                     \
+           {"delimiter", "\" \""}, {"empty_records", NULL}, {"normalize", "\"none\""},            \
+           {"label_noise", NULL})                                                                 \
     FORMAT(TIME_SERIES, time_series, DATA_FORMAT_VALUES,                                          \
            "a table whose rows are moments, in sliding windows",                                  \
            {"path", NULL}, {"input", NULL}, {"horizon", NULL}, {"stride", NULL},                  \

@@ -34,7 +34,8 @@ static const struct job_spec_key source_keys[] = {
      .help = "The value of {seed}; data.test needs a different one"},
     {"label_column", JOB_SPEC_COLUMN, .minimum = 0, .maximum = 1000000, .count_minimum = 1,
      .count_maximum = 255, .fallback = "\"last\"",
-     .help = "first, last, a number from 0, or the name in the header"},
+     .help = "first, last, a number from 0, or the name in the header; fasta: of the fields in a "
+             "record's first line, or NAME of a field NAME=label"},
     {"header", JOB_SPEC_SWITCH, .choices = CHOICES("auto", "yes", "no"), .fallback = "\"auto\"",
      .help = "Whether the first line names the columns; auto: yes if no cell of it is a number"},
     {"delimiter", JOB_SPEC_TEXT, .count_minimum = 1, .count_maximum = 1, .fallback = "\",\"",
@@ -66,6 +67,11 @@ static const struct job_spec_key source_keys[] = {
     {"sequence_column", JOB_SPEC_COLUMN, .minimum = 0, .maximum = 1000000, .count_minimum = 1,
      .count_maximum = 255, .fallback = "\"first\"",
      .help = "Column of the sequences: first, last, a number from 0, or the name in the header"},
+    {"class_of_file", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096,
+     .help =
+         "A label for each file of path. When absent: each record has its own, in label_column"},
+    {"empty_records", JOB_SPEC_CHOICE, .choices = CHOICES("error", "skip"), .fallback = "\"error\"",
+     .help = "Whether records without letters are an error or left out with a warning"},
     {"input", JOB_SPEC_INTEGER, .minimum = 1, .maximum = WIDTH_MAX, .required = true,
      .unit = "rows", .help = "Rows that a sample holds"},
     {"horizon", JOB_SPEC_INTEGER, .minimum = 1, .maximum = WIDTH_MAX, .fallback = "1",

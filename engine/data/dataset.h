@@ -111,6 +111,12 @@ struct dataset_config {
         const char *column;        /* csv_sequences: as label_column; NULL: "first" */
     } sequence;
     struct {
+        const char *const *class_of_file; /* a label for each of `paths`; NULL: each record's title
+                                             has it in the field that csv.label_column names */
+        int class_count;
+        bool skips_empty; /* records without letters are left out, with a warning */
+    } fasta;
+    struct {
         int64_t input, horizon; /* rows that a sample holds, and rows after them to predict */
         int64_t stride;         /* rows from a sample to the next; 0: 1 */
         /* of csv.label_column's form; NULL features: all columns of numbers; NULL targets: the last

@@ -48,7 +48,9 @@ static int source_read(struct json_object *source, const char *directory,
     result->paths = calloc(count + 1, sizeof *result->paths);
     result->features = texts_read(json_get(source, "features"), &config->series.feature_count);
     result->targets = texts_read(json_get(source, "targets"), &config->series.target_count);
-    if (!result->paths || (json_get(source, "features") && !result->features) ||
+    result->classes = texts_read(json_get(source, "class_of_file"), &config->fasta.class_count);
+    if (!result->paths || (json_get(source, "class_of_file") && !result->classes) ||
+        (json_get(source, "features") && !result->features) ||
         (json_get(source, "targets") && !result->targets))
         return error_set_errno(error, -ENOMEM, "cannot read the specification");
     for (size_t i = 0; i < count; i++)
@@ -86,6 +88,8 @@ static int source_read(struct json_object *source, const char *directory,
     result->season = json_get_int(source, "season", 0);
     for (int i = 0; rows && i < 2; i++)
         config->series.rows[i] = json_object_get_double(json_object_array_get_idx(rows, (size_t)i));
+    config->fasta.class_of_file = result->classes;
+    config->fasta.skips_empty = strcmp(json_get_string(source, "empty_records", ""), "skip") == 0;
     config->series.features = result->features;
     config->series.targets = result->targets;
     config->cifar.label_bytes = (int)json_get_int(source, "label_bytes", 1);
@@ -217,6 +221,7 @@ void worker_spec_release(struct worker_spec *spec)
     for (int i = 0; i < 2; i++) {
         struct worker_source *source = i ? &spec->test : &spec->train;
 
+        free(TAKE_POINTER(source->classes));
         free(TAKE_POINTER(source->features));
         free(TAKE_POINTER(source->targets));
     }

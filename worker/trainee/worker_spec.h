@@ -14,6 +14,7 @@ enum { WORKER_WIDTHS_MAX = 64, WORKER_DIGEST_SIZE = 65 };
 struct worker_source {
     struct dataset_config config;
     const char **paths;               /* owned */
+    const char **classes;             /* owned: of FASTA files; NULL: not given */
     const char **features, **targets; /* owned: columns of a time series; NULL: not given */
     int64_t season;                   /* rows of a time series; 0: none */
 };
