@@ -45,9 +45,11 @@ static const struct job_spec_key source_keys[] = {
     {"shape", JOB_SPEC_INTEGERS, .minimum = 1, .maximum = WIDTH_MAX, .count_minimum = 1,
      .count_maximum = 4,
      .help = "Shape of one sample, such as [1, 8, 8] (channels, height, width)"},
-    {"layout", JOB_SPEC_CHOICE, .choices = CHOICES("auto", "chw", "hwc"), .fallback = "\"auto\"",
+    {"layout", JOB_SPEC_CHOICE, .choices = CHOICES("auto", "chw", "hwc", "sequence"),
+     .fallback = "\"auto\"",
      .help = "Whether the channels of images come first or last; auto: first, but an error if the "
-             "shape looks as if they came last"},
+             "shape looks as if they came last; sequence: samples are no images, but steps of "
+             "features"},
     {"color", JOB_SPEC_CHOICE, .choices = CHOICES("rgb", "grey"), .fallback = "\"rgb\"",
      .help = "Whether images become 3 channels or 1"},
     {"resize", JOB_SPEC_PAIR, .minimum = 1, .maximum = 4096, .unit = "pixels",

@@ -97,6 +97,12 @@ int augmentation_check(const struct augmentation *augmentation, const struct dat
         return error_set(error, -EINVAL,
                          "mixup, label noise and label smoothing need classes as targets, not "
                          "values");
+    if (dataset->target_width > 1 && dataset->target == DATASET_TARGET_CLASS &&
+        (augmentation_is_soft(augmentation) || augmentation->label_noise > 0))
+        return error_set(error, -EINVAL,
+                         "mixup, label noise and label smoothing need one label for each sample, "
+                         "not %d",
+                         dataset->target_width);
     return check_geometry(augmentation, dataset, error);
 }
 

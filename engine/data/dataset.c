@@ -40,8 +40,10 @@ static const char *const header_names[] = {
     [DATASET_HEADER_AUTO] = "auto", [DATASET_HEADER_YES] = "yes", [DATASET_HEADER_NO] = "no"};
 DEFINE_STRING_TABLE(dataset_header, enum dataset_header, header_names)
 
-static const char *const layout_names[] = {
-    [DATASET_LAYOUT_AUTO] = "auto", [DATASET_LAYOUT_CHW] = "chw", [DATASET_LAYOUT_HWC] = "hwc"};
+static const char *const layout_names[] = {[DATASET_LAYOUT_AUTO] = "auto",
+                                           [DATASET_LAYOUT_CHW] = "chw",
+                                           [DATASET_LAYOUT_HWC] = "hwc",
+                                           [DATASET_LAYOUT_SEQUENCE] = "sequence"};
 DEFINE_STRING_TABLE(dataset_layout, enum dataset_layout, layout_names)
 
 /* ---- opening ---- */

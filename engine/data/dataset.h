@@ -57,10 +57,15 @@ enum dataset_header { DATASET_HEADER_AUTO, DATASET_HEADER_YES, DATASET_HEADER_NO
 const char *dataset_header_to_string(enum dataset_header header); /* "auto" "yes" "no" */
 int dataset_header_from_string(const char *name);
 
-/* Whether an image's channels come first or last in the file; AUTO: first,
- * unless it looks wrong. */
-enum dataset_layout { DATASET_LAYOUT_AUTO, DATASET_LAYOUT_CHW, DATASET_LAYOUT_HWC };
-int dataset_layout_from_string(const char *name); /* "auto" "chw" "hwc" */
+/* Whether an image's channels come first or last in the file; AUTO: first, unless it looks wrong.
+ * SEQUENCE: samples are no images, but [steps, features]. */
+enum dataset_layout {
+    DATASET_LAYOUT_AUTO,
+    DATASET_LAYOUT_CHW,
+    DATASET_LAYOUT_HWC,
+    DATASET_LAYOUT_SEQUENCE
+};
+int dataset_layout_from_string(const char *name); /* "auto" "chw" "hwc" "sequence" */
 const char *dataset_layout_to_string(enum dataset_layout layout);
 
 /* What opening a set tells, and what may end it early; every member may be NULL. The functions are

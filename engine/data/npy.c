@@ -39,6 +39,21 @@ static int array_open(struct npy_reader *reader, const char *path, struct npy_ar
 
 /* ---- the samples ---- */
 
+/* [n,steps] holds sequences of one feature. */
+static int sequence_shape_choose(struct npy_reader *reader, const char *path, struct error *error)
+{
+    const struct npy_array *array = &reader->arrays[0];
+    int64_t features = array->rank == 3 ? array->extent[2] : 1;
+
+    if (array->rank != 2 && array->rank != 3)
+        return error_set(error, -EINVAL,
+                         "the layout is sequence, but %s has %d dimensions instead of samples, "
+                         "steps and features",
+                         path, array->rank);
+    reader_set_shape(reader->dataset, (const int64_t[]){array->extent[1], features}, 2);
+    return 0;
+}
+
 /* [n,h,w] holds images with one channel, as in an idx file, unless `shape` says otherwise. */
 static int shape_choose(struct npy_reader *reader, const char *path, struct error *error)
 {
@@ -49,6 +64,8 @@ static int shape_choose(struct npy_reader *reader, const char *path, struct erro
     int rank = array->rank - 1, first = rank == 2;
     char text[128], other[128];
 
+    if (config->layout == DATASET_LAYOUT_SEQUENCE && !config->rank)
+        return sequence_shape_choose(reader, path, error);
     if (config->rank) {
         reader_set_shape(dataset, config->shape, config->rank);
         if (dataset->sample_elements != elements)
@@ -254,18 +271,16 @@ static int samples_read(struct npy_reader *reader, struct error *error)
 static int labels_read(const struct npy_array *array, const char *path, int32_t limit,
                        struct dataset *dataset, struct error *error)
 {
-    int64_t highest = 0;
+    int64_t highest = 0, width = array->elements / array->extent[0];
 
     if (!npy_type_is_integer(array->type))
         return error_set(error, -EINVAL,
                          "%s holds %s; the labels of classes are whole numbers: convert them, or "
                          "choose mean squared error for values",
                          path, npy_type_to_string(array->type));
-    if (array->elements != array->extent[0])
-        return error_set(error, -EINVAL,
-                         "%s has %lld numbers for each of its %lld labels; a class is one number",
-                         path, (long long)(array->elements / array->extent[0]),
-                         (long long)array->extent[0]);
+    if (width > INT32_MAX)
+        return error_set(error, -EINVAL, "%s has too many labels for each sample", path);
+    dataset->target_width = (int32_t)width;
     dataset->labels = malloc((size_t)array->elements * sizeof *dataset->labels);
     if (!dataset->labels)
         return reader_out_of_memory(path, error);
@@ -276,12 +291,12 @@ static int labels_read(const struct npy_array *array, const char *path, int32_t 
             return error_set(error, -EINVAL,
                              "%s: label %lld of sample %lld is no class: labels are whole numbers "
                              "from 0",
-                             path, (long long)label, (long long)i);
+                             path, (long long)label, (long long)(i / width));
         if (limit && label >= limit)
             return error_set(error, -EINVAL,
                              "%s: label %lld of sample %lld is not below the %d classes; correct "
                              "the label or raise the number of classes",
-                             path, (long long)label, (long long)i, limit);
+                             path, (long long)label, (long long)(i / width), limit);
         highest = label > highest ? label : highest;
         dataset->labels[i] = (int32_t)label;
     }

@@ -28,7 +28,9 @@ bool device_data_is_possible(const struct dataset *dataset,
 {
     bool features = dataset->rank == 2 && normalisation && normalisation->groups > 1;
 
-    return dataset->format != DATASET_TIME_SERIES && !features;
+    bool labels = dataset->target == DATASET_TARGET_CLASS && dataset->target_width > 1;
+
+    return dataset->format != DATASET_TIME_SERIES && !features && !labels;
 }
 
 struct backend_data_config device_data_describe(const struct dataset *dataset,

@@ -8,7 +8,8 @@
 #include "engine/data/dataset.h"
 
 /* Whether the device can make the set's batches, if the backend can at all: not those of a time
- * series, nor of sequences of numbers whose features have constants of their own. */
+ * series, nor of sequences of numbers whose features have constants of their own, nor of samples
+ * with several labels. */
 bool device_data_is_possible(const struct dataset *dataset,
                              const struct dataset_normalisation *normalisation);
 

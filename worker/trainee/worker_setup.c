@@ -83,10 +83,10 @@ static int describe_data(struct worker_setup *setup, struct error *error)
         data->outputs = train->target_width;
         return 0;
     }
-    if (train->format == DATASET_TIME_SERIES && train->target_width > 1)
+    if (!text && train->target_width > 1)
         return error_set(error, -EINVAL,
                          "each sample has %d labels, but the model predicts one class; take one "
-                         "target and a horizon of 1",
+                         "label, and of a time series a horizon of 1",
                          train->target_width);
     data->outputs = setup->spec.classes && !text ? setup->spec.classes : train->classes;
     if (data->outputs < 2)

@@ -279,6 +279,50 @@ static void test_shape(void **state)
     data_expect_refusal(&config, NULL, -EINVAL, "x.npy", "[2,2]", "[4,2]", NULL);
 }
 
+/* Of sequences each feature has constants of its own, and a sample may have several labels. */
+static void test_sequences(void **state)
+{
+    struct dataset_normalisation normalisation;
+    struct error error = {0};
+    struct dataset *dataset;
+    struct dataset_view all;
+    float row[4];
+    int32_t labels[2];
+
+    (void)state;
+    samples_path =
+        WRITE("x.npy", "<f4", "(3, 2, 2)", (float[]){0, 10, 2, 10, 4, 20, 6, 20, 8, 30, 10, 30});
+    snprintf(labels_path, sizeof labels_path, "%s",
+             WRITE("y.npy", "<i4", "(3, 2)", (int32_t[]){1, 2, 3, 4, 5, 6}));
+    config.layout = DATASET_LAYOUT_SEQUENCE;
+    dataset = data_open(&config, NULL);
+    assert_int_equal(dataset->rank, 2);
+    assert_int_equal(dataset->shape[0], 2);
+    assert_int_equal(dataset->shape[1], 2);
+    assert_int_equal(dataset->target_width, 2);
+    all = dataset_view_all(dataset);
+    assert_int_equal(
+        dataset_normalisation_measure(DATASET_NORMALISE_STANDARD, &all, &normalisation, &error), 0);
+    assert_int_equal(normalisation.groups, 2);
+    assert_true(normalisation.mean[0] == 5 && normalisation.mean[1] == 20);
+    assert_int_equal(
+        dataset_gather(dataset, &normalisation, &(uint32_t){2}, 1, row, labels, &error), 0);
+    assert_true(row[0] == 3 * normalisation.factor[0] && row[1] == 10 * normalisation.factor[1] &&
+                row[2] == 5 * normalisation.factor[0] && row[3] == row[1]);
+    assert_int_equal(labels[0], 5);
+    assert_int_equal(labels[1], 6);
+    dataset_normalisation_release(&normalisation);
+    dataset_close(dataset);
+    samples_path = WRITE("x.npy", "<f4", "(3, 2)", (float[]){0, 1, 2, 3, 4, 5});
+    dataset = data_open(&config, NULL);
+    assert_int_equal(dataset->shape[0], 2);
+    assert_int_equal(dataset->shape[1], 1);
+    dataset_close(dataset);
+    samples_path = WRITE("x.npy", "<f4", "(3,)", (float[]){0, 1, 2});
+    data_expect_refusal(&config, NULL, -EINVAL, "layout is sequence", "1 dimensions",
+                        (const char *)NULL);
+}
+
 static void test_values(void **state)
 {
     static const float values[] = {1, -2, 0.5f, 4, 5, 6};
@@ -311,8 +355,8 @@ static void test_label_faults(void **state)
     data_expect_refusal(&config, NULL, -EINVAL, "y.npy", "label -1 of sample 1", NULL);
     WRITE("y.npy", "<u8", "(3,)", (uint64_t[]){0, 1, UINT64_MAX});
     data_expect_refusal(&config, NULL, -EINVAL, "y.npy", "of sample 2", NULL);
-    WRITE("y.npy", "<i4", "(3, 2)", (int32_t[6]){0});
-    data_expect_refusal(&config, NULL, -EINVAL, "y.npy", "2 numbers for each", NULL);
+    WRITE("y.npy", "<i4", "(3, 2)", (int32_t[]){0, 0, 0, 0, 0, -1});
+    data_expect_refusal(&config, NULL, -EINVAL, "y.npy", "label -1 of sample 2", NULL);
     WRITE("y.npy", "|u1", "(3,)", (uint8_t[]){0, 9, 1});
     config.classes = 9;
     data_expect_refusal(&config, NULL, -EINVAL, "y.npy", "label 9 of sample 1", "9 classes", NULL);
@@ -378,6 +422,7 @@ int main(void)
         cmocka_unit_test_setup(test_several_files, reset),
         cmocka_unit_test_setup(test_channels_last, reset),
         cmocka_unit_test_setup(test_shape, reset),
+        cmocka_unit_test_setup(test_sequences, reset),
         cmocka_unit_test_setup(test_values, reset),
         cmocka_unit_test_setup(test_label_faults, reset),
         cmocka_unit_test_setup(test_faults, reset),
