@@ -4,6 +4,7 @@
 #include "proto/job_spec_value.h"
 #include "proto/model_kinds.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static int fail_at(struct job_spec_check *check, const char *path, const char *sentence)
@@ -204,6 +205,35 @@ static int check_model_and_data(struct job_spec_check *check, struct json_object
         list_variants(&job_spec_data_section, DATA_FORMAT_VALUES, formats, sizeof formats), format);
 }
 
+/* Checks that loss and heads go together, and that the heads' names differ. With heads and no loss
+ * given the loss is that of the heads. */
+static int check_heads(struct job_spec_check *check, struct json_object *given,
+                       struct json_object *model)
+{
+    struct json_object *heads = json_get(model, "output_heads");
+    size_t count = heads ? json_object_array_length(heads) : 0;
+
+    if (heads && !json_get(given, "loss"))
+        json_set_string(model, "loss", "output_heads");
+    if (heads && strcmp(json_get_string(model, "loss", ""), "output_heads") != 0)
+        return fail_at(check, "model.loss",
+                       "model.output_heads have losses of their own; leave model.loss out");
+    if (!heads && strcmp(json_get_string(model, "loss", ""), "output_heads") == 0)
+        return fail_at(
+            check, "model.output_heads",
+            "model.output_heads is missing; model.loss output_heads is the sum of their losses");
+    if (heads && json_get(model, "classes"))
+        return fail_at(check, "model.classes",
+                       "model.output_heads say the numbers of classes; leave model.classes out");
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < i; k++)
+            if (json_object_equal(json_get(json_object_array_get_idx(heads, i), "name"),
+                                  json_get(json_object_array_get_idx(heads, k), "name")))
+                return fail_at(check, "model.output_heads",
+                               "two of model.output_heads have the same name");
+    return 0;
+}
+
 static bool is_generated(struct json_object *source)
 {
     return format_traits(json_get_string(source, "format", "")) & DATA_FORMAT_GENERATED;
@@ -255,7 +285,8 @@ static int check_generators(struct job_spec_check *check, struct json_object *mo
         r = check_generator(check, test, "data.test");
     if (r < 0 || !is_generated(train))
         return r;
-    if (strcmp(json_get_string(model, "loss", ""), "mse") != 0 && !json_get(model, "classes"))
+    if (strcmp(json_get_string(model, "loss", ""), "cross_entropy") == 0 &&
+        !json_get(model, "classes"))
         return fail_at(check, "model.classes",
                        "model.classes is missing; the labels of generated samples are not known "
                        "before they are made");
@@ -273,26 +304,31 @@ static int check_generators(struct job_spec_check *check, struct json_object *mo
     return 0;
 }
 
-/* Refuses label noise, label smoothing and mixup if numbers are predicted: they need classes. */
+/* Refuses label noise, label smoothing and mixup unless each sample has one class to predict. */
 static int check_targets(struct job_spec_check *check, struct json_object *normalised)
 {
     struct json_object *data = json_get(normalised, "data"), *augment = json_get(data, "augment");
+    const char *loss = json_get_string(json_get(normalised, "model"), "loss", ""), *key = NULL;
     size_t count = augment ? json_object_array_length(augment) : 0;
+    char path[32];
 
-    if (strcmp(json_get_string(json_get(normalised, "model"), "loss", ""), "mse") != 0)
+    if (strcmp(loss, "cross_entropy") == 0)
         return 0;
     if (json_get_double(data, "label_noise", 0) > 0)
-        return fail_at(check, "data.label_noise",
-                       "data.label_noise needs classes to predict, but model.loss is mse");
-    if (json_get_double(json_get(normalised, "train"), "label_smoothing", 0) > 0)
-        return fail_at(check, "train.label_smoothing",
-                       "train.label_smoothing needs classes to predict, but model.loss is mse");
-    for (size_t i = 0; i < count; i++)
+        key = "data.label_noise";
+    else if (json_get_double(json_get(normalised, "train"), "label_smoothing", 0) > 0)
+        key = "train.label_smoothing";
+    for (size_t i = 0; i < count && !key; i++)
         if (strncmp(json_object_get_string(json_object_array_get_idx(augment, i)), "mixup:", 6) ==
             0)
-            return fail_at(check, "data.augment",
-                           "data.augment: mixup needs classes to predict, but model.loss is mse");
-    return 0;
+            key = "data.augment: mixup";
+    if (!key)
+        return 0;
+    snprintf(path, sizeof path, "%.*s", (int)strcspn(key, ": "), key);
+    check->path[0] = '\0';
+    job_spec_path_push(check, "", path);
+    return job_spec_fail(check, NULL, "%s needs %s to predict, but model.loss is %s", key,
+                         strcmp(loss, "mse") == 0 ? "classes" : "one class for each sample", loss);
 }
 
 #define METRIC(upper, lower, traits, ...) {#lower, traits},
@@ -319,6 +355,10 @@ static unsigned find_task(struct json_object *normalised, const char **words)
     if (strcmp(json_get_string(json_get(normalised, "model"), "loss", ""), "mse") == 0) {
         *words = "values (model.loss mse)";
         return METRIC_OF_VALUES;
+    }
+    if (json_get(json_get(normalised, "model"), "output_heads")) {
+        *words = "several labels (model.output_heads)";
+        return METRIC_OF_HEADS;
     }
     if (format_traits(json_get_string(train, "format", "")) & DATA_FORMAT_TEXT) {
         *words = "the symbols of a text";
@@ -397,7 +437,10 @@ int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
         {"checkpoint.best", "best",
          json_get(normalised, "checkpoint")}, /* also if it follows early_stop */
     };
-    int r = check_model_and_data(check, json_get(normalised, "model"), data);
+    int r = check_heads(check, json_get(spec, "model"), json_get(normalised, "model"));
+
+    if (r == 0)
+        r = check_model_and_data(check, json_get(normalised, "model"), data);
 
     if (r == 0)
         r = check_batch(check, json_get(spec, "train"), train);

@@ -18,6 +18,23 @@ static const struct job_spec_key layer_keys[] = {
     MODEL_LAYER_KEYS(WHOLE_ROW, NUMBER_ROW, SWITCH_ROW, WINDOW_ROW)};
 SECTION(layer, "type");
 
+static const struct job_spec_key head_keys[] = {
+    {"name", JOB_SPEC_NAME, .count_minimum = 1, .count_maximum = 16, .required = true,
+     .help = "Names its metrics: validation_NAME_loss, test_NAME_loss"},
+    {"classes", JOB_SPEC_INTEGER, .minimum = 2, .maximum = WIDTH_MAX, .required = true,
+     .help = "Number of its classes"},
+    {"labels", JOB_SPEC_INTEGER, .minimum = 1, .maximum = WIDTH_MAX, .fallback = "1",
+     .help = "How many labels of a sample are its; the heads share the labels in their order"},
+    {"loss", JOB_SPEC_CHOICE, .choices = CHOICES("cross_entropy", "binary_cross_entropy"),
+     .fallback = "\"cross_entropy\"",
+     .help = "cross_entropy: of a softmax over the classes, the mean over the labels; "
+             "binary_cross_entropy: of whether a class is among the labels, the mean over the "
+             "classes"},
+    {"weight", JOB_SPEC_NUMBER, .from = 0, .to = 1e6, .above_from = true, .fallback = "1",
+     .help = "Factor of its loss in the sum that is trained"},
+};
+SECTION(head, NULL);
+
 static const char *const model_names[] = {MODEL_KINDS(NAME) NULL};
 static const struct job_spec_variant model_variants[] = {MODEL_KINDS(ROW) VARIANTS_END};
 static const struct job_spec_key model_keys[] = {
@@ -69,9 +86,13 @@ static const struct job_spec_key model_keys[] = {
      .help = "Multiplies the numbers of channels, which are rounded to multiples of 8"},
     {"layers", JOB_SPEC_OBJECTS, .section = &layer_section, .count_minimum = 1,
      .count_maximum = LAYERS_MAX, .required = true, .help = "The layers in order"},
-    {"loss", JOB_SPEC_CHOICE, .choices = CHOICES("cross_entropy", "mse"),
+    {"loss", JOB_SPEC_CHOICE, .choices = CHOICES("cross_entropy", "mse", "output_heads"),
      .fallback = "\"cross_entropy\"",
-     .help = "cross_entropy for classes, mse (mean squared error) for values"},
+     .help = "cross_entropy for classes, mse (mean squared error) for values, output_heads for the "
+             "sum of their losses"},
+    {"output_heads", JOB_SPEC_OBJECTS, .section = &head_section, .count_minimum = 1,
+     .count_maximum = 8,
+     .help = "Parts of the output, each with a loss of its own, for samples with several labels"},
 };
 const struct job_spec_section job_spec_model_section = {
     model_keys, sizeof model_keys / sizeof *model_keys, "name", model_variants};

@@ -8,15 +8,18 @@ enum metric_trait {
     METRIC_OF_CLASSES = 1, /* a class is predicted for each sample */
     METRIC_OF_VALUES = 2,  /* numbers are predicted: mean squared error */
     METRIC_OF_TEXT = 4,    /* the next symbol is predicted */
-    METRIC_FALLS = 8,      /* it improves when it falls */
-    METRIC_READS = 16      /* it is computed from the outputs of every sample */
+    METRIC_OF_HEADS = 8,   /* several labels are predicted */
+    METRIC_FALLS = 16,     /* it improves when it falls */
+    METRIC_READS = 32      /* it is computed from the outputs of every sample */
 };
 
 /* Columns: METRIC_<upper> of enum metric_kind; the name, which follows "validation_", "test_" and
  * "last_test_"; the traits; what it is, for help. */
 /* clang-format off */
 #define METRIC_KINDS(METRIC)                                                                      \
-    METRIC(LOSS, loss, METRIC_OF_CLASSES | METRIC_OF_VALUES | METRIC_OF_TEXT | METRIC_FALLS,      \
+    METRIC(LOSS, loss,                                                                            \
+           METRIC_OF_CLASSES | METRIC_OF_VALUES | METRIC_OF_TEXT | METRIC_OF_HEADS |              \
+               METRIC_FALLS,                                                                      \
            "the loss that is trained")                                                            \
     METRIC(ACCURACY, accuracy, METRIC_OF_CLASSES | METRIC_OF_TEXT,                                \
            "share of the samples whose class, or symbol, is the most probable one")               \

@@ -147,6 +147,21 @@ static void copy_labels(const struct dataset *dataset, int64_t index, const uint
         memset(labels, 0xff, (size_t)dataset->last_ignored * sizeof *labels); /* -1 */
 }
 
+int gather_labels(const struct dataset *dataset, int64_t index, int32_t *labels,
+                  struct error *error)
+{
+    const uint8_t *raw = gather_sample(dataset, index, error);
+
+    if (!raw)
+        return -ERANGE;
+    if (dataset->target_width == 1)
+        labels[0] = gather_label(dataset, index, raw);
+    else
+        memcpy(labels, dataset->labels + index * dataset->target_stride,
+               (size_t)dataset->target_width * sizeof *labels);
+    return 0;
+}
+
 const uint8_t *gather_sample(const struct dataset *dataset, int64_t index, struct error *error)
 {
     if (index < dataset->count)

@@ -24,3 +24,6 @@ void gather_row(const struct dataset *dataset, const struct dataset_normalisatio
 
 /* The label of a sample whose target is a class. */
 int32_t gather_label(const struct dataset *dataset, int64_t index, const uint8_t *raw);
+/* All its labels, [target_width]. */
+int gather_labels(const struct dataset *dataset, int64_t index, int32_t *labels,
+                  struct error *error);

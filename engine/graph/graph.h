@@ -227,6 +227,11 @@ enum graph_phase { GRAPH_FORWARD, GRAPH_BACKWARD, GRAPH_UPDATE };
     OPERATOR(MSE, mse)                                                                          \
     /* prediction target -> dprediction, times gradient_scale */                                \
     OPERATOR(MSE_BACKWARD, mse_backward)                                                        \
+    /* logits[B,C] label[B,L] int32 -> (no tensor); loss is the sum of the losses of             \
+     * graph->heads, times their weights */                                                         \
+    OPERATOR(HEAD_LOSSES, head_losses)                                                          \
+    /* logits label -> dlogits, times gradient_scale */                                             \
+    OPERATOR(HEAD_LOSSES_BACKWARD, head_losses_backward)                                        \
     /* parameter gradient state0? state1? -> no output: parameter and states change in place    \
      * by the settings of its group. State: SGD, Lion, Muon momentum; Adam, AdamW, NAdam        \
      * first_moment second_moment; RMSprop second_moment, then momentum; Adagrad square_sum;    \
@@ -300,6 +305,19 @@ struct optimizer_group {
     int pattern_count;
     double learning_rate_scale; /* multiplies the step's learning rate */
     struct optimizer_config config;
+};
+
+enum { GRAPH_HEADS_MAX = 8 };
+
+/* A part of a model's output with a loss of its own. The heads' logits follow each other in the
+ * output, their labels in the target. */
+struct loss_head {
+    int classes, labels; /* how many logits and labels are its */
+    /* The loss of a sample: the mean over the classes of the binary cross entropy of whether the
+     * class is among the labels (torch's BCEWithLogitsLoss). Else the mean over the labels of the
+     * softmax cross entropy. */
+    bool binary;
+    float weight; /* of its loss in the sum */
 };
 
 struct conv_attributes {
@@ -383,6 +401,8 @@ struct graph {
     /* settings of the OP_OPTIMIZER nodes; owned. Their `patterns` are not kept */
     struct optimizer_group *groups;
     int group_count;
+    struct loss_head heads[GRAPH_HEADS_MAX]; /* of OP_HEAD_LOSSES */
+    int head_count;
     int32_t input;          /* the samples, -1 until graph_input() */
     int32_t lengths;        /* of the sequences: int32 [B]; -1 unless graph_lengths() */
     int32_t target;         /* labels or targets, -1 until a loss is added */
@@ -530,6 +550,9 @@ int graph_set_initializer(struct graph *graph, int32_t parameter, struct initial
 int32_t graph_cross_entropy(struct graph *graph, int32_t logits);
 int32_t graph_soft_cross_entropy(struct graph *graph, int32_t logits);
 int32_t graph_mse(struct graph *graph, int32_t prediction);
+/* Appends the sum of the losses of the heads, at most GRAPH_HEADS_MAX, and its target. */
+int32_t graph_head_losses(struct graph *graph, int32_t logits, const struct loss_head *heads,
+                          int count);
 
 /* Appends the backward nodes for every parameter, in reverse order of the forward nodes. The
  * gradients of a tensor that is used more than once are added. Needs a loss and a graph for

@@ -13,6 +13,7 @@ DEFINE_STRING_TABLE(model_kind, enum model_kind, model_kind_names)
 static const char *const model_loss_names[] = {
     [LOSS_CROSS_ENTROPY] = "cross_entropy",
     [LOSS_MSE] = "mse",
+    [LOSS_HEADS] = "output_heads",
 };
 DEFINE_STRING_TABLE(model_loss, enum model_loss, model_loss_names)
 
@@ -69,6 +70,8 @@ int model_build(const struct model_config *config, const struct model_data *data
         graph_soft_cross_entropy(graph, x);
     else if (data->loss == LOSS_CROSS_ENTROPY)
         graph_cross_entropy(graph, x);
+    else if (data->loss == LOSS_HEADS)
+        graph_head_losses(graph, x, data->heads, data->head_count);
     else
         graph_mse(graph, x);
     if (graph->error.code)

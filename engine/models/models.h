@@ -94,7 +94,7 @@ struct model_config {
     float stochastic_depth; /* efficientnet_b0: probability of dropping the last block, 0 is none */
 };
 
-enum model_loss { LOSS_CROSS_ENTROPY, LOSS_MSE };
+enum model_loss { LOSS_CROSS_ENTROPY, LOSS_MSE, LOSS_HEADS };
 
 /* What the model must fit. */
 struct model_data {
@@ -104,6 +104,8 @@ struct model_data {
     int64_t vocabulary; /* distinct indices, 0 for float32 samples */
     int64_t outputs;    /* classes, or values per sample for MSE */
     enum model_loss loss;
+    const struct loss_head *heads; /* LOSS_HEADS: whose classes are the outputs */
+    int head_count;
     bool soft_targets; /* cross entropy: the targets are probabilities of the classes while
                           training (label smoothing, MixUp), and labels in evaluation */
 };

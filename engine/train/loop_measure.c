@@ -71,6 +71,19 @@ static int add_metrics(struct loop *loop, enum metric_subset subset,
     return r;
 }
 
+/* The loss of each head, and its standard error. */
+static void add_heads(struct loop *loop, enum metric_subset subset)
+{
+    struct metrics *metrics = loop->training->metrics;
+
+    for (int i = 0; i < metrics_head_count(metrics); i++) {
+        struct metric_mean loss = metrics_head_loss(metrics, subset, i);
+
+        training_values_add(&loop->result->values, loss.name, loss.mean);
+        training_values_add(&loop->result->values, loss.error_name, loss.error);
+    }
+}
+
 /* Evaluates the set, if there is one, and adds its metrics to the result's values. 1: asked to
  * stop. */
 static int loop_evaluate(struct loop *loop, enum metric_subset subset, struct error *error)
@@ -78,8 +91,9 @@ static int loop_evaluate(struct loop *loop, enum metric_subset subset, struct er
     struct training *training = loop->training;
     bool validation = subset == METRIC_VALIDATION;
     struct feed *feed = validation ? training->validation : training->test;
-    metric_set reads =
-        training->measured[subset] & ~metrics_of_sums(metric_task(training->data.train.dataset));
+    unsigned task = metric_task(training->data.train.dataset, &training->data.heads);
+    bool reads = metrics_head_count(training->metrics) ||
+                 training->measured[subset] & ~metrics_of_sums(task);
     struct reading reading = {training->metrics,
                               validation ? &training->data.validation : &training->data.test};
     struct step_metrics sums;
@@ -99,7 +113,10 @@ static int loop_evaluate(struct loop *loop, enum metric_subset subset, struct er
         return r == -EINTR ? 1 : r;
     loop->result->evaluation_seconds += loop->mark - before;
     loop->result->evaluation_samples += (double)sums.samples;
-    return add_metrics(loop, subset, &sums, error);
+    r = add_metrics(loop, subset, &sums, error);
+    if (r == 0)
+        add_heads(loop, subset);
+    return r;
 }
 
 bool loop_evaluation_is_due(const struct loop *loop)

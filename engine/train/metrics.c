@@ -2,9 +2,11 @@
 #include "engine/train/metrics.h"
 
 #include "engine/data/gather.h"
+#include "engine/graph/loss_head.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* ---- names ---- */
@@ -52,8 +54,10 @@ static metric_set bit(enum metric_kind kind)
     return (metric_set)1 << kind;
 }
 
-unsigned metric_task(const struct dataset *dataset)
+unsigned metric_task(const struct dataset *dataset, const struct metric_heads *heads)
 {
+    if (heads->count)
+        return METRIC_OF_HEADS;
     if (dataset_format_is_text(dataset->format))
         return METRIC_OF_TEXT;
     return dataset->target == DATASET_TARGET_CLASS ? METRIC_OF_CLASSES : METRIC_OF_VALUES;
@@ -77,10 +81,8 @@ metric_set metrics_of_sums(unsigned task)
     return set;
 }
 
-metric_set metrics_usual(const struct dataset *dataset, enum metric_subset subset)
+metric_set metrics_usual(const struct dataset *dataset, unsigned task, enum metric_subset subset)
 {
-    unsigned task = metric_task(dataset);
-
     if (task != METRIC_OF_CLASSES || dataset->classes == 2)
         return metrics_of_task(task);
     return subset == METRIC_VALIDATION ? metrics_of_sums(task)
@@ -94,6 +96,8 @@ struct score {
     double probability;
     bool positive;
 };
+
+enum { HEAD_METRIC_NAME_MAX = 48 };
 
 struct metrics {
     metric_set kinds; /* to be computed now */
@@ -111,6 +115,13 @@ struct metrics {
     int32_t *labels;
     struct score *scores;
 
+    /* heads: sums of the losses and of their squares */
+    struct loss_head heads[GRAPH_HEADS_MAX];
+    int head_count;
+    double head_sum[GRAPH_HEADS_MAX], head_squares[GRAPH_HEADS_MAX];
+    char head_names[GRAPH_HEADS_MAX][METRIC_SUBSETS][2][HEAD_METRIC_NAME_MAX];
+    int32_t *sample_labels; /* owned: all labels of one sample */
+
     int64_t count; /* the samples so far */
     double absolute_sum;
 };
@@ -123,19 +134,28 @@ static int64_t ranked_classes(const struct metrics_config *config)
     return config->dataset->classes == 2 ? 1 : config->dataset->classes;
 }
 
-static int64_t output_width(const struct dataset *dataset)
+static int64_t output_width(const struct metrics_config *config)
 {
+    const struct dataset *dataset = config->dataset;
+    int64_t width = 0;
+
+    for (int i = 0; i < config->heads.count; i++)
+        width += config->heads.heads[i].classes;
+    if (width)
+        return width;
     return dataset->target == DATASET_TARGET_CLASS ? dataset->classes : dataset->target_width;
 }
 
 static bool reads_outputs(const struct metrics_config *config)
 {
-    return config->kinds & ~metrics_of_sums(metric_task(config->dataset));
+    unsigned task = metric_task(config->dataset, &config->heads);
+
+    return config->heads.count || config->kinds & ~metrics_of_sums(task);
 }
 
 size_t metrics_host_bytes(const struct metrics_config *config)
 {
-    size_t ranked = (size_t)ranked_classes(config), width = (size_t)output_width(config->dataset);
+    size_t ranked = (size_t)ranked_classes(config), width = (size_t)output_width(config);
     size_t bytes = sizeof(struct metrics);
 
     if (!reads_outputs(config))
@@ -146,6 +166,22 @@ size_t metrics_host_bytes(const struct metrics_config *config)
         bytes += (size_t)config->count *
                  (ranked * sizeof(double) + sizeof(int32_t) + 2 * sizeof(struct score));
     return bytes;
+}
+
+static void take_heads(struct metrics *metrics, const struct metric_heads *heads)
+{
+    static const char *const prefixes[] = {[METRIC_VALIDATION] = "validation",
+                                           [METRIC_TEST] = "test",
+                                           [METRIC_LAST_TEST] = "last_test"};
+
+    metrics->head_count = heads->count;
+    for (int i = 0; i < heads->count; i++) {
+        metrics->heads[i] = heads->heads[i];
+        for (int k = 0; k < METRIC_SUBSETS; k++)
+            for (int error = 0; error < 2; error++)
+                snprintf(metrics->head_names[i][k][error], HEAD_METRIC_NAME_MAX, "%s_%s_loss%s",
+                         prefixes[k], heads->names[i], error ? "_error" : "");
+    }
 }
 
 int metrics_create(const struct metrics_config *config, struct metrics **metrics,
@@ -160,8 +196,11 @@ int metrics_create(const struct metrics_config *config, struct metrics **metrics
     if (!made)
         return error_set_errno(error, -ENOMEM, "cannot measure the sets");
     made->classes = config->dataset->classes;
-    made->width = output_width(config->dataset);
+    made->width = output_width(config);
     made->ranked = ranked_classes(config);
+    take_heads(made, &config->heads);
+    made->sample_labels =
+        calloc((size_t)config->dataset->target_width + 1, sizeof *made->sample_labels);
     made->capacity = config->count;
     made->outputs = calloc((size_t)config->batch, (size_t)made->width * sizeof *made->outputs);
     made->predicted = calloc(3 * classes + 1, sizeof *made->predicted);
@@ -174,7 +213,7 @@ int metrics_create(const struct metrics_config *config, struct metrics **metrics
         made->labels = calloc(count, sizeof *made->labels);
         made->scores = calloc(count, sizeof *made->scores);
     }
-    if (!made->outputs || !made->predicted ||
+    if (!made->outputs || !made->predicted || !made->sample_labels ||
         (made->ranked && (!made->probabilities || !made->labels || !made->scores)))
         return error_set_errno(error, -ENOMEM, "cannot hold the outputs of %lld samples",
                                (long long)config->count);
@@ -186,6 +225,7 @@ void metrics_free(struct metrics *metrics)
     if (!metrics)
         return;
     free(metrics->outputs);
+    free(metrics->sample_labels);
     free(metrics->predicted);
     free(metrics->probabilities);
     free(metrics->labels);
@@ -198,6 +238,8 @@ void metrics_begin(struct metrics *metrics, metric_set kinds)
     metrics->kinds = kinds;
     metrics->count = 0;
     metrics->absolute_sum = 0;
+    memset(metrics->head_sum, 0, sizeof metrics->head_sum);
+    memset(metrics->head_squares, 0, sizeof metrics->head_squares);
     memset(metrics->predicted, 0, 3 * (size_t)metrics->classes * sizeof *metrics->predicted);
 }
 
@@ -245,24 +287,44 @@ void metrics_add_values(struct metrics *metrics, const float *output, const floa
     metrics->count++;
 }
 
+void metrics_add_heads(struct metrics *metrics, const float *logits, const int32_t *labels)
+{
+    for (int i = 0; i < metrics->head_count; i++) {
+        double loss = loss_head_value(&metrics->heads[i], logits, labels);
+
+        metrics->head_sum[i] += loss;
+        metrics->head_squares[i] += loss * loss;
+        logits += metrics->heads[i].classes;
+        labels += metrics->heads[i].labels;
+    }
+    metrics->count++;
+}
+
+static int add_sample(struct metrics *metrics, const struct dataset *dataset, int64_t index,
+                      const float *output, struct error *error)
+{
+    int r;
+
+    if (dataset->target == DATASET_TARGET_VALUE) {
+        metrics_add_values(metrics, output, dataset_targets(dataset, index));
+        return 0;
+    }
+    r = gather_labels(dataset, index, metrics->sample_labels, error);
+    if (r == 0 && metrics->head_count)
+        metrics_add_heads(metrics, output, metrics->sample_labels);
+    else if (r == 0)
+        metrics_add_class(metrics, output, metrics->sample_labels[0]);
+    return r;
+}
+
 int metrics_add(struct metrics *metrics, struct session *session, const struct dataset_view *view,
                 int64_t position, int64_t count, struct error *error)
 {
-    const struct dataset *dataset = view->dataset;
     int r = session_read_output(session, metrics->outputs, error);
 
-    for (int64_t i = 0; r == 0 && i < count; i++) {
-        int64_t index = dataset_view_index(view, position + i);
-        const float *output = metrics->outputs + i * metrics->width;
-        const uint8_t *raw = gather_sample(dataset, index, error);
-
-        if (!raw)
-            return -ERANGE;
-        if (dataset->target == DATASET_TARGET_CLASS)
-            metrics_add_class(metrics, output, gather_label(dataset, index, raw));
-        else
-            metrics_add_values(metrics, output, dataset_targets(dataset, index));
-    }
+    for (int64_t i = 0; r == 0 && i < count; i++)
+        r = add_sample(metrics, view->dataset, dataset_view_index(view, position + i),
+                       metrics->outputs + i * metrics->width, error);
     return r;
 }
 
@@ -360,6 +422,22 @@ static double auc(const struct metrics *metrics)
     for (int64_t c = 0; c < metrics->ranked; c++)
         sum += auc_of_class(metrics, c, (int32_t)c);
     return sum / (double)metrics->ranked;
+}
+
+int metrics_head_count(const struct metrics *metrics)
+{
+    return metrics ? metrics->head_count : 0;
+}
+
+struct metric_mean metrics_head_loss(struct metrics *metrics, enum metric_subset subset, int head)
+{
+    double count = (double)metrics->count, mean = metrics->head_sum[head] / count;
+    double variance = metrics->head_squares[head] / count - mean * mean;
+
+    return (struct metric_mean){.mean = mean,
+                                .error = sqrt(fmax(variance, 0) / fmax(count - 1, 1)),
+                                .name = metrics->head_names[head][subset][0],
+                                .error_name = metrics->head_names[head][subset][1]};
 }
 
 double metrics_value(const struct metrics *metrics, enum metric_kind kind,

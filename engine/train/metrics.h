@@ -33,8 +33,15 @@ const char *metric_name(enum metric_subset subset, enum metric_kind kind);
 int metric_of_name(const char *name);
 bool metric_falls(enum metric_kind kind);
 
-/* The trait of the task that the set is for: METRIC_OF_CLASSES, _VALUES or _TEXT. */
-unsigned metric_task(const struct dataset *dataset);
+/* The heads of a model that has several losses; `count` 0: it has not. */
+struct metric_heads {
+    const struct loss_head *heads;
+    const char *const *names;
+    int count;
+};
+
+/* The trait of the task that the set is for: METRIC_OF_CLASSES, _VALUES, _TEXT or _HEADS. */
+unsigned metric_task(const struct dataset *dataset, const struct metric_heads *heads);
 /* All metrics of the task. */
 metric_set metrics_of_task(unsigned task);
 /* Those that need nothing but the sums that the device keeps: they cost no time. */
@@ -42,10 +49,11 @@ metric_set metrics_of_sums(unsigned task);
 /* What is measured where nothing is asked for. Metrics of outputs that are read make evaluations of
  * small models slower. So the validation set of more than two classes has none, and the test set,
  * which is evaluated once, has those that need little memory. */
-metric_set metrics_usual(const struct dataset *dataset, enum metric_subset subset);
+metric_set metrics_usual(const struct dataset *dataset, unsigned task, enum metric_subset subset);
 
 struct metrics_config {
     const struct dataset *dataset; /* the training set: the task and the number of classes */
+    struct metric_heads heads;     /* each has a loss of its own, which is always measured */
     metric_set kinds;              /* that may be asked for */
     int64_t batch, count;          /* the most samples of a batch, and of a set */
 };
@@ -65,6 +73,7 @@ void metrics_begin(struct metrics *metrics, metric_set kinds);
 /* Adds a sample: the logits of its classes, or its values. */
 void metrics_add_class(struct metrics *metrics, const float *logits, int32_t label);
 void metrics_add_values(struct metrics *metrics, const float *output, const float *target);
+void metrics_add_heads(struct metrics *metrics, const float *logits, const int32_t *labels);
 /* Reads the output of the session's latest evaluation, of the samples that begin at `position` of
  * the view. */
 int metrics_add(struct metrics *metrics, struct session *session, const struct dataset_view *view,
@@ -73,3 +82,14 @@ int metrics_add(struct metrics *metrics, struct session *session, const struct d
  * sample), or was not wanted. `metrics` NULL: only `sums` are known. */
 double metrics_value(const struct metrics *metrics, enum metric_kind kind,
                      const struct step_metrics *sums);
+
+/* ---- the loss of each head ---- */
+
+struct metric_mean {
+    double mean, error; /* and the mean's standard error */
+    /* "test_blue_loss", "test_blue_loss_error"; they live as long as `metrics` */
+    const char *name, *error_name;
+};
+/* How many heads there are; `metrics` NULL: none. */
+int metrics_head_count(const struct metrics *metrics);
+struct metric_mean metrics_head_loss(struct metrics *metrics, enum metric_subset subset, int head);

@@ -36,7 +36,7 @@ static int check_config(const struct training_config *config, const struct train
 static int check_metric(struct training *training, const char *metric, const char *use,
                         struct error *error)
 {
-    unsigned task = metric_task(training->data.train.dataset);
+    unsigned task = metric_task(training->data.train.dataset, &training->data.heads);
     bool validation = metric && strncmp(metric, "validation_", 11) == 0;
     int kind = metric ? metric_of_name(metric) : -1;
 
@@ -66,11 +66,11 @@ static int check_metric(struct training *training, const char *metric, const cha
 static void set_metrics(struct training *training)
 {
     const struct dataset *dataset = training->data.train.dataset;
-    unsigned task = metric_task(dataset);
+    unsigned task = metric_task(dataset, &training->data.heads);
 
     for (int i = 0; i < METRIC_SUBSETS; i++) {
-        metric_set wanted =
-            training->config.metrics_given ? training->config.metrics : metrics_usual(dataset, i);
+        metric_set wanted = training->config.metrics_given ? training->config.metrics
+                                                           : metrics_usual(dataset, task, i);
 
         training->measured[i] =
             (wanted & metrics_of_task(task)) | metrics_of_sums(task) | training->watched;
@@ -81,6 +81,7 @@ static struct metrics_config metrics_config(const struct training *training)
 {
     const struct training_data *data = &training->data;
     struct metrics_config config = {.dataset = data->train.dataset,
+                                    .heads = data->heads,
                                     .batch = training->config.evaluation_batch,
                                     .count = data->validation.count};
 
@@ -309,7 +310,8 @@ static int prepare(struct training *training, const struct backend *backend,
 
     if ((r = check_config(config, &training->data, error)) < 0)
         return r;
-    training->classification = training->data.train.dataset->target == DATASET_TARGET_CLASS;
+    training->classification = training->data.train.dataset->target == DATASET_TARGET_CLASS &&
+                               training->data.heads.count == 0;
     set_totals(training);
     if ((r = check_metric(training, config->early_metric, "train.early_stop.metric", error)) < 0 ||
         (r = check_metric(training, config->best_metric, "checkpoint.best", error)) < 0 ||

@@ -72,6 +72,7 @@ struct training_data {
     struct dataset_view train, validation, test;
     const struct dataset_normalisation *normalisation; /* NULL for text */
     const struct augmentation *augmentation;           /* of the training set; NULL: none */
+    struct metric_heads heads;                         /* of the model; they outlive the run */
 };
 
 /* Requests that another thread sets and the run polls between steps. */
@@ -84,7 +85,7 @@ struct training_value {
     const char *name;
     double value;
 };
-enum { TRAINING_VALUES_MAX = 48 };
+enum { TRAINING_VALUES_MAX = 96 };
 
 struct training_values {
     struct training_value values[TRAINING_VALUES_MAX];

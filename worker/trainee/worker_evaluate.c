@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "engine/train/evaluation.h"
 #include "worker/trainee/worker_choice.h"
+#include "worker/trainee/worker_heads.h"
 #include "worker/trainee/worker_precision.h"
 #include "worker/trainee/worker_setup.h"
 
@@ -86,7 +87,7 @@ static int gathered_write(const struct gathered *gathered, const struct worker_s
     return r;
 }
 
-static void show_json(bool test, metric_set kinds, const struct metrics *metrics,
+static void show_json(bool test, metric_set kinds, struct metrics *metrics,
                       const struct step_metrics *sums)
 {
     JSON_AUTO struct json_object *json = json_object_new_object();
@@ -99,10 +100,17 @@ static void show_json(bool test, metric_set kinds, const struct metrics *metrics
         if (kinds >> i & 1 && !isnan(value))
             json_set_double(json, metric_name(test ? METRIC_TEST : METRIC_VALIDATION, i), value);
     }
+    for (int i = 0; i < metrics_head_count(metrics); i++) {
+        struct metric_mean loss =
+            metrics_head_loss(metrics, test ? METRIC_TEST : METRIC_VALIDATION, i);
+
+        json_set_double(json, loss.name, loss.mean);
+        json_set_double(json, loss.error_name, loss.error);
+    }
     json_print(json, stdout);
 }
 
-static void show(bool test, metric_set kinds, const struct metrics *metrics,
+static void show(bool test, metric_set kinds, struct metrics *metrics,
                  const struct step_metrics *sums)
 {
     const char *mark = ":";
@@ -116,6 +124,12 @@ static void show(bool test, metric_set kinds, const struct metrics *metrics,
         printf("%s %s %.6g", mark, metric_kind_to_string(i), value);
         mark = ",";
     }
+    for (int i = 0; i < metrics_head_count(metrics); i++) {
+        struct metric_mean loss =
+            metrics_head_loss(metrics, test ? METRIC_TEST : METRIC_VALIDATION, i);
+
+        printf(", %s %.6g ± %.2g", loss.name, loss.mean, loss.error);
+    }
     printf("\n");
 }
 
@@ -123,9 +137,10 @@ static void show(bool test, metric_set kinds, const struct metrics *metrics,
 static metric_set wanted_metrics(const struct worker_setup *setup)
 {
     const struct training_config *config = &setup->spec.training;
-    unsigned task = metric_task(setup->train);
+    struct metric_heads heads = worker_heads(setup);
+    unsigned task = metric_task(setup->train, &heads);
     metric_set wanted =
-        config->metrics_given ? config->metrics : metrics_usual(setup->train, METRIC_TEST);
+        config->metrics_given ? config->metrics : metrics_usual(setup->train, task, METRIC_TEST);
 
     return (wanted & metrics_of_task(task)) | metrics_of_sums(task);
 }
@@ -174,6 +189,7 @@ static int measure(const struct worker_options *options, struct worker_setup *se
     struct evaluation evaluation = {.view = view};
     metric_set kinds = wanted_metrics(setup);
     struct metrics_config config = {.dataset = setup->train,
+                                    .heads = worker_heads(setup),
                                     .kinds = kinds,
                                     .batch =
                                         worker_choice_evaluation_batch(setup, &checkpoint->state),

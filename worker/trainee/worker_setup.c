@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "worker/trainee/worker_heads.h"
 #include "worker/trainee/worker_precision.h"
 
 #include <errno.h>
@@ -79,6 +80,8 @@ static int describe_data(struct worker_setup *setup, struct error *error)
                             .soft_targets = augmentation_is_soft(&setup->spec.augmentation),
                             .loss = setup->spec.loss};
     memcpy(data->sample_shape, train->shape, (size_t)train->rank * sizeof *train->shape);
+    if (data->loss == LOSS_HEADS)
+        return worker_heads_describe(setup, error);
     if (data->loss == LOSS_MSE) {
         data->outputs = train->target_width;
         return 0;
@@ -283,6 +286,7 @@ struct training_data worker_setup_data(const struct worker_setup *setup)
         .augmentation =
             augmentation_is_none(&setup->spec.augmentation) ? NULL : &setup->spec.augmentation};
 
+    data.heads = worker_heads(setup);
     if (setup->test)
         data.test = dataset_view_all(setup->test);
     return data;

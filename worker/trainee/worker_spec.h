@@ -28,6 +28,9 @@ struct worker_spec {
     int64_t hidden[WORKER_WIDTHS_MAX], channels[WORKER_WIDTHS_MAX];
     struct model_layer *layers; /* owned */
     enum model_loss loss;
+    struct loss_head heads[GRAPH_HEADS_MAX]; /* LOSS_HEADS */
+    const char *head_names[GRAPH_HEADS_MAX];
+    int head_count;
     int64_t classes; /* 0: the number in the data */
 
     struct worker_source train, test;

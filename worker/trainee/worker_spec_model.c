@@ -2,6 +2,7 @@
 #include "worker/trainee/worker_spec_model.h"
 
 #include <errno.h>
+#include <string.h>
 
 static int read_widths(struct json_object *list, int64_t widths[WORKER_WIDTHS_MAX])
 {
@@ -55,6 +56,23 @@ static int read_layers(struct worker_spec *spec, struct json_object *layers, str
     return 0;
 }
 
+static void read_heads(struct worker_spec *spec, struct json_object *heads)
+{
+    size_t count = heads ? json_object_array_length(heads) : 0;
+
+    spec->head_count = (int)count;
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *head = json_object_array_get_idx(heads, i);
+        const char *loss = json_get_string(head, "loss", "");
+
+        spec->head_names[i] = json_get_string(head, "name", "");
+        spec->heads[i] = (struct loss_head){.classes = (int)json_get_int(head, "classes", 0),
+                                            .labels = (int)json_get_int(head, "labels", 1),
+                                            .binary = strcmp(loss, "binary_cross_entropy") == 0,
+                                            .weight = (float)json_get_double(head, "weight", 1)};
+    }
+}
+
 int worker_spec_read_model(struct worker_spec *spec, struct error *error)
 {
     struct json_object *json = json_get(spec->normalised, "model");
@@ -84,5 +102,6 @@ int worker_spec_read_model(struct worker_spec *spec, struct error *error)
     spec->loss =
         (enum model_loss)model_loss_from_string(json_get_string(json, "loss", "cross_entropy"));
     spec->classes = json_get_int(json, "classes", 0);
+    read_heads(spec, json_get(json, "output_heads"));
     return read_layers(spec, json_get(json, "layers"), error);
 }

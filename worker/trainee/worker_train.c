@@ -9,6 +9,7 @@
 #include "worker/trainee/worker_calibration.h"
 #include "worker/trainee/worker_estimate.h"
 #include "worker/trainee/worker_events.h"
+#include "worker/trainee/worker_heads.h"
 #include "worker/trainee/worker_profile.h"
 #include "worker/trainee/worker_setup.h"
 #include "worker/trainee/worker_signals.h"
@@ -217,7 +218,7 @@ static void series_baseline_values(const struct worker_setup *setup, struct trai
     }
 }
 
-/* Reports at the start what a model of a text or of a time series must beat. */
+/* Reports at the start what a model of a text, of a time series or with heads must beat. */
 static int report_baselines(struct train_run *run, const struct training_events *callbacks,
                             struct error *error)
 {
@@ -227,6 +228,8 @@ static int report_baselines(struct train_run *run, const struct training_events 
 
     if (run->resumes)
         return 0;
+    if (setup->spec.head_count)
+        return worker_heads_report_baselines(setup, callbacks, error);
     if (setup->train->format == DATASET_TIME_SERIES)
         series_baseline_values(setup, &values);
     else if (dataset_format_is_text(setup->train->format))
@@ -378,6 +381,8 @@ static int train(struct train_run *run, struct error *error)
         r = report_profile(run, error);
     if (r == 0 && run->result.outcome == TRAINING_COMPLETED)
         r = report_weights(run, error);
+    if (r == 0 && run->result.outcome == TRAINING_COMPLETED)
+        r = worker_heads_report_losses(setup, &run->events, &run->result, error);
     if (r == 0 && run->result.outcome == TRAINING_COMPLETED)
         r = worker_events_result(&run->events, &run->result, &training_state(run->training)->best,
                                  worker_startup_json(&setup->startup, &setup->device_info), error);

@@ -137,6 +137,35 @@ void mse_backward_run(struct backend_program *program, const struct step *step, 
         2.0f * loss_gradient_factor(program) / (float)(program->graph->batch * features));
 }
 
+void head_losses_run(struct backend_program *program, const struct step *step, int task, int thread)
+{
+    const struct graph *graph = program->graph;
+    const struct graph_node *node = step->node;
+    struct range slice = program_slice(program, task);
+
+    (void)thread;
+    program->correct[task] = 0;
+    program->labels[task] = slice.end - slice.first;
+    program->loss[task] = program->device->kernels->head_losses_forward(
+        graph->heads, graph->head_count, program_sample(program, node->input[0], slice.first),
+        program_sample(program, node->input[1], slice.first), slice.end - slice.first);
+}
+
+void head_losses_backward_run(struct backend_program *program, const struct step *step, int task,
+                              int thread)
+{
+    const struct graph *graph = program->graph;
+    const struct graph_node *node = step->node;
+    struct range slice = program_slice(program, task);
+
+    (void)thread;
+    program->device->kernels->head_losses_backward(
+        graph->heads, graph->head_count, program_sample(program, node->input[0], slice.first),
+        program_sample(program, node->input[1], slice.first),
+        program_sample(program, node->output[0], slice.first), slice.end - slice.first,
+        loss_gradient_factor(program) / (float)graph->batch);
+}
+
 /* ---- update ---------------------------------------------------------------------------------- */
 
 /* Adds up the squares of all gradients before the first update, part by part. The norm for clipping

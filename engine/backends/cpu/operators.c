@@ -97,6 +97,8 @@ const struct operator_table cpu_operators = {.by_operator = {
                                    .run = cross_entropy_backward_run},
     [OP_MSE] = {SLICES(mse_run)},
     [OP_MSE_BACKWARD] = {SLICES(mse_backward_run)},
+    [OP_HEAD_LOSSES] = {SLICES(head_losses_run)},
+    [OP_HEAD_LOSSES_BACKWARD] = {SLICES(head_losses_backward_run)},
     [OP_OPTIMIZER] = {.bind = optimizer_bind},
     [OP_MOVING_AVERAGE] = {.bind = moving_average_bind},
 }, .muon = {.prepare = muon_prepare, .bind = muon_bind, .release = muon_release}};

@@ -227,6 +227,23 @@ static void test_sentences(void **state)
          "train.early_stop.metric", "validation_loss",
          "train.early_stop.metric is validation_perplexity, but classes have no perplexity; use "
          "validation_loss"},
+        {"{\"model\":{\"name\":\"mlp\",\"loss\":\"mse\",\"output_heads\":[{\"name\":\"a\",\"classes\":2}]}," CSV
+         "}",
+         "model.loss", "", "model.output_heads have losses of their own; leave model.loss out"},
+        {"{\"model\":{\"name\":\"mlp\",\"output_heads\":[{\"name\":\"a\",\"classes\":2},{\"name\":\"a\","
+         "\"classes\":3}]}," CSV "}",
+         "model.output_heads", "", "two of model.output_heads have the same name"},
+        {"{\"model\":{\"name\":\"mlp\",\"loss\":\"output_heads\"}," CSV "}", "model.output_heads",
+         "", "model.output_heads is missing; model.loss output_heads is the sum of their losses"},
+        {"{\"model\":{\"name\":\"mlp\",\"output_heads\":[{\"name\":\"a\",\"classes\":2}]}," CSV_WITH(
+             "\"label_noise\":0.1") "}",
+         "data.label_noise", "",
+         "data.label_noise needs one class for each sample to predict, but model.loss is output_heads"},
+        {"{\"model\":{\"name\":\"mlp\",\"output_heads\":[{\"name\":\"a\",\"classes\":2}]}," CSV
+         ",\"checkpoint\":{\"best\":\"validation_accuracy\"}}",
+         "checkpoint.best", "validation_loss",
+         "checkpoint.best is validation_accuracy, but several labels (model.output_heads) have no "
+         "accuracy; use validation_loss"},
         {"{" MLP "," CSV ",\"train\":{\"metrics\":[\"f1\",\"mae\"]}}", "train.metrics[1]", "",
          "train.metrics[1] is mae, but classes have no mae; leave it out"},
     };

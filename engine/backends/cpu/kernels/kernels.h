@@ -171,6 +171,13 @@ static inline int64_t scan_scratch_floats(int64_t states, int64_t channels)
     /* d = scale (prediction - target) */                                                           \
     KERNEL(void, mse_backward,                                                                      \
            (const float *prediction, const float *target, float *d, int64_t count, float scale))    \
+    /* OP_HEAD_LOSSES: the sum of the rows' losses; a label outside of its classes makes it NaN */  \
+    KERNEL(double, head_losses_forward,                                                             \
+           (const struct loss_head *heads, int head_count, const float *logits,                     \
+            const int32_t *label, int64_t rows))                                                    \
+    KERNEL(void, head_losses_backward,                                                              \
+           (const struct loss_head *heads, int head_count, const float *logits,                     \
+            const int32_t *label, float *dlogits, int64_t rows, float scale))                       \
     /* One step of the optimizer over `count` elements; state arrays may be NULL where the          \
      * optimizer keeps none */                                                                      \
     KERNEL(void, optimizer_update,                                                                  \

@@ -1,6 +1,7 @@
-/* loss.c: softmax cross entropy and mean squared error. */
+/* loss.c: softmax cross entropy, mean squared error and the losses of several heads. */
 #include "engine/backends/cpu/kernels/kernels.h"
 #include "engine/backends/cpu/kernels/vector_math.h"
+#include "engine/graph/loss_head.h"
 
 #include <math.h>
 #include <string.h>
@@ -135,4 +136,52 @@ void KERNEL_NAME(mse_backward)(const float *prediction, const float *target, flo
 {
     for (int64_t i = 0; i < count; i++)
         d[i] = scale * (prediction[i] - target[i]);
+}
+
+/* ---- several heads ---- */
+
+double KERNEL_NAME(head_losses_forward)(const struct loss_head *heads, int head_count,
+                                        const float *logits, const int32_t *label, int64_t rows)
+{
+    double loss = 0;
+
+    for (int64_t r = 0; r < rows; r++) {
+        for (int h = 0; h < head_count; h++) {
+            const struct loss_head *head = &heads[h];
+
+            loss += (double)head->weight * loss_head_value(head, logits, label);
+            logits += head->classes;
+            label += head->labels;
+        }
+    }
+    return loss;
+}
+
+/* One head of one row; `scale` times its weight is `factor`. */
+static void head_backward(const struct loss_head *head, const float *logits, const int32_t *labels,
+                          float *d, float factor)
+{
+    float largest, total = head->binary ? 0 : row_log_sum_exp(logits, head->classes, &largest);
+    float share = factor / (float)(head->binary ? head->classes : head->labels);
+
+    for (int c = 0; c < head->classes; c++)
+        d[c] = head->binary ? share / (1 + vector_exp(-logits[c]))
+                            : factor * vector_exp(logits[c] - total);
+    for (int k = 0; k < head->labels; k++)
+        if (labels[k] >= 0 && labels[k] < head->classes)
+            d[labels[k]] -= share;
+}
+
+void KERNEL_NAME(head_losses_backward)(const struct loss_head *heads, int head_count,
+                                       const float *logits, const int32_t *label, float *dlogits,
+                                       int64_t rows, float scale)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        for (int h = 0; h < head_count; h++) {
+            head_backward(&heads[h], logits, label, dlogits, scale * heads[h].weight);
+            logits += heads[h].classes;
+            dlogits += heads[h].classes;
+            label += heads[h].labels;
+        }
+    }
 }

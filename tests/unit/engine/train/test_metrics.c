@@ -1,5 +1,6 @@
 /* test_metrics.c: F1, MCC and AUC compared with scikit-learn (tests/reference/README.md), the
- * errors of values, and which metrics a task has. */
+ * errors of values, the losses of heads, and which metrics a task has. */
+#include "engine/graph/loss_head.h"
 #include "engine/train/metrics.h"
 #include "tests/support/reference.h"
 
@@ -91,13 +92,53 @@ static void values_have_a_mean_absolute_error(void **state)
     metrics_free(metrics);
 }
 
+/* The chance losses, and the mean and standard error over samples whose losses are known: logits
+ * that are all equal are a uniform guess. */
+static void heads_have_a_loss_each(void **state)
+{
+    static const struct loss_head heads[] = {
+        {.classes = 33, .labels = 6, .binary = true, .weight = 1},
+        {.classes = 2, .labels = 1, .weight = 3}};
+    static const char *const names[] = {"red", "blue"};
+    static const int32_t labels[][7] = {{0, 1, 2, 3, 4, 32, 0}, {5, 6, 7, 8, 9, 10, 1}};
+    struct dataset dataset = classes_dataset(33);
+    const struct metrics_config config = {
+        .dataset = &dataset, .heads = {heads, names, 2}, .batch = 8, .count = 2};
+    float logits[35] = {0};
+    struct metrics *metrics = NULL;
+    struct metric_mean red, blue;
+    struct error error;
+
+    (void)state;
+    dataset.target_width = 7;
+    assert_int_equal(metric_task(&dataset, &config.heads), METRIC_OF_HEADS);
+    assert_int_equal(metrics_create(&config, &metrics, &error), 0);
+    metrics_begin(metrics, 0);
+    logits[33] = (float)log(3); /* blue is 0 with a probability of 3/4 */
+    for (int i = 0; i < 2; i++)
+        metrics_add_heads(metrics, logits, labels[i]);
+    assert_int_equal(metrics_head_count(metrics), 2);
+    red = metrics_head_loss(metrics, METRIC_TEST, 0);
+    blue = metrics_head_loss(metrics, METRIC_VALIDATION, 1);
+    assert_string_equal(red.name, "test_red_loss");
+    assert_string_equal(blue.error_name, "validation_blue_loss_error");
+    assert_near("heads", "red", red.mean, log(2));
+    assert_true(fabs(red.error) < 1e-7);
+    assert_true(fabs(blue.mean - (log(4.0 / 3) + log(4)) / 2) < 1e-7);
+    assert_true(fabs(blue.error - (log(4) - log(4.0 / 3)) / 2) < 1e-7);
+    assert_near("heads", "chance of red", loss_head_chance(&heads[0]),
+                -(6.0 / 33) * log(6.0 / 33) - (27.0 / 33) * log(27.0 / 33));
+    assert_near("heads", "chance of blue", loss_head_chance(&heads[1]), log(2));
+    metrics_free(metrics);
+}
+
 static void a_text_is_measured_by_its_loss(void **state)
 {
     static const struct step_metrics sums = {
         .loss_sum = 4 * M_LN2, .samples = 1, .labels = 2, .correct = 1};
     const struct metrics_config config = {
         .dataset = &(struct dataset){.format = DATASET_TEXT, .classes = 65, .target_width = 1},
-        .kinds = metrics_usual(config.dataset, METRIC_TEST),
+        .kinds = metrics_usual(config.dataset, METRIC_OF_TEXT, METRIC_TEST),
         .batch = 8,
         .count = 100};
     struct metrics *metrics = NULL;
@@ -118,10 +159,12 @@ static void evaluations_of_many_classes_read_no_outputs(void **state)
     const struct dataset two = classes_dataset(2), ten = classes_dataset(10);
 
     (void)state;
-    assert_int_equal(metrics_usual(&ten, METRIC_VALIDATION), metrics_of_sums(METRIC_OF_CLASSES));
-    assert_int_equal(metrics_usual(&ten, METRIC_TEST) | 1 << METRIC_AUC,
+    assert_int_equal(metrics_usual(&ten, METRIC_OF_CLASSES, METRIC_VALIDATION),
+                     metrics_of_sums(METRIC_OF_CLASSES));
+    assert_int_equal(metrics_usual(&ten, METRIC_OF_CLASSES, METRIC_TEST) | 1 << METRIC_AUC,
                      metrics_of_task(METRIC_OF_CLASSES));
-    assert_int_equal(metrics_usual(&two, METRIC_VALIDATION), metrics_of_task(METRIC_OF_CLASSES));
+    assert_int_equal(metrics_usual(&two, METRIC_OF_CLASSES, METRIC_VALIDATION),
+                     metrics_of_task(METRIC_OF_CLASSES));
 }
 
 static void names_say_what_improves(void **state)
@@ -141,6 +184,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(classes_are_measured_as_by_scikit_learn),
         cmocka_unit_test(values_have_a_mean_absolute_error),
+        cmocka_unit_test(heads_have_a_loss_each),
         cmocka_unit_test(a_text_is_measured_by_its_loss),
         cmocka_unit_test(evaluations_of_many_classes_read_no_outputs),
         cmocka_unit_test(names_say_what_improves),

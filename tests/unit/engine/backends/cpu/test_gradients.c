@@ -248,6 +248,77 @@ static void test_dropout(void **state)
     free(target);
 }
 
+/* The loss by its formulas, in double: a softmax over 5 classes of which 3 are right, and whether
+ * each of 4 classes, is among the 2 labels. */
+static double head_losses_of(const float *logits, const int32_t *labels,
+                             const struct loss_head *heads)
+{
+    double sum = 0, softmax = 0, binary = 0;
+
+    for (int c = 0; c < 5; c++)
+        sum += exp((double)logits[c]);
+    for (int k = 0; k < 3; k++)
+        softmax += log(sum) - (double)logits[labels[k]];
+    for (int c = 0; c < 4; c++) {
+        double probability = 1 / (1 + exp(-(double)logits[5 + c]));
+        bool right = labels[3] == c || labels[4] == c;
+
+        binary -= log(right ? probability : 1 - probability);
+    }
+    return (double)heads[0].weight * softmax / 3 + (double)heads[1].weight * binary / 4;
+}
+
+static void test_head_losses(void **state)
+{
+    static const struct loss_head heads[] = {
+        {.classes = 5, .labels = 3, .weight = 1.5f},
+        {.classes = 4, .labels = 2, .binary = true, .weight = 0.5f}};
+    enum { BATCH = 7, CLASSES = 9, LABELS = 5 };
+    float *samples = allocate(BATCH * CLASSES);
+    int32_t *target = (int32_t *)allocate(BATCH * LABELS);
+    const struct test_session_options options = {.threads = 2};
+    struct test_session session;
+    struct step_metrics metrics;
+    struct error error = {0};
+    struct graph graph;
+    double expected = 0;
+
+    (void)state;
+    for (int i = 0; i < BATCH * CLASSES; i++)
+        samples[i] = (float)(i * 37 % 101) / 25.0f - 2.0f;
+    for (int i = 0; i < BATCH; i++) {
+        int32_t *labels = target + i * LABELS;
+
+        for (int k = 0; k < 3; k++)
+            labels[k] = (i + k) % 5;
+        labels[3] = i % 4;
+        labels[4] = (i + 1) % 4;
+        expected += head_losses_of(samples + i * CLASSES, labels, heads) / BATCH;
+    }
+    graph_init(&graph, BATCH, true);
+    graph.wants_input_gradient = true;
+    graph_head_losses(&graph, graph_input(&graph, TENSOR_FLOAT32, (int64_t[]){CLASSES}, 1), heads,
+                      2);
+    if (graph_differentiate(&graph, &error) || graph_finish(&graph, &error))
+        fail_msg("%s", error.text);
+    check_graph("head_losses", &graph, NULL, samples, target);
+    test_session_open(&session, &graph, &options);
+    test_session_input(&session, graph.input, samples);
+    test_session_input(&session, graph.target, target);
+    test_session_run(&session, PROGRAM_FORWARD, &scalars);
+    session.backend->program_read_metrics(session.program, &metrics);
+    assert_true(fabs(metrics.last_loss - expected) < 1e-6 * expected);
+    target[LABELS + 3] = 4; /* no class */
+    test_session_input(&session, graph.target, target);
+    test_session_run(&session, PROGRAM_FORWARD, &scalars);
+    session.backend->program_read_metrics(session.program, &metrics);
+    assert_true(isnan(metrics.last_loss));
+    test_session_close(&session);
+    graph_release(&graph);
+    free(samples);
+    free(target);
+}
+
 /* Values at, above and below zero are those of torch.nn.LeakyReLU: x, or negative_slope x. Then the
  * gradient, also where the slope is negative, away from zero. */
 static void test_leaky_relu(void **state)
@@ -540,13 +611,10 @@ static void test_sequences(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_operators),
-        cmocka_unit_test(test_dropout),
-        cmocka_unit_test(test_leaky_relu),
-        cmocka_unit_test(test_tied_output),
-        cmocka_unit_test(test_padded_attention),
-        cmocka_unit_test(test_recurrent),
-        cmocka_unit_test(test_scan),
+        cmocka_unit_test(test_operators),   cmocka_unit_test(test_head_losses),
+        cmocka_unit_test(test_dropout),     cmocka_unit_test(test_leaky_relu),
+        cmocka_unit_test(test_tied_output), cmocka_unit_test(test_padded_attention),
+        cmocka_unit_test(test_recurrent),   cmocka_unit_test(test_scan),
         cmocka_unit_test(test_sequences),
     };
 
