@@ -252,6 +252,7 @@ static int file_read(struct csv_table *table, const struct dataset_mapping *mapp
 {
     struct csv_cursor cursor = {mapping->address, (const char *)mapping->address + mapping->bytes,
                                 0};
+    const uint8_t *kept = mapping->address;
     const char *row, *end;
     bool first = true;
     int result = 0;
@@ -270,6 +271,8 @@ static int file_read(struct csv_table *table, const struct dataset_mapping *mapp
             result = names_compare(table, row, end, error);
         if (result == 0 && !header)
             result = table->read_row(table->context, row, end, error);
+        if (cursor.at - (const char *)kept > READER_DROP_BYTES)
+            kept = reader_drop_pages(kept, (const uint8_t *)cursor.at);
     }
     return result;
 }

@@ -143,6 +143,7 @@ static int file_read(struct fasta_reader *reader, const struct dataset_mapping *
                      struct error *error)
 {
     const char *at = mapping->address, *end = at + mapping->bytes;
+    const uint8_t *kept = mapping->address;
     int r = 0;
 
     reader->path = mapping->path;
@@ -156,6 +157,8 @@ static int file_read(struct fasta_reader *reader, const struct dataset_mapping *
         reader->line++;
         r = line_read(reader, at, newline ? newline : end, error);
         at = newline ? newline + 1 : end;
+        if (reader->title && reader->title - (const char *)kept > READER_DROP_BYTES)
+            kept = reader_drop_pages(kept, (const uint8_t *)reader->title);
     }
     return r < 0 ? r : record_close(reader, error);
 }

@@ -1,7 +1,6 @@
 /* npy.c: reads samples and labels from .npy files (npy_format.h). One or several files hold the
  * samples, and one file holds the labels or values of all of them. uint8 and float32 stay mapped.
  * Other numbers, and images whose channels come last, are converted into a buffer. */
-#include "base/alignment.h"
 #include "base/cleanup.h"
 #include "engine/data/npy_format.h"
 #include "engine/data/reader.h"
@@ -9,8 +8,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 enum {
     CHANNELS_MAX = 4, /* a last dimension of at most this looks like the channels of an image */
@@ -168,19 +165,6 @@ static void sample_transpose(const struct dataset *dataset, const uint8_t *from,
                    size);
 }
 
-/* Releases the file's pages between the two, so that file and copy are not both in memory. Returns
- * the first byte that is kept. */
-static const uint8_t *drop_pages(const uint8_t *from, const uint8_t *to)
-{
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    uintptr_t first = align_up((uintptr_t)from, page), end = (uintptr_t)to / page * page;
-
-    if (end <= first)
-        return from;
-    madvise((void *)first, end - first, MADV_DONTNEED);
-    return (const uint8_t *)end;
-}
-
 /* Copies one file's samples into the buffer, at `to`. */
 static int samples_copy(const struct npy_reader *reader, const struct npy_array *array, uint8_t *to,
                         struct error *error)
@@ -197,8 +181,8 @@ static int samples_copy(const struct npy_reader *reader, const struct npy_array 
     for (int64_t i = 0; i < array->extent[0]; i++, to += dataset->sample_stride) {
         const uint8_t *from = array->data + (size_t)i * sample_bytes;
 
-        if (from - done > DROP_BYTES)
-            done = drop_pages(done, from);
+        if (from - done > READER_DROP_BYTES)
+            done = reader_drop_pages(done, from);
 
         if (!bytes) {
             npy_to_floats(array, i * elements, elements, row);

@@ -1,10 +1,14 @@
 /* reader.c: see reader.h: the functions with which the readers of all formats fill a set. */
 #include "engine/data/reader.h"
 
+#include "base/alignment.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 int reader_add_block(struct dataset *dataset, const uint8_t *samples, int64_t count,
                      struct error *error)
@@ -100,4 +104,15 @@ void reader_warn(const struct dataset_config *config, const char *format, ...)
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     events->warning(events->context, text);
+}
+
+const uint8_t *reader_drop_pages(const uint8_t *from, const uint8_t *to)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t first = align_up((uintptr_t)from, page), end = (uintptr_t)to / page * page;
+
+    if (end <= first)
+        return from;
+    madvise((void *)first, end - first, MADV_DONTNEED);
+    return (const uint8_t *)end;
 }

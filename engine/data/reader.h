@@ -18,6 +18,12 @@ int reader_adopt_mapping(struct dataset *dataset, const struct dataset_mapping *
  * without memory. */
 char *reader_path_join(const char *directory, const char *path);
 
+enum { READER_DROP_BYTES = 1 << 22 };
+/* Lets go of the pages between the two, which nobody reads any more: a file and what was made of it
+ * need not be in memory together. Returns the first byte that is kept. Called whenever
+ * READER_DROP_BYTES were read. */
+const uint8_t *reader_drop_pages(const uint8_t *from, const uint8_t *to);
+
 /* Releases the mappings: for readers that have copied what they need. */
 void reader_unmap_all(struct dataset *dataset);
 
