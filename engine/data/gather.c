@@ -127,15 +127,18 @@ void gather_row(const struct dataset *dataset, const struct dataset_normalisatio
         normalise_sample(dataset, normalisation, raw, row);
 }
 
+static const int32_t *labels_of(const struct dataset *dataset, int64_t index)
+{
+    return dataset->labels + dataset->target_first + index * dataset->target_stride;
+}
+
 int32_t gather_label(const struct dataset *dataset, int64_t index, const uint8_t *raw)
 {
     if (dataset_format_is_text(dataset->format) && dataset->element == DATASET_UINT8)
         return raw[dataset->sample_elements];
     if (dataset_format_is_text(dataset->format))
         return ((const int32_t *)(const void *)raw)[dataset->sample_elements];
-    return dataset->byte_labels
-               ? dataset->byte_labels[index]
-               : dataset->labels[dataset->target_first + index * dataset->target_stride];
+    return dataset->byte_labels ? dataset->byte_labels[index] : *labels_of(dataset, index);
 }
 
 /* The symbol after each of the sample's. */
@@ -157,8 +160,7 @@ int gather_labels(const struct dataset *dataset, int64_t index, int32_t *labels,
     if (dataset->target_width == 1)
         labels[0] = gather_label(dataset, index, raw);
     else
-        memcpy(labels, dataset->labels + index * dataset->target_stride,
-               (size_t)dataset->target_width * sizeof *labels);
+        memcpy(labels, labels_of(dataset, index), (size_t)dataset->target_width * sizeof *labels);
     return 0;
 }
 
@@ -188,8 +190,7 @@ int dataset_gather(const struct dataset *dataset, const struct dataset_normalisa
             memcpy((float *)targets + i * width, dataset_targets(dataset, indices[i]),
                    (size_t)width * sizeof(float));
         else if (width > 1 && dataset->labels)
-            memcpy((int32_t *)targets + i * width,
-                   dataset->labels + dataset->target_first + indices[i] * dataset->target_stride,
+            memcpy((int32_t *)targets + i * width, labels_of(dataset, indices[i]),
                    (size_t)width * sizeof(int32_t));
         else if (dataset->labels_each)
             copy_labels(dataset, indices[i], raw,

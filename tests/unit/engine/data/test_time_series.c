@@ -1,5 +1,6 @@
 /* test_time_series: sliding windows over tables: their rows, the split, the constants, the
  * forecasts to beat, faults. */
+#include "engine/data/gather.h"
 #include "tests/support/data_files.h"
 
 #include <errno.h>
@@ -194,9 +195,10 @@ static void test_constants(void **state)
 
 static void test_classes(void **state)
 {
-    const char *targets[] = {"blue"};
+    const char *targets[] = {"blue"}, *both[] = {"red", "blue"};
     float sample[6];
-    int32_t label;
+    int32_t label, labels[2];
+    struct error error = {0};
     struct dataset *dataset;
 
     (void)state;
@@ -210,6 +212,14 @@ static void test_classes(void **state)
     assert_int_equal(dataset->count, 2);
     gather(dataset, 1, sample, &label);
     assert_int_equal(label, 3);
+    dataset_close(dataset);
+    config.series.targets = both;
+    config.series.target_count = 2;
+    dataset = open_text("red,blue\n7,1\n8,16\n9,2\n1,3\n2,4\n");
+    gather(dataset, 1, sample, labels);
+    assert_memory_equal(labels, ((int32_t[]){1, 3}), sizeof labels);
+    assert_int_equal(gather_labels(dataset, 1, labels, &error), 0);
+    assert_memory_equal(labels, ((int32_t[]){1, 3}), sizeof labels);
     dataset_close(dataset);
     REFUSE("red,blue\n7,1\n8,0\n9,2\n1,3\n2,4\n", ":3, column 2", "0 is no class", "first_label");
 }
