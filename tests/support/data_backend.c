@@ -188,10 +188,12 @@ static void make_row(const struct backend_data *data, const struct backend_batch
 
 static void copy_symbols(const struct backend_data *data, uint32_t index, int32_t *symbols)
 {
+    int64_t first = (int64_t)index * data->config.sample_stride;
+
     for (int64_t i = 0; i < data->config.width; i++)
         symbols[i] = data->config.element == BACKEND_UINT8
-                         ? data->raw[index + i]
-                         : ((const int32_t *)data->raw)[index + i];
+                         ? data->raw[first + i]
+                         : ((const int32_t *)data->raw)[first + i];
 }
 
 static void make_target(const struct backend_data *data, const struct backend_batch *batch,

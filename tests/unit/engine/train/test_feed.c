@@ -75,6 +75,24 @@ static struct dataset *open_text(const char *text)
     return data_open(&config, NULL);
 }
 
+/* Sequences of different lengths. */
+static struct dataset *open_sequences(enum dataset_tokens tokens)
+{
+    struct dataset_config config = {.format = DATASET_CSV_SEQUENCES,
+                                    .path_count = 1,
+                                    .sequence = {.tokens = tokens, .kmer = 3, .kmer_stride = 1}};
+    char text[4096], *at = text;
+
+    for (int i = 0; i < 60; i++) {
+        for (int k = 0; k < 3 + i * 7 % 20; k++)
+            *at++ = "ACGTN"[(i * k + k * k + i) % 5];
+        at += sprintf(at, ",%d\n", i % 3);
+    }
+    const char *path = data_file_write_text("sequences.csv", text);
+    config.paths = &path;
+    return data_open(&config, NULL);
+}
+
 /* ---- batches ---- */
 
 static int build_linear(void *context, struct graph *graph, struct error *error)
@@ -82,12 +100,12 @@ static int build_linear(void *context, struct graph *graph, struct error *error)
     const struct feed_config *config = context;
     const struct dataset *dataset = config->loader.view.dataset;
     const struct augmentation *augmentation = config->loader.augmentation;
-    bool text = dataset->format == DATASET_TEXT;
+    bool symbols = dataset_format_has_symbols(dataset->format);
     int32_t x =
-        graph_input(graph, text ? TENSOR_INT32 : TENSOR_FLOAT32, dataset->shape, dataset->rank);
+        graph_input(graph, symbols ? TENSOR_INT32 : TENSOR_FLOAT32, dataset->shape, dataset->rank);
 
-    if (text)
-        x = graph_embedding(graph, x, "e", dataset->classes, 3);
+    if (symbols)
+        x = graph_embedding(graph, x, "e", dataset_vocabulary_size(&dataset->vocabulary), 3);
     x = graph_linear(graph, graph_flatten(graph, x, "f"), "0",
                      dataset->target == DATASET_TARGET_VALUE ? 1 : dataset->classes, true);
     if (dataset->target == DATASET_TARGET_VALUE)
@@ -167,14 +185,14 @@ static void check_all(struct dataset *dataset, enum dataset_normalisation_kind k
     struct dataset_normalisation constants = {0};
     struct dataset_split split;
     struct error error = {0};
-    bool text = dataset->format == DATASET_TEXT;
+    bool symbols = dataset_format_has_symbols(dataset->format);
 
     assert_int_equal(dataset_split(dataset, 0.2, 1, &split, &error), 0);
-    if (!text)
+    if (!symbols)
         assert_int_equal(dataset_normalisation_measure(kind, &split.train, &constants, &error), 0);
     for (uint32_t epoch = 0; epoch < 2; epoch++)
-        check_batches(&split.train, text ? NULL : &constants, augmentation, epoch);
-    check_batches(&split.validation, text ? NULL : &constants, augmentation, 0);
+        check_batches(&split.train, symbols ? NULL : &constants, augmentation, epoch);
+    check_batches(&split.validation, symbols ? NULL : &constants, augmentation, 0);
     dataset_normalisation_release(&constants);
     dataset_split_release(&split);
     dataset_close(dataset);
@@ -192,6 +210,9 @@ static void test_plain(void **state)
               DATASET_NORMALISE_NONE, NULL);
     check_all(open_text("Zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich, öfter."),
               DATASET_NORMALISE_NONE, NULL);
+    for (enum dataset_tokens tokens = DATASET_TOKENS_CHARACTERS; tokens <= DATASET_TOKENS_KMERS;
+         tokens++)
+        check_all(open_sequences(tokens), DATASET_NORMALISE_NONE, NULL);
 }
 
 static void test_augmented(void **state)
@@ -219,6 +240,8 @@ static void test_augmented(void **state)
         check_all(open_images(), DATASET_NORMALISE_NONE, &cases[i]);
     }
     check_all(open_rows(COUNT, DATASET_TARGET_CLASS), DATASET_NORMALISE_STANDARD, &cases[6]);
+    check_all(open_sequences(DATASET_TOKENS_KMERS), DATASET_NORMALISE_NONE, &cases[4]);
+    check_all(open_sequences(DATASET_TOKENS_KMERS), DATASET_NORMALISE_NONE, &cases[5]);
 }
 
 /* ---- runs ---- */
