@@ -51,7 +51,8 @@ struct graph_operator {
      * graph_lower_precision() rounds. */
     enum product_pass product;
     enum storage_reuse reuse;
-    bool is_loss; /* it ends the forward part, and differentiation begins with it */
+    bool is_loss;         /* it ends the forward part, and differentiation begins with it */
+    bool predicts_values; /* a loss whose targets are values; false: classes */
     bool is_view; /* the result has the operand's elements, and shares its storage where possible */
     bool is_free; /* it takes no time on most devices */
     bool is_cheap; /* it costs little more than reading its input, so recomputing it pays off */

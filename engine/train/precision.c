@@ -35,7 +35,7 @@ static unsigned fast_types(const struct graph *model, const struct backend_devic
 static bool predicts_values(const struct graph *model)
 {
     for (int32_t i = 0; i < model->node_count; i++)
-        if (model->nodes[i].op == OP_MSE)
+        if (graph_node_operator(&model->nodes[i])->predicts_values)
             return true;
     return false;
 }

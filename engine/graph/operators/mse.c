@@ -32,6 +32,7 @@ static void differentiate(struct differentiation *differentiation, const struct 
 const struct graph_operator operator_mse = {
     .cost_class = COST_LOSS,
     .is_loss = true,
+    .predicts_values = true,
     .flops = flops,
     .differentiate = differentiate,
 };
