@@ -76,7 +76,7 @@ static struct cuda_item item_at(float *state, float *gradient, int64_t count)
                               .state0 = state + in_lines(count),
                               .state1 = state + 2 * in_lines(count),
                               .count = count,
-                              .kind = OPTIMIZER_ADAM};
+                              .formula = FORMULA_ADAM};
 }
 
 static cudaError_t launch_small_weights(const struct linear_run *run)

@@ -10,6 +10,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- the optimizers ---- */
+
+/* How each optimizer updates a parameter. */
+static const struct update_rule {
+    enum cuda_formula formula;
+    enum cuda_count_rule counts; /* NAdam's momentum changes each step: the host does all of it */
+    bool dampens; /* the momentum takes 1 - dampening of the gradient; Nesterov's form needs it */
+} rules[] = {
+    [OPTIMIZER_SGD] = {FORMULA_SGD, COUNT_FIRST, true},
+    [OPTIMIZER_ADAM] = {FORMULA_ADAM, COUNT_BIAS, false},
+    [OPTIMIZER_ADAMW] = {FORMULA_ADAM, COUNT_BIAS, false},
+    [OPTIMIZER_RMSPROP] = {FORMULA_RMSPROP, COUNT_NOTHING, false},
+    [OPTIMIZER_LION] = {FORMULA_LION, COUNT_NOTHING, false},
+    [OPTIMIZER_ADAGRAD] = {FORMULA_ADAGRAD, COUNT_DECAY, false},
+    [OPTIMIZER_ADADELTA] = {FORMULA_ADADELTA, COUNT_NOTHING, false},
+    [OPTIMIZER_NADAM] = {FORMULA_ADAM, COUNT_NOTHING, false},
+    [OPTIMIZER_MUON] = {FORMULA_MATRIX, COUNT_NOTHING, false},
+};
+
+/* A kind without a row has FORMULA_NONE. */
+static struct update_rule rule_of(enum optimizer_kind kind)
+{
+    return (size_t)kind < sizeof rules / sizeof *rules ? rules[kind] : (struct update_rule){0};
+}
+
 /* ---- what the update changes ----------------------------------------------------------------- */
 
 struct cuda_item update_item(const struct backend_program *program, const struct graph_node *node)
@@ -22,7 +47,7 @@ struct cuda_item update_item(const struct backend_program *program, const struct
         .state0 = node->input_count > 2 ? program_floats(program, node->input[2]) : NULL,
         .state1 = node->input_count > 3 ? program_floats(program, node->input[3]) : NULL,
         .count = program_elements(program, node->input[0]),
-        .kind = (int32_t)program->graph->groups[group].config.kind,
+        .formula = (int32_t)rule_of(program->graph->groups[group].config.kind).formula,
         .group = group};
 }
 
@@ -66,8 +91,16 @@ static int gather_items(const struct backend_program *program, bool all, struct 
 
 int update_prepare(struct backend_program *program, struct error *error)
 {
-    int r = gather_items(program, true, &program->items, &program->item_launches, error);
+    int r;
 
+    for (int i = 0; i < program->graph->group_count; i++) {
+        const struct optimizer_config *config = &program->graph->groups[i].config;
+
+        if (rule_of(config->kind).formula == FORMULA_NONE)
+            return error_set(error, -ERROR_UNSUPPORTED, "the CUDA backend has no update by %s",
+                             optimizer_of(config)->title);
+    }
+    r = gather_items(program, true, &program->items, &program->item_launches, error);
     if (r == 0)
         r = gather_items(program, false, &program->other_items, &program->other_launches, error);
     if (r == 0 && program->item_launches > CUDA_SQUARES_LAUNCHES)
@@ -100,22 +133,23 @@ static void group_coefficients(const struct optimizer_group *group, const struct
     float rate = (float)(step->learning_rate * group->learning_rate_scale);
     int64_t count = step->step - step->skipped;
     double second = has_betas ? config->beta2 : config->alpha, lr = rate;
+    struct update_rule rule = rule_of(config->kind);
     const struct cuda_count_terms terms = {
-        own, config->kind == OPTIMIZER_ADAGRAD ? config->learning_rate_decay : config->beta2};
+        own, rule.counts == COUNT_DECAY ? config->learning_rate_decay : config->beta2};
 
     c[COEFFICIENT_RATE] = rate;
     c[COEFFICIENT_SHRINK] = apart ? (float)(1.0 - lr * config->weight_decay) : 1.0f;
     c[COEFFICIENT_DECAY] = apart ? 0.0f : (float)config->weight_decay;
     c[COEFFICIENT_KEEP] = (float)own;
-    c[COEFFICIENT_TAKE] = (float)(1.0 - (config->kind == OPTIMIZER_SGD ? config->dampening : own));
+    c[COEFFICIENT_TAKE] = (float)(1.0 - (rule.dampens ? config->dampening : own));
     c[COEFFICIENT_KEEP2] = (float)second;
     c[COEFFICIENT_TAKE2] = (float)(1.0 - second);
     c[COEFFICIENT_EPSILON] = (float)config->epsilon;
     c[COEFFICIENT_ROOT] = (float)sqrt(1.0 - pow(config->beta2, (double)count));
-    c[COEFFICIENT_OWN] = config->kind == OPTIMIZER_SGD ? (float)own : 0.0f;
+    c[COEFFICIENT_OWN] = rule.dampens ? (float)own : 0.0f;
     c[COEFFICIENT_NESTEROV] = config->nesterov;
     c[COEFFICIENT_MOMENTUM] = config->momentum != 0;
-    c[COEFFICIENT_KIND] = (float)config->kind;
+    c[COEFFICIENT_COUNT] = (float)rule.counts;
     memcpy(&c[COEFFICIENT_DOUBLES], &terms, sizeof terms);
     if (optimizer_of(config)->momentum)
         momentum_coefficients(config, lr, own, count, step->momentum_product, c);

@@ -9,9 +9,17 @@
 #include <math.h>
 #include <string.h>
 
+/* How an optimizer's coefficients depend on the number of updates. */
+enum cuda_count_rule {
+    COUNT_NOTHING,
+    COUNT_FIRST, /* the first update takes the gradient as it is */
+    COUNT_BIAS,  /* the biases of two moving averages, whose decays are the terms, are corrected */
+    COUNT_DECAY  /* the rate decays: rate / (1 + (count - 1) second) */
+};
+
 /* The terms of a group, stored behind its coefficients. */
 struct cuda_count_terms {
-    double first, second; /* Adam: the betas. Adagrad: second is the decay of its learning rate */
+    double first, second;
 };
 #ifndef __cplusplus
 _Static_assert(COEFFICIENT_DOUBLES * sizeof(float) + sizeof(struct cuda_count_terms) ==
@@ -19,29 +27,27 @@ _Static_assert(COEFFICIENT_DOUBLES * sizeof(float) + sizeof(struct cuda_count_te
                "the doubles fill what is left");
 #endif
 
-/* `count`: the number of updates, including this one. On entry the coefficients have no correction.
- * NAdam's coefficients are the host's. */
+/* Applies the group's rule. `count`: the number of updates, including this one. */
 LOSS_SCALE_FUNCTION void coefficients_count(int64_t count, float *c)
 {
     struct cuda_count_terms terms;
 
     memcpy(&terms, &c[COEFFICIENT_DOUBLES], sizeof terms);
-    switch ((int)c[COEFFICIENT_KIND]) {
-    case OPTIMIZER_SGD: /* the first step takes the gradient as it is */
+    switch ((enum cuda_count_rule)c[COEFFICIENT_COUNT]) {
+    case COUNT_FIRST:
         c[COEFFICIENT_KEEP] = count == 1 ? 0.0f : c[COEFFICIENT_KEEP];
         c[COEFFICIENT_TAKE] = count == 1 ? 1.0f : c[COEFFICIENT_TAKE];
         break;
-    case OPTIMIZER_ADAM:
-    case OPTIMIZER_ADAMW:
+    case COUNT_BIAS:
         c[COEFFICIENT_RATE] =
             (float)((double)c[COEFFICIENT_RATE] / (1.0 - pow(terms.first, (double)count)));
         c[COEFFICIENT_ROOT] = (float)sqrt(1.0 - pow(terms.second, (double)count));
         break;
-    case OPTIMIZER_ADAGRAD:
+    case COUNT_DECAY:
         c[COEFFICIENT_RATE] =
             (float)((double)c[COEFFICIENT_RATE] / (1.0 + (double)(count - 1) * terms.second));
         break;
-    default:
+    case COUNT_NOTHING:
         break;
     }
 }

@@ -376,12 +376,25 @@ cudaError_t cuda_weights_tf32(const struct cuda_weights_tf32 *weights,
 
 /* ---- optimizer.cu ---- */
 
+/* The formula by which a parameter is updated (update.cuh). update.c has the formula of each
+ * optimizer. */
+enum cuda_formula {
+    FORMULA_NONE, /* there is none for the optimizer */
+    FORMULA_SGD,
+    FORMULA_ADAM,
+    FORMULA_RMSPROP,
+    FORMULA_LION,
+    FORMULA_ADAGRAD,
+    FORMULA_ADADELTA,
+    FORMULA_MATRIX /* products of matrices: muon.c of the folder above */
+};
+
 struct cuda_item {
     float *parameter;
     struct cuda_array gradient;
     float *state0, *state1; /* NULL: none */
     int64_t count;
-    int32_t kind, group; /* enum optimizer_kind; the index of the group's coefficients */
+    int32_t formula, group; /* enum cuda_formula; the index of the group's coefficients */
 };
 struct cuda_items {
     int32_t count;
@@ -432,7 +445,7 @@ enum {
     COEFFICIENT_OWN,      /* SGD: the momentum; NAdam: the rate of the gradient itself */
     COEFFICIENT_NESTEROV, /* not 0: yes */
     COEFFICIENT_MOMENTUM, /* not 0: SGD and RMSprop have a buffer */
-    COEFFICIENT_KIND,     /* enum optimizer_kind */
+    COEFFICIENT_COUNT,    /* enum cuda_count_rule (coefficients.h) */
     COEFFICIENT_DOUBLES   /* two doubles: struct cuda_count_terms */
 };
 

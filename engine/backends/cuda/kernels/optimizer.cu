@@ -145,7 +145,7 @@ __device__ static void update_quad(const struct cuda_item &item, const float *c,
         quad_load(item.state1 + i, s1);
 #pragma unroll
     for (int k = 0; k < QUAD; k++)
-        update_value(item.kind, c, clipped(factor * g[k], limit), &w[k], &s0[k], &s1[k]);
+        update_value(item.formula, c, clipped(factor * g[k], limit), &w[k], &s0[k], &s1[k]);
     quad_store(item.parameter + i, w);
     if (item.state0)
         quad_store(item.state0 + i, s0);
@@ -169,7 +169,7 @@ __global__ void update_kernel(const struct cuda_control *control,
         k++;
     item = &items.item[k];
     c = group_coefficients(control, scalars, summed, item->group);
-    if (item->kind == OPTIMIZER_MUON) /* Muon has an update of its own */
+    if (item->formula == FORMULA_MATRIX)
         return;
     i = (int64_t)((int)blockIdx.x - items.first_block[k]) * ELEMENTS + QUAD * threadIdx.x;
     if (i + QUAD <= item->count)

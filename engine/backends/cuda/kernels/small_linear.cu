@@ -410,21 +410,21 @@ __device__ static inline void item_store(const struct cuda_item &item, int64_t i
 }
 
 __device__ __noinline__ static struct item_value
-update_seldom(int kind, const float *c, float gradient, struct item_value value)
+update_seldom(int formula, const float *c, float gradient, struct item_value value)
 {
-    update_value(kind, c, gradient, &value.parameter, &value.state0, &value.state1);
+    update_value(formula, c, gradient, &value.parameter, &value.state0, &value.state1);
     return value;
 }
 
-__device__ static inline struct item_value update_small(int kind, const float *c, float gradient,
+__device__ static inline struct item_value update_small(int formula, const float *c, float gradient,
                                                         struct item_value value)
 {
-    if (kind == OPTIMIZER_SGD)
+    if (formula == FORMULA_SGD)
         update_sgd(c, gradient, &value.parameter, &value.state0);
-    else if (kind == OPTIMIZER_ADAM || kind == OPTIMIZER_ADAMW)
+    else if (formula == FORMULA_ADAM)
         update_adam(c, gradient, &value.parameter, &value.state0, &value.state1);
     else
-        value = update_seldom(kind, c, gradient, value);
+        value = update_seldom(formula, c, gradient, value);
     return value;
 }
 
@@ -458,7 +458,7 @@ __device__ static inline void finish_gradient(const struct update_terms &terms, 
     *gradient = sum;
     if (item.parameter)
         item_store(item, 0,
-                   update_small(item.kind, c, clipped(terms.unscale * sum, terms.clip), value));
+                   update_small(item.formula, c, clipped(terms.unscale * sum, terms.clip), value));
 }
 
 /* The item from its element `i` on. */

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "engine/backends/cuda/kernels/values.cuh"
-#include "engine/graph/graph.h"
 
 #include <math.h>
 
@@ -74,26 +73,24 @@ __device__ static inline void update_adadelta(const float *c, float g, float *w,
     *w -= c[COEFFICIENT_RATE] * step;
 }
 
-/* Updates w with its states, as far as the kind has them. */
-__device__ static inline void update_value(int kind, const float *c, float gradient, float *w,
+/* Updates w with its states, as far as the formula (enum cuda_formula) has them. */
+__device__ static inline void update_value(int formula, const float *c, float gradient, float *w,
                                            float *s0, float *s1)
 {
-    switch (kind) {
-    case OPTIMIZER_SGD:
+    switch (formula) {
+    case FORMULA_SGD:
         update_sgd(c, gradient, w, s0);
         break;
-    case OPTIMIZER_ADAM:
-    case OPTIMIZER_ADAMW:
-    case OPTIMIZER_NADAM:
+    case FORMULA_ADAM:
         update_adam(c, gradient, w, s0, s1);
         break;
-    case OPTIMIZER_RMSPROP:
+    case FORMULA_RMSPROP:
         update_rmsprop(c, gradient, w, s0, s1);
         break;
-    case OPTIMIZER_LION:
+    case FORMULA_LION:
         update_lion(c, gradient, w, s0);
         break;
-    case OPTIMIZER_ADAGRAD:
+    case FORMULA_ADAGRAD:
         update_adagrad(c, gradient, w, s0);
         break;
     default:
@@ -105,7 +102,7 @@ __device__ static inline void update_value(int kind, const float *c, float gradi
 __device__ static inline void update_element(const struct cuda_item *item, const float *c,
                                              float gradient, int64_t i)
 {
-    update_value(item->kind, c, gradient, &item->parameter[i],
+    update_value(item->formula, c, gradient, &item->parameter[i],
                  item->state0 ? &item->state0[i] : NULL, item->state1 ? &item->state1[i] : NULL);
 }
 
