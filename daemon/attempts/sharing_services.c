@@ -11,8 +11,6 @@
 #include "daemon/folder/attempt_folder.h"
 #include "proto/varlink.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -24,13 +22,8 @@
 enum {
     TEND_MILLISECONDS = 30000,
     KEPT_SECONDS = 60, /* after its end, so that its clients can read why it failed */
-    STOP_GRACE_SECONDS = 10,
-    LEFTOVERS_MAX = 1024 /* one start removes at most so many */
+    STOP_GRACE_SECONDS = 10
 };
-
-/* The numbers of folders of job 0 are milliseconds since the epoch, higher than those of
- * notifications. */
-static const int64_t first_folder = 1000000000000;
 
 /* One service; it stays in memory for a while after its end. */
 struct sharing_service {
@@ -481,88 +474,6 @@ void sharing_service_part(struct daemon *daemon, int64_t number)
         service->used_at = clock_monotonic();
 }
 
-/* ---- what an earlier daemon left ---- */
-
-struct sharing_leftovers {
-    struct daemon *daemon;
-    uv_work_t work;
-    size_t count;
-    int64_t folders[LEFTOVERS_MAX];
-};
-
-static void leftovers_read(DIR *listing, const char *state_directory,
-                           struct sharing_leftovers *leftovers)
-{
-    struct dirent *entry;
-
-    while (leftovers->count < LEFTOVERS_MAX && (entry = readdir(listing))) {
-        struct attempt_place place = {.state_directory = state_directory};
-        char *end;
-
-        if (strncmp(entry->d_name, "0.", 2) != 0 || !isdigit((unsigned char)entry->d_name[2]))
-            continue;
-        place.attempt = strtoll(entry->d_name + 2, &end, 10);
-        if (!*end && place.attempt >= first_folder && !attempt_is_alive(&place))
-            leftovers->folders[leftovers->count++] = place.attempt;
-    }
-}
-
-void sharing_leftovers_find(const char *state_directory, struct sharing_leftovers **found)
-{
-    char path[PATH_MAX];
-    DIR *listing;
-
-    *found = NULL;
-    job_group_path(path, state_directory, 0);
-    listing = opendir(path);
-    if (!listing)
-        return;
-    *found = calloc(1, sizeof **found);
-    if (*found)
-        leftovers_read(listing, state_directory, *found);
-    closedir(listing);
-}
-
-void sharing_leftovers_free(struct sharing_leftovers *leftovers)
-{
-    free(leftovers);
-}
-
-static void leftover_remove(uv_work_t *work)
-{
-    const struct sharing_leftovers *leftovers = work->data;
-    int64_t folder = leftovers->folders[leftovers->count - 1];
-    int result = attempt_folder_remove(leftovers->daemon->state_directory, 0, folder);
-
-    if (result < 0)
-        log_warning("the folder of a sharing service that has ended, 0.%lld, stays until the next "
-                    "start: %s",
-                    (long long)folder, strerror(-result));
-}
-
-static void on_leftover_removed(uv_work_t *work, int status)
-{
-    struct sharing_leftovers *leftovers = work->data;
-
-    leftovers->count--;
-    sharing_leftovers_remove(leftovers->daemon, status == 0 ? leftovers : NULL);
-    if (status < 0)
-        free(leftovers);
-}
-
-void sharing_leftovers_remove(struct daemon *daemon, struct sharing_leftovers *leftovers)
-{
-    if (!leftovers)
-        return;
-    leftovers->daemon = daemon;
-    leftovers->work.data = leftovers;
-    services_of(daemon); /* which is told of the end */
-    if (leftovers->count == 0 || !daemon->sharing_services || daemon->sharing_services->stopping)
-        free(leftovers);
-    else
-        daemon_queue_work(daemon, &leftovers->work, leftover_remove, on_leftover_removed);
-}
-
 /* ---- the daemon's end ---- */
 
 void sharing_services_stop(struct daemon *daemon)
@@ -588,6 +499,12 @@ void sharing_services_stop(struct daemon *daemon)
     }
     if (services->programs)
         uv_close((uv_handle_t *)&services->timer, NULL); /* memory: sharing_services_free() */
+}
+
+bool sharing_services_are_stopped(struct daemon *daemon)
+{
+    services_of(daemon);
+    return daemon->sharing_services->stopping;
 }
 
 void sharing_services_free(struct daemon *daemon)

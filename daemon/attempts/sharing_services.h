@@ -48,18 +48,10 @@ int64_t sharing_service_join(const struct sharing_order *order, char folder[PATH
 /* A client of the service with that number has ended; does nothing for number 0. */
 void sharing_service_part(struct daemon *daemon, int64_t number);
 
-/* Folders of ended services that an earlier daemon left. */
-struct sharing_leftovers;
-
-/* Finds them when the daemon starts, on a storage thread. The caller owns `*found`; NULL: there are
- * none. */
-void sharing_leftovers_find(const char *state_directory, struct sharing_leftovers **found);
-void sharing_leftovers_free(struct sharing_leftovers *leftovers);
-/* Takes the folders over and removes one after the other on the thread pool. Call it once the jobs
- * are in memory: users own the folders' contents and may make this take long. */
-void sharing_leftovers_remove(struct daemon *daemon, struct sharing_leftovers *leftovers);
-
 /* When the daemon ends, while the jobs' attempts are still known: ends the services that no job
  * uses. */
 void sharing_services_stop(struct daemon *daemon);
+/* Whether sharing_services_stop() was called. Makes the services' state if there is none, so that a
+ * later stop is known, too. */
+bool sharing_services_are_stopped(struct daemon *daemon);
 void sharing_services_free(struct daemon *daemon);

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "daemon/attempts/attempt.h"
-#include "daemon/attempts/sharing_services.h"
+#include "daemon/attempts/sharing_leftovers.h"
 #include "daemon/devices/driver.h"
 #include "daemon/folder/attempt_folder.h"
 #include "daemon/jobs/details.h"
