@@ -255,6 +255,7 @@ static int check_names(const struct csv_reader *reader, struct error *error)
     if (!own || !other || reader->dataset->sample_elements != reader->reference->sample_elements)
         return 0;
     for (int64_t i = 0; i < reader->dataset->sample_elements; i++)
+        /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): every column has a name */
         if (strcmp(own[i], other[i]) != 0)
             return error_set(error, -EINVAL,
                              "%s has the column \"%s\" where the training data have \"%s\"; both "

@@ -53,6 +53,7 @@ int32_t row_norm_append(struct graph *graph, const struct row_norm_layer *layer,
     if (check_rows(graph, layer, &shape))
         return graph->error.code;
     rows = rows_of(&shape);
+    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): check_rows() has set it */
     width = (struct graph_shape){.rank = 1, .extent = {shape.extent[shape.rank - 1]}};
     inputs[1] =
         layer_append_parameter(graph, layer->name, "weight", TENSOR_PARAMETER, &width, ones);

@@ -115,15 +115,17 @@ static int count_different(struct session *a, struct session *b, bool weights)
 
 static struct checkpoint_state sample_state(int64_t micro_step)
 {
-    struct checkpoint_state state = {.step = 123456789012345,
-                                     .micro_step = micro_step,
-                                     .epoch = 3,
-                                     .position = 40,
-                                     .batches = 99,
-                                     .seed = UINT64_MAX,
-                                     .seconds = 0.1,
-                                     .epoch_seconds = 0x1.123456789abcdp-700,
-                                     .sums = {1.0 / 3, 40, 17, 5e-324, 0}};
+    struct checkpoint_state state = {
+        .step = 123456789012345,
+        .micro_step = micro_step,
+        .epoch = 3,
+        .position = 40,
+        .batches = 99,
+        .seed = UINT64_MAX,
+        .seconds = 0.1,
+        .epoch_seconds = 0x1.123456789abcdp-700,
+        .sums = {
+            .loss_sum = 1.0 / 3, .samples = 40, .labels = 40, .correct = 17, .last_loss = 5e-324}};
 
     tracker_init(&state.best, "validation_loss", 0, 0);
     tracker_init(&state.early, NULL, 0, 0);
