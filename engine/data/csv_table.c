@@ -258,8 +258,9 @@ static int file_read(struct csv_table *table, const struct dataset_mapping *mapp
     int result = 0;
 
     table->path = mapping->path;
-    if (mapping->bytes >= 3 && memcmp(cursor.at, "\xef\xbb\xbf", 3) == 0)
-        cursor.at += 3; /* byte order mark */
+    cursor.at = reader_text_begin(mapping, error);
+    if (!cursor.at)
+        return -EINVAL;
     while (result == 0 && csv_row_next(table, &cursor, &row, &end)) {
         bool header = first && row_is_header(table, row, end, cursor);
 

@@ -142,15 +142,16 @@ static int line_read(struct fasta_reader *reader, const char *line, const char *
 static int file_read(struct fasta_reader *reader, const struct dataset_mapping *mapping,
                      struct error *error)
 {
-    const char *at = mapping->address, *end = at + mapping->bytes;
+    const char *at = reader_text_begin(mapping, error);
+    const char *end = (const char *)mapping->address + mapping->bytes;
     const uint8_t *kept = mapping->address;
     int r = 0;
 
     reader->path = mapping->path;
     reader->line = 0;
     reader->title = NULL;
-    if (mapping->bytes >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0)
-        at += 3; /* byte order mark */
+    if (!at)
+        return -EINVAL;
     while (r == 0 && at < end) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
 

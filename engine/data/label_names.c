@@ -12,7 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAMES_MAX = 1000000, FIRST_SLOTS = 64 };
+enum {
+    NAMES_MAX = 1000000,
+    CLASSES_MAX = 1000000, /* as model.classes may say */
+    ALONE_MIN = 4,         /* so many samples that are all alone in their classes are a mistake */
+    FIRST_SLOTS = 64
+};
 
 static int32_t *find_slot(const struct label_names *names, const char *text, size_t length)
 {
@@ -115,6 +120,10 @@ static int classes_by_number(const struct label_names *names, int32_t limit, int
         number_parse(name->text, name->text + strlen(name->text), &value);
         if (value < 0 || value > INT32_MAX - 1 || value != floor(value))
             return report(name, error, "is no class: labels are whole numbers from 0, or names");
+        if (value >= CLASSES_MAX)
+            return report(name, error,
+                          "is too high for a class: is label_column right? Labels are numbers from "
+                          "0, without large gaps, or names");
         if (limit && value >= limit)
             return report(name, error,
                           "is not below the number of classes; correct the label or raise the "
@@ -186,6 +195,10 @@ int label_names_resolve(struct label_names *names, const struct dataset_config *
 
     if (!classes)
         return error_no_memory(error, "the labels");
+    if (words && !reference && names->count == dataset->count && names->count >= ALONE_MIN)
+        return report(&names->names[0], error,
+                      "and all others occur once: each sample has a class of its own; is "
+                      "label_column right?");
     if (!words) {
         r = classes_by_number(names, limit, classes, &dataset->classes, error);
     } else {

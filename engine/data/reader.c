@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -115,4 +116,24 @@ const uint8_t *reader_drop_pages(const uint8_t *from, const uint8_t *to)
         return from;
     madvise((void *)first, end - first, MADV_DONTNEED);
     return (const uint8_t *)end;
+}
+
+const char *reader_text_begin(const struct dataset_mapping *mapping, struct error *error)
+{
+    enum { LOOKED_AT = 1 << 16 };
+    const char *text = mapping->address;
+    size_t length = mapping->bytes < LOOKED_AT ? mapping->bytes : LOOKED_AT;
+
+    if (length >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0)) {
+        error_set(error, -EINVAL, "%s is UTF-16; convert it to UTF-8, as iconv does",
+                  mapping->path);
+        return NULL;
+    }
+    if (!memchr(text, '\n', length) && memchr(text, '\r', length)) {
+        error_set(error, -EINVAL,
+                  "the lines of %s end in CR alone; convert them, as tr '\\r' '\\n' does",
+                  mapping->path);
+        return NULL;
+    }
+    return length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text;
 }

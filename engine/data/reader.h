@@ -24,6 +24,10 @@ enum { READER_DROP_BYTES = 1 << 22 };
  * READER_DROP_BYTES were read. */
 const uint8_t *reader_drop_pages(const uint8_t *from, const uint8_t *to);
 
+/* Where the text of a file of lines begins, behind a byte order mark. NULL with a sentence: it is
+ * UTF-16, or its lines end in CR alone. */
+const char *reader_text_begin(const struct dataset_mapping *mapping, struct error *error);
+
 /* Releases the mappings: for readers that have copied what they need. */
 void reader_unmap_all(struct dataset *dataset);
 

@@ -381,7 +381,7 @@ static void tell_lengths(const struct sequences *sequences)
         tokens += (double)dataset_sample_length(dataset, i);
     if (!sequences->reference && tokens < (1 - padding_share_max) * cells)
         reader_warn(sequences->config,
-                    "%s: sequences have %.0f tokens in the mean and are padded to %lld, so %.0f%% "
+                    "%s: sequences have %.0f tokens in the mean and are padded to %lld, so %.3g%% "
                     "of each batch is padding; data.train.length can be less",
                     path, tokens / (double)dataset->count, (long long)dataset->shape[0],
                     100 * (1 - tokens / cells));
@@ -397,7 +397,8 @@ int sequences_end(struct sequences *sequences, struct error *error)
     int r = 0;
 
     if (count == 0)
-        return error_set(error, -EINVAL, "%s has no sequence", sequences->config->paths[0]);
+        return error_set(error, -EINVAL, "%s has no sequence; add some",
+                         sequences->config->paths[0]);
     if (sequences->numbers && !reference)
         r = sort_characters(sequences, error);
     if (r == 0 && dataset->target == DATASET_TARGET_CLASS)

@@ -27,7 +27,8 @@ bool device_data_is_possible(const struct dataset *dataset,
                              const struct dataset_normalisation *normalisation)
 {
     bool features = dataset->rank == 2 && normalisation && normalisation->groups > 1;
-    bool labels = dataset->target == DATASET_TARGET_CLASS && dataset->target_width > 1;
+    bool labels = dataset->labels_each ||
+                  (dataset->target == DATASET_TARGET_CLASS && dataset->target_width > 1);
 
     return dataset->format != DATASET_TIME_SERIES && !features && !labels;
 }

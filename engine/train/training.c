@@ -212,8 +212,7 @@ static void place_data(struct training *training, const struct backend *backend,
         size_t bytes = backend->data_bytes(device, &training->sets[i]);
 
         sum += (double)bytes;
-        /* a label for each symbol is what loaders alone make */
-        possible &= bytes > 0 && !training->set_of[i]->labels_each;
+        possible &= bytes > 0;
     }
     if (possible && sum <= data_share * memory)
         return;

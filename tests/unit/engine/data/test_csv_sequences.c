@@ -223,7 +223,7 @@ static void test_mostly_padding(void **state)
 
     (void)state;
     assert_non_null(strstr(warnings, "padded to 8"));
-    assert_non_null(strstr(warnings, "66% of each batch is padding"));
+    assert_non_null(strstr(warnings, "65.6% of each batch is padding"));
     dataset_close(dataset);
 }
 
@@ -238,6 +238,10 @@ static void test_faults(void **state)
     REFUSE("sequence,label\nACGT,0\nACGT,0.5\n", ":3", "\"0.5\"", "no class");
     REFUSE("ACGT\nACGA\n", ":1", "1 column", "delimiter");
     REFUSE("sequence,label\n", "no sequence");
+    REFUSE("sequence\rACGT\r", "CR alone");
+    REFUSE("\xff\xfes", "UTF-16");
+    REFUSE("sequence,label\nACGT,0\nACGT,1000000\n", ":3", "\"1000000\"", "too high");
+    REFUSE("sequence,id\nAC,a\nAC,b\nAC,c\nAC,d\n", ":2", "\"a\"", "a class of its own");
     config.classes = 2;
     REFUSE("sequence,label\nACGT,0\nACGT,2\n", ":3", "\"2\"", "number of classes");
     config.classes = 0;

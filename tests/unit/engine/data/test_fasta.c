@@ -157,7 +157,7 @@ static void test_long_sequence(void **state)
     dataset = open_text(text);
     assert_int_equal(dataset->shape[0], letters);
     assert_true(dataset->memory_bytes < letters + 1024);
-    assert_non_null(strstr(warnings, "67% of each batch is padding"));
+    assert_non_null(strstr(warnings, "66.7% of each batch is padding"));
     dataset_close(dataset);
     config.sequence.length = 8;
     dataset = open_text(text);
