@@ -73,10 +73,19 @@ static const struct job_spec_key model_keys[] = {
      .help = "Function after each hidden layer"},
     {"batch_norm", JOB_SPEC_BOOLEAN, .fallback = "false",
      .help = "Batch normalisation before each activation"},
+    {"hidden_size", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 65536, .fallback = "256",
+     .help = "Units of each recurrent layer, in each direction"},
+    {"num_layers", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 64, .fallback = "1",
+     .help = "Recurrent layers, one behind the other"},
+    {"bidirectional", JOB_SPEC_BOOLEAN, .fallback = "false",
+     .help = "Every recurrent layer reads the sequence in both directions"},
+    {"readout", JOB_SPEC_CHOICE, .choices = CHOICES("last", "mean"), .fallback = "\"last\"",
+     .help = "What is predicted from: what the recurrent layers give when they have read the whole "
+             "sequence, or the mean over its steps"},
     {"dropout", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true,
      .help =
          "Share of the hidden values that are dropped during training: after each hidden layer, "
-         "or before the last layer"},
+         "before the last layer, or between recurrent layers"},
     {"stochastic_depth", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true, .fallback = "0.2",
      .help = "Share of the samples that skip the last block during training; earlier blocks have "
              "smaller shares"},

@@ -181,6 +181,9 @@ enum graph_phase { GRAPH_FORWARD, GRAPH_BACKWARD, GRAPH_UPDATE };
     OPERATOR(RECURRENT_BACKWARD, recurrent_backward)                                            \
     /* y dinput gates? (GRU) -> dweight dbias */                                                \
     OPERATOR(RECURRENT_BACKWARD_WEIGHTS, recurrent_backward_weights)                            \
+    /* index[B,T] int32 -> lengths[B] int32: steps up to the last that is not the padding       \
+     * symbol, at least 1 */                                                                    \
+    OPERATOR(SEQUENCE_LENGTHS, sequence_lengths)                                                \
     /* x[B,T,F] lengths[B]? -> y[B,F]: of step lengths[b] - 1 or, with `reverse`, of step 0 */  \
     OPERATOR(LAST_STEP, last_step)                                                              \
     /* dy lengths? -> dx */                                                                     \
@@ -378,7 +381,8 @@ struct graph_node {
         } recurrent;
         struct time_attributes time;
         struct complement_attributes complement;
-        int optimizer_group; /* of graph->groups */
+        int32_t padding_symbol; /* sequence lengths */
+        int optimizer_group;    /* of graph->groups */
     } attributes;
 };
 
@@ -504,6 +508,9 @@ int32_t graph_recurrent(struct graph *graph, int32_t input, int32_t lengths, con
                         const struct recurrent_layer *layer);
 /* Gates of the cell, by which the rows of its weights are multiplied. */
 int recurrent_cell_gates(enum recurrent_cell cell);
+/* [B,T] int32 -> [B] int32: the lengths of sequences of symbols that `padding` fills up. */
+int32_t graph_sequence_lengths(struct graph *graph, int32_t input, const char *name,
+                               int32_t padding);
 /* [B,T,F] -> [B,F]: the last step of each sequence; with `reverse` the first one, at which a layer
  * that reads backwards ends. */
 int32_t graph_last_step(struct graph *graph, int32_t input, int32_t lengths, const char *name,

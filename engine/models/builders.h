@@ -21,6 +21,8 @@ struct model {
      * reported later. */
     int (*build)(const struct model_config *config, const struct model_data *data,
                  struct graph *graph, int32_t x, int32_t *result, struct error *error);
+    /* Reads sequences [steps, features]. Images of one channel are such, row by row. */
+    bool reads_steps;
     struct model_python python; /* of a model that is built (models.h) */
 };
 

@@ -54,8 +54,10 @@ const struct model_python *model_python(enum model_kind kind)
 int model_build(const struct model_config *config, const struct model_data *data,
                 struct graph *graph, struct error *error)
 {
-    int32_t x = graph_input(graph, data->type, data->sample_shape, data->rank);
     const struct model *model = model_of(config->kind);
+    bool row_by_row = model->reads_steps && data->rank == 3 && data->sample_shape[0] == 1;
+    int32_t x =
+        graph_input(graph, data->type, data->sample_shape + row_by_row, data->rank - row_by_row);
     int code = 0;
 
     if (x >= 0)

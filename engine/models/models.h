@@ -47,6 +47,8 @@ enum model_kind {
 /* How a transformer is told the place of a symbol, and what a classifier of patches reads. */
 enum model_positions { POSITIONS_LEARNED, POSITIONS_ROTARY };
 enum model_pool { POOL_TOKEN, POOL_MEAN };
+/* What the last layer of a recurrent network reads of a sequence. */
+enum model_readout { READOUT_LAST, READOUT_MEAN };
 
 /* MODEL_MLP:      [flatten] (linear [batch_norm] activation [dropout])*, linear
  * MODEL_CNN:      (conv2d [batch_norm] activation max_pool2d(2))*, flatten,
@@ -59,6 +61,7 @@ enum model_pool { POOL_TOKEN, POOL_MEAN };
  *                 Names and initial weights of https://github.com/karpathy/nanoGPT.
  * MODEL_VIT:      Dosovitskiy et al., "An image is worth 16x16 words" (2020), arXiv:2010.11929, as
  *                 torchvision's VisionTransformer; with POOL_MEAN without its class token.
+ * MODEL_LSTM, MODEL_GRU: [embedding], torch.nn.LSTM or torch.nn.GRU, linear.
  * MODEL_LAYERS:   the given layers; the last must give as many outputs as the data has.
  * MODEL_RESNET18: He, Zhang, Ren and Sun, "Deep residual learning for image recognition" (2015),
  *                 arXiv:1512.03385, with the stem that is usual for images of 32x32: a convolution
@@ -86,6 +89,10 @@ struct model_config {
     enum model_positions positions; /* gpt */
     int patch;                      /* vit: side in pixels */
     enum model_pool pool;           /* vit */
+    int64_t hidden_size;            /* lstm, gru: units of each direction */
+    int num_layers;                 /* lstm, gru */
+    bool bidirectional;             /* lstm, gru */
+    enum model_readout readout;     /* lstm, gru */
     const struct model_layer *layers;
     int layer_count;
     /* of the convolutional networks from resnet18 on */
@@ -102,6 +109,7 @@ struct model_data {
     int64_t sample_shape[GRAPH_RANK_MAX - 1];
     int rank;           /* of a sample */
     int64_t vocabulary; /* distinct indices, 0 for float32 samples */
+    bool padded;        /* the vocabulary's last index fills up the end of short sequences */
     int64_t outputs;    /* classes, or values per sample for MSE */
     enum model_loss loss;
     const struct loss_head *heads; /* LOSS_HEADS: whose classes are the outputs */
@@ -160,3 +168,4 @@ DECLARE_STRING_TABLE(model_layer_kind, enum model_layer_kind);
 DECLARE_STRING_TABLE(model_loss, enum model_loss);
 DECLARE_STRING_TABLE(model_positions, enum model_positions);
 DECLARE_STRING_TABLE(model_pool, enum model_pool);
+DECLARE_STRING_TABLE(model_readout, enum model_readout);

@@ -2,7 +2,7 @@
 
     step_speed_torch.py MODEL SETTING THREADS STEPS
 
-SETTING is `default` or some of `channels_last`, `compile`, `bfloat16`, joined by "+". It answers each line as
+SETTING is `default` or some of `channels_last`, `compile`, `bfloat16`, `without_onednn`, joined by "+". It answers each line as
 tests/helpers/step_speed does: seconds on the wall clock, seconds of processor time, 0. `--versions` prints what is installed.
 """
 import os
@@ -28,7 +28,30 @@ def chain(model_name):
         (features,)
 
 
+class Recurrent(nn.Module):
+    """The last step of recurrent layers and a linear layer."""
+
+    def __init__(self, kind, features, hidden, layers, bidirectional):
+        super().__init__()
+        self.layers = getattr(nn, kind.upper())(features, hidden, layers, batch_first=True, bidirectional=bidirectional)
+        self.head = nn.Linear(hidden * (1 + bidirectional), 10)
+        self.hidden = hidden
+
+    def forward(self, x):
+        y = self.layers(x)[0]
+        return self.head(torch.cat([y[:, -1, :self.hidden], y[:, 0, self.hidden:]], 1))
+
+
+def recurrent(model_name):
+    """lstm-FEATURES-HIDDEN-STEPS-BATCH[-LAYERS[-bidirectional]]"""
+    kind, features, hidden, steps, batch, *more = model_name.split("-")
+    model = Recurrent(kind, int(features), int(hidden), int(more[0]) if more else 1, len(more) > 1)
+    return model, int(batch), (int(steps), int(features))
+
+
 def build(model_name):
+    if model_name.startswith(("lstm", "gru")):
+        return recurrent(model_name)
     if model_name == "cnn" or model_name.startswith("mlp"):
         return chain(model_name)
     from torch_models import MODELS  # needs torchvision
@@ -49,6 +72,7 @@ def main():
         return
     model_name, setting, threads, steps = sys.argv[1], sys.argv[2].split("+"), int(sys.argv[3]), int(sys.argv[4])
     torch.set_num_threads(threads)
+    torch.backends.mkldnn.enabled = "without_onednn" not in setting
     torch.manual_seed(0)
     model, batch, shape = build(model_name)
     x = torch.randn(batch, *shape)

@@ -6,10 +6,13 @@
  * processor time, and the floating-point operations of one step, so that a comparison can
  * alternate. Models: resnet18, mobilenet_v3_small, efficientnet_b0 (batch 128, 32×32, torchvision's
  * stems but for resnet18), mlp-784-256-10 (batch 128), mlp-64-128-10
- * (batch 64), cnn (batch 64). Two that are none: "products", a product of 1024×1024 matrices on
- * each thread, and "peak", multiply-adds in registers on each thread. */
+ * (batch 64), cnn (batch 64), and recurrent networks of any size:
+ * lstm-FEATURES-HIDDEN-STEPS-BATCH[-LAYERS[-bidirectional]], gru-… alike. Two that are none:
+ * "products", a product of 1024×1024 matrices on each thread, and "peak", multiply-adds in
+ * registers on each thread. */
 #include "engine/backends/cpu/onednn.h"
 #include "engine/backends/cpu/threads.h"
+#include "engine/graph/operator.h"
 #include "engine/models/models.h"
 #include "tests/support/session.h"
 
@@ -95,6 +98,11 @@ static double count_operations(const struct graph *graph)
         case OP_LINEAR:
         case OP_CONV2D:
             break;
+        case OP_RECURRENT:
+        case OP_RECURRENT_BACKWARD:
+        case OP_RECURRENT_BACKWARD_WEIGHTS:
+            sum += graph_node_operator(node)->flops(graph, node);
+            continue;
         default:
             continue;
         }
@@ -212,9 +220,32 @@ static int measure_ceiling(int threads, ceiling_function *function, double opera
     return 0; /* what the product's calls hold ends with the process */
 }
 
+/* "lstm-64-256-100-64-2-bidirectional" */
+static bool parse_recurrent(const char *name, struct model_entry *entry)
+{
+    char kind[8], directions[16] = "";
+    int layers = 1, numbers;
+    long long features, hidden, steps, batch;
+
+    numbers = sscanf(name, "%7[a-z]-%lld-%lld-%lld-%lld-%d-%15[a-z]", kind, &features, &hidden,
+                     &steps, &batch, &layers, directions);
+    if (numbers < 5 || (strcmp(kind, "lstm") && strcmp(kind, "gru")))
+        return false;
+    *entry = (struct model_entry){.name = name,
+                                  .batch = batch,
+                                  .sample = {steps, features},
+                                  .rank = 2,
+                                  .config = {.kind = strcmp(kind, "gru") ? MODEL_LSTM : MODEL_GRU,
+                                             .hidden_size = hidden,
+                                             .num_layers = layers,
+                                             .bidirectional = directions[0]}};
+    return true;
+}
+
 static int build(struct graph *graph, const char *name)
 {
     const struct model_entry *entry = NULL;
+    struct model_entry recurrent;
     size_t length = strcspn(name, "+");
     enum tensor_type type = name[length] ? TENSOR_BFLOAT16 : TENSOR_FLOAT32;
     struct error error = {0};
@@ -222,6 +253,8 @@ static int build(struct graph *graph, const char *name)
     for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++)
         if (strlen(models[i].name) == length && strncmp(name, models[i].name, length) == 0)
             entry = &models[i];
+    if (parse_recurrent(name, &recurrent))
+        entry = &recurrent;
     if (name[length] && strcmp(name + length, "+bfloat16"))
         return -1;
     if (!entry)
@@ -231,7 +264,7 @@ static int build(struct graph *graph, const char *name)
     struct optimizer_config sgd = {.kind = OPTIMIZER_SGD};
 
     memcpy(data.sample_shape, entry->sample, sizeof(entry->sample));
-    if (entry->config.kind != MODEL_MLP && entry->config.kind != MODEL_CNN)
+    if (entry->rank == 3 && entry->config.kind != MODEL_CNN)
         sgd.momentum = 0.9;
     graph_init(graph, entry->batch, true);
     if (model_build(&entry->config, &data, graph, &error) || graph_differentiate(graph, &error) ||

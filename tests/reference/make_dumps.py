@@ -818,6 +818,36 @@ def trajectories():
     trajectory("efficientnet_b0", torch_models.efficientnet_b0(3, channels=1, width=0.0625, stem_stride=1, dropout=0.0,
                                                                stochastic_depth=0.0),
                lambda _: random(16, 1, 20, 20), brightest, "sgd", 2e-5, momentum=0.9)
+    recurrent_trajectories()
+
+
+def recurrent_trajectories():
+    """Numbers; and symbols of sequences of several lengths, which symbol 12 fills up."""
+    def numbers(_):
+        return random(12, 9, 5)
+
+    def rising(_, x):
+        return (x[:, -3:].mean((1, 2)) * 4 + 1.5).clamp(0, 2).int()
+
+    def symbols(_):
+        x = torch.randint(0, 12, (12, 9))
+        lengths = torch.randint(1, 10, (12,))
+        lengths[0] = 9
+        x[torch.arange(9)[None] >= lengths[:, None]] = 12
+        return x.int()
+
+    def first(_, x):
+        return x[:, 0] % 3
+
+    for kind in ("lstm", "gru"):
+        torch.manual_seed(21)
+        trajectory(kind, torch_models.Recurrent(kind, 3, 5, 19), numbers, rising, "sgd", 0.5, momentum=0.9)
+        torch.manual_seed(22)
+        trajectory(kind + "-bidirectional", torch_models.Recurrent(kind, 3, 6, 17, 2, True, 13), symbols, first, "sgd", 0.5,
+                   momentum=0.9)
+        torch.manual_seed(23)
+        trajectory(kind + "-mean", torch_models.Recurrent(kind, 3, 6, 17, 2, False, 13, True), symbols, first, "sgd", 0.5,
+                   momentum=0.9)
 
     def texts(_):
         return torch.randint(0, 11, (6, 9)).int()

@@ -135,6 +135,32 @@ def gpt(classes, **options):
     return GPT(classes, **options)
 
 
+class Recurrent(nn.Module):
+    """lstm and gru: of symbols the last of the vocabulary fills up short sequences. `last` is the state behind the last step
+    that each direction of the last layer has read."""
+
+    def __init__(self, kind, classes, features, hidden, layers=1, bidirectional=False, vocabulary=0, mean=False):
+        super().__init__()
+        self.padding, self.mean, self.bidirectional = vocabulary - 1, mean, bidirectional
+        if vocabulary:
+            self.embedding = nn.Embedding(vocabulary, features)
+        self.kind = kind
+        setattr(self, kind, getattr(nn, kind.upper())(features, hidden, layers, batch_first=True, bidirectional=bidirectional))
+        self.head = nn.Linear(hidden * (1 + bidirectional), classes)
+
+    def forward(self, x):
+        lengths = torch.full((len(x),), x.shape[1])
+        if self.padding >= 0:
+            lengths = ((x != self.padding) * torch.arange(1, x.shape[1] + 1)).amax(1)
+            x = self.embedding(x)
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        y, state = getattr(self, self.kind)(packed)
+        if self.mean:
+            return self.head(nn.utils.rnn.pad_packed_sequence(y, batch_first=True)[0].sum(1) / lengths.to(x.dtype)[:, None])
+        last = state[0] if isinstance(state, tuple) else state
+        return self.head(torch.cat(list(last[-1 - self.bidirectional:]), 1))
+
+
 def parameters(model):
     return sum(parameter.numel() for parameter in model.parameters())
 

@@ -226,6 +226,13 @@ int reference_build_optimizer(const struct dump *dump, struct graph *graph, stru
     return result ? result : graph_finish(graph, error);
 }
 
+/* Sequences of symbols, which the last one fills up. */
+#define SYMBOLS                                                                                 \
+    {                                                                                           \
+        .type = TENSOR_INT32, .sample_shape = {9}, .rank = 1, .vocabulary = 13, .padded = true, \
+        .outputs = 3                                                                            \
+    }
+
 const struct reference_model *reference_models(void)
 {
     static const int64_t mlp[] = {24, 16}, channels[] = {6, 8}, cnn[] = {12}, char_mlp[] = {32};
@@ -309,6 +316,40 @@ const struct reference_model *reference_models(void)
           .patch = 4,
           .pool = POOL_MEAN},
          {.sample_shape = {2, 12, 12}, .rank = 3, .outputs = 3}},
+        {"lstm",
+         {.kind = MODEL_LSTM, .hidden_size = 19, .num_layers = 1},
+         {.sample_shape = {9, 5}, .rank = 2, .outputs = 3}},
+        {"lstm-bidirectional",
+         {.kind = MODEL_LSTM,
+          .embedding = 6,
+          .hidden_size = 17,
+          .num_layers = 2,
+          .bidirectional = true},
+         SYMBOLS},
+        {"lstm-mean",
+         {.kind = MODEL_LSTM,
+          .embedding = 6,
+          .hidden_size = 17,
+          .num_layers = 2,
+          .readout = READOUT_MEAN},
+         SYMBOLS},
+        {"gru",
+         {.kind = MODEL_GRU, .hidden_size = 19, .num_layers = 1},
+         {.sample_shape = {9, 5}, .rank = 2, .outputs = 3}},
+        {"gru-bidirectional",
+         {.kind = MODEL_GRU,
+          .embedding = 6,
+          .hidden_size = 17,
+          .num_layers = 2,
+          .bidirectional = true},
+         SYMBOLS},
+        {"gru-mean",
+         {.kind = MODEL_GRU,
+          .embedding = 6,
+          .hidden_size = 17,
+          .num_layers = 2,
+          .readout = READOUT_MEAN},
+         SYMBOLS},
         {.name = NULL},
     };
 

@@ -94,6 +94,23 @@ static void describe_transformer(const struct worker_setup *setup, struct json_o
     json_set_int(json, "mean", model->pool == POOL_MEAN);
 }
 
+/* The numbers of lstm and gru. */
+static void describe_recurrent(const struct worker_setup *setup, struct json_object *json)
+{
+    const struct model_config *model = &setup->spec.model;
+    const struct model_data *data = &setup->model_data;
+    bool symbols = data->type == TENSOR_INT32;
+
+    json_set_int(json, "vocabulary", data->vocabulary);
+    json_set_int(json, "embedding", model->embedding);
+    json_set_int(json, "features", symbols ? model->embedding : data->sample_shape[data->rank - 1]);
+    json_set_int(json, "padding", data->padded ? data->vocabulary - 1 : -1);
+    json_set_int(json, "hidden_size", model->hidden_size);
+    json_set_int(json, "num_layers", model->num_layers);
+    json_set_int(json, "bidirectional", model->bidirectional);
+    json_set_int(json, "mean", model->readout == READOUT_MEAN);
+}
+
 struct json_object *pytorch_network_describe(const struct worker_setup *setup, struct error *error)
 {
     const struct model_config *model = &setup->spec.model;
@@ -113,6 +130,8 @@ struct json_object *pytorch_network_describe(const struct worker_setup *setup, s
         json_set(json, "layers", list);
     } else {
         describe_transformer(setup, json);
+        if (model->kind == MODEL_LSTM || model->kind == MODEL_GRU)
+            describe_recurrent(setup, json);
         json_set_int(json, "channels", setup->model_data.sample_shape[0]);
         json_set_int(json, "outputs", setup->model_data.outputs);
         json_set_double(json, "width", model->width);

@@ -77,6 +77,7 @@ static int describe_data(struct worker_setup *setup, struct error *error)
         (struct model_data){.type = symbols ? TENSOR_INT32 : TENSOR_FLOAT32,
                             .rank = train->rank,
                             .vocabulary = symbols ? dataset_vocabulary_size(&train->vocabulary) : 0,
+                            .padded = symbols && train->vocabulary.is_padded,
                             .soft_targets = augmentation_is_soft(&setup->spec.augmentation),
                             .loss = setup->spec.loss};
     memcpy(data->sample_shape, train->shape, (size_t)train->rank * sizeof *train->shape);

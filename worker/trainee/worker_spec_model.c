@@ -96,6 +96,11 @@ int worker_spec_read_model(struct worker_spec *spec, struct error *error)
         json_get_string(json, "positions", "learned"));
     model->patch = (int)json_get_int(json, "patch", 0);
     model->pool = (enum model_pool)model_pool_from_string(json_get_string(json, "pool", "token"));
+    model->hidden_size = json_get_int(json, "hidden_size", 0);
+    model->num_layers = (int)json_get_int(json, "num_layers", 0);
+    model->bidirectional = json_get_bool(json, "bidirectional", false);
+    model->readout =
+        (enum model_readout)model_readout_from_string(json_get_string(json, "readout", "last"));
     model->width = json_get_double(json, "width", 1);
     model->stem_stride = (int)json_get_int(json, "stem_stride", 2);
     model->stochastic_depth = (float)json_get_double(json, "stochastic_depth", 0);

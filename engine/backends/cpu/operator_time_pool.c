@@ -1,4 +1,4 @@
-/* operator_time_pool.c: the last step of each sequence, and the mean over its steps. */
+/* operator_time_pool.c: the length of each sequence, its last step, and the mean over its steps. */
 #include "engine/backends/cpu/program.h"
 
 #include <string.h>
@@ -36,6 +36,24 @@ static int64_t last_step(const struct backend_program *program, const struct tim
                          int64_t sample)
 {
     return pool->reverse ? 0 : length_of(program, pool, sample) - 1;
+}
+
+void sequence_lengths_run(struct backend_program *program, const struct step *step, int task,
+                          int thread)
+{
+    const struct graph_node *node = step->node;
+    int64_t steps = program_sample_elements(program, node->input[0]);
+    struct range slice = program_slice(program, task);
+
+    (void)thread;
+    for (int64_t b = slice.first; b < slice.end; b++) {
+        const int32_t *index = program_sample(program, node->input[0], b);
+        int64_t length = steps;
+
+        while (length > 1 && index[length - 1] == node->attributes.padding_symbol)
+            length--;
+        *(int32_t *)program_sample(program, node->output[0], b) = (int32_t)length;
+    }
 }
 
 void last_step_run(struct backend_program *program, const struct step *step, int task, int thread)

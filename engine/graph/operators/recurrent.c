@@ -27,6 +27,18 @@ int recurrent_cell_gates(enum recurrent_cell cell)
     return cell == RECURRENT_LSTM ? 4 : 3;
 }
 
+/* "_l0", "_l1_reverse", … */
+static struct layer_suffix {
+    char text[SUFFIX_MAX / 2];
+} layer_suffix(const struct recurrent_layer *layer)
+{
+    struct layer_suffix suffix;
+
+    snprintf(suffix.text, sizeof suffix.text, "_l%d%s", layer->number,
+             layer->reverse ? "_reverse" : "");
+    return suffix;
+}
+
 /* torch's names: weight_ih_l0, weight_hh_l0_reverse, … */
 static int32_t append_parameter(struct graph *graph, const char *name, const char *part,
                                 const struct recurrent_layer *layer,
@@ -36,8 +48,7 @@ static int32_t append_parameter(struct graph *graph, const char *name, const cha
                                             .bound = 1.0f / sqrtf((float)layer->hidden)};
     char suffix[SUFFIX_MAX];
 
-    snprintf(suffix, sizeof suffix, "%s_l%d%s", part, layer->number,
-             layer->reverse ? "_reverse" : "");
+    snprintf(suffix, sizeof suffix, "%s%s", part, layer_suffix(layer).text);
     return layer_append_parameter(graph, name, suffix, TENSOR_PARAMETER, shape, initializer);
 }
 
@@ -84,7 +95,7 @@ int32_t graph_recurrent(struct graph *graph, int32_t input, int32_t lengths, con
     int64_t rows = recurrent_cell_gates(layer->cell) * layer->hidden;
     struct graph_shape result, all_gates, weight = {.rank = 2, .extent = {rows, 0}};
     const struct graph_shape bias = {.rank = 1, .extent = {rows}};
-    char text[SHAPE_TEXT_MAX];
+    char text[SHAPE_TEXT_MAX], node_name[GRAPH_NAME_MAX];
     int32_t linear[3] = {input}, inputs[4] = {-1, -1, -1, lengths};
 
     if (!x)
@@ -107,10 +118,11 @@ int32_t graph_recurrent(struct graph *graph, int32_t input, int32_t lengths, con
     inputs[1] = append_parameter(graph, name, "weight_hh", layer, &weight);
     linear[2] = append_parameter(graph, name, "bias_ih", layer, &bias);
     inputs[2] = append_parameter(graph, name, "bias_hh", layer, &bias);
-    inputs[0] = layer_append_result(graph, name, &all_gates);
-    if (!layer_append_node(graph, OP_LINEAR, name, linear, 3, inputs[0]))
+    snprintf(node_name, sizeof node_name, "%s%s", name, layer_suffix(layer).text);
+    inputs[0] = layer_append_result(graph, node_name, &all_gates);
+    if (!layer_append_node(graph, OP_LINEAR, node_name, linear, 3, inputs[0]))
         return graph->error.code;
-    return append_recurrence(graph, name, inputs, layer, &result);
+    return append_recurrence(graph, node_name, inputs, layer, &result);
 }
 
 static void differentiate(struct differentiation *d, const struct graph_node *node, int32_t dy)

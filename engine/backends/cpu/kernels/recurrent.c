@@ -3,8 +3,12 @@
 #include "engine/backends/cpu/kernels/vector.h"
 #include "engine/backends/cpu/kernels/vector_math.h"
 
+#include <string.h>
+
 /* Rows that are multiplied together, with up to four vectors of columns: as many sums as leave
  * registers for the factors. */
+enum { LINE = 64 / sizeof(float) }; /* numbers of a line of the caches */
+
 enum { ROWS = REGISTERS == 32 ? 6 : 3, VECTORS = RECURRENT_BACKWARD_VECTORS };
 
 /* ---- product --------------------------------------------------------------------------------- */
@@ -183,6 +187,33 @@ void KERNEL_NAME(rows_multiply)(const float *a, int64_t a_row, const float *b, i
             to[c] = a[c] * b[c];
 }
 
+/* memcpy: the compiler need not fear that arrays overlap. */
+static ALWAYS_INLINE void store(float *to, const float *values, const int64_t units)
+{
+    memcpy(to, values, (size_t)units * sizeof(*to));
+}
+
+static ALWAYS_INLINE void store_gates(float *to, float values[][VECTOR], const int gates,
+                                      int64_t hidden, const int64_t units)
+{
+    for (int gate = 0; gate < gates; gate++)
+        store(to + gate * hidden, values[gate], units);
+}
+
+/* Calls the lines of `gates` times `units` numbers of each row into the first cache, which the
+ * product before their use leaves time for: rows of a batch are far apart, so that the processor
+ * does not guess them. */
+static void prefetch(const struct recurrent_array *array, int64_t row, int64_t rows, int64_t unit,
+                     int64_t units, int64_t gates, int64_t hidden)
+{
+    if (!array->start)
+        return;
+    for (int64_t r = row; r < row + rows; r++)
+        for (int64_t gate = 0; gate < gates; gate++)
+            for (int64_t u = 0; u < units; u += LINE)
+                __builtin_prefetch(array->start + r * array->row + gate * hidden + unit + u);
+}
+
 /* ---- forward --------------------------------------------------------------------------------- */
 
 /* What the units of a row read and write: one pointer for each array, at the first of the units. */
@@ -195,29 +226,28 @@ struct forward_row {
 static ALWAYS_INLINE void lstm_forward(const struct forward_row *row, int64_t hidden,
                                        const int64_t units)
 {
-    float i[VECTOR], f[VECTOR], g[VECTOR], o[VECTOR], c[VECTOR], h[VECTOR];
+    float gate[4][VECTOR], c[VECTOR], h[VECTOR]; /* i f g o */
 
     for (int64_t u = 0; u < units; u++) {
         const float *sums = row->sums + u, *bias = row->bias + u, *input = row->input + u;
+        float i = vector_sigmoid(sums[0] + input[0] + bias[0]);
+        float f = vector_sigmoid(sums[VECTOR] + input[hidden] + bias[hidden]);
+        float g = vector_tanh(sums[2 * VECTOR] + input[2 * hidden] + bias[2 * hidden]);
+        float o = vector_sigmoid(sums[3 * VECTOR] + input[3 * hidden] + bias[3 * hidden]);
 
-        i[u] = vector_sigmoid(sums[0] + input[0] + bias[0]);
-        f[u] = vector_sigmoid(sums[VECTOR] + input[hidden] + bias[hidden]);
-        g[u] = vector_tanh(sums[2 * VECTOR] + input[2 * hidden] + bias[2 * hidden]);
-        o[u] = vector_sigmoid(sums[3 * VECTOR] + input[3 * hidden] + bias[3 * hidden]);
-        c[u] = f[u] * row->content[u] + i[u] * g[u];
-        h[u] = o[u] * vector_tanh(c[u]);
+        c[u] = f * row->content[u] + i * g;
+        h[u] = o * vector_tanh(c[u]);
+        gate[0][u] = i;
+        gate[1][u] = f;
+        gate[2][u] = g;
+        gate[3][u] = o;
     }
-    for (int64_t u = 0; u < units; u++) {
-        row->content[u] = c[u];
-        row->after[u] = h[u];
-        row->output[u] = h[u];
-    }
-    for (int64_t u = 0; row->gates && u < units; u++) {
-        row->gates[u] = i[u];
-        row->gates[hidden + u] = f[u];
-        row->gates[2 * hidden + u] = g[u];
-        row->gates[3 * hidden + u] = o[u];
-        row->cells[u] = c[u];
+    store(row->content, c, units);
+    store(row->after, h, units);
+    store(row->output, h, units);
+    if (row->gates) {
+        store_gates(row->gates, gate, 4, hidden, units);
+        store(row->cells, c, units);
     }
 }
 
@@ -225,28 +255,26 @@ static ALWAYS_INLINE void lstm_forward(const struct forward_row *row, int64_t hi
 static ALWAYS_INLINE void gru_forward(const struct forward_row *row, int64_t hidden,
                                       const int64_t units)
 {
-    float r[VECTOR], z[VECTOR], n[VECTOR], s[VECTOR], h[VECTOR];
+    float gate[4][VECTOR], h[VECTOR]; /* r z n s */
 
     for (int64_t u = 0; u < units; u++) {
         const float *sums = row->sums + u, *bias = row->bias + u, *input = row->input + u;
         float before = row->before ? row->before[u] : 0.0f;
+        float r = vector_sigmoid(sums[0] + input[0] + bias[0]);
+        float z = vector_sigmoid(sums[VECTOR] + input[hidden] + bias[hidden]);
+        float s = sums[2 * VECTOR] + bias[2 * hidden];
+        float n = vector_tanh(input[2 * hidden] + r * s);
 
-        r[u] = vector_sigmoid(sums[0] + input[0] + bias[0]);
-        z[u] = vector_sigmoid(sums[VECTOR] + input[hidden] + bias[hidden]);
-        s[u] = sums[2 * VECTOR] + bias[2 * hidden];
-        n[u] = vector_tanh(input[2 * hidden] + r[u] * s[u]);
-        h[u] = n[u] + z[u] * (before - n[u]);
+        h[u] = n + z * (before - n);
+        gate[0][u] = r;
+        gate[1][u] = z;
+        gate[2][u] = n;
+        gate[3][u] = s;
     }
-    for (int64_t u = 0; u < units; u++) {
-        row->after[u] = h[u];
-        row->output[u] = h[u];
-    }
-    for (int64_t u = 0; row->gates && u < units; u++) {
-        row->gates[u] = r[u];
-        row->gates[hidden + u] = z[u];
-        row->gates[2 * hidden + u] = n[u];
-        row->gates[3 * hidden + u] = s[u];
-    }
+    store(row->after, h, units);
+    store(row->output, h, units);
+    if (row->gates)
+        store_gates(row->gates, gate, 4, hidden, units);
 }
 
 /* The units of a row that is past its end: the state stays, the output is 0. */
@@ -299,6 +327,7 @@ void KERNEL_NAME(recurrent_forward)(const struct recurrent_forward *step, int64_
     for (int64_t panel = first_panel; panel < end_panel; panel++)
         for (int64_t row = first_row, rows; row < end_row; row += rows) {
             rows = tile_rows(row, end_row);
+            prefetch(&step->input, row, rows, panel * VECTOR, VECTOR, gates, hidden);
             multiply_rows(rows, (int)gates, step->before ? step->before + row * hidden : NULL,
                           hidden, step->weights + panel * hidden * gates * VECTOR, hidden, sums);
             for (int64_t r = 0; r < rows; r++)
@@ -318,7 +347,7 @@ struct backward_row {
 static ALWAYS_INLINE void lstm_backward(const struct backward_row *row, int64_t hidden,
                                         const int64_t units)
 {
-    float di[VECTOR], df[VECTOR], dg[VECTOR], d_o[VECTOR];
+    float gradient[4][VECTOR], carried[VECTOR]; /* by i f g o; by the cell */
 
     for (int64_t u = 0; u < units; u++) {
         float i = row->gates[u], f = row->gates[hidden + u];
@@ -327,49 +356,39 @@ static ALWAYS_INLINE void lstm_backward(const struct backward_row *row, int64_t 
         float dh = row->dy[u] + row->sums[u], squashed = vector_tanh(row->memory[u]);
         float dc = row->carried[u] + dh * o * (1.0f - squashed * squashed);
 
-        di[u] = dc * g * i * (1.0f - i);
-        df[u] = dc * before * f * (1.0f - f);
-        dg[u] = dc * i * (1.0f - g * g);
-        d_o[u] = dh * squashed * o * (1.0f - o);
-        row->carried[u] = dc * f;
+        gradient[0][u] = dc * g * i * (1.0f - i);
+        gradient[1][u] = dc * before * f * (1.0f - f);
+        gradient[2][u] = dc * i * (1.0f - g * g);
+        gradient[3][u] = dh * squashed * o * (1.0f - o);
+        carried[u] = dc * f;
     }
-    for (int64_t u = 0; u < units; u++) {
-        row->dinput[u] = di[u];
-        row->dinput[hidden + u] = df[u];
-        row->dinput[2 * hidden + u] = dg[u];
-        row->dinput[3 * hidden + u] = d_o[u];
-        row->here[u] = di[u];
-        row->here[hidden + u] = df[u];
-        row->here[2 * hidden + u] = dg[u];
-        row->here[3 * hidden + u] = d_o[u];
-    }
+    store(row->carried, carried, units);
+    store_gates(row->dinput, gradient, 4, hidden, units);
+    store_gates(row->here, gradient, 4, hidden, units);
 }
 
 static ALWAYS_INLINE void gru_backward(const struct backward_row *row, int64_t hidden,
                                        const int64_t units)
 {
-    float dr[VECTOR], dz[VECTOR], dn[VECTOR], ds[VECTOR];
+    float gradient[3][VECTOR], ds[VECTOR], carried[VECTOR]; /* by r z n; by s; by h */
 
     for (int64_t u = 0; u < units; u++) {
         float r = row->gates[u], z = row->gates[hidden + u];
         float n = row->gates[2 * hidden + u], s = row->gates[3 * hidden + u];
         float before = row->memory_before ? row->memory_before[u] : 0.0f;
         float dh = row->dy[u] + row->sums[u] + row->carried[u];
+        float dn = dh * (1.0f - z) * (1.0f - n * n);
 
-        dn[u] = dh * (1.0f - z) * (1.0f - n * n);
-        dz[u] = dh * (before - n) * z * (1.0f - z);
-        dr[u] = dn[u] * s * r * (1.0f - r);
-        ds[u] = dn[u] * r;
-        row->carried[u] = dh * z;
+        gradient[0][u] = dn * s * r * (1.0f - r);
+        gradient[1][u] = dh * (before - n) * z * (1.0f - z);
+        gradient[2][u] = dn;
+        ds[u] = dn * r;
+        carried[u] = dh * z;
     }
-    for (int64_t u = 0; u < units; u++) {
-        row->dinput[u] = dr[u];
-        row->dinput[hidden + u] = dz[u];
-        row->dinput[2 * hidden + u] = dn[u];
-        row->here[u] = dr[u];
-        row->here[hidden + u] = dz[u];
-        row->here[2 * hidden + u] = ds[u];
-    }
+    store(row->carried, carried, units);
+    store_gates(row->dinput, gradient, 3, hidden, units);
+    store_gates(row->here, gradient, 2, hidden, units);
+    store(row->here + 2 * hidden, ds, units);
 }
 
 /* The units of a row that is past its end: no gradient. */
@@ -422,6 +441,10 @@ void KERNEL_NAME(recurrent_backward)(const struct recurrent_backward *step, int6
 
         for (int64_t row = first_row, rows; row < end_row; row += rows) {
             rows = tile_rows(row, end_row);
+            prefetch(&step->gates, row, rows, unit, vectors * VECTOR, 4, hidden);
+            prefetch(&step->dy, row, rows, unit, vectors * VECTOR, 1, hidden);
+            prefetch(&step->memory, row, rows, unit, vectors * VECTOR, 1, hidden);
+            prefetch(&step->memory_before, row, rows, unit, vectors * VECTOR, 1, hidden);
             multiply_rows(rows, vectors, step->behind ? step->behind + row * depth : NULL, depth,
                           step->weights + unit * depth, depth, sums);
             for (int64_t r = 0; r < rows; r++)

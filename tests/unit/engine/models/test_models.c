@@ -500,6 +500,47 @@ static void test_every_layer(void **state)
     }
 }
 
+/* Names and shapes of nn.LSTM and nn.GRU; images of one channel are sequences of rows. */
+static void test_recurrent(void **state)
+{
+    static const struct model_data symbols = {.type = TENSOR_INT32,
+                                              .sample_shape = {8},
+                                              .rank = 1,
+                                              .vocabulary = 5,
+                                              .padded = true,
+                                              .outputs = 2};
+    struct model_config config = {.kind = MODEL_LSTM, .hidden_size = 16, .num_layers = 1};
+
+    (void)state;
+    expect_model(&config, &digits,
+                 "lstm.weight_ih_l0[64x28] lstm.weight_hh_l0[64x16] lstm.bias_ih_l0[64] "
+                 "lstm.bias_hh_l0[64] head.weight[10x16] head.bias[10]",
+                 64 * 28 + 64 * 16 + 128 + 170);
+    expect_refusal(&config, &vectors,
+                   "the model lstm reads sequences of steps and features, but a batch of samples "
+                   "is 32x64; give their shape as [steps, features], [64, 1] for numbers that "
+                   "follow each other");
+    config.dropout = 0.5f;
+    expect_refusal(&config, &digits,
+                   "model.dropout of lstm is between its layers, but num_layers is 1; leave "
+                   "dropout out, or add a layer");
+    config = (struct model_config){.kind = MODEL_GRU,
+                                   .hidden_size = 2,
+                                   .num_layers = 2,
+                                   .bidirectional = true,
+                                   .readout = READOUT_MEAN,
+                                   .embedding = 3};
+    expect_model(&config, &symbols,
+                 "embedding.weight[5x3] gru.weight_ih_l0[6x3] gru.weight_hh_l0[6x2] "
+                 "gru.bias_ih_l0[6] gru.bias_hh_l0[6] gru.weight_ih_l0_reverse[6x3] "
+                 "gru.weight_hh_l0_reverse[6x2] gru.bias_ih_l0_reverse[6] "
+                 "gru.bias_hh_l0_reverse[6] gru.weight_ih_l1[6x4] gru.weight_hh_l1[6x2] "
+                 "gru.bias_ih_l1[6] gru.bias_hh_l1[6] gru.weight_ih_l1_reverse[6x4] "
+                 "gru.weight_hh_l1_reverse[6x2] gru.bias_ih_l1_reverse[6] "
+                 "gru.bias_hh_l1_reverse[6] head.weight[2x4] head.bias[2]",
+                 15 + 2 * (18 + 12 + 12) + 2 * (24 + 12 + 12) + 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -511,6 +552,7 @@ int main(void)
         cmocka_unit_test(test_squeeze_excite),
         cmocka_unit_test(test_convolutional_networks),
         cmocka_unit_test(test_transformers),
+        cmocka_unit_test(test_recurrent),
         cmocka_unit_test(test_stochastic_depth),
         cmocka_unit_test(test_initial_weights),
         cmocka_unit_test(test_soft_targets),

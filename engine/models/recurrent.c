@@ -1,0 +1,146 @@
+/* recurrent.c: classifiers and predictors of sequences by recurrent layers: [embedding], LSTM or
+ * GRU layers with dropout between them, and a linear layer on what they give at the last step or in
+ * the mean. As modules of PyTorch: nn.Embedding `embedding`, nn.LSTM `lstm` or nn.GRU `gru`,
+ * nn.Linear `head`. */
+#include "engine/models/builders.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+static const char *const model_readout_names[] = {
+    [READOUT_LAST] = "last",
+    [READOUT_MEAN] = "mean",
+};
+DEFINE_STRING_TABLE(model_readout, enum model_readout, model_readout_names)
+
+enum { DIRECTIONS_MAX = 2 };
+/* The layers as they are built. */
+struct recurrent_network {
+    const struct model_config *config;
+    const char *name; /* of the module */
+    enum recurrent_cell cell;
+    int directions;
+    int32_t lengths;                 /* tensor, -1: all sequences are as long as the batch */
+    int32_t outputs[DIRECTIONS_MAX]; /* of the last layer built */
+};
+
+/* Both directions' features side by side. */
+static int32_t join(struct graph *graph, const struct recurrent_network *network,
+                    const int32_t *parts)
+{
+    return network->directions == 1
+               ? parts[0]
+               : graph_concatenate(graph, parts, DIRECTIONS_MAX, network->name);
+}
+
+static void append_layer(struct graph *graph, struct recurrent_network *network, int number,
+                         int32_t x)
+{
+    for (int direction = 0; direction < network->directions; direction++) {
+        const struct recurrent_layer layer = {.cell = network->cell,
+                                              .hidden = network->config->hidden_size,
+                                              .number = number,
+                                              .reverse = direction == 1};
+
+        network->outputs[direction] =
+            graph_recurrent(graph, x, network->lengths, network->name, &layer);
+    }
+}
+
+/* What the head reads. Each direction's last step is the last one that it has read. */
+static int32_t append_readout(struct graph *graph, const struct recurrent_network *network)
+{
+    int32_t parts[DIRECTIONS_MAX];
+
+    if (network->config->readout == READOUT_MEAN)
+        return graph_mean_over_time(graph, join(graph, network, network->outputs), network->lengths,
+                                    network->name);
+    for (int direction = 0; direction < network->directions; direction++)
+        parts[direction] = graph_last_step(graph, network->outputs[direction], network->lengths,
+                                           network->name, direction == 1);
+    return join(graph, network, parts);
+}
+
+static int check(const struct model_config *config, const struct model_data *data,
+                 const struct graph *graph, int32_t x, struct error *error)
+{
+    const char *name = model_kind_to_string(config->kind);
+    char text[128];
+
+    if (data->type == TENSOR_FLOAT32 && x >= 0 && graph->tensors[x].shape.rank != 3)
+        return error_set(error, -EINVAL,
+                         "the model %s reads sequences of steps and features, but a batch of "
+                         "samples is %s; give their shape as [steps, features], [%lld, 1] for "
+                         "numbers that follow each other",
+                         name, graph_shape_format(&graph->tensors[x].shape, text, sizeof text),
+                         (long long)data->sample_shape[0]);
+    if (config->dropout > 0 && config->num_layers < 2)
+        return error_set(error, -EINVAL,
+                         "model.dropout of %s is between its layers, but num_layers is 1; leave "
+                         "dropout out, or add a layer",
+                         name);
+    return 0;
+}
+
+static int build(const struct model_config *config, const struct model_data *data,
+                 struct graph *graph, int32_t x, int32_t *result, struct error *error)
+{
+    struct recurrent_network network = {.config = config,
+                                        .name = model_kind_to_string(config->kind),
+                                        .cell = config->kind == MODEL_LSTM ? RECURRENT_LSTM
+                                                                           : RECURRENT_GRU,
+                                        .directions = config->bidirectional ? 2 : 1,
+                                        .lengths = -1};
+    int code = check(config, data, graph, x, error);
+
+    if (code)
+        return code;
+    if (data->type == TENSOR_INT32) {
+        if (data->padded)
+            network.lengths =
+                graph_sequence_lengths(graph, x, "lengths", (int32_t)data->vocabulary - 1);
+        x = graph_embedding(graph, x, "embedding", data->vocabulary, config->embedding);
+    }
+    for (int i = 0; i < config->num_layers && !graph->error.code; i++) {
+        if (i)
+            x = graph_dropout(graph, join(graph, &network, network.outputs), network.name,
+                              config->dropout);
+        append_layer(graph, &network, i, x);
+    }
+    *result = graph_linear(graph, append_readout(graph, &network), "head", data->outputs, true);
+    return 0;
+}
+
+/* `$padding` is -1 where no symbol fills up short sequences. The state is that of the last steps
+ * that the directions of the last layer have read. */
+#define PYTHON(NAME, CLASS)                                                                   \
+    "    class Recurrent(nn.Module):\n"                                                       \
+    "        def __init__(self):\n"                                                           \
+    "            super().__init__()\n"                                                        \
+    "            self.embedding = nn.Embedding($vocabulary, $embedding) if $vocabulary else " \
+    "nn.Identity()\n"                                                                         \
+    "            self." NAME " = nn." CLASS "($features, $hidden_size, $num_layers, "         \
+    "batch_first=True, dropout=$dropout,\n"                                                   \
+    "                bidirectional=bool($bidirectional))\n"                                   \
+    "            self.head = nn.Linear($hidden_size * (1 + $bidirectional), $outputs)\n\n"    \
+    "        def forward(self, x):\n"                                                         \
+    "            x = x if $vocabulary else x.reshape(len(x), -1, $features)\n"                \
+    "            steps = x.shape[1]\n"                                                        \
+    "            lengths = torch.full((len(x),), steps)\n"                                    \
+    "            if $padding >= 0:\n"                                                         \
+    "                place = torch.arange(1, steps + 1, device=x.device)\n"                   \
+    "                lengths = ((x != $padding) * place).amax(1).clamp(min=1).cpu()\n"        \
+    "            packed = nn.utils.rnn.pack_padded_sequence(self.embedding(x), lengths, "     \
+    "batch_first=True, enforce_sorted=False)\n"                                               \
+    "            y, state = self." NAME "(packed)\n"                                          \
+    "            if $mean:\n"                                                                 \
+    "                y, _ = nn.utils.rnn.pad_packed_sequence(y, batch_first=True)\n"          \
+    "                return self.head(y.sum(1) / lengths.to(y)[:, None])\n"                   \
+    "            last = state[0] if isinstance(state, tuple) else state\n"                    \
+    "            return self.head(torch.cat(list(last[-1 - $bidirectional:]), 1))\n\n"        \
+    "    return Recurrent()\n"
+
+const struct model models_lstm = {
+    .build = build, .reads_steps = true, .python = {.imports = "", .body = PYTHON("lstm", "LSTM")}};
+const struct model models_gru = {
+    .build = build, .reads_steps = true, .python = {.imports = "", .body = PYTHON("gru", "GRU")}};
