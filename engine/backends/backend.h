@@ -149,7 +149,7 @@ struct backend_data_config {
 
     int64_t target_width; /* float32 values of a sample's target; 0: an int32 label */
     int64_t classes;
-    int64_t orders; /* room for so many sample indices: orders of epochs, of several sets */
+    int64_t orders; /* room for this many sample indices: the orders of epochs of several sets */
     int64_t batch;  /* batch size of the largest program that reads the data */
 
     /* as in struct augmentation; label noise has been applied to the labels already */

@@ -17,8 +17,8 @@ struct augmentation {
     /* A label becomes another class, each equally likely, with this probability: a function of
      * (seed, index), the same in every epoch. */
     double label_noise;
-    /* The image is framed with so many raw zeros (black) and a part of its own size is cut out at a
-     * uniformly drawn place: torchvision's RandomCrop(size, padding). */
+    /* The image is framed with this many raw zeros (black). Then a part of its original size is cut
+     * out at a uniformly drawn place: torchvision's RandomCrop(size, padding). */
     int64_t crop_padding;
     bool horizontal_flip; /* mirrored with probability 1/2 */
     /* A square of this side around a uniformly drawn pixel, as far as it lies in the image, is set

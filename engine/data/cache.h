@@ -48,8 +48,8 @@ int cache_folder_open(char **path, struct error *error);
 /* Deletes the files that were not used for longest until `bytes` more fit into the cache; -EFBIG
  * with a sentence when they never will. */
 int cache_folder_make_room(int folder, uint64_t bytes, struct error *error);
-/* Opens `name`, the temporary name of a file, empty and locked until it is closed. 1: somebody else
- * has it. */
+/* Opens `name`, the temporary name of a file, empty and locked until it is closed. 1: another
+ * process has it. */
 int cache_folder_try_lock(int folder, const char *name, int *descriptor, struct error *error);
 
 /* A folder of the cache whose name has this prefix holds parts of a set that is being generated.

@@ -19,8 +19,8 @@ int reader_adopt_mapping(struct dataset *dataset, const struct dataset_mapping *
 char *reader_path_join(const char *directory, const char *path);
 
 enum { READER_DROP_BYTES = 1 << 22 };
-/* Lets go of the pages between the two, which nobody reads any more: a file and what was made of it
- * need not be in memory together. Returns the first byte that is kept. Called whenever
+/* Releases the pages between the two, which are not read again. So a file and the data made from it
+ * need not be in memory together. Returns the first byte that is kept. Call it whenever
  * READER_DROP_BYTES were read. */
 const uint8_t *reader_drop_pages(const uint8_t *from, const uint8_t *to);
 

@@ -46,7 +46,7 @@ struct fusion_rules {
     bool (*stored_alike)(const void *context, int32_t a, int32_t b);
 };
 
-/* What the kernel of a node does in addition: ids of nodes and tensors, -1 where there is none. */
+/* What the kernel of a node computes in addition: ids of nodes and tensors; -1: none. */
 struct fusion {
     /* Forward: the activation node that follows, the add node before that, and the tensor that the
      * add node adds. */

@@ -17,7 +17,7 @@
 
 #include "engine/graph/graph.h"
 
-/* What the kernel of a node on images does in addition: ids of nodes, -1 where there is none. */
+/* What the kernel of a node on images computes in addition: ids of nodes; -1: none. */
 struct image_fusion {
     /* OP_CONV2D: the activation that follows, the pool that follows that, and both gradients */
     int32_t activation, pool, pool_backward, relu_backward;

@@ -41,7 +41,7 @@ int32_t convnet_squeeze_excite(struct graph *graph, int32_t x, const char *name,
 void convnet_initialize(struct graph *graph);
 
 /* The end of a model's Python (struct model_python): the first convolution of torchvision's
- * networks of inverted residuals, for images of so many channels. */
+ * networks of inverted residuals, for images with any number of channels. */
 #define CONVNET_PYTHON_STEM                                                                       \
     "    stem = model.features[0][0]\n"                                                           \
     "    model.features[0][0] = nn.Conv2d($channels, stem.out_channels, 3, stride=$stem_stride, " \

@@ -100,7 +100,7 @@ static int run_for_a_while(struct session *session, const struct sample *sample,
     return r;
 }
 
-/* How many bytes of samples and targets the session's caller has to hold. A plan tells it. */
+/* How many bytes of samples and targets the session's caller has to hold, which a plan tells. */
 static int staging_bytes(const struct session_config *config, size_t *bytes, struct error *error)
 {
     struct session *session = NULL;

@@ -10,10 +10,10 @@
 struct plateau_config {
     const char *metric; /* metrics that end with "loss" improve downwards, all others upwards */
     double factor;      /* multiplies the learning rate at a cut */
-    int64_t patience;   /* after so many measurements without improvement, the next one cuts */
+    int64_t patience;   /* after this many measurements without improvement, the next one cuts */
     double threshold;   /* a smaller improvement counts as none */
     bool relative;      /* `threshold` is relative to the best value */
-    int64_t cooldown;   /* so many measurements after a cut do not count as bad */
+    int64_t cooldown;   /* this many measurements after a cut do not count as bad */
     double minimum;     /* lower limit of the learning rate */
 };
 

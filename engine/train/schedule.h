@@ -26,7 +26,7 @@ struct schedule_config {
     double learning_rate; /* the peak, reached when the warm-up ends */
     int64_t warmup_steps; /* 0: none */
     double minimum;       /* cosine, linear, polynomial: the final learning rate */
-    int64_t every_steps;  /* step: multiply by `factor` every so many steps */
+    int64_t every_steps;  /* step: multiply by `factor` every `every_steps` steps */
     /* multi_step: multiply by `factor` at these steps, in ascending order */
     int64_t milestones[SCHEDULE_MILESTONES_MAX];
     int milestone_count;

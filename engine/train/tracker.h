@@ -9,7 +9,7 @@ enum { TRACKER_NAME_MAX = 32 };
 
 struct tracker {
     char metric[TRACKER_NAME_MAX]; /* "": none is watched */
-    int64_t patience;      /* stop after so many measurements without improvement; 0: never */
+    int64_t patience;      /* stop after this many measurements without improvement; 0: never */
     double minimum_change; /* a smaller improvement counts as none */
 
     /* state, part of a checkpoint */

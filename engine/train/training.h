@@ -19,7 +19,7 @@
 
 struct training_config {
     int64_t epochs;     /* 0: `steps` alone decides */
-    int64_t steps;      /* stop after so many updates; 0: `epochs` decides */
+    int64_t steps;      /* stop after this many updates; 0: `epochs` decides */
     int64_t batch;      /* samples of a batch */
     int64_t accumulate; /* batches per update, at least 1 */
     int64_t evaluation_batch;
@@ -64,7 +64,7 @@ struct training_config {
     /* resumed run: path of its best checkpoint so far; NULL: there is none */
     const char *best_checkpoint;
 
-    int64_t profile_steps; /* record so many updates; 0: the run is not profiled */
+    int64_t profile_steps; /* how many updates to record; 0: the run is not profiled */
 };
 
 /* The sets; `validation` and `test` may be empty (count 0). They outlive the run. */

@@ -1,5 +1,5 @@
-/* cases.h: what compare_operators runs on two backends: a short graph, its
- * shapes, its optimizer. */
+/* cases.h: the cases that compare_operators runs on two backends: a short graph, its shapes, its
+ * optimizer. */
 #pragma once
 
 #include "base/error.h"
@@ -27,7 +27,7 @@ enum case_layer_kind {
     CASE_EMBEDDING,
     CASE_DROPOUT,
     CASE_STOCHASTIC_DEPTH,
-    CASE_ADD,           /* of the result before the last and the last */
+    CASE_ADD,           /* adds the result before the last one to the last one */
     CASE_CHANNEL_SCALE, /* x times sigmoid(mean of each channel of x) */
     CASE_FLATTEN
 };
@@ -50,18 +50,21 @@ struct test_case {
     bool indices; /* samples are int32 below CASE_VOCABULARY */
     enum case_loss loss;
     struct case_layer layers[CASE_LAYERS_MAX];
-    /* in place of `layers`: appends them behind the input, returns the last result */
+    /* instead of `layers`: appends operators behind the input, returns the last result */
     int32_t (*build)(struct graph *graph, int32_t input);
-    unsigned types; /* 1 << enum tensor_type: of products; 0: float32 and smaller ones */
+    /* a set of 1 << enum tensor_type for products; 0: float32 and the smaller types */
+    unsigned types;
     struct optimizer_config optimizer;
-    int groups; /* of the optimizer's: Lion updates vectors by the first one, `optimizer` all else
-                   by the last; 0: no groups */
-    int steps;  /* 0: one */
+    /* groups of the optimizer: with the first one Lion updates vectors, with the last one
+     * `optimizer` updates all else; 0: no groups */
+    int groups;
+    int steps; /* 0: one */
     bool evaluation, average, accumulate;
     float clip_norm, clip_value, loss_scale;
-    bool scale_follows; /* from 8 loss_scale, by the device itself where it can */
+    /* the loss scale begins at 8 and follows overflows, on the device if it can do that */
+    bool scale_follows;
     enum recompute_kind recompute;
-    uint64_t seed; /* of what is drawn; not 0 where with 0 rounding goes over a kink */
+    uint64_t seed; /* of the draws; it is not 0 if with 0, rounding moves a number over a kink */
 };
 
 struct case_table {
@@ -126,7 +129,7 @@ struct case_table {
     {                                                  \
         CASE_AVERAGE_POOL2D, 0, false, SQUARE(k, s, p) \
     }
-/* Tables that the program goes through. */
+/* The tables of cases that the program runs. */
 extern const struct case_table linear_cases, convolution_cases, image_cases, operator_cases,
     optimizer_cases;
 
@@ -134,7 +137,7 @@ extern const struct case_table linear_cases, convolution_cases, image_cases, ope
 int case_build(const struct test_case *test, enum tensor_type type, struct graph *graph,
                struct error *error);
 
-/* What came of a case. */
+/* The result of a case. */
 struct case_outcome {
     enum { CASE_AGREES, CASE_DIFFERS, CASE_MISSING, CASE_BROKEN } status;
     int compared;
@@ -142,9 +145,10 @@ struct case_outcome {
     char what[256]; /* the tensor that has it; why the case is missing or broken */
 };
 
-/* Largest normalised mean squared error that agrees. */
+/* The largest normalised mean squared error that counts as agreement. */
 double case_limit(enum tensor_type type);
-/* The sum of squared differences by that of the squares of `want`; NaN for what is no number. */
+/* The sum of squared differences, divided by the sum of the squares of `want`. NaN: a value is
+ * NaN. */
 double normalised_error(const float *got, const float *want, int64_t count);
 /* Runs the case in float32 on the CPU and in `type` on the backend; errors up to `limit` agree. A
  * node that the backend does not support, or a type, makes it missing. */

@@ -46,7 +46,7 @@ static void report(const struct test_case *test, enum tensor_type type,
     else
         printf("%-8s %-9s   -        -  %-38s %s\n", status_names[outcome->status],
                tensor_type_to_string(type), test->name, outcome->what);
-    fflush(stdout); /* what was found stands, whatever the next case does */
+    fflush(stdout); /* so that the result is written even if the next case crashes */
     count->agree += outcome->status == CASE_AGREES;
     count->missing += outcome->status == CASE_MISSING;
     count->differ += outcome->status == CASE_DIFFERS || outcome->status == CASE_BROKEN;
@@ -160,7 +160,7 @@ int main(int argc, char **argv)
     if ((strcmp(options.backend, "cpu") != 0 &&
          worker_plugin_load(options.backend, options.plugin, &backend, &error) < 0) ||
         backend_cpu()->device_open(&config, &cpu, &error) < 0 ||
-        /* as their definition says, without Winograd's rounding */
+        /* computes convolutions directly, without Winograd's rounding errors */
         backend_cpu()->device_choose_convolutions(cpu, "777777", &error) < 0) {
         fprintf(stderr, "%s\n", error.text);
         return 1;

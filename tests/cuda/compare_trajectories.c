@@ -24,8 +24,8 @@
 enum { STEPS = 10, BATCHES = 4, CLASSES = 10, VOCABULARY = 65 };
 
 static const double float32_limit = 1e-3;
-/* What a device passes on between layers is rounded too (8 bits of bfloat16 are 4e-3), which the
- * CPU's emulation does not do. */
+/* A device also rounds the tensors between layers (8 bits of bfloat16 are 4e-3). The CPU's
+ * emulation does not. */
 static const double rounded_limit = 0.03;
 
 struct subject {
@@ -109,7 +109,7 @@ struct place {
 
 /* ---- a run ----------------------------------------------------------------------------------- */
 
-/* What ten steps left. */
+/* The state after ten steps. */
 struct trajectory {
     double losses[STEPS];
     char *state; /* every persistent tensor, one after the other; owned */
@@ -142,7 +142,7 @@ static int64_t sample_numbers(const struct subject *subject)
     return count;
 }
 
-/* Samples lean to one side by their class, so that there is something to learn. */
+/* Samples of a class are shifted to one side, so that there is something to learn. */
 static void fill_batch(const struct subject *subject, int number, void *samples, int32_t *targets)
 {
     uint64_t base = (uint64_t)number << 32;

@@ -1,11 +1,9 @@
-/* convolution_plans: what cuDNN's plans calculate, and how fast they are.
- *
- * convolution_plans [PLUGIN]: small convolutions in every type and direction, every plan that
- * would be taken, against sums in double on the host. Exit status 0: all agree; 1: not; 77: there
- * is no GPU, or no cuDNN.
- * convolution_plans --own: kernels of our own alone.
- * convolution_plans --time SECONDS [variants]: the best plans for the convolutions of ResNet-18
- * (CIFAR-10); then those with fused neighbours and other results. */
+/* convolution_plans: checks the results of cuDNN's plans, or measures their times.
+ * `convolution_plans [PLUGIN]` compares every plan that may be chosen, for small convolutions in
+ * every type and direction, with sums in double on the host. Exit status 0: all agree; 1: not; 77:
+ * there is no GPU, or no cuDNN. `convolution_plans --own` checks only our own kernels.
+ * `convolution_plans --time SECONDS [variants]` measures the best plans for the convolutions of
+ * ResNet-18 (CIFAR-10), and with `variants` those with fused neighbours and other results. */
 #include "engine/backends/cuda/convolution_padded.h"
 #include "tests/cuda/convolutions/convolutions.h"
 
@@ -15,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The worst of all plans; -1: there is none. */
+/* The largest error of all plans; -1: there are none. */
 static double check_plans(const struct cudnn *cudnn, const struct convolution_problem *problem,
                           struct tensors *tensors, double limit, int *plans)
 {
@@ -64,8 +62,9 @@ static const struct precision {
     const char *name;
     enum tensor_type type;
     bool tf32;
-    double limit; /* float32's is that of the operators; else some times what rounding the operands
-                     and the result to the nearest gives */
+    /* for float32 it is that of the operators; otherwise some multiple of the error that rounding
+     * operands and result to the nearest gives */
+    double limit;
 } precisions[] = {{"float32", TENSOR_FLOAT32, false, 1e-10},
                   {"tf32", TENSOR_FLOAT32, true, 1e-6},
                   {"bfloat16", TENSOR_BFLOAT16, false, 1e-5},
@@ -109,8 +108,8 @@ static double check_own_case(const struct layer *layer, int64_t batch,
     return nmse;
 }
 
-/* An operand of nothing but the NaN that the GPU itself makes, all bits of its exponent and its
- * mantissa set: the result has none of it where rounding carries into the sign. */
+/* An operand consists of the NaN that the GPU itself makes, with all bits of exponent and mantissa
+ * set. If rounding carried into the sign, the result would not be NaN. */
 static bool check_nan(const struct layer *layer, int64_t batch, const struct precision *precision,
                       enum convolution_pass pass, own_kernel *run)
 {
@@ -143,7 +142,7 @@ static bool check_nan(const struct layer *layer, int64_t batch, const struct pre
     return seen;
 }
 
-/* Each tile of products of gathered operands does the same. */
+/* All tiles of the products of gathered operands give the same. */
 #define IMPLICIT(name, run)                                                              \
     {                                                                                    \
         name, run, 1 << 0 | 1 << 1 | 1 << 2 | 1 << 3,                                    \
@@ -158,7 +157,7 @@ static bool check_nan(const struct layer *layer, int64_t batch, const struct pre
         }                                                                                \
     }
 enum { OWN_LAYERS = 16 };
-/* A kernel of our own, what it is for, and the layers that it is tried with. */
+/* A kernel of our own, its purpose, and the layers with which it is tested. */
 static const struct own {
     const char *name;
     own_kernel *run;

@@ -1,7 +1,6 @@
-/* data_on_device: batches that the GPU makes of raw samples in its memory are the loader's, bit for
- * bit; and so are the weights after an epoch of them, however many steps a launch has.
- *
- * data_on_device [PLUGIN]: exit status 0: all agree; 1: not; 77: there is no GPU. */
+/* data_on_device: checks that batches which the GPU makes of raw samples in its memory are the
+ * loader's, bit for bit. After an epoch, the weights are the same, too, for any number of steps in
+ * a launch. `data_on_device [PLUGIN]` exits with 0: all agree; 1: not; 77: there is no GPU. */
 #include "engine/data/augmentation.h"
 #include "engine/train/device_data.h"
 #include "engine/train/feed.h"
@@ -67,7 +66,7 @@ static struct dataset *open_set(const struct dataset_config *config)
     return dataset;
 }
 
-/* Classes as many as a sample has elements: they are the logits. */
+/* As many classes as a sample has elements, because the samples are the logits. */
 static struct dataset *open_images(void)
 {
     const char *images = file_path("images"), *labels = file_path("labels");
@@ -228,7 +227,7 @@ static bool metrics_agree(const struct way *a, const struct way *b, bool trainin
 
 /* ---- batches ---- */
 
-/* All batches of an epoch: what the GPU made of them by either way, and what the loader gave. */
+/* Compares all batches of an epoch: those that the GPU makes in either way, and the loader's. */
 static bool batches_agree(const struct source *source, const struct backend *backend,
                           struct backend_device *device)
 {
@@ -271,7 +270,7 @@ static bool batches_agree(const struct source *source, const struct backend *bac
 
 /* ---- steps ---- */
 
-/* Trains for an epoch, at most `most` batches to a launch. */
+/* Trains for an epoch, with at most `most` batches in a launch. */
 static void train(struct way *way, const struct source *source, int most)
 {
     struct backend_step steps[BACKEND_STEPS_MAX];

@@ -1,7 +1,8 @@
-/* agreement_spread.c: how far the loss and the gradient's norm of one batch differ between ways of
- * computing that all are right: what engine/train/agreement.c's bounds rest on. One line for each
- * model: float32's two algorithms for convolutions, bfloat16 and float16 against float32, as parts
- * of the value, the largest of the weights at the beginning and after some steps. */
+/* agreement_spread.c: measures how far the loss and the gradient's norm of one batch differ between
+ * correct ways of computing. The bounds of engine/train/agreement.c rest on this. It prints one
+ * line for each model: float32's two algorithms for convolutions, and bfloat16 and float16 against
+ * float32. Differences are relative; the larger one of the initial weights and of those after some
+ * steps counts. */
 #include "base/alignment.h"
 #include "engine/models/models.h"
 #include "engine/train/session.h"
@@ -41,7 +42,7 @@ static void expect(int result, const struct error *error)
     exit(1);
 }
 
-/* The weights are those after `steps` steps in float32, at which all variants look. */
+/* All variants use the weights after `steps` steps in float32. */
 static void measure(struct subject *subject, enum tensor_type type, const char *direct, int steps,
                     void **weights, struct value *value)
 {
@@ -86,7 +87,8 @@ static void measure(struct subject *subject, enum tensor_type type, const char *
 
         expect(session_step(session, &batch, PROGRAM_STEP, &step, &error), &error);
     }
-    for (int pass = *weights == NULL; pass >= 0; pass--) { /* first out, then in */
+    /* first copies the weights out, then in */
+    for (int pass = *weights == NULL; pass >= 0; pass--) {
         size_t at = 0;
 
         for (int i = 0; session_tensor(session, i, &tensor) == 0; i++)

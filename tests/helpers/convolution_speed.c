@@ -147,7 +147,7 @@ static int answer(struct session *session, const struct session_batch *batch, st
     return 0;
 }
 
-/* Times of the layers that were measured, for those of the same shape. */
+/* The times of measured layers, which other layers of the same shape reuse. */
 struct measured {
     const struct backend *backend;
     struct backend_device *device;
@@ -181,7 +181,7 @@ static int find_times(void *context, const struct convolution_shape *shape,
     return 0;
 }
 
-/* What a plan would choose. */
+/* Chooses what a plan would choose. */
 static int measure(const struct backend *backend, struct backend_device *device,
                    struct stack *stack, char choice[CONVOLUTION_CHOICES_MAX], struct error *error)
 {

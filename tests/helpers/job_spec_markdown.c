@@ -1,4 +1,5 @@
-/* job_spec_markdown.c: prints docs/job-spec.md; with the argument `text` what a terminal gets. */
+/* job_spec_markdown.c: prints docs/job-spec.md, or with the argument `text` what `trainctl help
+ * spec` prints on a terminal. */
 #include "proto/job_spec.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
-/* launch_speed [PLUGIN [HIDDEN]]: microseconds a training step takes on a GPU, of an MLP
- * 784-HIDDEN-10 in batches of 128: batches that a loader brings, and batches of the device's own
- * data, plain and augmented, with different numbers of steps to a launch; and what the process
- * holds of the device's memory after each. */
+/* launch_speed [PLUGIN [HIDDEN]]: measures the microseconds of a training step on a GPU, for an MLP
+ * 784-HIDDEN-10 with batches of 128. The batches come from a loader, or from data in the device's
+ * memory, plain and augmented, with different numbers of steps in a launch. After each it also
+ * prints how much of the device's memory the process holds. */
 #include "engine/data/augmentation.h"
 #include "engine/train/device_data.h"
 #include "engine/train/feed.h"
@@ -73,7 +73,7 @@ static int build(void *context, struct graph *graph, struct error *error)
     return graph->error.code ? error_set(error, graph->error.code, "%s", graph->error.text) : 0;
 }
 
-/* The fastest of some epochs. */
+/* Returns the time of the fastest of some epochs. */
 static double time_steps(struct session *session, struct feed *feed, int most)
 {
     struct backend_step steps[BACKEND_STEPS_MAX];

@@ -1,4 +1,4 @@
-/* policy_speed: how long policy_decide() takes on random snapshots, in processor time. */
+/* policy_speed: measures how much processor time policy_decide() takes on random snapshots. */
 #include "scheduler/policy.h"
 #include "tests/support/random_snapshot.h"
 

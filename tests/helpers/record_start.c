@@ -1,5 +1,6 @@
-/* record_start.c: writes the monotonic clock, in nanoseconds, to the file named by its argument and
- * ends: the trainee of tests/bench/daemon, which thereby learns when a job really began. */
+/* record_start.c: the trainee of tests/bench/daemon. It writes the monotonic clock, in nanoseconds,
+ * to the file named by its argument, and ends. So the benchmark learns when the job really
+ * began. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <time.h>

@@ -142,8 +142,8 @@ static struct onednn_call *bind_product(struct onednn *onednn, const struct oned
 
 static const double product_operations = 2.0 * CEILING_EXTENT * CEILING_EXTENT * CEILING_EXTENT;
 
-/* The multipliers' own rate: chains of multiply-adds, as many as hide their latency, on the widest
- * registers that this processor has. */
+/* Measures the multipliers' own rate: chains of multiply-adds on the widest registers of this
+ * processor, as many chains as hide the latency. */
 enum { PEAK_CHAINS = 12, PEAK_ROUNDS = 4 * 1000 * 1000, PEAK_LANES = 16 };
 #define PEAK_OPERATIONS (2.0 * PEAK_CHAINS * PEAK_LANES * PEAK_ROUNDS)
 
@@ -217,7 +217,7 @@ static int measure_ceiling(int threads, ceiling_function *function, double opera
                now(CLOCK_PROCESS_CPUTIME_ID) - processor, threads * operations);
         fflush(stdout);
     }
-    return 0; /* what the product's calls hold ends with the process */
+    return 0; /* the process's end frees what the product's calls hold */
 }
 
 /* "lstm-64-256-100-64-2-bidirectional" */

@@ -49,7 +49,7 @@ static const struct safetensors_tensor *find_batch(const struct task *task, cons
     return find(task, name);
 }
 
-/* A copy as the session wants it. */
+/* A copy with the alignment that the session needs. */
 static void *aligned_copy(const struct safetensors_tensor *tensor)
 {
     void *copy = aligned_alloc(64, (tensor->bytes + 63) / 64 * 64);

@@ -97,7 +97,7 @@ static int device_open(const struct backend_device_config *config, struct backen
     return backend_simulated()->device_open(&own, device, error);
 }
 
-/* The CPU backend counts on the thread that opened it having set this for itself. */
+/* The CPU backend relies on the thread that opened it to have set this for itself. */
 static int device_enter(struct backend_device *device, const char *cache_folder,
                         struct error *error)
 {
@@ -115,7 +115,7 @@ static void device_describe(struct backend_device *device, struct backend_device
     backend_simulated()->device_describe(device, info);
     snprintf(info->model, sizeof info->model, "Fake GPU");
     snprintf(info->features, sizeof info->features, "sm_90");
-    /* what a test wants to see of the environment travels as a version */
+    /* the version carries what a test checks of the environment */
     snprintf(info->versions, sizeof info->versions, "stand-in %s, visible %.64s, mps %.128s",
              control.version, visible ? visible : "all", mps ? mps : "no");
 }
@@ -171,7 +171,7 @@ __attribute__((visibility("default"))) const struct backend *traind_backend(void
     backend.device_enter = device_enter;
     backend.device_describe = device_describe;
     backend.device_seconds = NULL; /* the wall's clock */
-    backend.device_profile = NULL; /* as the plugin: nodes are not timed one by one */
+    backend.device_profile = NULL; /* as with the plugin, nodes are not timed one by one */
     backend.supports = supports;
     backend.program_run = program_run;
     return &backend;

@@ -28,7 +28,7 @@
 
 enum { LINES_MAX = 256, LINE_MAX_BYTES = 512, GPUS_MAX = 32 };
 
-/* A handle is the place of its name. */
+/* A handle is the address of its name. */
 static char names[LINES_MAX][NVML_UUID_SIZE];
 static char gpus[GPUS_MAX][NVML_UUID_SIZE]; /* those that nvmlInit found */
 static unsigned int gpu_count;

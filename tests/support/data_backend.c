@@ -19,10 +19,10 @@ static int (*run_step)(struct backend_program *program, unsigned phases,
 struct backend_data {
     struct backend_data_config config;
     struct sample_set set;
-    uint8_t *raw; /* in the session's buffer, as all that follows is not */
+    uint8_t *raw; /* in the session's buffer; the members below are not */
     int32_t *targets;
     uint32_t *orders;
-    float *samples[2]; /* batches take turns, as the CPU backend reads one in place */
+    float *samples[2]; /* two batches in turns, because the CPU backend reads one in place */
     int32_t *batch_targets[2];
     int turn;
 };

@@ -1,14 +1,14 @@
-/* data_backend.h: the CPU backend with data "in the device's memory" and several steps to a launch:
- * what a session and the loop do with a backend that has both, where there is no such device. The
+/* data_backend.h: the CPU backend with data "in the device's memory" and several steps in a launch.
+ * It tests a session and the loop with such a backend on machines without such a device. The
  * batches are made with the functions that the CUDA kernels use
  * (engine/backends/cuda/kernels/sample.h). */
 #pragma once
 
 #include "engine/backends/backend.h"
 
-/* What was asked of it since the program began. */
+/* Counts its calls since the program began. */
 struct data_backend_calls {
-    int launches, steps, longest; /* runs of training programs; the most steps of one */
+    int launches, steps, longest; /* runs of training programs, and the most steps in one */
     int evaluations, longest_evaluation;
     int orders;
 };

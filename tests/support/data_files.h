@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-/* "<TMPDIR>/<name>"; lives until the next but 7 call. */
+/* "<TMPDIR>/<name>". The text lives for the next 7 calls. */
 const char *data_file_path(const char *name);
 
 /* Writes a file into the temporary folder and returns its path as data_file_path() does. */
@@ -16,7 +16,7 @@ const char *data_file_write_text(const char *name, const char *text);
 void data_file_write_png(const char *path, int width, int height, int channels,
                          const uint8_t *pixels);
 
-/* Opens the set and fails the test with its sentence when that does not work. */
+/* Opens the set. If that fails, the test fails with the error's sentence. */
 struct dataset *data_open(const struct dataset_config *config, const struct dataset *reference);
 
 /* Opening the set must fail with `code`, and every one of the NULL-terminated pieces must be in its

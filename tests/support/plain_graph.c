@@ -38,8 +38,8 @@ static double *out(const struct plain_graph *plain, const struct graph_node *nod
     return there ? plain->values[node->output[number]] : NULL;
 }
 
-/* Closer than this share of the largest number near it, float32 may see
- * what is larger otherwise. */
+/* If two numbers differ by less than this share of the largest one near them, float32 may order
+ * them differently. */
 static const double closeness = 1e-5;
 
 static const int64_t *extent(const struct plain_graph *plain, int32_t tensor)
@@ -62,15 +62,15 @@ static void clear(const struct plain_graph *plain, const struct graph_node *node
 
 /* ---- windows ---- */
 
-/* One pixel of x that a pixel of y sees, for a channel of x and one of y. */
+/* One pixel of x that a pixel of y reads, for a channel of x and one of y. */
 struct tap {
     int64_t sample, channel, out_channel, input, output, place;
 };
 
 typedef void tap_function(void *context, const struct tap *tap);
 
-/* All taps of the window over images x and y; `dense`: every channel of a group with every other
- * one, else each with itself. */
+/* Visits all taps of the window over images x and y. `dense`: combines every channel of a group
+ * with every other one; else each channel with itself. */
 static void window_visit(const struct conv_attributes *a, const int64_t *x, const int64_t *y,
                          bool dense, tap_function *function, void *context)
 {
@@ -153,7 +153,7 @@ struct pooling {
     const double *from, *position;
     double *to, *arg;
     double scale;
-    bool close; /* two that are nearly equal, but not both 0 from a ReLU */
+    bool close; /* two numbers are nearly equal, but not both 0 from a ReLU */
 };
 
 static void pool_maximum(void *context, const struct tap *tap)
@@ -263,7 +263,7 @@ static void activate(struct plain_graph *plain, const struct graph_node *node)
         }
 }
 
-/* Of a channel: the sums over all samples and pixels of a, and of a b (of a a where b is NULL). */
+/* For a channel: the sums over all samples and pixels of a, and of a b (of a a if b is NULL). */
 static void channel_sums(const int64_t *shape, int64_t channel, const double *a, const double *b,
                          double sums[2])
 {

@@ -1,6 +1,6 @@
-/* plain_graph.h: a graph evaluated by loops in double precision, node by node, as
- * engine/graph/graph.h describes the operators: what a backend's results are compared with. Of the
- * operators it knows those of networks of convolutions with a mean squared error. */
+/* plain_graph.h: evaluates a graph by loops in double precision, node by node, as
+ * engine/graph/graph.h describes the operators. A backend's results are compared with this. It
+ * knows the operators of networks of convolutions with a mean squared error. */
 #pragma once
 
 #include "engine/graph/graph.h"
@@ -8,8 +8,9 @@
 struct plain_graph {
     const struct graph *graph;
     double **values; /* of each tensor, its shape in row-major order; owned */
-    bool rounds;     /* to be set: every result to float32, which tells how much rounding matters */
-    /* a ReLU or a maximum was so close to going the other way that rounding decides */
+    /* set by the caller: rounds every result to float32, which shows how much rounding matters */
+    bool rounds;
+    /* a ReLU or a maximum was so close that rounding decides about it */
     bool ambiguous;
 };
 

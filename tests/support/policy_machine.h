@@ -17,7 +17,8 @@ struct machine {
     char workspace[1 << 21];
 };
 
-/* The first `devices` of the devices, the first `jobs` of the jobs; free() it. */
+/* Makes a machine of the first `devices` devices and the first `jobs` jobs. The caller frees it
+ * with free(). */
 struct machine *machine_new(size_t devices, size_t jobs);
 /* fast:0, slow:0 and slow:1, and two jobs that may share and keep 40% of a device busy. */
 struct machine *two_small_jobs(void);
@@ -29,5 +30,5 @@ int device(const struct machine *machine, int job);
 void run_on(struct machine *machine, int job, const int *devices);
 
 extern const int on_device[][1];
-/* Decides, and asserts what is said of the job then. */
+/* Decides, and compares the sentence about the job. */
 void check_sentence(struct machine *machine, int job, const char *expected);

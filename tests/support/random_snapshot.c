@@ -80,7 +80,7 @@ static void make_job(struct random_snapshot *random, const struct random_shape *
     }
 }
 
-/* Lets the job run where there is room beside those that run already. */
+/* Lets the job run on devices that have room beside the running jobs. */
 static void place_job(struct random_snapshot *random, const struct random_shape *shape, int index,
                       int *at, double *memory, int *jobs, struct draws *draws)
 {

@@ -21,8 +21,8 @@ struct random_shape {
     bool choosy;  /* some jobs exclude devices, or prefer some */
 };
 
-/* A function of shape and seed alone. Jobs that run are placed so that the
- * ledger holds for them. */
+/* Makes a snapshot that depends on shape and seed alone. Running jobs are placed so that the ledger
+ * holds. */
 void random_snapshot_make(struct random_snapshot *random, const struct random_shape *shape,
                           uint64_t seed);
 void random_snapshot_free(struct random_snapshot *random);

@@ -146,7 +146,7 @@ int reference_build_operator(const struct dump *dump, const char *name, struct g
     return graph_finish(graph, error);
 }
 
-/* A setting that only some dumps have, else 0. */
+/* A setting that only some dumps have; 0 in the others. */
 double reference_setting(const struct dump *dump, const char *name)
 {
     return dump_find(dump, "attribute/%s", name) ? dump_attribute(dump, name) : 0;

@@ -7,13 +7,14 @@
 #include "engine/models/models.h"
 #include "tests/support/dump.h"
 
-/* The graph of dumps/operators/<name>.dump, where `name` is "conv2d-stride" or the file's name:
- * samples -> operator (layer "0") -> flatten -> loss, differentiated (the samples' gradient too)
- * when the case is for training. The caller releases the graph, also after an error. */
+/* Builds the graph of dumps/operators/<name>.dump, where `name` is "conv2d-stride" or the file's
+ * name: samples -> operator (layer "0") -> flatten -> loss. If the case is for training, it is
+ * differentiated, with the samples' gradient. The caller releases the graph, also after an
+ * error. */
 int reference_build_operator(const struct dump *dump, const char *name, struct graph *graph,
                              struct error *error);
 
-/* The number "attribute/<name>", 0 where the dump has none. */
+/* The number "attribute/<name>"; 0: the dump has none. */
 double reference_setting(const struct dump *dump, const char *name);
 
 /* The optimizer that the dump's attributes describe. */
@@ -32,9 +33,9 @@ struct reference_model {
 };
 const struct reference_model *reference_models(void);
 
-/* The largest |values - expected| by the largest |expected| (by 1 when all expectations are 0);
- * infinity when something is not a number. */
+/* The largest |values - expected|, divided by the largest |expected| (by 1 if all expectations are
+ * 0). Infinity: a value is NaN. */
 double reference_error(const struct dump_tensor *expected, const float *values);
-/* The same by at least `scale`: where expectations are 0 but for rounding. */
+/* The same, divided by at least `scale`, for expectations that are 0 apart from rounding. */
 double reference_error_at_scale(const struct dump_tensor *expected, const float *values,
                                 double scale);

@@ -1,5 +1,5 @@
-/* session.h: one graph on the CPU backend, as the tests of the backend need it: opened, planned,
- * bound; every failure ends the test program with its sentence. */
+/* session.h: one graph on the CPU backend for the tests of the backend: opened, planned and bound.
+ * Every failure ends the test program with its sentence. */
 #pragma once
 
 #include "engine/backends/backend.h"
@@ -16,15 +16,16 @@ struct test_session {
 };
 
 struct test_session_options {
-    int threads;            /* at least 1 */
-    int tasks;              /* 0: as the backend chooses */
-    int kernels;            /* index into kernels_available() */
-    int image_block;        /* channels of a block of images: 8, 16; 0: as the backend has it */
-    bool channels_last;     /* images, instead of in blocks where `image_block` is not 0 */
+    int threads;     /* at least 1 */
+    int tasks;       /* 0: as the backend chooses */
+    int kernels;     /* index into kernels_available() */
+    int image_block; /* channels of a block of images: 8, 16; 0: as the backend has it */
+    /* stores images channels-last instead of in blocks, if `image_block` is not 0 */
+    bool channels_last;
     bool emulate_precision; /* every compute type, whatever the processor has */
-    bool native_bfloat16;   /* oneDNN's, also where it is slow */
+    bool native_bfloat16;   /* uses oneDNN's bfloat16 even if it is slow */
     enum { TILES_NEVER, TILES_ALWAYS, TILES_AS_DEVICE } tiles; /* images in tiles, in bfloat16 */
-    bool plain_tiles;                                          /* these are not multiplied by AMX */
+    bool plain_tiles;                /* tiles are multiplied without AMX */
     const char *direct_convolutions; /* device_choose_convolutions(); NULL: "" */
 };
 

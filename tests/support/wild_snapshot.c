@@ -13,12 +13,12 @@ static const char *const type_names[POLICY_TYPES_MAX] = {"t0",  "t1",  "t2",  "t
                                                          "t6",  "t7",  "t8",  "t9", "t10", "t11",
                                                          "t12", "t13", "t14", "t15"};
 
-/* The numbers drawn for a snapshot, and what all of it has in common. */
+/* The numbers drawn for a snapshot, and its common properties. */
 struct draws {
     uint64_t seed, index;
     struct philox block;
     int left;        /* words of the block */
-    int odd;         /* one number of so many is none, or far off; 0: all are sound */
+    int odd;         /* one of this many numbers is invalid or extreme; 0: all are valid */
     int memory_free; /* how many devices have the same memory free; 0: all */
     int gang_max;
     bool starving; /* most jobs have waited too long */
@@ -43,7 +43,7 @@ static bool one_in(struct draws *draws, int count)
     return count > 0 && draw_below(draws, count) == 0;
 }
 
-/* Any of the numbers that sums, products and comparisons go wrong with. */
+/* Draws a number with which sums, products and comparisons go wrong. */
 static double draw_odd(struct draws *draws)
 {
     static const double odd[] = {NAN,    INFINITY, -INFINITY, 0,       -0.0,   -1,
@@ -136,7 +136,7 @@ static void make_job(struct wild_snapshot *wild, size_t index, struct draws *dra
         };
 }
 
-/* Lets the job run somewhere, whoever is there. */
+/* Lets the job run somewhere, whatever runs there. */
 static void run_job(struct wild_snapshot *wild, size_t index, size_t *at, struct draws *draws)
 {
     struct policy_job *job = &wild->jobs[index];
@@ -196,7 +196,7 @@ static struct policy_settings make_settings(struct draws *draws)
     return settings;
 }
 
-/* Mostly few, now and then as many as there may be. */
+/* Draws a small number mostly, and sometimes as many as possible. */
 static int draw_size(struct draws *draws, int few, int many, int most)
 {
     if (one_in(draws, 12))

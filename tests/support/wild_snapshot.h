@@ -1,6 +1,6 @@
-/* wild_snapshot.h: snapshots for the scheduler's tests that no caller would hand in on purpose: any
+/* wild_snapshot.h: snapshots for the scheduler's tests that no caller would make on purpose: any
  * number of devices, types and jobs, gangs of any size, memory that differs from device to device,
- * pins, limits, and numbers that are none. */
+ * pins, limits, and invalid numbers. */
 #pragma once
 
 #include "scheduler/policy.h"
@@ -17,7 +17,7 @@ struct wild_snapshot {
     uint64_t masks[WILD_MASKS + POLICY_DEVICES_MAX][POLICY_MASK_WORDS]; /* then one device each */
 };
 
-/* A function of the seed alone. Indices are right, and no more: neither the numbers nor what runs
- * where need make sense. */
+/* Makes a snapshot that depends on the seed alone. Only indices are valid: neither the numbers nor
+ * the places of jobs need to make sense. */
 void wild_snapshot_make(struct wild_snapshot *wild, uint64_t seed);
 void wild_snapshot_free(struct wild_snapshot *wild);

@@ -15,6 +15,6 @@ void call_pool_leave(void);
 void call_pool_refuse(void);
 size_t call_pool_refused(void);
 
-/* For a program that replaces free(): frees the block if it lies in `memory`; returns whether it
- * does. */
+/* For a program that replaces free(): frees the block if it is in `memory`, and returns whether it
+ * is. */
 bool call_pool_take_back(const void *block);

@@ -1,5 +1,5 @@
-/* convolution_planes_internal.h: what convolution_planes_geometry.c works out of a convolution's
- * shape and convolution_planes.c runs. */
+/* convolution_planes_internal.h: the geometry that convolution_planes_geometry.c computes from a
+ * convolution's shape, and with which convolution_planes.c runs. */
 #pragma once
 
 #include "engine/backends/cpu/convolution_planes.h"
@@ -18,9 +18,10 @@ struct axis {
     int64_t step;   /* of the source, from one place of a plane to the next */
     int64_t reach;  /* places of a plane beyond `count` */
     int phases, passes;
-    int64_t *origin;             /* [phases]: the source's pixel at place 0 */
-    int64_t result, result_step; /* extent of the result's images; a pass writes so many apart */
-    int64_t *to;                 /* [passes]: the result's pixel of the first one */
+    int64_t *origin; /* [phases]: the source's pixel at place 0 */
+    /* extent of the result's images, and the distance between results of a pass */
+    int64_t result, result_step;
+    int64_t *to; /* [passes]: the result's pixel of the first one */
     struct axis_tap *taps;
     int tap_count;
 };
@@ -45,7 +46,7 @@ struct planes_convolution {
     int32_t *weight; /* its place in PyTorch's weights of a result */
     int64_t group_packed;
 
-    int64_t rows, samples; /* of a block under way: rows of results; samples where it is all rows */
+    int64_t rows, samples; /* of a block: rows of results; if that is all rows, also samples */
     int parts;             /* 0: the caller divides the samples */
     int64_t splits;        /* of the results' channels */
     bool divides_weights;  /* a part is channels of the gradient by the weights, of all blocks */
@@ -56,27 +57,27 @@ struct planes_convolution {
     int vector;
 };
 
-/* The lowest multiple of `step` that is not below. */
+/* The lowest multiple of `step` that is not below `value`. */
 static inline int64_t planes_round_up(int64_t value, int64_t step)
 {
     return (value + step - 1) / step * step;
 }
 
-/* Source pixels and the kernel's positions along axis `d`; -1: no memory, in all that return int.
- */
+/* Finds the source pixels and the kernel's positions along axis `d`. -1: no memory, as in all
+ * functions that return int. */
 int planes_describe_axis(struct planes_convolution *planes, int d);
-/* How much is under way at once, how it is divided into parts, and how it lies. */
+/* Chooses the size of a block, how blocks are divided into parts, and how they are stored. */
 void planes_choose_block(struct planes_convolution *planes);
-/* Where each vector of the results' columns begins in a plane. */
+/* Lists where each vector of the results' columns begins in a plane. */
 int planes_list_places(struct planes_convolution *planes);
-/* The passes, and the rows of the products' second matrix. */
+/* Lists the passes, and the rows of the products' second matrix. */
 int planes_list_passes(struct planes_convolution *planes);
 
 /* Planes of a channel. */
 int64_t planes_phase_count(const struct planes_convolution *planes);
-/* Floats of a row of the product that one sample takes with so many rows of results. */
+/* How many floats of a row of the product one sample takes, with `rows` rows of results. */
 int64_t planes_result_columns(const struct planes_convolution *planes, int64_t rows);
 int64_t planes_result_rows(const struct planes_convolution *planes);
-/* The least that a part of the channels of results takes on, and how many such parts there are. */
+/* The least number of channels of results in a part, and how many such parts there are. */
 int64_t planes_split_grain(const struct planes_convolution *planes);
 int64_t planes_split_most(const struct planes_convolution *planes);

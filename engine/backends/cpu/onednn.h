@@ -1,9 +1,8 @@
-/* onednn.h: what the CPU backend uses of oneDNN: matrix products, convolutions, and the layouts and
- * reorders that belong to them. The files onednn*.c are the only ones that include oneDNN's header,
- * because version 3 drops the descriptor interface of version 2.
- *
- * Every primitive is created for one thread and executed by whoever calls it, with the caller's
- * stream: the backend divides the work itself (see threads.h). */
+/* onednn.h: the parts of oneDNN that the CPU backend uses: matrix products, convolutions, and their
+ * layouts and reorders. The files onednn*.c are the only ones that include oneDNN's header, because
+ * version 3 drops the descriptor interface of version 2. Every primitive is created for one thread,
+ * and runs in the thread that calls it, on that thread's stream: the backend divides the work
+ * itself (threads.h). */
 #pragma once
 
 #include "base/error.h"
@@ -16,7 +15,7 @@ struct onednn_product;     /* c = a b, matrices */
 struct onednn_convolution; /* one direction of a convolution over a number of samples */
 struct onednn_reorder;     /* a copy between two layouts */
 
-/* How a tensor lies in memory, with its type. Opaque: a copy of oneDNN's memory descriptor. */
+/* The layout of a tensor in memory, and its type. Opaque: a copy of oneDNN's memory descriptor. */
 enum { ONEDNN_LAYOUT_BYTES = 704 };
 struct onednn_layout {
     _Alignas(8) unsigned char descriptor[ONEDNN_LAYOUT_BYTES];
@@ -24,50 +23,51 @@ struct onednn_layout {
 
 int onednn_open(int threads, struct onednn **onednn, struct error *error);
 void onednn_close(struct onednn *onednn);
-/* For each thread before it calls anything here, and before primitives are created: one OpenMP
- * thread, because the team's threads are the parallelism. */
+/* Each thread calls this first, before primitives are created. It limits OpenMP to one thread,
+ * because the team has the threads. */
 void onednn_thread_begin(void);
-/* Frees what oneDNN keeps of primitives that nobody holds any more. */
+/* Frees the primitives that oneDNN keeps in its cache although they were freed. */
 void onednn_trim(void);
 /* "oneDNN 2.6.3" into `text`. */
 void onednn_version(char *text, size_t size);
 
-/* Whether oneDNN multiplies bfloat16 here: with instructions for it, faster than float32, or by
- * other instructions, slower. */
+/* Whether oneDNN multiplies bfloat16 on this processor. FAST: by its own instructions, faster than
+ * float32. SLOW: by other instructions. */
 enum onednn_bfloat16 { ONEDNN_BFLOAT16_NONE, ONEDNN_BFLOAT16_SLOW, ONEDNN_BFLOAT16_FAST };
 enum onednn_bfloat16 onednn_bfloat16(void);
-/* The instructions that make it fast, "avx512_bf16 amx_bf16", or "". */
+/* The instructions for bfloat16, "avx512_bf16 amx_bf16", or "". */
 const char *onednn_bfloat16_features(void);
 
 /* The row-major float32 layout of the same extents. */
 void onednn_layout_plain_like(const struct onednn_layout *like, struct onednn_layout *plain);
-/* Of float32 weights [groups][out][in][height][width] of a group, row-major. */
+/* The layout of float32 weights [groups][out][in][height][width], whose out and in are those of a
+ * group, row-major. */
 void onednn_layout_plain_weights(const int64_t extent[5], struct onednn_layout *layout);
 int64_t onednn_layout_extent(const struct onednn_layout *layout, int axis);
-/* `count` from `first` on along the axis, at their place in the whole, from whose beginning the
- * part's addresses count. -ERROR_UNSUPPORTED where they are no whole blocks. */
+/* The part of a layout with `count` elements from `first` on along the axis. Its addresses count
+ * from the beginning of the whole. -ERROR_UNSUPPORTED: they are not whole blocks. */
 int onednn_layout_part(const struct onednn_layout *whole, int axis, int64_t first, int64_t count,
                        struct onednn_layout *part);
-/* Whether a float32 tensor of its own in `layout` lies as `part` of another (onednn_layout_part())
- * does, whose first byte is at `offset` there. */
+/* Whether a separate float32 tensor in `layout` has the same bytes as `part` of another tensor
+ * (onednn_layout_part()), whose first byte is at `offset` there. */
 int onednn_layout_lies_within(const struct onednn_layout *layout, const struct onednn_layout *part,
                               size_t *offset);
-/* That of a depthwise convolution's weights: [channels / block][height][width][block]; block 1, 8,
- * 16 or all channels. */
+/* The layout of a depthwise convolution's weights: [channels / block][height][width][block]; block
+ * is 1, 8, 16 or all channels. */
 void onednn_layout_depthwise(int64_t channels, const int64_t kernel[2], int64_t block,
                              struct onednn_layout *layout);
-/* Of weights [out, in, height, width] in blocks of `block` channels of both, 8 or 16: OIhw16i16o.
- */
+/* The layout of weights [out, in, height, width] in blocks of `block` channels of both, 8 or 16:
+ * OIhw16i16o. */
 void onednn_layout_blocked_weights(const int64_t extent[4], int block,
                                    struct onednn_layout *layout);
-/* Of the same weights as [height][width][out][in]. */
+/* The layout of the same weights as [height][width][out][in]. */
 void onednn_layout_spatial_first(const int64_t extent[4], struct onednn_layout *layout);
 size_t onednn_layout_bytes(const struct onednn_layout *layout);
 int onednn_layout_equal(const struct onednn_layout *a, const struct onednn_layout *b);
 
-/* c[rows, columns] = a[rows, depth] b[depth, columns], each matrix row by row and its rows side by
- * side. (oneDNN 2.6 multiplies matrices with gaps between the rows too, but then takes memory from
- * the heap in every call.) */
+/* c[rows, columns] = a[rows, depth] b[depth, columns]. The matrices are row-major, without gaps.
+ * (oneDNN 2.6 also multiplies matrices with gaps between rows, but then allocates from the heap in
+ * every call.) */
 struct onednn_product_shape {
     int64_t rows, columns, depth;
     int a_transposed; /* a is [depth, rows] */
@@ -83,7 +83,7 @@ int onednn_product_create(struct onednn *onednn, const struct onednn_product_sha
 void onednn_product_free(struct onednn_product *product);
 size_t onednn_product_scratch_bytes(const struct onednn_product *product);
 
-/* How images lie: [sample][channel / block][pixel][channel % block]; the block is 1, 8, 16 or all
+/* The layout of images: [sample][channel / block][pixel][channel % block]; block is 1, 8, 16 or all
  * channels. */
 enum onednn_images { ONEDNN_NCHW, ONEDNN_NCHW8C, ONEDNN_NCHW16C, ONEDNN_NHWC };
 
@@ -95,22 +95,24 @@ struct onednn_convolution_shape {
     enum onednn_images order_x, order_y;
     int bias;     /* whether there is one */
     int relu;     /* forward: y = max(0, …) */
-    int bfloat16; /* both operands; what comes out, and the bias, is float32 in any case */
+    int bfloat16; /* both operands are; the result and the bias are float32 in any case */
 };
 
 enum onednn_direction { ONEDNN_FORWARD, ONEDNN_BACKWARD_DATA, ONEDNN_BACKWARD_WEIGHTS };
 
-/* Of float32 images. */
+/* The layout of float32 images. */
 void onednn_layout_images(int64_t samples, int64_t channels, int64_t height, int64_t width,
                           enum onednn_images order, struct onednn_layout *layout);
 
-/* Looks for the best implementation. With `weights` NULL it chooses the layout of the weights (or
- * of their gradient), else it takes the given one. -ERROR_UNSUPPORTED when oneDNN has none. */
+/* Creates the best implementation. If `weights` is NULL, oneDNN chooses the layout of the weights
+ * (or of their gradient), else it uses the given one. -ERROR_UNSUPPORTED: oneDNN has no
+ * implementation. */
 int onednn_convolution_create(struct onednn *onednn, enum onednn_direction direction,
                               const struct onednn_convolution_shape *shape,
                               const struct onednn_layout *weights,
                               struct onednn_convolution **convolution, struct error *error);
-/* Whether there is one that is right and not oneDNN's reference; creates nothing that lasts. */
+/* Whether there is a correct implementation other than oneDNN's reference. Creates nothing that
+ * lasts. */
 int onednn_convolution_exists(struct onednn *onednn, enum onednn_direction direction,
                               const struct onednn_convolution_shape *shape);
 void onednn_convolution_free(struct onednn_convolution *convolution);
@@ -127,11 +129,11 @@ int onednn_reorder_create(struct onednn *onednn, const struct onednn_layout *fro
                           struct error *error);
 void onednn_reorder_free(struct onednn_reorder *reorder);
 
-/* A primitive with its memory: running it names nothing but the thread. Each belongs to one task,
- * which passes scratch that no other task uses at the same time. The primitive must outlive it. */
+/* A primitive bound to its memory: to run it, only the thread is given. Each call belongs to one
+ * task, whose scratch no other task uses at the same time. The primitive must outlive it. */
 struct onednn_call;
 
-/* Of a and b one may be NULL: onednn_call_set_source() will say where it is. */
+/* One of a and b may be NULL: then onednn_call_set_source() sets it later. */
 int onednn_product_bind(struct onednn *onednn, const struct onednn_product *product, const void *a,
                         const void *b, const void *bias, void *c, void *scratch,
                         struct onednn_call **call, struct error *error);
@@ -142,9 +144,10 @@ int onednn_convolution_bind(struct onednn *onednn, const struct onednn_convoluti
                             void *scratch, struct onednn_call **call, struct error *error);
 int onednn_reorder_bind(struct onednn *onednn, const struct onednn_reorder *reorder,
                         const void *from, void *to, struct onednn_call **call, struct error *error);
-/* Moves the x of a convolution, the `from` of a reorder, the operand of a product that was NULL. */
+/* Sets a new address for the x of a convolution, the `from` of a reorder, or the operand of a
+ * product that was NULL. */
 void onednn_call_set_source(struct onednn_call *call, const void *source);
-/* What is allocated here, oneDNN's list of arguments, is freed before it returns. 0 or
+/* Runs the call. oneDNN allocates its list of arguments, and frees it before this returns. 0 or
  * -EIO. */
 int onednn_call_run(const struct onednn_call *call, int thread);
 void onednn_call_free(struct onednn_call *call);

@@ -1,4 +1,4 @@
-/* onednn_internal.h: what the files onednn*.c share; they alone include oneDNN's header. */
+/* onednn_internal.h: shared by the files onednn*.c, the only ones that include oneDNN's header. */
 #pragma once
 
 #include "engine/backends/cpu/onednn.h"

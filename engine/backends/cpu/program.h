@@ -22,7 +22,8 @@
 #include <stdatomic.h>
 
 enum { TASKS_MAX = 8, STEP_ACCESSES_MAX = 20, PART_GRAIN = 16 };
-enum { SLICE_SAMPLES_EVEN = 4 }; /* slices of at least so many samples may differ by one */
+/* slices of at least this many samples may differ in size by one */
+enum { SLICE_SAMPLES_EVEN = 4 };
 
 /* The memory layout of a program's images. */
 enum image_order {

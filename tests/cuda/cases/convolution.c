@@ -1,6 +1,6 @@
-/* convolution.c: cases of convolutions: the first (whose samples want a gradient too), one inside
- * (what it reads and leaves is stored as the type has it), and those that are fused with what
- * follows. */
+/* convolution.c: cases of convolutions: the first one of a network (whose samples have a gradient,
+ * too), one inside (whose operands and results are stored in the type), and those that are fused
+ * with operators behind them. */
 #include "tests/cuda/cases.h"
 
 #define SGD .optimizer = {.kind = OPTIMIZER_SGD, .momentum = 0.9}
@@ -74,7 +74,7 @@ static const struct test_case cases[] = {
      IMAGES(8, 3, 8, 8),
      .layers = {CONV(16, 1, 1, 0), CONV(24, 3, 1, 1), LAYER(BATCH_NORM), LAYER(HARDSWISH), HEAD},
      SGD,
-     .seed = 113}, /* no sum is rounded to 3 or -3 */
+     .seed = 113}, /* so that no sum is rounded to 3 or -3 */
     {.name = "conv2d batch norm, hardswish, conv2d",
      IMAGES(8, 3, 8, 8),
      .layers = {CONV(16, 1, 1, 0), CONV(24, 3, 1, 1), LAYER(BATCH_NORM), LAYER(HARDSWISH),

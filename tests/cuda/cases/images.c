@@ -1,5 +1,5 @@
-/* images.c: cases of normalisation, pools and what else belongs to images. A convolution of 1x1
- * before and a linear layer behind: what lies between is stored as the type has it. */
+/* images.c: cases of normalisation, pools and other operators on images. A convolution of 1x1
+ * stands before them and a linear layer behind, so the tensors between are stored in the type. */
 #include "tests/cuda/cases.h"
 
 #define SGD .optimizer = {.kind = OPTIMIZER_SGD, .momentum = 0.9}
@@ -11,7 +11,7 @@
         .name = text, IMAGES(count, 3, height, width),              \
         .layers = {CONV(channels, 1, 1, 0), __VA_ARGS__, HEAD}, SGD \
     }
-/* behind products of numbers that are rounded, another pixel may be the maximum */
+/* behind products of rounded numbers, another pixel may be the maximum */
 #define EXACT(text, count, channels, height, width, ...)                                    \
     {                                                                                       \
         .name = text, IMAGES(count, 3, height, width),                                      \
@@ -38,15 +38,16 @@ static const struct test_case cases[] = {
      IMAGES(8, 3, 8, 8),
      .layers = {CONV(24, 1, 1, 0), LAYER(BATCH_NORM), LAYER(HARDSWISH), HEAD},
      SGD,
-     .seed = 2}, /* nothing is rounded to 3 or -3 */
+     .seed = 2}, /* so that nothing is rounded to 3 or -3 */
     BEHIND("batch norm and GELU", 8, 24, 8, 8, LAYER(BATCH_NORM), LAYER(GELU)),
-    /* a gradient that two branches give, through ReLU, to a batch norm and a branch */
+    /* two branches add up a gradient, which passes through ReLU to a batch norm and to a branch */
     {.name = "two residual blocks",
      IMAGES(8, 24, 8, 8),
      .layers = {LAYER(SIGMOID), LAYER(BATCH_NORM), LAYER(ADD), LAYER(RELU), LAYER(BATCH_NORM),
                 LAYER(ADD), HEAD},
      SGD,
-     .seed = 5}, /* with 0 the terms of a bias's gradient all but cancel, and roundings remain */
+     /* with 0, the terms of a bias's gradient nearly cancel, so that only rounding errors remain */
+     .seed = 5},
     ALONE("two residual blocks, 13 channels", 8, 13, 8, 8, LAYER(SIGMOID), LAYER(BATCH_NORM),
           LAYER(ADD), LAYER(RELU), LAYER(BATCH_NORM), LAYER(ADD)),
     ALONE("batch norm and ReLU before a residual block", 8, 24, 8, 8, LAYER(BATCH_NORM),

@@ -7,7 +7,7 @@
     {                                                                                 \
         .name = "linear " text, VECTORS(rows, features), .layers = {__VA_ARGS__}, SGD \
     }
-/* the same product between two others: what it reads and leaves is stored as the type has it */
+/* the same product between two others, so that its operand and result are stored in the type */
 #define INNER(text, rows, features, ...)                                                          \
     {                                                                                             \
         .name = "linear " text, VECTORS(rows, 12), .layers = {LINEAR(features), __VA_ARGS__}, SGD \

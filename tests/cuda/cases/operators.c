@@ -4,8 +4,8 @@
 #define SGD .optimizer = {.kind = OPTIMIZER_SGD, .momentum = 0.9}
 #define MLP(...) \
     .batch = 24, .sample = {40}, .rank = 1, .layers = {LINEAR(48), __VA_ARGS__, LINEAR(10)}
-/* A bias before a batch norm has no effect: its gradient is rounding alone,
- * and cannot be compared. */
+/* A bias before a batch norm has no effect. Its gradient consists of rounding errors, which cannot
+ * be compared. */
 #define MLP_NORM(...)                       \
     .batch = 24, .sample = {40}, .rank = 1, \
     .layers = {LINEAR_PLAIN(48), LAYER(BATCH_NORM), __VA_ARGS__}

@@ -124,7 +124,7 @@ static void batch_fill(const struct batch *batch, const struct graph *graph, uin
         float value = draw(seed, base + (1ull << 31) + i, 0, 1);
 
         if (target->type == TENSOR_INT32)
-            /* not each alike: else gradients of biases are differences of equal sums */
+            /* not all equal: otherwise gradients of biases would be differences of equal sums */
             ((int32_t *)batch->target)[i] =
                 (int32_t)(value * value * (float)classes) % (int32_t)classes;
         else
@@ -281,7 +281,8 @@ static int compare_all(const struct session *cpu, const struct session *gpu, boo
 
 /* ---- a run ----------------------------------------------------------------------------------- */
 
-/* After an update: the scale and what it skipped, where it follows the overflows. */
+/* After an update: adapts the loss scale and counts skipped updates, if the case follows
+ * overflows. */
 static int follow_scale(struct session *session, const struct test_case *test, float loss_scale,
                         struct error *error)
 {
@@ -325,7 +326,7 @@ static int run_step(struct session *session, const struct test_case *test, float
         scalars.loss_scale = own ? 1 : (float)session->loss_scale.scale;
         scalars.skipped = own ? 0 : session->loss_scale.skipped;
         scalars.scales_itself = own;
-        scalars.gradient_scale = 0x1p20f; /* so that the scales' inverses are no denormal numbers */
+        scalars.gradient_scale = 0x1p20f; /* so that the inverses of the scales are not subnormal */
     }
     if (result == 0)
         result = backend->program_set_input(program, graph->target, batch->target, error);
@@ -368,7 +369,7 @@ static int run_both(const struct test_case *test, enum tensor_type type, struct 
     return result;
 }
 
-/* Whether the backend has all that the graph needs. */
+/* Whether the backend supports all operators and types of the graph. */
 static bool is_supported(const struct session *session, enum tensor_type type, char *reason)
 {
     const struct graph *graph = &session->graph;

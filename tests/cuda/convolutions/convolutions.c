@@ -121,7 +121,7 @@ static int64_t image_index(const int64_t extent[4], int64_t n, int64_t c, int64_
     return ((n * extent[2] + h) * extent[3] + w) * extent[1] + c;
 }
 
-/* Adds every product to what it belongs to; the arrays lie as on the device. */
+/* Adds every product to its sum; the arrays have the device's layout. */
 static void add_products(const struct convolution_problem *p, double *x, double *weight, double *y)
 {
     int64_t outputs = p->weight[0] / p->groups;

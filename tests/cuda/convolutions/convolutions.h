@@ -1,5 +1,6 @@
-/* convolutions.h: what the checks of convolutions and their times share: problems, numbers in every
- * type, sums in double on the host, and our own kernels as the plans of cuDNN are called. */
+/* convolutions.h: shared by the checks of convolutions and the measurements of their times:
+ * problems, numbers in every type, sums in double on the host, and our own kernels with the
+ * interface of cuDNN's plans. */
 #pragma once
 
 #include "engine/backends/cuda/convolution_search.h"
@@ -12,7 +13,7 @@ struct layer {
     int count; /* in its network */
 };
 
-/* Ends the program where a call failed. */
+/* Ends the program if the call failed. */
 void expect_cuda(cudaError_t status, const char *what);
 void *allocate_device(size_t bytes);
 int64_t elements(const int64_t extent[4]);
@@ -27,7 +28,7 @@ float draw(uint64_t stream, uint64_t index);
 size_t type_bytes(enum tensor_type type);
 void store(void *to, int64_t index, float value, enum tensor_type type);
 
-/* Operands on the device, and what all three tensors should be, in double: x, weight, y. */
+/* Operands on the device, and the expected values of all three tensors in double: x, weight, y. */
 struct tensors {
     const int64_t *extent[3];
     enum tensor_type type[3];
@@ -40,7 +41,7 @@ void release_tensors(struct tensors *tensors);
 /* The normalised mean squared error of the result. */
 double compare(const struct convolution_problem *p, const struct tensors *tensors);
 
-/* `accumulate`: the gradient of the weights is added to. */
+/* `accumulate`: adds to the gradient of the weights. */
 typedef cudaError_t own_kernel(const struct convolution_problem *p,
                                const struct convolution_operands *operands, bool accumulate,
                                cudaStream_t stream);

@@ -1,5 +1,6 @@
-/* times.c: how fast cuDNN's plans for the convolutions of ResNet-18 are, and our own kernels. Plans
- * are made by many threads, as some must be compiled, and timed one after the other. */
+/* times.c: measures how fast cuDNN's plans for the convolutions of ResNet-18 are, and our own
+ * kernels. Many threads make the plans, because some must be compiled. The plans are timed one
+ * after the other. */
 #include "tests/cuda/convolutions/convolutions.h"
 
 #include <pthread.h>
@@ -133,7 +134,7 @@ static int by_time(const void *a, const void *b)
 
 static double sums[16][3];
 
-/* What it takes to have the best plan again in another process. */
+/* Measures how long another process takes to make the best plan again. */
 static void restore_plan(const struct task *task, const struct candidate *best)
 {
     struct convolution_plan plan;

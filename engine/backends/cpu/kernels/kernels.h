@@ -100,7 +100,7 @@ struct scan_task {
     float *scratch; /* scan_scratch_floats() */
 };
 enum { SCAN_STRIP = 16, SCAN_GROUP = 8 };
-/* Floats of scratch for a scan of so many channels, and for its gradients. */
+/* Floats of scratch for a scan of `channels` channels, and for its gradients. */
 static inline int64_t scan_scratch_floats(int64_t states, int64_t channels)
 {
     int64_t strips = (channels + SCAN_STRIP - 1) / SCAN_STRIP;
