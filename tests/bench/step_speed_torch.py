@@ -49,16 +49,31 @@ def recurrent(model_name):
     return model, int(batch), (int(steps), int(features))
 
 
+def transformer(model_name):
+    """gpt-DEPTH-HEADS-EMBEDDING-CONTEXT-BATCH of 65 symbols, vit-DEPTH-HEADS-EMBEDDING-PATCH-BATCH of 32x32:
+    (module, batch, sample shape)."""
+    import torch_models  # needs torchvision
+    kind, *numbers = model_name.split("-")
+    depth, heads, embedding, last, batch = map(int, numbers)
+    if kind == "gpt":
+        return torch_models.GPT(65, last, embedding, depth, heads), batch, (last,)
+    return torch_models.vit(10, patch=last, embedding=embedding, depth=depth, heads=heads), batch, IMAGE
+
+
 def build(model_name):
     if model_name.startswith(("lstm", "gru")):
         return recurrent(model_name)
+    if model_name.startswith(("gpt", "vit")):
+        return transformer(model_name)
     if model_name == "cnn" or model_name.startswith("mlp"):
         return chain(model_name)
     from torch_models import MODELS  # needs torchvision
     return MODELS[model_name](10), 128, IMAGE
 
 
-def sgd(model):
+def optimizer_of(model):
+    if any(isinstance(module, nn.LayerNorm) for module in model.modules()):
+        return torch.optim.AdamW(model.parameters(), 0.01, weight_decay=0.01, fused=True)
     momentum = 0.9 if any(isinstance(module, nn.BatchNorm2d) for module in model.modules()) else 0.0
     try:  # one pass over each parameter; newer versions have it on the CPU
         return torch.optim.SGD(model.parameters(), 0.01, momentum=momentum, fused=True)
@@ -77,14 +92,16 @@ def main():
     model, batch, shape = build(model_name)
     x = torch.randn(batch, *shape)
     y = torch.randint(0, 10, (batch,))
+    if model_name.startswith("gpt"):
+        x, y = torch.randint(0, 65, (2, batch, *shape))
     if "channels_last" in setting:
         model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
-    optimizer = sgd(model)
+    optimizer = optimizer_of(model)
     loss_function = nn.CrossEntropyLoss()
 
     def forward():
         with torch.autocast("cpu", torch.bfloat16, enabled="bfloat16" in setting):
-            return loss_function(model(x), y)
+            return loss_function(model(x).flatten(0, -2), y.flatten())
 
     if "compile" in setting:
         forward = torch.compile(forward)

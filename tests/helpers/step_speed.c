@@ -6,8 +6,10 @@
  * processor time, and the floating-point operations of one step, so that a comparison can
  * alternate. Models: resnet18, mobilenet_v3_small, efficientnet_b0 (batch 128, 32×32, torchvision's
  * stems but for resnet18), mlp-784-256-10 (batch 128), mlp-64-128-10
- * (batch 64), cnn (batch 64), and recurrent networks of any size:
- * lstm-FEATURES-HIDDEN-STEPS-BATCH[-LAYERS[-bidirectional]], gru-… alike. Two that are none:
+ * (batch 64), cnn (batch 64), recurrent networks of any size,
+ * lstm-FEATURES-HIDDEN-STEPS-BATCH[-LAYERS[-bidirectional]], gru-… alike, and transformers of any
+ * size, which AdamW updates: gpt-DEPTH-HEADS-EMBEDDING-CONTEXT-BATCH of 65 symbols,
+ * vit-DEPTH-HEADS-EMBEDDING-PATCH-BATCH of images of 32×32. Two that are none:
  * "products", a product of 1024×1024 matrices on each thread, and "peak", multiply-adds in
  * registers on each thread. */
 #include "engine/backends/cpu/onednn.h"
@@ -75,6 +77,30 @@ static const struct model_entry models[] = {
       .dropout = 0.2f,
       .stochastic_depth = 0.2f}},
 };
+
+/* Fills the entry of a transformer whose sizes are in its name. */
+static bool read_transformer(const char *name, struct model_entry *entry)
+{
+    struct model_config *config = &entry->config;
+    int width, last, batch, used = 0;
+
+    *entry = (struct model_entry){.name = name, .config = {.mlp_ratio = 4}};
+    if (sscanf(name, "gpt-%d-%d-%d-%d-%d%n", &config->depth, &config->heads, &width, &last, &batch,
+               &used) == 5) {
+        config->kind = MODEL_GPT;
+        entry->sample[0] = last;
+        entry->rank = 1;
+    } else if (sscanf(name, "vit-%d-%d-%d-%d-%d%n", &config->depth, &config->heads, &width, &last,
+                      &batch, &used) == 5) {
+        config->kind = MODEL_VIT;
+        config->patch = last;
+        memcpy(entry->sample, (int64_t[]){3, 32, 32}, sizeof entry->sample);
+        entry->rank = 3;
+    }
+    config->embedding = width;
+    entry->batch = batch;
+    return used && (name[used] == '\0' || name[used] == '+');
+}
 
 /* Multiplications and additions of all linear and convolution nodes, forward and backward. */
 static double count_operations(const struct graph *graph)
@@ -245,7 +271,7 @@ static bool parse_recurrent(const char *name, struct model_entry *entry)
 static int build(struct graph *graph, const char *name)
 {
     const struct model_entry *entry = NULL;
-    struct model_entry recurrent;
+    struct model_entry recurrent, transformer;
     size_t length = strcspn(name, "+");
     enum tensor_type type = name[length] ? TENSOR_BFLOAT16 : TENSOR_FLOAT32;
     struct error error = {0};
@@ -257,19 +283,31 @@ static int build(struct graph *graph, const char *name)
         entry = &recurrent;
     if (name[length] && strcmp(name + length, "+bfloat16"))
         return -1;
+    if (!entry && read_transformer(name, &transformer))
+        entry = &transformer;
     if (!entry)
         return -1;
 
     struct model_data data = {.type = TENSOR_FLOAT32, .rank = entry->rank, .outputs = 10};
-    struct optimizer_config sgd = {.kind = OPTIMIZER_SGD};
+    struct optimizer_config optimizer = {.kind = OPTIMIZER_SGD};
 
     memcpy(data.sample_shape, entry->sample, sizeof(entry->sample));
     if (entry->rank == 3 && entry->config.kind != MODEL_CNN)
-        sgd.momentum = 0.9;
+        optimizer.momentum = 0.9;
+    if (entry == &transformer)
+        optimizer = (struct optimizer_config){.kind = OPTIMIZER_ADAMW,
+                                              .beta1 = 0.9,
+                                              .beta2 = 0.999,
+                                              .epsilon = 1e-8,
+                                              .weight_decay = 0.01};
+    if (entry->config.kind == MODEL_GPT) {
+        data.type = TENSOR_INT32;
+        data.vocabulary = data.outputs = 65;
+    }
     graph_init(graph, entry->batch, true);
     if (model_build(&entry->config, &data, graph, &error) || graph_differentiate(graph, &error) ||
-        graph_lower_precision(graph, type, &error) || graph_add_optimizer(graph, &sgd, &error) ||
-        graph_finish(graph, &error)) {
+        graph_lower_precision(graph, type, &error) ||
+        graph_add_optimizer(graph, &optimizer, &error) || graph_finish(graph, &error)) {
         fprintf(stderr, "%s\n", error.text);
         return -1;
     }
@@ -287,7 +325,7 @@ int main(int argc, char **argv)
     char line[64];
     float *samples;
     int32_t *labels;
-    int64_t count;
+    int64_t count, label_count;
 
     if (argc > 2 && strcmp(argv[1], "products") == 0)
         return measure_ceiling(options.threads, multiply, product_operations);
@@ -300,10 +338,13 @@ int main(int argc, char **argv)
     }
     count = graph_shape_elements(&graph.tensors[graph.input].shape);
     samples = aligned_alloc(64, (size_t)(count * 4 + 63) / 64 * 64);
-    labels = aligned_alloc(64, (size_t)(graph.batch * 4 + 63) / 64 * 64);
+    label_count = graph_shape_elements(&graph.tensors[graph.target].shape);
+    labels = aligned_alloc(64, (size_t)(label_count * 4 + 63) / 64 * 64);
     for (int64_t i = 0; i < count; i++)
         samples[i] = (float)(i * 7919 % 1000) / 1000.0f - 0.5f;
-    for (int64_t i = 0; i < graph.batch; i++)
+    for (int64_t i = 0; i < count && graph.tensors[graph.input].type == TENSOR_INT32; i++)
+        ((int32_t *)(void *)samples)[i] = (int32_t)(i * 7919 % 65);
+    for (int64_t i = 0; i < label_count; i++)
         labels[i] = (int32_t)(i * 31 % 10);
     test_session_open(&session, &graph, &options);
     test_session_initialize(&session, 1);
