@@ -212,6 +212,31 @@ static const struct case_model {
                 .stochastic_depth = 0.2f},
      .images = true},
     {.name = "resnet18", .config = {.kind = MODEL_RESNET18, .width = 0.125}, .images = true},
+    {.name = "gpt",
+     .config = {.kind = MODEL_GPT,
+                .embedding = 24,
+                .depth = 4,
+                .heads = 3,
+                .mlp_ratio = 4,
+                .dropout = 0.2f},
+     .text = true},
+    {.name = "gpt, rotary",
+     .config = {.kind = MODEL_GPT,
+                .embedding = 24,
+                .depth = 3,
+                .heads = 2,
+                .mlp_ratio = 2,
+                .positions = POSITIONS_ROTARY},
+     .text = true},
+    {.name = "vit",
+     .config = {.kind = MODEL_VIT,
+                .embedding = 24,
+                .depth = 4,
+                .heads = 3,
+                .mlp_ratio = 4,
+                .patch = 4,
+                .dropout = 0.2f},
+     .images = true},
 };
 enum { MODELS = sizeof models / sizeof *models };
 
@@ -251,7 +276,7 @@ struct outcome {
 static void train(struct session *session, bool accumulate)
 {
     static _Alignas(MEMORY_ALIGNMENT) float samples[BATCH * 3 * IMAGE * IMAGE];
-    static _Alignas(MEMORY_ALIGNMENT) int32_t labels[BATCH], text[BATCH * CONTEXT];
+    static _Alignas(MEMORY_ALIGNMENT) int32_t labels[BATCH * CONTEXT], text[BATCH * CONTEXT];
     const struct graph *graph = session_graph(session);
     bool is_text = graph->tensors[graph->input].type == TENSOR_INT32;
     struct error error = {0};
@@ -260,7 +285,7 @@ static void train(struct session *session, bool accumulate)
         samples[i] = sinf((float)i * 0.7f);
     for (int i = 0; i < BATCH * CONTEXT; i++)
         text[i] = i * 7 % VOCABULARY;
-    for (int i = 0; i < BATCH; i++)
+    for (int i = 0; i < BATCH * CONTEXT; i++)
         labels[i] = i % CLASSES;
     for (int i = 0; i < 2 * STEPS; i++) {
         bool first = i % 2 == 0;
