@@ -390,7 +390,7 @@ static int check_metric(struct job_spec_check *check, const char *path, const ch
     return 0;
 }
 
-/* Checks that the metrics of the list are of what is predicted. */
+/* Checks that the metrics of the list fit the model's task. */
 static int check_metrics(struct job_spec_check *check, struct json_object *normalised)
 {
     struct json_object *list = json_get(json_get(normalised, "train"), "metrics");

@@ -3,7 +3,7 @@
  * computes them. */
 #pragma once
 
-/* The tasks that a metric is of, and what it is. */
+/* The tasks to which a metric applies, and its properties. */
 enum metric_trait {
     METRIC_OF_CLASSES = 1, /* a class is predicted for each sample */
     METRIC_OF_VALUES = 2,  /* numbers are predicted: mean squared error */

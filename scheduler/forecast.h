@@ -8,7 +8,7 @@
 
 #include "scheduler/policy.h"
 
-enum { FORECAST_JOBS_MAX = 1000 }; /* the forecast covers the first so many waiting jobs */
+enum { FORECAST_JOBS_MAX = 1000 }; /* the forecast covers this many waiting jobs, the first ones */
 
 struct forecast_start {
     size_t index;   /* of the job in the snapshot; repeated for each job that its `alike` counts */

@@ -47,7 +47,8 @@ struct solve_problem {
     int pool_count;
 };
 
-/* Bytes of workspace for any problem with at most so many items, pools and devices in them. */
+/* Bytes of workspace for any problem with at most these numbers of items, pools, and devices in the
+ * pools. */
 size_t solve_workspace_size(size_t item_count, int pool_count, int device_count);
 
 /* Fills in `chosen` of all items; earlier items win ties. `exact` says whether the sum is the

@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* After this many runs of a command its history is read only after every so many runs, because
- * thousands of short jobs may run it. */
+/* After this many runs of a command, its history is read only at every HISTORY_EVERY-th run,
+ * because thousands of short jobs may run it. */
 enum { RUNS_WELL_KNOWN = 16 };
 
 struct history {

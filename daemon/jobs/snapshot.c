@@ -25,8 +25,8 @@
 #include <string.h>
 
 enum {
-    CLASSES_MAX = 10000,     /* a decision looks at the first so many classes */
-    REPRESENTATIVES_MAX = 64 /* and at so many jobs of a class */
+    CLASSES_MAX = 10000,     /* a decision looks at this many classes, the first ones */
+    REPRESENTATIVES_MAX = 64 /* and at this many jobs of a class */
 };
 
 /* Seconds that a job loses when it stops and goes on elsewhere, because its checkpoint is written,

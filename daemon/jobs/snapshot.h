@@ -19,7 +19,7 @@ struct jobs_snapshot {
     struct policy_snapshot policy;
     struct policy_decision decision;
     struct snapshot_job *entries; /* one for each job of `policy` */
-    size_t running_count;         /* the first so many of them run */
+    size_t running_count;         /* as many of the first ones run */
     uint64_t number;              /* counts the snapshots that were made */
     bool decided;                 /* `decision` belongs to these jobs, without a guest */
 

@@ -35,7 +35,8 @@ struct list_query {
     const char *name; /* lent by the call; NULL: any */
     int64_t sweep;    /* 0: jobs of any sweep and of none */
     bool own;         /* the caller asks for their own jobs only */
-    bool own_only; /* when filtering by name or sweep, lest it tells which strangers' jobs match */
+    /* when filtering by name or sweep: otherwise it would tell which strangers' jobs match */
+    bool own_only;
     char states[128]; /* ",queued,running,"; "": any */
     bool live_only;   /* no state of `states` is final, so the index of live jobs suffices */
     int64_t before;

@@ -39,7 +39,7 @@ struct log_reader {
     struct call *call;
     int64_t id, attempt, offset; /* attempt -1: not chosen yet */
     bool attempt_named;          /* the caller named the attempt */
-    int64_t tail;                /* begin so many bytes before the end; 0: at the offset */
+    int64_t tail;                /* begins this many bytes before the end; 0: at the offset */
     int descriptor;              /* owned; -1 until the log is there */
     bool reading, dirty;         /* dirty: there may be more to read */
     /* of the current read: */

@@ -20,8 +20,8 @@
 enum { LANES_MAX = 8, TASKS_MAX = 8, BATCH_MAX = 64, BATCH_FEW = 16, CHANNELS_MIN = 16 };
 enum { CHANNELS_MANY = 64 }; /* convolutions with fewer channels are another kind of work */
 
-/* What a round measures: at most so many operations of the forward part, so many runs (the first
- * one warms up) within so many seconds, and which ways go on. */
+/* What a round measures: the most operations of the forward part, the runs (the first one warms up)
+ * and their seconds, and which ways go on. */
 struct round {
     double operations;
     int64_t image_min; /* images are not made smaller than this */

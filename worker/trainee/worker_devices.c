@@ -62,8 +62,8 @@ static void print_device(struct json_object *json)
                json_get_string(json, "reason", ""));
 }
 
-/* Looks for KIND:0, KIND:1 and so on until one cannot be opened. If there is none, the list says
- * why of the first. */
+/* Looks for KIND:0, KIND:1 and so on until one cannot be opened. If there is no device, the list
+ * says why the first one could not be opened. */
 static void look_for_numbered(const struct worker_options *options, const char *kind,
                               struct json_object *list)
 {

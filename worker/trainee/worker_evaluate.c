@@ -15,7 +15,7 @@
 
 /* The outputs and targets that are gathered, one row per sample. */
 struct gathered {
-    float *outputs;   /* owned: [count][width]; NULL: nobody wants them */
+    float *outputs;   /* owned: [count][width]; NULL: they are not wanted */
     uint8_t *targets; /* owned: int32 [count] or float32 [count][width] */
     size_t target_bytes;
     int64_t width;

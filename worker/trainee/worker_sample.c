@@ -173,7 +173,7 @@ static int write_all(struct sampler *sampler, const struct worker_options *optio
     return r;
 }
 
-/* Bytes of the context in staging memory; as many again are for the targets, which nobody reads. */
+/* Bytes of the context in staging memory. As many again hold the targets, which are not read. */
 static size_t context_bytes(const struct worker_setup *setup)
 {
     return align_up((size_t)setup->model_data.sample_shape[0] * sizeof(int32_t), MEMORY_ALIGNMENT);

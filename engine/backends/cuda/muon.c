@@ -1,13 +1,14 @@
-/* muon.c: Muon, as engine/backends/cpu/operator_muon.c has it:
+/* muon.c: Muon, as in engine/backends/cpu/operator_muon.c:
  *
  *   buffer = momentum buffer + (1 - momentum) g;  u = g + momentum (buffer - g) with Nesterov
  *   X = u / |u|
  *   repeat: A = X X^T;  B = b A + c A A;  X = a X + B X
  *   w = (1 - lr decay) w - lr scale X
  *
- * and for a matrix with more rows than columns A = X^T X, X = a X + X B: the same numbers, without
- * transposing it. A and B are symmetric. Products are cuBLASLt's: in float32 where the graph
- * multiplies in float32, else in tf32 where the device has it (torch.optim.Muon: bfloat16). */
+ * For a matrix with more rows than columns it computes A = X^T X, X = a X + X B, which gives the
+ * same numbers without transposing the matrix. A and B are symmetric. Products are cuBLASLt's: in
+ * float32 if the graph multiplies in float32, else in tf32 if the device has it (torch.optim.Muon:
+ * bfloat16). */
 #include "engine/backends/cuda/muon.h"
 
 #include "base/alignment.h"

@@ -1,5 +1,5 @@
-/* small_linear.c: which linear layers are done by kernels/small_linear.cu, and what vanishes in
- * their launches:
+/* small_linear.c: decides which linear layers kernels/small_linear.cu computes, and which nodes
+ * vanish in their launches:
  *
  *   forward    a linear layer with the activation that reads it
  *   head       the last one with softmax cross entropy, forward and backward, and the gradient by
@@ -7,7 +7,8 @@
  *   backward   the gradient by a layer's samples with the derivative of the activation before it
  *   weights    those of all layers, at the end of the backward part, with their updates
  *
- * Casts of what only such layers read vanish, too: their kernels round operands themselves. */
+ * Casts whose results only such layers read vanish, too: their kernels round operands
+ * themselves. */
 #include "engine/backends/cuda/small_linear.h"
 
 #include "base/alignment.h"

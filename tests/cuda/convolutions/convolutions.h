@@ -49,6 +49,6 @@ own_kernel run_depthwise, run_stem, run_weights_tf32, run_direct;
 own_kernel run_implicit_tall, run_implicit_square, run_implicit_narrow,
     run_implicit_wide; /* tiles of that shape */
 
-/* times.c: the best plans for the convolutions of ResNet-18 (CIFAR-10), in so many seconds; with
- * `variants` those with fused neighbours and other results, too. */
+/* times.c: finds the best plans for the convolutions of ResNet-18 (CIFAR-10) within `seconds`
+ * seconds; with `variants` also those with fused neighbours and other results. */
 void time_convolutions(double seconds, bool variants);

@@ -1,16 +1,16 @@
-/* batch_norm.cu: batch normalisation of rows of channels (matrices, and images channels-last), with
+/* batch_norm.cu: batch normalisation of rows of channels (matrices, and channels-last images), with
  * the sum and the activation behind it and their gradients: Ioffe and Szegedy 2015,
- * arXiv:1502.03167. All of it waits for memory, so each pass reads what it needs once, 16 bytes a
- * time and several under way in each thread:
+ * arXiv:1502.03167. Memory bounds all of it. So each pass reads what it needs once, 16 bytes at a
+ * time, and each thread has several loads in flight:
  *
  *   forward    moments: reads x; apply: reads x (and the other summand), writes y
  *   backward   sums: reads x, dy (and what tells the mask); gradient: reads x, dy, writes dx
  *
- * Sums: each block of a tile leaves its own, and the last to arrive adds them up, in the order of
- * the blocks, in double: the same bits whichever comes last. Moments are sums of differences from
- * the channel's first value, lest large means take the digits of small variances. Where the device
- * can, the second kernel's first loads are under way while the first one ends (programmatic
- * dependent launch). */
+ * Each block of a tile stores its own sums. The last block to arrive adds them up in double, in the
+ * order of the blocks. So the bits are the same whichever block is the last. Moments are sums of
+ * differences from the channel's first value, so that large means do not cost the digits of small
+ * variances. If the device supports it, the second kernel starts its first loads while the first
+ * one ends (programmatic dependent launch). */
 #include "engine/backends/cuda/kernels/activations.cuh"
 #include "engine/backends/cuda/kernels/batch_norm.cuh"
 #include "engine/backends/cuda/kernels/batch_norm_tile.cuh"

@@ -1,23 +1,24 @@
 /* implicit.cu: convolutions of any shape as matrix products whose operands are gathered from the
- * images ("implicit GEMM"), by tensor cores of compute capability 8.0 and more: float32 in tf32,
- * or, where that is not allowed, as the sum of three products of TF32 numbers (as tile.cuh does: an
- * error of 2^-22 of each product). Numbers of 16 bits are TF32 numbers, too: their products are
- * exact. Images lie channels-last, filters [O,kh,kw,C/groups].
+ * images ("implicit GEMM"), by tensor cores of compute capability 8.0 and above. float32 is
+ * multiplied in tf32 or, if that is not allowed, as the sum of three products of TF32 numbers (as
+ * in tile.cuh: an error of 2^-22 of each product). Numbers of 16 bits are TF32 numbers, so their
+ * products are exact. Images are channels-last, filters [O,kh,kw,C/groups].
  *
  *              rows                    columns        terms
  *   forward    results' pixels         outputs        taps x inputs of the group
  *   by data    inputs' pixels          inputs         taps x outputs of the group
  *   by weights outputs of the group    taps x inputs  results' pixels
  *
- * A stride divides the inputs' pixels by the taps that reach them: each of stride x stride classes
- * is a product of its own, whose taps all count. Terms are divided among blocks where there are too
- * few of them; their sums go to `parts` and are added up in order.
+ * With a stride, the inputs' pixels fall into stride x stride classes, by the taps that reach them.
+ * Each class is a product of its own, in which every tap counts. If there are too few blocks, the
+ * terms are divided among more of them. Their sums go to `parts` and are added up in order.
  *
- * A block has 32 WM x 32 WN results, a warp 32 x 32. In shared memory lie SLICE terms of each
- * operand: one whose terms are neighbours in device memory as [row][term], one whose rows are as
- * [term][row], with quads of rows exchanged so that eight threads read from all banks. Which term
- * or row a thread has is free as long as both operands agree (tile.cuh), so that all reads are of
- * 16 bytes: a thread of member t in its group of four has terms 4 t to 4 t + 3 of a slice. */
+ * A block has 32 WM x 32 WN results, a warp 32 x 32. Shared memory holds SLICE terms of each
+ * operand. An operand whose terms are neighbours in device memory is stored as [row][term], one
+ * whose rows are neighbours as [term][row], with quads of rows exchanged so that eight threads read
+ * from all banks. A thread may have any terms or rows, as long as both operands agree (tile.cuh).
+ * So all reads are of 16 bytes: the thread that is member t in its group of four has terms 4 t to 4
+ * t + 3 of a slice. */
 #include "engine/backends/cuda/kernels/implicit_load.cuh"
 
 namespace

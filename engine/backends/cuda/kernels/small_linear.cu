@@ -1,19 +1,21 @@
 /* small_linear.cu: see small_linear.h. A block has 16 warps and one 16 x 16 tile of results, or
- * several whose sums are short; what each launch does along (bias, activation, loss, update) the
- * threads do that have the sums.
+ * several tiles whose sums are short. The threads that have the sums also compute what a launch
+ * does besides (bias, activation, loss, update).
  *
  * Why not cuBLASLt: an MLP 784-256-10 with batches of 128 on an H200 (microseconds; launches of one
- * CUDA graph, the best of up to 8 algorithms of cuBLASLt 13): forward with bias and ReLU 8.2 in
- * float32, 5.8 in tf32, and 3.4 in bfloat16 without the ReLU; the last layer 5.0 and its
- * gradient 2.4 (tf32); the first layer's weights with the bias 6.1, 5.1, 4.0; beside that loss,
- * activation and update. Here the whole step is three launches: 13.7 with SGD and 15.9 with AdamW
- * in float32, 12.8 and 14.2 in tf32, 12.5 and 14.7 in bfloat16. One cooperative launch of the same
- * code for 20 steps, with barriers over the grid (1.3 each), took 14.9 and 16.8, 13.6 and 15.4;
- * launches that overlap (programmatic dependent launch) saved nothing. Those were kernels of that
- * one model; these here take 20.2 a step with Adam in float32, batches made on the device included
- * (launch_speed, 64 steps to a launch). It was 25.0 before operands of float32 in whole chunks had
- * kernels without the branches for all else, before biases, labels and what updates need were asked
- * for ahead of the sums, and while the head waited for its last block to add up the losses. */
+ * CUDA graph, the best of up to 8 algorithms of cuBLASLt 13). Forward with bias and ReLU takes 8.2
+ * in float32, 5.8 in tf32, and 3.4 in bfloat16 without the ReLU. The last layer takes 5.0 and its
+ * gradient 2.4 (tf32). The first layer's weights with the bias take 6.1, 5.1 and 4.0. Loss,
+ * activation and update come in addition. Here the whole step is three launches: 13.7 with SGD and
+ * 15.9 with AdamW in float32, 12.8 and 14.2 in tf32, 12.5 and 14.7 in bfloat16. One cooperative
+ * launch of the same code for 20 steps, with barriers over the grid (1.3 each), took 14.9 and 16.8,
+ * 13.6 and 15.4. Launches that overlap (programmatic dependent launch) saved nothing.
+ *
+ * Those were kernels for that one model. The kernels here take 20.2 for a step with Adam in
+ * float32, including batches made on the device (launch_speed, 64 steps in a launch). Three changes
+ * brought that down from 25.0. Operands of float32 in whole chunks have kernels without branches
+ * for other types. Biases, labels and the update's operands are loaded before the sums. The head no
+ * longer waits for its last block to add up the losses. */
 #include "engine/backends/cuda/kernels/activations.cuh"
 #include "engine/backends/cuda/kernels/metrics.cuh"
 #include "engine/backends/cuda/kernels/small_linear.h"

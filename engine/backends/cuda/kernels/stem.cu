@@ -1,15 +1,15 @@
 /* stem.cu: the first convolution of a network, of images with one or three channels, 3x3, strides 1
  * and 2, padding 1, in 16 bits on tensor cores: forward, and the gradient by the weights. Images
- * lie channels-last, filters [O,3,3,C].
+ * are channels-last, filters [O,3,3,C].
  *
- * cuDNN 9.19 pads three channels to eight: on an H200 for 3 -> 64 channels of 32x32, batch 512 in
- * bfloat16, where 67 MB are written or read, it takes 91 us forward and 106 us by the weights.
+ * cuDNN 9.19 pads three channels to eight. On an H200, for 3 -> 64 channels of 32x32 with batch 512
+ * in bfloat16, where 67 MB are written or read, it takes 91 us forward and 106 us by the weights.
  *
- * The filter's taps are numbered k = (r 3 + s) C + c. Channels-last, the taps of one r lie side by
- * side in a line of the image, so that with lines in shared memory, zeros around them, tap k of a
- * result is at its first one's place plus a distance that depends on k alone. Products are those of
- * mma.m16n8k16, whose fragments are described in the PTX manual ("Matrix Fragments for
- * mma.m16n8k16 with floating point type"); below, group = lane / 4 and member = lane % 4. */
+ * The filter's taps are numbered k = (r 3 + s) C + c. In channels-last images, the taps of one r
+ * are adjacent in a line. With the lines in shared memory, and zeros around them, tap k of a result
+ * is at the place of its first tap plus a distance that depends on k alone. Products are those of
+ * mma.m16n8k16, whose fragments are described in the PTX manual ("Matrix Fragments for mma.m16n8k16
+ * with floating point type"). Below, group = lane / 4 and member = lane % 4. */
 #include "engine/backends/cuda/kernels/values.cuh"
 
 #include <type_traits>

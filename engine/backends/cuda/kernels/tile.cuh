@@ -1,16 +1,17 @@
-/* tile.cuh: a 16 x 16 tile of a matrix product by tensor cores, operands straight from memory to
- * registers: for products so small that waiting for memory is what takes time. The terms of a sum
- * are divided among warps in chunks of 16; a warp asks for all numbers of `flight` chunks before it
- * multiplies the first. Sums over the warps are the caller's, in the order of their numbers.
+/* tile.cuh: computes a 16 x 16 tile of a matrix product by tensor cores, with operands loaded from
+ * memory straight into registers. It is for products so small that waiting for memory takes most of
+ * the time. The terms of a sum are divided among warps in chunks of 16. A warp loads all numbers of
+ * `flight` chunks before it multiplies the first one. The caller adds up the warps' sums, in the
+ * order of the warps.
  *
- * Which row, column or term a thread has is free as long as both operands agree, so that loads are
- * of 8 or 16 bytes: term k of a chunk belongs to thread k / 4 of a group of four; rows (columns) of
- * an operand whose terms lie side by side are lane / 4 and lane / 4 + 8, of one whose rows do 2
- * (lane / 4) and the next.
+ * A thread may have any row, column or term, as long as both operands agree. This makes all loads 8
+ * or 16 bytes wide. Term k of a chunk belongs to thread k / 4 of a group of four. A thread has rows
+ * (columns) lane / 4 and lane / 4 + 8 of an operand whose terms are adjacent, and rows 2 (lane / 4)
+ * and the next one of an operand whose rows are adjacent.
  *
- * `plain`: both operands are float32, or what they are multiplied as, may be read wide, and have
- * whole chunks (matrix_is_plain()); without the branches for all else, the kernels have a third of
- * the instructions, which each launch has to fetch. */
+ * `plain`: both operands are float32, or the type in which they are multiplied, may be read wide,
+ * and have whole chunks (matrix_is_plain()). Without the branches for other operands, the kernels
+ * have a third of the instructions, which each launch has to fetch. */
 #pragma once
 
 #include "engine/backends/cuda/kernels/small_linear.h"

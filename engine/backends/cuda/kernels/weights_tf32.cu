@@ -1,20 +1,22 @@
-/* weights_tf32.cu: the gradient by the weights of 3x3 convolutions, stride 1 and padding 1, of
- * float32 by tensor cores in tf32: lines of 32 pixels, channels in multiples of 64. Images lie
+/* weights_tf32.cu: the gradient by the weights of 3x3 convolutions with stride 1 and padding 1, of
+ * float32 by tensor cores in tf32: lines of 32 pixels, channels in multiples of 64. Images are
  * channels-last, filters [O,3,3,C].
  *
- * The product sums over pixels, and with channels last the pixels of an operand are not side by
- * side: tensor cores of 16 bits can read such operands from shared memory, those of tf32 cannot
- * (wgmma). Of 64 channels of 32x32, batch 512, on an H200 cuDNN 9.19 takes 387 us, this 199 us;
- * with 128 channels of 16x16 and 256 of 8x8 the like of it was no faster than cuDNN.
+ * The product sums over pixels, but in channels-last images the pixels of an operand are not
+ * adjacent. Tensor cores of 16 bits can read such operands from shared memory; those of tf32 cannot
+ * (wgmma). For 64 channels of 32x32 with batch 512 on an H200, cuDNN 9.19 takes 387 us and this
+ * kernel 199 us. For 128 channels of 16x16 and 256 of 8x8, a similar kernel was no faster than
+ * cuDNN.
  *
- * A block has 64 outputs, 64 channels, all nine taps and a run of lines, of which it takes one at a
- * time. Every pixel is read once: a line waits in shared memory until the one below it has been
- * taken, with a pixel of zeros at both ends. Four neighbouring threads have eight neighbouring
- * pixels each: a product sums over any pixels as long as both operands agree, so each step takes
- * two of each thread's, and what the filter's three columns read is the same but for a shift by one
- * pixel, which is kept in registers. Outputs and channels may be numbered at will, too: a thread's
- * lie side by side, to be read 16 bytes at a time. Fragments are described in the PTX manual
- * ("Matrix Fragments for mma.m16n8k8"); group = lane / 4 and member = lane % 4 there. */
+ * A block has 64 outputs, 64 channels, all nine taps and a run of lines, which it takes one at a
+ * time. Every pixel is read once: a line stays in shared memory until the line below it is done,
+ * with a pixel of zeros at both ends. Four neighbouring threads have eight neighbouring pixels
+ * each. A product may sum over the pixels in any order, as long as both operands agree, so each
+ * step takes two pixels of each thread. The operands of the filter's three columns differ by a
+ * shift of one pixel, which is kept in registers. Outputs and channels may be numbered in any
+ * order, too: those of a thread are adjacent, so that it reads 16 bytes at a time. The PTX manual
+ * describes the fragments ("Matrix Fragments for mma.m16n8k8"), with group = lane / 4 and member =
+ * lane % 4. */
 #include "engine/backends/cuda/kernels/values.cuh"
 
 constexpr int TAPS = 9;

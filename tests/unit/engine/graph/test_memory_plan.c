@@ -88,8 +88,8 @@ static void test_channel_scale(void **state)
     graph_release(&graph);
 }
 
-/* Nothing is overwritten that somebody may still want: samples stay for the next run, the graph's
- * output is read after it, and nodes that run as one read and write at the same time. */
+/* Nothing is overwritten that is still needed: samples stay for the next run, the graph's output is
+ * read after it, and nodes that run as one read and write at the same time. */
 static void test_never_in_place(void **state)
 {
     struct graph graph;

@@ -248,8 +248,8 @@ static bool made_in_step(const struct memory_request *request, int32_t tensor, i
     return producer >= 0 && request->node_step[producer] == step;
 }
 
-/* A node of the step reads a tensor that was made before, or writes one that is made later, which
- * then finds it as it was left. */
+/* A node of the step reads a tensor that an earlier node made. Or it writes one that a later node
+ * makes, which must find it unchanged. */
 static void play_touches(struct arena *arena, const struct memory_request *request,
                          const struct memory_placement *placement, int32_t step)
 {
