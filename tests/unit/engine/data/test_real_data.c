@@ -145,6 +145,104 @@ static void test_cifar10(void **state)
     dataset_close(train);
 }
 
+static bool lacks(const char *path)
+{
+    char full[4096];
+
+    snprintf(full, sizeof full, "%s/%s", folder, path);
+    return access(full, R_OK) < 0;
+}
+
+/* Transcription factors of GUE: 101 nucleotides each, in tables. */
+static void test_gue(void **state)
+{
+    static const int64_t classes[10] = {16206, 16172};
+    const char *path = "gue/tf/0/train.csv";
+    struct dataset_config config = {.format = DATASET_CSV_SEQUENCES,
+                                    .directory = folder,
+                                    .paths = &path,
+                                    .path_count = 1,
+                                    .sequence.tokens = DATASET_TOKENS_NUCLEOTIDES};
+    struct dataset *dataset;
+
+    (void)state;
+    if (lacks(path))
+        skip();
+    dataset = data_open(&config, NULL);
+    assert_int_equal(dataset->count, 32378);
+    assert_int_equal(dataset->shape[0], 101);
+    assert_int_equal(dataset_sample_length(dataset, 32377), 101);
+    check_counts(dataset, classes);
+    dataset_close(dataset);
+}
+
+/* Promoters of E. coli and other genes: 81 nucleotides, a file for each class. */
+static void test_cnnprom(void **state)
+{
+    static const int64_t classes[10] = {3000, 839};
+    const char *paths[] = {"cnnprom/Ecoli_non_prom.fa", "cnnprom/Ecoli_prom.fa"};
+    const char *labels[] = {"0", "1"};
+    struct dataset_config config = {.format = DATASET_FASTA,
+                                    .directory = folder,
+                                    .paths = paths,
+                                    .path_count = 2,
+                                    .fasta = {.class_of_file = labels, .class_count = 2},
+                                    .sequence.tokens = DATASET_TOKENS_NUCLEOTIDES};
+    struct dataset *dataset;
+
+    (void)state;
+    if (lacks(paths[0]))
+        skip();
+    dataset = data_open(&config, NULL);
+    assert_int_equal(dataset->shape[0], 81);
+    check_counts(dataset, classes);
+    dataset_close(dataset);
+}
+
+/* Hours of a transformer: the parts that are usual for this series. */
+static void test_ett(void **state)
+{
+    const char *path = "ett/ETTh1.csv";
+    struct dataset_config config = {
+        .format = DATASET_TIME_SERIES,
+        .directory = folder,
+        .paths = &path,
+        .path_count = 1,
+        .target = DATASET_TARGET_VALUE,
+        .series = {.input = 96, .horizon = 24, .stride = 1, .rows = {0, 11520}}};
+    struct series_baselines baselines;
+    struct dataset_normalisation constants;
+    struct dataset_split split;
+    struct dataset *train, *test;
+    struct dataset_view view;
+    struct error error = {0};
+
+    (void)state;
+    if (lacks(path))
+        skip();
+    train = data_open(&config, NULL);
+    config.series.rows[0] = 11520;
+    config.series.rows[1] = 14400;
+    test = data_open(&config, train);
+    assert_int_equal(dataset_split(train, 0.25, 1, &split, &error), 0);
+    assert_int_equal(split.train.count, 8640 - 96 - 24 + 1);
+    assert_int_equal(split.validation.count, 2880 - 24 + 1);
+    assert_int_equal(test->count, 2880 - 24 + 1);
+    assert_int_equal(
+        dataset_normalisation_measure(DATASET_NORMALISE_STANDARD, &split.train, &constants, &error),
+        0);
+    assert_true(fabsf(constants.mean[6] - 17.1283f) < 1e-3f); /* OT, by NumPy */
+    dataset_normalise_targets(&constants, test);
+    view = dataset_view_all(test);
+    baselines = series_baselines(&view, 24);
+    assert_true(fabs(baselines.last_mse - 0.034312) < 1e-6); /* by PyTorch */
+    assert_true(fabs(baselines.season_mse - 0.045821) < 1e-6);
+    dataset_normalisation_release(&constants);
+    dataset_split_release(&split);
+    dataset_close(test);
+    dataset_close(train);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -152,6 +250,9 @@ int main(void)
         cmocka_unit_test(test_fashion_mnist),
         cmocka_unit_test(test_tinyshakespeare),
         cmocka_unit_test(test_cifar10),
+        cmocka_unit_test(test_gue),
+        cmocka_unit_test(test_cnnprom),
+        cmocka_unit_test(test_ett),
     };
 
     folder = getenv("TRAIND_DATA");
