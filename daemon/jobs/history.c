@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* After this many runs of a command, its history is read only at every HISTORY_EVERY-th run,
+/* After this many runs of a command, its history is read again only after as many further runs,
  * because thousands of short jobs may run it. */
 enum { RUNS_WELL_KNOWN = 16 };
 
