@@ -277,7 +277,8 @@ static const char text_part[] =
     "\n\n"
     "class Model(nn.Module):\n"
     "    \"\"\"Takes the numbers of the last INPUT[0] symbols, [N, *INPUT], and scores the next "
-    "one.\"\"\"\n\n"
+    "one: [N, symbols],\n"
+    "    or the one after each of them: [N, *INPUT, symbols].\"\"\"\n\n"
     "    def __init__(self):\n"
     "        super().__init__()\n"
     "        self.network = network()\n\n"
@@ -293,7 +294,7 @@ static const char text_part[] =
     "    \"\"\"The prompt, which has at least INPUT[0] symbols, and `length` symbols more.\"\"\"\n"
     "    symbols = encode(prompt)\n"
     "    for _ in range(length):\n"
-    "        scores = model(torch.tensor([symbols[-INPUT[0]:]]))[0]\n"
+    "        scores = model(torch.tensor([symbols[-INPUT[0]:]])).flatten(0, -2)[-1]\n"
     "        symbols.append(torch.multinomial((scores / temperature).softmax(0), 1).item())\n"
     "    drawn = [SYMBOLS[i] for i in symbols]\n"
     "    return bytes(drawn) if isinstance(SYMBOLS, bytes) else \"\".join(drawn)\n";

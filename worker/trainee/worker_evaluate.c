@@ -15,9 +15,10 @@
 
 /* The outputs and targets that are gathered, one row per sample. */
 struct gathered {
-    float *outputs;   /* owned: [count][width]; NULL: they are not wanted */
-    uint8_t *targets; /* owned: int32 [count] or float32 [count][width] */
+    float *outputs;   /* owned: [count][steps][width]; NULL: they are not wanted */
+    uint8_t *targets; /* owned: int32 [count][steps] or float32 [count][width] */
     size_t target_bytes;
+    int64_t steps; /* of a sample that have a label each; 1 where it has one */
     int64_t width;
 };
 
@@ -35,8 +36,9 @@ static int take_batch(void *context, struct session *session, const struct loade
     struct gathered *gathered = &evaluation->gathered;
 
     if (gathered->outputs) {
-        int r = session_read_output(session, gathered->outputs + batch->position * gathered->width,
-                                    error);
+        int r = session_read_output(
+            session, gathered->outputs + batch->position * gathered->steps * gathered->width,
+            error);
 
         if (r < 0)
             return r;
@@ -52,9 +54,11 @@ static int take_batch(void *context, struct session *session, const struct loade
 static int gathered_init(struct gathered *gathered, const struct worker_setup *setup,
                          const struct dataset_view *view, struct error *error)
 {
+    gathered->steps = view->dataset->labels_each ? view->dataset->sample_elements : 1;
     gathered->width = setup->model_data.outputs;
     gathered->target_bytes = dataset_target_bytes(view->dataset);
-    gathered->outputs = malloc((size_t)(view->count * gathered->width) * sizeof *gathered->outputs);
+    gathered->outputs = malloc((size_t)(view->count * gathered->steps * gathered->width) *
+                               sizeof *gathered->outputs);
     gathered->targets = malloc((size_t)view->count * gathered->target_bytes);
     return gathered->outputs && gathered->targets
                ? 0
@@ -64,16 +68,16 @@ static int gathered_init(struct gathered *gathered, const struct worker_setup *s
 static int gathered_write(const struct gathered *gathered, const struct worker_setup *setup,
                           int64_t count, const char *path, struct error *error)
 {
-    bool classes = setup->spec.loss == LOSS_CROSS_ENTROPY;
+    bool classes = setup->spec.loss == LOSS_CROSS_ENTROPY, each = gathered->steps > 1;
     struct safetensors_tensor tensors[2] = {
         {.name = classes ? "logits" : "prediction",
          .type = SAFETENSORS_FLOAT32,
-         .rank = 2,
-         .shape = {count, gathered->width}},
+         .rank = each ? 3 : 2,
+         .shape = {count, each ? gathered->steps : gathered->width, gathered->width}},
         {.name = classes ? "labels" : "targets",
          .type = classes ? SAFETENSORS_INT32 : SAFETENSORS_FLOAT32,
-         .rank = classes ? 1 : 2,
-         .shape = {count, gathered->width}}};
+         .rank = classes && !each ? 1 : 2,
+         .shape = {count, each ? gathered->steps : gathered->width}}};
     struct safetensors_writer *writer = NULL;
     int r = safetensors_writer_open(path, NULL, 0, tensors, 2, &writer, error);
 
