@@ -408,8 +408,8 @@ static void test_loader_allocates_nothing(void **state)
                               .block_count = 1,
                               .sample_stride = CHANNELS * SIDE * SIDE,
                               .labels = labels};
-    struct dataset_normalisation normalisation = {DATASET_NORMALISE_STANDARD, CHANNELS, mean,
-                                                  factor};
+    struct dataset_normalisation normalisation = {
+        .kind = DATASET_NORMALISE_STANDARD, .groups = CHANNELS, .mean = mean, .factor = factor};
     struct augmentation augmentation = {.label_noise = 0.1,
                                         .crop_padding = 2,
                                         .horizontal_flip = true,
