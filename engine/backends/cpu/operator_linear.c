@@ -488,9 +488,11 @@ int embedding_bind(struct backend_program *program, int32_t index, struct error 
     if (!step)
         return error_no_memory(error, "the program");
     if (forward) {
+        step_touch_tensor(program, step, node->input[0], ACCESS_SLICE, false);
         step_touch_tensor(program, step, node->input[1], ACCESS_WHOLE, false);
         step_touch_tensor(program, step, node->output[0], ACCESS_SLICE, true);
     } else {
+        step_touch_tensor(program, step, node->input[0], ACCESS_WHOLE, false);
         step_touch_tensor(program, step, node->input[1], ACCESS_WHOLE, false);
         step_touch_tensor(program, step, node->output[0], ACCESS_PART, true);
     }

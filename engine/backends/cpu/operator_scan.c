@@ -120,7 +120,8 @@ static void add_partials(struct backend_program *program, const struct step *ste
     program->device->kernels->partials_sum(
         partial_of(program, step, 0) + offset, program->tasks, (int64_t)(stride / sizeof(float)),
         program_address(program, tensor),
-        graph_shape_elements(&program_tensor(program, output)->shape), program->scalars.accumulate);
+        graph_shape_elements(&program_tensor(program, tensor)->shape),
+        program_accumulates(program, step->node, output));
 }
 
 static void run_causal_conv_sums(struct backend_program *program, const struct step *step, int task,

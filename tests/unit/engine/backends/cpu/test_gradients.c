@@ -556,6 +556,7 @@ static void test_scan(void **state)
 
         graph_init(&graph, BATCH, true);
         graph.wants_input_gradient = true;
+        graph.accumulate = true; /* each gradient has memory of its own until it is read */
         x = graph_input(&graph, TENSOR_FLOAT32, (int64_t[]){STEPS, WIDTH}, 2);
         scan.u = graph_causal_conv1d(&graph, x, "1", &conv);
         graph_split(&graph, graph_linear(&graph, scan.u, "2", WIDTH + 2 * STATES, false),
@@ -616,6 +617,7 @@ int main(void)
         cmocka_unit_test(test_tied_output), cmocka_unit_test(test_padded_attention),
         cmocka_unit_test(test_recurrent),   cmocka_unit_test(test_scan),
         cmocka_unit_test(test_sequences),
+
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

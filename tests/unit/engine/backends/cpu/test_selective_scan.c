@@ -342,9 +342,10 @@ static void check_convolution(const struct kernels *kernels, const struct conv_s
 static void test_convolution(void **state)
 {
     static const struct conv_shape shapes[] = {
-        {1, 1, 4, true, false},   {3, 5, 4, false, true},    {64, 16, 4, true, true},
-        {65, 16, 4, true, false}, {200, 24, 3, true, true},  {61, 33, 16, false, false},
-        {2, 16, 16, true, false}, {130, 16, 1, true, false},
+        {1, 1, 4, true, false},    {3, 5, 4, false, true},   {64, 16, 4, true, true},
+        {65, 16, 4, true, false},  {200, 24, 3, true, true}, {61, 33, 16, false, false},
+        {2, 16, 16, true, false},  {13, 36, 4, true, false}, {70, 100, 4, true, true},
+        {130, 16, 1, true, false},
     };
 
     (void)state;
