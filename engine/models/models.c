@@ -29,6 +29,19 @@ static const char *const model_pool_names[] = {
 };
 DEFINE_STRING_TABLE(model_pool, enum model_pool, model_pool_names)
 
+static const char *const model_norm_names[] = {
+    [MODEL_RMS_NORM] = "rms_norm",
+    [MODEL_LAYER_NORM] = "layer_norm",
+};
+DEFINE_STRING_TABLE(model_norm, enum model_norm, model_norm_names)
+
+static const char *const model_add_norm_names[] = {
+    [MODEL_ADD_NORM_AUTO] = "auto",
+    [MODEL_ADD_NORM_FUSED] = "fused",
+    [MODEL_ADD_NORM_UNFUSED] = "unfused",
+};
+DEFINE_STRING_TABLE(model_add_norm, enum model_add_norm, model_add_norm_names)
+
 #define MODEL(upper, lower, traits, ...) [MODEL_##upper] = {&models_##lower, traits},
 static const struct {
     const struct model *model;

@@ -49,6 +49,9 @@ enum model_positions { POSITIONS_LEARNED, POSITIONS_ROTARY };
 enum model_pool { POOL_TOKEN, POOL_MEAN };
 /* What the last layer of a recurrent network reads of a sequence. */
 enum model_readout { READOUT_LAST, READOUT_MEAN };
+enum model_norm { MODEL_RMS_NORM, MODEL_LAYER_NORM };
+/* Whether one operator adds a residual and normalises. AUTO: where the device has it. */
+enum model_add_norm { MODEL_ADD_NORM_AUTO, MODEL_ADD_NORM_FUSED, MODEL_ADD_NORM_UNFUSED };
 
 /* MODEL_MLP:      [flatten] (linear [batch_norm] activation [dropout])*, linear
  * MODEL_CNN:      (conv2d [batch_norm] activation max_pool2d(2))*, flatten,
@@ -71,16 +74,28 @@ enum model_readout { READOUT_LAST, READOUT_MEAN };
  * MODEL_MOBILENET_V3_SMALL: Howard et al., "Searching for MobileNetV3" (2019), arXiv:1905.02244.
  * MODEL_EFFICIENTNET_B0: Tan and Le, "EfficientNet" (2019), arXiv:1905.11946. Both are made for
  *                 images of 224x224, which they make 32 times smaller: a stem_stride of 1 halves
- * that. The arrays stay the caller's. */
+ * that.
+ * MODEL_TEXT_CNN: embedding, (conv relu maximum over time) for each kernel side by side,
+ *                 (dropout linear relu)*, dropout, linear
+ * MODEL_DNA_CNN:  embedding, (conv [batch_norm] relu max_pool(2))*, flatten or maximum over time,
+ *                 (dropout linear relu)*, dropout, linear
+ * MODEL_CADUCEUS: embedding of one or both strands, (norm, bidirectional Mamba, added to its
+ *                 operand)*, norm, mean over time, linear
+ * The arrays stay the caller's. */
 struct model_config {
     enum model_kind kind;
     const int64_t *hidden; /* mlp, cnn, char_mlp: features of the hidden linear layers */
     int hidden_count;
     const int64_t *channels; /* cnn: of each convolution */
     int channel_count;
-    int kernel; /* cnn: odd or even; padding is kernel / 2 */
+    int kernel;             /* cnn: odd or even; padding is kernel / 2 */
+    const int64_t *kernels; /* text_cnn: one for each branch; dna_cnn: of each convolution, the last
+                               one for all that follow */
+    int kernel_count;
+    int64_t filters;      /* text_cnn: channels of each branch */
+    bool keeps_positions; /* dna_cnn: flatten, else the maximum over time */
     enum activation_kind activation;
-    bool batch_norm;   /* mlp, cnn */
+    bool batch_norm;   /* mlp, cnn, dna_cnn */
     float dropout;     /* mlp, cnn: after each hidden activation; mobilenet_v3_small,
                           efficientnet_b0: before the last layer; 0 is none */
     int64_t embedding; /* char_mlp, gpt, vit: width of a symbol's or patch's vector */
@@ -93,6 +108,13 @@ struct model_config {
     int num_layers;                 /* lstm, gru */
     bool bidirectional;             /* lstm, gru */
     enum model_readout readout;     /* lstm, gru */
+    /* caduceus, beside `depth`: states of each channel, inner channels for each of `embedding`;
+     * `kernel` is that of its causal convolutions */
+    int states, expand;
+    float epsilon; /* of the norms */
+    enum model_norm norm;
+    enum model_add_norm add_norm;
+    bool reverse_complement; /* both strands of DNA */
     const struct model_layer *layers;
     int layer_count;
     /* of the convolutional networks from resnet18 on */
@@ -110,6 +132,7 @@ struct model_data {
     int rank;           /* of a sample */
     int64_t vocabulary; /* distinct indices, 0 for float32 samples */
     bool padded;        /* the vocabulary's last index fills up the end of short sequences */
+    bool nucleotides;   /* the indices are those of A C G T N and perhaps of a padding */
     int64_t outputs;    /* classes, or values per sample for MSE */
     enum model_loss loss;
     const struct loss_head *heads; /* LOSS_HEADS: whose classes are the outputs */
@@ -169,3 +192,5 @@ DECLARE_STRING_TABLE(model_loss, enum model_loss);
 DECLARE_STRING_TABLE(model_positions, enum model_positions);
 DECLARE_STRING_TABLE(model_pool, enum model_pool);
 DECLARE_STRING_TABLE(model_readout, enum model_readout);
+DECLARE_STRING_TABLE(model_norm, enum model_norm);
+DECLARE_STRING_TABLE(model_add_norm, enum model_add_norm);

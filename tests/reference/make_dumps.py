@@ -21,6 +21,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import torch_models
+import torch_sequence_models
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data", "dumps")
 TYPES = {"float32": 0, "int32": 1, "float64": 2}
@@ -870,6 +871,31 @@ def recurrent_trajectories():
     torch.manual_seed(24)
     trajectory("vit-mean", torch_models.vit(3, channels=2, **patches, mean=True), lambda _: random(8, 2, 12, 12), brightest,
                "sgd", 0.05, momentum=0.9)
+    sequence_trajectories()
+
+
+def sequence_trajectories():
+    """Models over nucleotides: A C G T N and a padding."""
+    def sequences(_):
+        return torch.randint(0, 5, (12, 22)).int()
+
+    def rich(_, x):
+        return ((x == 1) | (x == 2)).sum(1).clamp(7, 9).sub(7).int()
+
+    torch.manual_seed(31)
+    trajectory("text_cnn", torch_sequence_models.TextCnn(3, 6, embedding=7, filters=5, kernels=[3, 6], hidden=[8]),
+               sequences, rich, "adam", 0.01)
+    for flatten in (True, False):
+        torch.manual_seed(32)
+        trajectory("dna_cnn" + "-max" * (not flatten),
+                   torch_sequence_models.DnaCnn(3, 6, 22, embedding=4, channels=[16, 9], kernels=[5, 4], hidden=[8],
+                                                flatten=flatten),
+                   sequences, rich, "sgd", 0.05, momentum=0.9)
+    for name, options in (("caduceus", {}), ("caduceus-layer-norm", {"layer_norm": True}),
+                          ("caduceus-one-strand", {"reverse_complement": False})):
+        torch.manual_seed(33)
+        trajectory(name, torch_sequence_models.Caduceus(3, 6, embedding=20, depth=2, states=5, **options), sequences, rich,
+                   "adamw", 0.01, epsilon=1e-3, weight_decay=0.01)
 
 
 # ---- state_dicts -------------------------------------------------------------------------------

@@ -233,8 +233,28 @@ int reference_build_optimizer(const struct dump *dump, struct graph *graph, stru
         .outputs = 3                                                                            \
     }
 
+/* What the models over nucleotides have in common. */
+#define SEQUENCES                                                               \
+    {                                                                           \
+        .type = TENSOR_INT32, .sample_shape = {22}, .rank = 1, .vocabulary = 6, \
+        .nucleotides = true, .outputs = 3,                                      \
+    }
+#define DNA_CNN(...)                                                                         \
+    {                                                                                        \
+        .kind = MODEL_DNA_CNN, .embedding = 4, .channels = dna_channels, .channel_count = 2, \
+        .kernels = dna_kernels, .kernel_count = 2, .batch_norm = true, .hidden = eight,      \
+        .hidden_count = 1, __VA_ARGS__                                                       \
+    }
+#define CADUCEUS(...)                                                                  \
+    {                                                                                  \
+        .kind = MODEL_CADUCEUS, .embedding = 20, .depth = 2, .states = 5, .kernel = 4, \
+        .expand = 2, .epsilon = 1e-5f, __VA_ARGS__                                     \
+    }
+
 const struct reference_model *reference_models(void)
 {
+    static const int64_t text_kernels[] = {3, 6}, dna_kernels[] = {5, 4}, eight[] = {8};
+    static const int64_t dna_channels[] = {16, 9};
     static const int64_t mlp[] = {24, 16}, channels[] = {6, 8}, cnn[] = {12}, char_mlp[] = {32};
     static const struct model_layer regression[] = {
         {.kind = LAYER_LINEAR, .features = 18, .bias = true}, {.kind = LAYER_GELU},
@@ -350,6 +370,27 @@ const struct reference_model *reference_models(void)
           .num_layers = 2,
           .readout = READOUT_MEAN},
          SYMBOLS},
+        {"text_cnn",
+         {.kind = MODEL_TEXT_CNN,
+          .embedding = 7,
+          .filters = 5,
+          .kernels = text_kernels,
+          .kernel_count = 2,
+          .hidden = eight,
+          .hidden_count = 1},
+         SEQUENCES},
+        {"dna_cnn", DNA_CNN(.keeps_positions = true), SEQUENCES},
+        {"dna_cnn-max", DNA_CNN(), SEQUENCES},
+        {"caduceus", CADUCEUS(.reverse_complement = true), SEQUENCES},
+        {"caduceus", CADUCEUS(.reverse_complement = true, .add_norm = MODEL_ADD_NORM_UNFUSED),
+         SEQUENCES},
+        {"caduceus-layer-norm", CADUCEUS(.reverse_complement = true, .norm = MODEL_LAYER_NORM),
+         SEQUENCES},
+        {"caduceus-layer-norm",
+         CADUCEUS(.reverse_complement = true, .norm = MODEL_LAYER_NORM,
+                  .add_norm = MODEL_ADD_NORM_UNFUSED),
+         SEQUENCES},
+        {"caduceus-one-strand", CADUCEUS(), SEQUENCES},
         {.name = NULL},
     };
 

@@ -1,6 +1,7 @@
 /* pytorch_network.c: see pytorch_network.h. */
 #include "worker/trainee/pytorch_network.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -111,6 +112,21 @@ static void describe_recurrent(const struct worker_setup *setup, struct json_obj
     json_set_int(json, "mean", model->readout == READOUT_MEAN);
 }
 
+/* The keys of the specification's model that say what it is built of; numbers as the model has
+ * them, which may be rounded to float. */
+static void describe_keys(const struct worker_setup *setup, struct json_object *json)
+{
+    const struct model_config *model = &setup->spec.model;
+
+    json_object_object_foreach (json_get(setup->spec.normalised, "model"), key, value)
+        if (!json_get(json, key) && strcmp(key, "loss") != 0 && strcmp(key, "classes") != 0)
+            json_set(json, key, json_object_get(value));
+    json_set_double(json, "width", model->width);
+    json_set_int(json, "stem_stride", model->stem_stride);
+    json_set_double(json, "dropout", (double)model->dropout);
+    json_set_double(json, "stochastic_depth", (double)model->stochastic_depth);
+}
+
 struct json_object *pytorch_network_describe(const struct worker_setup *setup, struct error *error)
 {
     const struct model_config *model = &setup->spec.model;
@@ -132,12 +148,10 @@ struct json_object *pytorch_network_describe(const struct worker_setup *setup, s
         describe_transformer(setup, json);
         if (model->kind == MODEL_LSTM || model->kind == MODEL_GRU)
             describe_recurrent(setup, json);
-        json_set_int(json, "channels", setup->model_data.sample_shape[0]);
+        if (!setup->model_data.vocabulary) /* of dna_cnn they are those of its layers */
+            json_set_int(json, "channels", setup->model_data.sample_shape[0]);
         json_set_int(json, "outputs", setup->model_data.outputs);
-        json_set_double(json, "width", model->width);
-        json_set_int(json, "stem_stride", model->stem_stride);
-        json_set_double(json, "dropout", (double)model->dropout);
-        json_set_double(json, "stochastic_depth", (double)model->stochastic_depth);
+        describe_keys(setup, json);
     }
     free(layers);
     return json;
@@ -270,20 +284,34 @@ static int write_chain(FILE *file, struct json_object *network, const struct saf
     return r;
 }
 
-/* ---- torchvision's networks ---- */
+/* ---- models that are no chain ---- */
 
-/* Writes the number for "$key". */
-static void write_number(FILE *file, struct json_object *network, const char *key)
+/* Writes what stands for "$key": a number, True or False, a list of whole numbers, or a word, of
+ * which only letters, digits, "_" and "-" are written. */
+static void write_value(FILE *file, struct json_object *network, const char *key)
 {
     struct json_object *value = json_get(network, key);
 
     if (json_object_is_type(value, json_type_double)) /* width is a double, others were floats */
         fprintf(file, strcmp(key, "width") == 0 ? "%.17g" : "%.7g", json_object_get_double(value));
-    else
+    else if (json_object_is_type(value, json_type_boolean))
+        fputs(json_object_get_boolean(value) ? "True" : "False", file);
+    else if (json_object_is_type(value, json_type_string))
+        for (const char *at = json_object_get_string(value); *at; at++)
+            fputs(isalnum((unsigned char)*at) || strchr("_-", *at) ? (char[]){*at, '\0'} : "",
+                  file);
+    else if (json_object_is_type(value, json_type_array)) {
+        fputc('[', file);
+        for (size_t i = 0; i < json_object_array_length(value); i++)
+            fprintf(file, "%s%" PRId64, i ? ", " : "",
+                    json_object_get_int64(json_object_array_get_idx(value, i)));
+        fputc(']', file);
+    } else {
         fprintf(file, "%" PRId64, json_object_get_int64(value));
+    }
 }
 
-static int write_torchvision(FILE *file, struct json_object *network, struct error *error)
+static int write_built(FILE *file, struct json_object *network, struct error *error)
 {
     int kind = model_kind_from_string(json_get_string(network, "name", ""));
     const struct model_python *python = kind < 0 ? NULL : model_python((enum model_kind)kind);
@@ -300,7 +328,7 @@ static int write_torchvision(FILE *file, struct json_object *network, struct err
             break;
         length = strspn(at + 1, "abcdefghijklmnopqrstuvwxyz_");
         snprintf(key, sizeof key, "%.*s", (int)length, at + 1);
-        write_number(file, network, key);
+        write_value(file, network, key);
         at += length + 1;
     }
     return 0;
@@ -338,5 +366,5 @@ int pytorch_network_write(FILE *file, struct json_object *network,
         file);
     return layers && json_object_is_type(layers, json_type_array)
                ? write_chain(file, network, weights, error)
-               : write_torchvision(file, network, error);
+               : write_built(file, network, error);
 }

@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "worker/trainee/worker_add_norm.h"
 #include "worker/trainee/worker_heads.h"
 #include "worker/trainee/worker_precision.h"
 
@@ -73,13 +74,14 @@ static int describe_data(struct worker_setup *setup, struct error *error)
     bool text = dataset_format_is_text(train->format);
     bool symbols = dataset_format_has_symbols(train->format);
 
-    *data =
-        (struct model_data){.type = symbols ? TENSOR_INT32 : TENSOR_FLOAT32,
-                            .rank = train->rank,
-                            .vocabulary = symbols ? dataset_vocabulary_size(&train->vocabulary) : 0,
-                            .padded = symbols && train->vocabulary.is_padded,
-                            .soft_targets = augmentation_is_soft(&setup->spec.augmentation),
-                            .loss = setup->spec.loss};
+    *data = (struct model_data){
+        .type = symbols ? TENSOR_INT32 : TENSOR_FLOAT32,
+        .rank = train->rank,
+        .vocabulary = symbols ? dataset_vocabulary_size(&train->vocabulary) : 0,
+        .padded = symbols && train->vocabulary.is_padded,
+        .nucleotides = symbols && train->vocabulary.tokens == DATASET_TOKENS_NUCLEOTIDES,
+        .soft_targets = augmentation_is_soft(&setup->spec.augmentation),
+        .loss = setup->spec.loss};
     memcpy(data->sample_shape, train->shape, (size_t)train->rank * sizeof *train->shape);
     if (data->loss == LOSS_HEADS)
         return worker_heads_describe(setup, error);
@@ -121,6 +123,7 @@ static int open_device(const struct worker_options *options, bool evaluates,
     setup->backend = opened.backend;
     setup->device = opened.device;
     setup->device_info = opened.info;
+    worker_add_norm_choose(setup);
     return worker_precision_choose(options, evaluates, setup, error);
 }
 

@@ -25,7 +25,7 @@ struct worker_spec {
     const char *name;
 
     struct model_config model;
-    int64_t hidden[WORKER_WIDTHS_MAX], channels[WORKER_WIDTHS_MAX];
+    int64_t hidden[WORKER_WIDTHS_MAX], channels[WORKER_WIDTHS_MAX], kernels[WORKER_WIDTHS_MAX];
     struct model_layer *layers; /* owned */
     enum model_loss loss;
     struct loss_head heads[GRAPH_HEADS_MAX]; /* LOSS_HEADS */

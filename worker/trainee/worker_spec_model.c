@@ -83,6 +83,18 @@ int worker_spec_read_model(struct worker_spec *spec, struct error *error)
     model->hidden_count = read_widths(json_get(json, "hidden"), spec->hidden);
     model->channels = spec->channels;
     model->channel_count = read_widths(json_get(json, "channels"), spec->channels);
+    model->states = (int)json_get_int(json, "states", 0);
+    model->expand = (int)json_get_int(json, "expand", 0);
+    model->epsilon = (float)json_get_double(json, "epsilon", 1e-5);
+    model->norm =
+        (enum model_norm)model_norm_from_string(json_get_string(json, "norm", "rms_norm"));
+    model->add_norm =
+        (enum model_add_norm)model_add_norm_from_string(json_get_string(json, "add_norm", "auto"));
+    model->reverse_complement = json_get_bool(json, "reverse_complement", false);
+    model->kernels = spec->kernels;
+    model->kernel_count = read_widths(json_get(json, "kernels"), spec->kernels);
+    model->filters = json_get_int(json, "filters", 0);
+    model->keeps_positions = strcmp(json_get_string(json, "pooling", ""), "flatten") == 0;
     model->kernel = (int)json_get_int(json, "kernel", 0);
     model->activation = (enum activation_kind)activation_kind_from_string(
         json_get_string(json, "activation", "relu"));
