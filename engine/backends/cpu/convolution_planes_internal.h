@@ -4,31 +4,32 @@
 
 #include "engine/backends/cpu/convolution_planes.h"
 
-enum { PLANES_LINE = 16 }; /* floats */
+enum { PLANES_LINE = 16 }; /* floats of a cache line */
 
-/* One axis. */
+/* One axis of the images. */
 struct axis_tap {
     int kernel, pass, phase;
-    int64_t offset; /* in the plane */
+    int64_t offset; /* of the place that the tap reads in its plane */
 };
 
 struct axis {
-    int64_t count;  /* results of a pass */
+    int64_t count;  /* how many results a pass has */
     int64_t source; /* extent of the source's images */
-    int64_t step;   /* of the source, from one place of a plane to the next */
-    int64_t reach;  /* places of a plane beyond `count` */
+    int64_t step;   /* pixels of the source between two places of a plane */
+    int64_t reach;  /* how many places a plane has beyond `count` */
     int phases, passes;
     int64_t *origin; /* [phases]: the source's pixel at place 0 */
     /* extent of the result's images, and the distance between results of a pass */
     int64_t result, result_step;
-    int64_t *to; /* [passes]: the result's pixel of the first one */
+    int64_t *to; /* [passes]: the result's pixel of the pass's first result */
     struct axis_tap *taps;
     int tap_count;
 };
 
 struct pass {
-    int64_t first_tap, depth; /* of `offset`, and how many for all channels */
-    int64_t packed;           /* floats: where its packed weights begin */
+    /* index of the pass's first `offset`, and how many of them there are for all channels */
+    int64_t first_tap, depth;
+    int64_t packed; /* the offset of the pass's packed weights, in floats */
     int64_t to[2];
 };
 
@@ -37,23 +38,28 @@ struct planes_convolution {
     enum onednn_direction direction;
     struct onednn_convolution_shape shape;
     struct axis axis[2];       /* rows, columns */
-    int64_t channels, results; /* of a group: planes' channels, rows of the product */
-    int64_t block, padded;     /* rows at once; all rows, in whole blocks */
-    int64_t taps;              /* of all passes */
+    int64_t channels, results; /* per group: channels of planes, and rows of the product */
+    /* rows of the product at once, and all rows rounded up to whole blocks */
+    int64_t block, padded;
+    int64_t taps; /* the taps of all passes */
     struct pass *passes;
     int pass_count;
-    int32_t *offset; /* floats, of each row of the products' second matrix, by pass */
-    int32_t *weight; /* its place in PyTorch's weights of a result */
+    /* by pass, for each row of the products' second matrix: where it begins, in floats */
+    int32_t *offset;
+    /* for the same rows: where the weight is among PyTorch's weights of a result */
+    int32_t *weight;
     int64_t group_packed;
 
     int64_t rows, samples; /* of a block: rows of results; if that is all rows, also samples */
     int parts;             /* 0: the caller divides the samples */
-    int64_t splits;        /* of the results' channels */
-    bool divides_weights;  /* a part is channels of the gradient by the weights, of all blocks */
-    bool by_rows;          /* vectors begin anew with every row */
-    int64_t row_stride, sample_columns, columns; /* of results */
-    int64_t pitch, sample_stride, plane_stride;  /* of planes */
-    int32_t *place;                              /* of each vector */
+    int64_t splits;        /* into how many ranges the result channels are divided */
+    /* parts divide the result channels of the gradient by the weights, and each works on all
+     * blocks */
+    bool divides_weights;
+    bool by_rows;                                /* every row of results begins with a new vector */
+    int64_t row_stride, sample_columns, columns; /* distances within the results, in floats */
+    int64_t pitch, sample_stride, plane_stride;  /* distances within the planes, in floats */
+    int32_t *place; /* for each vector of columns: where it begins in a plane */
     int vector;
 };
 
@@ -73,7 +79,7 @@ int planes_list_places(struct planes_convolution *planes);
 /* Lists the passes, and the rows of the products' second matrix. */
 int planes_list_passes(struct planes_convolution *planes);
 
-/* Planes of a channel. */
+/* How many planes a channel has. */
 int64_t planes_phase_count(const struct planes_convolution *planes);
 /* How many floats of a row of the product one sample takes, with `rows` rows of results. */
 int64_t planes_result_columns(const struct planes_convolution *planes, int64_t rows);

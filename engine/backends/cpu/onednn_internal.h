@@ -17,9 +17,10 @@ struct onednn {
 struct onednn_call {
     const struct onednn *onednn;
     const_dnnl_primitive_t primitive;
-    int count, source; /* `source`: the argument that onednn_call_set_source() moves */
+    /* `source`: the index of the argument that onednn_call_set_source() changes */
+    int count, source;
     dnnl_exec_arg_t arguments[ONEDNN_CALL_ARGUMENTS_MAX];
-    void *packing; /* what onednn_packing.c says */
+    void *packing; /* the result of onednn_packing.c */
     size_t packing_bytes;
 };
 
@@ -29,22 +30,22 @@ int onednn_fail(struct error *error, dnnl_status_t status, const char *what);
 struct onednn_call *onednn_call_create(struct onednn *onednn, const_dnnl_primitive_t primitive);
 dnnl_status_t onednn_call_add(struct onednn_call *call, int name,
                               const dnnl_memory_desc_t *descriptor, const void *data);
-/* Scratchpad in memory that the caller gives, and ReLU and a sum with the old result behind the
- * primitive's own operation. */
+/* Attributes for a scratchpad in the caller's memory, and for a sum with the old result and a ReLU
+ * behind the primitive's own operation. */
 dnnl_status_t onednn_attributes_create(bool sum, bool relu, dnnl_primitive_attr_t *attributes);
 /* The implementation that oneDNN chose, as "jit:avx512_core". */
 const char *onednn_implementation(const_dnnl_primitive_desc_t descriptor);
 
 /* ---- onednn_layout.c ------------------------------------------------------------------------- */
 
-/* Of float32, as the tag says. */
+/* Describes a float32 tensor with the layout of the tag. */
 dnnl_memory_desc_t onednn_layout_describe(int rank, const int64_t *extent, dnnl_format_tag_t tag);
 const dnnl_memory_desc_t *onednn_layout_descriptor(const struct onednn_layout *layout);
 void onednn_layout_set(struct onednn_layout *layout, const dnnl_memory_desc_t *descriptor);
 
 /* ---- onednn_packing.c ------------------------------------------------------------------------ */
 
-/* The memory that the primitive, just created, packs operands into, 0 for most. */
+/* How many bytes the primitive, just created, packs its operands into; 0 for most primitives. */
 size_t onednn_packing_bytes(struct onednn *onednn, const_dnnl_primitive_desc_t descriptor,
                             const_dnnl_primitive_t primitive);
 /* Scratch of a primitive: its scratchpad (the descriptor may be NULL) and what it packs into. */

@@ -6,42 +6,44 @@
 #include "engine/backends/cpu/convolution_planes.h"
 #include "engine/backends/cpu/program.h"
 
-/* A copy of x or y, of the whole batch, in another order: blocks of channels (the last one filled
- * up with zeros) or channels last. Each slice is copied from the tensor, or back to it. */
+/* A copy of x or y, for the whole batch, in another order: in blocks of channels, of which zeros
+ * fill the last one, or channels-last. Each slice is copied from the tensor, or back to it. */
 struct image_copy {
-    struct onednn_reorder *reorder[2]; /* of slices of both sizes; NULL: there is no copy */
+    struct onednn_reorder *reorder[2]; /* for slices of both sizes; NULL: there is no copy */
     struct onednn_call *call[TASKS_MAX];
     size_t offset, sample_bytes;
 };
 
 struct convolution_state {
     struct convolution_tensors tensors;
-    int64_t rows[2]; /* samples of a slice: two sizes that differ by one, or one */
+    int64_t rows[2]; /* samples of a slice; there are at most two sizes, which differ by one */
     struct onednn_convolution *primitive[2];
-    bool plain;                            /* the primitives see NCHW */
-    bool copies;                           /* the primitives see copies of other tensors, */
-    enum onednn_images copy_order;         /* which lie so */
-    bool own_kernel;                       /* kernels/depthwise.c instead of primitives */
-    struct planes_convolution *planes;     /* instead of primitives; owned */
-    struct channels_convolution *channels; /* the same */
-    size_t channels_offset;                /* its workspace */
-    bool direct_channels;                  /* it can write the gradient itself */
-    bool divided;                          /* into program->parts tasks: samples, too */
-    int partials;                          /* sums of the gradient by the weights */
-    struct onednn_layout layout;           /* of the weights, as the primitives want or make them */
-    struct onednn_reorder *reorder; /* between that and the parameter's; NULL: they are equal */
-    struct onednn_reorder *part_reorder[TASKS_MAX]; /* the same in parts, */
-    int reorder_parts;                              /* 0: it cannot be divided */
+    bool plain;                            /* the primitives get images in NCHW */
+    bool copies;                           /* the primitives get copies of images */
+    enum onednn_images copy_order;         /* the order of these copies */
+    bool own_kernel;                       /* kernels/depthwise.c computes it, without primitives */
+    struct planes_convolution *planes;     /* owned: computes it instead of primitives; or NULL */
+    struct channels_convolution *channels; /* owned: the same */
+    size_t channels_offset;                /* of the workspace of `channels` */
+    bool direct_channels;                  /* `channels` can write the gradient itself */
+    bool divided; /* the work is divided into program->parts tasks, the samples included */
+    int partials; /* how many partial sums the gradient by the weights has */
+    struct onednn_layout layout; /* the layout of the weights that the primitives read or write */
+    /* copies between that layout and the parameter's; NULL: they are equal */
+    struct onednn_reorder *reorder;
+    struct onednn_reorder *part_reorder[TASKS_MAX]; /* the same copy in parts */
+    int reorder_parts;                              /* how many parts; 0: it cannot be divided */
 
-    size_t weight_bytes; /* in `layout` */
+    size_t weight_bytes; /* in that layout */
     size_t copy_offset, sum_offset, partial_offset, partial_bytes;
-    size_t packed_offset; /* weights as `planes` wants them */
+    size_t packed_offset; /* where the weights are packed for `planes` */
     struct image_copy copy_x, copy_y;
-    size_t plain_x_offset, plain_y_offset; /* whole batches in NCHW, where the tensor has blocks */
+    /* copies of whole batches in NCHW, if the tensor has blocks */
+    size_t plain_x_offset, plain_y_offset;
 
-    struct onednn_call *reorder_call[TASKS_MAX]; /* of its parts, or the first one alone */
+    struct onednn_call *reorder_call[TASKS_MAX]; /* of the parts, or only the first one */
     struct onednn_call *call[TASKS_MAX];
-    struct onednn_call *direct_call; /* one task: writes the gradient itself */
+    struct onednn_call *direct_call; /* with one task: it writes the gradient itself */
 };
 
 /* Bytes of the tensor's copy in NCHW in the workspace; 0: the primitives use the tensor itself. */

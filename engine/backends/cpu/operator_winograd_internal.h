@@ -1,4 +1,4 @@
-/* operator_winograd_internal.h: what the files operator_winograd*.c share. */
+/* operator_winograd_internal.h: shared by the files operator_winograd*.c. */
 #pragma once
 
 #include "engine/backends/cpu/program.h"
@@ -10,7 +10,7 @@ struct winograd_state {
     int64_t channels, out_channels; /* of source and result */
     struct winograd_shape shape;    /* of source and result */
     int64_t sample_tiles, tiles, chunk;
-    bool divided; /* into program->parts tasks: by tiles, whatever their sample */
+    bool divided; /* the tiles are divided into program->parts tasks, whatever their sample */
     int tasks;
     bool divides_frequencies;
     int64_t weight_stride; /* floats from one frequency to the next */
@@ -64,7 +64,7 @@ struct step *winograd_add_step(struct backend_program *program, int32_t index, s
 
 /* ---- operator_winograd_data.c ---------------------------------------------------------------- */
 
-/* Forward, and the gradient by the data. 0 or -ENOMEM. */
+/* Adds the steps of forward or of the gradient by the data. 0 or -ENOMEM. */
 int winograd_add_data_steps(struct backend_program *program, int32_t index,
                             const struct winograd_state *state);
 
