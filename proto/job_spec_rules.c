@@ -390,6 +390,18 @@ static int check_metric(struct job_spec_check *check, const char *path, const ch
     return 0;
 }
 
+/* A moving average keeps float32 weights, which a pure precision has not. */
+static int check_pure(struct job_spec_check *check, struct json_object *train)
+{
+    const char *precision = json_get_string(train, "precision", "");
+
+    if (strncmp(precision, "pure_", 5) != 0 || !json_get(train, "ema"))
+        return 0;
+    return fail_at(check, "train.ema",
+                   "train.ema averages weights in float32, which a pure precision has not; leave "
+                   "one out");
+}
+
 /* Checks that the metrics of the list fit the model's task. */
 static int check_metrics(struct job_spec_check *check, struct json_object *normalised)
 {
@@ -450,6 +462,8 @@ int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
         r = check_targets(check, normalised);
     if (r == 0)
         r = check_metrics(check, normalised);
+    if (r == 0)
+        r = check_pure(check, train);
     if (r == 0)
         r = check_optimizer(check, train);
     if (r == 0)

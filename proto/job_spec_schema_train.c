@@ -208,12 +208,15 @@ static const struct job_spec_key train_keys[] = {
     {"early_stop", JOB_SPEC_OBJECT, .section = &early_stop_section,
      .help = "Ends the training when a metric no longer improves"},
     {"precision", JOB_SPEC_CHOICE,
-     .choices = CHOICES("auto", "float32", "tf32", "bfloat16", "float16"), .fallback = "\"auto\"",
+     .choices =
+         CHOICES("auto", "float32", "tf32", "bfloat16", "float16", "pure_bfloat16", "pure_float16"),
+     .fallback = "\"auto\"",
      .help =
          "Format of the numbers that linear layers and convolutions multiply; all else is "
          "float32. auto: float32, or for classification another format if a step was measured to "
          "be clearly faster in it; tf32 (NVIDIA GPUs, elsewhere float32): rounded to 10 bits; "
-         "float16: also scales the loss"},
+         "float16: also scales the loss; pure_: the weights, too, have no more bits than that, so "
+         "small updates are lost and the model may end worse (CPU)"},
     {"deterministic", JOB_SPEC_BOOLEAN, .fallback = "true",
      .help = "true: two runs on one device give the same bits, also if one continues from a "
              "checkpoint; false: a GPU may use faster algorithms that add in any order"},

@@ -92,6 +92,7 @@ struct backend_device_info {
      * with float32), and those in which linear layers, or convolutions, are faster than in
      * float32. */
     unsigned compute_types, fast_linear_types, fast_convolution_types;
+    bool rounds_parameters; /* whether it can do what graph->rounds_parameters asks for */
     /* Whether fast_convolution_types holds for this graph, which is not lowered yet; NULL: it holds
      * for every graph. */
     bool (*convolutions_are_fast)(const struct graph *graph);

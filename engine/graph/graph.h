@@ -401,6 +401,9 @@ struct graph {
     /* set before program_prepare(): a backend may use algorithms whose results differ from run to
      * run, because they sum in any order */
     bool nondeterministic;
+    /* set before program_prepare(): each update rounds the parameters to compute_type, so that
+     * nothing has their other bits */
+    bool rounds_parameters;
     enum tensor_type compute_type; /* type of the operands of products: graph_lower_precision() */
     /* settings of the OP_OPTIMIZER nodes; owned. Their `patterns` are not kept */
     struct optimizer_group *groups;
@@ -649,6 +652,9 @@ bool graph_shape_equal(const struct graph_shape *a, const struct graph_shape *b)
 /* "128x3x32x32" */
 char *graph_shape_format(const struct graph_shape *shape, char *output, unsigned size);
 unsigned tensor_type_bytes(enum tensor_type type);
+/* Rounds float32 values to bfloat16 or float16 in place, to the nearest, ties to even; for other
+ * types it does nothing. */
+void tensor_type_round(enum tensor_type type, float *values, int64_t count);
 
 DECLARE_STRING_TABLE(graph_op, enum graph_op);
 DECLARE_STRING_TABLE(graph_phase, enum graph_phase);

@@ -59,6 +59,7 @@ static int session_add_program(struct session *session, bool training, int64_t b
     graph_init(&added->graph, batch, training);
     added->graph.accumulate = training && config->accumulate;
     added->graph.nondeterministic = training && config->nondeterministic;
+    added->graph.rounds_parameters = training && config->rounds_parameters;
     session->program_count++;
     r = config->build(config->build_context, &added->graph, error);
     if (r == 0 && training)
@@ -175,6 +176,9 @@ static int session_draw_weights(struct session *session, struct error *error)
             graph->tensors[session->persistent[i]].initializer.kind == INITIALIZER_ZEROS)
             continue; /* the buffer is zero already */
         initial_values_draw(graph, session->persistent[i], session->config.seed, session->scratch);
+        if (session->config.rounds_parameters && tensor.role == TENSOR_PARAMETER)
+            tensor_type_round(session->config.compute_type, session->scratch,
+                              graph_shape_elements(&tensor.shape));
         r = session_write(session, i, session->scratch, error);
         if (r < 0)
             return r;

@@ -268,6 +268,7 @@ static int prepare_session(struct training *training, const struct backend *back
                                      .direct_convolutions = config->direct_convolutions,
                                      .average = config->average_decay > 0,
                                      .compute_type = config->compute_type,
+                                     .rounds_parameters = config->rounds_parameters,
                                      .nondeterministic = config->nondeterministic,
                                      .recompute = config->recompute,
                                      .seed = config->seed};

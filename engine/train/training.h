@@ -28,6 +28,7 @@ struct training_config {
     bool shuffle, drop_last;                           /* as in struct loader_config */
     uint64_t seed;
     enum tensor_type compute_type; /* of products; float16 scales the loss (loss_scale.h) */
+    bool rounds_parameters;        /* to compute_type: there are no float32 weights */
     bool nondeterministic;         /* steps may give different bits each time if that is faster */
     double clip_norm, clip_value;  /* 0: gradients are not clipped by this measure */
     struct optimizer_config optimizer;

@@ -28,6 +28,13 @@ void worker_warnings_find(const struct worker_setup *setup, struct worker_warnin
         snprintf(warnings->text[warnings->count++], WORKER_WARNING_BYTES,
                  "model.classes is %lld, but the highest label of the training set is %d",
                  (long long)setup->spec.classes, setup->train->classes - 1);
+    if (config->rounds_parameters)
+        snprintf(warnings->text[warnings->count++], WORKER_WARNING_BYTES,
+                 "train.precision pure_%s keeps no float32 weights: an update that is smaller than "
+                 "1/%d of a weight is lost, so training may stall or end worse than with %s; a "
+                 "larger learning rate, or %s, avoids it",
+                 setup->spec.precision, strcmp(setup->spec.precision, "bfloat16") == 0 ? 512 : 4096,
+                 setup->spec.precision, setup->spec.precision);
     if (config->early_metric && config->evaluate_every_epochs == 1 &&
         config->early_patience >= config->epochs)
         snprintf(warnings->text[warnings->count++], WORKER_WARNING_BYTES,

@@ -209,6 +209,10 @@ int worker_spec_read_train(struct worker_spec *spec, struct error *error)
     config->profile_steps = json_get_int(train, "profile", 0);
     config->nondeterministic = !json_get_bool(train, "deterministic", true);
     spec->precision = json_get_string(train, "precision", "auto");
+    if (strncmp(spec->precision, "pure_", 5) == 0) {
+        config->rounds_parameters = true;
+        spec->precision += 5;
+    }
     config->clip_norm = json_get_double(train, "clip_norm", 0);
     config->clip_value = json_get_double(train, "clip_value", 0);
     optimizer_read(optimizer, &config->optimizer);

@@ -145,6 +145,7 @@ static void device_describe(struct backend_device *device, struct backend_device
 #endif
     info->threads = device->threads;
     info->compute_types = device->compute_types;
+    info->rounds_parameters = true;
     /* Measured with AMX, as a part of the time in float32: an MLP of 2,048 units 0.4, ResNet-18 in
      * tiles 0.42. Convolutions outside of tiles took twice as long, because oneDNN uses AMX only
      * for channels-last images. */

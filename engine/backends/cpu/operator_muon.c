@@ -246,6 +246,7 @@ static void run_update(struct backend_program *program, const struct step *step,
     int64_t first = part.first * state->columns, count = (part.end - part.first) * state->columns;
     const float *x = floats_at(step, state->matrix[step->variant]);
     float *other = floats_at(step, state->matrix[!step->variant]) + first;
+    float *parameter = (float *)program_address(program, step->node->input[0]) + first;
 
     (void)thread;
     if (part.first >= part.end || program_skips_update(program))
@@ -255,8 +256,8 @@ static void run_update(struct backend_program *program, const struct step *step,
                                   part.end - part.first, other);
     kernels->scaled_sum((float)(-rate * rate_scale(state, &group->config)),
                         state->transposed ? other : x + first,
-                        (float)(1 - rate * group->config.weight_decay),
-                        (float *)program_address(program, step->node->input[0]) + first, count);
+                        (float)(1 - rate * group->config.weight_decay), parameter, count);
+    program_round_parameter(program, parameter, count);
 }
 
 /* ---- bind ------------------------------------------------------------------------------------ */

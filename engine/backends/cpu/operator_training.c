@@ -233,6 +233,14 @@ struct optimizer_scalars optimizer_scalars(const struct backend_program *program
         .momentum_product = step->momentum_product};
 }
 
+void program_round_parameter(const struct backend_program *program, float *values, int64_t count)
+{
+    enum tensor_type type = program->graph->compute_type;
+
+    if (program->graph->rounds_parameters && (type == TENSOR_BFLOAT16 || type == TENSOR_FLOAT16))
+        program->device->kernels->round_values(type, values, values, count);
+}
+
 static void run_optimizer(struct backend_program *program, const struct step *step, int task,
                           int thread)
 {
@@ -253,6 +261,7 @@ static void run_optimizer(struct backend_program *program, const struct step *st
             array[i] = (float *)program_address(program, node->input[i]) + part.first * width;
     program->device->kernels->optimizer_update(&group->config, &scalars, array[0], array[1],
                                                array[2], array[3], (part.end - part.first) * width);
+    program_round_parameter(program, array[0], (part.end - part.first) * width);
 }
 
 static bool is_first_update(const struct graph *graph, int32_t index)

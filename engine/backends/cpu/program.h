@@ -475,6 +475,8 @@ void program_parameter_rows(const struct backend_program *program, int32_t tenso
                             int64_t *row_elements);
 
 /* Whether the present run skips its update: there is a loss scale, and a gradient is not finite. */
+/* After an update: what graph->rounds_parameters asks for. */
+void program_round_parameter(const struct backend_program *program, float *values, int64_t count);
 bool program_skips_update(const struct backend_program *program);
 
 /* Keeps a failure of oneDNN within a step; the run reports it at its end. */
