@@ -82,6 +82,7 @@ help:
 	@echo 'check-signals random models under thousands of signals: the bits of undisturbed runs (SIGNAL_MODELS=$(SIGNAL_MODELS), SIGNALS=$(SIGNALS))'
 	@echo 'check-shapes SHAPES=$(SHAPES) random small networks of convolutions on the CPU against loops in double precision'
 	@echo 'cuda       the plugin for NVIDIA GPUs, where their compiler is (CUDA=$(CUDA))'
+	@echo 'tests      every program of check, without running them'
 	@echo 'check-cuda every operator on the GPU against the CPU; cuda-package: a folder to run it elsewhere (PACKAGE=$(PACKAGE))'
 	@echo 'bench-cuda training steps on the GPU beside those of PyTorch and JAX'
 	@echo 'check-attacks two ordinary users against each other, root and the daemon (as root); check-attacks-vm: the installed service'
@@ -276,8 +277,9 @@ check: deps
 	@$(MAKE) --no-print-directory check-built BUILD=$(BUILD)
 
 # Split from check so that the compiler is looked for after deps has installed it.
-.PHONY: check-built
-check-built: all $(UNIT_TESTS) $(TEST_HELPERS)
+.PHONY: tests check-built
+tests: all $(UNIT_TESTS) $(TEST_HELPERS)
+check-built: tests
 	@build-aux/check-includes
 	@build-aux/check-references $(BUILD)
 	@BUILD=$(BUILD) tests/run-checks

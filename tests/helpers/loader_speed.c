@@ -82,8 +82,8 @@ int main(int argc, char **argv)
                               .block_count = 1,
                               .sample_stride = SIZE,
                               .labels = labels};
-    struct dataset_normalisation normalisation = {DATASET_NORMALISE_STANDARD, CHANNELS, mean,
-                                                  factor};
+    struct dataset_normalisation normalisation = {
+        .kind = DATASET_NORMALISE_STANDARD, .groups = CHANNELS, .mean = mean, .factor = factor};
     char **counts = argc > 1 ? argv + 1 : standard;
     int columns = argc > 1 ? argc - 1 : 3;
 
