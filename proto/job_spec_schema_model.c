@@ -106,7 +106,8 @@ static const struct job_spec_key model_keys[] = {
      .help = "Every recurrent layer reads the sequence in both directions"},
     {"readout", JOB_SPEC_CHOICE, .choices = CHOICES("last", "mean"), .fallback = "\"last\"",
      .help = "What is predicted from: what the recurrent layers give when they have read the whole "
-             "sequence, or the mean over its steps"},
+             "sequence, or the mean over its steps. Of a text each symbol is predicted from those "
+             "before it, whatever this says"},
     {"dropout", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true,
      .help =
          "Share of the hidden values that are dropped during training: after each hidden layer, "

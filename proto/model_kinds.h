@@ -49,12 +49,14 @@ enum model_trait {
     MODEL(VIT, vit, MODEL_READS_NUMBERS | MODEL_READS_IMAGES,                                     \
           {"classes", NULL}, {"patch", NULL}, {"embedding", "192"}, {"depth", "12"},              \
           {"heads", "3"}, {"mlp_ratio", NULL}, {"pool", NULL}, {"dropout", "0"})                  \
-    MODEL(LSTM, lstm, MODEL_READS_NUMBERS | MODEL_READS_SEQUENCES,                                \
-          {"classes", NULL}, {"embedding", "64"}, {"hidden_size", NULL}, {"num_layers", NULL},    \
-          {"bidirectional", NULL}, {"readout", NULL}, {"dropout", "0"})                           \
-    MODEL(GRU, gru, MODEL_READS_NUMBERS | MODEL_READS_SEQUENCES,                                  \
-          {"classes", NULL}, {"embedding", "64"}, {"hidden_size", NULL}, {"num_layers", NULL},    \
-          {"bidirectional", NULL}, {"readout", NULL}, {"dropout", "0"})                           \
+    MODEL(LSTM, lstm,                                                                             \
+          MODEL_READS_NUMBERS | MODEL_READS_SEQUENCES | MODEL_READS_TEXT | MODEL_PREDICTS_EACH,   \
+          {"classes", NULL}, {"context", NULL}, {"embedding", "64"}, {"hidden_size", NULL},       \
+          {"num_layers", NULL}, {"bidirectional", NULL}, {"readout", NULL}, {"dropout", "0"})     \
+    MODEL(GRU, gru,                                                                               \
+          MODEL_READS_NUMBERS | MODEL_READS_SEQUENCES | MODEL_READS_TEXT | MODEL_PREDICTS_EACH,   \
+          {"classes", NULL}, {"context", NULL}, {"embedding", "64"}, {"hidden_size", NULL},       \
+          {"num_layers", NULL}, {"bidirectional", NULL}, {"readout", NULL}, {"dropout", "0"})     \
     MODEL(LAYERS, layers, MODEL_READS_NUMBERS | MODEL_READS_TEXT | MODEL_READS_SEQUENCES,         \
           {"classes", NULL}, {"context", NULL}, {"layers", NULL})
 /* clang-format on */

@@ -64,7 +64,8 @@ enum model_add_norm { MODEL_ADD_NORM_AUTO, MODEL_ADD_NORM_FUSED, MODEL_ADD_NORM_
  *                 Names and initial weights of https://github.com/karpathy/nanoGPT.
  * MODEL_VIT:      Dosovitskiy et al., "An image is worth 16x16 words" (2020), arXiv:2010.11929, as
  *                 torchvision's VisionTransformer; with POOL_MEAN without its class token.
- * MODEL_LSTM, MODEL_GRU: [embedding], torch.nn.LSTM or torch.nn.GRU, linear.
+ * MODEL_LSTM, MODEL_GRU: [embedding], torch.nn.LSTM or torch.nn.GRU, linear. Of a text it scores
+ *                 the symbol after each.
  * MODEL_LAYERS:   the given layers; the last must give as many outputs as the data has.
  * MODEL_RESNET18: He, Zhang, Ren and Sun, "Deep residual learning for image recognition" (2015),
  *                 arXiv:1512.03385, with the stem that is usual for images of 32x32: a convolution

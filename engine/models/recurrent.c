@@ -1,7 +1,7 @@
-/* recurrent.c: classifiers and predictors of sequences by recurrent layers: [embedding], LSTM or
- * GRU layers with dropout between them, and a linear layer on what they give at the last step or in
- * the mean. As modules of PyTorch: nn.Embedding `embedding`, nn.LSTM `lstm` or nn.GRU `gru`,
- * nn.Linear `head`. */
+/* recurrent.c: classifiers and predictors of sequences, and language models, by recurrent layers:
+ * [embedding], LSTM or GRU layers with dropout between them, and a linear layer on what they give
+ * at the last step, in the mean or, of a text, at each step. As modules of PyTorch: nn.Embedding
+ * `embedding`, nn.LSTM `lstm` or nn.GRU `gru`, nn.Linear `head`. */
 #include "engine/models/builders.h"
 
 #include <errno.h>
@@ -47,11 +47,20 @@ static void append_layer(struct graph *graph, struct recurrent_network *network,
     }
 }
 
+/* The symbols of a text are predicted one after the other; sequences with a label are padded. */
+static bool predicts_each(const struct model_data *data)
+{
+    return data->type == TENSOR_INT32 && !data->padded;
+}
+
 /* What the head reads. Each direction's last step is the last one that it has read. */
-static int32_t append_readout(struct graph *graph, const struct recurrent_network *network)
+static int32_t append_readout(struct graph *graph, const struct recurrent_network *network,
+                              const struct model_data *data)
 {
     int32_t parts[DIRECTIONS_MAX];
 
+    if (predicts_each(data))
+        return network->outputs[0];
     if (network->config->readout == READOUT_MEAN)
         return graph_mean_over_time(graph, join(graph, network, network->outputs), network->lengths,
                                     network->name);
@@ -79,6 +88,10 @@ static int check(const struct model_config *config, const struct model_data *dat
                          "model.dropout of %s is between its layers, but num_layers is 1; leave "
                          "dropout out, or add a layer",
                          name);
+    if (predicts_each(data) && config->bidirectional)
+        return error_set(error, -EINVAL,
+                         "model.bidirectional is true, but a model of a text must not read the "
+                         "symbols that it predicts");
     return 0;
 }
 
@@ -107,37 +120,40 @@ static int build(const struct model_config *config, const struct model_data *dat
                               config->dropout);
         append_layer(graph, &network, i, x);
     }
-    *result = graph_linear(graph, append_readout(graph, &network), "head", data->outputs, true);
+    *result =
+        graph_linear(graph, append_readout(graph, &network, data), "head", data->outputs, true);
     return 0;
 }
 
 /* `$padding` is -1 where no symbol fills up short sequences. The state is that of the last steps
  * that the directions of the last layer have read. */
-#define PYTHON(NAME, CLASS)                                                                   \
-    "    class Recurrent(nn.Module):\n"                                                       \
-    "        def __init__(self):\n"                                                           \
-    "            super().__init__()\n"                                                        \
-    "            self.embedding = nn.Embedding($vocabulary, $embedding) if $vocabulary else " \
-    "nn.Identity()\n"                                                                         \
-    "            self." NAME " = nn." CLASS "($features, $hidden_size, $num_layers, "         \
-    "batch_first=True, dropout=$dropout,\n"                                                   \
-    "                bidirectional=bool($bidirectional))\n"                                   \
-    "            self.head = nn.Linear($hidden_size * (1 + $bidirectional), $outputs)\n\n"    \
-    "        def forward(self, x):\n"                                                         \
-    "            x = x if $vocabulary else x.reshape(len(x), -1, $features)\n"                \
-    "            steps = x.shape[1]\n"                                                        \
-    "            lengths = torch.full((len(x),), steps)\n"                                    \
-    "            if $padding >= 0:\n"                                                         \
-    "                place = torch.arange(1, steps + 1, device=x.device)\n"                   \
-    "                lengths = ((x != $padding) * place).amax(1).clamp(min=1).cpu()\n"        \
-    "            packed = nn.utils.rnn.pack_padded_sequence(self.embedding(x), lengths, "     \
-    "batch_first=True, enforce_sorted=False)\n"                                               \
-    "            y, state = self." NAME "(packed)\n"                                          \
-    "            if $mean:\n"                                                                 \
-    "                y, _ = nn.utils.rnn.pad_packed_sequence(y, batch_first=True)\n"          \
-    "                return self.head(y.sum(1) / lengths.to(y)[:, None])\n"                   \
-    "            last = state[0] if isinstance(state, tuple) else state\n"                    \
-    "            return self.head(torch.cat(list(last[-1 - $bidirectional:]), 1))\n\n"        \
+#define PYTHON(NAME, CLASS)                                                                        \
+    "    class Recurrent(nn.Module):\n"                                                            \
+    "        def __init__(self):\n"                                                                \
+    "            super().__init__()\n"                                                             \
+    "            self.embedding = nn.Embedding($vocabulary, $embedding) if $vocabulary else "      \
+    "nn.Identity()\n"                                                                              \
+    "            self." NAME " = nn." CLASS "($features, $hidden_size, $num_layers, "              \
+    "batch_first=True, dropout=$dropout,\n"                                                        \
+    "                bidirectional=bool($bidirectional))\n"                                        \
+    "            self.head = nn.Linear($hidden_size * (1 + $bidirectional), $outputs)\n\n"         \
+    "        def forward(self, x):\n"                                                              \
+    "            x = x if $vocabulary else x.reshape(len(x), -1, $features)\n"                     \
+    "            steps = x.shape[1]\n"                                                             \
+    "            lengths = torch.full((len(x),), steps)\n"                                         \
+    "            if $padding >= 0:\n"                                                              \
+    "                place = torch.arange(1, steps + 1, device=x.device)\n"                        \
+    "                lengths = ((x != $padding) * place).amax(1).clamp(min=1).cpu()\n"             \
+    "            packed = nn.utils.rnn.pack_padded_sequence(self.embedding(x), lengths, "          \
+    "batch_first=True, enforce_sorted=False)\n"                                                    \
+    "            y, state = self." NAME "(packed)\n"                                               \
+    "            if $each:\n"                                                                      \
+    "                return self.head(nn.utils.rnn.pad_packed_sequence(y, batch_first=True)[0])\n" \
+    "            if $mean:\n"                                                                      \
+    "                y, _ = nn.utils.rnn.pad_packed_sequence(y, batch_first=True)\n"               \
+    "                return self.head(y.sum(1) / lengths.to(y)[:, None])\n"                        \
+    "            last = state[0] if isinstance(state, tuple) else state\n"                         \
+    "            return self.head(torch.cat(list(last[-1 - $bidirectional:]), 1))\n\n"             \
     "    return Recurrent()\n"
 
 const struct model models_lstm = {

@@ -108,6 +108,7 @@ static void describe_recurrent(const struct worker_setup *setup, struct json_obj
     json_set_int(json, "padding", data->padded ? data->vocabulary - 1 : -1);
     json_set_int(json, "hidden_size", model->hidden_size);
     json_set_int(json, "num_layers", model->num_layers);
+    json_set_int(json, "each", symbols && !data->padded);
     json_set_int(json, "bidirectional", model->bidirectional);
     json_set_int(json, "mean", model->readout == READOUT_MEAN);
 }

@@ -539,6 +539,9 @@ static void test_recurrent(void **state)
                  "gru.weight_hh_l1_reverse[6x2] gru.bias_ih_l1_reverse[6] "
                  "gru.bias_hh_l1_reverse[6] head.weight[2x4] head.bias[2]",
                  15 + 2 * (18 + 12 + 12) + 2 * (24 + 12 + 12) + 10);
+    expect_refusal(&config, &text,
+                   "model.bidirectional is true, but a model of a text must not read the symbols "
+                   "that it predicts");
 }
 
 int main(void)
