@@ -78,8 +78,9 @@ enum model_add_norm { MODEL_ADD_NORM_AUTO, MODEL_ADD_NORM_FUSED, MODEL_ADD_NORM_
  * that.
  * MODEL_TEXT_CNN: embedding, (conv relu maximum over time) for each kernel side by side,
  *                 (dropout linear relu)*, dropout, linear
- * MODEL_DNA_CNN:  embedding, (conv [batch_norm] relu max_pool(2))*, flatten or maximum over time,
- *                 (dropout linear relu)*, dropout, linear
+ * MODEL_DNA_CNN:  embedding, (conv [batch_norm] relu max_pool(2) dropout)*, flatten or maximum
+ *                 over time, (dropout linear relu)*, dropout, linear; no dropout behind the last
+ *                 pool itself
  * MODEL_CADUCEUS: embedding of one or both strands, (norm, bidirectional Mamba, added to its
  *                 operand)*, norm, mean over time, linear
  * The arrays stay the caller's. */

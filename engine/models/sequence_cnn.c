@@ -71,7 +71,7 @@ static int build_text_cnn(const struct model_config *config, const struct model_
     return 0;
 }
 
-/* (conv [batch_norm] relu max_pool(2))*, then all positions or the maximum over them. */
+/* (conv [batch_norm] relu max_pool(2) dropout)*, then all positions or the maximum over them. */
 static int build_dna_cnn(const struct model_config *config, const struct model_data *data,
                          struct graph *graph, int32_t x, int32_t *result, struct error *error)
 {
@@ -92,6 +92,8 @@ static int build_dna_cnn(const struct model_config *config, const struct model_d
             x = graph_batch_norm(graph, x, layer_name("norms.%d", i).text, 1e-5f, 0.1f);
         x = graph_activation(graph, x, layer_name("relu.%d", i).text, ACTIVATION_RELU);
         x = graph_max_pool2d(graph, x, layer_name("pool.%d", i).text, window(2, 2, 0, &attributes));
+        if (i + 1 < config->channel_count)
+            x = graph_dropout(graph, x, layer_name("dropout.%d", i).text, config->dropout);
     }
     if (config->keeps_positions)
         x = graph_flatten(graph, x, "flatten");
@@ -158,7 +160,8 @@ const struct model models_dna_cnn = {
                 "                width *= length\n" PYTHON_HEAD
                 "        def forward(self, symbols):\n"
                 "            x = self.embedding(symbols).transpose(1, 2).unsqueeze(2)\n"
-                "            for conv, norm in zip(self.convs, self.norms):\n"
+                "            for i, (conv, norm) in enumerate(zip(self.convs, self.norms)):\n"
+                "                x = self.dropout(x) if i else x\n"
                 "                x = F.max_pool2d(F.relu(norm(conv(x))), (1, 2))\n"
                 "            x = x.flatten(1) if \"$pooling\" == \"flatten\" else x.amax((2, 3))\n" PYTHON_TAIL
                 "    return DnaCnn()\n",

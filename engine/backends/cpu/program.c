@@ -20,6 +20,8 @@ static double multiplications(const struct graph *graph, const struct graph_node
 {
     const struct graph_tensor *weight, *y;
 
+    if (node->phase == GRAPH_FORWARD && node->op == OP_SELECTIVE_SCAN)
+        return graph_node_operator(node)->flops(graph, node) / 2;
     if (node->phase != GRAPH_FORWARD ||
         (graph_node_operator(node)->product != PRODUCT_FORWARD && node->op != OP_RECURRENT))
         return 0;
