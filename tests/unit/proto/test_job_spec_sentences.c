@@ -77,7 +77,8 @@ static void test_sentences(void **state)
         {"{" MLP "," IDX ",\"device\":{\"fallback\":\"maybe\"}}", "device.fallback", "",
          "device.fallback is \"maybe\"; it must be true or false"},
         {"{" MLP "," IDX ",\"train\":{\"precision\":\"int8\"}}", "train.precision", "",
-         "train.precision is \"int8\"; it must be one of auto, float32, tf32, bfloat16, float16"},
+         "train.precision is \"int8\"; it must be one of auto, float32, tf32, bfloat16, float16, "
+         "pure_bfloat16, pure_float16"},
         {"{" MLP "," IDX ",\"checkpoint\":{\"every\":\"0 steps\"}}", "checkpoint.every", "",
          "checkpoint.every is \"0 steps\"; it must be a text such as \"2 epochs\", \"500 steps\" "
          "or "
