@@ -400,7 +400,7 @@ lint: deps
 # TIDY_NODES: how many states of a function the analyzer explores; its own default, 225000, takes eight times as long.
 TIDY_NODES ?= 20000
 # GCC's extensions that clang 14 does not know: names of CPU levels, __builtin_shuffle, _Float16, initial values of atomics
-TIDY_UNREADABLE := engine/backends/cpu/device.c engine/backends/cpu/dispatch.c engine/backends/cpu/kernels/matrix.c \
+TIDY_UNREADABLE := engine/backends/cpu/device.c engine/backends/cpu/dispatch.c engine/backends/cpu/kernels/matrix.c engine/graph/rounding.c \
     tests/cuda/convolutions/convolutions.c tests/support/plain_graph.c tests/unit/engine/backends/cpu/test_threads.c
 # where NVIDIA's headers are missing
 TIDY_CUDA := engine/backends/cuda/% tests/cuda/convolution_plans.c tests/cuda/convolutions/%

@@ -5,9 +5,7 @@
 #include "engine/graph/operator.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct lowering {
     struct graph *graph;
@@ -104,25 +102,4 @@ int graph_lower_precision(struct graph *graph, enum tensor_type type, struct err
     if (graph->error.code)
         return error_set(error, graph->error.code, "%s", graph->error.text);
     return 0;
-}
-
-static float round_to_bfloat16(float value)
-{
-    uint32_t bits;
-
-    if (isnan(value))
-        return value;
-    memcpy(&bits, &value, sizeof bits);
-    bits += 0x7fff + (bits >> 16 & 1);
-    bits &= 0xffff0000;
-    memcpy(&value, &bits, sizeof bits);
-    return value;
-}
-
-void tensor_type_round(enum tensor_type type, float *values, int64_t count)
-{
-    for (int64_t i = 0; type == TENSOR_BFLOAT16 && i < count; i++)
-        values[i] = round_to_bfloat16(values[i]);
-    for (int64_t i = 0; type == TENSOR_FLOAT16 && i < count; i++)
-        values[i] = (float)(_Float16)values[i];
 }
