@@ -43,8 +43,11 @@ static bool is_c1_control(const char *text, size_t length)
 
 size_t text_printable_length(const char *text)
 {
-    size_t length = text_character_length(text);
+    size_t length;
 
+    if (*text >= 0x20 && *text < 0x7F) /* most of every log line */
+        return 1;
+    length = text_character_length(text);
     if ((unsigned char)*text < 0x20 || *text == 0x7F || is_c1_control(text, length) ||
         is_format_control(text, length))
         return 0;

@@ -1,5 +1,5 @@
-/* rounding.c: tensor_type_round(): numbers as tensors of 16 bits can hold them. A file of its own, as
- * clang-tidy's compiler has no _Float16 on this target. */
+/* rounding.c: tensor_type_round(): numbers as tensors of 16 bits can hold them. This is a file of
+ * its own because clang-tidy cannot read _Float16. */
 #include "engine/graph/graph.h"
 
 #include <math.h>
