@@ -105,16 +105,22 @@ static int bin_of(double work)
     return bin < 0 ? 0 : bin >= BINS ? BINS - 1 : (int)bin;
 }
 
-/* How many other jobs are expected to have more work left than a job of unknown length in `bin`. */
-static double expect_longer(const double *counts, int bin)
+/* Fills in how many other jobs are expected to have more work left than a job of unknown length in
+ * a bin, for each bin that has jobs. */
+static void expect_longer(const double counts[BINS], double expected[BINS])
 {
-    double longer = 0;
+    int used[BINS], used_count = 0;
 
-    for (int other = 0; other < BINS; other++)
-        if (counts[other] > 0)
-            longer += (counts[other] - (other == bin)) /
-                      (1 + exp2((bin - other) / (BINS_PER_OCTAVE * LENGTH_SOFTNESS)));
-    return longer;
+    for (int bin = 0; bin < BINS; bin++)
+        if (counts[bin] > 0)
+            used[used_count++] = bin;
+    for (int i = 0; i < used_count; i++) {
+        int bin = used[i];
+
+        for (int j = 0; j < used_count; j++)
+            expected[bin] += (counts[used[j]] - (used[j] == bin)) /
+                             (1 + exp2((bin - used[j]) / (BINS_PER_OCTAVE * LENGTH_SOFTNESS)));
+    }
 }
 
 /* Memory for all jobs in the order of their work, and for sorting them. */
@@ -183,8 +189,8 @@ void value_add_congestion(const struct policy_snapshot *snapshot, struct job_val
     for (size_t i = 0; unknown && i < count; i++)
         counts[bin_of(values[order[i].index].work)] +=
             job_count_of(&snapshot->jobs[order[i].index]);
-    for (int bin = 0; unknown && bin < BINS; bin++)
-        expected[bin] = expect_longer(counts, bin);
+    if (unknown)
+        expect_longer(counts, expected);
     rank_sort(order, all_jobs.other, count);
     for (size_t rank = 0, next; rank < count; rank = next) {
         for (next = rank; next < count && order[next].key == order[rank].key; next++)
