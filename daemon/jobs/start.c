@@ -84,20 +84,16 @@ static int resume_read_work(struct store_connection *connection, void *data, str
     return 0;
 }
 
-/* The plan's choices; after a lack of memory those with smaller batches. */
-static const char *launch_choices(const struct job *job, char halved[PLAN_CHOICES_MAX])
-{
-    return job->memory_failures > 0 && workload_halve_batches(job->workload, halved) ? halved
-           : job->workload->choices ? job->workload->choices
-                                    : "";
-}
-
+/* After a lack of memory, with smaller batches. */
 static void attempt_launch_now(struct jobs *jobs, struct job *job, char *resume, char *best)
 {
-    char halved[PLAN_CHOICES_MAX];
+    const struct device_claim *claim = &job->attempt->claim;
+    char choices[PLAN_CHOICES_MAX] = "";
 
+    if (claim->device_count > 0)
+        workload_choices(job->workload, claim->devices[0], job->memory_failures > 0, choices);
     attempt_launch(job->attempt, job->details->spec, resume, best,
-                   job_needs_threads(jobs->daemon, job->needs), launch_choices(job, halved));
+                   job_needs_threads(jobs->daemon, job->needs), choices);
     /* a training run is long: its specification need not stay in memory */
     json_object_put(job->details->spec);
     job->details->spec = NULL;

@@ -177,6 +177,7 @@ static struct workload_plan read_plan(struct json_object *entry, int type, doubl
         json_get_double(entry, "predicted_seconds", NAN) - steps * plan.step_seconds;
     if (!(plan.other_seconds > 0))
         plan.other_seconds = 0;
+    snprintf(plan.precision, sizeof plan.precision, "%s", json_get_string(entry, "precision", ""));
     snprintf(plan.reason, sizeof plan.reason, "%s", json_get_string(entry, "reason", ""));
     return plan;
 }
@@ -300,6 +301,23 @@ bool workload_halve_batches(const struct workload *workload, char choices[PLAN_C
     json_set_int(json, "batch_size", batch / 2);
     json_set_int(json, "accumulate", 2 * json_get_int(json, "accumulate", 1));
     return snprintf(choices, PLAN_CHOICES_MAX, "%s", json_text(json, NULL)) < PLAN_CHOICES_MAX;
+}
+
+void workload_choices(const struct workload *workload, const struct device *device, bool halved,
+                      char choices[PLAN_CHOICES_MAX])
+{
+    const struct workload_plan *plan = workload_plan_on(workload, device);
+    JSON_AUTO struct json_object *json = NULL;
+
+    if (!halved || !workload_halve_batches(workload, choices))
+        snprintf(choices, PLAN_CHOICES_MAX, "%s", workload->choices ? workload->choices : "");
+    if (!plan || json_parse(choices, strlen(choices), &json, NULL) < 0)
+        return;
+    json_object_object_del(json, "precision"); /* the CPU's */
+    if (plan->precision[0])
+        json_set_string(json, "precision", plan->precision);
+    if (strlen(json_text(json, NULL)) < PLAN_CHOICES_MAX)
+        snprintf(choices, PLAN_CHOICES_MAX, "%s", json_text(json, NULL));
 }
 
 uint64_t workload_memory(const struct workload *workload, const struct device *device)

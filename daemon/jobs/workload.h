@@ -38,6 +38,7 @@ struct workload_plan {
     double kernels;       /* per step */
     double step_seconds;  /* predicted; NAN: the device was not calibrated */
     double other_seconds; /* evaluations, over the whole run */
+    char precision[16];   /* that the plan has chosen there; "": unknown */
     char reason[160];     /* why it does not run there */
 };
 
@@ -120,6 +121,11 @@ void workload_set_history(struct workload *workload, const struct command_histor
 /* The plan's choices with batches of half the size and twice as many batches per update. False: the
  * batches cannot be divided. */
 bool workload_halve_batches(const struct workload *workload, char choices[PLAN_CHOICES_MAX]);
+
+/* The plan's choices for a run on the device, by which its memory is booked; "": unknown.
+ * `halved`: with smaller batches, if they can be divided. */
+void workload_choices(const struct workload *workload, const struct device *device, bool halved,
+                      char choices[PLAN_CHOICES_MAX]);
 
 /* Bytes of memory that the work needs on the device; 0: not known. */
 uint64_t workload_memory(const struct workload *workload, const struct device *device);

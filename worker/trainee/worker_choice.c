@@ -83,7 +83,7 @@ struct json_object *worker_choices_json(const struct worker_setup *setup)
         json_set_string(json, "recompute", recompute_kind_to_string(config->recompute.kind));
     if (config->direct_convolutions[0])
         json_set_string(json, "direct_convolutions", config->direct_convolutions);
-    if (strcmp(setup->spec.precision, "auto") == 0 && !setup->device_info.owns_memory)
+    if (strcmp(setup->spec.precision, "auto") == 0)
         json_set_string(json, "precision", tensor_type_to_string(config->compute_type));
     return json;
 }

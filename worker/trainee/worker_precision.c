@@ -107,6 +107,24 @@ static bool complete_times(struct worker_setup *setup, double samples,
     return true;
 }
 
+static struct json_object *read_kept(const struct worker_setup *setup)
+{
+    struct json_object *kept = worker_kept_read(kind, VERSION, &setup->device_info);
+
+    return kept ? kept : worker_kept_begin(VERSION, &setup->device_info);
+}
+
+/* Adds the model's times to what the cache has by now: others may have measured meanwhile. */
+static void keep_times(const struct worker_setup *setup, const char *key,
+                       const struct precision_times *times)
+{
+    JSON_AUTO struct json_object *kept = read_kept(setup);
+    char path[PATH_MAX];
+
+    json_set(kept, key, times_json(times));
+    worker_kept_write(kind, &setup->device_info, kept, path);
+}
+
 /* Decides between the candidates. */
 static void measure(struct worker_setup *setup, const struct graph *model)
 {
@@ -114,7 +132,7 @@ static void measure(struct worker_setup *setup, const struct graph *model)
     struct precision_times times = {.batch = wanted && wanted < BATCH_MAX ? wanted : BATCH_MAX};
     double flops = count_flops(model) / (double)model->batch, samples = count_samples(setup);
     JSON_AUTO struct json_object *kept = NULL;
-    char key[SHA256_HEX_SIZE], path[PATH_MAX];
+    char key[SHA256_HEX_SIZE];
     bool measured = false;
 
     while (times.batch > BATCH_MIN && flops * (double)times.batch > flops_max)
@@ -122,9 +140,7 @@ static void measure(struct worker_setup *setup, const struct graph *model)
     if (times.batch < BATCH_MIN)
         times.batch = BATCH_MIN;
     describe_model(model, times.batch, key);
-    kept = worker_kept_read(kind, VERSION, &setup->device_info);
-    if (!kept)
-        kept = worker_kept_begin(VERSION, &setup->device_info);
+    kept = read_kept(setup);
     read_times(json_get(kept, key), &times);
     if (!complete_times(setup, samples, &times, &measured)) {
         setup->precision =
@@ -132,10 +148,8 @@ static void measure(struct worker_setup *setup, const struct graph *model)
         return;
     }
     setup->ran_steps = measured;
-    if (measured) {
-        json_set(kept, key, times_json(&times));
-        worker_kept_write(kind, &setup->device_info, kept, path);
-    }
+    if (measured)
+        keep_times(setup, key, &times);
     precision_compare(&setup->device_info, &times, samples, &setup->precision);
 }
 
@@ -151,14 +165,13 @@ static bool take(const char *name, const char *reason, struct worker_setup *setu
     return true;
 }
 
-/* Takes the precision from --choices. These come from a plan for the CPU; another device measures
- * its own. */
+/* Takes the precision from --choices: the run's memory is booked for it. */
 static bool take_choice(const struct worker_options *options, struct worker_setup *setup)
 {
     JSON_AUTO struct json_object *choices = NULL;
     const char *name;
 
-    if (!options->choices || setup->device_info.owns_memory ||
+    if (!options->choices ||
         json_parse(options->choices, strlen(options->choices), &choices, NULL) < 0)
         return false;
     name = json_get_string(choices, "precision", NULL);
