@@ -126,7 +126,7 @@ const struct config_key config_keys[] = {
      "Each holds some 530 MiB of the GPU's memory, which counts as used by others."},
     /* print.c adds which kinds there are to this help */
     {DEVICE_SECTION, "Kind", VALUE_KIND, offsetof(struct device_config, kind), "", 0, 0,
-     "Such a device computes on the CPU, with a memory and a clock of its own."},
+     "Simulated devices compute on the CPU, with a memory and a clock of their own."},
     {DEVICE_SECTION, "Enabled", VALUE_SWITCH, offsetof(struct device_config, enabled), "yes", 0, 0,
      "Whether jobs are placed on it."},
     {DEVICE_SECTION, "Slots", VALUE_COUNT, offsetof(struct device_config, slots), "", 0, 1024,

@@ -17,21 +17,26 @@ static const char *heading_of(const char *section)
     return strcmp(section, DEVICE_SECTION) == 0 ? DEVICE_SECTION " NAME" : section;
 }
 
-/* The help of a key, which the caller frees. That of Kind names the kinds of the registry. */
-static char *help_of(const struct config_key *key, device_kind_at *kind_at)
+/* The help of a key, which the caller frees. On the screen, that of Kind names the kinds of the
+ * registry. The documents do not, so that a new kind leaves them as they are. */
+static char *help_of(const struct config_key *key, device_kind_at *kind_at, enum config_form form)
 {
     char real[128], others[128];
 
     if (key->type != VALUE_KIND)
         return memory_copy_text(key->help);
+    if (form != CONFIG_TEXT)
+        return memory_format("The kind of a simulated device; `traind --help-config` lists the "
+                             "kinds. %s",
+                             key->help);
     return memory_format("The kind of a device other than %s: %s. %s",
-                         config_list_kinds(kind_at, true, "`", real, sizeof real),
-                         config_list_kinds(kind_at, false, "`", others, sizeof others), key->help);
+                         config_list_kinds(kind_at, true, "", real, sizeof real),
+                         config_list_kinds(kind_at, false, "", others, sizeof others), key->help);
 }
 
 static void print_markdown_key(const struct config_key *key, device_kind_at *kind_at, FILE *output)
 {
-    AUTO_FREE char *help = help_of(key, kind_at);
+    AUTO_FREE char *help = help_of(key, kind_at, CONFIG_MARKDOWN);
     AUTO_FREE char *text = memory_format(
         "**%s**: %s *Takes* %s; *default* %s%s%s.", key->name, help, config_key_unit(key->type),
         *key->fallback ? "`" : "", key->fallback, *key->fallback ? "`" : "empty");
@@ -39,50 +44,42 @@ static void print_markdown_key(const struct config_key *key, device_kind_at *kin
     text_print_wrapped("- ", "  ", text, MARKDOWN_LINE_MAX, output);
 }
 
-/* Says how devices are named. The words that stand for several devices are no names. */
-static void print_device_names(device_kind_at *kind_at, FILE *output)
+/* Says how devices are named. */
+static void print_device_names(FILE *output)
 {
-    const struct device_kind *kind;
-    AUTO_FREE char *words = memory_copy_text("`auto`"), *text = NULL;
-
-    for (size_t i = 0; (kind = kind_at(i)); i++)
-        if (kind->naming != DEVICE_NAMED_AS_KIND) {
-            char *longer = memory_format("%s, `%s`", words, kind->name);
-
-            free(words);
-            words = longer;
-        }
-    text = memory_format("One section for each device: `[Device cpu]`, `[Device cuda:0]`, or that "
-                         "of a simulated one, as `[Device sim0]`, whose name has letters, digits "
-                         "and `-_.:` (%s, `gpu` and `any` stand for several devices and are no "
-                         "names).",
-                         words);
     fputc('\n', output);
-    text_print_wrapped("", "", text, MARKDOWN_LINE_MAX, output);
+    text_print_wrapped("", "",
+                       "One section for each device: `[Device cpu]`, `[Device cuda:0]`, or that of "
+                       "a simulated one, such as `[Device sim0]`. A name has letters, digits and "
+                       "`-_.:`. `auto`, `gpu`, `any` and the names of kinds, such as `cuda`, are "
+                       "no names, because they stand for several devices.",
+                       MARKDOWN_LINE_MAX, output);
 }
 
 static void print_markdown(const char *section, device_kind_at *kind_at, FILE *output)
 {
     fprintf(output, "\n## [%s]\n", heading_of(section));
     if (strcmp(section, DEVICE_SECTION) == 0)
-        print_device_names(kind_at, output);
+        print_device_names(output);
     fputc('\n', output);
     for (int i = 0; i < config_key_count; i++)
         if (strcmp(config_keys[i].section, section) == 0)
             print_markdown_key(&config_keys[i], kind_at, output);
 }
 
-static void print_file(const char *section, device_kind_at *kind_at, bool commented, FILE *output)
+/* As on the screen, or as the sample file, where all is commented out. */
+static void print_file(const char *section, device_kind_at *kind_at, enum config_form form,
+                       FILE *output)
 {
-    bool device = strcmp(section, DEVICE_SECTION) == 0; /* NAME is a placeholder, so the section is
-                                                         * commented out */
+    bool commented = form == CONFIG_FILE;
+    bool device = strcmp(section, DEVICE_SECTION) == 0; /* whose NAME is a placeholder */
     const char *prefix = commented ? "# " : "    ";
 
     fprintf(output, "\n%s[%s]\n", commented && device ? "#" : "", heading_of(section));
     for (int i = 0; i < config_key_count; i++) {
         if (strcmp(config_keys[i].section, section) != 0)
             continue;
-        AUTO_FREE char *help = help_of(&config_keys[i], kind_at);
+        AUTO_FREE char *help = help_of(&config_keys[i], kind_at, form);
         text_print_wrapped(prefix, prefix, help, FILE_LINE_MAX, output);
         fprintf(output, "%s%s =%s%s\n", commented ? "#" : "  ", config_keys[i].name,
                 *config_keys[i].fallback ? " " : "", config_keys[i].fallback);
@@ -112,6 +109,6 @@ void config_print(enum config_form form, device_kind_at *kind_at, FILE *output)
         if (form == CONFIG_MARKDOWN)
             print_markdown(config_keys[i].section, kind_at, output);
         else
-            print_file(config_keys[i].section, kind_at, form == CONFIG_FILE, output);
+            print_file(config_keys[i].section, kind_at, form, output);
     }
 }
