@@ -3,14 +3,14 @@
  * Kernels of its clients run side by side; kernels of other processes take turns.
  *
  * A service serves one user, and an error of one client may end all clients. So each user has a
- * service of their own on each device. It starts when a second job of the user comes to the device.
- * A shim of its own runs it as that user, by a command of traind-worker. It ends when it has been
- * unused for a while. When the daemon ends, it ends services that no job uses. Other services
- * outlive the daemon as their jobs do, and the next daemon starts new ones. Commands are never
- * clients, because it is unknown how they react to each other's errors. A service's folder is that
- * of an attempt of job 0, and holds its log. If a service does not start or breaks down, jobs take
- * turns for SHARING_PAUSE_SECONDS. Everything here runs on the loop, except the start of a process,
- * which the thread pool does. */
+ * service of their own on each device. It starts with the first job that has company there or
+ * expects it. A shim of its own runs it as that user, by a command of traind-worker. It ends when
+ * it has been unused for a while. When the daemon ends, it ends services that no job uses. Other
+ * services outlive the daemon as their jobs do, and the next daemon starts new ones. Commands are
+ * never clients, because it is unknown how they react to each other's errors. A service's folder is
+ * that of an attempt of job 0, and holds its log. If a service does not start or breaks down, jobs
+ * take turns for SHARING_PAUSE_SECONDS. Everything here runs on the loop, except the start of a
+ * process, which the thread pool does. */
 #pragma once
 
 #include "daemon/context/context.h"

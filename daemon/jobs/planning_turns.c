@@ -66,12 +66,26 @@ void planning_turns_free(struct jobs *jobs)
     free(turns);
 }
 
-int planning_turns_queue(struct jobs *jobs, struct job *job)
+static struct planning_user *find_user(const struct jobs *jobs, uid_t uid)
 {
     struct planning_user *user = jobs->planning_turns->users;
 
-    while (user && user->uid != job->uid)
+    while (user && user->uid != uid)
         user = user->next;
+    return user;
+}
+
+struct job *planning_turns_first(const struct jobs *jobs, uid_t uid)
+{
+    struct planning_user *user = find_user(jobs, uid);
+
+    return user ? job_queue_first(&user->queue) : NULL;
+}
+
+int planning_turns_queue(struct jobs *jobs, struct job *job)
+{
+    struct planning_user *user = find_user(jobs, job->uid);
+
     if (!user) {
         user = memory_zero(sizeof *user);
         user->uid = job->uid;

@@ -28,6 +28,9 @@ int planning_turns_queue(struct jobs *jobs, struct job *job);
 /* The job that is to be planned next; it stays in its queue. NULL: no job may be planned now. */
 struct job *planning_turns_next(struct jobs *jobs);
 
+/* The job of the user that is next among theirs, even if it may not be planned now. NULL: none. */
+struct job *planning_turns_first(const struct jobs *jobs, uid_t uid);
+
 /* All places for runs, including free ones. */
 struct planning *planning_turns_runs(const struct jobs *jobs, size_t *count);
 /* Whether a run is under way. */

@@ -1,7 +1,8 @@
 /* sharing.c: see sharing.h. A native job uses the service if another native job of its user is on
- * the device, waits, or was there a moment ago. A job that is alone on its GPU does not: on an
- * H100, steps of a small model took 3% longer through NVIDIA's service. But a job without the
- * service takes turns with all its clients: such a job took 2.4 s instead of 0.9 s there. */
+ * the device, waits for it or for a plan, or was there a moment ago. A job that is alone on its GPU
+ * does not: on an H100, steps of a small model took 3% longer through NVIDIA's service. But a job
+ * without the service takes turns with all its clients: such a job took 2.4 s instead of 0.9 s
+ * there. */
 #include "daemon/jobs/sharing.h"
 
 #include "base/clock.h"
@@ -12,6 +13,7 @@
 #include "daemon/jobs/job_class.h"
 #include "daemon/jobs/job_needs.h"
 #include "daemon/jobs/parts.h"
+#include "daemon/jobs/planning_turns.h"
 #include "daemon/work/job_table.h"
 #include "proto/json.h"
 
@@ -31,6 +33,27 @@ void sharing_leave(struct attempt *attempt)
         return;
     device->native_left = clock_now();
     device->native_left_uid = attempt->uid;
+}
+
+/* Whether the job may come to the GPU once it is planned. */
+static bool may_come(const struct jobs *jobs, const struct job *job, const struct device *device)
+{
+    return job && sharing_is_possible(jobs, job, device) &&
+           job_needs_would_allow(job->needs, (enum job_kind)job->kind, device);
+}
+
+/* Whether a job of the user that may come to the GPU waits for its plan. Of jobs that are submitted
+ * together, the first one is on the GPU before the others are planned. */
+static bool expects_company(struct jobs *jobs, uid_t uid, const struct device *device)
+{
+    size_t count;
+    const struct planning *runs = planning_turns_runs(jobs, &count);
+
+    for (size_t i = 0; i < count; i++)
+        if (runs[i].job && runs[i].uid == uid &&
+            may_come(jobs, job_table_find(jobs->table, runs[i].job), device))
+            return true;
+    return may_come(jobs, planning_turns_first(jobs, uid), device);
 }
 
 /* Whether another native job of the user is on the GPU or may come there. */
@@ -57,7 +80,8 @@ static bool has_company(struct jobs *jobs, const struct attempt *attempt)
             job_could_run_on(first, device))
             return true;
     }
-    return sharing_service_is_running(jobs->daemon, device, attempt->uid);
+    return expects_company(jobs, attempt->uid, device) ||
+           sharing_service_is_running(jobs->daemon, device, attempt->uid);
 }
 
 bool sharing_join(struct attempt *attempt, struct json_object *spec, char folder[PATH_MAX])
