@@ -9,6 +9,8 @@
     LAYER(LINEAR, linear)                               \
     LAYER(CONV2D, conv2d)                               \
     LAYER(BATCH_NORM, batch_norm)                       \
+    LAYER(LAYER_NORM, layer_norm)                       \
+    LAYER(RMS_NORM, rms_norm)                           \
     LAYER(RELU, relu)                                   \
     LAYER(SILU, silu)                                   \
     LAYER(GELU, gelu)                                   \
@@ -49,10 +51,11 @@
            .fallback = "1", .unit = "pixels", .help = "Distance between the window's points")     \
     WINDOW(groups, JOB_SPEC_INTEGER, .minimum = 1, .maximum = 65536, .variants = "conv2d",        \
            .fallback = "1", .help = "Number of groups; each output sees one group only")          \
-    SWITCH(bias, true, .variants = "linear conv2d", .fallback = "true",                           \
+    SWITCH(bias, true, .variants = "linear conv2d layer_norm", .fallback = "true",                \
            .help = "Whether a learnt bias is added")                                              \
-    NUMBER(epsilon, 1e-5f, .from = 0, .to = 1, .above_from = true, .variants = "batch_norm",      \
-           .fallback = "1e-5", .help = "Added to the variance")                                   \
+    NUMBER(epsilon, 1e-5f, .from = 0, .to = 1, .above_from = true,                                \
+           .variants = "batch_norm layer_norm rms_norm", .fallback = "1e-5",                      \
+           .help = "Added to the variance, by rms_norm to the mean square")                       \
     NUMBER(momentum, 0.1f, .from = 0, .to = 1, .variants = "batch_norm", .fallback = "0.1",       \
            .help = "Weight of the newest batch in the running statistics")                        \
     WHOLE(vocabulary, 0, .minimum = 2, .maximum = WIDTH_MAX, .variants = "embedding",             \

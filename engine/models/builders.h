@@ -32,6 +32,18 @@ MODEL_KINDS(DECLARE_MODEL)
 #undef DECLARE_MODEL
 const struct model *model_of(enum model_kind kind);
 
+/* Lines of Python that import or define RMSNorm, for exports that use it. */
+#define PYTHON_RMS_NORM                                                            \
+    "try:\n"                                                                       \
+    "    from torch.nn import RMSNorm\n"                                           \
+    "except ImportError:  # PyTorch before 2.4\n"                                  \
+    "    class RMSNorm(nn.Module):\n"                                              \
+    "        def __init__(self, width, eps):\n"                                    \
+    "            super().__init__()\n"                                             \
+    "            self.weight, self.eps = nn.Parameter(torch.ones(width)), eps\n\n" \
+    "        def forward(self, x):\n"                                              \
+    "            return x * (x.square().mean(-1, keepdim=True) + self.eps).rsqrt() * self.weight\n"
+
 /* A chain of layers, fitted to the data (chain.c). */
 int chain_build(const struct model_config *config, const struct model_data *data,
                 struct graph *graph, int32_t x, int32_t *result, struct error *error);

@@ -145,7 +145,7 @@ const struct model models_caduceus = {
     .build = build,
     .python =
         {
-            .imports = "from torch.nn import functional as F\n",
+            .imports = "from torch.nn import functional as F\n\n" PYTHON_RMS_NORM,
             .body =
                 "    class Direction(nn.Module):\n"
                 "        \"\"\"What a direction of a block has for itself; the forward one has the "
@@ -216,7 +216,7 @@ const struct model models_caduceus = {
                 "    def norm(width):\n"
                 "        if \"$norm\" == \"layer_norm\":\n"
                 "            return nn.LayerNorm(width, eps=$epsilon)\n"
-                "        return nn.RMSNorm(width, eps=$epsilon)\n\n"
+                "        return RMSNorm(width, eps=$epsilon)\n\n"
                 "    return Caduceus($embedding)\n",
         },
 };

@@ -27,6 +27,18 @@ static int32_t build_batch_norm(struct graph *graph, const struct model_layer *l
     return graph_batch_norm(graph, x, name, layer->epsilon, layer->momentum);
 }
 
+static int32_t build_layer_norm(struct graph *graph, const struct model_layer *layer,
+                                const char *name, int32_t x)
+{
+    return graph_layer_norm(graph, x, name, layer->epsilon, layer->bias);
+}
+
+static int32_t build_rms_norm(struct graph *graph, const struct model_layer *layer,
+                              const char *name, int32_t x)
+{
+    return graph_rms_norm(graph, x, name, layer->epsilon);
+}
+
 static int32_t build_activation(struct graph *graph, const struct model_layer *layer,
                                 const char *name, int32_t x)
 {
@@ -112,6 +124,11 @@ static const struct {
     [LAYER_BATCH_NORM] = {build_batch_norm,
                           {.module = "nn.BatchNorm{dimensions}({outputs}, eps={epsilon}, "
                                      "momentum={momentum})"}},
+    [LAYER_LAYER_NORM] = {build_layer_norm,
+                          {.module = "nn.LayerNorm({outputs}, eps={epsilon}{bias})"}},
+    [LAYER_RMS_NORM] = {build_rms_norm,
+                        {.imports = PYTHON_RMS_NORM,
+                         .module = "RMSNorm({outputs}, eps={epsilon})"}},
     [LAYER_RELU] = {build_activation, {.module = "nn.ReLU()"}},
     [LAYER_SILU] = {build_activation, {.module = "nn.SiLU()"}},
     [LAYER_GELU] = {build_activation, {.module = "nn.GELU()"}},

@@ -156,7 +156,7 @@ struct model_layer model_layer_default(enum model_layer_kind kind);
  *   {key=usual}         ", key=value", or nothing if the value is `usual`
  */
 struct model_layer_python {
-    const char *imports; /* lines that `module` needs besides torch; NULL: none */
+    const char *imports; /* lines of imports or definitions that `module` needs; NULL: none */
     const char *module;  /* "nn.Dropout({probability})" */
     bool flattens;       /* the result has no height and width */
 };

@@ -353,8 +353,10 @@ static int write_head(FILE *file, const struct checkpoint *checkpoint,
             "import json\n"
             "from pathlib import Path\n\n"
             "import torch\n"
-            "from torch import nn\n%s\n",
-            marker, pytorch_network_imports(network));
+            "from torch import nn\n",
+            marker);
+    pytorch_network_write_imports(file, network);
+    fputc('\n', file);
     write_literal(file, "NAME", json_get(description, "name"), "");
     fprintf(file, "STEP = %" PRId64 "  # of training that the weights are of\n",
             checkpoint->state.step);

@@ -337,22 +337,30 @@ static int write_built(FILE *file, struct json_object *network, struct error *er
 
 /* ---- both ---- */
 
-const char *pytorch_network_imports(struct json_object *network)
+static bool has_layer(struct json_object *network, const char *type)
 {
     struct json_object *layers = json_get(network, "layers");
+
+    for (size_t i = 0; layers && i < json_object_array_length(layers); i++)
+        if (strcmp(json_get_string(json_object_array_get_idx(layers, i), "type", ""), type) == 0)
+            return true;
+    return false;
+}
+
+void pytorch_network_write_imports(FILE *file, struct json_object *network)
+{
     int kind = model_kind_from_string(json_get_string(network, "name", ""));
     const struct model_python *python = kind < 0 ? NULL : model_python((enum model_kind)kind);
+    const char *type;
 
-    for (size_t i = 0; layers && i < json_object_array_length(layers); i++) {
-        const char *type = json_get_string(json_object_array_get_idx(layers, i), "type", "");
-        int layer = model_layer_kind_from_string(type);
-        const char *imports =
-            layer < 0 ? NULL : model_layer_python((enum model_layer_kind)layer)->imports;
+    if (python)
+        fputs(python->imports, file);
+    for (int i = 0; (type = model_layer_kind_to_string((enum model_layer_kind)i)); i++) {
+        const char *imports = model_layer_python((enum model_layer_kind)i)->imports;
 
-        if (imports)
-            return imports;
+        if (imports && has_layer(network, type))
+            fputs(imports, file);
     }
-    return python ? python->imports : "";
 }
 
 int pytorch_network_write(FILE *file, struct json_object *network,

@@ -12,8 +12,8 @@
  * caller owns the result. NULL with a sentence. */
 struct json_object *pytorch_network_describe(const struct worker_setup *setup, struct error *error);
 
-/* The lines that import what the network needs besides torch. */
-const char *pytorch_network_imports(struct json_object *network);
+/* Writes the lines that import or define what the network needs besides torch. */
+void pytorch_network_write_imports(FILE *file, struct json_object *network);
 
 /* Writes the function network(). It takes the sizes from the weights. -EINVAL with a sentence if
  * the description and the weights do not match. */

@@ -370,6 +370,34 @@ static void test_initial_weights(void **state)
     }
 }
 
+/* Norms over the last dimension: of vectors, and of each symbol of a sequence; not of images. */
+static void test_row_norms(void **state)
+{
+    struct model_layer layers[5];
+    struct model_config config = {.kind = MODEL_LAYERS, .layers = layers, .layer_count = 5};
+
+    (void)state;
+    layers[0] = model_layer_default(LAYER_EMBEDDING);
+    layers[0].width = 6;
+    layers[1] = model_layer_default(LAYER_LAYER_NORM);
+    layers[2] = model_layer_default(LAYER_FLATTEN);
+    layers[3] = model_layer_default(LAYER_RMS_NORM);
+    layers[4] = model_layer_default(LAYER_LINEAR);
+    layers[4].features = 65;
+    expect_model(&config, &text,
+                 "0.weight[65x6] 1.weight[6] 1.bias[6] 3.weight[48] 4.weight[65x48] 4.bias[65]",
+                 390 + 12 + 48 + 65 * 48 + 65);
+    layers[1].bias = false;
+    expect_model(&config, &text,
+                 "0.weight[65x6] 1.weight[6] 3.weight[48] 4.weight[65x48] 4.bias[65]",
+                 390 + 6 + 48 + 65 * 48 + 65);
+    config.layers = layers + 1;
+    config.layer_count = 1;
+    expect_refusal(&config, &digits,
+                   "layer 0 (layer_norm): expects [batch, features] or [batch, length, features], "
+                   "but the input is 32x1x28x28");
+}
+
 static void test_squeeze_excite(void **state)
 {
     struct model_layer layers[4];
@@ -552,6 +580,7 @@ int main(void)
         cmocka_unit_test(test_char_mlp),
         cmocka_unit_test(test_layers),
         cmocka_unit_test(test_every_layer),
+        cmocka_unit_test(test_row_norms),
         cmocka_unit_test(test_squeeze_excite),
         cmocka_unit_test(test_convolutional_networks),
         cmocka_unit_test(test_transformers),
