@@ -368,6 +368,22 @@ static unsigned find_task(struct json_object *normalised, const char **words)
     return METRIC_OF_CLASSES;
 }
 
+/* Whether the metric is the loss of one of the model's heads. */
+static bool is_loss_of_head(const char *metric, struct json_object *normalised)
+{
+    struct json_object *heads = json_get(json_get(normalised, "model"), "output_heads");
+
+    for (size_t i = 0; heads && i < json_object_array_length(heads); i++) {
+        const char *head = json_get_string(json_object_array_get_idx(heads, i), "name", "");
+        char name[64];
+
+        snprintf(name, sizeof name, METRIC_OF_HEAD, head);
+        if (strcmp(name, metric) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Checks that the run measures the metric that a key names. */
 static int check_metric(struct job_spec_check *check, const char *path, const char *metric,
                         struct json_object *normalised)
@@ -383,7 +399,7 @@ static int check_metric(struct job_spec_check *check, const char *path, const ch
                              "%s is %s, but data.validation_fraction is 0; use train_loss or set "
                              "samples aside",
                              path, metric);
-    if (!metric_fits(name, task))
+    if (!metric_fits(name, task) && !is_loss_of_head(metric, normalised))
         return job_spec_fail(check, "validation_loss",
                              "%s is %s, but %s have no %s; use validation_loss", path, metric,
                              words, name);

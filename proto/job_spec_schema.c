@@ -46,7 +46,7 @@ static const struct job_spec_key checkpoint_keys[] = {
          "How often a checkpoint is written, such as \"2 epochs\", \"500 steps\" or \"10 min\""},
     {"keep", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 1000, .fallback = "3",
      .help = "How many of the latest checkpoints are kept, in addition to the best one"},
-    {"best", JOB_SPEC_CHOICE, .choices = METRICS, .fallback = "\"validation_loss\"",
+    {"best", JOB_SPEC_METRIC, .choices = METRICS, .fallback = "\"validation_loss\"",
      .null_is_value = true,
      .help =
          "The metric that selects the best checkpoint, which is kept, exported and tested; null: "
@@ -322,6 +322,11 @@ char *job_spec_key_describe(const struct job_spec_key *key, char *output, size_t
         break;
     case JOB_SPEC_CHOICE:
         describe_choices(key, key->choices[1] ? "one of " : "", output, size);
+        break;
+    case JOB_SPEC_METRIC:
+        snprintf(what, sizeof what, METRIC_OF_HEAD " of a head of model.output_heads, or one of ",
+                 "NAME");
+        describe_choices(key, what, output, size);
         break;
     case JOB_SPEC_SWITCH:
         describe_choices(key, "true, false or one of ", output, size);

@@ -17,6 +17,7 @@ enum job_spec_type {
     JOB_SPEC_DURATION,      /* "500 ms" or seconds; normalised to seconds; from … to */
     JOB_SPEC_BYTES,         /* "1.5 GiB" or bytes; normalised to bytes; minimum … maximum */
     JOB_SPEC_CHOICE,        /* one of `choices` */
+    JOB_SPEC_METRIC,        /* one of `choices`, or validation_NAME_loss of a head */
     JOB_SPEC_SWITCH,        /* one of `choices`; true and false stand for yes and no */
     JOB_SPEC_TEXT,          /* count_minimum … count_maximum bytes */
     JOB_SPEC_NAME,          /* text without control characters */

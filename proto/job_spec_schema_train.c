@@ -113,7 +113,7 @@ static const struct job_spec_key schedule_keys[] = {
      .help = "Momentum at the highest learning rate"},
     {"max_momentum", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true, .fallback = "0.95",
      .help = "Momentum at the start and the end"},
-    {"metric", JOB_SPEC_CHOICE, .choices = METRICS, .fallback = "\"validation_loss\"",
+    {"metric", JOB_SPEC_METRIC, .choices = METRICS, .fallback = "\"validation_loss\"",
      .help = "What has to improve"},
     {"factor", JOB_SPEC_NUMBER, .from = 0, .to = 1, .above_from = true, .below_to = true,
      .fallback = "0.1", .help = "Factor of the learning rate at each cut"},
@@ -141,7 +141,7 @@ static const struct job_spec_key ema_keys[] = {
 SECTION(ema, NULL);
 
 static const struct job_spec_key early_stop_keys[] = {
-    {"metric", JOB_SPEC_CHOICE, .choices = METRICS, .fallback = "\"validation_loss\"",
+    {"metric", JOB_SPEC_METRIC, .choices = METRICS, .fallback = "\"validation_loss\"",
      .help = "What has to improve"},
     {"patience", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 1000000, .fallback = "10",
      .unit = "measurements",

@@ -193,6 +193,16 @@ static bool text_fits(const struct job_spec_key *key, struct json_object *value,
     return key->type != JOB_SPEC_NAME || text_is_printable(*text);
 }
 
+/* Whether the text has the form of the name of a head's loss. */
+static bool is_metric_of_head(const char *text)
+{
+    static const char before[] = "validation_", after[] = "_loss";
+    size_t length = strlen(text), around = sizeof before - 1 + sizeof after - 1;
+
+    return length > around && strncmp(text, before, sizeof before - 1) == 0 &&
+           strcmp(text + length - (sizeof after - 1), after) == 0 && text_is_printable(text);
+}
+
 /* ---- lists --------------------------------------------------------------------------------- */
 
 static bool list_fits(const struct job_spec_key *key, struct json_object *value)
@@ -479,6 +489,11 @@ static struct json_object *single_normalise(const struct job_spec_key *key,
     case JOB_SPEC_SWITCH:
         text = choice_of(key, value);
         return text ? json_object_new_string(text) : NULL;
+    case JOB_SPEC_METRIC: /* which heads there are is a rule (job_spec_rules.c) */
+        text = choice_of(key, value);
+        if (!text && (!(text = text_of(value)) || !is_metric_of_head(text)))
+            return NULL;
+        return json_object_new_string(text);
     case JOB_SPEC_COLUMN:
         if (integer_fits(key, value, &integer)) {
             snprintf(digits, sizeof digits, "%lld", (long long)integer);

@@ -13,6 +13,9 @@ enum metric_trait {
     METRIC_READS = 32      /* it is computed from the outputs of every sample */
 };
 
+/* The name of a head's loss, beside these metrics; a format with the head's name. */
+#define METRIC_OF_HEAD "validation_%s_loss"
+
 /* Columns: METRIC_<upper> of enum metric_kind; the name, which follows "validation_", "test_" and
  * "last_test_"; the traits; what it is, for help. */
 /* clang-format off */

@@ -47,6 +47,20 @@ bool metric_falls(enum metric_kind kind)
     return metric_traits[kind] & METRIC_FALLS;
 }
 
+enum { HEAD_METRIC_NAME_MAX = 48 };
+
+int metric_head_of_name(const struct metric_heads *heads, const char *name)
+{
+    for (int i = 0; i < heads->count; i++) {
+        char own[HEAD_METRIC_NAME_MAX];
+
+        snprintf(own, sizeof own, METRIC_OF_HEAD, heads->names[i]);
+        if (strcmp(own, name) == 0)
+            return i;
+    }
+    return -1;
+}
+
 /* ---- which ---- */
 
 static metric_set bit(enum metric_kind kind)
@@ -96,8 +110,6 @@ struct score {
     double probability;
     bool positive;
 };
-
-enum { HEAD_METRIC_NAME_MAX = 48 };
 
 struct metrics {
     metric_set kinds; /* to be computed now */

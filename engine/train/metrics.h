@@ -40,6 +40,9 @@ struct metric_heads {
     int count;
 };
 
+/* The head whose loss on the validation set has that name; -1: none has. */
+int metric_head_of_name(const struct metric_heads *heads, const char *name);
+
 /* The trait of the task that the set is for: METRIC_OF_CLASSES, _VALUES, _TEXT or _HEADS. */
 unsigned metric_task(const struct dataset *dataset, const struct metric_heads *heads);
 /* All metrics of the task. */

@@ -19,7 +19,7 @@ bool tracker_improves_downwards(const char *metric)
 {
     int kind = metric_of_name(metric);
 
-    return kind >= 0 && metric_falls((enum metric_kind)kind);
+    return kind < 0 || metric_falls((enum metric_kind)kind); /* any other is the loss of a head */
 }
 
 bool tracker_update(struct tracker *tracker, double value, int64_t step, double epoch)

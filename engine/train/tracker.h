@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { TRACKER_NAME_MAX = 32 };
+enum { TRACKER_NAME_MAX = 48 };
 
 struct tracker {
     char metric[TRACKER_NAME_MAX]; /* "": none is watched */

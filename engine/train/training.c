@@ -39,10 +39,11 @@ static int check_metric(struct training *training, const char *metric, const cha
     unsigned task = metric_task(training->data.train.dataset, &training->data.heads);
     bool validation = metric && strncmp(metric, "validation_", 11) == 0;
     int kind = metric ? metric_of_name(metric) : -1;
+    bool of_head = metric && metric_head_of_name(&training->data.heads, metric) >= 0;
 
     if (!metric)
         return 0;
-    if (kind < 0 || (!validation && kind != METRIC_LOSS && kind != METRIC_ACCURACY))
+    if (!of_head && (kind < 0 || (!validation && kind != METRIC_LOSS && kind != METRIC_ACCURACY)))
         return error_set(error, -EINVAL,
                          "%s: \"%s\" is not measured in every epoch; choose train_loss, "
                          "train_accuracy, validation_loss or another metric of the validation set",
@@ -51,6 +52,8 @@ static int check_metric(struct training *training, const char *metric, const cha
         return error_set(error, -EINVAL,
                          "%s: %s needs a validation set; set data.validation_fraction", use,
                          metric);
+    if (of_head) /* which is always measured */
+        return 0;
     if (!(metrics_of_task(task) >> kind & 1))
         return error_set(error, -EINVAL, "%s: a %s has no %s; take the loss", use,
                          task == METRIC_OF_VALUES ? "regression"

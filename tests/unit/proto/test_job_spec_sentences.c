@@ -245,6 +245,11 @@ static void test_sentences(void **state)
          "checkpoint.best", "validation_loss",
          "checkpoint.best is validation_accuracy, but several labels (model.output_heads) have no "
          "accuracy; use validation_loss"},
+        {"{\"model\":{\"name\":\"mlp\",\"output_heads\":[{\"name\":\"a\",\"classes\":2}]}," CSV
+         ",\"checkpoint\":{\"best\":\"validation_b_loss\"}}",
+         "checkpoint.best", "validation_loss",
+         "checkpoint.best is validation_b_loss, but several labels (model.output_heads) have no "
+         "b_loss; use validation_loss"},
         {"{" MLP "," CSV ",\"train\":{\"metrics\":[\"f1\",\"mae\"]}}", "train.metrics[1]", "",
          "train.metrics[1] is mae, but classes have no mae; leave it out"},
     };

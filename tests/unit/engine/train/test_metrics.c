@@ -121,6 +121,8 @@ static void heads_have_a_loss_each(void **state)
     red = metrics_head_loss(metrics, METRIC_TEST, 0);
     blue = metrics_head_loss(metrics, METRIC_VALIDATION, 1);
     assert_string_equal(red.name, "test_red_loss");
+    assert_int_equal(metric_head_of_name(&config.heads, blue.name), 1);
+    assert_int_equal(metric_head_of_name(&config.heads, red.name), -1);
     assert_string_equal(blue.error_name, "validation_blue_loss_error");
     assert_near("heads", "red", red.mean, log(2));
     assert_true(fabs(red.error) < 1e-7);

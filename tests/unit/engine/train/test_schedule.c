@@ -178,6 +178,11 @@ static void test_tracker(void **state)
     assert_true(tracker_should_stop(&tracker));
     assert_int_equal(tracker.best_step, 30);
 
+    tracker_init(&tracker, "validation_sixteen_letters__loss", 0, 0); /* of a head */
+    assert_string_equal(tracker.metric, "validation_sixteen_letters__loss");
+    assert_true(tracker_update(&tracker, 1.0, 10, 1));
+    assert_true(tracker_update(&tracker, 0.5, 20, 2));
+
     tracker_init(&tracker, "validation_accuracy", 0, 0);
     assert_false(tracker_update(&tracker, NAN, 1, 1));
     assert_true(tracker_update(&tracker, 0.5, 1, 1));
