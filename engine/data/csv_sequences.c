@@ -1,11 +1,13 @@
 /* csv_sequences.c: tables as text (csv_table.h) that have a sequence in one column and its label in
  * another. Other columns are left alone. */
+#include "base/cleanup.h"
 #include "engine/data/csv_table.h"
 #include "engine/data/reader.h"
 #include "engine/data/sequences.h"
 #include "engine/data/tokens.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct csv_sequences {
@@ -98,6 +100,46 @@ static int table_begin(void *context, struct error *error)
     return r;
 }
 
+static int report_quote(const struct csv_table *table, int32_t column, struct error *error)
+{
+    return error_set(error, -EINVAL,
+                     "%s:%lld, column %d: the quote before the text has no counterpart at its end; "
+                     "a text lies in one line, and a quote inside of it is written twice",
+                     table->path, (long long)table->line, column + 1);
+}
+
+static int sequence_add(struct csv_sequences *reader, struct sequence_place place, const char *cell,
+                        size_t length, bool quoted, struct error *error)
+{
+    int r = 0;
+
+    if (!quoted)
+        return length ? sequences_add(&reader->sequences, &place, cell, length, error) : 0;
+    while (r == 0 && length) {
+        const char *begin = cell, *piece;
+        size_t size = csv_piece_next(&cell, &length, &piece);
+
+        r = sequences_add(&reader->sequences, &place, piece, size, error);
+        place.column += cell - begin;
+    }
+    return r;
+}
+
+static int sequence_close(struct csv_sequences *reader, const struct sequence_place *place,
+                          const char *row, const char *label, size_t length, struct error *error)
+{
+    AUTO_FREE char *copy = NULL;
+
+    if (csv_cell_is_quoted(row, label) && memchr(label, '"', length)) {
+        copy = csv_cell_copy(row, label, length);
+        if (!copy)
+            return reader_out_of_memory(place->path, error);
+        label = copy;
+        length = strlen(copy);
+    }
+    return sequences_close(&reader->sequences, place, label, length, error);
+}
+
 static int row_read(void *context, const char *row, const char *end, struct error *error)
 {
     struct csv_sequences *reader = context;
@@ -106,9 +148,11 @@ static int row_read(void *context, const char *row, const char *end, struct erro
     const char *at = row, *cell, *sequence = row, *label = row;
     size_t length, sequence_length = 0, label_length = 0;
     int32_t count = 0;
-    int r = 0;
+    int r;
 
     for (; csv_cell_next(table, &at, end, &cell, &length); count++) {
+        if (csv_cell_is_quoted(row, cell) && !csv_cell_is_whole(table, cell, length, end))
+            return report_quote(table, count, error);
         if (count == reader->sequence_column) {
             sequence = cell;
             sequence_length = length;
@@ -120,9 +164,9 @@ static int row_read(void *context, const char *row, const char *end, struct erro
     if (count != table->columns)
         return csv_report_columns(table, count, error);
     place.column = sequence - row + 1;
-    if (sequence_length)
-        r = sequences_add(&reader->sequences, &place, sequence, sequence_length, error);
-    return r < 0 ? r : sequences_close(&reader->sequences, &place, label, label_length, error);
+    r = sequence_add(reader, place, sequence, sequence_length, csv_cell_is_quoted(row, sequence),
+                     error);
+    return r < 0 ? r : sequence_close(reader, &place, row, label, label_length, error);
 }
 
 int csv_sequences_read(const struct dataset_config *config, const struct dataset *reference,

@@ -1,6 +1,7 @@
 /* csv_table.c: see csv_table.h. */
 #include "engine/data/csv_table.h"
 
+#include "base/cleanup.h"
 #include "base/text.h"
 #include "engine/data/reader.h"
 
@@ -29,6 +30,15 @@ void csv_table_release(struct csv_table *table)
 
 /* ---- cells ---- */
 
+/* The quote that ends the text, in which a doubled one stands for a quote (RFC 4180); `end` if there
+ * is none. */
+static const char *closing_quote(const char *at, const char *end)
+{
+    while ((at = memchr(at, '"', (size_t)(end - at))) && at + 1 < end && at[1] == '"')
+        at += 2;
+    return at ? at : end;
+}
+
 bool csv_cell_next(const struct csv_table *table, const char **at, const char *end,
                    const char **cell, size_t *length)
 {
@@ -39,8 +49,7 @@ bool csv_cell_next(const struct csv_table *table, const char **at, const char *e
     *cell = csv_skip_padding(table, *at, end);
     if (*cell < end && **cell == '"') {
         *cell += 1;
-        const char *quote = memchr(*cell, '"', (size_t)(end - *cell));
-        *length = (size_t)((quote ? quote : end) - *cell);
+        *length = (size_t)(closing_quote(*cell, end) - *cell);
         stop = memchr(*cell + *length, table->delimiter, (size_t)(end - *cell) - *length);
     } else {
         stop = memchr(*cell, table->delimiter, (size_t)(end - *cell));
@@ -62,6 +71,43 @@ int32_t csv_cells_count(const struct csv_table *table, const char *row, const ch
     while (count <= CSV_COLUMNS_MAX && csv_cell_next(table, &row, end, &cell, &length))
         count++;
     return count;
+}
+
+bool csv_cell_is_whole(const struct csv_table *table, const char *cell, size_t length,
+                       const char *end)
+{
+    const char *after = cell + length;
+
+    if (after == end || *after != '"')
+        return false;
+    after = csv_skip_padding_after(table, after + 1, end);
+    return after == end || *after == table->delimiter;
+}
+
+size_t csv_piece_next(const char **cell, size_t *length, const char **piece)
+{
+    const char *quote = memchr(*cell, '"', *length);
+    size_t size = quote ? (size_t)(quote - *cell) + 1 : *length;
+
+    *piece = *cell;
+    *cell += size + (quote != NULL);
+    *length -= size + (quote != NULL);
+    return size;
+}
+
+char *csv_cell_copy(const char *row, const char *cell, size_t length)
+{
+    char *copy = strndup(cell, length), *to = copy;
+    const char *text = cell, *piece;
+
+    while (copy && length && csv_cell_is_quoted(row, text)) {
+        size_t size = csv_piece_next(&cell, &length, &piece);
+
+        memcpy(to, piece, size);
+        to += size;
+        *to = '\0';
+    }
+    return copy;
 }
 
 bool csv_cell_is_number(const char *cell, size_t length)
@@ -189,14 +235,14 @@ static bool row_is_header(const struct csv_table *table, const char *row, const 
 static int names_read(struct csv_table *table, const char *row, const char *end,
                       struct error *error)
 {
-    const char *cell;
+    const char *begin = row, *cell;
     size_t length;
 
     table->names = calloc((size_t)table->columns, sizeof *table->names);
     if (!table->names)
         return reader_out_of_memory(table->path, error);
     for (int32_t i = 0; csv_cell_next(table, &row, end, &cell, &length); i++) {
-        table->names[i] = strndup(cell, length);
+        table->names[i] = csv_cell_copy(begin, cell, length);
         if (!table->names[i])
             return reader_out_of_memory(table->path, error);
     }
@@ -209,7 +255,7 @@ static int names_compare(const struct csv_table *table, const char *row, const c
 {
     char shown[CSV_SHOWN_SIZE], first[CSV_SHOWN_SIZE];
     int32_t count = csv_cells_count(table, row, end);
-    const char *cell;
+    const char *begin = row, *cell;
     size_t length;
 
     if (count != table->columns)
@@ -219,14 +265,19 @@ static int names_compare(const struct csv_table *table, const char *row, const c
                          "%s:%lld names columns, but the first file does not; files of one table "
                          "need the same form",
                          table->path, (long long)table->line);
-    for (int32_t i = 0; csv_cell_next(table, &row, end, &cell, &length); i++)
-        if (strlen(table->names[i]) != length || memcmp(table->names[i], cell, length) != 0)
+    for (int32_t i = 0; csv_cell_next(table, &row, end, &cell, &length); i++) {
+        AUTO_FREE char *name = csv_cell_copy(begin, cell, length);
+
+        if (!name)
+            return reader_out_of_memory(table->path, error);
+        if (strcmp(table->names[i], name) != 0)
             return error_set(error, -EINVAL,
                              "%s:%lld, column %d is named \"%s\", but \"%s\" in the first file; "
                              "files of one table need the same columns",
                              table->path, (long long)table->line, i + 1,
                              csv_cell_show(cell, length, shown),
                              csv_cell_show(table->names[i], strlen(table->names[i]), first));
+    }
     return 0;
 }
 

@@ -63,10 +63,23 @@ static inline const char *csv_skip_padding_after(const struct csv_table *table, 
     return table->delimiter == ' ' ? at : csv_skip_padding(table, at, end);
 }
 
-/* Takes the next cell off the row, without padding and quotes; whether there was one. `*at` is NULL
- * after the last. */
+/* Takes the next cell off the row, without padding and the quotes around it; whether there was one.
+ * `*at` is NULL after the last. Doubled quotes inside a quoted cell stay doubled: read its text by
+ * csv_piece_next(). */
 bool csv_cell_next(const struct csv_table *table, const char **at, const char *end,
                    const char **cell, size_t *length);
+/* Whether the cell of that row is quoted. */
+static inline bool csv_cell_is_quoted(const char *row, const char *cell)
+{
+    return cell > row && cell[-1] == '"';
+}
+/* Whether a quoted cell ends with its closing quote. */
+bool csv_cell_is_whole(const struct csv_table *table, const char *cell, size_t length,
+                       const char *end);
+/* Takes the next piece off a quoted cell, up to a quote of its text or the end. Returns its size. */
+size_t csv_piece_next(const char **cell, size_t *length, const char **piece);
+/* A copy of the cell's text, which the caller frees. NULL: no memory. */
+char *csv_cell_copy(const char *row, const char *cell, size_t length);
 int32_t csv_cells_count(const struct csv_table *table, const char *row, const char *end);
 bool csv_cell_is_number(const char *cell, size_t length);
 /* The cell for a message: cut, and without control characters. */

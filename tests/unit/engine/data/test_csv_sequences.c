@@ -62,6 +62,32 @@ static void check_row(const struct dataset *dataset, uint32_t index, const int32
     assert_int_equal(found, label);
 }
 
+/* A quote inside a quoted text is doubled (RFC 4180). */
+static void test_quotes(void **state)
+{
+    struct dataset *dataset;
+
+    (void)state;
+    config.sequence.tokens = DATASET_TOKENS_CHARACTERS;
+    dataset = open_text("\"the \"\"text\"\"\",label\n\"a\"\",b\"\"\"\"\",\"\"\"x\"\"\"\n"
+                        "\"\"\"\" , y\nb\"\",y\n",
+                        NULL);
+    assert_int_equal(dataset->count, 3);
+    assert_int_equal(dataset->vocabulary.count, 4); /* " , a b */
+    check_row(dataset, 0, (const int32_t[]){2, 0, 1, 3, 0, 0}, 0);
+    check_row(dataset, 1, (const int32_t[]){0, 4, 4, 4, 4, 4}, 1);
+    check_row(dataset, 2, (const int32_t[]){3, 0, 0, 4, 4, 4}, 1); /* not quoted: as it stands */
+    assert_string_equal(dataset->class_names[0], "\"x\"");
+    dataset_close(dataset);
+    config.sequence.column = "the \"text\"";
+    dataset = open_text("\"the \"\"text\"\"\",label\nab,0\n", NULL);
+    assert_int_equal(dataset->count, 1);
+    dataset_close(dataset);
+    config.sequence.column = NULL;
+    REFUSE("text,label\nab,0\n\"over two\nlines\",1\n", ":3, column 1", "counterpart");
+    REFUSE("text,label\n\"ab\"cd,0\n", ":2, column 1", "counterpart");
+}
+
 /* CRLF, a byte order mark, quotes, a comment, lower case, U and ambiguous codes. */
 static void test_nucleotides(void **state)
 {
@@ -333,6 +359,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_nucleotides, reset),
+        cmocka_unit_test_setup(test_quotes, reset),
         cmocka_unit_test_setup(test_kmers, reset),
         cmocka_unit_test_setup(test_characters, reset),
         cmocka_unit_test_setup(test_many_characters, reset),
