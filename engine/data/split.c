@@ -18,30 +18,36 @@ static int64_t validation_count(int64_t count, double fraction)
 }
 
 /* The windows of validation are among those of the whole set. Training ends before the first of
- * them, as far as the text is long enough. */
-static void split_windows(const struct dataset *dataset, int64_t validation,
-                          struct dataset_split *split)
+ * them. */
+static int split_windows(const struct dataset *dataset, int64_t validation,
+                         struct dataset_split *split, struct error *error)
 {
     int64_t context = dataset->sample_elements;
     int64_t first = (dataset->count - validation) / context * context;
 
-    first = first < context && dataset->count > context ? context : first;
-    first = first < 1 ? 1 : first;
+    if (dataset->count <= context)
+        return error_set(error, -EINVAL,
+                         "the text has %lld symbols, but a training and a validation part with "
+                         "windows of %lld need %lld: take a smaller model.context, a longer text, "
+                         "or set validation_fraction to 0",
+                         (long long)(dataset->count + context), (long long)context,
+                         (long long)(2 * context + 1));
+    first = first < context ? context : first;
     split->validation = text_windows(dataset, first, dataset->count - first);
-    split->train = text_training_windows(dataset, 0, first > context ? first - context : first);
+    split->train = text_training_windows(dataset, 0, first > context ? first - context : 1);
+    return 0;
 }
 
-static void split_text(const struct dataset *dataset, int64_t validation,
-                       struct dataset_split *split)
+static int split_text(const struct dataset *dataset, int64_t validation,
+                      struct dataset_split *split, struct error *error)
 {
-    if (dataset->labels_each) {
-        split_windows(dataset, validation, split);
-        return;
-    }
+    if (dataset->labels_each)
+        return split_windows(dataset, validation, split, error);
     split->train.count -= validation;
     split->validation.first = split->train.count;
     split->validation.count = validation;
     split->validation.dataset = dataset;
+    return 0;
 }
 
 /* The validation part predicts the last rows: the share of those that the set predicts. */
@@ -116,10 +122,8 @@ int dataset_split(const struct dataset *dataset, double fraction, uint64_t seed,
     if (dataset->format == DATASET_TIME_SERIES)
         return split_series(dataset, fraction, split, error);
     int64_t validation = validation_count(dataset->count, fraction);
-    if (dataset_format_is_text(dataset->format)) {
-        split_text(dataset, validation, split);
-        return 0;
-    }
+    if (dataset_format_is_text(dataset->format))
+        return split_text(dataset, validation, split, error);
     return split_at_random(dataset, validation, seed, split, error);
 }
 

@@ -316,6 +316,44 @@ static void test_split_windows(void **state)
     dataset_close(dataset);
 }
 
+/* Short texts, too, share no label between the parts, or are refused. */
+static void test_split_of_short_texts(void **state)
+{
+    static const double fractions[] = {0.01, 0.2, 0.5, 0.9};
+
+    (void)state;
+    config.text.labels_each = true;
+    for (int64_t length = config.text.context + 2; length < 5 * config.text.context; length++) {
+        char text[64] = "";
+
+        for (int64_t i = 0; i < length; i++)
+            text[i] = (char)('a' + i * i % 7);
+        struct dataset *dataset = open_text(text);
+        for (size_t k = 0; k < sizeof fractions / sizeof *fractions; k++) {
+            int train[64] = {0}, validation[64] = {0};
+            struct dataset_split split;
+            struct error error = {0};
+            int r = dataset_split(dataset, fractions[k], 7, &split, &error);
+
+            if (length < 2 * config.text.context + 1) {
+                assert_int_equal(r, -EINVAL);
+                assert_non_null(strstr(error.text, "smaller model.context"));
+                continue;
+            }
+            assert_int_equal(r, 0);
+            for (uint32_t epoch = 0; epoch < 20; epoch++)
+                count_labels(&split.train, dataset_view_shift(&split.train, 7, epoch), train);
+            count_labels(&split.validation, 0, validation);
+            for (int64_t i = 1; i < length; i++) {
+                assert_true(validation[i] == 0 || train[i] == 0);
+                assert_int_equal(validation[i], i > split.validation.first);
+            }
+            dataset_split_release(&split);
+        }
+        dataset_close(dataset);
+    }
+}
+
 /* Against counts made by hand. */
 static void test_baselines(void **state)
 {
@@ -349,6 +387,7 @@ int main(void)
         cmocka_unit_test_setup(test_split, reset),
         cmocka_unit_test_setup(test_windows, reset),
         cmocka_unit_test_setup(test_split_windows, reset),
+        cmocka_unit_test_setup(test_split_of_short_texts, reset),
         cmocka_unit_test_setup(test_baselines, reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
