@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { FIRST_CAPACITY = 1024 };
 
@@ -287,14 +288,24 @@ static int part_choose(struct series_reader *reader, struct error *error)
     return 0;
 }
 
+/* Whether both paths lead to the same file. */
+static bool is_same_file(const char *one, const char *other)
+{
+    struct stat first, second;
+
+    return strcmp(one, other) == 0 ||
+           (stat(one, &first) == 0 && stat(other, &second) == 0 && first.st_dev == second.st_dev &&
+            first.st_ino == second.st_ino);
+}
+
 /* What is tested on must not have been trained on. */
 static int check_overlap(const struct series_reader *reader, struct error *error)
 {
     const struct dataset_series *series = &reader->dataset->series;
     const struct dataset_series *trained = reader->reference ? &reader->reference->series : NULL;
 
-    if (!trained || !trained->path || strcmp(trained->path, series->path) != 0 ||
-        series->first >= trained->end || trained->first >= series->end)
+    if (!trained || !trained->path || series->first >= trained->end ||
+        trained->first >= series->end || !is_same_file(trained->path, series->path))
         return 0;
     return error_set(
         error, -EINVAL,

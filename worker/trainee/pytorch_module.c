@@ -55,6 +55,21 @@ static struct json_object *describe_classes(const struct dataset *train)
     return names;
 }
 
+static struct json_object *describe_heads(const struct worker_spec *spec)
+{
+    struct json_object *heads = json_object_new_array();
+
+    for (int i = 0; i < spec->head_count; i++) {
+        struct json_object *head = json_object_new_array();
+
+        json_object_array_add(head, json_object_new_string(spec->head_names[i]));
+        json_object_array_add(head, json_object_new_int(spec->heads[i].classes));
+        json_object_array_add(head, json_object_new_int(spec->heads[i].labels));
+        json_object_array_add(heads, head);
+    }
+    return heads;
+}
+
 char *pytorch_module_describe(const struct worker_setup *setup, struct error *error)
 {
     const struct dataset *train = setup->train;
@@ -69,6 +84,8 @@ char *pytorch_module_describe(const struct worker_setup *setup, struct error *er
     json_set(json, "input", describe_input(setup));
     json_set_bool(json, "classifies", train->target == DATASET_TARGET_CLASS);
     json_set(json, "class_names", train->class_names ? describe_classes(train) : NULL);
+    if (setup->spec.head_count)
+        json_set(json, "heads", describe_heads(&setup->spec));
     text = strdup(json_text(json, NULL));
     if (!text)
         error_set(error, -ENOMEM, "no memory to describe the model for checkpoints");
@@ -330,6 +347,17 @@ static const char prediction_part[] =
     "    numbers = model(samples).argmax(1).tolist()\n"
     "    return [CLASSES[i] for i in numbers] if CLASSES else numbers\n";
 
+static const char heads_part[] =
+    "\n\n"
+    "@torch.no_grad()\n"
+    "def predict(model, samples):\n"
+    "    \"\"\"For each sample the likeliest classes of each head, as many as it has labels: {head: "
+    "[numbers]}.\"\"\"\n"
+    "    scores = model(samples).split([classes for _, classes, _ in HEADS], dim=1)\n"
+    "    best = [score.topk(labels, dim=1).indices.tolist() for score, (_, _, labels) in "
+    "zip(scores, HEADS)]\n"
+    "    return [dict(zip([name for name, _, _ in HEADS], numbers)) for numbers in zip(*best)]\n";
+
 static void write_literal(FILE *file, const char *name, struct json_object *value,
                           const char *comment)
 {
@@ -365,7 +393,10 @@ static int write_head(FILE *file, const struct checkpoint *checkpoint,
                   "  # of one sample");
     if (text)
         return write_vocabulary(file, checkpoint->texts.vocabulary, error);
-    if (json_get_bool(description, "classifies", false))
+    if (json_get(description, "heads"))
+        write_literal(file, "HEADS", json_get(description, "heads"),
+                      "  # name, classes (numbered from 0), labels of a sample");
+    else if (json_get_bool(description, "classifies", false))
         write_literal(file, "CLASSES", json_get(description, "class_names"), "");
     if (json_get_bool(json_get(description, "input"), "sequence", false))
         return write_vocabulary(file, checkpoint->texts.vocabulary, error);
@@ -429,7 +460,9 @@ static int write_module(FILE *file, const struct checkpoint *checkpoint, const c
     fputs(loading_part, file);
     if (has_targets(checkpoint->texts.normalisation))
         fputs(forecast_part, file);
-    if (!text && json_get_bool(description, "classifies", false))
+    if (json_get(description, "heads"))
+        fputs(heads_part, file);
+    else if (!text && json_get_bool(description, "classifies", false))
         fputs(prediction_part, file);
     return 0;
 }

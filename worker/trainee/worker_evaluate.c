@@ -15,9 +15,11 @@
 
 /* The outputs and targets that are gathered, one row per sample. */
 struct gathered {
-    float *outputs;   /* owned: [count][steps][width]; NULL: they are not wanted */
-    uint8_t *targets; /* owned: int32 [count][steps] or float32 [count][width] */
-    size_t target_bytes;
+    float *outputs;      /* owned: [count][steps][width]; NULL: they are not wanted */
+    uint8_t *targets;    /* owned: [count][target_width], int32 labels or float32 values */
+    size_t target_bytes; /* of a sample */
+    int64_t target_width;
+    bool labels;
     int64_t steps; /* of a sample that have a label each; 1 where it has one */
     int64_t width;
 };
@@ -57,6 +59,8 @@ static int gathered_init(struct gathered *gathered, const struct worker_setup *s
     gathered->steps = view->dataset->labels_each ? view->dataset->sample_elements : 1;
     gathered->width = setup->model_data.outputs;
     gathered->target_bytes = dataset_target_bytes(view->dataset);
+    gathered->target_width = (int64_t)(gathered->target_bytes / sizeof(int32_t));
+    gathered->labels = view->dataset->target == DATASET_TARGET_CLASS;
     gathered->outputs = malloc((size_t)(view->count * gathered->steps * gathered->width) *
                                sizeof *gathered->outputs);
     gathered->targets = malloc((size_t)view->count * gathered->target_bytes);
@@ -65,19 +69,19 @@ static int gathered_init(struct gathered *gathered, const struct worker_setup *s
                : error_set_errno(error, -ENOMEM, "cannot hold the model's outputs");
 }
 
-static int gathered_write(const struct gathered *gathered, const struct worker_setup *setup,
-                          int64_t count, const char *path, struct error *error)
+static int gathered_write(const struct gathered *gathered, int64_t count, const char *path,
+                          struct error *error)
 {
-    bool classes = setup->spec.loss == LOSS_CROSS_ENTROPY, each = gathered->steps > 1;
+    bool each = gathered->steps > 1;
     struct safetensors_tensor tensors[2] = {
-        {.name = classes ? "logits" : "prediction",
+        {.name = gathered->labels ? "logits" : "prediction",
          .type = SAFETENSORS_FLOAT32,
          .rank = each ? 3 : 2,
          .shape = {count, each ? gathered->steps : gathered->width, gathered->width}},
-        {.name = classes ? "labels" : "targets",
-         .type = classes ? SAFETENSORS_INT32 : SAFETENSORS_FLOAT32,
-         .rank = classes && !each ? 1 : 2,
-         .shape = {count, each ? gathered->steps : gathered->width}}};
+        {.name = gathered->labels ? "labels" : "targets",
+         .type = gathered->labels ? SAFETENSORS_INT32 : SAFETENSORS_FLOAT32,
+         .rank = gathered->labels && gathered->target_width == 1 ? 1 : 2,
+         .shape = {count, gathered->target_width}}};
     struct safetensors_writer *writer = NULL;
     int r = safetensors_writer_open(path, NULL, 0, tensors, 2, &writer, error);
 
@@ -215,7 +219,7 @@ static int measure(const struct worker_options *options, struct worker_setup *se
         r = evaluation_run(session, feed, 1, reads ? take_batch : NULL, &evaluation, NULL, &sums,
                            error);
     if (r == 0 && options->logits)
-        r = gathered_write(&evaluation.gathered, setup, view->count, options->logits, error);
+        r = gathered_write(&evaluation.gathered, view->count, options->logits, error);
     if (r == 0)
         (options->json ? show_json : show)(setup->test != NULL, kinds, evaluation.metrics, &sums);
     feed_free(feed);

@@ -17,12 +17,31 @@ struct metric_heads worker_heads(const struct worker_setup *setup)
 
 /* ---- labels ---- */
 
+/* A binary head says of each class whether it is among the labels, so none may be there twice. */
+static int check_distinct(const struct loss_head *head, const char *name, const int32_t *labels,
+                          const char *set, int64_t index, struct error *error)
+{
+    for (int k = 1; head->binary && k < head->labels; k++)
+        for (int other = 0; other < k; other++)
+            if (labels[k] == labels[other])
+                return error_set(
+                    error, -EINVAL,
+                    "labels %d and %d of the head \"%s\" in sample %lld of the %s set are both "
+                    "%d, but the labels of a binary head are a set: correct the data, or set the "
+                    "head's loss to cross_entropy",
+                    other + 1, k + 1, name, (long long)index, set, labels[k]);
+    return 0;
+}
+
 static int check_sample(const struct worker_spec *spec, const int32_t *labels, const char *set,
                         int64_t index, struct error *error)
 {
     for (int i = 0; i < spec->head_count; i++) {
         const struct loss_head *head = &spec->heads[i];
+        int r = check_distinct(head, spec->head_names[i], labels, set, index, error);
 
+        if (r < 0)
+            return r;
         for (int k = 0; k < head->labels; k++, labels++)
             if (*labels < 0 || *labels >= head->classes)
                 return error_set(

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -276,6 +277,14 @@ static void test_faults(void **state)
     config.series.rows[1] = 20;
     data_expect_refusal(&config, dataset, -EINVAL, "rows 7 to 19 are for the test",
                         "rows 0 to 7 are trained on", (const char *)NULL);
+    const char *same = data_file_path("other-name.csv"), *own = path;
+    unlink(same);
+    assert_int_equal(link(own, same), 0);
+    path = same;
+    data_expect_refusal(&config, dataset, -EINVAL, "rows 7 to 19 are for the test",
+                        (const char *)NULL);
+    unlink(same);
+    path = own;
     dataset_close(dataset);
     config.series.rows[0] = 0;
     config.target = DATASET_TARGET_CLASS;
