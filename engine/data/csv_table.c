@@ -30,8 +30,8 @@ void csv_table_release(struct csv_table *table)
 
 /* ---- cells ---- */
 
-/* The quote that ends the text, in which a doubled one stands for a quote (RFC 4180); `end` if there
- * is none. */
+/* The quote that ends the text, in which a doubled one stands for a quote (RFC 4180); `end` if
+ * there is none. */
 static const char *closing_quote(const char *at, const char *end)
 {
     while ((at = memchr(at, '"', (size_t)(end - at))) && at + 1 < end && at[1] == '"')

@@ -63,7 +63,7 @@ static inline const char *csv_skip_padding_after(const struct csv_table *table, 
     return table->delimiter == ' ' ? at : csv_skip_padding(table, at, end);
 }
 
-/* Takes the next cell off the row, without padding and the quotes around it; whether there was one.
+/* Takes the next cell off the row, without padding and quotes around it; whether there was one.
  * `*at` is NULL after the last. Doubled quotes inside a quoted cell stay doubled: read its text by
  * csv_piece_next(). */
 bool csv_cell_next(const struct csv_table *table, const char **at, const char *end,
@@ -76,7 +76,7 @@ static inline bool csv_cell_is_quoted(const char *row, const char *cell)
 /* Whether a quoted cell ends with its closing quote. */
 bool csv_cell_is_whole(const struct csv_table *table, const char *cell, size_t length,
                        const char *end);
-/* Takes the next piece off a quoted cell, up to a quote of its text or the end. Returns its size. */
+/* Takes the next piece off a quoted cell: up to a quote of its text, or all. Returns its size. */
 size_t csv_piece_next(const char **cell, size_t *length, const char **piece);
 /* A copy of the cell's text, which the caller frees. NULL: no memory. */
 char *csv_cell_copy(const char *row, const char *cell, size_t length);
