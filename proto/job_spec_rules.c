@@ -94,6 +94,18 @@ static int check_batch(struct job_spec_check *check, struct json_object *given,
     return 0;
 }
 
+/* Each row of a batch is a stream of text of its own: batches of fewer rows are other batches. */
+static int check_streams(struct job_spec_check *check, struct json_object *model,
+                         struct json_object *train)
+{
+    if (!json_get_bool(model, "carry_state", false) || !json_get(train, "effective_batch_size"))
+        return 0;
+    return fail_at(check, "train.effective_batch_size",
+                   "train.effective_batch_size divides a batch into smaller ones, but with "
+                   "model.carry_state each row of a batch is a stream of text of its own; set "
+                   "batch_size, and accumulate for an update after several windows");
+}
+
 static unsigned format_traits(const char *name)
 {
     const struct job_spec_variant *format = job_spec_variant_find(&job_spec_data_section, name);
@@ -180,6 +192,9 @@ static int check_symbols(struct job_spec_check *check, struct json_object *model
                        "symbols before the one that is predicted");
     if (reads_both && !text && json_get(model, "context"))
         return fail_at(check, "model.context", "model.context applies to text only");
+    if (!text && json_get_bool(model, "carry_state", false))
+        return fail_at(check, "model.carry_state",
+                       "model.carry_state applies to text only, whose windows follow each other");
     if (format_traits(format) & DATA_FORMAT_SYMBOLS &&
         strcmp(json_get_string(data, "normalize", ""), "none") != 0)
         return fail_at(check, "data.normalize",
@@ -470,6 +485,8 @@ int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
     if (r == 0)
         r = check_model_and_data(check, json_get(normalised, "model"), data);
 
+    if (r == 0)
+        r = check_streams(check, json_get(normalised, "model"), train);
     if (r == 0)
         r = check_batch(check, json_get(spec, "train"), train);
     if (r == 0)

@@ -108,6 +108,11 @@ static const struct job_spec_key model_keys[] = {
      .help = "What is predicted from: what the recurrent layers give when they have read the whole "
              "sequence, or the mean over its steps. Of a text each symbol is predicted from those "
              "before it, whatever this says"},
+    {"carry_state", JOB_SPEC_BOOLEAN, .fallback = "false",
+     .help =
+         "Of a text: each row of a batch goes on where that row of the batch before ended, in the "
+         "text and with the state of the recurrent layers (truncated back-propagation through "
+         "time). The state is 0 at the beginning of an epoch and of an evaluation"},
     {"dropout", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true,
      .help =
          "Share of the hidden values that are dropped during training: after each hidden layer, "

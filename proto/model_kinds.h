@@ -9,7 +9,8 @@ enum model_trait {
     MODEL_READS_TEXT = 4, /* symbols of a text; with MODEL_READS_NUMBERS the first layer decides */
     MODEL_READS_SEQUENCES = 8, /* sequences of symbols, each with a label */
     MODEL_PREDICTS_EACH =
-        16 /* of a text the symbol after each of the context, not the last alone */
+        16, /* of a text the symbol after each of the context, not the last alone */
+    MODEL_CARRIES_STATE = 32 /* from window to window of a text: model.carry_state */
 };
 
 /* Columns: MODEL_<upper> of enum model_kind; the name in specifications and messages; the traits;
@@ -50,13 +51,17 @@ enum model_trait {
           {"classes", NULL}, {"patch", NULL}, {"embedding", "192"}, {"depth", "12"},              \
           {"heads", "3"}, {"mlp_ratio", NULL}, {"pool", NULL}, {"dropout", "0"})                  \
     MODEL(LSTM, lstm,                                                                             \
-          MODEL_READS_NUMBERS | MODEL_READS_SEQUENCES | MODEL_READS_TEXT | MODEL_PREDICTS_EACH,   \
+          MODEL_READS_NUMBERS | MODEL_READS_SEQUENCES | MODEL_READS_TEXT | MODEL_PREDICTS_EACH |  \
+              MODEL_CARRIES_STATE,                                                                \
           {"classes", NULL}, {"context", NULL}, {"embedding", "64"}, {"hidden_size", NULL},       \
-          {"num_layers", NULL}, {"bidirectional", NULL}, {"readout", NULL}, {"dropout", "0"})     \
+          {"num_layers", NULL}, {"bidirectional", NULL}, {"readout", NULL},                       \
+          {"carry_state", NULL}, {"dropout", "0"})                                                \
     MODEL(GRU, gru,                                                                               \
-          MODEL_READS_NUMBERS | MODEL_READS_SEQUENCES | MODEL_READS_TEXT | MODEL_PREDICTS_EACH,   \
+          MODEL_READS_NUMBERS | MODEL_READS_SEQUENCES | MODEL_READS_TEXT | MODEL_PREDICTS_EACH |  \
+              MODEL_CARRIES_STATE,                                                                \
           {"classes", NULL}, {"context", NULL}, {"embedding", "64"}, {"hidden_size", NULL},       \
-          {"num_layers", NULL}, {"bidirectional", NULL}, {"readout", NULL}, {"dropout", "0"})     \
+          {"num_layers", NULL}, {"bidirectional", NULL}, {"readout", NULL},                       \
+          {"carry_state", NULL}, {"dropout", "0"})                                                \
     MODEL(LAYERS, layers, MODEL_READS_NUMBERS | MODEL_READS_TEXT | MODEL_READS_SEQUENCES,         \
           {"classes", NULL}, {"context", NULL}, {"layers", NULL})
 /* clang-format on */

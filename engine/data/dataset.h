@@ -107,6 +107,7 @@ struct dataset_config {
     struct {
         int32_t context;  /* symbols that a sample holds */
         bool labels_each; /* each of them has a label, the symbol after it; else the last one */
+        bool streams;     /* with labels_each: see struct dataset */
     } text;
     struct {
         enum dataset_tokens tokens;
@@ -240,6 +241,9 @@ struct dataset {
     struct dataset_series series; /* time_series */
     int64_t symbol_count;         /* text: length in symbols; count = symbol_count - context */
     bool labels_each;             /* text: a sample has a label for each of its symbols */
+    /* Row r of each batch goes on where row r of the batch before ended: dataset_stream_place().
+     * Windows are whole: what is left at the end of a view belongs to none */
+    bool streams;
     /* and the first `last_ignored` labels of the set's last sample are -1: the sample before it in
      * dataset_view_all() has them */
     int32_t last_ignored;
@@ -295,6 +299,16 @@ static inline int64_t dataset_view_index(const struct dataset_view *view, int64_
     if (view->indices)
         return (int64_t)view->indices[position];
     return view->stride && index > view->last ? view->last : index;
+}
+
+/* Cuts `count` windows into as many streams as a batch has rows, and returns which of them is at
+ * `position` of an epoch. The streams are as long as each other or one window longer, the longer
+ * ones first: a shorter last batch has these rows. */
+static inline int64_t dataset_stream_place(int64_t count, int64_t batch, int64_t position)
+{
+    int64_t row = position % batch, longer = count % batch;
+
+    return row * (count / batch) + (row < longer ? row : longer) + position / batch;
 }
 
 /* How many samples further on the epoch's samples lie than dataset_view_index() says, where they

@@ -137,7 +137,8 @@ static void slot_fill(struct loader *loader, struct loader_slot *slot, int64_t n
     slot->position = position;
     slot->count = left < config->batch ? left : config->batch;
     for (int64_t i = 0; i < slot->count; i++) {
-        int64_t place = loader->order ? loader->order[position + i] : position + i;
+        int64_t place = loader_place(config, loader->order, position + i);
+
         slot->indices[i] = (uint32_t)(dataset_view_index(&config->view, place) + loader->shift);
     }
     slot->error.code = 0;

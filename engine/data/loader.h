@@ -28,9 +28,11 @@ struct loader_config {
     const struct dataset_normalisation *normalisation; /* likewise; NULL for text */
     int64_t batch;                                     /* samples; the last one may be shorter */
     bool drop_last; /* leave the shorter last batch out of each epoch */
-    bool shuffle;   /* false: the view's order (validation, test) */
-    uint64_t seed;  /* of the shuffle */
-    int threads;    /* 0: the caller gathers */
+    /* false: the view's order (validation, test). A text that is read in streams is not shuffled,
+     * but begins at a place that is drawn for the epoch */
+    bool shuffle;
+    uint64_t seed; /* of the shuffle */
+    int threads;   /* 0: the caller gathers */
     /* NULL: samples stay as they are; outlives the loader */
     const struct augmentation *augmentation;
 };
@@ -39,6 +41,15 @@ struct loader_config {
 static inline int64_t loader_epoch_samples(const struct loader_config *config)
 {
     return config->view.count - (config->drop_last ? config->view.count % config->batch : 0);
+}
+
+/* Where in the view the sample at `position` of an epoch is. `order`: a permutation if shuffling */
+static inline int64_t loader_place(const struct loader_config *config, const uint32_t *order,
+                                   int64_t position)
+{
+    if (config->view.dataset->streams)
+        return dataset_stream_place(config->view.count, config->batch, position);
+    return order ? (int64_t)order[position] : position;
 }
 
 struct loader_batch {

@@ -181,6 +181,7 @@ int text_read(const struct dataset_config *config, const struct dataset *referen
         int64_t last = dataset->symbol_count - shape[0] - 1;
 
         dataset->labels_each = true;
+        dataset->streams = config->text.streams;
         dataset->last_ignored = (int32_t)(last % shape[0] ? shape[0] - last % shape[0] : 0);
     }
     return result;
@@ -191,12 +192,15 @@ int text_read(const struct dataset_config *config, const struct dataset *referen
 struct dataset_view text_windows(const struct dataset *dataset, int64_t first, int64_t samples)
 {
     int64_t context = dataset->sample_elements;
+    int64_t rest = dataset->streams ? 0 : context - 1; /* that makes a window, too */
+    int64_t count = (samples - 1 + rest) / context + 1;
+    int64_t last = dataset->streams ? (count - 1) * context : samples - 1;
 
     return (struct dataset_view){.dataset = dataset,
                                  .first = first,
-                                 .count = (samples - 1 + context - 1) / context + 1,
+                                 .count = count,
                                  .stride = context,
-                                 .last = first + samples - 1};
+                                 .last = first + last};
 }
 
 struct dataset_view text_training_windows(const struct dataset *dataset, int64_t first,

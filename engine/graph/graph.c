@@ -31,16 +31,17 @@ static const char *const tensor_type_names[] = {
 DEFINE_STRING_TABLE(tensor_type, enum tensor_type, tensor_type_names)
 
 static const char *const tensor_role_names[] = {
-    [TENSOR_INPUT] = "input",           [TENSOR_PARAMETER] = "parameter",
-    [TENSOR_STATISTIC] = "statistic",   [TENSOR_GRADIENT] = "gradient",
-    [TENSOR_OPTIMIZER] = "optimizer",   [TENSOR_AVERAGE] = "average",
-    [TENSOR_ACTIVATION] = "activation",
+    [TENSOR_INPUT] = "input",         [TENSOR_PARAMETER] = "parameter",
+    [TENSOR_STATISTIC] = "statistic", [TENSOR_GRADIENT] = "gradient",
+    [TENSOR_OPTIMIZER] = "optimizer", [TENSOR_AVERAGE] = "average",
+    [TENSOR_STATE] = "state",         [TENSOR_ACTIVATION] = "activation",
 };
 DEFINE_STRING_TABLE(tensor_role, enum tensor_role, tensor_role_names)
 
 void graph_init(struct graph *graph, int64_t batch, bool training)
 {
     *graph = (struct graph){.batch = batch,
+                            .streams = batch,
                             .training = training,
                             .input = -1,
                             .lengths = -1,
@@ -266,6 +267,7 @@ bool graph_tensor_is_persistent(const struct graph *graph, int32_t tensor)
     case TENSOR_STATISTIC:
     case TENSOR_OPTIMIZER:
     case TENSOR_AVERAGE:
+    case TENSOR_STATE:
         return true;
     case TENSOR_GRADIENT:
         return graph->accumulate;

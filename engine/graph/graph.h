@@ -32,6 +32,7 @@ enum tensor_role {
     TENSOR_GRADIENT,  /* gradient of a parameter; lives from its backward node to the update */
     TENSOR_OPTIMIZER, /* state that the optimizer keeps for a parameter; persistent */
     TENSOR_AVERAGE,   /* moving average of a parameter or statistic; persistent */
+    TENSOR_STATE,     /* what a batch leaves to the next: carried state; persistent */
     TENSOR_ACTIVATION /* all others: forward values and their gradients */
 };
 
@@ -172,15 +173,21 @@ enum graph_phase { GRAPH_FORWARD, GRAPH_BACKWARD, GRAPH_UPDATE };
     OPERATOR(CHANNEL_SCALE_BACKWARD, channel_scale_backward)                                    \
     /* x -> y, same elements in row-major order, batch kept */                                  \
     OPERATOR(RESHAPE, reshape)                                                                  \
-    /* input[B,T,gates H] weight[gates H,H] bias[gates H] lengths[B]? -> y[B,T,H],             \
-     * gates[B,T,4H], cells[B,T,H] (LSTM); gates and cells only when training. input is that    \
-     * of the gates (LSTM: i f g o, GRU: r z n), which a linear layer made; weight and bias     \
-     * are the state's. lengths (int32): steps from lengths[b] on give 0 */                     \
+    /* input[B,T,gates H] weight[gates H,H] bias[gates H] lengths[B]? and, where state is       \
+     * carried, h0[S,H] c0[S,H] (LSTM) -> y[B,T,H], gates[B,T,4H], cells[B,T,H] (LSTM), and,    \
+     * where it is carried, the last h[B,H] and c[B,H] (graph_recurrent_results()); gates and   \
+     * cells only when training. input is that of the gates (LSTM: i f g o, GRU: r z n), which  \
+     * a linear layer made; weight and bias are the state's. lengths (int32): steps from        \
+     * lengths[b] on give 0. The first B rows of h0 and c0 are the state before the first step, \
+     * which is 0 without them */                                                               \
     OPERATOR(RECURRENT, recurrent)                                                              \
-    /* gates weight dy memory lengths? -> dinput; memory is the cells (LSTM) or y (GRU) */      \
+    /* gates weight dy memory lengths? and, where state is carried, that of memory before the   \
+     * first step -> dinput; memory is the cells (LSTM) or y (GRU) */                           \
     OPERATOR(RECURRENT_BACKWARD, recurrent_backward)                                            \
-    /* y dinput gates? (GRU) -> dweight dbias */                                                \
+    /* y dinput gates? (GRU) and, where state is carried, h0 -> dweight dbias */                \
     OPERATOR(RECURRENT_BACKWARD_WEIGHTS, recurrent_backward_weights)                            \
+    /* value[B,H] state[S,H] -> no output: the first B rows of the state become the value */    \
+    OPERATOR(CARRY_STATE, carry_state)                                                          \
     /* index[B,T] int32 -> lengths[B] int32: steps up to the last that is not the padding       \
      * symbol, at least 1 */                                                                    \
     OPERATOR(SEQUENCE_LENGTHS, sequence_lengths)                                                \
@@ -392,6 +399,9 @@ struct graph {
     int32_t tensor_count, node_count;
     int32_t tensor_capacity, node_capacity;
     int64_t batch; /* extent[0] of every batched tensor */
+    /* rows of the state that is carried, at least `batch`: those of the largest batch that shares
+     * it. graph_init() sets it to the batch */
+    int64_t streams;
     bool training;
     /* set before planning: gradients keep their values after a run, so that the next run may add to
      * them; they are planned like persistent tensors */
@@ -506,9 +516,23 @@ struct recurrent_layer {
     int64_t hidden;
     int number;
     bool reverse;
+    /* It begins with the state that the batch before left, not with 0, and no gradient passes from
+     * batch to batch. Not with lengths */
+    bool carries_state;
 };
 int32_t graph_recurrent(struct graph *graph, int32_t input, int32_t lengths, const char *name,
                         const struct recurrent_layer *layer);
+/* Places of h0 and c0 among its node's inputs, where state is carried. */
+enum { RECURRENT_H0 = 4, RECURRENT_C0 };
+/* The results of an OP_RECURRENT; -1: it has none. */
+struct recurrent_results {
+    int32_t y, gates, cells, last_h, last_c;
+};
+struct recurrent_results graph_recurrent_results(const struct graph_node *node);
+/* Makes recurrent layers that carry state leave it to the next batch: appends the OP_CARRY_STATE
+ * behind the forward part or, in a graph for training, behind the backward part, which reads the
+ * state before the first step. After graph_recompute(). */
+int graph_carry_states(struct graph *graph, struct error *error);
 /* Gates of the cell, by which the rows of its weights are multiplied. */
 int recurrent_cell_gates(enum recurrent_cell cell);
 /* [B,T] int32 -> [B] int32: the lengths of sequences of symbols that `padding` fills up. */
@@ -636,7 +660,8 @@ int32_t graph_gradient_of(const struct graph *graph, int32_t parameter);
 /* The tensor of that name, or -1. */
 int32_t graph_find_tensor(const struct graph *graph, const char *name);
 /* Whether the tensor keeps its value from run to run: a parameter, statistic, average, optimizer
- * state, or a gradient that accumulates. Graphs over the same model share it by name. */
+ * state, carried state, or a gradient that accumulates. Graphs over the same model share it by
+ * name. */
 bool graph_tensor_is_persistent(const struct graph *graph, int32_t tensor);
 /* Draws the initial values of a persistent tensor (float32, row-major) from Philox with `seed`. The
  * values depend only on the seed and on how many parameters precede the tensor, so every graph of a

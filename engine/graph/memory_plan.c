@@ -73,6 +73,7 @@ static enum memory_class class_of_role(enum tensor_role role)
         return MEMORY_AVERAGES;
     case TENSOR_INPUT:
         return MEMORY_STAGING;
+    case TENSOR_STATE:
     case TENSOR_ACTIVATION:
         break;
     }
@@ -339,27 +340,63 @@ static int entries_compare(const void *a, const void *b)
                   ((const struct persistent_entry *)b)->name);
 }
 
-/* Lays out the persistent tensors of requests[0], grouped by role, and lists them by name. */
-static void plan_persistent(struct planning *p, struct memory_plan *plan,
-                            struct persistent_entry *entries, size_t *count)
+static const struct persistent_entry *find_entry(const struct persistent_entry *entries,
+                                                 size_t count, const char *name)
+{
+    const struct persistent_entry key = {.name = name};
+
+    return bsearch(&key, entries, count, sizeof key, entries_compare);
+}
+
+/* Lays out the request's persistent tensors of the role, and appends them to the entries. */
+static void plan_role(const struct planning *p, enum tensor_role role, struct memory_plan *plan,
+                      struct persistent_entry *entries, size_t *count)
+{
+    const struct graph *graph = p->request->graph;
+    size_t sorted = *count;
+
+    for (int32_t i = 0; i < graph->tensor_count; i++) {
+        const struct lifetime *l = &p->lifetimes[i];
+
+        if (graph->tensors[i].role != role || !l->persistent || l->parent != i || !l->bytes ||
+            find_entry(entries, sorted, graph->tensors[i].name))
+            continue;
+        entries[(*count)++] = (struct persistent_entry){
+            .name = graph->tensors[i].name, .bytes = l->bytes, .offset = plan->arena_bytes};
+        plan->class_bytes[class_of_role(role)] += l->bytes;
+        plan->arena_bytes += l->bytes;
+    }
+    qsort(entries, *count, sizeof *entries, entries_compare);
+}
+
+/* Lays out the persistent tensors of requests[0], grouped by role, and the carried state that only
+ * others have: that of evaluation. Lists them by name. */
+static void plan_persistent(const struct planning *plannings, int requests,
+                            struct memory_plan *plan, struct persistent_entry *entries,
+                            size_t *count)
 {
     static const enum tensor_role order[] = {TENSOR_PARAMETER, TENSOR_STATISTIC, TENSOR_AVERAGE,
-                                             TENSOR_OPTIMIZER, TENSOR_GRADIENT};
-    const struct graph *graph = p->request->graph;
+                                             TENSOR_STATE,     TENSOR_OPTIMIZER, TENSOR_GRADIENT};
 
     *count = 0;
     for (size_t k = 0; k < sizeof order / sizeof order[0]; k++)
-        for (int32_t i = 0; i < graph->tensor_count; i++) {
-            const struct lifetime *l = &p->lifetimes[i];
+        plan_role(&plannings[0], order[k], plan, entries, count);
+    for (int i = 1; i < requests; i++)
+        plan_role(&plannings[i], TENSOR_STATE, plan, entries, count);
+}
 
-            if (graph->tensors[i].role != order[k] || !l->persistent || l->parent != i || !l->bytes)
-                continue;
-            entries[(*count)++] = (struct persistent_entry){
-                .name = graph->tensors[i].name, .bytes = l->bytes, .offset = plan->arena_bytes};
-            plan->class_bytes[class_of_role(order[k])] += l->bytes;
-            plan->arena_bytes += l->bytes;
-        }
-    qsort(entries, *count, sizeof *entries, entries_compare);
+/* An upper bound of the entries. */
+static size_t count_entries(const struct planning *plannings, int requests)
+{
+    size_t count = (size_t)plannings[0].request->graph->tensor_count + 1;
+
+    for (int i = 1; i < requests; i++) {
+        const struct graph *graph = plannings[i].request->graph;
+
+        for (int32_t t = 0; t < graph->tensor_count; t++)
+            count += graph->tensors[t].role == TENSOR_STATE;
+    }
+    return count;
 }
 
 /* Fills in the offsets of persistent tensors, which it finds by name. */
@@ -369,21 +406,21 @@ static int match_persistent(struct planning *p, const struct persistent_entry *e
     const struct graph *graph = p->request->graph;
 
     for (int32_t i = 0; i < graph->tensor_count; i++) {
-        const struct persistent_entry *entry, key = {.name = graph->tensors[i].name};
+        const struct persistent_entry *entry;
         const struct lifetime *l = &p->lifetimes[i];
 
         if (l->parent != i || !l->persistent || !l->bytes)
             continue;
-        entry = bsearch(&key, entries, count, sizeof key, entries_compare);
+        entry = find_entry(entries, count, graph->tensors[i].name);
         if (!entry)
             return error_set(error, -EINVAL,
                              "the graphs of a session differ: the first has no tensor '%s'",
-                             key.name);
+                             graph->tensors[i].name);
         if (entry->bytes != l->bytes)
             return error_set(error, -EINVAL,
                              "the graphs of a session differ: the tensor '%s' takes %zu bytes in "
                              "the first and %zu in another",
-                             key.name, entry->bytes, l->bytes);
+                             graph->tensors[i].name, entry->bytes, l->bytes);
         p->placement->tensor_offset[i] = entry->offset;
     }
     return 0;
@@ -454,9 +491,8 @@ static void count_classes(const struct planning *p, size_t class_bytes[])
 static int plan_arena(struct planning *plannings, int count, size_t staging_bytes,
                       struct memory_plan *plan, struct error *error)
 {
-    const struct graph *first = plannings[0].request->graph;
     AUTO_FREE struct persistent_entry *entries =
-        calloc((size_t)first->tensor_count + 1, sizeof *entries);
+        calloc(count_entries(plannings, count), sizeof *entries);
     const struct planning *longest = &plannings[0];
     size_t entry_count, shared_bytes = 0;
     int result;
@@ -470,7 +506,7 @@ static int plan_arena(struct planning *plannings, int count, size_t staging_byte
         if (plannings[i].extent > longest->extent)
             longest = &plannings[i];
     }
-    plan_persistent(&plannings[0], plan, entries, &entry_count);
+    plan_persistent(plannings, count, plan, entries, &entry_count);
     for (int i = 0; i < count; i++) {
         size_t bytes = align_up(plannings[i].request->shared_workspace, MEMORY_ALIGNMENT);
 

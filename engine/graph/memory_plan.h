@@ -66,7 +66,8 @@ struct memory_plan {
 };
 
 /* Plans `count` requests. The persistent tensors are those of requests[0]; the other requests'
- * persistent tensors must have the same names and bytes (-EINVAL with a sentence otherwise).
+ * persistent tensors must have the same names and bytes (-EINVAL with a sentence otherwise), but
+ * may have carried state of their own.
  * Offsets are multiples of MEMORY_ALIGNMENT. Greedy by size over lifetimes (Pisarchyk and Lee 2020,
  * arXiv:2001.03288, "greedy by size for offset calculation"). A node that may work in place (enum
  * storage_reuse) and runs alone in its step reuses the storage of an input that dies there, if both

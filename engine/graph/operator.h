@@ -56,7 +56,9 @@ struct graph_operator {
     bool is_view; /* the result has the operand's elements, and shares its storage where possible */
     bool is_free; /* it takes no time on most devices */
     bool is_cheap; /* it costs little more than reading its input, so recomputing it pays off */
-    bool joins_samples; /* in training, the result of a sample depends on the other samples */
+    /* in training, the result of a sample depends on the other samples of the batch, or on those of
+     * the batch before */
+    bool joins_samples;
     const struct operator_repetition *repetition; /* NULL: the operator itself repeats */
     /* Floating-point operations of a node (cost.h); NULL: none. */
     double (*flops)(const struct graph *graph, const struct graph_node *node);

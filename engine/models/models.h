@@ -110,6 +110,7 @@ struct model_config {
     int num_layers;                 /* lstm, gru */
     bool bidirectional;             /* lstm, gru */
     enum model_readout readout;     /* lstm, gru */
+    bool carry_state;               /* lstm, gru: struct recurrent_layer */
     /* caduceus, beside `depth`: states of each channel, inner channels for each of `embedding`;
      * `kernel` is that of its causal convolutions */
     int states, expand;

@@ -40,7 +40,8 @@ static void append_layer(struct graph *graph, struct recurrent_network *network,
         const struct recurrent_layer layer = {.cell = network->cell,
                                               .hidden = network->config->hidden_size,
                                               .number = number,
-                                              .reverse = direction == 1};
+                                              .reverse = direction == 1,
+                                              .carries_state = network->config->carry_state};
 
         network->outputs[direction] =
             graph_recurrent(graph, x, network->lengths, network->name, &layer);
@@ -88,6 +89,10 @@ static int check(const struct model_config *config, const struct model_data *dat
                          "model.dropout of %s is between its layers, but num_layers is 1; leave "
                          "dropout out, or add a layer",
                          name);
+    if (config->carry_state && !predicts_each(data))
+        return error_set(error, -EINVAL,
+                         "model.carry_state is true, but the samples are no windows of a text, of "
+                         "which each goes on where one of the batch before ended; leave it out");
     if (predicts_each(data) && config->bidirectional)
         return error_set(error, -EINVAL,
                          "model.bidirectional is true, but a model of a text must not read the "

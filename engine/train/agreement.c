@@ -39,7 +39,8 @@ struct kept_tensors {
 
 static bool is_changed(const struct kept_tensors *kept, const struct session_tensor *tensor)
 {
-    return tensor->role == TENSOR_STATISTIC || (tensor->role == TENSOR_GRADIENT && kept->gradients);
+    return tensor->role == TENSOR_STATISTIC || tensor->role == TENSOR_STATE ||
+           (tensor->role == TENSOR_GRADIENT && kept->gradients);
 }
 
 static int keep(struct kept_tensors *kept, struct session *session, struct error *error)
@@ -127,7 +128,11 @@ static int measure_at(struct training *training, struct checkpoint_agreement *ag
     r = keep(&kept, training->session, error);
     if (r == 0) {
         struct error ignored;
-        int computed = compute(training, agreement, error);
+        int computed =
+            agreement->position ? 0 : session_clear_states(training->session, true, error);
+
+        if (computed == 0)
+            computed = compute(training, agreement, error);
 
         r = put_back(&kept, training->session, computed < 0 ? &ignored : error);
         r = computed < 0 ? computed : r;

@@ -82,6 +82,8 @@ static const char *prefix_of(enum tensor_role role)
         return "gradient.";
     case TENSOR_AVERAGE:
         return average_prefix;
+    case TENSOR_STATE:
+        return "state.";
     default:
         return "";
     }
@@ -306,7 +308,8 @@ int checkpoint_restore(const struct checkpoint *checkpoint, struct session *sess
 
 static bool is_training_state(const char *name)
 {
-    static const char *const prefixes[] = {"optimizer.", "gradient.", "best.", average_prefix};
+    static const char *const prefixes[] = {"optimizer.", "gradient.", "best.", "state.",
+                                           average_prefix};
 
     for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
         if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)

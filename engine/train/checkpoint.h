@@ -4,6 +4,7 @@
  * - parameters and statistics, under PyTorch's names;
  * - "optimizer.<parameter>.<state>";
  * - "ema.<weight>": moving averages;
+ * - "state.<layer>.…": what recurrent layers carry to the next batch;
  * - "gradient.<parameter>": if it was written within an accumulation;
  * - "best.<parameter>": if the best weights are to be restored at the end.
  *

@@ -25,6 +25,8 @@ int evaluation_run(struct session *session, struct feed *feed, int most, evaluat
     struct loader_batch batch = {.count = 0};
     int r = feed_begin_epoch(feed, 0, 0, error);
 
+    if (r == 0)
+        r = session_clear_states(session, false, error);
     session_reset_metrics(session, false);
     while (r == 0) {
         if (stop && atomic_load_explicit(stop, memory_order_relaxed)) {

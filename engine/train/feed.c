@@ -60,8 +60,9 @@ static int order_epoch(struct feed *feed, uint32_t epoch, struct error *error)
     }
     for (int64_t i = 0; i < count; i++)
         feed->order[i] =
-            (uint32_t)(shift + dataset_view_index(&loader->view,
-                                                  loader->shuffle ? (int64_t)feed->order[i] : i));
+            (uint32_t)(shift + dataset_view_index(
+                                   &loader->view,
+                                   loader_place(loader, loader->shuffle ? feed->order : NULL, i)));
     r = session_write_order(feed->config.session, feed->config.data, first_of(feed, epoch), count,
                             feed->order, error);
     *ordered = r == 0 ? (int64_t)epoch : -1;

@@ -89,6 +89,8 @@ static int loop_train_epoch(struct loop *loop, struct error *error)
     profile_enter(training->profile, PROFILE_DATA);
     r = feed_begin_epoch(training->train, (uint32_t)state->epoch, state->position, error);
     profile_enter(training->profile, PROFILE_OTHER);
+    if (r == 0 && state->position == 0)
+        r = session_clear_states(training->session, true, error);
     while (r == 0 && more && state->step < training->total_steps) {
         if (loop_evaluation_is_due(loop)) {
             r = loop_settle(loop, error);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <string.h>
 #include <time.h>
 
 struct session_program {
@@ -43,6 +44,15 @@ static struct session_program *session_program_for(struct session *session, bool
     return NULL;
 }
 
+static int64_t largest(const int64_t batches[SESSION_BATCH_SIZES_MAX])
+{
+    int64_t found = 0;
+
+    for (int i = 0; i < SESSION_BATCH_SIZES_MAX; i++)
+        found = batches[i] > found ? batches[i] : found;
+    return found;
+}
+
 /* Builds the graph and the program of one batch size, unless they exist. */
 static int session_add_program(struct session *session, bool training, int64_t batch,
                                struct error *error)
@@ -57,6 +67,8 @@ static int session_add_program(struct session *session, bool training, int64_t b
     added = &session->programs[session->program_count];
     *added = (struct session_program){.training = training, .batch = batch};
     graph_init(&added->graph, batch, training);
+    added->graph.streams =
+        largest(training ? config->training_batches : config->evaluation_batches);
     added->graph.accumulate = training && config->accumulate;
     added->graph.nondeterministic = training && config->nondeterministic;
     added->graph.rounds_parameters = training && config->rounds_parameters;
@@ -66,6 +78,8 @@ static int session_add_program(struct session *session, bool training, int64_t b
         r = graph_differentiate(&added->graph, error);
     if (r == 0 && training)
         r = graph_recompute(&added->graph, &config->recompute, error);
+    if (r == 0)
+        r = graph_carry_states(&added->graph, error);
     if (r == 0)
         r = graph_lower_precision(&added->graph, config->compute_type, error);
     if (r == 0 && training && config->groups)
@@ -97,7 +111,7 @@ static int session_add_program(struct session *session, bool training, int64_t b
 static int session_list_tensors(struct session *session, struct error *error)
 {
     static const enum tensor_role order[] = {TENSOR_PARAMETER, TENSOR_STATISTIC, TENSOR_AVERAGE,
-                                             TENSOR_OPTIMIZER, TENSOR_GRADIENT};
+                                             TENSOR_STATE,     TENSOR_OPTIMIZER, TENSOR_GRADIENT};
     const struct graph *graph = &session->programs[0].graph;
 
     session->persistent = calloc((size_t)graph->tensor_count + 1, sizeof *session->persistent);
@@ -172,7 +186,7 @@ static int session_draw_weights(struct session *session, struct error *error)
 
         if (tensor.role == TENSOR_GRADIENT)
             break;
-        if (tensor.role == TENSOR_OPTIMIZER &&
+        if ((tensor.role == TENSOR_OPTIMIZER || tensor.role == TENSOR_STATE) &&
             graph->tensors[session->persistent[i]].initializer.kind == INITIALIZER_ZEROS)
             continue; /* the buffer is zero already */
         initial_values_draw(graph, session->persistent[i], session->config.seed, session->scratch);
@@ -540,14 +554,52 @@ void *session_scratch(struct session *session)
     return session->scratch;
 }
 
+/* The first program of the kind, which has all of its state; NULL: there is none. */
+static const struct session_program *first_program(const struct session *session, bool training)
+{
+    for (int i = 0; i < session->program_count; i++)
+        if (session->programs[i].training == training)
+            return &session->programs[i];
+    return NULL;
+}
+
+static size_t state_bytes(const struct graph *graph, int32_t tensor)
+{
+    const struct graph_tensor *t = &graph->tensors[tensor];
+
+    return t->role == TENSOR_STATE
+               ? (size_t)graph_shape_elements(&t->shape) * tensor_type_bytes(t->type)
+               : 0;
+}
+
 size_t session_scratch_bytes(const struct session *session)
 {
+    const struct session_program *evaluation = first_program(session, false);
     struct session_tensor tensor;
-    size_t largest = 0;
+    size_t most = 0;
 
     for (int i = 0; session_tensor(session, i, &tensor) == 0; i++)
-        largest = tensor.bytes > largest ? tensor.bytes : largest;
-    return largest;
+        most = tensor.bytes > most ? tensor.bytes : most;
+    for (int32_t t = 0; evaluation && t < evaluation->graph.tensor_count; t++)
+        most =
+            state_bytes(&evaluation->graph, t) > most ? state_bytes(&evaluation->graph, t) : most;
+    return most;
+}
+
+int session_clear_states(struct session *session, bool training, struct error *error)
+{
+    const struct session_program *program = first_program(session, training);
+    int r = 0;
+
+    for (int32_t t = 0; program && r == 0 && t < program->graph.tensor_count; t++) {
+        size_t bytes = state_bytes(&program->graph, t);
+
+        if (!bytes)
+            continue;
+        memset(session->scratch, 0, bytes);
+        r = session->config.backend->tensor_write(program->program, t, session->scratch, error);
+    }
+    return r;
 }
 
 int session_read(struct session *session, int index, void *canonical, struct error *error)

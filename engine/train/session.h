@@ -152,8 +152,13 @@ void session_read_metrics(const struct session *session, bool training,
 /* Continues from the sums that session_read_metrics() gave before an interruption. */
 void session_restore_metrics(struct session *session, const struct step_metrics *metrics);
 
-/* The persistent tensors in a fixed order: parameters, statistics, averages, optimizer state and,
- * with accumulation, gradients. -ENOENT when `index` is past the last one. */
+/* Lets the next run of a training program, or of an evaluation program, begin with a state of 0
+ * where it would go on from that of the batch before. */
+int session_clear_states(struct session *session, bool training, struct error *error);
+
+/* The persistent tensors in a fixed order: parameters, statistics, averages, the state that
+ * training carries from batch to batch, optimizer state and, with accumulation, gradients. -ENOENT
+ * when `index` is past the last one. */
 int session_tensor(const struct session *session, int index, struct session_tensor *tensor);
 /* Host memory for the canonical form of the largest of these tensors, made
  * by session_allocate(). */

@@ -474,6 +474,12 @@ int training_resume(struct training *training, const struct checkpoint *checkpoi
                          "batch of this run ends at (batch size %lld, %lld samples): resume with "
                          "the batch size, accumulation and data that it was trained with",
                          (long long)stored->position, (long long)config->batch, (long long)count);
+    if (training->data.train.dataset->streams && stored->batch != config->batch)
+        return error_set(error, -EINVAL,
+                         "the checkpoint has the state of %lld streams of text, but a batch of "
+                         "this run has %lld: with model.carry_state a run goes on with the batch "
+                         "size that it began with",
+                         (long long)stored->batch, (long long)config->batch);
     if (stored->seed != config->seed)
         return error_set(error, -EINVAL,
                          "the checkpoint was trained with seed %llu, not %llu: resume with the "

@@ -871,7 +871,23 @@ def recurrent_trajectories():
     torch.manual_seed(24)
     trajectory("vit-mean", torch_models.vit(3, channels=2, **patches, mean=True), lambda _: random(8, 2, 12, 12), brightest,
                "sgd", 0.05, momentum=0.9)
+    carried_trajectories()
     sequence_trajectories()
+
+
+def carried_trajectories():
+    """Six streams of a text, in windows end to end: truncated back-propagation through time."""
+    window, streams = 5, 6
+    for kind in ("lstm", "gru"):
+        torch.manual_seed(25)
+        text = torch.randint(0, 11, (streams, STEPS * window + 1))
+        text[:, 2:] = (text[:, 1:-1] + 3 * text[:, :-2] + (text[:, 2:] == 0)) % 11  # what comes depends on what was
+
+        def part(step, behind):
+            return text[:, (step - 1) * window + behind:step * window + behind].int()
+
+        trajectory(kind + "-carried", torch_models.Carried(kind, 11, 6, 17, 2), lambda step: part(step, 0),
+                   lambda step, _: part(step, 1), "sgd", 0.5, momentum=0.9)
 
 
 def sequence_trajectories():

@@ -161,6 +161,23 @@ class Recurrent(nn.Module):
         return self.head(torch.cat(list(last[-1 - self.bidirectional:]), 1))
 
 
+class Carried(nn.Module):
+    """lstm and gru of a text that carry state: in training each batch begins with the detached state of the one before."""
+
+    def __init__(self, kind, symbols, features, hidden, layers):
+        super().__init__()
+        self.kind, self.state = kind, None
+        self.embedding = nn.Embedding(symbols, features)
+        setattr(self, kind, getattr(nn, kind.upper())(features, hidden, layers, batch_first=True))
+        self.head = nn.Linear(hidden, symbols)
+
+    def forward(self, x):
+        y, state = getattr(self, self.kind)(self.embedding(x), self.state if self.training else None)
+        if self.training:
+            self.state = tuple(part.detach() for part in state) if isinstance(state, tuple) else state.detach()
+        return self.head(y)
+
+
 def parameters(model):
     return sum(parameter.numel() for parameter in model.parameters())
 

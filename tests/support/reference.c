@@ -227,6 +227,11 @@ int reference_build_optimizer(const struct dump *dump, struct graph *graph, stru
 }
 
 /* Sequences of symbols, which the last one fills up. */
+#define CARRIED(model)                                                                        \
+    {.kind = model, .embedding = 6, .hidden_size = 17, .num_layers = 2, .carry_state = true}, \
+    {                                                                                         \
+        .type = TENSOR_INT32, .sample_shape = {5}, .rank = 1, .vocabulary = 11, .outputs = 11 \
+    }
 #define SYMBOLS                                                                                 \
     {                                                                                           \
         .type = TENSOR_INT32, .sample_shape = {9}, .rank = 1, .vocabulary = 13, .padded = true, \
@@ -370,6 +375,8 @@ const struct reference_model *reference_models(void)
           .num_layers = 2,
           .readout = READOUT_MEAN},
          SYMBOLS},
+        {"lstm-carried", CARRIED(MODEL_LSTM)},
+        {"gru-carried", CARRIED(MODEL_GRU)},
         {"text_cnn",
          {.kind = MODEL_TEXT_CNN,
           .embedding = 7,

@@ -14,7 +14,8 @@
 
 /* The text so far, as far as the model sees it, and what the next symbol is drawn from. A model
  * that tells one symbol sees a whole context. One that tells the symbol after each position sees
- * the text from its beginning, until the context is full. */
+ * the text from its beginning, until the context is full. One that carries state reads each symbol
+ * once: its context is the latest symbol. */
 struct sampler {
     const struct dataset_vocabulary *vocabulary;
     struct session *session;
@@ -23,6 +24,7 @@ struct sampler {
     int32_t *context; /* the session's; its length, and how much of it is text */
     int64_t length, filled;
     int64_t positions;      /* that have an output: 1, or all */
+    bool carries;           /* state */
     float *logits, *sorted; /* owned: [positions][vocabulary], [vocabulary] */
     double *weights;        /* owned: [vocabulary] */
     double temperature;     /* 0: the likeliest symbol */
@@ -109,15 +111,17 @@ static int begin_text(struct sampler *sampler, const char *prompt, struct error 
     r = dataset_vocabulary_encode(sampler->vocabulary, prompt, symbols, capacity, &count, error);
     if (r < 0)
         return error_prefix(error, "--prompt must be of characters that the model knows");
-    while (sampler->positions == 1 && sampler->filled < sampler->length)
+    while (!sampler->carries && sampler->positions == 1 && sampler->filled < sampler->length)
         push(sampler, line_end);
     if (count == 0 && sampler->filled == 0)
         push(sampler, line_end);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        if (sampler->carries && i > 0)
+            r = session_evaluate(sampler->session, &sampler->batch, error);
         push(sampler, symbols[i]);
         write_symbol(sampler, symbols[i]);
     }
-    return 0;
+    return r;
 }
 
 static int write_text(struct sampler *sampler, int64_t length, uint64_t seed, struct error *error)
@@ -193,6 +197,7 @@ static int run(const struct worker_options *options, const struct worker_setup *
                               .context = session_staging(session),
                               .length = setup->model_data.sample_shape[0],
                               .positions = outputs / setup->vocabulary.count,
+                              .carries = setup->spec.model.carry_state,
                               .logits = logits,
                               .sorted = sorted,
                               .weights = weights,
@@ -207,6 +212,39 @@ static int run(const struct worker_options *options, const struct worker_setup *
                      options->seed_given ? options->seed : setup->spec.training.seed, error);
 }
 
+static int prepare(struct worker_setup *setup, struct session **session, struct error *error)
+{
+    struct session_config config = {.backend = setup->backend,
+                                    .device = setup->device,
+                                    .build = worker_setup_build,
+                                    .build_context = setup,
+                                    .compute_type = setup->precision.type,
+                                    .evaluation_batches = {1},
+                                    .staging_bytes = 2 * context_bytes(setup)};
+
+    return session_prepare(&config, session, error);
+}
+
+/* Makes the session for one symbol at a time where the model can carry its state, however it was
+ * trained, and the device can; else for the whole context. */
+static int prepare_session(struct worker_setup *setup, struct session **session,
+                           struct error *error)
+{
+    int64_t context = setup->model_data.sample_shape[0];
+    int r = -ERROR_UNSUPPORTED;
+
+    setup->spec.model.carry_state = model_traits(setup->spec.model.kind) & MODEL_CARRIES_STATE;
+    if (setup->spec.model.carry_state) {
+        setup->model_data.sample_shape[0] = 1;
+        r = prepare(setup, session, error);
+    }
+    if (r != -ERROR_UNSUPPORTED)
+        return r;
+    setup->spec.model.carry_state = false;
+    setup->model_data.sample_shape[0] = context;
+    return prepare(setup, session, error);
+}
+
 static int sample(const struct worker_options *options, struct worker_setup *setup,
                   struct error *error)
 {
@@ -219,15 +257,7 @@ static int sample(const struct worker_options *options, struct worker_setup *set
     r = worker_setup_open_text(options, checkpoint.texts.vocabulary, setup, error);
     if (r == 0) {
         worker_precision_adopt(&checkpoint.state, true, setup);
-        struct session_config config = {.backend = setup->backend,
-                                        .device = setup->device,
-                                        .build = worker_setup_build,
-                                        .build_context = setup,
-                                        .compute_type = setup->precision.type,
-                                        .evaluation_batches = {1},
-                                        .staging_bytes = 2 * context_bytes(setup)};
-
-        r = session_prepare(&config, &session, error);
+        r = prepare_session(setup, &session, error);
     }
     if (r == 0)
         r = session_allocate(session, error);

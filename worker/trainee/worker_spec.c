@@ -142,6 +142,7 @@ static int data_read(struct worker_spec *spec, struct error *error)
         config->classes = (int32_t)spec->classes;
         config->text.context = (int32_t)json_get_int(model, "context", 0);
         config->text.labels_each = model_traits(spec->model.kind) & MODEL_PREDICTS_EACH;
+        config->text.streams = spec->model.carry_state;
     }
     if (r == 0 && dataset_format_is_text(spec->train.config.format) &&
         spec->train.config.text.context < 1)

@@ -111,6 +111,7 @@ int worker_spec_read_model(struct worker_spec *spec, struct error *error)
     model->hidden_size = json_get_int(json, "hidden_size", 0);
     model->num_layers = (int)json_get_int(json, "num_layers", 0);
     model->bidirectional = json_get_bool(json, "bidirectional", false);
+    model->carry_state = json_get_bool(json, "carry_state", false);
     model->readout =
         (enum model_readout)model_readout_from_string(json_get_string(json, "readout", "last"));
     model->width = json_get_double(json, "width", 1);

@@ -3,12 +3,16 @@
  *
  * All time steps are one step of the program. A thread does it in its first task for all of its
  * part: of the samples, or of the units of the layer. With units, the threads meet behind each time
- * step, because each needs the whole state. No number depends on the division. */
+ * step, because each needs the whole state. No number depends on the division.
+ *
+ * Where the layer carries state, its first step begins with what the batch before left, and its
+ * last one leaves the state in a result, which OP_CARRY_STATE copies once nothing reads the old. */
 #include "base/alignment.h"
 #include "engine/backends/cpu/program.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct recurrent_state {
     enum recurrent_cell cell;
@@ -19,9 +23,17 @@ struct recurrent_state {
     size_t state_bytes;   /* of what one time step hands to the next; two lie behind the weights */
     size_t content_bytes; /* of what changes in place, behind these; 0: none */
     int32_t weights, bias, lengths;
+    /* What is carried from batch to batch; -1: the state before the first step is 0. Backward,
+     * memory_first is the part that it reads: of an LSTM c0, of a GRU h0. */
+    int32_t h0, c0, memory_first;
 };
 
 /* ---- prepare --------------------------------------------------------------------------------- */
+
+static int32_t input_or_none(const struct graph_node *node, int index)
+{
+    return index < node->input_count ? node->input[index] : -1;
+}
 
 int recurrent_prepare(struct backend_program *program, int32_t index, struct error *error)
 {
@@ -41,6 +53,9 @@ int recurrent_prepare(struct backend_program *program, int32_t index, struct err
     state->weights = node->input[1];
     state->bias = state->backward ? -1 : node->input[2];
     state->lengths = node->input[state->backward ? 4 : 3];
+    state->h0 = state->backward ? -1 : input_or_none(node, RECURRENT_H0);
+    state->c0 = state->backward ? -1 : input_or_none(node, RECURRENT_C0);
+    state->memory_first = state->backward ? input_or_none(node, 5) : -1;
     t = program_tensor(program, node->input[0]);
     state->steps = t->shape.extent[1];
     state->hidden = program_tensor(program, state->weights)->shape.extent[1];
@@ -53,7 +68,7 @@ int recurrent_prepare(struct backend_program *program, int32_t index, struct err
     state->state_bytes =
         align_up((size_t)program->graph->batch * row * (size_t)(state->backward ? state->gates : 1),
                  MEMORY_ALIGNMENT);
-    if (state->backward || state->cell == RECURRENT_LSTM)
+    if (state->backward || (state->cell == RECURRENT_LSTM && state->c0 < 0))
         state->content_bytes = align_up((size_t)program->graph->batch * row, MEMORY_ALIGNMENT);
     program->workspace[index] =
         state->weights_bytes + 2 * state->state_bytes + state->content_bytes;
@@ -134,17 +149,31 @@ static void pack_weights(struct backend_program *program, const struct step *ste
         thread_team_barrier(program->device->team, thread);
 }
 
-static void clear_content(const struct step *step, const struct share *share)
+/* What changes in place: of an LSTM that carries state the last content of its cells, which is a
+ * result; else workspace. NULL: nothing does. */
+static float *content_of(const struct backend_program *program, const struct step *step)
 {
     const struct recurrent_state *state = step->state;
-    float *content = workspace_at(step, state->weights_bytes + 2 * state->state_bytes);
 
-    if (!state->content_bytes)
+    if (state->c0 >= 0)
+        return program_address(program, graph_recurrent_results(step->node).last_c);
+    return state->content_bytes ? workspace_at(step, state->weights_bytes + 2 * state->state_bytes)
+                                : NULL;
+}
+
+static void begin_content(const struct backend_program *program, const struct step *step,
+                          const struct share *share)
+{
+    const struct recurrent_state *state = step->state;
+    const float *first = state->c0 < 0 ? NULL : program_address(program, state->c0);
+    float *content = content_of(program, step);
+
+    if (!content)
         return;
-    /* where threads share the rows, each clears all of them before its own first step: they meet
+    /* where threads share the units, each fills all rows before its own first step: they meet
      * behind it */
     for (int64_t i = share->rows.first * state->hidden; i < share->rows.end * state->hidden; i++)
-        content[i] = 0.0f;
+        content[i] = first ? first[i] : 0.0f;
 }
 
 /* The tensor at a time step; absent if there is none. */
@@ -162,6 +191,14 @@ static struct recurrent_array array_at(const struct backend_program *program, in
                                     shape->extent[1] * shape->extent[2]};
 }
 
+static struct recurrent_array carried_array(const struct backend_program *program, int32_t tensor)
+{
+    if (tensor < 0)
+        return (struct recurrent_array){NULL, 0};
+    return (struct recurrent_array){program_address(program, tensor),
+                                    program_tensor(program, tensor)->shape.extent[1]};
+}
+
 static struct recurrent_time time_at(const struct backend_program *program,
                                      const struct recurrent_state *state, int64_t time)
 {
@@ -172,9 +209,25 @@ static struct recurrent_time time_at(const struct backend_program *program,
         .lengths = state->lengths < 0 ? NULL : program_address(program, state->lengths)};
 }
 
-static int32_t output_or_none(const struct graph_node *node, int index)
+/* The state that the time step number `i` begins with; NULL: 0. */
+static const float *state_before(const struct backend_program *program, const struct step *step,
+                                 int64_t i)
 {
-    return index < node->output_count ? node->output[index] : -1;
+    const struct recurrent_state *state = step->state;
+
+    if (i)
+        return state_behind(step, state, i - 1);
+    return state->h0 < 0 ? NULL : program_address(program, state->h0);
+}
+
+/* Where the time step number `i` leaves its state: the last one in a result, if it is carried. */
+static float *state_after(const struct backend_program *program, const struct step *step, int64_t i)
+{
+    const struct recurrent_state *state = step->state;
+
+    if (state->h0 < 0 || i < state->steps - 1)
+        return state_behind(step, state, i);
+    return program_address(program, graph_recurrent_results(step->node).last_h);
 }
 
 static void run_forward(struct backend_program *program, const struct step *step,
@@ -182,24 +235,22 @@ static void run_forward(struct backend_program *program, const struct step *step
 {
     const struct recurrent_state *state = step->state;
     const struct graph_node *node = step->node;
+    struct recurrent_results results = graph_recurrent_results(node);
 
     for (int64_t i = 0; i < state->steps; i++) {
         int64_t time = state->reverse ? state->steps - 1 - i : i;
-        const struct recurrent_forward now = {
-            .cell = state->cell,
-            .hidden = state->hidden,
-            .time = time_at(program, state, time),
-            .weights = workspace_at(step, 0),
-            .bias = program_address(program, state->bias),
-            .before = i ? state_behind(step, state, i - 1) : NULL,
-            .after = state_behind(step, state, i),
-            .content = state->content_bytes
-                           ? workspace_at(step, state->weights_bytes + 2 * state->state_bytes)
-                           : NULL,
-            .input = array_at(program, node->input[0], time),
-            .gates = array_at(program, output_or_none(node, 1), time),
-            .cells = array_at(program, output_or_none(node, 2), time),
-            .output = array_at(program, node->output[0], time)};
+        const struct recurrent_forward now = {.cell = state->cell,
+                                              .hidden = state->hidden,
+                                              .time = time_at(program, state, time),
+                                              .weights = workspace_at(step, 0),
+                                              .bias = program_address(program, state->bias),
+                                              .before = state_before(program, step, i),
+                                              .after = state_after(program, step, i),
+                                              .content = content_of(program, step),
+                                              .input = array_at(program, node->input[0], time),
+                                              .gates = array_at(program, results.gates, time),
+                                              .cells = array_at(program, results.cells, time),
+                                              .output = array_at(program, results.y, time)};
 
         program->device->kernels->recurrent_forward(&now, share->rows.first, share->rows.end,
                                                     share->panels.first, share->panels.end);
@@ -230,6 +281,7 @@ static void run_backward(struct backend_program *program, const struct step *ste
             .dy = array_at(program, node->input[2], time),
             .memory = array_at(program, node->input[3], time),
             .memory_before = array_at(program, has_before ? node->input[3] : -1, before),
+            .memory_first = carried_array(program, state->memory_first),
             .dinput = array_at(program, node->output[0], time)};
 
         program->device->kernels->recurrent_backward(&now, share->rows.first, share->rows.end,
@@ -247,7 +299,7 @@ static void run_steps(struct backend_program *program, const struct step *step, 
 
     if (task != program_first_task(program, step->tasks, thread))
         return;
-    clear_content(step, &share);
+    begin_content(program, step, &share);
     pack_weights(program, step, thread);
     (state->backward ? run_backward : run_forward)(program, step, &share, thread);
 }
@@ -268,5 +320,35 @@ int recurrent_bind(struct backend_program *program, int32_t index, struct error 
         step_touch_tensor(program, step, node->input[i], ACCESS_WHOLE, false);
     for (int i = 0; i < node->output_count; i++)
         step_touch_tensor(program, step, node->output[i], ACCESS_WHOLE, true);
+    return 0;
+}
+
+/* ---- carried state --------------------------------------------------------------------------- */
+
+static void run_carry(struct backend_program *program, const struct step *step, int task,
+                      int thread)
+{
+    const struct graph_node *node = step->node;
+    struct range slice = program_slice(program, task);
+    int64_t width = program_sample_elements(program, node->input[0]);
+
+    (void)thread;
+    if (slice.first < slice.end)
+        memcpy((float *)program_address(program, node->input[1]) + slice.first * width,
+               program_sample(program, node->input[0], slice.first),
+               (size_t)((slice.end - slice.first) * width) * sizeof(float));
+}
+
+int carry_state_bind(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    struct step *step = program_add_step(program, index, run_carry);
+    size_t row = (size_t)program_sample_elements(program, node->input[0]) * sizeof(float);
+
+    if (!step)
+        return error_no_memory(error, "the program");
+    step_touch_tensor(program, step, node->input[0], ACCESS_SLICE, false);
+    step_touch(step, program_address(program, node->input[1]), row, program->graph->batch,
+               ACCESS_SLICE, true);
     return 0;
 }

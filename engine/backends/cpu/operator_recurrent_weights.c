@@ -1,7 +1,8 @@
 /* operator_recurrent_weights.c: the gradient of LSTM and GRU by the weights that multiply the
  * state: dweight = the sum over samples and steps of dgates[b,t] h[b,t-1], where the step before
  * t is t + 1 if the layer reads backwards. As rows (b,t) lie side by side, that is one product of
- * two matrices that are shifted by a row, but for the rows at which a sample begins.
+ * two matrices that are shifted by a row, but for the rows at which a sample begins. Where these
+ * begin with carried state, a second product of them and that state is added.
  *
  * A task computes some rows of the weights. It goes through the samples in blocks, whose dgates it
  * copies transposed, with zeros where a sample begins. */
@@ -14,19 +15,24 @@
 /* Rows (b,t) that are multiplied at a time: the copy of 128 gates fills a quarter of a second-level
  * cache of 1 MiB. */
 enum { BLOCK_ROWS = 512 };
+/* Products of whole blocks and of the last rows: of the gradients and y, adding or not, and of the
+ * first steps' gradients and the carried state, which add. */
+enum { PRODUCT_CARRIED = 4, PRODUCTS = 6 };
 
 struct task_product {
-    struct range rows;                 /* of the weights */
-    struct onednn_product *product[4]; /* see product_index(); NULL: not needed */
-    struct onednn_call *call[4];
+    struct range rows;                        /* of the weights */
+    struct onednn_product *product[PRODUCTS]; /* see product_index(); NULL: not needed */
+    struct onednn_call *call[PRODUCTS];
 };
 
 struct recurrent_weights_state {
     enum recurrent_cell cell;
     bool reverse;
     int32_t y, dinput, gates; /* tensors; gates: GRU alone */
+    int32_t h0;               /* carried state; -1: none */
     int64_t hidden, rows;     /* units; rows of the weights */
     int64_t steps, pairs;     /* pairs of a row of dinput and one of y */
+    int64_t samples;
     size_t task_bytes, scaled_offset;
     struct task_product task[TASKS_MAX];
 };
@@ -43,16 +49,16 @@ static int create_products(struct backend_program *program, const struct graph_n
                            struct recurrent_weights_state *state, struct task_product *own,
                            struct error *error)
 {
-    int64_t rest = state->pairs % BLOCK_ROWS;
-
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < PRODUCTS; i++) {
+        bool carried = i >= PRODUCT_CARRIED, rest = carried ? i > PRODUCT_CARRIED : i > 1;
+        int64_t all = carried ? state->samples : state->pairs;
         struct onednn_product_shape shape = {.rows = own->rows.end - own->rows.first,
                                              .columns = state->hidden,
-                                             .depth = i < 2 ? BLOCK_ROWS : rest,
-                                             .accumulate = i & 1};
+                                             .depth = rest ? all % BLOCK_ROWS : BLOCK_ROWS,
+                                             .accumulate = carried || i & 1};
         int result;
 
-        if (i < 2 ? state->pairs < BLOCK_ROWS : rest == 0)
+        if (shape.depth == 0 || all < shape.depth || (carried && state->h0 < 0))
             continue;
         result = onednn_product_create(program->device->onednn, &shape, &own->product[i], error);
         if (result)
@@ -77,11 +83,13 @@ int recurrent_weights_prepare(struct backend_program *program, int32_t index, st
     state->y = node->input[0];
     state->dinput = node->input[1];
     state->gates = node->input[2];
+    state->h0 = node->input_count > 3 ? node->input[3] : -1;
     shape = &program_tensor(program, state->y)->shape;
     state->steps = shape->extent[1];
     state->hidden = shape->extent[2];
     state->rows = recurrent_cell_gates(state->cell) * state->hidden;
-    state->pairs = shape->extent[0] * state->steps - 1;
+    state->samples = shape->extent[0];
+    state->pairs = state->samples * state->steps - 1;
     for (int task = 0; task < program->parts; task++) {
         struct task_product *own = &state->task[task];
         int result;
@@ -105,7 +113,7 @@ void recurrent_weights_release(void *argument)
     struct recurrent_weights_state *state = argument;
 
     for (int task = 0; task < TASKS_MAX; task++)
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < PRODUCTS; i++) {
             onednn_call_free(state->task[task].call[i]);
             onednn_product_free(state->task[task].product[i]);
         }
@@ -127,28 +135,40 @@ static float *task_workspace(const struct step *step, int task, size_t offset)
     return (float *)(void *)(step->workspace + (size_t)task * state->task_bytes + offset);
 }
 
-/* The gradients by what the state's product gives, `rows` rows (b,t) from `first` on, columns
- * `columns`. Of a GRU's third gate that is dinput times the reset gate, which is calculated. */
+/* Rows (b,t) of the gradients. */
+struct gradient_rows {
+    int64_t first, stride, count;
+};
+
+/* The gradients by what the state's product gives, columns `columns`. Of a GRU's third gate that is
+ * dinput times the reset gate, which is calculated. */
 static struct matrix product_gradients(struct backend_program *program, const struct step *step,
-                                       int task, int64_t first, int64_t rows, struct range columns)
+                                       int task, struct gradient_rows rows, struct range columns)
 {
     const struct recurrent_weights_state *state = step->state;
     const struct kernels *kernels = program->device->kernels;
     const float *dinput = (const float *)program_address(program, state->dinput) +
-                          first * state->rows + columns.first;
+                          rows.first * state->rows + columns.first;
     int64_t scaled = 2 * state->hidden, width = columns.end - columns.first, plain;
+    int64_t dinput_row = rows.stride * state->rows, gates_row = rows.stride * 4 * state->hidden;
     float *to = task_workspace(step, task, state->scaled_offset);
     const float *gates;
 
     if (state->cell == RECURRENT_LSTM || columns.end <= scaled)
-        return (struct matrix){dinput, state->rows};
+        return (struct matrix){dinput, dinput_row};
     plain = columns.first < scaled ? scaled - columns.first : 0;
-    gates = (const float *)program_address(program, state->gates) + first * 4 * state->hidden +
+    gates = (const float *)program_address(program, state->gates) + rows.first * 4 * state->hidden +
             columns.first + plain - scaled;
-    kernels->matrix_copy(dinput, state->rows, rows, plain, to, width, false);
-    kernels->rows_multiply(dinput + plain, state->rows, gates, 4 * state->hidden, rows,
-                           width - plain, to + plain, width);
+    kernels->matrix_copy(dinput, dinput_row, rows.count, plain, to, width, false);
+    kernels->rows_multiply(dinput + plain, dinput_row, gates, gates_row, rows.count, width - plain,
+                           to + plain, width);
     return (struct matrix){to, width};
+}
+
+/* The time step that a layer reads first. */
+static int64_t first_time(const struct recurrent_weights_state *state)
+{
+    return state->reverse ? state->steps - 1 : 0;
 }
 
 /* Copies the gradients of `rows` rows from `first` on transposed, each at the place of the row of y
@@ -158,7 +178,8 @@ static void copy_transposed(struct backend_program *program, const struct step *
 {
     const struct recurrent_weights_state *state = step->state;
     struct range columns = state->task[task].rows;
-    struct matrix from = product_gradients(program, step, task, first, rows, columns);
+    struct matrix from =
+        product_gradients(program, step, task, (struct gradient_rows){first, 1, rows}, columns);
     float *to = task_workspace(step, task, 0);
 
     program->device->kernels->matrix_transpose(from.start, from.row, rows,
@@ -166,7 +187,7 @@ static void copy_transposed(struct backend_program *program, const struct step *
     for (int64_t r = 0; r < rows; r++) {
         int64_t time = (first + r) % state->steps;
 
-        if (time != (state->reverse ? state->steps - 1 : 0))
+        if (time != first_time(state))
             continue;
         for (int64_t c = 0; c < columns.end - columns.first; c++)
             to[c * rows + r] = 0.0f;
@@ -187,11 +208,37 @@ static void add_bias(struct backend_program *program, const struct step *step, i
 {
     const struct recurrent_weights_state *state = step->state;
     struct range columns = state->task[task].rows;
-    struct matrix from = product_gradients(program, step, task, first, rows, columns);
+    struct matrix from =
+        product_gradients(program, step, task, (struct gradient_rows){first, 1, rows}, columns);
 
     program->device->kernels->column_sum(
         from.start, rows, columns.end - columns.first, from.row,
         (float *)program_address(program, step->node->output[1]) + columns.first, adds);
+}
+
+/* Adds the products of the carried state and the gradients of the steps behind it. */
+static void add_carried(struct backend_program *program, const struct step *step, int task,
+                        int thread)
+{
+    const struct recurrent_weights_state *state = step->state;
+    const struct task_product *own = &state->task[task];
+    const float *h0 = program_address(program, state->h0);
+
+    for (int64_t first = 0; first < state->samples; first += BLOCK_ROWS) {
+        bool rest = state->samples - first < BLOCK_ROWS;
+        int64_t count = rest ? state->samples - first : BLOCK_ROWS;
+        struct matrix from = product_gradients(
+            program, step, task,
+            (struct gradient_rows){first * state->steps + first_time(state), state->steps, count},
+            own->rows);
+        struct onednn_call *call = own->call[PRODUCT_CARRIED + rest];
+
+        program->device->kernels->matrix_transpose(from.start, from.row, count,
+                                                   own->rows.end - own->rows.first,
+                                                   task_workspace(step, task, 0));
+        onednn_call_set_source(call, h0 + first * state->hidden);
+        program_record(program, onednn_call_run(call, thread));
+    }
 }
 
 static void run_gradient(struct backend_program *program, const struct step *step, int task,
@@ -216,6 +263,8 @@ static void run_gradient(struct backend_program *program, const struct step *ste
         onednn_call_set_source(call, y + (first + 1 - shift) * state->hidden);
         program_record(program, onednn_call_run(call, thread));
     }
+    if (state->h0 >= 0)
+        add_carried(program, step, task, thread);
     for (int64_t first = 0; first < state->pairs + 1; first += BLOCK_ROWS)
         add_bias(program, step, task, first,
                  state->pairs + 1 - first < BLOCK_ROWS ? state->pairs + 1 - first : BLOCK_ROWS,
@@ -232,7 +281,7 @@ static int bind_calls(struct backend_program *program, int32_t index, int task, 
     char *a = program->node_address[index] + (size_t)task * state->task_bytes;
     int result = 0;
 
-    for (int i = 0; i < 4 && !result; i++)
+    for (int i = 0; i < PRODUCTS && !result; i++)
         if (own->product[i])
             result = onednn_product_bind(program->device->onednn, own->product[i], a, NULL, NULL,
                                          dweight + own->rows.first * state->hidden,
@@ -261,6 +310,7 @@ int recurrent_weights_bind(struct backend_program *program, int32_t index, struc
     step_touch_tensor(program, step, state->y, ACCESS_WHOLE, false);
     step_touch_tensor(program, step, state->dinput, ACCESS_WHOLE, false);
     step_touch_tensor(program, step, state->gates, ACCESS_WHOLE, false);
+    step_touch_tensor(program, step, state->h0, ACCESS_WHOLE, false);
     step_touch_tensor(program, step, node->output[0], ACCESS_PART, true);
     step_touch_tensor(program, step, node->output[1], ACCESS_PART, true);
     return 0;

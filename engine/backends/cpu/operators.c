@@ -88,6 +88,7 @@ const struct operator_table cpu_operators = {.by_operator = {
     [OP_RECURRENT_BACKWARD_WEIGHTS] = {.prepare = recurrent_weights_prepare,
                                        .bind = recurrent_weights_bind,
                                        .release = recurrent_weights_release},
+    [OP_CARRY_STATE] = {.bind = carry_state_bind},
     [OP_SEQUENCE_LENGTHS] = {SLICES(sequence_lengths_run)},
     [OP_LAST_STEP] = {SLICES(last_step_run)},
     [OP_LAST_STEP_BACKWARD] = {SLICES(last_step_backward_run)},

@@ -243,6 +243,7 @@ int row_norm_backward_bind(struct backend_program *, int32_t, struct error *);
 /* Binds an operator that has one step, `run` of its functions, in which every task works only on
  * its slice of the batch. */
 int slices_bind(struct backend_program *, int32_t, struct error *);
+int carry_state_bind(struct backend_program *, int32_t, struct error *);
 step_function pointwise_run, dropout_run, channel_scale_run, channel_scale_backward_run,
     reshape_run, max_pool_run, max_pool_backward_run, average_pool_run, average_pool_backward_run,
     cross_entropy_run, cross_entropy_backward_run, mse_run, mse_backward_run, head_losses_run,

@@ -411,7 +411,8 @@ static void backward_units(const struct recurrent_backward *step, int64_t row, i
         .sums = sums,
         .dy = at(&step->dy, row, unit),
         .memory = at(&step->memory, row, unit),
-        .memory_before = is_first(&step->time, row) ? NULL : at(&step->memory_before, row, unit),
+        .memory_before =
+            at(is_first(&step->time, row) ? &step->memory_first : &step->memory_before, row, unit),
         .gates = at(&step->gates, row, unit),
         .here = step->here + row * gates * hidden + unit,
         .carried = step->carried + row * hidden + unit,

@@ -61,7 +61,9 @@ struct recurrent_backward {
     /* LSTM: the cells, GRU: the output; at this step, and at the step that the layer read before,
      * which is not read at a row's first one */
     struct recurrent_array memory, memory_before;
-    struct recurrent_array dinput; /* may be `gates` of an LSTM */
+    struct recurrent_array memory_first; /* what stands for memory_before at a row's first step;
+                                            absent: 0 */
+    struct recurrent_array dinput;       /* may be `gates` of an LSTM */
 };
 
 /* clang-format off */

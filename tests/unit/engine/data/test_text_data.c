@@ -284,6 +284,41 @@ static void test_windows(void **state)
     }
 }
 
+/* Of a text read in streams: each row of a batch begins with the symbol that follows the same row
+ * of the batch before, in whole windows, and each window is there once; with a shorter last batch,
+ * and of a text that is shorter than a batch, too. */
+static void test_streams(void **state)
+{
+    enum { ROWS = 4 };
+    static char text[128];
+
+    (void)state;
+    config.text.labels_each = config.text.streams = true;
+    for (int length = 4; length < 100; length++) {
+        memset(text, 0, sizeof text);
+        for (int i = 0; i < length; i++)
+            text[i] = (char)('a' + i * i % 7);
+        struct dataset *dataset = open_text(text);
+        struct dataset_view all = dataset_view_all(dataset);
+        int64_t rows = all.count < ROWS ? all.count : ROWS;
+        int seen[64] = {0}, counts[128] = {0};
+
+        assert_int_equal(all.count, (length - 1) / 3);
+        for (int64_t position = 0; position < all.count; position++) {
+            int64_t place = dataset_stream_place(all.count, rows, position);
+
+            assert_true(place >= 0 && place < all.count && !seen[place]++);
+            if (position >= rows)
+                assert_int_equal(place, dataset_stream_place(all.count, rows, position - rows) + 1);
+            assert_int_equal(dataset_view_index(&all, place), 3 * place);
+        }
+        count_labels(&all, 0, counts);
+        for (int i = 0; i < length; i++)
+            assert_int_equal(counts[i], i > 0 && i <= 3 * all.count);
+        dataset_close(dataset);
+    }
+}
+
 /* The parts share no label, and the validation part has each of its symbols once. */
 static void test_split_windows(void **state)
 {
@@ -386,6 +421,7 @@ int main(void)
         cmocka_unit_test_setup(test_refusals, reset),
         cmocka_unit_test_setup(test_split, reset),
         cmocka_unit_test_setup(test_windows, reset),
+        cmocka_unit_test_setup(test_streams, reset),
         cmocka_unit_test_setup(test_split_windows, reset),
         cmocka_unit_test_setup(test_split_of_short_texts, reset),
         cmocka_unit_test_setup(test_baselines, reset),

@@ -19,6 +19,7 @@
 
 #include <cmocka.h>
 
+enum { CONTEXT = 5, LETTERS = 6 };
 enum { ROWS = 60, BATCH = 10, ACCUMULATE = 3, EPOCHS = 4, STEPS_MAX = 100, FOLDER_BYTES = 128 };
 
 #define ADAM_SETTINGS .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8
@@ -32,13 +33,15 @@ struct variant {
     int64_t evaluate_every_steps;
     int64_t early_patience; /* 0: no early stopping */
     double average_decay;
+    bool carried; /* an LSTM that carries state through streams of a text */
 };
 
 struct fixture {
     char folder[FOLDER_BYTES], rows[FOLDER_BYTES + 16];
     char whole[FOLDER_BYTES + 16], parts[FOLDER_BYTES + 16]; /* of checkpoints */
-    struct dataset *dataset;
-    struct dataset_split split;
+    char text[FOLDER_BYTES + 16];
+    struct dataset *dataset, *streams;
+    struct dataset_split split, windows;
     struct dataset_normalisation normalisation;
     struct backend_device *device;
     bool data_on_device; /* for the runs that are interrupted or resumed */
@@ -73,8 +76,41 @@ static int build(void *context, struct graph *graph, struct error *error)
                                               .batch_norm = true,
                                               .dropout = 0.2f};
 
-    (void)context;
-    return model_build(&model, &data, graph, error);
+    static const struct model_data streams = {.type = TENSOR_INT32,
+                                              .sample_shape = {CONTEXT},
+                                              .rank = 1,
+                                              .vocabulary = LETTERS,
+                                              .outputs = LETTERS};
+    static const struct model_config recurrent = {.kind = MODEL_LSTM,
+                                                  .embedding = 3,
+                                                  .hidden_size = 7,
+                                                  .num_layers = 2,
+                                                  .dropout = 0.2f,
+                                                  .carry_state = true};
+    const struct variant *variant = context;
+
+    return variant->carried ? model_build(&recurrent, &streams, graph, error)
+                            : model_build(&model, &data, graph, error);
+}
+
+/* A text whose training part is cut into 10 streams of 4 or 5 windows. */
+static void open_streams(struct fixture *f)
+{
+    const char *path = f->text;
+    struct dataset_config config = {
+        .format = DATASET_TEXT,
+        .paths = &path,
+        .path_count = 1,
+        .text = {.context = CONTEXT, .labels_each = true, .streams = true}};
+    FILE *file = fopen(f->text, "w");
+
+    assert_non_null(file);
+    for (int i = 0; i < ROWS * CONTEXT; i++)
+        fputc('a' + (i * i % 11 + i) % LETTERS, file);
+    fclose(file);
+    assert_int_equal(dataset_open(&config, NULL, &f->streams, &f->error), 0);
+    assert_int_equal(dataset_split(f->streams, 0.2, 1, &f->windows, &f->error), 0);
+    assert_true(f->windows.train.count > 4 * BATCH && f->windows.train.count < 5 * BATCH);
 }
 
 static int setup(void **state)
@@ -103,6 +139,8 @@ static int setup(void **state)
     assert_int_equal(dataset_normalisation_measure(DATASET_NORMALISE_STANDARD, &f->split.train,
                                                    &f->normalisation, &f->error),
                      0);
+    snprintf(f->text, sizeof f->text, "%.120s/text", f->folder);
+    open_streams(f);
     assert_int_equal(backend_cpu()->device_open(&device, &f->device, &f->error), 0);
     *state = f;
     return 0;
@@ -116,6 +154,9 @@ static int teardown(void **state)
     dataset_normalisation_release(&f->normalisation);
     dataset_split_release(&f->split);
     dataset_close(f->dataset);
+    dataset_split_release(&f->windows);
+    dataset_close(f->streams);
+    unlink(f->text);
     unlink(f->rows);
     rmdir(f->whole);
     rmdir(f->parts);
@@ -220,6 +261,9 @@ static struct training *prepare(struct fixture *f, const struct variant *variant
                                  .validation = f->split.validation,
                                  .test = f->split.validation,
                                  .normalisation = &f->normalisation};
+    const struct training_data streams = {.train = f->windows.train,
+                                          .validation = f->windows.validation,
+                                          .test = f->windows.validation};
     const struct optimizer_group groups[] = {
         {.kinds = PARAMETERS_HIDDEN, .learning_rate_scale = 1, .config = variant->optimizer},
         {.learning_rate_scale = 0.1, .config = {.kind = OPTIMIZER_ADAMW, ADAM_SETTINGS}}};
@@ -229,6 +273,8 @@ static struct training *prepare(struct fixture *f, const struct variant *variant
         config.groups = groups;
         config.group_count = 2;
     }
+    if (variant->carried)
+        config.best_metric = "validation_loss";
     config.average_decay = variant->average_decay;
     config.average_warmup = true;
     if (variant->early_patience) {
@@ -236,7 +282,8 @@ static struct training *prepare(struct fixture *f, const struct variant *variant
         config.early_patience = variant->early_patience;
         config.restore_best = true;
     }
-    if (training_prepare(&config, &data, backend, f->device, build, NULL, &training, &f->error) ||
+    if (training_prepare(&config, variant->carried ? &streams : &data, backend, f->device, build,
+                         (void *)variant, &training, &f->error) ||
         training_allocate(training, &f->error))
         fail_msg("%s: %s", variant->name, f->error.text);
     return training;
@@ -438,6 +485,11 @@ static const struct variant variants[] = {
                               .relative = true,
                               .cooldown = 1}},
      .evaluate_every_steps = 1},
+    {.name = "carried state, evaluated within epochs",
+     .optimizer = {.kind = OPTIMIZER_SGD, .momentum = 0.9},
+     .schedule = CONSTANT(0.5),
+     .evaluate_every_steps = 1,
+     .carried = true},
 };
 
 static void test_resume_after_every_batch(void **state)

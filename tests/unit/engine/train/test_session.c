@@ -174,6 +174,137 @@ static void only_training_may_be_nondeterministic(void **state)
     session_free(evaluation);
 }
 
+/* ---- carried state ---- */
+
+enum { STREAMS = 6, FEWER = 4, STEPS = 5, SYMBOLS = 7, UNITS = 9, STREAM_STEPS = 2 * STEPS };
+
+static int build_carrying(void *context, struct graph *graph, struct error *error)
+{
+    const int64_t *steps = context;
+    int32_t x = graph_input(graph, TENSOR_INT32, steps, 1), y;
+
+    x = y = graph_embedding(graph, x, "embedding", SYMBOLS, 3);
+    for (int i = 0; i < 2; i++) {
+        const struct recurrent_layer layer = {.cell = i ? RECURRENT_GRU : RECURRENT_LSTM,
+                                              .hidden = UNITS,
+                                              .number = i,
+                                              .carries_state = true};
+
+        x = y = graph_recurrent(graph, x, -1, "layer", &layer);
+    }
+    graph_cross_entropy(graph, graph_linear(graph, y, "head", SYMBOLS, true));
+    return graph->error.code ? error_set(error, graph->error.code, "%s", graph->error.text) : 0;
+}
+
+/* Streams of symbols, each of `STREAM_STEPS`, as the batch of a window of `steps` that begins at
+ * step `first`. */
+static struct session_batch window(int64_t count, int64_t first, int64_t steps)
+{
+    static _Alignas(MEMORY_ALIGNMENT) int32_t symbols[2][MEMORY_ALIGNMENT]; /* both aligned */
+    static int turn; /* a batch stays while the next one is made */
+    int32_t *to = symbols[turn ^= 1];
+
+    for (int64_t b = 0; b < count; b++)
+        for (int64_t t = 0; t < steps; t++)
+            to[b * steps + t] = (int32_t)((b * b + 3 * b + (first + t) * (first + t)) % SYMBOLS);
+    return (struct session_batch){count, to, to};
+}
+
+static struct session *open_carrying(struct fixture *f, int64_t *steps)
+{
+    struct session_config config = {.backend = backend_cpu(),
+                                    .device = f->device,
+                                    .build = build_carrying,
+                                    .build_context = steps,
+                                    .optimizer = {.kind = OPTIMIZER_SGD},
+                                    .training_batches = {STREAMS, FEWER},
+                                    .evaluation_batches = {STREAMS, FEWER},
+                                    .seed = 3};
+    struct session *session;
+
+    if (session_prepare(&config, &session, &f->error) < 0 ||
+        session_allocate(session, &f->error) < 0)
+        fail_msg("%s", f->error.text);
+    return session;
+}
+
+static void evaluate_window(struct fixture *f, struct session *session, int64_t count,
+                            int64_t first, int64_t steps, float *output)
+{
+    const struct session_batch batch = window(count, first, steps);
+
+    assert_int_equal(session_evaluate(session, &batch, &f->error), 0);
+    assert_int_equal(session_read_output(session, output, &f->error), 0);
+}
+
+/* Two windows of a text give the bits of one that is as long as both, of fewer streams, too. */
+static void test_state_goes_on(void **state)
+{
+    struct fixture *f = *state;
+    int64_t steps = STEPS, all = STREAM_STEPS;
+    struct session *parts = open_carrying(f, &steps), *whole = open_carrying(f, &all);
+    static float expected[STREAMS * STREAM_STEPS * SYMBOLS], found[STREAMS * STEPS * SYMBOLS];
+
+    evaluate_window(f, whole, STREAMS, 0, all, expected);
+    for (int again = 0; again < 2; again++) {
+        for (int part = 0; part < 2; part++) {
+            int64_t count = part ? FEWER : STREAMS;
+
+            evaluate_window(f, parts, count, part * STEPS, STEPS, found);
+            for (int64_t b = 0; b < count; b++)
+                assert_memory_equal(found + b * STEPS * SYMBOLS,
+                                    expected + (b * STREAM_STEPS + part * STEPS) * SYMBOLS,
+                                    STEPS * SYMBOLS * sizeof(float));
+        }
+        assert_int_equal(session_clear_states(parts, false, &f->error), 0);
+    }
+    session_free(parts);
+    session_free(whole);
+}
+
+enum { STATES = 3, STATE_NUMBERS = STREAMS * UNITS }; /* h and c of the LSTM, h of the GRU */
+
+static void read_states(struct fixture *f, struct session *session,
+                        float values[STATES * STATE_NUMBERS])
+{
+    struct session_tensor tensor;
+    int count = 0;
+
+    for (int i = 0; session_tensor(session, i, &tensor) == 0; i++) {
+        if (tensor.role != TENSOR_STATE)
+            continue;
+        assert_true(count < STATES && tensor.bytes == STATE_NUMBERS * sizeof(float));
+        assert_int_equal(session_read(session, i, values + count++ * STATE_NUMBERS, &f->error), 0);
+    }
+    assert_int_equal(count, STATES);
+}
+
+/* Evaluation has a state of its own; micro-steps carry the state as updates do; it is cleared. */
+static void test_state_of_training(void **state)
+{
+    struct fixture *f = *state;
+    int64_t steps = STEPS;
+    struct session *session = open_carrying(f, &steps);
+    static float before[STATES * STATE_NUMBERS], after[STATES * STATE_NUMBERS], output[1024];
+    const struct step_scalars scalars = {.step = 1, .batch = 1, .gradient_scale = 1};
+    const struct session_batch batch = window(STREAMS, 0, STEPS);
+
+    assert_int_equal(
+        session_step(session, &batch, PROGRAM_FORWARD | PROGRAM_BACKWARD, &scalars, &f->error), 0);
+    read_states(f, session, before);
+    for (int i = 0; i < STATES * STATE_NUMBERS; i++)
+        assert_true(before[i] != 0);
+    evaluate_window(f, session, STREAMS, 0, STEPS, output);
+    assert_int_equal(session_clear_states(session, false, &f->error), 0);
+    read_states(f, session, after);
+    assert_memory_equal(before, after, sizeof before);
+    assert_int_equal(session_clear_states(session, true, &f->error), 0);
+    read_states(f, session, after);
+    for (int i = 0; i < STATES * STATE_NUMBERS; i++)
+        assert_true(after[i] == 0);
+    session_free(session);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +312,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_sums_over_programs, setup, teardown),
         cmocka_unit_test_setup_teardown(test_tensors, setup, teardown),
         cmocka_unit_test_setup_teardown(test_unknown_batch, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_state_goes_on, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_state_of_training, setup, teardown),
         cmocka_unit_test_setup_teardown(only_training_may_be_nondeterministic, setup, teardown)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

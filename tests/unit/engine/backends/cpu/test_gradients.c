@@ -477,36 +477,55 @@ static void test_padded_attention(void **state)
     free(copy);
 }
 
-/* Recurrent layers of sizes that fill the kernels' vectors and tiles and do not, in both
- * directions, of sequences of one length and of several, with the last step and the mean. */
-static void check_recurrent(enum recurrent_cell cell, bool reverse, bool ragged, bool mean)
+enum recurrent_batch { BATCH_EQUAL, BATCH_LENGTHS, BATCH_CARRIED };
+
+/* Lets the state that the batch before left be other than 0. */
+static void draw_states(struct graph *graph)
 {
-    enum { BATCH = 11, STEPS = 7, FEATURES = 5, HIDDEN = 21, COUNT = BATCH * STEPS * FEATURES };
-    struct recurrent_layer layer = {.cell = cell, .hidden = HIDDEN, .reverse = reverse};
-    float *samples = allocate(COUNT), *target = allocate(BATCH * HIDDEN);
+    for (int32_t i = 0; i < graph->tensor_count; i++)
+        if (graph->tensors[i].role == TENSOR_STATE)
+            graph->tensors[i].initializer = (struct initializer){INITIALIZER_UNIFORM, 1};
+}
+
+/* Recurrent layers of sizes that fill the kernels' vectors and tiles and do not, in both
+ * directions, of sequences of one length and of several and with carried state, with the last step
+ * and the mean. */
+static void check_recurrent(enum recurrent_cell cell, bool reverse, enum recurrent_batch kind,
+                            bool mean)
+{
+    enum { STEPS = 7, FEATURES = 5, HIDDEN = 21, MANY = 530 };
+    bool ragged = kind == BATCH_LENGTHS, carried = kind == BATCH_CARRIED;
+    int batch = carried && mean ? MANY : 11, count = batch * STEPS * FEATURES;
+    struct recurrent_layer layer = {
+        .cell = cell, .hidden = HIDDEN, .reverse = reverse, .carries_state = carried};
+    float *samples = allocate(count), *target = allocate(batch * HIDDEN);
     int32_t *lengths = aligned_alloc(64, 64), x, y;
     struct error error = {0};
     struct graph graph;
     char name[64];
 
-    snprintf(name, sizeof name, "%s%s%s%s", recurrent_cell_to_string(cell),
-             reverse ? "-reverse" : "", ragged ? "-lengths" : "", mean ? "-mean" : "");
-    for (int i = 0; i < COUNT; i++)
+    snprintf(name, sizeof name, "%s%s%s%s%s", recurrent_cell_to_string(cell),
+             reverse ? "-reverse" : "", ragged ? "-lengths" : "", carried ? "-carried" : "",
+             mean ? "-mean" : "");
+    for (int i = 0; i < count; i++)
         samples[i] = (float)(i * 37 % 101) / 50.0f - 1.0f;
-    for (int i = 0; i < BATCH * HIDDEN; i++)
+    for (int i = 0; i < batch * HIDDEN; i++)
         target[i] = (float)(i * 53 % 103) / 500.0f - 0.1f; /* near the output: a small loss */
-    for (int i = 0; i < BATCH; i++)
+    for (int i = 0; i < batch && ragged; i++)
         lengths[i] = 1 + i * 5 % STEPS;
-    graph_init(&graph, BATCH, true);
+    graph_init(&graph, batch, true);
+    graph.streams += carried ? 3 : 0;
     graph.wants_input_gradient = true;
     x = graph_input(&graph, TENSOR_FLOAT32, (int64_t[]){STEPS, FEATURES}, 2);
     if (ragged)
         graph_lengths(&graph);
     y = graph_recurrent(&graph, x, graph.lengths, "0", &layer);
-    layer = (struct recurrent_layer){.cell = cell, .hidden = HIDDEN, .number = 1};
+    layer.number = 1;
+    layer.reverse = false;
     y = graph_recurrent(&graph, y, graph.lengths, "0", &layer);
     graph_mse(&graph, mean ? graph_mean_over_time(&graph, y, graph.lengths, "1")
                            : graph_last_step(&graph, y, graph.lengths, "1", false));
+    draw_states(&graph);
     if (graph_differentiate(&graph, &error) || graph_finish(&graph, &error))
         fail_msg("%s", error.text);
     /* Along all ones the state's weights bend the loss so much that h^2 / 6 of the third derivative
@@ -522,8 +541,9 @@ static void check_recurrent(enum recurrent_cell cell, bool reverse, bool ragged,
 static void test_recurrent(void **state)
 {
     (void)state;
-    for (int i = 0; i < 16; i++)
-        check_recurrent(i & 1 ? RECURRENT_GRU : RECURRENT_LSTM, i & 2, i & 4, i & 8);
+    for (int i = 0; i < 24; i++)
+        check_recurrent(i & 1 ? RECURRENT_GRU : RECURRENT_LSTM, i & 2,
+                        (enum recurrent_batch)(i / 8), i & 4);
 }
 
 static void fill(float *samples, float *target, int count)
