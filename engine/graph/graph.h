@@ -142,10 +142,6 @@ enum graph_phase { GRAPH_FORWARD, GRAPH_BACKWARD, GRAPH_UPDATE };
     OPERATOR(PREPEND_TOKEN, prepend_token)                                                      \
     /* dy -> dx dtoken */                                                                       \
     OPERATOR(PREPEND_TOKEN_BACKWARD, prepend_token_backward)                                    \
-    /* x[B,T,D] -> y[B,D]: the first step, or the mean of all */                                \
-    OPERATOR(TOKEN_POOL, token_pool)                                                            \
-    /* dy -> dx */                                                                              \
-    OPERATOR(TOKEN_POOL_BACKWARD, token_pool_backward)                                          \
     /* x -> y */                                                                                \
     OPERATOR(ACTIVATION, activation)                                                            \
     /* dy saved -> dx; saved is y (ReLU, tanh, sigmoid, hardsigmoid) or x (SiLU, GELU,          \
@@ -381,7 +377,6 @@ struct graph_node {
             int heads;
             float base; /* of the angles' geometric series */
         } rotary;
-        bool token_mean; /* token pool: the mean, else the first step */
         struct {
             enum recurrent_cell cell;
             bool reverse; /* reads from the last step to the first; last_step: of such a layer */
@@ -489,8 +484,6 @@ int32_t graph_image_tokens(struct graph *graph, int32_t input, const char *name)
 int32_t graph_token_image(struct graph *graph, int32_t input, const char *name);
 /* Puts a parameter of D numbers before each sequence: [B,T,D] -> [B,1+T,D]. */
 int32_t graph_prepend_token(struct graph *graph, int32_t input, const char *name, int32_t token);
-/* The first step, or the mean of all steps: [B,T,D] -> [B,D]. */
-int32_t graph_token_pool(struct graph *graph, int32_t input, const char *name, bool mean);
 int32_t graph_activation(struct graph *graph, int32_t input, const char *name,
                          enum activation_kind kind);
 int32_t graph_leaky_relu(struct graph *graph, int32_t input, const char *name,
@@ -542,6 +535,8 @@ int32_t graph_sequence_lengths(struct graph *graph, int32_t input, const char *n
  * that reads backwards ends. */
 int32_t graph_last_step(struct graph *graph, int32_t input, int32_t lengths, const char *name,
                         bool reverse);
+/* [B,T,F] -> [B,F]: the first step. */
+int32_t graph_first_step(struct graph *graph, int32_t input, const char *name);
 /* [B,T,F] -> [B,F]: the mean over the steps of each sequence, without its padding. */
 int32_t graph_mean_over_time(struct graph *graph, int32_t input, int32_t lengths, const char *name);
 /* The largest number of each feature: [B,T,F] -> [B,F]. `lengths` (-1: all are T) is an int32

@@ -128,11 +128,11 @@ static int build(const struct model_config *config, const struct model_data *dat
         x = append_block(config, graph, x, &residual,
                          layer_name("encoder.layers.encoder_layer_%d", block).text);
     if (token) { /* the norm of the class token alone is wanted */
-        x = graph_token_pool(graph, graph_add(graph, x, residual, "encoder.add"), "pool", false);
+        x = graph_first_step(graph, graph_add(graph, x, residual, "encoder.add"), "pool");
         x = graph_layer_norm(graph, x, "encoder.ln", norm_epsilon, true);
     } else {
         x = transformer_norm(graph, x, &residual, "encoder.ln", norm_epsilon);
-        x = graph_token_pool(graph, x, "pool", true);
+        x = graph_mean_over_time(graph, x, -1, "pool");
     }
     *result = graph_linear(graph, x, "heads.head", data->outputs, true);
     initialize_layer(graph, "heads.head", zeros, zeros);

@@ -266,8 +266,9 @@ def tokens():
              Parameter((1, 1, 8), lambda x, w: torch.cat([w.expand(len(x), -1, -1), x], 1)))
     operator("image_tokens-plain", lambda x: x.flatten(2).transpose(1, 2), lambda: random(3, 5, 2, 3))
     operator("image_tokens-blocked", lambda x: x.flatten(2).transpose(1, 2), lambda: random(2, 32, 3, 3))
-    operator("token_pool-first", lambda x: x[:, 0], lambda: random(3, 5, 8), mean=0.0)
-    operator("token_pool-mean", lambda x: x.mean(1), lambda: random(3, 5, 7), mean=1.0)
+    operator("first_step-plain", lambda x: x[:, 0], lambda: random(3, 5, 8))
+    operator("last_step-plain", lambda x: x[:, -1], lambda: random(3, 5, 8))
+    operator("mean_over_time-plain", lambda x: x.mean(1), lambda: random(3, 5, 7))
 
 
 def philox(seed, stream, index):

@@ -79,8 +79,12 @@ static int32_t append_operator(const struct dump *dump, const char *kind, struct
         return graph_prepend_token(graph, x, "0", append_parameter(dump, graph));
     if (strcmp(kind, "image_tokens") == 0)
         return graph_image_tokens(graph, x, "0");
-    if (strcmp(kind, "token_pool") == 0)
-        return graph_token_pool(graph, x, "0", dump_attribute(dump, "mean") != 0);
+    if (strcmp(kind, "first_step") == 0)
+        return graph_first_step(graph, x, "0");
+    if (strcmp(kind, "last_step") == 0)
+        return graph_last_step(graph, x, -1, "0", false);
+    if (strcmp(kind, "mean_over_time") == 0)
+        return graph_mean_over_time(graph, x, -1, "0");
     if (strcmp(kind, "embedding") == 0)
         return graph_embedding(graph, x, "0", (int64_t)dump_attribute(dump, "vocabulary"),
                                (int64_t)dump_attribute(dump, "width"));

@@ -93,6 +93,7 @@ void mean_over_time_run(struct backend_program *program, const struct step *step
 {
     const struct graph_node *node = step->node;
     struct time_pool pool = describe(program, step, node->input[0]);
+    const struct kernels *kernels = program->device->kernels;
     struct range slice = program_slice(program, task);
 
     (void)thread;
@@ -100,10 +101,9 @@ void mean_over_time_run(struct backend_program *program, const struct step *step
         int64_t length = length_of(program, &pool, b);
         float *y = program_sample(program, node->output[0], b);
 
-        program->device->kernels->column_sum(program_sample(program, node->input[0], b), length,
-                                             pool.features, pool.features, y, false);
-        for (int64_t f = 0; f < pool.features; f++)
-            y[f] /= (float)length;
+        kernels->column_sum(program_sample(program, node->input[0], b), length, pool.features,
+                            pool.features, y, false);
+        kernels->scale(y, 1.0f / (float)length, y, pool.features);
     }
 }
 
@@ -118,11 +118,10 @@ void mean_over_time_backward_run(struct backend_program *program, const struct s
     (void)thread;
     for (int64_t b = slice.first; b < slice.end; b++) {
         int64_t length = length_of(program, &pool, b);
-        const float *dy = program_sample(program, node->input[0], b);
         float *dx = program_sample(program, node->output[0], b);
 
-        for (int64_t f = 0; f < features; f++)
-            dx[f] = dy[f] / (float)length;
+        program->device->kernels->scale(program_sample(program, node->input[0], b),
+                                        1.0f / (float)length, dx, features);
         for (int64_t t = 1; t < length; t++)
             memcpy(dx + t * features, dx, (size_t)features * sizeof(float));
         memset(dx + length * features, 0,

@@ -1,14 +1,9 @@
-/* operator_tokens.c: positions that are added to tokens, images as tokens, a token before the
- * others, and one vector for all tokens. The gradients of parameters are sums over the samples, of
- * which each task makes a part of the numbers. */
+/* operator_tokens.c: positions that are added to tokens, images as tokens, and a token before the
+ * others. The gradients of parameters are sums over the samples, of which each task makes a part of
+ * the numbers. */
 #include "engine/backends/cpu/program.h"
 
 #include <string.h>
-
-static int64_t token_count(const struct backend_program *program, int32_t tensor)
-{
-    return program_tensor(program, tensor)->shape.extent[1];
-}
 
 static int64_t token_width(const struct backend_program *program, int32_t tensor)
 {
@@ -194,50 +189,4 @@ int prepend_token_backward_bind(struct backend_program *program, int32_t index, 
     step_touch_tensor(program, step, node->input[0], ACCESS_WHOLE, false);
     step_touch_tensor(program, step, node->output[1], ACCESS_WHOLE, true);
     return 0;
-}
-
-/* ---- one vector for all ---- */
-
-void token_pool_run(struct backend_program *program, const struct step *step, int task, int thread)
-{
-    const struct graph_node *node = step->node;
-    const struct kernels *kernels = program->device->kernels;
-    int64_t steps = token_count(program, node->input[0]);
-    int64_t width = token_width(program, node->input[0]);
-    struct range slice = program_slice(program, task);
-
-    (void)thread;
-    for (int64_t n = slice.first; n < slice.end; n++) {
-        const float *x = program_sample(program, node->input[0], n);
-        float *y = program_sample(program, node->output[0], n);
-
-        if (node->attributes.token_mean) {
-            kernels->column_sum(x, steps, width, width, y, false);
-            kernels->scale(y, 1.0f / (float)steps, y, width);
-        } else {
-            memcpy(y, x, (size_t)width * sizeof *y);
-        }
-    }
-}
-
-void token_pool_backward_run(struct backend_program *program, const struct step *step, int task,
-                             int thread)
-{
-    const struct graph_node *node = step->node;
-    const struct kernels *kernels = program->device->kernels;
-    int64_t steps = token_count(program, node->output[0]);
-    int64_t width = token_width(program, node->output[0]);
-    struct range slice = program_slice(program, task);
-
-    (void)thread;
-    for (int64_t n = slice.first; n < slice.end; n++) {
-        const float *dy = program_sample(program, node->input[0], n);
-        float *dx = program_sample(program, node->output[0], n);
-
-        if (!node->attributes.token_mean)
-            memset(dx + width, 0, (size_t)((steps - 1) * width) * sizeof *dx);
-        for (int64_t t = 0; t < (node->attributes.token_mean ? steps : 1); t++)
-            kernels->scale(dy, node->attributes.token_mean ? 1.0f / (float)steps : 1.0f,
-                           dx + t * width, width);
-    }
 }

@@ -54,8 +54,6 @@ const struct operator_table cpu_operators = {.by_operator = {
     [OP_TOKEN_IMAGE] = {.prepare = image_tokens_prepare, SLICES(token_image_run)},
     [OP_PREPEND_TOKEN] = {SLICES(prepend_token_run)},
     [OP_PREPEND_TOKEN_BACKWARD] = {.bind = prepend_token_backward_bind, .adds = true},
-    [OP_TOKEN_POOL] = {SLICES(token_pool_run)},
-    [OP_TOKEN_POOL_BACKWARD] = {SLICES(token_pool_backward_run)},
     [OP_ACTIVATION] = {POINTWISE, TILES(tiles_relu_run, tiles_suit_relu)},
     [OP_ACTIVATION_BACKWARD] = {POINTWISE,
                                 TILES(tiles_relu_backward_run, tiles_suit_relu)},

@@ -232,8 +232,7 @@ int attention_prepare(struct backend_program *, int32_t, struct error *);
 int attention_bind(struct backend_program *, int32_t, struct error *);
 int rotary_prepare(struct backend_program *, int32_t, struct error *);
 void rotary_release(void *);
-step_function rotary_run, add_positions_run, image_tokens_run, prepend_token_run, token_pool_run,
-    token_pool_backward_run;
+step_function rotary_run, add_positions_run, image_tokens_run, prepend_token_run;
 int add_positions_backward_bind(struct backend_program *, int32_t, struct error *);
 int prepend_token_backward_bind(struct backend_program *, int32_t, struct error *);
 /* Layer norm and RMS norm. */

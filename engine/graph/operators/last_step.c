@@ -1,22 +1,17 @@
-/* last_step.c: what a recurrent layer gives behind the last step that it reads, and the mean over
- * the steps, both of sequences of different lengths; and their gradients. */
+/* last_step.c: one vector for each sequence of a batch: its last step, its first one, or the mean
+ * over its steps; and the gradients. The sequences may differ in length. */
 #include "engine/graph/operators/operators.h"
 
 static int32_t append_pool(struct graph *graph, int32_t input, int32_t lengths, const char *name,
                            enum graph_op op, bool reverse)
 {
-    const struct graph_tensor *x = layer_input(graph, input, name, op, TENSOR_FLOAT32);
+    const struct graph_tensor *x = layer_sequence(graph, input, name, op);
     int32_t inputs[2] = {input, lengths};
-    char text[SHAPE_TEXT_MAX];
     struct graph_shape result;
     struct graph_node *node;
 
     if (!x)
         return graph->error.code;
-    if (x->shape.rank != 3)
-        return layer_fail(graph, name, op,
-                          "expects sequences [batch, steps, features], but the input is %s",
-                          graph_shape_format(&x->shape, text, sizeof text));
     result = (struct graph_shape){.rank = 2, .extent = {graph->batch, x->shape.extent[2]}};
     node = layer_append_node(graph, op, name, inputs, 2, layer_append_result(graph, name, &result));
     if (node)
@@ -28,6 +23,11 @@ int32_t graph_last_step(struct graph *graph, int32_t input, int32_t lengths, con
                         bool reverse)
 {
     return append_pool(graph, input, lengths, name, OP_LAST_STEP, reverse);
+}
+
+int32_t graph_first_step(struct graph *graph, int32_t input, const char *name)
+{
+    return append_pool(graph, input, -1, name, OP_LAST_STEP, true);
 }
 
 int32_t graph_mean_over_time(struct graph *graph, int32_t input, int32_t lengths, const char *name)

@@ -1,5 +1,5 @@
 /* tokens.c: what stands around the blocks of a transformer: positions that are added to tokens,
- * images as tokens, a token put before them, and one vector for all tokens. */
+ * images as tokens, and a token put before them. */
 #include "engine/graph/operators/operators.h"
 
 /* Checks that the tensor is a parameter with so many elements. */
@@ -166,40 +166,4 @@ const struct graph_operator operator_prepend_token = {
 
 const struct graph_operator operator_prepend_token_backward = {
     .cost_class = COST_ELEMENTWISE,
-};
-
-/* ---- one vector for all ---- */
-
-int32_t graph_token_pool(struct graph *graph, int32_t input, const char *name, bool mean)
-{
-    const struct graph_tensor *x = layer_sequence(graph, input, name, OP_TOKEN_POOL);
-    struct graph_shape shape;
-    struct graph_node *node;
-
-    if (!x)
-        return graph->error.code;
-    shape = (struct graph_shape){.rank = 2, .extent = {graph->batch, x->shape.extent[2]}};
-    node = layer_append_node(graph, OP_TOKEN_POOL, name, &input, 1,
-                             layer_append_result(graph, name, &shape));
-    if (!node)
-        return graph->error.code;
-    node->attributes.token_mean = mean;
-    return graph->output;
-}
-
-static void differentiate_pool(struct differentiation *differentiation,
-                               const struct graph_node *node, int32_t dy)
-{
-    differentiation_append(differentiation, node, OP_TOKEN_POOL_BACKWARD, &dy, 1, node->input, 1);
-}
-
-const struct graph_operator operator_token_pool = {
-    .cost_class = COST_POOLING,
-    .is_cheap = true,
-    .flops = flops_each,
-    .differentiate = differentiate_pool,
-};
-
-const struct graph_operator operator_token_pool_backward = {
-    .cost_class = COST_POOLING,
 };

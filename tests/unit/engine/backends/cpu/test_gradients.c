@@ -617,7 +617,7 @@ static void test_sequences(void **state)
 
         y = graph_image_tokens(&graph, y, i ? "4" : "3");
         part[i] =
-            i ? graph_token_pool(&graph, y, "6", true) : graph_max_over_time(&graph, y, -1, "5");
+            i ? graph_mean_over_time(&graph, y, -1, "6") : graph_max_over_time(&graph, y, -1, "5");
     }
     part[2] = graph_max_over_time(&graph, x, -1, "7");
     graph_mse(&graph, graph_concatenate(&graph, part, 3, "8"));
