@@ -82,6 +82,7 @@ help:
 	@echo 'check-signals random models under thousands of signals: the bits of undisturbed runs (SIGNAL_MODELS=$(SIGNAL_MODELS), SIGNALS=$(SIGNALS))'
 	@echo 'check-shapes SHAPES=$(SHAPES) random small networks of convolutions on the CPU against loops in double precision'
 	@echo 'cuda       the plugin for NVIDIA GPUs, where their compiler is (CUDA=$(CUDA))'
+	@echo 'python     the package traind for Python as a wheel in $(BUILD)/python'
 	@echo 'tests      every program of check, without running them'
 	@echo 'check-cuda every operator on the GPU against the CPU; cuda-package: a folder to run it elsewhere (PACKAGE=$(PACKAGE))'
 	@echo 'bench-cuda training steps on the GPU beside those of PyTorch and JAX'
@@ -239,6 +240,12 @@ PACKAGE ?= $(BUILD)/package
 .PHONY: cuda-package
 cuda-package: all $(CUDA_PLUGIN) $(CUDA_TESTS)
 	@BUILD=$(BUILD) tests/cuda/package $(PACKAGE)
+
+# ---- the package for Python --------------------------------------------------------------------
+
+.PHONY: python
+python:
+	@python3 python/build_backend.py $(BUILD)/python
 
 # ---- tests -------------------------------------------------------------------------------------
 

@@ -1,0 +1,59 @@
+"""specification.py: completes what was handed in to a specification, as `trainctl run` and `trainctl submit` do."""
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Dict, Mapping, Sequence, Union
+
+Specification = Union[Mapping[str, Any], Sequence[str], "os.PathLike[str]"]
+
+# Variables that a job's programs need, in `environment` unless it has them
+INHERITED = ("PATH", "LANG", "VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "LD_LIBRARY_PATH")
+# Those of the shell itself, and those that select a device, which the daemon sets
+LEFT_OUT = ("_", "SHLVL", "PWD", "OLDPWD", "CUDA_VISIBLE_DEVICES")
+SHELL_ENVIRONMENT_MAX = 256 * 1024  # bytes
+
+
+def is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def shell_environment() -> Dict[str, str]:
+    """The environment of this process, for a command. traind does not tell commands apart by it."""
+    found = {name: value for name, value in os.environ.items()
+             if name not in LEFT_OUT and (name == "TRAIND_SOCKET" or not name.startswith("TRAIND_"))
+             and is_utf8(name + value) and len(name.encode()) < 256}
+    size = sum(len(f"{name}={value}".encode()) for name, value in found.items())
+    if size > SHELL_ENVIRONMENT_MAX:
+        raise ValueError(f"the environment has {size} bytes, more than a job takes along ({SHELL_ENVIRONMENT_MAX}); give "
+                         "shell_environment={} and what the command needs as environment")
+    found.setdefault("PYTHONUNBUFFERED", "1")  # a script's output appears in its log at once
+    return found
+
+
+def complete(given: Specification, keys: Mapping[str, Any]) -> Dict[str, Any]:
+    """A specification of a mapping, the words of a command, or the path of a JSON file. `keys` override its keys."""
+    if isinstance(given, (str, bytes)):
+        raise TypeError(f"a job is a command as a list of words, a specification as a dict, or the pathlib.Path of a JSON "
+                        f"file, not the text {given!r}; for a shell write [\"sh\", \"-c\", TEXT]")
+    if isinstance(given, os.PathLike):
+        with open(given, encoding="utf-8") as file:
+            content = json.load(file)
+        if not isinstance(content, dict):
+            raise ValueError(f"{os.fspath(given)} holds no specification: it must be a JSON object")
+        spec = {**content, **keys}
+    elif isinstance(given, Mapping):
+        spec = {**given, **keys}
+    else:
+        words = [os.fspath(word) for word in given]
+        spec = {"command": words, "name": os.path.basename(words[0]) if words else None, **keys}
+        spec.setdefault("shell_environment", shell_environment())
+    spec = {key: value for key, value in spec.items() if value is not None}
+    spec.setdefault("directory", os.getcwd())
+    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    spec["environment"] = {**inherited, **spec.get("environment", {})}
+    return spec
