@@ -1,18 +1,23 @@
-"""traind: jobs of the daemon traind from Python. Standard library alone.
+"""traind: jobs of the daemon traind from Python, and what a job says of itself. Standard library alone.
 
     import traind
     job = traind.submit(["python3", "train.py"], name="first")
     print(job.wait().metrics)
 
+    traind.report(step=10, loss=0.5)  # in train.py
+
 docs/python.md describes it.
 """
 from . import errors
+from .checkpoints import checkpoint, last_checkpoint, listen, should_checkpoint
 from .errors import CallError, DaemonUnreachable, JobFailed, TraindError
 from .jobs import Job, follow, metrics, run, submit, wait
-from .metrics import Metric, Metrics
+from .metric_rows import Metric, Metrics
+from .reports import in_job, report
 from .status import Status
 from .varlink import call
 
 __version__ = "0.1.0"
-__all__ = ["CallError", "DaemonUnreachable", "Job", "JobFailed", "Metric", "Metrics", "Status", "TraindError", "call", "errors",
-           "follow", "metrics", "run", "submit", "wait"]
+__all__ = ["CallError", "DaemonUnreachable", "Job", "JobFailed", "Metric", "Metrics", "Status", "TraindError", "call",
+           "checkpoint", "errors", "follow", "in_job", "last_checkpoint", "listen", "metrics", "report", "run",
+           "should_checkpoint", "submit", "wait"]

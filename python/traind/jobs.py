@@ -7,7 +7,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, SupportsIndex
 
 from . import varlink
 from .errors import JobFailed
-from .metrics import Metric, Metrics
+from .metric_rows import Metric, Metrics
 from .specification import Specification, complete
 from .status import Status
 

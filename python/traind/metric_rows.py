@@ -1,4 +1,4 @@
-"""metrics.py: the values that a job has reported."""
+"""metric_rows.py: the values that a job has reported."""
 from __future__ import annotations
 
 import math

@@ -1,0 +1,79 @@
+"""reports.py: what a job tells of itself: metrics and how far it is (docs/command-jobs.md, "Metrics")."""
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+import warnings
+from typing import Dict, Optional, SupportsFloat
+
+METRICS_MAX = 256  # of one report
+NAME_BYTES_MAX = 128
+STEP_MAX = 9_000_000_000_000_000
+RESERVED = ("type", "n", "time")  # members of the spool's other records
+CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f]")
+
+
+def in_job() -> bool:
+    """Whether this process belongs to a job of traind."""
+    return bool(os.environ.get("TRAIND_SPOOL"))
+
+
+def number(name: str, value: SupportsFloat) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+        raise ValueError(f"{name} is {value!r}; a metric is a number") from error
+
+
+def check_name(name: str) -> None:
+    if name in RESERVED or not 0 < len(name.encode()) <= NAME_BYTES_MAX or CONTROL_CHARACTERS.search(name):
+        raise ValueError(f"{name!r} names no metric: it has 1 to {NAME_BYTES_MAX} bytes without control characters, and is none of "
+                         + ", ".join(RESERVED))
+
+
+def line(step: Optional[int], epoch: Optional[float], progress: Optional[float], metrics: Dict[str, float]) -> bytes:
+    """The report as one line of the spool; ValueError says what no line can say."""
+    for name in metrics:
+        check_name(name)
+    if len(metrics) > METRICS_MAX:
+        raise ValueError(f"{len(metrics)} metrics are too many for one report, which has at most {METRICS_MAX}")
+    if metrics and step is None:
+        raise ValueError("metrics need the step that they were measured at: report(step=10, loss=0.5)")
+    if not metrics and progress is None:
+        raise ValueError("nothing to report: give metrics, as in report(step=10, loss=0.5), or progress=0.4")
+    if step is not None and not (0 <= step <= STEP_MAX and step == int(step)):
+        raise ValueError(f"step is {step!r}; it must be a whole number of at least 0")
+    if progress is not None and not 0 <= progress <= 1:
+        raise ValueError(f"progress is {progress!r}; it must be a number from 0 to 1")
+    given = {"step": None if step is None else int(step), "epoch": epoch, "progress": progress, "time": time.time()}
+    members = {key: value for key, value in given.items() if value is not None}
+    return json.dumps({**members, **metrics}).encode() + b"\n"
+
+
+def report(values: Optional[Dict[str, SupportsFloat]] = None, *, step: Optional[int] = None, epoch: Optional[float] = None,
+           progress: Optional[float] = None, **metrics: SupportsFloat) -> None:
+    """Reports metrics of a step, as in report(step=10, loss=0.5), or the part of the job that is done, as in
+    report(progress=0.4). `values`: metrics whose names are no Python names. Any process of the job may report.
+
+    A metric is whatever float() takes, such as a tensor of one element. Outside of a job the arguments are checked, and
+    nothing else happens: a script runs the same by hand."""
+    numbers = {name: number(name, value) for name, value in {**(values or {}), **metrics}.items()}
+    data = line(step, None if epoch is None else float(epoch), None if progress is None else float(progress), numbers)
+    if not in_job():
+        return
+    try:
+        append(os.environ["TRAIND_SPOOL"], data)
+    except OSError as error:  # a full disk is no reason to lose the training
+        warnings.warn(f"a report was not stored: {error}", stacklevel=2)
+
+
+def append(spool: str, data: bytes) -> None:
+    """One write, so that lines of several processes stay whole. It goes to the spool and not to descriptor 3, which a child
+    process may have closed, or use for something else."""
+    descriptor = os.open(spool, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOCTTY | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, data)
+    finally:
+        os.close(descriptor)
