@@ -80,6 +80,55 @@ static int names_keep(struct series_reader *reader, struct error *error)
     return 0;
 }
 
+/* Chooses the features that the configuration does not name: all columns whose cell is a number. */
+static void features_choose(const struct series_reader *reader, const char *row, const char *end)
+{
+    const char *cell;
+    size_t length;
+
+    for (int32_t i = 0, place = 0;
+         csv_cell_next(&reader->table, &row, end, &cell, &length) && i < reader->table.columns; i++)
+        if (csv_cell_is_number(cell, length))
+            reader->feature_of[i] = place++;
+}
+
+/* Whether the columns have other names than those at their places among `names`. */
+static bool names_differ(const struct series_reader *reader, const int32_t *place_of,
+                         char *const *names, int32_t count)
+{
+    bool differ = false;
+
+    for (int32_t i = 0; i < reader->table.columns; i++)
+        differ |= place_of[i] >= count ||
+                  (place_of[i] >= 0 && strcmp(reader->table.names[i], names[place_of[i]]) != 0);
+    return differ;
+}
+
+/* Columns that the configuration does not name are those with the names that they have in the
+ * training set, if both have names. */
+static int columns_follow(const struct series_reader *reader, struct error *error)
+{
+    const struct dataset_series *trained = reader->reference ? &reader->reference->series : NULL;
+    char *const *names = trained && reader->table.names ? trained->names : NULL;
+    size_t bytes = (size_t)reader->table.columns * sizeof *reader->feature_of;
+    int r = 0;
+
+    if (names && !reader->config->series.features &&
+        names_differ(reader, reader->feature_of, names, trained->features)) {
+        memset(reader->feature_of, 0xff, bytes); /* -1 */
+        r = columns_find(reader, "features", (const char *const *)names, trained->features,
+                         reader->feature_of, error);
+    }
+    names = names ? names + trained->features : NULL;
+    if (r == 0 && names && !reader->config->series.targets &&
+        names_differ(reader, reader->target_of, names, trained->values)) {
+        memset(reader->target_of, 0xff, bytes);
+        r = columns_find(reader, "targets", (const char *const *)names, trained->values,
+                         reader->target_of, error);
+    }
+    return r;
+}
+
 /* The first row of numbers tells which columns hold such. */
 static int columns_choose(struct series_reader *reader, const char *row, const char *end,
                           struct error *error)
@@ -88,8 +137,6 @@ static int columns_choose(struct series_reader *reader, const char *row, const c
     const struct dataset_config *config = reader->config;
     const char *const *targets = config->series.targets;
     struct dataset_series *series = &reader->dataset->series;
-    const char *cell;
-    size_t length;
     int r;
 
     r = columns_find(reader, "targets", targets ? targets : last,
@@ -97,14 +144,12 @@ static int columns_choose(struct series_reader *reader, const char *row, const c
     if (r == 0 && config->series.features)
         r = columns_find(reader, "features", config->series.features, config->series.feature_count,
                          reader->feature_of, error);
+    if (r == 0 && !config->series.features)
+        features_choose(reader, row, end);
+    if (r == 0)
+        r = columns_follow(reader, error);
     if (r < 0)
         return r;
-    for (int32_t i = 0, place = 0;
-         !config->series.features && csv_cell_next(&reader->table, &row, end, &cell, &length) &&
-         i < reader->table.columns;
-         i++)
-        if (csv_cell_is_number(cell, length))
-            reader->feature_of[i] = place++;
     series->features = count_places(reader, reader->feature_of);
     series->values = count_places(reader, reader->target_of);
     if (series->features == 0)

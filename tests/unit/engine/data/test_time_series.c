@@ -102,6 +102,27 @@ static void test_columns_and_strides(void **state)
     dataset_close(dataset);
 }
 
+/* Columns that nobody names are found in the test set by the names of the training set. */
+static void test_columns_in_another_order(void **state)
+{
+    float sample[6], targets[2], same[6], same_targets[2];
+    struct dataset *train = open_text("when,a,b\nx,0,1\nx,2,3\nx,4,5\nx,6,7\nx,8,9\nx,10,11\n");
+    const char *text = "b,when,more,a\n1,x,7,0\n3,x,7,2\n5,x,7,4\n7,x,7,6\n9,x,7,8\n11,x,7,10\n";
+    struct dataset *test;
+
+    (void)state;
+    path = data_file_write_text("other.csv", text);
+    test = data_open(&config, train);
+    gather(train, 1, sample, targets);
+    gather(test, 1, same, same_targets);
+    assert_memory_equal(sample, same, sizeof sample);
+    assert_memory_equal(targets, same_targets, sizeof targets);
+    dataset_close(test);
+    path = data_file_write_text("other.csv", "b,c\n1,2\n3,4\n5,6\n7,8\n9,10\n11,12\n");
+    data_expect_refusal(&config, train, -EINVAL, "no column named \"a\"", (const char *)NULL);
+    dataset_close(train);
+}
+
 static void test_newest_first(void **state)
 {
     float sample[3], targets[2];
@@ -296,6 +317,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_windows, reset),
         cmocka_unit_test_setup(test_columns_and_strides, reset),
+        cmocka_unit_test_setup(test_columns_in_another_order, reset),
         cmocka_unit_test_setup(test_newest_first, reset),
         cmocka_unit_test_setup(test_split_without_leak, reset),
         cmocka_unit_test_setup(test_constants, reset),
