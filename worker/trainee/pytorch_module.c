@@ -39,13 +39,14 @@ static struct json_object *describe_input(const struct worker_setup *setup)
     return input;
 }
 
-/* Class names come from folders, whose names may be any bytes; checkpoints and Python need text. */
-static struct json_object *describe_classes(const struct dataset *train)
+/* Class names may come from folders, whose names may be any bytes; checkpoints and Python need
+ * text. */
+struct json_object *pytorch_module_classes(const struct dataset *train)
 {
-    struct json_object *names = json_object_new_array();
+    struct json_object *names = train->class_names ? json_object_new_array() : NULL;
     char escaped[4 * NAME_MAX + sizeof "\\x00"];
 
-    for (int32_t i = 0; i < train->class_count; i++) {
+    for (int32_t i = 0; names && i < train->class_count; i++) {
         const char *name = train->class_names[i];
 
         if (!text_is_utf8(name, strlen(name)))
@@ -83,7 +84,7 @@ char *pytorch_module_describe(const struct worker_setup *setup, struct error *er
     json_set_string(json, "name", setup->spec.name);
     json_set(json, "input", describe_input(setup));
     json_set_bool(json, "classifies", train->target == DATASET_TARGET_CLASS);
-    json_set(json, "class_names", train->class_names ? describe_classes(train) : NULL);
+    json_set(json, "class_names", pytorch_module_classes(train));
     if (setup->spec.head_count)
         json_set(json, "heads", describe_heads(&setup->spec));
     text = strdup(json_text(json, NULL));

@@ -11,6 +11,9 @@
  * caller frees it. NULL with a sentence. */
 char *pytorch_module_describe(const struct worker_setup *setup, struct error *error);
 
+/* The names of the classes as an array of JSON; NULL: they have none. */
+struct json_object *pytorch_module_classes(const struct dataset *train);
+
 /* The path of the module: beside the weights at `weights`, with a name that Python can import. The
  * caller frees it. NULL with a sentence if a file is there that no export wrote. */
 char *pytorch_module_path(const char *weights, struct error *error);

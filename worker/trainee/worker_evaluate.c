@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "engine/train/evaluation.h"
 #include "worker/trainee/worker_choice.h"
+#include "worker/trainee/worker_data_check.h"
 #include "worker/trainee/worker_heads.h"
 #include "worker/trainee/worker_precision.h"
 #include "worker/trainee/worker_setup.h"
@@ -246,6 +247,8 @@ static int evaluate(const struct worker_options *options, struct worker_setup *s
     worker_precision_adopt(&checkpoint.state, true, setup);
     for (int i = 0; i < setup->data_warnings.count; i++)
         log_warning("%s", setup->data_warnings.text[i]);
+    if (r == 0)
+        r = worker_data_check(&checkpoint.texts, setup->train, options->checkpoint, error);
     if (r == 0) {
         view = setup->test ? dataset_view_all(setup->test) : setup->split.validation;
         if (view.count == 0)

@@ -7,6 +7,7 @@
 #include "proto/profile_view.h"
 #include "worker/trainee/pytorch_module.h"
 #include "worker/trainee/worker_calibration.h"
+#include "worker/trainee/worker_data_check.h"
 #include "worker/trainee/worker_estimate.h"
 #include "worker/trainee/worker_events.h"
 #include "worker/trainee/worker_heads.h"
@@ -109,12 +110,9 @@ static int resume(struct train_run *run, const struct checkpoint_texts *texts, s
     if (!run->resumes)
         return 0;
     run->setup.stage = WORKER_STAGE_CHECKPOINT;
+    r = worker_data_check(stored, run->setup.train, path, error);
     /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): describe_texts() has set it */
-    if (texts_differ(stored->vocabulary, texts->vocabulary))
-        return error_set(error, -EINVAL,
-                         "%s was trained on data with other symbols: resume with the same data",
-                         path);
-    if (texts_differ(stored->normalisation, texts->normalisation))
+    if (r == 0 && texts_differ(stored->normalisation, texts->normalisation))
         r = worker_events_warning(&run->events,
                                   "the data has changed since the checkpoint was written: its mean "
                                   "and deviation differ",

@@ -1,0 +1,68 @@
+/* worker_data_check.c: see worker_data_check.h. */
+#include "worker/trainee/worker_data_check.h"
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "proto/json.h"
+#include "worker/trainee/pytorch_module.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int check_symbols(const char *trained, const struct dataset *train, const char *path,
+                         struct error *error)
+{
+    AUTO_FREE char *own = NULL;
+
+    if (!trained || !dataset_format_has_symbols(train->format))
+        return 0;
+    own = dataset_vocabulary_format(&train->vocabulary);
+    if (!own)
+        return error_set_errno(error, -ENOMEM, "cannot compare the data's symbols");
+    if (strcmp(own, trained) == 0)
+        return 0;
+    return error_set(error, -EINVAL,
+                     "%s was trained on data with other symbols: use the same training data", path);
+}
+
+/* The name of class i, or "" if there is none. */
+static const char *name_of(struct json_object *names, size_t i)
+{
+    const char *name = json_object_get_string(json_object_array_get_idx(names, i));
+
+    return name ? name : "";
+}
+
+static int check_classes(const char *module, const struct dataset *train, const char *path,
+                         struct error *error)
+{
+    JSON_AUTO struct json_object *description = NULL;
+    JSON_AUTO struct json_object *own = pytorch_module_classes(train);
+    struct json_object *trained;
+    size_t count, i = 0;
+    char before[256], now[256];
+
+    if (!module || !own || json_parse(module, strlen(module), &description, NULL) < 0)
+        return 0;
+    trained = json_get(description, "class_names");
+    if (!trained || json_object_equal(trained, own))
+        return 0;
+    count = json_object_array_length(trained);
+    while (i < count && strcmp(name_of(trained, i), name_of(own, i)) == 0)
+        i++;
+    return error_set(
+        error, -EINVAL,
+        "%s was trained on %zu classes, of which number %zu is \"%s\", and the data "
+        "has %zu, of which it is \"%s\": use data with the same classes",
+        path, count, i, text_escape_controls(name_of(trained, i), before, sizeof before),
+        json_object_array_length(own), text_escape_controls(name_of(own, i), now, sizeof now));
+}
+
+int worker_data_check(const struct checkpoint_texts *texts, const struct dataset *train,
+                      const char *path, struct error *error)
+{
+    int r = check_symbols(texts->vocabulary, train, path, error);
+
+    return r == 0 ? check_classes(texts->module, train, path, error) : r;
+}
