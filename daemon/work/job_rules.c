@@ -25,8 +25,9 @@
  *                          queued        the attempt could not be started; it is tried again
  *     starting, running    preempting    it is moved, paused, requeued, displaced, or its device is
  *                                        drained or lost
- *                          queued        it crashed and is tried again, it asked for that by exit
- *                                        status 75, or its processes were lost
+ *                          queued        it crashed and is tried again, it found the disk full, it
+ *                                        asked for that by exit status 75, or its processes were
+ *                                        lost
  *                          done, failed  the trainee ended by itself
  *     preempting           queued        it has left its device
  *                          paused        it has left its device because of Pause
@@ -198,6 +199,23 @@ static void judge_shared_fault(const struct attempt_end *end, struct attempt_ver
              end->message ? end->message : "no message", end->shared_by);
 }
 
+/* A full disk is the machine's trouble, so it costs no retry. As there is rarely room at once, the
+ * delay is that before the fourth retry. */
+static void judge_disk_full(const struct attempt_end *end, struct attempt_verdict *verdict)
+{
+    char delay[32];
+
+    verdict->ending = ENDING_EXITED;
+    verdict->state = JOB_QUEUED;
+    verdict->delay = retry_delay(end->backoff_seconds, 3);
+    snprintf(
+        verdict->reason, sizeof verdict->reason,
+        "the disk is full: %.300s; make room, for example with trainctl clean; it goes on from "
+        "its last checkpoint in %s",
+        end->message ? end->message : "no message",
+        text_format_duration(verdict->delay, delay, sizeof delay));
+}
+
 struct attempt_verdict attempt_judge(const struct attempt_end *end)
 {
     struct attempt_verdict verdict = {.state = JOB_FAILED};
@@ -250,6 +268,10 @@ struct attempt_verdict attempt_judge(const struct attempt_end *end)
         verdict.delay = end->seconds < end->backoff_seconds ? end->backoff_seconds : 0;
         snprintf(verdict.reason, sizeof verdict.reason, "asked to be queued again (exit status %d)",
                  EXIT_STATUS_REQUEUE);
+        return verdict;
+    }
+    if (end->kind == JOB_NATIVE && end->executed && end->exit_status == EXIT_STATUS_DISK_FULL) {
+        judge_disk_full(end, &verdict);
         return verdict;
     }
     if (end->fault != DEVICE_FAULT_NONE && end->shared_by && end->executed &&

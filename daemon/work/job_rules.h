@@ -8,7 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { EXIT_STATUS_REQUEUE = 75 /* EX_TEMPFAIL */ };
+enum {
+    EXIT_STATUS_DISK_FULL = 74, /* EX_IOERR, of traind-worker */
+    EXIT_STATUS_REQUEUE = 75    /* EX_TEMPFAIL */
+};
 
 /* Whether a job may go from one state to the other. */
 bool job_transition_allowed(enum job_state from, enum job_state to);

@@ -1,6 +1,8 @@
 /* pytorch_network.c: see pytorch_network.h. */
 #include "worker/trainee/pytorch_network.h"
 
+#include "engine/models/transformer.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -88,7 +90,7 @@ static void describe_transformer(const struct worker_setup *setup, struct json_o
     json_set_int(json, "embedding", model->embedding);
     json_set_int(json, "depth", model->depth);
     json_set_int(json, "heads", model->heads);
-    json_set_int(json, "features", llround((double)model->embedding * model->mlp_ratio));
+    json_set_int(json, "features", transformer_features(model));
     json_set_int(json, "rotary", model->positions == POSITIONS_ROTARY);
     json_set_int(json, "patch", model->patch);
     json_set_int(json, "tokens", tokens);

@@ -49,7 +49,11 @@ int worker_options_parse(const struct worker_command *command, int argc, char **
                          struct worker_options *options, struct error *error);
 void worker_options_help(void);
 
-enum { EXIT_USAGE = 2, EXIT_REQUEUE = 75 /* EX_TEMPFAIL */ };
+enum {
+    EXIT_USAGE = 2,
+    EXIT_DISK_FULL = 74, /* EX_IOERR */
+    EXIT_REQUEUE = 75    /* EX_TEMPFAIL */
+};
 
 /* The commands. Each prints its errors and returns the exit status. */
 int worker_plan(const struct worker_options *options);

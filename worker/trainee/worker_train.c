@@ -418,6 +418,12 @@ static const char *device_failure(int code)
 }
 
 /* The `kind` of the error record. After a lack of memory, a retry may take smaller batches. */
+/* Whether a checkpoint or a record of the running training had no room. */
+static bool is_disk_full(int code, enum worker_stage stage)
+{
+    return stage == WORKER_STAGE_TRAINING && (code == -ENOSPC || code == -EDQUOT);
+}
+
 static const char *failure_kind(int code, enum worker_stage stage)
 {
     if (code == -ERROR_NONFINITE_LOSS)
@@ -426,6 +432,8 @@ static const char *failure_kind(int code, enum worker_stage stage)
         return "disagreement";
     if ((code == -ENOMEM || code == -ERROR_DEVICE_MEMORY) && stage >= WORKER_STAGE_PLAN)
         return "out_of_memory";
+    if (is_disk_full(code, stage))
+        return "disk_full";
     return stage >= WORKER_STAGE_PLAN && device_failure(code) ? device_failure(code)
                                                               : worker_stage_to_string(stage);
 }
@@ -457,7 +465,7 @@ int worker_train(const struct worker_options *options)
                               training ? training_state(run.training)->step : -1,
                               r == -ERROR_DISAGREEMENT ? run.resumed.state.agreement.device : NULL,
                               &error);
-        status = EXIT_FAILURE;
+        status = is_disk_full(r, run.setup.stage) ? EXIT_DISK_FULL : EXIT_FAILURE;
     } else if (run.result.outcome == TRAINING_INTERRUPTED) {
         fprintf(stderr, "%straind-worker: interrupted at step %lld%s\n",
                 run.report.terminal ? "\r\033[K" : "", (long long)run.result.steps,

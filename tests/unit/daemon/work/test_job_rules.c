@@ -60,6 +60,13 @@ static void native_endings(void **state)
     end.error_recorded = false;
     end.message = NULL;
     check(&end, ENDING_EXITED, JOB_QUEUED, "exit status 1; retry 1 of 3 in 5.0 s");
+    end.exit_status = EXIT_STATUS_DISK_FULL;
+    end.message = "cannot write step-3.safetensors";
+    check(&end, ENDING_EXITED, JOB_QUEUED,
+          "the disk is full: cannot write step-3.safetensors; make room, for example with trainctl "
+          "clean; it goes on from its last checkpoint in 40.0 s");
+    assert_false(attempt_judge(&end).counts_as_retry);
+    end.message = NULL;
     end.exit_status = EXIT_STATUS_REQUEUE;
     check(&end, ENDING_PREEMPTED, JOB_QUEUED, "asked to be queued again (exit status 75)");
     assert_false(attempt_judge(&end).counts_as_retry);
