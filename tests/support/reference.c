@@ -241,6 +241,27 @@ int reference_build_optimizer(const struct dump *dump, struct graph *graph, stru
         .type = TENSOR_INT32, .sample_shape = {9}, .rank = 1, .vocabulary = 13, .padded = true, \
         .outputs = 3                                                                            \
     }
+/* A recurrent network of numbers, one of symbols in both directions, and one that is averaged. */
+#define RECURRENT(network, model)                         \
+    {network,                                             \
+     {.kind = model, .hidden_size = 19, .num_layers = 1}, \
+     {.sample_shape = {9, 5}, .rank = 2, .outputs = 3}},  \
+        {network "-bidirectional",                        \
+         {.kind = model,                                  \
+          .embedding = 6,                                 \
+          .hidden_size = 17,                              \
+          .num_layers = 2,                                \
+          .bidirectional = true},                         \
+         SYMBOLS},                                        \
+    {                                                     \
+        network "-mean",                                  \
+            {.kind = model,                               \
+             .embedding = 6,                              \
+             .hidden_size = 17,                           \
+             .num_layers = 2,                             \
+             .readout = READOUT_MEAN},                    \
+            SYMBOLS                                       \
+    }
 
 /* What the models over nucleotides have in common. */
 #define SEQUENCES                                                               \
@@ -345,40 +366,8 @@ const struct reference_model *reference_models(void)
           .patch = 4,
           .pool = POOL_MEAN},
          {.sample_shape = {2, 12, 12}, .rank = 3, .outputs = 3}},
-        {"lstm",
-         {.kind = MODEL_LSTM, .hidden_size = 19, .num_layers = 1},
-         {.sample_shape = {9, 5}, .rank = 2, .outputs = 3}},
-        {"lstm-bidirectional",
-         {.kind = MODEL_LSTM,
-          .embedding = 6,
-          .hidden_size = 17,
-          .num_layers = 2,
-          .bidirectional = true},
-         SYMBOLS},
-        {"lstm-mean",
-         {.kind = MODEL_LSTM,
-          .embedding = 6,
-          .hidden_size = 17,
-          .num_layers = 2,
-          .readout = READOUT_MEAN},
-         SYMBOLS},
-        {"gru",
-         {.kind = MODEL_GRU, .hidden_size = 19, .num_layers = 1},
-         {.sample_shape = {9, 5}, .rank = 2, .outputs = 3}},
-        {"gru-bidirectional",
-         {.kind = MODEL_GRU,
-          .embedding = 6,
-          .hidden_size = 17,
-          .num_layers = 2,
-          .bidirectional = true},
-         SYMBOLS},
-        {"gru-mean",
-         {.kind = MODEL_GRU,
-          .embedding = 6,
-          .hidden_size = 17,
-          .num_layers = 2,
-          .readout = READOUT_MEAN},
-         SYMBOLS},
+        RECURRENT("lstm", MODEL_LSTM),
+        RECURRENT("gru", MODEL_GRU),
         {"lstm-carried", CARRIED(MODEL_LSTM)},
         {"gru-carried", CARRIED(MODEL_GRU)},
         {"text_cnn",

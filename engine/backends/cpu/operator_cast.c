@@ -64,10 +64,7 @@ int cast_prepare(struct backend_program *program, int32_t index, struct error *e
     struct cast_state *state;
 
     if (tiles_absorb_cast(program, node)) {
-        program->nodes[index].absorbed = true;
-        program->root[node->output[0]] = program->root[node->input[0]];
-        program->alias[node->output[0]] = program->root[node->input[0]];
-        program->tensor_bytes[node->output[0]] = 0;
+        program_make_view(program, index);
         return 0;
     }
     if (!from && !to)

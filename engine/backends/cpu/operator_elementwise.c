@@ -124,9 +124,6 @@ int reshape_prepare(struct backend_program *program, int32_t index, struct error
                          "layer %s: the CPU backend cannot reshape images into images", node->name);
     if (program_interleaves_channels(program, x) || program_interleaves_channels(program, y))
         return 0;
-    program->nodes[index].absorbed = true;
-    program->root[y] = program->root[x];
-    program->alias[y] = program->root[x];
-    program->tensor_bytes[y] = 0;
+    program_make_view(program, index);
     return 0;
 }

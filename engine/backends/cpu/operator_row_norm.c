@@ -96,19 +96,13 @@ static void run_forward(struct backend_program *program, const struct step *step
 static struct step *add_rows_step(struct backend_program *program, int32_t index,
                                   step_function *run)
 {
-    const struct graph_node *node = &program->graph->nodes[index];
     struct step *step = program_add_step(program, index, run);
 
     if (!step)
         return NULL;
     if (program_slices_differ(program))
         step_divide(program, step);
-    for (int i = 0; i < node->input_count; i++)
-        if (node->input[i] >= 0)
-            step_touch_tensor(program, step, node->input[i],
-                              program_tensor(program, node->input[i])->batched ? ACCESS_SLICE
-                                                                               : ACCESS_WHOLE,
-                              false);
+    step_touch_inputs(program, step);
     return step;
 }
 

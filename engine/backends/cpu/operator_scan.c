@@ -57,20 +57,28 @@ static int kernel_of(const struct backend_program *program, int32_t weight)
     return (int)program_tensor(program, weight)->shape.extent[2];
 }
 
+/* What all sequences have in common; `parameters` are the weight and the bias. */
+static struct causal_conv_task causal_conv_begin(const struct backend_program *program,
+                                                 const struct graph_node *node,
+                                                 const struct walk *walk, const int32_t *parameters)
+{
+    return (struct causal_conv_task){.length = walk->length,
+                                     .channels = walk->row,
+                                     .row = walk->row,
+                                     .kernel = kernel_of(program, parameters[0]),
+                                     .reverse = node->attributes.time.reverse,
+                                     .silu = node->attributes.time.silu,
+                                     .weight = program_address(program, parameters[0]),
+                                     .bias = program_address(program, parameters[1])};
+}
+
 static void run_causal_conv(struct backend_program *program, const struct step *step, int task,
                             int thread)
 {
     const struct graph_node *node = step->node;
     const struct walk walk = walk_of(program, node);
     struct range slice = program_slice(program, task);
-    struct causal_conv_task work = {.length = walk.length,
-                                    .channels = walk.row,
-                                    .row = walk.row,
-                                    .kernel = kernel_of(program, node->input[1]),
-                                    .reverse = node->attributes.time.reverse,
-                                    .silu = node->attributes.time.silu,
-                                    .weight = program_address(program, node->input[1]),
-                                    .bias = program_address(program, node->input[2])};
+    struct causal_conv_task work = causal_conv_begin(program, node, &walk, &node->input[1]);
 
     (void)thread;
     for (int64_t i = slice.first; i < slice.end; i++)
@@ -88,17 +96,10 @@ static void run_causal_conv_backward(struct backend_program *program, const stru
     const struct walk walk = walk_of(program, node);
     struct range slice = program_slice(program, task);
     float *partial = partial_of(program, step, task);
-    struct causal_conv_task work = {.length = walk.length,
-                                    .channels = walk.row,
-                                    .row = walk.row,
-                                    .kernel = kernel_of(program, node->input[2]),
-                                    .reverse = node->attributes.time.reverse,
-                                    .silu = node->attributes.time.silu,
-                                    .weight = program_address(program, node->input[2]),
-                                    .bias = program_address(program, node->input[3]),
-                                    .dweight = partial};
+    struct causal_conv_task work = causal_conv_begin(program, node, &walk, &node->input[2]);
 
     (void)thread;
+    work.dweight = partial;
     work.dbias = partial + walk.row * work.kernel;
     memset(partial, 0, partial_bytes(program, (int32_t)(node - program->graph->nodes)));
     for (int64_t i = slice.first; i < slice.end; i++)
@@ -295,18 +296,6 @@ static void run_scan_sums(struct backend_program *program, const struct step *st
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
-/* A tensor of samples is touched by slices. */
-static void touch_tensors(struct backend_program *program, struct step *step,
-                          const int32_t *tensors, int count, enum access_pattern parameters,
-                          bool write)
-{
-    for (int i = 0; i < count; i++)
-        if (tensors[i] >= 0)
-            step_touch_tensor(
-                program, step, tensors[i],
-                program_tensor(program, tensors[i])->batched ? ACCESS_SLICE : parameters, write);
-}
-
 static int bind_forward(struct backend_program *program, int32_t index, step_function *run,
                         struct error *error)
 {
@@ -315,8 +304,9 @@ static int bind_forward(struct backend_program *program, int32_t index, step_fun
 
     if (!step)
         return error_no_memory(error, "the program");
-    touch_tensors(program, step, node->input, node->input_count, ACCESS_WHOLE, false);
-    touch_tensors(program, step, node->output, node->output_count, ACCESS_WHOLE, true);
+    step_touch_inputs(program, step);
+    for (int i = 0; i < node->output_count; i++)
+        step_touch_tensor(program, step, node->output[i], ACCESS_SLICE, true);
     return 0;
 }
 
@@ -342,7 +332,7 @@ static int bind_backward(struct backend_program *program, int32_t index, step_fu
     if (!step)
         return error_no_memory(error, "the program");
     step_touch(step, step->workspace, bytes, program->tasks, ACCESS_TASK, true);
-    touch_tensors(program, step, node->input, node->input_count, ACCESS_WHOLE, false);
+    step_touch_inputs(program, step);
     for (int i = 0; i < node->output_count; i++)
         if (program_tensor(program, node->output[i])->batched)
             step_touch_tensor(program, step, node->output[i], ACCESS_SLICE, true);

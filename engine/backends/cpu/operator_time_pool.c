@@ -103,7 +103,8 @@ void mean_over_time_run(struct backend_program *program, const struct step *step
 
         kernels->column_sum(program_sample(program, node->input[0], b), length, pool.features,
                             pool.features, y, false);
-        kernels->scale(y, 1.0f / (float)length, y, pool.features);
+        for (int64_t f = 0; f < pool.features; f++)
+            y[f] /= (float)length;
     }
 }
 
@@ -118,10 +119,11 @@ void mean_over_time_backward_run(struct backend_program *program, const struct s
     (void)thread;
     for (int64_t b = slice.first; b < slice.end; b++) {
         int64_t length = length_of(program, &pool, b);
+        const float *dy = program_sample(program, node->input[0], b);
         float *dx = program_sample(program, node->output[0], b);
 
-        program->device->kernels->scale(program_sample(program, node->input[0], b),
-                                        1.0f / (float)length, dx, features);
+        for (int64_t f = 0; f < features; f++)
+            dx[f] = dy[f] / (float)length;
         for (int64_t t = 1; t < length; t++)
             memcpy(dx + t * features, dx, (size_t)features * sizeof(float));
         memset(dx + length * features, 0,

@@ -126,10 +126,7 @@ int image_tokens_prepare(struct backend_program *program, int32_t index, struct 
     (void)error;
     if (layout.block != layout.channels)
         return 0;
-    program->nodes[index].absorbed = true;
-    program->root[y] = program->root[x];
-    program->alias[y] = program->root[x];
-    program->tensor_bytes[y] = 0;
+    program_make_view(program, index);
     return 0;
 }
 

@@ -110,6 +110,16 @@ static bool converts_input(const struct backend_program *program)
            program_interleaves_channels(program, input);
 }
 
+void program_make_view(struct backend_program *program, int32_t node)
+{
+    int32_t x = program->graph->nodes[node].input[0], y = program->graph->nodes[node].output[0];
+
+    program->nodes[node].absorbed = true;
+    program->root[y] = program->root[x];
+    program->alias[y] = program->root[x];
+    program->tensor_bytes[y] = 0;
+}
+
 static void size_tensors(struct backend_program *program)
 {
     const struct graph *graph = program->graph;

@@ -320,6 +320,8 @@ static inline int program_first_task(const struct backend_program *program, int 
     return (thread * tasks + threads - 1) / threads;
 }
 
+/* Makes the node's result the storage of its first input, so that the node has nothing to do. */
+void program_make_view(struct backend_program *program, int32_t node);
 /* Reserves at least `bytes` of scratch for every thread: memory that a step uses while it runs and
  * whose contents no other step reads. Call it in prepare. */
 static inline void program_reserve_scratch(struct backend_program *program, size_t bytes)
@@ -502,6 +504,8 @@ void step_divide(const struct backend_program *program, struct step *step);
 /* Declares an access of the step: by slice if the tensor is batched, else by `pattern`. */
 void step_touch_tensor(struct backend_program *program, struct step *step, int32_t tensor,
                        enum access_pattern pattern, bool write);
+/* Declares that the step reads its node's inputs: of samples its slice, of others the whole. */
+void step_touch_inputs(struct backend_program *program, struct step *step);
 void step_touch(struct step *step, const void *start, size_t row_bytes, int64_t rows,
                 enum access_pattern pattern, bool write);
 /* Registers a call that reads `input` in the host's memory, `offset` bytes behind its beginning. */

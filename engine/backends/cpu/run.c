@@ -68,12 +68,7 @@ int slices_bind(struct backend_program *program, int32_t index, struct error *er
         return error_no_memory(error, "the program");
     if (!tiled && functions->elementwise && program_slices_differ(program))
         step_divide(program, step);
-    for (int i = 0; i < node->input_count; i++)
-        if (node->input[i] >= 0)
-            step_touch_tensor(program, step, node->input[i],
-                              program_tensor(program, node->input[i])->batched ? ACCESS_SLICE
-                                                                               : ACCESS_WHOLE,
-                              false);
+    step_touch_inputs(program, step);
     for (int i = 0; i < node->output_count; i++)
         step_touch_tensor(program, step, node->output[i], ACCESS_SLICE, true);
     return 0;

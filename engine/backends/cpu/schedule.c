@@ -78,6 +78,18 @@ void step_touch_tensor(struct backend_program *program, struct step *step, int32
                pattern, write);
 }
 
+void step_touch_inputs(struct backend_program *program, struct step *step)
+{
+    const struct graph_node *node = step->node;
+
+    for (int i = 0; i < node->input_count; i++)
+        if (node->input[i] >= 0)
+            step_touch_tensor(program, step, node->input[i],
+                              program_tensor(program, node->input[i])->batched ? ACCESS_SLICE
+                                                                               : ACCESS_WHOLE,
+                              false);
+}
+
 static struct range access_bytes(const struct backend_program *program, const struct step *step,
                                  const struct access *access, int task)
 {

@@ -291,6 +291,15 @@ static float *at(const struct recurrent_array *array, int64_t row, int64_t unit)
     return array->start ? array->start + row * array->row + unit : NULL;
 }
 
+/* Calculates so many units; of a full vector the compiler knows how many. */
+#define RUN_UNITS(function, arrays, hidden, units) \
+    do {                                           \
+        if ((units) == VECTOR)                     \
+            function(arrays, hidden, VECTOR);      \
+        else                                       \
+            function(arrays, hidden, units);       \
+    } while (0)
+
 static void forward_units(const struct recurrent_forward *step, int64_t row, int64_t unit,
                           const float *sums)
 {
@@ -308,14 +317,10 @@ static void forward_units(const struct recurrent_forward *step, int64_t row, int
 
     if (is_past_end(&step->time, row))
         forward_padding(&arrays, units);
-    else if (step->cell == RECURRENT_LSTM && units == VECTOR)
-        lstm_forward(&arrays, hidden, VECTOR);
     else if (step->cell == RECURRENT_LSTM)
-        lstm_forward(&arrays, hidden, units);
-    else if (units == VECTOR)
-        gru_forward(&arrays, hidden, VECTOR);
+        RUN_UNITS(lstm_forward, &arrays, hidden, units);
     else
-        gru_forward(&arrays, hidden, units);
+        RUN_UNITS(gru_forward, &arrays, hidden, units);
 }
 
 void KERNEL_NAME(recurrent_forward)(const struct recurrent_forward *step, int64_t first_row,
@@ -420,14 +425,10 @@ static void backward_units(const struct recurrent_backward *step, int64_t row, i
 
     if (is_past_end(&step->time, row))
         backward_padding(&arrays, gates, hidden, units);
-    else if (step->cell == RECURRENT_LSTM && units == VECTOR)
-        lstm_backward(&arrays, hidden, VECTOR);
     else if (step->cell == RECURRENT_LSTM)
-        lstm_backward(&arrays, hidden, units);
-    else if (units == VECTOR)
-        gru_backward(&arrays, hidden, VECTOR);
+        RUN_UNITS(lstm_backward, &arrays, hidden, units);
     else
-        gru_backward(&arrays, hidden, units);
+        RUN_UNITS(gru_backward, &arrays, hidden, units);
 }
 
 void KERNEL_NAME(recurrent_backward)(const struct recurrent_backward *step, int64_t first_row,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "engine/backends/cpu/kernels/vector.h"
+#include "engine/backends/cpu/kernels/vector_math.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -48,17 +49,11 @@ static ALWAYS_INLINE vector lanes_exp(vector x)
 
     clamped = lanes_select(clamped > low, clamped, low);
 
-    vector shifted = clamped * 1.44269504f + round;
+    vector shifted = clamped * EXP_LOG2_E + round;
     vector n = shifted - round;
-    vector r = (clamped - n * 0.693359375f) + n * 2.12194440e-4f;
-    vector p = (vector){0} + 1.9875691500e-4f;
+    vector r = EXP_REMAINDER(clamped, n), p;
 
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * r * r + r + 1.0f;
+    EXP_POLYNOMIAL(p, r);
     return p * (vector)(((vector_bits)shifted - (0x4B400000 - 127)) << 23);
 }
 

@@ -4,9 +4,22 @@
 
 #include <stdint.h>
 
-/* e^x, with a relative error below 2e-7, by Cephes' expf: x = n ln 2 + r, with ln 2 split in two; a
- * polynomial in r; then n is added to the exponent. Below -87.3 the result is 0, above 88.7 it
- * stays near FLT_MAX. */
+/* The parts of Cephes' expf, of a number or of a register of them: x = n ln 2 + r, where n is x
+ * times log2 e rounded, and ln 2 is split in two; then a polynomial, whose value p is e^r. */
+#define EXP_LOG2_E 1.44269504f
+#define EXP_REMAINDER(x, n) (((x) - (n)*0.693359375f) + (n)*2.12194440e-4f)
+#define EXP_POLYNOMIAL(p, r)                         \
+    do {                                             \
+        p = (r)*1.9875691500e-4f + 1.3981999507e-3f; \
+        p = p * (r) + 8.3334519073e-3f;              \
+        p = p * (r) + 4.1665795894e-2f;              \
+        p = p * (r) + 1.6666665459e-1f;              \
+        p = p * (r) + 5.0000001201e-1f;              \
+        p = p * (r) * (r) + (r) + 1.0f;              \
+    } while (0)
+
+/* e^x, with a relative error below 2e-7, as Cephes' expf: n is added to the exponent of e^r. Below
+ * -87.3 the result is 0, above 88.7 it stays near FLT_MAX. */
 static inline float vector_exp(float x)
 {
     const float round =
@@ -18,17 +31,12 @@ static inline float vector_exp(float x)
     union {
         float value;
         int32_t bits;
-    } shifted = {clamped * 1.44269504f + round}, power;
+    } shifted = {clamped * EXP_LOG2_E + round}, power;
     float n = shifted.value - round;
-    float r = (clamped - n * 0.693359375f) + n * 2.12194440e-4f;
-    float p = 1.9875691500e-4f;
+    float r = EXP_REMAINDER(clamped, n);
+    float p;
 
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * r * r + r + 1.0f;
+    EXP_POLYNOMIAL(p, r);
     power.bits = (int32_t)((uint32_t)(shifted.bits - 0x4B400000 + 127) << 23);
     return x < -87.3f ? 0.0f : p * power.value;
 }
