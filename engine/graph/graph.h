@@ -187,6 +187,10 @@ enum graph_phase { GRAPH_FORWARD, GRAPH_BACKWARD, GRAPH_UPDATE };
     /* index[B,T] int32 -> lengths[B] int32: steps up to the last that is not the padding       \
      * symbol, at least 1 */                                                                    \
     OPERATOR(SEQUENCE_LENGTHS, sequence_lengths)                                                \
+    /* lengths[B] int32 -> windows[B] int32: (lengths[b] + more) / stride, at least 1 */        \
+    OPERATOR(WINDOW_LENGTHS, window_lengths)                                                    \
+    /* x[B,T,F] lengths[B] -> y: steps from lengths[b] on become 0 */                           \
+    OPERATOR(MASK_STEPS, mask_steps)                                                            \
     /* x[B,T,F] lengths[B]? -> y[B,F]: of step lengths[b] - 1 or, with `reverse`, of step 0 */  \
     OPERATOR(LAST_STEP, last_step)                                                              \
     /* dy lengths? -> dx */                                                                     \
@@ -338,6 +342,11 @@ struct time_attributes {
     bool silu;     /* convolution: is applied to the result */
 };
 
+/* How many steps a sequence has behind convolutions and pools: (steps + more) / stride. */
+struct window_lengths {
+    int64_t more, stride;
+};
+
 /* of[i] is the symbol that pairs with symbol i. */
 enum { COMPLEMENT_SYMBOLS_MAX = 32 };
 struct complement_attributes {
@@ -384,7 +393,8 @@ struct graph_node {
         struct time_attributes time;
         struct complement_attributes complement;
         int32_t padding_symbol; /* sequence lengths */
-        int optimizer_group;    /* of graph->groups */
+        struct window_lengths windows;
+        int optimizer_group; /* of graph->groups */
     } attributes;
 };
 
@@ -531,6 +541,11 @@ int recurrent_cell_gates(enum recurrent_cell cell);
 /* [B,T] int32 -> [B] int32: the lengths of sequences of symbols that `padding` fills up. */
 int32_t graph_sequence_lengths(struct graph *graph, int32_t input, const char *name,
                                int32_t padding);
+/* The lengths that sequences of such lengths have behind convolutions and pools. */
+int32_t graph_window_lengths(struct graph *graph, int32_t lengths, const char *name,
+                             const struct window_lengths *windows);
+/* [B,T,F]: what lies behind the end of each sequence becomes 0. */
+int32_t graph_mask_steps(struct graph *graph, int32_t input, int32_t lengths, const char *name);
 /* [B,T,F] -> [B,F]: the last step of each sequence; with `reverse` the first one, at which a layer
  * that reads backwards ends. */
 int32_t graph_last_step(struct graph *graph, int32_t input, int32_t lengths, const char *name,

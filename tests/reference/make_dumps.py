@@ -908,11 +908,31 @@ def sequence_trajectories():
                    torch_sequence_models.DnaCnn(3, 6, 22, embedding=4, channels=[16, 9], kernels=[5, 4], hidden=[8],
                                                 flatten=flatten),
                    sequences, rich, "sgd", 0.05, momentum=0.9)
+    padded_trajectories()
     for name, options in (("caduceus", {}), ("caduceus-layer-norm", {"layer_norm": True}),
                           ("caduceus-one-strand", {"reverse_complement": False})):
         torch.manual_seed(33)
         trajectory(name, torch_sequence_models.Caduceus(3, 6, embedding=20, depth=2, states=5, **options), sequences, rich,
                    "adamw", 0.01, epsilon=1e-3, weight_decay=0.01)
+
+
+def padded_trajectories():
+    """Sequences of 1 to 22 nucleotides, which symbol 5 fills up."""
+    def sequences(_):
+        x = torch.randint(0, 5, (12, 22))
+        lengths = torch.randint(1, 23, (12,))
+        x[torch.arange(22)[None] >= lengths[:, None]] = 5
+        return x.int()
+
+    def rich(_, x):
+        return (((x == 1) | (x == 2)).sum(1) * 5 // (x != 5).sum(1)).clamp(1, 3).sub(1).int()
+
+    torch.manual_seed(34)
+    trajectory("text_cnn-padded", torch_sequence_models.TextCnn(3, 6, embedding=7, filters=5, kernels=[3, 6], hidden=[8],
+                                                                padding=5), sequences, rich, "sgd", 0.1, momentum=0.9)
+    trajectory("dna_cnn-padded", torch_sequence_models.DnaCnn(3, 6, 22, embedding=4, channels=[16, 9], kernels=[5, 4], hidden=[8],
+                                                              flatten=False, padding=5), sequences, rich, "sgd", 0.05,
+               momentum=0.9)
 
 
 # ---- state_dicts -------------------------------------------------------------------------------

@@ -24,20 +24,34 @@ class Head(nn.Module):
         return self.output(x)
 
 
+def lengths_of(symbols, padding):
+    """Steps up to the last that is not the padding, at least 1; all without a padding."""
+    if padding is None:
+        return torch.full((len(symbols),), symbols.shape[1])
+    return ((symbols != padding) * torch.arange(1, symbols.shape[1] + 1)).amax(1).clamp(min=1)
+
+
+def masked(x, lengths):
+    """Zeros behind the end of each sequence [features, 1, steps]."""
+    return torch.stack([torch.cat([row[:, :, :length], torch.zeros_like(row[:, :, length:])], 2)
+                        for row, length in zip(x, lengths.clamp(min=1).tolist())])
+
+
 class TextCnn(Head):
-    def __init__(self, outputs, vocabulary, embedding, filters, kernels, hidden):
+    def __init__(self, outputs, vocabulary, embedding, filters, kernels, hidden, padding=None):
         super().__init__(filters * len(kernels), hidden, outputs)
+        self.padding = padding
         self.embedding = nn.Embedding(vocabulary, embedding)
         self.convs = nn.ModuleList(nn.Conv2d(embedding, filters, (1, kernel)) for kernel in kernels)
 
     def forward(self, symbols):
-        x = self.embedding(symbols).transpose(1, 2).unsqueeze(2)
-        return self.classify(torch.cat([F.relu(conv(x)).amax((2, 3)) for conv in self.convs], 1))
+        x, lengths = self.embedding(symbols).transpose(1, 2).unsqueeze(2), lengths_of(symbols, self.padding)
+        return self.classify(torch.cat([masked(F.relu(conv(x)), lengths + 1 - conv.kernel_size[1]).amax((2, 3))
+                                        for conv in self.convs], 1))
 
 
 class DnaCnn(Head):
-    def __init__(self, outputs, vocabulary, length, embedding, channels, kernels, hidden, flatten=True):
-        self.flatten = flatten
+    def __init__(self, outputs, vocabulary, length, embedding, channels, kernels, hidden, flatten=True, padding=None):
         reduced = length
         for kernel in kernels:
             reduced = (reduced + 1 - kernel % 2) // 2
@@ -46,11 +60,15 @@ class DnaCnn(Head):
         self.convs = nn.ModuleList(nn.Conv2d(narrow, wide, (1, kernel), padding=(0, kernel // 2)) for narrow, wide, kernel
                                    in zip([embedding] + channels[:-1], channels, kernels))
         self.norms = nn.ModuleList(nn.BatchNorm2d(wide) for wide in channels)
+        self.flatten, self.padding = flatten, None if flatten else padding
 
     def forward(self, symbols):
-        x = self.embedding(symbols).transpose(1, 2).unsqueeze(2)
+        lengths = lengths_of(symbols, self.padding)
+        x = masked(self.embedding(symbols).transpose(1, 2).unsqueeze(2), lengths)
         for conv, norm in zip(self.convs, self.norms):
             x = F.max_pool2d(F.relu(norm(conv(x))), (1, 2))
+            lengths = (lengths + 1 - conv.kernel_size[1] % 2) // 2
+            x = masked(x, lengths)
         return self.classify(x.flatten(1) if self.flatten else x.amax((2, 3)))
 
 

@@ -230,12 +230,13 @@ int reference_build_optimizer(const struct dump *dump, struct graph *graph, stru
     return result ? result : graph_finish(graph, error);
 }
 
-/* Sequences of symbols, which the last one fills up. */
+/* Streams of a text. */
 #define CARRIED(model)                                                                        \
     {.kind = model, .embedding = 6, .hidden_size = 17, .num_layers = 2, .carry_state = true}, \
     {                                                                                         \
         .type = TENSOR_INT32, .sample_shape = {5}, .rank = 1, .vocabulary = 11, .outputs = 11 \
     }
+/* Sequences of symbols, which the last one fills up. */
 #define SYMBOLS                                                                                 \
     {                                                                                           \
         .type = TENSOR_INT32, .sample_shape = {9}, .rank = 1, .vocabulary = 13, .padded = true, \
@@ -264,10 +265,16 @@ int reference_build_optimizer(const struct dump *dump, struct graph *graph, stru
     }
 
 /* What the models over nucleotides have in common. */
-#define SEQUENCES                                                               \
+#define NUCLEOTIDES(...)                                                        \
     {                                                                           \
         .type = TENSOR_INT32, .sample_shape = {22}, .rank = 1, .vocabulary = 6, \
-        .nucleotides = true, .outputs = 3,                                      \
+        .nucleotides = true, .outputs = 3, __VA_ARGS__                          \
+    }
+#define SEQUENCES NUCLEOTIDES()
+#define TEXT_CNN                                                                       \
+    {                                                                                  \
+        .kind = MODEL_TEXT_CNN, .embedding = 7, .filters = 5, .kernels = text_kernels, \
+        .kernel_count = 2, .hidden = eight, .hidden_count = 1                          \
     }
 #define DNA_CNN(...)                                                                         \
     {                                                                                        \
@@ -370,15 +377,9 @@ const struct reference_model *reference_models(void)
         RECURRENT("gru", MODEL_GRU),
         {"lstm-carried", CARRIED(MODEL_LSTM)},
         {"gru-carried", CARRIED(MODEL_GRU)},
-        {"text_cnn",
-         {.kind = MODEL_TEXT_CNN,
-          .embedding = 7,
-          .filters = 5,
-          .kernels = text_kernels,
-          .kernel_count = 2,
-          .hidden = eight,
-          .hidden_count = 1},
-         SEQUENCES},
+        {"text_cnn", TEXT_CNN, SEQUENCES},
+        {"text_cnn-padded", TEXT_CNN, NUCLEOTIDES(.padded = true)},
+        {"dna_cnn-padded", DNA_CNN(), NUCLEOTIDES(.padded = true)},
         {"dna_cnn", DNA_CNN(.keeps_positions = true), SEQUENCES},
         {"dna_cnn-max", DNA_CNN(), SEQUENCES},
         {"caduceus", CADUCEUS(.reverse_complement = true), SEQUENCES},

@@ -75,7 +75,7 @@ static struct json_object *describe_layer(const struct model_layer *layer)
     return json;
 }
 
-/* The numbers of gpt and vit. */
+/* Numbers that several networks have. */
 static void describe_transformer(const struct worker_setup *setup, struct json_object *json)
 {
     const struct model_config *model = &setup->spec.model;
@@ -87,6 +87,7 @@ static void describe_transformer(const struct worker_setup *setup, struct json_o
                  (model->pool == POOL_TOKEN);
     json_set_int(json, "length", data->sample_shape[0]);
     json_set_int(json, "vocabulary", data->vocabulary);
+    json_set_int(json, "padding", data->padded ? data->vocabulary - 1 : -1);
     json_set_int(json, "embedding", model->embedding);
     json_set_int(json, "depth", model->depth);
     json_set_int(json, "heads", model->heads);
@@ -107,7 +108,6 @@ static void describe_recurrent(const struct worker_setup *setup, struct json_obj
     json_set_int(json, "vocabulary", data->vocabulary);
     json_set_int(json, "embedding", model->embedding);
     json_set_int(json, "features", symbols ? model->embedding : data->sample_shape[data->rank - 1]);
-    json_set_int(json, "padding", data->padded ? data->vocabulary - 1 : -1);
     json_set_int(json, "hidden_size", model->hidden_size);
     json_set_int(json, "num_layers", model->num_layers);
     json_set_int(json, "each", symbols && !data->padded);

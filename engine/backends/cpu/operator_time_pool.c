@@ -1,4 +1,5 @@
-/* operator_time_pool.c: the length of each sequence, its last step, and the mean over its steps. */
+/* operator_time_pool.c: the length of each sequence, its last step, the mean over its steps, and
+ * zeros behind its end. */
 #include "engine/backends/cpu/program.h"
 
 #include <string.h>
@@ -53,6 +54,40 @@ void sequence_lengths_run(struct backend_program *program, const struct step *st
         while (length > 1 && index[length - 1] == node->attributes.padding_symbol)
             length--;
         *(int32_t *)program_sample(program, node->output[0], b) = (int32_t)length;
+    }
+}
+
+void window_lengths_run(struct backend_program *program, const struct step *step, int task,
+                        int thread)
+{
+    const struct graph_node *node = step->node;
+    const struct window_lengths *windows = &node->attributes.windows;
+    struct range slice = program_slice(program, task);
+
+    (void)thread;
+    for (int64_t b = slice.first; b < slice.end; b++) {
+        const int32_t *length = program_sample(program, node->input[0], b);
+        int64_t count = (*length + windows->more) / windows->stride;
+
+        *(int32_t *)program_sample(program, node->output[0], b) = (int32_t)(count < 1 ? 1 : count);
+    }
+}
+
+void mask_steps_run(struct backend_program *program, const struct step *step, int task, int thread)
+{
+    const struct graph_node *node = step->node;
+    struct time_pool pool = describe(program, step, node->input[0]);
+    struct range slice = program_slice(program, task);
+
+    (void)thread;
+    for (int64_t b = slice.first; b < slice.end; b++) {
+        const float *x = program_sample(program, node->input[0], b);
+        float *y = program_sample(program, node->output[0], b);
+        int64_t kept = length_of(program, &pool, b) * pool.features;
+
+        if (x != y)
+            memcpy(y, x, (size_t)kept * sizeof(float));
+        memset(y + kept, 0, (size_t)(pool.steps * pool.features - kept) * sizeof(float));
     }
 }
 

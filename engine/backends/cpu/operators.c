@@ -88,6 +88,8 @@ const struct operator_table cpu_operators = {.by_operator = {
                                        .release = recurrent_weights_release},
     [OP_CARRY_STATE] = {.bind = carry_state_bind},
     [OP_SEQUENCE_LENGTHS] = {SLICES(sequence_lengths_run)},
+    [OP_WINDOW_LENGTHS] = {SLICES(window_lengths_run)},
+    [OP_MASK_STEPS] = {SLICES(mask_steps_run)},
     [OP_LAST_STEP] = {SLICES(last_step_run)},
     [OP_LAST_STEP_BACKWARD] = {SLICES(last_step_backward_run)},
     [OP_MEAN_OVER_TIME] = {SLICES(mean_over_time_run)},

@@ -246,9 +246,10 @@ int carry_state_bind(struct backend_program *, int32_t, struct error *);
 step_function pointwise_run, dropout_run, channel_scale_run, channel_scale_backward_run,
     reshape_run, max_pool_run, max_pool_backward_run, average_pool_run, average_pool_backward_run,
     cross_entropy_run, cross_entropy_backward_run, mse_run, mse_backward_run, head_losses_run,
-    head_losses_backward_run, sequence_lengths_run, last_step_run, last_step_backward_run,
-    mean_over_time_run, mean_over_time_backward_run, token_image_run, max_over_time_run,
-    max_over_time_backward_run, concatenate_run, split_run, both_strands_run;
+    head_losses_backward_run, sequence_lengths_run, window_lengths_run, mask_steps_run,
+    last_step_run, last_step_backward_run, mean_over_time_run, mean_over_time_backward_run,
+    token_image_run, max_over_time_run, max_over_time_backward_run, concatenate_run, split_run,
+    both_strands_run;
 int causal_conv_bind(struct backend_program *, int32_t, struct error *);
 int selective_scan_bind(struct backend_program *, int32_t, struct error *);
 int causal_conv_backward_prepare(struct backend_program *, int32_t, struct error *);

@@ -199,7 +199,7 @@ static void test_trajectories(void **state)
     for (const struct reference_model *model = reference_models(); model->name; model++, count++)
         for (int threads = 1; threads <= 2; threads++)
             run_trajectory(model, threads, TENSOR_FLOAT32);
-    assert_int_equal(count, 30);
+    assert_int_equal(count, 32);
 }
 
 static void test_autocast(void **state)
