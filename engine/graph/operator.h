@@ -1,7 +1,7 @@
 /* operator.h: the descriptor of each operator, which a file of engine/graph/operators/ defines.
  * Passes over a graph, the planning of memory and time, and the backends ask the descriptor. So a
- * new operator is a new file and a line of GRAPH_OPERATORS (graph.h). Each backend has a table from
- * operators to its kernels. */
+ * new operator is a new file and a line of GRAPH_OPERATORS (operator_list.h). Each backend has a
+ * table from operators to its kernels. */
 #pragma once
 
 #include "engine/graph/graph.h"

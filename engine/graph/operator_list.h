@@ -1,0 +1,184 @@
+/* operator_list.h: the operators of the training graph, each with its inputs -> outputs. "d" means
+ * "gradient of the loss by"; "?" marks a tensor that may be absent (-1). B is the batch, C are
+ * channels, H W an image's height and width, T steps of a sequence, I O features. Each has a
+ * descriptor (operator.h). graph.h includes this list. */
+#pragma once
+
+/* clang-format off */
+#define GRAPH_OPERATORS(OPERATOR)                                                                 \
+    /* x[B,I] weight[O,I] bias[O]? -> y[B,O]; x may be [B,T,I] */                                 \
+    OPERATOR(LINEAR, linear)                                                                      \
+    /* dy[B,O] weight[O,I] -> dx[B,I] */                                                          \
+    OPERATOR(LINEAR_BACKWARD_DATA, linear_backward_data)                                          \
+    /* x[B,I] dy[B,O] -> dweight[O,I] dbias[O]? */                                                \
+    OPERATOR(LINEAR_BACKWARD_WEIGHTS, linear_backward_weights)                                    \
+    /* x[B,C,H,W] weight[O,C/groups,kh,kw] bias[O]? -> y[B,O,H',W'] */                            \
+    OPERATOR(CONV2D, conv2d)                                                                      \
+    /* dy weight -> dx */                                                                         \
+    OPERATOR(CONV2D_BACKWARD_DATA, conv2d_backward_data)                                          \
+    /* x dy -> dweight dbias? */                                                                  \
+    OPERATOR(CONV2D_BACKWARD_WEIGHTS, conv2d_backward_weights)                                    \
+    /* x -> y, arg (uint8, shape of y: position within its window, row by row); arg only          \
+     * when training */                                                                           \
+    OPERATOR(MAX_POOL2D, max_pool2d)                                                              \
+    /* dy arg -> dx */                                                                            \
+    OPERATOR(MAX_POOL2D_BACKWARD, max_pool2d_backward)                                            \
+    /* x -> y; padding counts as zeros (PyTorch's default) */                                     \
+    OPERATOR(AVERAGE_POOL2D, average_pool2d)                                                      \
+    /* dy -> dx */                                                                                \
+    OPERATOR(AVERAGE_POOL2D_BACKWARD, average_pool2d_backward)                                    \
+    /* x[B,C,...] weight[C] bias[C] running_mean[C] running_var[C] -> y, mean[C],                 \
+     * inverse_std[C]; when training, normalises with the batch's (biased) variance and moves     \
+     * the running values by `momentum` (variance unbiased), else uses the running values and     \
+     * has y alone as output */                                                                   \
+    OPERATOR(BATCH_NORM, batch_norm)                                                              \
+    /* x weight bias mean inverse_std -> y: the same y again, from the moments that               \
+     * OP_BATCH_NORM found */                                                                     \
+    OPERATOR(BATCH_NORM_APPLY, batch_norm_apply)                                                  \
+    /* x dy weight mean inverse_std -> dx dweight dbias */                                        \
+    OPERATOR(BATCH_NORM_BACKWARD, batch_norm_backward)                                            \
+    /* x[B,T,D] or x[B,D], weight[D] bias[D]? -> y, inverse_std[B,T], mean[B,T]; the last two     \
+     * only when training */                                                                      \
+    OPERATOR(LAYER_NORM, layer_norm)                                                              \
+    /* x weight bias? residual -> y, sum, inverse_std, mean: the same of sum = x + residual */    \
+    OPERATOR(ADD_LAYER_NORM, add_layer_norm)                                                      \
+    /* dy x weight inverse_std dsum? mean -> dx dweight dbias?; x is what was normalised, dsum    \
+     * is added to dx */                                                                          \
+    OPERATOR(LAYER_NORM_BACKWARD, layer_norm_backward)                                            \
+    /* x[B,T,D] or x[B,D], weight[D] (none) -> y = x weight / sqrt(mean of x x over D +           \
+     * epsilon), inverse_root[B,T]; the last only when training */                                \
+    OPERATOR(RMS_NORM, rms_norm)                                                                  \
+    /* x weight (none) residual -> y, sum, inverse_root: the same of sum = x + residual */        \
+    OPERATOR(ADD_RMS_NORM, add_rms_norm)                                                          \
+    /* dy x weight inverse_root dsum? (none) -> dx dweight */                                     \
+    OPERATOR(RMS_NORM_BACKWARD, rms_norm_backward)                                                \
+    /* qkv[B,T,3D] lengths[B]? int32 -> y[B,T,D], log_sum_exp[B,heads,T]; the last only when      \
+     * training. A step attends to all steps before `lengths`; causal: to those up to itself */   \
+    OPERATOR(ATTENTION, attention)                                                                \
+    /* dy qkv y log_sum_exp lengths? -> dqkv */                                                   \
+    OPERATOR(ATTENTION_BACKWARD, attention_backward)                                              \
+    /* qkv[B,T,3D] -> y: queries and keys turned by an angle that grows with their step */        \
+    OPERATOR(ROTARY, rotary)                                                                      \
+    /* dy -> dqkv */                                                                              \
+    OPERATOR(ROTARY_BACKWARD, rotary_backward)                                                    \
+    /* x[B,T,D] positions[T,D] -> y, their sum */                                                 \
+    OPERATOR(ADD_POSITIONS, add_positions)                                                        \
+    /* dy -> dpositions */                                                                        \
+    OPERATOR(ADD_POSITIONS_BACKWARD, add_positions_backward)                                      \
+    /* x[B,C,H,W] -> y[B,HW,C] */                                                                 \
+    OPERATOR(IMAGE_TOKENS, image_tokens)                                                          \
+    /* x[B,T,C] -> y[B,C,H,W] with HW = T */                                                      \
+    OPERATOR(TOKEN_IMAGE, token_image)                                                            \
+    /* x[B,T,D] token[D] -> y[B,1+T,D] */                                                         \
+    OPERATOR(PREPEND_TOKEN, prepend_token)                                                        \
+    /* dy -> dx dtoken */                                                                         \
+    OPERATOR(PREPEND_TOKEN_BACKWARD, prepend_token_backward)                                      \
+    /* x -> y */                                                                                  \
+    OPERATOR(ACTIVATION, activation)                                                              \
+    /* dy saved -> dx; saved is y (ReLU, tanh, sigmoid, hardsigmoid) or x (SiLU, GELU,            \
+     * hardswish) */                                                                              \
+    OPERATOR(ACTIVATION_BACKWARD, activation_backward)                                            \
+    /* x -> y = x where x > 0, else negative_slope x */                                           \
+    OPERATOR(LEAKY_RELU, leaky_relu)                                                              \
+    /* dy x -> dx */                                                                              \
+    OPERATOR(LEAKY_RELU_BACKWARD, leaky_relu_backward)                                            \
+    /* index[B,T] int32, weight[V,D] -> y[B,T,D] */                                               \
+    OPERATOR(EMBEDDING, embedding)                                                                \
+    /* index dy -> dweight */                                                                     \
+    OPERATOR(EMBEDDING_BACKWARD, embedding_backward)                                              \
+    /* x -> y = x / (1-p) where kept; the mask is drawn from (seed, node's `dropout_stream`,      \
+     * number of the batch, element index in the whole batch), with `rows` one for each sample:   \
+     * stochastic depth */                                                                        \
+    OPERATOR(DROPOUT, dropout)                                                                    \
+    /* dy -> dx, the same mask drawn again */                                                     \
+    OPERATOR(DROPOUT_BACKWARD, dropout_backward)                                                  \
+    /* a b -> y, equal shapes */                                                                  \
+    OPERATOR(ADD, add)                                                                            \
+    /* x[B,C,H,W] scale[B,C,1,1] -> y = x scale */                                                \
+    OPERATOR(CHANNEL_SCALE, channel_scale)                                                        \
+    /* dy x scale -> dx dscale */                                                                 \
+    OPERATOR(CHANNEL_SCALE_BACKWARD, channel_scale_backward)                                      \
+    /* x -> y, same elements in row-major order, batch kept */                                    \
+    OPERATOR(RESHAPE, reshape)                                                                    \
+    /* input[B,T,gates H] weight[gates H,H] bias[gates H] lengths[B]? and, where state is         \
+     * carried, h0[S,H] c0[S,H] (LSTM) -> y[B,T,H], gates[B,T,4H], cells[B,T,H] (LSTM), and,      \
+     * where it is carried, the last h[B,H] and c[B,H] (graph_recurrent_results()); gates and     \
+     * cells only when training. input is that of the gates (LSTM: i f g o, GRU: r z n), which    \
+     * a linear layer made; weight and bias are the state's. lengths (int32): steps from          \
+     * lengths[b] on give 0. The first B rows of h0 and c0 are the state before the first step,   \
+     * which is 0 without them */                                                                 \
+    OPERATOR(RECURRENT, recurrent)                                                                \
+    /* gates weight dy memory lengths? and, where state is carried, that of memory before the     \
+     * first step -> dinput; memory is the cells (LSTM) or y (GRU) */                             \
+    OPERATOR(RECURRENT_BACKWARD, recurrent_backward)                                              \
+    /* y dinput gates? (GRU) and, where state is carried, h0 -> dweight dbias */                  \
+    OPERATOR(RECURRENT_BACKWARD_WEIGHTS, recurrent_backward_weights)                              \
+    /* value[B,H] state[S,H] -> no output: the first B rows of the state become the value */      \
+    OPERATOR(CARRY_STATE, carry_state)                                                            \
+    /* index[B,T] int32 -> lengths[B] int32: steps up to the last that is not the padding         \
+     * symbol, at least 1 */                                                                      \
+    OPERATOR(SEQUENCE_LENGTHS, sequence_lengths)                                                  \
+    /* lengths[B] int32 -> windows[B] int32: (lengths[b] + more) / stride, at least 1 */          \
+    OPERATOR(WINDOW_LENGTHS, window_lengths)                                                      \
+    /* x[B,T,F] lengths[B] -> y: steps from lengths[b] on become 0 */                             \
+    OPERATOR(MASK_STEPS, mask_steps)                                                              \
+    /* x[B,T,F] lengths[B]? -> y[B,F]: of step lengths[b] - 1 or, with `reverse`, of step 0 */    \
+    OPERATOR(LAST_STEP, last_step)                                                                \
+    /* dy lengths? -> dx */                                                                       \
+    OPERATOR(LAST_STEP_BACKWARD, last_step_backward)                                              \
+    /* x[B,T,F] lengths[B]? -> y[B,F]: the mean of the first lengths[b] steps */                  \
+    OPERATOR(MEAN_OVER_TIME, mean_over_time)                                                      \
+    /* dy lengths? -> dx */                                                                       \
+    OPERATOR(MEAN_OVER_TIME_BACKWARD, mean_over_time_backward)                                    \
+    /* x[B,T,F] lengths[B]? -> y[B,F], position[B,F] (int32; only when training): the largest     \
+     * of the first lengths[b] numbers of each feature, and where it stands */                    \
+    OPERATOR(MAX_OVER_TIME, max_over_time)                                                        \
+    /* dy position -> dx[B,T,F] */                                                                \
+    OPERATOR(MAX_OVER_TIME_BACKWARD, max_over_time_backward)                                      \
+    /* a[...,F] b[...,G] ... -> y[...,F+G+...] */                                                 \
+    OPERATOR(CONCATENATE, concatenate)                                                            \
+    /* x[...,F+G+...] -> a[...,F] b[...,G] ... */                                                 \
+    OPERATOR(SPLIT, split)                                                                        \
+    /* index[B,T] int32 -> [B,2T] int32: the sequence, then its reverse complement */             \
+    OPERATOR(BOTH_STRANDS, both_strands)                                                          \
+    /* x[B,ST,D] weight[D,1,K] bias[D] -> y[B,ST,D]: S sequences one behind another, each from    \
+     * its beginning, or reversed from its end */                                                 \
+    OPERATOR(CAUSAL_CONV1D, causal_conv1d)                                                        \
+    /* dy x weight bias -> dx dweight dbias */                                                    \
+    OPERATOR(CAUSAL_CONV1D_BACKWARD, causal_conv1d_backward)                                      \
+    /* u[B,ST,D] delta[B,ST,D] A_log[D,N] B[B,ST,N] C[B,ST,N] D[D] z[B,ST,D]? -> y[B,ST,D],       \
+     * states[B,S chunks,N,D] at the beginning of each chunk of SCAN_CHUNK steps; the last only   \
+     * when training */                                                                           \
+    OPERATOR(SELECTIVE_SCAN, selective_scan)                                                      \
+    /* dy u delta A_log B C D z? states -> du ddelta dA_log dB dC dD dz? */                       \
+    OPERATOR(SELECTIVE_SCAN_BACKWARD, selective_scan_backward)                                    \
+    /* x -> y, same shape: rounded to the type of y, to the nearest, ties to even; beyond         \
+     * the range of y infinite */                                                                 \
+    OPERATOR(CAST, cast)                                                                          \
+    /* logits[B,C] target -> log_sum_exp[B]; adds to the step's metrics: loss (mean over the      \
+     * batch), correct (argmax == label). The target is label[B] int32, or probability[B,C]       \
+     * float32: then the loss of a row is the sum of -probability log softmax, and its label      \
+     * the argmax. Of logits[B,T,C] and label[B,T] each step of a sequence is a row; rows with    \
+     * the label -1 do not count, and the mean is over the others (torch's ignore_index) */       \
+    OPERATOR(CROSS_ENTROPY, cross_entropy)                                                        \
+    /* logits target log_sum_exp -> dlogits, times gradient_scale */                              \
+    OPERATOR(CROSS_ENTROPY_BACKWARD, cross_entropy_backward)                                      \
+    /* prediction[B,F] target[B,F] float32 -> (no tensor); loss is the mean over all              \
+     * elements */                                                                                \
+    OPERATOR(MSE, mse)                                                                            \
+    /* prediction target -> dprediction, times gradient_scale */                                  \
+    OPERATOR(MSE_BACKWARD, mse_backward)                                                          \
+    /* logits[B,C] label[B,L] int32 -> (no tensor); loss is the sum of the losses of              \
+     * graph->heads, times their weights */                                                       \
+    OPERATOR(HEAD_LOSSES, head_losses)                                                            \
+    /* logits label -> dlogits, times gradient_scale */                                           \
+    OPERATOR(HEAD_LOSSES_BACKWARD, head_losses_backward)                                          \
+    /* parameter gradient state0? state1? -> no output: parameter and states change in place      \
+     * by the settings of its group. State: SGD, Lion, Muon momentum; Adam, AdamW, NAdam          \
+     * first_moment second_moment; RMSprop second_moment, then momentum; Adagrad square_sum;      \
+     * Adadelta second_moment step_moment */                                                      \
+    OPERATOR(OPTIMIZER, optimizer)                                                                \
+    /* value average -> no output: average = decay average + (1 - decay) value in place,          \
+     * with the step's average_decay; copies where that is 0 */                                   \
+    OPERATOR(MOVING_AVERAGE, moving_average)
+/* clang-format on */
