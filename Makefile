@@ -91,6 +91,7 @@ help:
 	@echo 'check-kills kill -9 of the daemon, 1,600 times: nothing acknowledged is lost, every start succeeds'
 	@echo 'check-vm   the installed service under a real systemd, in a virtual machine'
 	@echo 'check-torch exported weights and whole models against PyTorch (installs python3-torch, python3-torchvision)'
+	@echo 'check-python the package traind with mypy, joblib, Hydra, Optuna, Lightning and transformers (of PACKAGES_PYTHON=$(PACKAGES_PYTHON))'
 	@echo 'check-varlink the protocol against python-varlink (downloads it from PyPI)'
 	@echo 'bench      speed against tsp, nq and PyTorch, in the same run'
 	@echo 'format     clang-format over the sources; lint: that nothing is left to format, clang-tidy, the form of the documents, the table of rooms (includes, calls)'
@@ -355,6 +356,14 @@ check-varlink: deps
 	@$(BUILD)/python-varlink/bin/pip install --quiet --disable-pip-version-check varlink==31.0.0
 	@TRAIND_VARLINK_PYTHON=$(abspath $(BUILD))/python-varlink/bin/python BUILD=$(BUILD) \
 	    tests/run-checks test_python_varlink
+
+# The package `traind` for Python with other packages. PACKAGES_PYTHON: that of a virtual environment with the newest mypy,
+# pandas, joblib, cloudpickle, hydra-core, optuna, lightning, transformers and accelerate; what it lacks is skipped.
+PACKAGES_PYTHON ?= /usr/bin/python3
+.PHONY: check-python
+check-python: deps
+	@$(MAKE) --no-print-directory all
+	@TRAIND_PACKAGES_PYTHON=$(PACKAGES_PYTHON) BUILD=$(BUILD) tests/run-checks integration/test_python_
 
 .PHONY: demo
 demo: deps

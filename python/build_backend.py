@@ -26,6 +26,9 @@ License: MIT
 Requires-Python: >=3.9
 Provides-Extra: pandas
 Requires-Dist: pandas; extra == "pandas"
+Provides-Extra: joblib
+Requires-Dist: joblib; extra == "joblib"
+Requires-Dist: cloudpickle; extra == "joblib"
 """
 
 

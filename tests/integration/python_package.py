@@ -6,6 +6,7 @@
 """
 import importlib.util
 import os
+import subprocess
 import sys
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
@@ -21,4 +22,22 @@ def load_helpers():
 
 
 helpers = load_helpers()
-sys.path[:0] = [os.environ.get("TRAIND_PACKAGE", PACKAGE)]
+sys.path[:0] = [PACKAGE]
+# a Python with packages of PyPI: `make check-python` names one
+PACKAGES_PYTHON = os.environ.get("TRAIND_PACKAGES_PYTHON", sys.executable)
+
+
+def run_with(daemon, *arguments, folder=None, **environment):
+    """Runs a program of a user with that Python; what it prints."""
+    variables = {**os.environ, "TRAIND_SOCKET": daemon.socket, "PYTHONPATH": PACKAGE, **environment}
+    result = subprocess.run([PACKAGES_PYTHON, *arguments], cwd=folder or daemon.folder, env=variables, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=5 * helpers.PATIENCE)
+    assert result.returncode == 0, f"{arguments} ended with {result.returncode}:\n{result.stdout}"
+    return result.stdout
+
+
+def need(*modules):
+    """Ends the test as skipped where that Python lacks one of them."""
+    found = subprocess.run([PACKAGES_PYTHON, "-c", "import " + ", ".join(modules)], capture_output=True, text=True)
+    if found.returncode:
+        helpers.skip(f"{PACKAGES_PYTHON} lacks one of {', '.join(modules)} (make check-python PACKAGES_PYTHON=... tests it)")

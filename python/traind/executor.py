@@ -1,0 +1,150 @@
+"""executor.py: functions as jobs, by the interface of concurrent.futures.
+
+    from traind.executor import Executor
+
+    with Executor(resources={"memory": "1 GiB"}) as executor:
+        print(list(executor.map(evaluate, candidates)))
+"""
+from __future__ import annotations
+
+import concurrent.futures
+import functools
+import os
+import pathlib
+import pickle
+import site
+import sys
+import tempfile
+import threading
+from typing import Any, Callable, Dict, Optional, Set, TypeVar
+
+from . import task
+from .errors import JobFailed, TraindError
+from .jobs import OUTPUT_TAIL, Job, submit
+from .specification import shell_environment
+
+Result = TypeVar("Result")
+WORKERS = 32  # each waits on a connection, of which a user has ConnectionsPerUser (64)
+
+
+class RemoteError(Exception):
+    """The traceback of an exception in its job: the cause of that exception here."""
+
+    def __str__(self) -> str:
+        return f"in the job:\n{self.args[0]}"
+
+
+def function_name(function: Callable[..., Any]) -> str:
+    while isinstance(function, functools.partial):
+        function = function.func
+    name = getattr(function, "__qualname__", None) or type(function).__qualname__
+    return f"{getattr(function, '__module__', None) or '?'}.{name}"
+
+
+def main_module() -> Dict[str, str]:
+    """How a new process imports what is `__main__` here, as multiprocessing does; its keys are those of spawn.prepare()."""
+    main = sys.modules["__main__"]
+    name, path = getattr(main.__spec__, "name", None), getattr(main, "__file__", None)
+    if name:
+        return {"init_main_from_name": name}
+    return {"init_main_from_path": os.path.abspath(path)} if path else {}
+
+
+def module_path() -> Optional[str]:
+    """PYTHONPATH for a job, where this package does not lie where each Python looks."""
+    here = str(pathlib.Path(__file__).resolve().parent.parent)
+    given = os.environ.get("PYTHONPATH")
+    if here in [*site.getsitepackages(), site.getusersitepackages(), *(given or "").split(os.pathsep)]:
+        return given
+    return os.pathsep.join(filter(None, (here, given)))
+
+
+class Call:
+    """One call of a function as a job, in a folder of its own: the call lies there, later its result."""
+
+    def __init__(self, folder: pathlib.Path, name: str, function: Callable[[], Any]) -> None:
+        self.folder, self.name = folder, name
+        pickler = task.pickler()
+        data = pickler.dumps(function)
+        needs_main = pickler is pickle and b"__main__" in data
+        preparation = {"sys_path": sys.path, "dir": os.getcwd(), **(main_module() if needs_main else {})}
+        (folder / task.CALL).write_bytes(pickle.dumps(preparation) + data)
+
+    def submit(self, socket: Optional[str], keys: Dict[str, Any]) -> Job:
+        environment = {**keys.get("environment", {})}
+        path = module_path()
+        if path:
+            environment.setdefault("PYTHONPATH", path)
+        shell = {**keys.get("shell_environment", shell_environment()), "TRAIND_TASK": str(self.folder)}
+        return submit([sys.executable, "-m", "traind.task", self.name], socket=socket,
+                      **{"name": self.name.rsplit(".", 1)[1][:128], **keys, "environment": environment, "shell_environment": shell})
+
+    def result(self, job: Job) -> Any:
+        """Waits for the job; what the function returned. Raises what it raised, or JobFailed where the job ended otherwise."""
+        status = job.wait()
+        try:
+            succeeded, value, text = pickle.loads((self.folder / task.RESULT).read_bytes())
+        except FileNotFoundError:
+            raise JobFailed(status, job.output(tail=OUTPUT_TAIL)) from None
+        if not succeeded:
+            value.__cause__ = RemoteError(text)
+            raise value
+        return value
+
+
+class Executor(concurrent.futures.Executor):
+    """Runs each call as a job. `max_workers`: how many jobs are in traind's hands at once; it runs as many as fit. `keys`:
+    keys of each job's specification.
+
+    Function, arguments and result are pickled; a script's own functions need the usual `if __name__ == "__main__"`."""
+
+    def __init__(self, max_workers: int = WORKERS, *, socket: Optional[str] = None, **keys: Any) -> None:
+        self._socket, self._keys = socket, keys
+        self._threads = concurrent.futures.ThreadPoolExecutor(max_workers, thread_name_prefix="traind")
+        self._folder = tempfile.TemporaryDirectory(prefix="traind-tasks.")
+        self._lock = threading.Lock()
+        self._running: Set[Job] = set()
+        self._terminated = False
+
+    def submit(self, fn: Callable[..., Result], /, *args: Any, **kwargs: Any) -> concurrent.futures.Future[Result]:
+        return self.submit_named(function_name(fn), functools.partial(fn, *args, **kwargs))
+
+    def submit_named(self, name: str, function: Callable[[], Result]) -> concurrent.futures.Future[Result]:
+        """As submit(); the name is that by which traind learns what such a job takes."""
+        folder = pathlib.Path(tempfile.mkdtemp(dir=self._folder.name))
+        return self._threads.submit(self._run, Call(folder, name, function))
+
+    def _run(self, call: Call) -> Any:
+        with self._lock:  # so that terminate() misses no job
+            if self._terminated:
+                raise concurrent.futures.CancelledError()
+            job = call.submit(self._socket, self._keys)
+            self._running.add(job)
+        try:
+            return call.result(job)
+        finally:
+            with self._lock:
+                self._running.discard(job)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self._threads.shutdown(wait, cancel_futures=cancel_futures)
+        if wait:
+            self._folder.cleanup()
+
+    def terminate(self) -> None:
+        """Cancels all that has not ended, jobs included."""
+        with self._lock:
+            self._terminated = True
+            for job in self._running:
+                try:
+                    job.cancel()
+                except TraindError:  # it has ended meanwhile, or the daemon has
+                    pass
+        self.shutdown(cancel_futures=True)
+
+    def __exit__(self, kind: Any, *_: object) -> None:
+        """After an error, or an interrupt, nobody will want the results."""
+        if kind:
+            self.terminate()
+        else:
+            self.shutdown()
