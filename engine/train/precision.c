@@ -189,23 +189,34 @@ int precision_measure(const struct session_config *config, int64_t batch, enum t
 
 /* ---- what is wanted ---- */
 
-static int refuse(const char *wanted, const struct backend_device_info *device, struct error *error)
+/* Whether train.precision may name the type here. tf32 may be named anywhere. */
+static bool is_valid(const struct backend_device_info *device, enum tensor_type type)
 {
-    char valid[64] = "auto, float32";
-
-    for (int i = 0; i < LOW_TYPES; i++)
-        if (device->compute_types & 1u << low_types[i]) {
-            size_t length = strlen(valid);
-
-            snprintf(valid + length, sizeof valid - length, ", %s",
-                     tensor_type_to_string(low_types[i]));
-        }
-    return error_set(error, -EINVAL,
-                     "train.precision is \"%s\", which %s (%s; %s) does not have; valid here: %s",
-                     wanted, device->name, device->model, device->features, valid);
+    return type == TENSOR_TF32 || device->compute_types & 1u << type;
 }
 
-int precision_choose(const char *wanted, const struct graph *model,
+static int refuse(const char *wanted, bool pure, const struct backend_device_info *device,
+                  struct error *error)
+{
+    char valid[128] = "auto, float32";
+
+    for (int i = 0; i < 2 * LOW_TYPES; i++) {
+        enum tensor_type type = low_types[i % LOW_TYPES];
+        bool with_prefix = i >= LOW_TYPES;
+        size_t length = strlen(valid);
+
+        if (is_valid(device, type) &&
+            (!with_prefix || (device->rounds_parameters && type != TENSOR_TF32)))
+            snprintf(valid + length, sizeof valid - length, ", %s%s", with_prefix ? "pure_" : "",
+                     tensor_type_to_string(type));
+    }
+    return error_set(error, -EINVAL,
+                     "train.precision is \"%s%s\", which %s (%s; %s) does not have; valid here: %s",
+                     pure ? "pure_" : "", wanted, device->name, device->model, device->features,
+                     valid);
+}
+
+int precision_choose(const char *wanted, bool pure, const struct graph *model,
                      const struct backend_device_info *device, struct precision *precision,
                      struct error *error)
 {
@@ -226,7 +237,9 @@ int precision_choose(const char *wanted, const struct graph *model,
     if ((type != TENSOR_FLOAT32 && type != TENSOR_BFLOAT16 && type != TENSOR_FLOAT16 &&
          type != TENSOR_TF32) ||
         !(device->compute_types & 1u << type))
-        return refuse(wanted, device, error);
+        return refuse(wanted, pure, device, error);
+    if (pure && !device->rounds_parameters)
+        return refuse(wanted, pure, device, error);
     precision->type = (enum tensor_type)type;
     snprintf(precision->reason, sizeof precision->reason, "set in the specification");
     return 0;

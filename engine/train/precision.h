@@ -20,12 +20,13 @@ struct precision_times {
     double seconds[TENSOR_INT32]; /* 0: not measured */
 };
 
-/* `wanted` is "auto" or the name of a floating-point type. "auto" chooses float32 for a model that
+/* `wanted` is "auto" or the name of a floating-point type. `pure`: the weights are rounded to it,
+ * too. "auto" chooses float32 for a model that
  * predicts values, since a smaller type would limit its error, and on a device without a faster
  * type for all of the model's products; otherwise it leaves candidates. tf32 becomes float32 on a
  * device that lacks it, because a run may move between kinds of devices. -EINVAL with a sentence
  * that lists what the device offers. */
-int precision_choose(const char *wanted, const struct graph *model,
+int precision_choose(const char *wanted, bool pure, const struct graph *model,
                      const struct backend_device_info *device, struct precision *precision,
                      struct error *error);
 

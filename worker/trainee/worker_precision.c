@@ -190,14 +190,8 @@ int worker_precision_choose(const struct worker_options *options, bool evaluates
     graph_init(&model, 2, true);
     if (worker_setup_build(setup, &model, &ignored) < 0)
         model.node_count = 0;
-    r = precision_choose(setup->spec.precision, &model, &setup->device_info, &setup->precision,
-                         error);
-    if (r == 0 && setup->spec.training.rounds_parameters && !setup->device_info.rounds_parameters)
-        r = error_set(
-            error, -ERROR_UNSUPPORTED,
-            "%s keeps weights in float32 only: choose train.precision %s without pure_, or "
-            "the device cpu",
-            setup->device_info.name, setup->spec.precision);
+    r = precision_choose(setup->spec.precision, setup->spec.training.rounds_parameters, &model,
+                         &setup->device_info, &setup->precision, error);
     if (r == 0 && setup->precision.candidates && !evaluates && !take_choice(options, setup))
         measure(setup, &model);
     graph_release(&model);

@@ -143,11 +143,11 @@ static void test_candidates(void **state)
             struct graph model;
 
             make_model(&model, convolution, values);
-            assert_int_equal(precision_choose("auto", &model, &device, &precision, NULL), 0);
+            assert_int_equal(precision_choose("auto", false, &model, &device, &precision, NULL), 0);
             assert_int_equal(precision.type, TENSOR_FLOAT32);
             assert_int_equal(precision.candidates, expected);
             device.convolutions_are_fast = no_graph;
-            assert_int_equal(precision_choose("auto", &model, &device, &precision, NULL), 0);
+            assert_int_equal(precision_choose("auto", false, &model, &device, &precision, NULL), 0);
             assert_int_equal(precision.candidates, convolution ? 0 : expected);
             graph_release(&model);
         }
@@ -211,23 +211,38 @@ static void test_choice(void **state)
 
     (void)state;
     make_model(&model, true, false);
-    assert_int_equal(precision_choose("float16", &model, &device, &precision, &error), 0);
+    assert_int_equal(precision_choose("float16", false, &model, &device, &precision, &error), 0);
     assert_int_equal(precision.type, TENSOR_FLOAT16);
     assert_string_equal(precision.reason, "set in the specification");
-    assert_int_equal(precision_choose("bfloat16", &model, &device, &precision, &error), -EINVAL);
-    assert_string_equal(error.text, "train.precision is \"bfloat16\", which gpu (Example; tensor "
-                                    "units) does not have; valid here: auto, float32, float16");
-    assert_int_equal(precision_choose("tf32", &model, &device, &precision, &error), 0);
+    assert_int_equal(precision_choose("bfloat16", false, &model, &device, &precision, &error),
+                     -EINVAL);
+    assert_string_equal(error.text,
+                        "train.precision is \"bfloat16\", which gpu (Example; tensor "
+                        "units) does not have; valid here: auto, float32, float16, tf32");
+    assert_int_equal(precision_choose("float16", true, &model, &device, &precision, &error),
+                     -EINVAL);
+    assert_string_equal(error.text,
+                        "train.precision is \"pure_float16\", which gpu (Example; tensor "
+                        "units) does not have; valid here: auto, float32, float16, tf32");
+    device.rounds_parameters = true;
+    assert_int_equal(precision_choose("float16", true, &model, &device, &precision, &error), 0);
+    assert_int_equal(precision_choose("bfloat16", true, &model, &device, &precision, &error),
+                     -EINVAL);
+    assert_string_equal(error.text, "train.precision is \"pure_bfloat16\", which gpu (Example; "
+                                    "tensor units) does not have; valid here: auto, float32, "
+                                    "float16, tf32, pure_float16");
+    assert_int_equal(precision_choose("tf32", false, &model, &device, &precision, &error), 0);
     assert_int_equal(precision.type, TENSOR_FLOAT32);
     assert_string_equal(
         precision.reason,
         "gpu (tensor units) does not have tf32, of which float32 is the exact form");
     device.compute_types |= TF32;
-    assert_int_equal(precision_choose("tf32", &model, &device, &precision, &error), 0);
+    assert_int_equal(precision_choose("tf32", false, &model, &device, &precision, &error), 0);
     assert_int_equal(precision.type, TENSOR_TF32);
     assert_string_equal(precision.reason, "set in the specification");
-    assert_int_equal(precision_choose("int32", &model, &device, &precision, &error), -EINVAL);
-    assert_int_equal(precision_choose("half", &model, &device, &precision, &error), -EINVAL);
+    assert_int_equal(precision_choose("int32", false, &model, &device, &precision, &error),
+                     -EINVAL);
+    assert_int_equal(precision_choose("half", false, &model, &device, &precision, &error), -EINVAL);
     graph_release(&model);
 }
 
