@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 struct csv_sequences {
     struct csv_table table;
@@ -48,34 +49,128 @@ static int32_t column_or(const struct csv_table *table, const char *wanted, int3
                                                                                        : column;
 }
 
-/* A row without a number may be a sequence and the name of its class. It is a header if that cannot
- * be a sequence, or if the label of the next row is a number. */
+static bool is_one_of(const char *text, size_t length, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strlen(words[i]) == length && strncasecmp(text, words[i], length) == 0)
+            return true;
+    return false;
+}
+
+/* What the first rows of a file tell about whether its first one names the columns. */
+struct first_rows {
+    bool numbers;       /* the label of the second row is a number */
+    bool label_returns; /* another row has the label of the first one */
+    bool foreign;       /* the first one's sequence has a byte that no other sequence has */
+};
+
+static void mark_bytes(bool met[256], const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        met[(uint8_t)text[i]] = true;
+}
+
+/* Looks at the rows behind the first one, at READER_DROP_BYTES of them. */
+static struct first_rows first_rows_look(const struct csv_table *shape, int32_t sequence_column,
+                                         int32_t label_column, const char *row, const char *end,
+                                         struct csv_cursor rest)
+{
+    const char *limit =
+        rest.end - rest.at > READER_DROP_BYTES ? rest.at + READER_DROP_BYTES : rest.end;
+    size_t length, label_length, sequence_length;
+    const char *label = cell_find(shape, row, end, label_column, &label_length);
+    const char *sequence = cell_find(shape, row, end, sequence_column, &sequence_length);
+    struct first_rows found = {0};
+    bool met[256] = {0};
+    int64_t count = 0;
+
+    while (rest.at < limit && csv_row_next(shape, &rest, &row, &end)) {
+        const char *cell = cell_find(shape, row, end, label_column, &length);
+
+        if (count++ == 0)
+            found.numbers = csv_cell_is_number(cell, length);
+        found.label_returns |= length == label_length && memcmp(cell, label, length) == 0;
+        if (found.numbers || found.label_returns)
+            return found;
+        cell = cell_find(shape, row, end, sequence_column, &length);
+        mark_bytes(met, cell, length);
+    }
+    for (size_t i = 0; count && i < sequence_length; i++)
+        found.foreign |= !met[(uint8_t)sequence[i]];
+    return found;
+}
+
+/* Whether the label is a class of the training set. */
+static bool is_known_class(const struct csv_sequences *reader, const char *label, size_t length)
+{
+    const struct dataset *reference = reader->reference;
+
+    return reference && reference->class_names &&
+           is_one_of(label, length, (const char *const *)reference->class_names,
+                     (size_t)reference->class_count);
+}
+
+/* Whether the configuration names a column that is in this row. */
+static bool has_wanted_name(const struct csv_table *shape, const char *row, const char *end)
+{
+    const char *wanted[] = {shape->config->sequence.column, shape->config->csv.label_column};
+    const char *cell;
+    size_t length;
+
+    while (csv_cell_next(shape, &row, end, &cell, &length))
+        for (size_t i = 0; i < 2; i++)
+            if (wanted[i] && strcmp(wanted[i], "first") != 0 && strcmp(wanted[i], "last") != 0 &&
+                strlen(wanted[i]) == length && memcmp(wanted[i], cell, length) == 0)
+                return true;
+    return false;
+}
+
+static void warn_of_header(const struct csv_table *table, const char *row, const char *end,
+                           int64_t line, bool header)
+{
+    char shown[CSV_SHOWN_SIZE];
+
+    reader_warn(table->config,
+                "%s:%lld: \"%s\" is taken for %s; if that is wrong, set data.train.header to %s",
+                table->path, (long long)line, csv_cell_show(row, (size_t)(end - row), shown),
+                header ? "the names of the columns" : "a sample", header ? "no" : "yes");
+}
+
+/* A row without a number may be a sequence and the name of its class. */
 static bool row_is_header(void *context, const char *row, const char *end, struct csv_cursor rest)
 {
+    static const char *const label_words[] = {"label", "labels", "class", "target", "category"};
     struct csv_sequences *reader = context;
     struct csv_table shape = reader->table; /* with the columns of this row */
     enum dataset_tokens tokens = shape.config->sequence.tokens;
-    const char *cell, *at = row, *next, *next_end;
-    size_t length;
+    bool nucleotides = tokens == DATASET_TOKENS_NUCLEOTIDES || tokens == DATASET_TOKENS_KMERS;
+    const char *cell, *label, *at = row;
+    size_t length, label_length;
+    int32_t sequence_column, label_column;
+    struct first_rows rows;
 
     while (csv_cell_next(&shape, &at, end, &cell, &length))
         if (csv_cell_is_number(cell, length))
             return false;
-    shape.columns = csv_cells_count(&shape, row, end);
-    if (tokens == DATASET_TOKENS_NUCLEOTIDES || tokens == DATASET_TOKENS_KMERS) {
-        int32_t column = column_or(&shape, shape.config->sequence.column, 0);
-
-        cell = cell_find(&shape, row, end, column, &length);
-        if (!are_nucleotides(cell, length))
-            return true;
-    } else {
+    if (has_wanted_name(&shape, row, end))
         return true;
-    }
-    if (!csv_row_next(&shape, &rest, &next, &next_end))
+    shape.columns = csv_cells_count(&shape, row, end);
+    sequence_column = column_or(&shape, shape.config->sequence.column, 0);
+    label_column = column_or(&shape, shape.config->csv.label_column, shape.columns - 1);
+    cell = cell_find(&shape, row, end, sequence_column, &length);
+    if (shape.columns < 2 || (nucleotides && !are_nucleotides(cell, length)))
+        return true;
+    label = cell_find(&shape, row, end, label_column, &label_length);
+    if (is_known_class(reader, label, label_length))
         return false;
-    cell = cell_find(&shape, next, next_end,
-                     column_or(&shape, shape.config->csv.label_column, shape.columns - 1), &length);
-    return csv_cell_is_number(cell, length);
+    rows = first_rows_look(&shape, sequence_column, label_column, row, end, rest);
+    if (rows.label_returns)
+        return false;
+    if (rows.numbers || (rows.foreign && !nucleotides) ||
+        is_one_of(label, label_length, label_words, sizeof label_words / sizeof *label_words))
+        return true;
+    warn_of_header(&shape, row, end, rest.line, !nucleotides);
+    return !nucleotides;
 }
 
 static int table_begin(void *context, struct error *error)
@@ -130,7 +225,9 @@ static int sequence_close(struct csv_sequences *reader, const struct sequence_pl
 {
     AUTO_FREE char *copy = NULL;
 
-    if (csv_cell_is_quoted(row, label) && memchr(label, '"', length)) {
+    /* sequences_close() refuses a byte of zero, which the copy would end at */
+    if (csv_cell_is_quoted(row, label) && memchr(label, '"', length) &&
+        !memchr(label, '\0', length)) {
         copy = csv_cell_copy(row, label, length);
         if (!copy)
             return reader_out_of_memory(place->path, error);

@@ -119,12 +119,21 @@ bool csv_cell_is_number(const char *cell, size_t length)
 
 char *csv_cell_show(const char *cell, size_t length, char shown[CSV_SHOWN_SIZE])
 {
-    char copy[CELL_SHOWN_MAX + 4];
-    bool cut = length > CELL_SHOWN_MAX;
+    char copy[CELL_SHOWN_MAX + 4] = "", *at = copy;
+    size_t kept = length > CELL_SHOWN_MAX ? CELL_SHOWN_MAX : length, used = 0;
 
-    snprintf(copy, sizeof copy, "%.*s%s", cut ? CELL_SHOWN_MAX : (int)length, cell,
-             cut ? "..." : "");
-    return text_escape_controls(copy, shown, CSV_SHOWN_SIZE);
+    memcpy(copy, cell, kept);
+    if (kept < length)
+        strcpy(copy + kept, "...");
+    while (true) { /* each turn up to a byte of zero */
+        text_escape_controls(at, shown + used, CSV_SHOWN_SIZE - used);
+        used += strlen(shown + used);
+        at += strlen(at);
+        if (at >= copy + kept)
+            return shown;
+        used += (size_t)sprintf(shown + used, "\\x00");
+        at++;
+    }
 }
 
 /* ---- columns ---- */

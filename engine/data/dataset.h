@@ -101,7 +101,8 @@ struct dataset_config {
         const char *label_column;   /* "first", "last" (NULL), a number from 0, or a name */
         const char *comment_prefix; /* lines that begin so are left out; NULL: "#"; "": none */
         char delimiter;             /* 0: ',' */
-        enum dataset_header header; /* AUTO: yes when no cell of the first row is a number */
+        enum dataset_header header; /* AUTO: yes when no cell of the first row is a number;
+                                       csv_sequences has further rules */
         double divide_by;           /* of every feature, not of the target; 0: 1 */
     } csv;
     struct {

@@ -100,12 +100,33 @@ static int report(const struct label_name *name, struct error *error, const char
                      remedy);
 }
 
-static bool all_numbers(const struct label_names *names)
+static bool is_number(const struct label_name *name)
 {
-    for (int32_t i = 0; i < names->count; i++)
-        if (!csv_cell_is_number(names->names[i].text, strlen(names->names[i].text)))
-            return false;
-    return true;
+    return csv_cell_is_number(name->text, strlen(name->text));
+}
+
+/* Whether the labels are names. They are numbers if those of more than half of the samples are:
+ * another one among them ("NA") is a mistake, not the name of one more class. */
+static int find_kind(const struct label_names *names, const struct dataset *dataset, bool *words,
+                     struct error *error)
+{
+    const struct label_name *first = NULL;
+    int64_t numbers = 0;
+
+    for (int64_t i = 0; i < dataset->count; i++) {
+        const struct label_name *name = &names->names[dataset->labels[i]];
+
+        if (is_number(name))
+            numbers++;
+        else if (!first)
+            first = name;
+    }
+    *words = first != NULL;
+    if (!first || 2 * numbers <= dataset->count)
+        return 0;
+    return report(first, error,
+                  "is no number, but most labels are; correct it or remove the sample; if labels "
+                  "are names, begin each with a letter (class 1 as c1)");
 }
 
 static int classes_by_number(const struct label_names *names, int32_t limit, int32_t *classes,
@@ -117,6 +138,10 @@ static int classes_by_number(const struct label_names *names, int32_t limit, int
         const struct label_name *name = &names->names[i];
         double value = -1;
 
+        if (!is_number(name))
+            return report(name, error,
+                          "is no number, but the labels of the training data are; correct it or "
+                          "remove the sample");
         number_parse(name->text, name->text + strlen(name->text), &value);
         if (value < 0 || value > INT32_MAX - 1 || value != floor(value))
             return report(name, error, "is no class: labels are whole numbers from 0, or names");
@@ -190,11 +215,15 @@ int label_names_resolve(struct label_names *names, const struct dataset_config *
 {
     AUTO_FREE int32_t *classes = calloc((size_t)names->count, sizeof *classes);
     int32_t limit = reader_class_limit(config, reference);
-    bool words = reference ? reference->class_names != NULL : !all_numbers(names);
-    int r;
+    bool words = reference && reference->class_names;
+    int r = 0;
 
     if (!classes)
         return error_no_memory(error, "the labels");
+    if (!reference)
+        r = find_kind(names, dataset, &words, error);
+    if (r < 0)
+        return r;
     if (words && !reference && names->count == dataset->count && names->count >= ALONE_MIN)
         return report(&names->names[0], error,
                       "and all others occur once: each sample has a class of its own; is "

@@ -22,8 +22,9 @@ int label_names_number(struct label_names *names, const char *text, size_t lengt
                        int64_t line, struct error *error);
 
 /* Turns the numbers in dataset->labels (dataset->count of them) into classes: whole numbers from 0
- * if all labels are, else the places of the sorted names, which the set takes over. With a
- * `reference` they are its classes. -EINVAL names the line of a label that is no class. */
+ * if the labels of most samples are numbers, else the places of the sorted names, which the set
+ * takes over. With a `reference` they are its classes. -EINVAL names the line of a label that is no
+ * class. */
 int label_names_resolve(struct label_names *names, const struct dataset_config *config,
                         const struct dataset *reference, struct dataset *dataset,
                         struct error *error);

@@ -282,6 +282,9 @@ static int label_add(struct sequences *sequences, const struct sequence_place *p
         return error_set(error, -EINVAL,
                          "%s:%lld: the label is empty; fill it in or remove the sequence",
                          place->path, (long long)place->line);
+    if (memchr(label, '\0', length))
+        return error_set(error, -EINVAL, "%s:%lld: the label \"%s\" has a byte of zero; correct it",
+                         place->path, (long long)place->line, csv_cell_show(label, length, shown));
     if (dataset->target == DATASET_TARGET_CLASS) {
         number =
             label_names_number(&sequences->names, label, length, place->path, place->line, error);

@@ -21,6 +21,10 @@ struct series_reader {
     /* for each column of the table its place among the features and the targets, -1: none; owned */
     int32_t *feature_of, *target_of;
     bool columns_are_chosen;
+    /* for each column that is left out because its first cell is no number: that cell; owned, NULL
+     * if the features are named */
+    char **left_out;
+    int64_t first_line; /* of those cells, in the file `dataset->series.path` */
     int64_t rows, capacity;
 };
 
@@ -80,23 +84,42 @@ static int names_keep(struct series_reader *reader, struct error *error)
     return 0;
 }
 
-/* Chooses the features that the configuration does not name: all columns whose cell is a number. */
-static void features_choose(const struct series_reader *reader, const char *row, const char *end)
+/* Chooses the features that the configuration does not name: all columns whose cell is a number.
+ * The others must be columns of text (check_left_out()). */
+static int features_choose(struct series_reader *reader, const char *row, const char *end,
+                           struct error *error)
 {
     const char *cell;
     size_t length;
 
+    reader->first_line = reader->table.line;
+    reader->left_out = calloc((size_t)reader->table.columns, sizeof *reader->left_out);
+    if (!reader->left_out)
+        return reader_out_of_memory(reader->table.path, error);
     for (int32_t i = 0, place = 0;
-         csv_cell_next(&reader->table, &row, end, &cell, &length) && i < reader->table.columns; i++)
+         csv_cell_next(&reader->table, &row, end, &cell, &length) && i < reader->table.columns;
+         i++) {
         if (csv_cell_is_number(cell, length))
             reader->feature_of[i] = place++;
+        else if (!(reader->left_out[i] = strndup(cell, length)))
+            return reader_out_of_memory(reader->table.path, error);
+    }
+    return 0;
+}
+
+static void left_out_release(struct series_reader *reader)
+{
+    for (int32_t i = 0; reader->left_out && i < reader->table.columns; i++)
+        free(reader->left_out[i]);
+    free(reader->left_out);
+    reader->left_out = NULL;
 }
 
 /* Whether the columns have other names than those at their places among `names`. */
 static bool names_differ(const struct series_reader *reader, const int32_t *place_of,
                          char *const *names, int32_t count)
 {
-    bool differ = false;
+    bool differ = count_places(reader, place_of) != count;
 
     for (int32_t i = 0; i < reader->table.columns; i++)
         differ |= place_of[i] >= count ||
@@ -106,13 +129,15 @@ static bool names_differ(const struct series_reader *reader, const int32_t *plac
 
 /* Columns that the configuration does not name are those with the names that they have in the
  * training set, if both have names. */
-static int columns_follow(const struct series_reader *reader, struct error *error)
+static int columns_follow(struct series_reader *reader, struct error *error)
 {
     const struct dataset_series *trained = reader->reference ? &reader->reference->series : NULL;
     char *const *names = trained && reader->table.names ? trained->names : NULL;
     size_t bytes = (size_t)reader->table.columns * sizeof *reader->feature_of;
     int r = 0;
 
+    if (names)
+        left_out_release(reader);
     if (names && !reader->config->series.features &&
         names_differ(reader, reader->feature_of, names, trained->features)) {
         memset(reader->feature_of, 0xff, bytes); /* -1 */
@@ -145,7 +170,7 @@ static int columns_choose(struct series_reader *reader, const char *row, const c
         r = columns_find(reader, "features", config->series.features, config->series.feature_count,
                          reader->feature_of, error);
     if (r == 0 && !config->series.features)
-        features_choose(reader, row, end);
+        r = features_choose(reader, row, end, error);
     if (r == 0)
         r = columns_follow(reader, error);
     if (r < 0)
@@ -200,25 +225,56 @@ static int rows_reserve(struct series_reader *reader, struct error *error)
     return 0;
 }
 
+/* "column 2 (place)" */
+static char *column_format(const struct series_reader *reader, int32_t column,
+                           char text[2 * CSV_SHOWN_SIZE])
+{
+    const char *name = reader->table.names ? reader->table.names[column] : "";
+    char shown[CSV_SHOWN_SIZE];
+
+    csv_cell_show(name, strlen(name), shown);
+    snprintf(text, 2 * CSV_SHOWN_SIZE, *shown ? "column %d (%s)" : "column %d", column + 1, shown);
+    return text;
+}
+
 static int report_cell(const struct series_reader *reader, int32_t column, const char *cell,
                        size_t length, struct error *error)
 {
     const struct csv_table *table = &reader->table;
-    char shown[CSV_SHOWN_SIZE], name[CSV_SHOWN_SIZE] = "";
+    char shown[CSV_SHOWN_SIZE], name[2 * CSV_SHOWN_SIZE];
 
-    if (table->names)
-        csv_cell_show(table->names[column], strlen(table->names[column]), name);
+    column_format(reader, column, name);
     if (length == 0)
         return error_set(error, -EINVAL,
-                         "%s:%lld, column %d%s%s%s: the cell is empty; fill it in, or leave the "
-                         "column out of features and targets",
-                         table->path, (long long)table->line, column + 1, *name ? " (" : "", name,
-                         *name ? ")" : "");
+                         "%s:%lld, %s: the cell is empty; fill it in, or leave the column out of "
+                         "features and targets",
+                         table->path, (long long)table->line, name);
     return error_set(error, -EINVAL,
-                     "%s:%lld, column %d%s%s%s: \"%s\" is no float32 number; correct it, or leave "
-                     "the column out of features and targets",
-                     table->path, (long long)table->line, column + 1, *name ? " (" : "", name,
-                     *name ? ")" : "", csv_cell_show(cell, length, shown));
+                     "%s:%lld, %s: \"%s\" is no float32 number; correct it, or leave the column "
+                     "out of features and targets",
+                     table->path, (long long)table->line, name, csv_cell_show(cell, length, shown));
+}
+
+/* A column that is left out has no number anywhere: else its first cell is a mistake. */
+static int check_left_out(const struct series_reader *reader, int32_t column, const char *cell,
+                          size_t length, struct error *error)
+{
+    char shown[CSV_SHOWN_SIZE], number[CSV_SHOWN_SIZE], name[2 * CSV_SHOWN_SIZE];
+    const char *first;
+
+    if (!reader->left_out || !reader->left_out[column] || !csv_cell_is_number(cell, length))
+        return 0;
+    first = reader->left_out[column];
+    return error_set(
+        error, -EINVAL,
+        "%s:%lld, %s: \"%s\" is no number, but line %lld%s%s has %s there; correct it, "
+        "or name the columns in features",
+        reader->dataset->series.path, (long long)reader->first_line,
+        column_format(reader, column, name), csv_cell_show(first, strlen(first), shown),
+        (long long)reader->table.line,
+        strcmp(reader->table.path, reader->dataset->series.path) == 0 ? "" : " of ",
+        strcmp(reader->table.path, reader->dataset->series.path) == 0 ? "" : reader->table.path,
+        csv_cell_show(cell, length, number));
 }
 
 static int target_store(struct series_reader *reader, int32_t column, double value,
@@ -273,8 +329,10 @@ static int row_read(void *context, const char *row, const char *end, struct erro
             continue;
         feature = reader->feature_of[column];
         target = reader->target_of[column];
-        if (feature < 0 && target < 0)
+        if (feature < 0 && target < 0) {
+            r = check_left_out(reader, column, cell, length, error);
             continue;
+        }
         if (number_parse(cell, cell + length, &value) != cell + length || length == 0 ||
             !isfinite((float)value))
             return csv_cells_count(table, row, end) != table->columns
@@ -467,6 +525,7 @@ int time_series_read(const struct dataset_config *config, const struct dataset *
     r = csv_table_read(&reader.table, dataset, error);
     if (r == 0)
         r = table_end(&reader, error);
+    left_out_release(&reader);
     csv_table_release(&reader.table);
     free(reader.feature_of);
     free(reader.target_of);

@@ -243,6 +243,85 @@ static void test_header(void **state)
     dataset_close(dataset);
 }
 
+/* Where all cells are words, later rows tell whether the first one names the columns. */
+static void test_header_of_words(void **state)
+{
+    struct dataset *dataset, *test;
+
+    (void)state;
+    config.sequence.tokens = DATASET_TOKENS_CHARACTERS;
+    dataset = open_text("good day,cat\nbad day,dog\nno day,cat\nat ease,dog\n", NULL);
+    assert_int_equal(dataset->count, 4);
+    test = open_text("good,cat\nbad,dog\n", dataset); /* a class of the training set */
+    assert_int_equal(test->count, 2);
+    dataset_close(test);
+    test = open_text("dog,name\ngood,cat\n", dataset);
+    assert_int_equal(test->count, 1);
+    dataset_close(test);
+    dataset_close(dataset);
+    assert_non_null(strstr(warnings, "table.csv:1: \"dog,name\" is taken for the names"));
+    warnings[0] = '\0';
+    dataset = open_text("seq,kind\nMKV,cat\nMVV,dog\nKKV,cat\nKVM,dog\n", NULL); /* letters */
+    assert_int_equal(dataset->count, 4);
+    dataset_close(dataset);
+    dataset = open_text("tin,Label\nnit,cat\nint,dog\ntin,cat\nit,dog\n", NULL);
+    assert_int_equal(dataset->count, 4);
+    dataset_close(dataset);
+    config.csv.label_column = "kind";
+    dataset = open_text("tin,kind\nnit,cat\nint,dog\ntin,cat\nit,dog\n", NULL);
+    assert_int_equal(dataset->count, 4);
+    dataset_close(dataset);
+    assert_string_equal(warnings, "");
+    config.csv.label_column = NULL;
+    dataset = open_text("# words\ntin,kind\nnit,cat\nint,dog\ntin,cat\nit,dog\n", NULL);
+    assert_int_equal(dataset->count, 4);
+    dataset_close(dataset);
+    assert_non_null(strstr(warnings, "table.csv:2: \"tin,kind\" is taken for the names"));
+    config.csv.header = DATASET_HEADER_NO;
+    warnings[0] = '\0';
+    dataset = open_text("tin,kind\nnit,cat\nint,dog\ntin,cat\nit,dog\n", NULL);
+    assert_int_equal(dataset->count, 5);
+    dataset_close(dataset);
+    config.csv.header = DATASET_HEADER_AUTO;
+    config.sequence.tokens = DATASET_TOKENS_NUCLEOTIDES;
+    dataset = open_text("dna,label\nACG,cat\nACC,dog\nCCC,cat\nGGG,dog\n", NULL);
+    assert_int_equal(dataset->count, 4);
+    dataset_close(dataset);
+    assert_string_equal(warnings, "");
+    dataset = open_text("dna,kind\nACG,cat\nACC,dog\nCCC,cat\nGGG,dog\n", NULL);
+    assert_int_equal(dataset->count, 5);
+    dataset_close(dataset);
+    assert_non_null(strstr(warnings, "\"dna,kind\" is taken for a sample"));
+}
+
+/* One label that is no number makes no names of the numbers. */
+static void test_odd_labels(void **state)
+{
+    static const char *const odd[] = {"nan", "NA", "0x1", "?", "1a"};
+    static const char zero[] = "s,l\nAC,1\nAC,1\0garbage\n", quoted[] = "AC,0\nAC,\"1\0\"\"2\"\n";
+    struct dataset *train, *dataset;
+    char text[200];
+
+    (void)state;
+    train = open_text("AC,0\nAG,1\n", NULL);
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        snprintf(text, sizeof text, "AC,0\nAC,10\nAC,%s\nAC,2\n", odd[i]);
+        REFUSE(text, ":3", odd[i], "most labels are", "remove the sample", "c1");
+        snprintf(text, sizeof text, "AC,0\nAC,%s\nAC,1\n", odd[i]);
+        path = data_file_write_text("table.csv", text);
+        data_expect_refusal(&config, train, -EINVAL, ":2", odd[i], "no number", (const char *)NULL);
+    }
+    dataset_close(train);
+    dataset = open_text("AC,1\nAG,2a\nAC,1\nAG,2a\n", NULL); /* half of them: names */
+    assert_string_equal(dataset->class_names[0], "1");
+    dataset_close(dataset);
+    path = data_file_write("table.csv", zero, sizeof zero - 1);
+    data_expect_refusal(&config, NULL, -EINVAL, ":3", "\"1\\x00garbage\"", "byte of zero",
+                        (const char *)NULL);
+    path = data_file_write("table.csv", quoted, sizeof quoted - 1);
+    data_expect_refusal(&config, NULL, -EINVAL, ":2", "\\x00", "byte of zero", (const char *)NULL);
+}
+
 static void test_mostly_padding(void **state)
 {
     struct dataset *dataset = open_text("A,0\nC,1\nG,0\nACGTACGT,1\n", NULL);
@@ -366,6 +445,8 @@ int main(void)
         cmocka_unit_test_setup(test_bytes, reset),
         cmocka_unit_test_setup(test_values, reset),
         cmocka_unit_test_setup(test_header, reset),
+        cmocka_unit_test_setup(test_header_of_words, reset),
+        cmocka_unit_test_setup(test_odd_labels, reset),
         cmocka_unit_test_setup(test_mostly_padding, reset),
         cmocka_unit_test_setup(test_faults, reset),
         cmocka_unit_test_setup(test_vocabulary_texts, reset),

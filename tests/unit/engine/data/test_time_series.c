@@ -123,6 +123,49 @@ static void test_columns_in_another_order(void **state)
     dataset_close(train);
 }
 
+/* Columns of text are left out of the features; a column of numbers is not, because of its first
+ * cell alone. */
+static void test_first_row(void **state)
+{
+    static const char *const missing[] = {"", "NA", "nan", "1_000", "0x1", "-"};
+    const char *features[] = {"b"}, *paths[2];
+    struct dataset *dataset, *test;
+    char text[200];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
+        snprintf(text, sizeof text, "a,b\n%s,2\n,3\n4,5\n5,6\n7,8\n9,9\n", missing[i]);
+        REFUSE(text, "series.csv:2, column 1 (a)", missing[i], "line 4 has 4 there", "features");
+    }
+    config.series.features = features;
+    config.series.feature_count = 1;
+    dataset = open_text(text);
+    assert_int_equal(dataset->shape[1], 1);
+    dataset_close(dataset);
+    config.series.features = NULL;
+    dataset = open_text("a,b\nx,2\n,3\nNA,5\n1.2.3,6\n7 o'clock,8\n9h,9\n");
+    assert_int_equal(dataset->shape[1], 1);
+    dataset_close(dataset);
+    paths[0] = data_file_write_text("series.csv", "a,b\n,2\n,3\n");
+    paths[1] = data_file_write_text("second.csv", "a,b\n,2\n8,3\n");
+    config.paths = paths;
+    config.path_count = 2;
+    data_expect_refusal(&config, NULL, -EINVAL, "series.csv:2, column 1 (a)", "line 3 of ",
+                        "second.csv has 8 there", (const char *)NULL);
+    config.paths = &path;
+    config.path_count = 1;
+
+    dataset = open_text("c,a,b\nx,1,2\nx,2,3\nx,4,5\nx,5,6\nx,7,8\nx,9,9\n");
+    path = data_file_write_text("other.csv", "b,a\n2,\n3,1\n5,1\n6,1\n8,1\n9,1\n");
+    data_expect_refusal(&config, dataset, -EINVAL, "other.csv:2, column 2 (a)", "empty",
+                        (const char *)NULL);
+    path = data_file_write_text("other.csv", "c,a,b\nx,1,2\n1,2,3\nx,4,5\nx,5,6\nx,7,8\n");
+    test = data_open(&config, dataset);
+    assert_int_equal(test->shape[1], 2);
+    dataset_close(test);
+    dataset_close(dataset);
+}
+
 static void test_newest_first(void **state)
 {
     float sample[3], targets[2];
@@ -318,6 +361,7 @@ int main(void)
         cmocka_unit_test_setup(test_windows, reset),
         cmocka_unit_test_setup(test_columns_and_strides, reset),
         cmocka_unit_test_setup(test_columns_in_another_order, reset),
+        cmocka_unit_test_setup(test_first_row, reset),
         cmocka_unit_test_setup(test_newest_first, reset),
         cmocka_unit_test_setup(test_split_without_leak, reset),
         cmocka_unit_test_setup(test_constants, reset),
