@@ -48,7 +48,8 @@ enum data_format_trait {
            {"path", NULL}, {"label_bytes", NULL}, {"normalize", "\"standard\""},                  \
            {"augment", NULL}, {"label_noise", NULL})                                              \
     FORMAT(NPY, npy, DATA_FORMAT_VALUES | DATA_FORMAT_LABEL_FILE, "arrays of NumPy",              \
-           {"labels", NULL}, {"path", NULL}, {"shape", NULL}, {"layout", NULL},                   \
+           {"labels", NULL}, {"path", NULL}, {"lengths", NULL}, {"shape", NULL},                  \
+           {"layout", NULL},                                                                      \
            {"normalize", "\"standard\""}, {"augment", NULL}, {"label_noise", NULL})               \
     FORMAT(IMAGE_FOLDER, image_folder, 0, "PNG and JPEG files, a subfolder for each class",       \
            {"path", NULL}, {"color", NULL}, {"resize", NULL}, {"normalize", "\"standard\""},      \

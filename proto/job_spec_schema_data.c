@@ -18,6 +18,10 @@ static const struct job_spec_key source_keys[] = {
      .help = "File of the images; a relative path starts at directory"},
     {"labels", JOB_SPEC_TEXT, .count_minimum = 1, .count_maximum = PATH_BYTES_MAX, .required = true,
      .help = "File of the labels, or with model.loss mse of the values to predict"},
+    {"lengths", JOB_SPEC_TEXT, .count_minimum = 1, .count_maximum = PATH_BYTES_MAX,
+     .help =
+         "File of how many steps of each sample count: [n] whole numbers from 1; the others fill "
+         "up short sequences. Needs layout sequence. When absent: all"},
     {"path", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096, .required = true,
      .help = "File, or list of files that are joined; image_folder: the one folder"},
     {"command", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096, .list_only = true,

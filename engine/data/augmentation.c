@@ -92,6 +92,9 @@ int augmentation_check(const struct augmentation *augmentation, const struct dat
 {
     if (augmentation->mixup_alpha > 0 && dataset_format_has_symbols(dataset->format))
         return error_set(error, -EINVAL, "data.augment: symbols cannot be mixed");
+    if (augmentation->mixup_alpha > 0 && dataset->lengths)
+        return error_set(error, -EINVAL,
+                         "data.augment: sequences of different lengths cannot be mixed");
     if (dataset->target != DATASET_TARGET_CLASS &&
         (augmentation_is_soft(augmentation) || augmentation->label_noise > 0))
         return error_set(error, -EINVAL,

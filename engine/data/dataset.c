@@ -138,6 +138,7 @@ void dataset_close(struct dataset *dataset)
     free(dataset->series.names);
     free(dataset->series.path);
     free(dataset->letter_first);
+    free(dataset->lengths);
     free(dataset->labels);
     free(dataset->targets);
     free(dataset->samples);

@@ -91,6 +91,7 @@ struct dataset_config {
     const char *const *paths;
     int path_count;
     const char *labels_path;         /* idx, npy */
+    const char *lengths_path;        /* npy, of sequences: struct dataset; NULL: there are none */
     enum dataset_target target;      /* cross entropy wants CLASS, mean squared error VALUE */
     int32_t classes;                 /* 0: highest label + 1; text: always the vocabulary */
     int64_t shape[DATASET_RANK_MAX]; /* csv, npy, generate: of one sample */
@@ -239,6 +240,9 @@ struct dataset {
     /* sequences: their letters lie one after another, those of sample i begin at letter
      * letter_first[i]; owned, [count + 1] */
     int64_t *letter_first;
+    /* sequences of numbers: how many steps of each sample count, 1 to all; the others are padding,
+     * which is 0 in a batch. Owned, [count]; NULL: all count */
+    int32_t *lengths;
     struct dataset_series series; /* time_series */
     int64_t symbol_count;         /* text: length in symbols; count = symbol_count - context */
     bool labels_each;             /* text: a sample has a label for each of its symbols */
@@ -359,6 +363,10 @@ int dataset_normalisation_parse(const char *text, const struct dataset *dataset,
 /* Bytes of one sample's row and of one sample's target in a batch. */
 size_t dataset_sample_bytes(const struct dataset *dataset);
 size_t dataset_target_bytes(const struct dataset *dataset);
+
+/* The lengths of the samples `indices`, [count]; the set must have lengths. */
+void dataset_gather_lengths(const struct dataset *dataset, const uint32_t *indices, int64_t count,
+                            int32_t *lengths);
 
 /* The number of tokens of a sample, without the padding; the whole row unless it is a sequence. */
 int64_t dataset_sample_length(const struct dataset *dataset, int64_t index);

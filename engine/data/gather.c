@@ -116,6 +116,13 @@ static void copy_symbols(const struct dataset *dataset, const uint8_t *raw, int3
         memcpy(row, raw, (size_t)dataset->sample_elements * sizeof *row);
 }
 
+static void clear_padding(const struct dataset *dataset, int64_t index, float *row)
+{
+    int64_t kept = dataset->lengths[index] * dataset->shape[1];
+
+    memset(row + kept, 0, (size_t)(dataset->sample_elements - kept) * sizeof *row);
+}
+
 void gather_row(const struct dataset *dataset, const struct dataset_normalisation *normalisation,
                 int64_t index, const uint8_t *raw, void *row)
 {
@@ -125,6 +132,15 @@ void gather_row(const struct dataset *dataset, const struct dataset_normalisatio
         copy_symbols(dataset, raw, row);
     else
         normalise_sample(dataset, normalisation, raw, row);
+    if (dataset->lengths)
+        clear_padding(dataset, index, row);
+}
+
+void dataset_gather_lengths(const struct dataset *dataset, const uint32_t *indices, int64_t count,
+                            int32_t *lengths)
+{
+    for (int64_t i = 0; i < count; i++)
+        lengths[i] = dataset->lengths[indices[i]];
 }
 
 static const int32_t *labels_of(const struct dataset *dataset, int64_t index)

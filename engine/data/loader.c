@@ -23,6 +23,7 @@ enum { SPINS_MAX = 2000 /* takes 20 to 60 microseconds, about as long as to slee
 struct loader_slot {
     _Atomic int64_t ready; /* the number of the batch in it; -1: none */
     uint8_t *samples, *targets, *scratch;
+    int32_t *lengths; /* NULL: the set has none */
     uint32_t *indices;
     int64_t position, count;
     struct error error; /* from gathering; its code is 0 if all went well */
@@ -78,12 +79,18 @@ static size_t scratch_bytes(const struct loader_config *config)
                : 0;
 }
 
+static size_t lengths_bytes(const struct loader_config *config)
+{
+    return config->view.dataset->lengths ? (size_t)config->batch * sizeof(int32_t) : 0;
+}
+
 static size_t slot_bytes(const struct loader_config *config)
 {
     size_t batch = (size_t)config->batch;
 
     return align_up(batch * dataset_sample_bytes(config->view.dataset), LOADER_ALIGNMENT) +
            align_up(batch * target_bytes(config), LOADER_ALIGNMENT) +
+           align_up(lengths_bytes(config), LOADER_ALIGNMENT) +
            align_up(batch * sizeof(uint32_t), LOADER_ALIGNMENT) +
            align_up(scratch_bytes(config), LOADER_ALIGNMENT);
 }
@@ -112,11 +119,13 @@ static void slots_lay_out(struct loader *loader, uint8_t *memory)
 
     for (int i = 0; i < loader->slot_count; i++) {
         struct loader_slot *slot = &loader->slots[i];
+        uint8_t *lengths;
 
         slot->samples = memory;
         slot->targets = slot->samples + align_up(batch * loader->sample_bytes, LOADER_ALIGNMENT);
-        slot->indices =
-            (uint32_t *)(slot->targets + align_up(batch * loader->target_bytes, LOADER_ALIGNMENT));
+        lengths = slot->targets + align_up(batch * loader->target_bytes, LOADER_ALIGNMENT);
+        slot->lengths = lengths_bytes(config) ? (int32_t *)lengths : NULL;
+        slot->indices = (uint32_t *)(lengths + align_up(lengths_bytes(config), LOADER_ALIGNMENT));
         slot->scratch =
             (uint8_t *)slot->indices + align_up(batch * sizeof *slot->indices, LOADER_ALIGNMENT);
         slot->ready = -1;
@@ -142,6 +151,8 @@ static void slot_fill(struct loader *loader, struct loader_slot *slot, int64_t n
         slot->indices[i] = (uint32_t)(dataset_view_index(&config->view, place) + loader->shift);
     }
     slot->error.code = 0;
+    if (slot->lengths)
+        dataset_gather_lengths(config->view.dataset, slot->indices, slot->count, slot->lengths);
     if (config->augmentation)
         augmentation_gather(config->augmentation, config->view.dataset, config->normalisation,
                             loader->epoch, position, slot->indices, slot->count, slot->samples,
@@ -361,6 +372,7 @@ int loader_next(struct loader *loader, struct loader_batch *batch, struct error 
     }
     *batch = (struct loader_batch){.samples = slot->samples,
                                    .targets = slot->targets,
+                                   .lengths = slot->lengths,
                                    .count = slot->count,
                                    .position = slot->position};
     loader->next++;

@@ -53,11 +53,12 @@ static inline int64_t loader_place(const struct loader_config *config, const uin
 }
 
 struct loader_batch {
-    const void *samples; /* float32 [count][shape…] or int32 [count][context] */
-    const void *targets; /* int32 [count], float32 [count][target_width], or float32
+    const void *samples;    /* float32 [count][shape…] or int32 [count][context] */
+    const void *targets;    /* int32 [count], float32 [count][target_width], or float32
                             [count][classes] when the augmentation is soft */
-    int64_t count;       /* 0: the epoch is over */
-    int64_t position;    /* of the first sample within the epoch */
+    const int32_t *lengths; /* of the samples; NULL: the set has none */
+    int64_t count;          /* 0: the epoch is over */
+    int64_t position;       /* of the first sample within the epoch */
 };
 
 /* The number of threads that pays off for batches of `batch_bytes` bytes of samples, if

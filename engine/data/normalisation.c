@@ -52,18 +52,38 @@ static struct steps steps_of(const struct dataset *dataset, int64_t groups)
     return (struct steps){dataset->sample_elements / groups, 1};
 }
 
+/* The values of a group in a sample, without padding. */
+static int64_t values_of(const struct dataset *dataset, int64_t index, int64_t groups)
+{
+    return dataset->lengths && dataset->rank == 2
+               ? dataset->lengths[index] * dataset->shape[1] / groups
+               : dataset->sample_elements / groups;
+}
+
+/* The values of a group in all samples. */
+static int64_t count_values(const struct dataset_view *train, int64_t groups)
+{
+    int64_t count = 0;
+
+    for (int64_t i = 0; i < train->count; i++)
+        count += values_of(train->dataset, dataset_view_index(train, i), groups);
+    return count;
+}
+
 /* For bytes, the sums are exact: n^2 * variance = n * sum of squares - (sum)^2, in 128 bits. */
 static int measure_bytes(const struct dataset_view *train,
                          struct dataset_normalisation *normalisation, struct error *error)
 {
-    int64_t groups = normalisation->groups, size = train->dataset->sample_elements / groups;
+    int64_t groups = normalisation->groups, values = count_values(train, groups);
     struct steps step = steps_of(train->dataset, groups);
     AUTO_FREE uint64_t *sums = calloc((size_t)groups * 2, sizeof *sums);
 
     if (!sums)
         return error_set(error, -ENOMEM, "not enough memory to measure the training data");
     for (int64_t i = 0; i < train->count; i++) {
-        const uint8_t *raw = reader_sample(train->dataset, dataset_view_index(train, i));
+        int64_t index = dataset_view_index(train, i);
+        int64_t size = values_of(train->dataset, index, groups);
+        const uint8_t *raw = reader_sample(train->dataset, index);
 
         for (int64_t g = 0; g < groups; g++) {
             const uint8_t *value = raw + g * step.group;
@@ -77,11 +97,10 @@ static int measure_bytes(const struct dataset_view *train,
             sums[2 * g + 1] += squares;
         }
     }
-    double n = (double)train->count * (double)size;
+    double n = (double)values;
     for (int64_t g = 0; g < groups; g++) {
-        unsigned __int128 spread =
-            (unsigned __int128)sums[2 * g + 1] * ((uint64_t)train->count * (uint64_t)size) -
-            (unsigned __int128)sums[2 * g] * sums[2 * g];
+        unsigned __int128 spread = (unsigned __int128)sums[2 * g + 1] * (uint64_t)values -
+                                   (unsigned __int128)sums[2 * g] * sums[2 * g];
         store(normalisation, g, (double)sums[2 * g] / n, (double)spread / n / n);
     }
     return 0;
@@ -93,10 +112,10 @@ static int measure_bytes(const struct dataset_view *train,
 static int measure_floats(const struct dataset_view *train,
                           struct dataset_normalisation *normalisation, struct error *error)
 {
-    int64_t groups = normalisation->groups, size = train->dataset->sample_elements / groups;
+    int64_t groups = normalisation->groups;
     struct steps step = steps_of(train->dataset, groups);
     AUTO_FREE double *mean = calloc((size_t)groups * 2, sizeof *mean);
-    double *variance = mean + groups, n = (double)train->count * (double)size;
+    double *variance = mean + groups, n = (double)count_values(train, groups);
 
     if (!mean)
         return error_set(error, -ENOMEM, "not enough memory to measure the training data");
@@ -105,8 +124,9 @@ static int measure_floats(const struct dataset_view *train,
         mean[g] = first[g * step.group];
     for (int pass = 0; pass < 2; pass++) {
         for (int64_t i = 0; i < train->count; i++) {
-            const float *raw =
-                (const float *)reader_sample(train->dataset, dataset_view_index(train, i));
+            int64_t index = dataset_view_index(train, i);
+            int64_t size = values_of(train->dataset, index, groups);
+            const float *raw = (const float *)reader_sample(train->dataset, index);
 
             for (int64_t g = 0; g < groups; g++) {
                 const float *value = raw + g * step.group;

@@ -1,5 +1,6 @@
 /* npy.c: reads samples and labels from .npy files (npy_format.h). One or several files hold the
- * samples, and one file holds the labels or values of all of them. uint8 and float32 stay mapped.
+ * samples, and one file holds the labels or values of all of them; another one may hold the lengths
+ * of sequences. uint8 and float32 stay mapped.
  * Other numbers, and images whose channels come last, are converted into a buffer. */
 #include "base/cleanup.h"
 #include "engine/data/npy_format.h"
@@ -332,6 +333,53 @@ static int targets_read(struct npy_reader *reader, const struct dataset *referen
     return labels_read(&array, path, reader_class_limit(reader->config, reference), dataset, error);
 }
 
+/* ---- how long sequences are ---- */
+
+static int lengths_copy(const struct npy_array *array, const char *path, struct dataset *dataset,
+                        struct error *error)
+{
+    dataset->lengths = malloc((size_t)dataset->count * sizeof *dataset->lengths);
+    if (!dataset->lengths)
+        return reader_out_of_memory(path, error);
+    dataset->memory_bytes += (size_t)dataset->count * sizeof *dataset->lengths;
+    for (int64_t i = 0; i < dataset->count; i++) {
+        int64_t length = npy_integer(array, i);
+
+        if (length < 1 || length > dataset->shape[0])
+            return error_set(error, -EINVAL,
+                             "%s: sample %lld has %lld steps; a length is 1 to %lld, the steps "
+                             "that all samples hold with their padding",
+                             path, (long long)i, (long long)length, (long long)dataset->shape[0]);
+        dataset->lengths[i] = (int32_t)length;
+    }
+    return 0;
+}
+
+static int lengths_read(struct npy_reader *reader, struct error *error)
+{
+    struct dataset *dataset = reader->dataset;
+    struct npy_array array;
+    const char *path;
+    int r;
+
+    if (!reader->config->lengths_path)
+        return 0;
+    if (reader->config->layout != DATASET_LAYOUT_SEQUENCE || dataset->rank != 2)
+        return error_set(error, -EINVAL,
+                         "data has lengths, which only sequences have; set the layout to sequence, "
+                         "and leave the shape out or give it as [steps, features]");
+    r = array_open(reader, reader->config->lengths_path, &array, &path, error);
+    if (r < 0)
+        return r;
+    if (array.rank != 1 || array.extent[0] != dataset->count || !npy_type_is_integer(array.type))
+        return error_set(error, -EINVAL,
+                         "%s must hold %lld whole numbers, one for each sample, but it has %lld "
+                         "of %s in %d dimensions",
+                         path, (long long)dataset->count, (long long)array.elements,
+                         npy_type_to_string(array.type), array.rank);
+    return lengths_copy(&array, path, dataset, error);
+}
+
 int npy_read(const struct dataset_config *config, const struct dataset *reference,
              struct dataset *dataset, struct error *error)
 {
@@ -344,6 +392,8 @@ int npy_read(const struct dataset_config *config, const struct dataset *referenc
     r = samples_read(&reader, error);
     if (r == 0)
         r = targets_read(&reader, reference, error);
+    if (r == 0)
+        r = lengths_read(&reader, error);
     free(reader.arrays);
     if (r == 0 && reader.copies)
         reader_unmap_all(dataset);

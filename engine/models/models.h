@@ -134,6 +134,7 @@ struct model_data {
     int64_t sample_shape[GRAPH_RANK_MAX - 1];
     int rank;           /* of a sample */
     int64_t vocabulary; /* distinct indices, 0 for float32 samples */
+    bool has_lengths;   /* of sequences of numbers, an input beside the samples */
     bool padded;        /* the vocabulary's last index fills up the end of short sequences */
     bool nucleotides;   /* the indices are those of A C G T N and perhaps of a padding */
     int64_t outputs;    /* classes, or values per sample for MSE */

@@ -113,6 +113,8 @@ static int build(const struct model_config *config, const struct model_data *dat
 
     if (code)
         return code;
+    if (data->has_lengths)
+        network.lengths = graph_lengths(graph);
     if (data->type == TENSOR_INT32) {
         if (data->padded)
             network.lengths =
@@ -130,7 +132,8 @@ static int build(const struct model_config *config, const struct model_data *dat
     return 0;
 }
 
-/* `$padding` is -1 where no symbol fills up short sequences. The state is that of the last steps
+/* `$padding` is -1 where no symbol fills up short sequences; `lengths` are those of sequences of
+ * numbers. The state is that of the last steps
  * that the directions of the last layer have read. */
 #define PYTHON(NAME, CLASS)                                                                        \
     "    class Recurrent(nn.Module):\n"                                                            \
@@ -142,10 +145,10 @@ static int build(const struct model_config *config, const struct model_data *dat
     "batch_first=True, dropout=$dropout,\n"                                                        \
     "                bidirectional=bool($bidirectional))\n"                                        \
     "            self.head = nn.Linear($hidden_size * (1 + $bidirectional), $outputs)\n\n"         \
-    "        def forward(self, x):\n"                                                              \
+    "        def forward(self, x, lengths=None):\n"                                                \
     "            x = x if $vocabulary else x.reshape(len(x), -1, $features)\n"                     \
     "            steps = x.shape[1]\n"                                                             \
-    "            lengths = torch.full((len(x),), steps)\n"                                         \
+    "            lengths = torch.full((len(x),), steps) if lengths is None else lengths.cpu()\n"   \
     "            if $padding >= 0:\n"                                                              \
     "                place = torch.arange(1, steps + 1, device=x.device)\n"                        \
     "                lengths = ((x != $padding) * place).amax(1).clamp(min=1).cpu()\n"             \

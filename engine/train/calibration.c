@@ -56,7 +56,7 @@ static struct session_batch fill_batch(struct session *session)
             samples[i] = (float)(i * 7919 % 1000) / 1000.0f - 0.5f;
     for (int64_t i = 0; graph->tensors[graph->target].type == TENSOR_INT32 && i < graph->batch; i++)
         ((int32_t *)targets)[i] = (int32_t)(i * 31 % LABEL_CLASSES);
-    return (struct session_batch){graph->batch, samples, targets};
+    return (struct session_batch){.count = graph->batch, .samples = samples, .targets = targets};
 }
 
 static int run_once(struct session *session, const struct sample *sample,

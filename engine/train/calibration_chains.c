@@ -95,8 +95,10 @@ static struct session_batch fill_batch(struct session *session, const struct gra
 
     for (int64_t i = 0; i < count; i++)
         samples[i] = (float)(i * 7919 % 1000) / 1000.0f - 0.5f;
-    return (struct session_batch){graph->batch, samples,
-                                  (char *)samples + session_input_bytes(graph, graph->input)};
+    return (struct session_batch){.count = graph->batch,
+                                  .samples = samples,
+                                  .targets =
+                                      (char *)samples + session_input_bytes(graph, graph->input)};
 }
 
 /* Measures the seconds of one of `runs` runs, until the device has finished the last one. */

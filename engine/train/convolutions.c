@@ -136,8 +136,9 @@ static int run_way(struct way *way, const struct convolution_shape *shape, bool 
     const struct graph *graph = session_graph(way->session);
     const struct step_scalars scalars = {.step = 1, .batch = 1, .gradient_scale = 1};
     char *staging = session_staging(way->session);
-    struct session_batch batch = {shape->batch, staging,
-                                  staging + session_input_bytes(graph, graph->input)};
+    struct session_batch batch = {.count = shape->batch,
+                                  .samples = staging,
+                                  .targets = staging + session_input_bytes(graph, graph->input)};
     int r;
 
     session_profile(way->session, &way->recorder);

@@ -30,7 +30,7 @@ bool device_data_is_possible(const struct dataset *dataset,
     bool labels = dataset->labels_each ||
                   (dataset->target == DATASET_TARGET_CLASS && dataset->target_width > 1);
 
-    return dataset->format != DATASET_TIME_SERIES && !features && !labels;
+    return dataset->format != DATASET_TIME_SERIES && !features && !labels && !dataset->lengths;
 }
 
 struct backend_data_config device_data_describe(const struct dataset *dataset,

@@ -139,7 +139,8 @@ static int time_steps(struct session *session, int64_t batch, double *seconds, s
     const struct graph *graph = session_graph(session);
     char *staging = session_staging(session);
     size_t sample_bytes = session_input_bytes(graph, graph->input);
-    struct session_batch zeros = {batch, staging, staging + sample_bytes};
+    struct session_batch zeros = {
+        .count = batch, .samples = staging, .targets = staging + sample_bytes};
     double spent = 0;
     int r = 0;
 

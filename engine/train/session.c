@@ -28,6 +28,7 @@ struct session {
     struct backend_data *data[SESSION_DATA_MAX];
     size_t data_offset[SESSION_DATA_MAX];
     void *scratch;       /* owned */
+    int32_t *whole;      /* owned: lengths of sequences without padding, of the largest batch */
     int32_t *persistent; /* the tensor ids of programs[0], in the order of session_tensor() */
     int persistent_count;
 };
@@ -210,12 +211,34 @@ static int session_bind(struct session *session, struct error *error)
     return r;
 }
 
+/* Lengths for batches of whole sequences. */
+static int session_fill_lengths(struct session *session, struct error *error)
+{
+    const struct session_config *config = &session->config;
+    const struct graph *graph = session_graph(session);
+    int64_t training = largest(config->training_batches);
+    int64_t evaluation = largest(config->evaluation_batches);
+    int64_t most = training > evaluation ? training : evaluation;
+
+    if (graph->lengths < 0)
+        return 0;
+    session->whole = aligned_alloc(
+        MEMORY_ALIGNMENT, align_up((size_t)most * sizeof *session->whole, MEMORY_ALIGNMENT));
+    if (!session->whole)
+        return error_set_errno(error, -ENOMEM, "cannot hold the lengths of sequences");
+    for (int64_t i = 0; i < most; i++)
+        session->whole[i] = (int32_t)graph->tensors[graph->input].shape.extent[1];
+    return 0;
+}
+
 int session_allocate(struct session *session, struct error *error)
 {
     const struct backend *backend = session->config.backend;
     int r = backend->buffer_create(session->config.device, session->plan.arena_bytes,
                                    &session->buffer, error);
 
+    if (r == 0)
+        r = session_fill_lengths(session, error);
     if (r < 0)
         return r;
     if (session->config.staging_bytes && !backend->buffer_host(session->buffer))
@@ -263,6 +286,7 @@ void session_free(struct session *session)
     for (int i = 0; i < session->program_count; i++)
         graph_release(&session->programs[i].graph);
     free(session->persistent);
+    free(session->whole);
     free(session->scratch);
     free(session);
 }
@@ -327,6 +351,9 @@ static int session_run(struct session *session, struct session_program *program,
 
     if (r == 0 && graph->target >= 0)
         r = backend->program_set_input(program->program, graph->target, batch->targets, error);
+    if (r == 0 && graph->lengths >= 0)
+        r = backend->program_set_input(program->program, graph->lengths,
+                                       batch->lengths ? batch->lengths : session->whole, error);
     if (r == 0)
         r = backend->program_run(program->program, phases, scalars, error);
     return r;

@@ -60,6 +60,7 @@ struct session_batch {
     int64_t count; /* one of the configured sizes */
     const void *samples;
     const void *targets;
+    const int32_t *lengths; /* of the sequences, if the graph has lengths; NULL: they are whole */
 };
 
 /* A tensor that keeps its value from step to step. */

@@ -193,7 +193,8 @@ static int run_steps(const struct subject *subject, struct session *session, enu
         void *values = allocate(samples), *targets = allocate(4 * (size_t)subject->batch);
 
         fill_batch(subject, i, values, targets);
-        batches[i] = (struct session_batch){subject->batch, values, targets};
+        batches[i] =
+            (struct session_batch){.count = subject->batch, .samples = values, .targets = targets};
     }
     for (int i = 0; result == 0 && i < STEPS; i++) {
         struct step_scalars scalars = {.step = i + 1,

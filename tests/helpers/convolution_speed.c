@@ -235,7 +235,8 @@ int main(int argc, char **argv)
         return 1;
     fill((float *)(void *)memory, samples, (int32_t *)(void *)(memory + space), stack.batch);
 
-    struct session_batch batch = {stack.batch, memory, memory + space};
+    struct session_batch batch = {
+        .count = stack.batch, .samples = memory, .targets = memory + space};
     int result = answer(session, &batch, &error);
 
     session_free(session);

@@ -112,7 +112,9 @@ static void run_steps(struct task *task)
         const struct safetensors_tensor *samples = find_batch(task, "samples", step);
         void *x = aligned_copy(samples), *targets = aligned_copy(find_batch(task, "targets", step));
 
-        expect(session_step(task->session, &(struct session_batch){samples->shape[0], x, targets},
+        expect(session_step(task->session,
+                            &(struct session_batch){
+                                .count = samples->shape[0], .samples = x, .targets = targets},
                             PROGRAM_STEP, &scalars, &error),
                &error);
         session_read_metrics(task->session, true, &metrics);

@@ -721,6 +721,8 @@ def trajectory(name, chain, samples, targets, optimizer, lr, average_decay=0, au
         batches.append((x, t))
         tensors[f"samples/{step}"] = x
         tensors[f"target/{step}"] = t
+        if getattr(chain, "has_lengths", False):
+            tensors[f"lengths/{step}"] = chain.lengths_of(x).int()
         optimizer.zero_grad()
         loss = loss_of(chain(x), t)
         loss.backward()
@@ -873,7 +875,24 @@ def recurrent_trajectories():
     trajectory("vit-mean", torch_models.vit(3, channels=2, **patches, mean=True), lambda _: random(8, 2, 12, 12), brightest,
                "sgd", 0.05, momentum=0.9)
     carried_trajectories()
+    lengths_trajectories()
     sequence_trajectories()
+
+
+def lengths_trajectories():
+    """Sequences of 1 to 9 steps of numbers."""
+    def numbers(_):
+        x = random(12, 9, 5)
+        x[torch.arange(9)[None] >= torch.randint(1, 10, (12,))[:, None]] = 0
+        return x
+
+    def rising(_, x):
+        return (x.sum((1, 2)) + 1.5).clamp(0, 2).int()
+
+    for kind in ("lstm", "gru"):
+        torch.manual_seed(26)
+        trajectory(kind + "-lengths", torch_models.Recurrent(kind, 3, 5, 13, 2, True, mean=kind == "gru", has_lengths=True),
+                   numbers, rising, "sgd", 0.5, momentum=0.9)
 
 
 def carried_trajectories():

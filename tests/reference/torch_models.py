@@ -139,8 +139,10 @@ class Recurrent(nn.Module):
     """lstm and gru: of symbols the last of the vocabulary fills up short sequences. `last` is the state behind the last step
     that each direction of the last layer has read."""
 
-    def __init__(self, kind, classes, features, hidden, layers=1, bidirectional=False, vocabulary=0, mean=False):
+    def __init__(self, kind, classes, features, hidden, layers=1, bidirectional=False, vocabulary=0, mean=False,
+                 has_lengths=False):
         super().__init__()
+        self.has_lengths = has_lengths  # of numbers: steps of 0 fill up short sequences
         self.padding, self.mean, self.bidirectional = vocabulary - 1, mean, bidirectional
         if vocabulary:
             self.embedding = nn.Embedding(vocabulary, features)
@@ -148,8 +150,14 @@ class Recurrent(nn.Module):
         setattr(self, kind, getattr(nn, kind.upper())(features, hidden, layers, batch_first=True, bidirectional=bidirectional))
         self.head = nn.Linear(hidden * (1 + bidirectional), classes)
 
+    @staticmethod
+    def lengths_of(x):
+        return ((x != 0).any(2) * torch.arange(1, x.shape[1] + 1)).amax(1)
+
     def forward(self, x):
         lengths = torch.full((len(x),), x.shape[1])
+        if self.has_lengths:
+            lengths = self.lengths_of(x)
         if self.padding >= 0:
             lengths = ((x != self.padding) * torch.arange(1, x.shape[1] + 1)).amax(1)
             x = self.embedding(x)

@@ -230,6 +230,15 @@ int reference_build_optimizer(const struct dump *dump, struct graph *graph, stru
     return result ? result : graph_finish(graph, error);
 }
 
+/* Sequences of numbers that are padded. */
+#define LENGTHS(model, ...)                                                                   \
+    {                                                                                         \
+        .kind = model, .hidden_size = 13, .num_layers = 2, .bidirectional = true, __VA_ARGS__ \
+    }
+#define NUMBERS                                                              \
+    {                                                                        \
+        .sample_shape = {9, 5}, .rank = 2, .has_lengths = true, .outputs = 3 \
+    }
 /* Streams of a text. */
 #define CARRIED(model)                                                                        \
     {.kind = model, .embedding = 6, .hidden_size = 17, .num_layers = 2, .carry_state = true}, \
@@ -375,6 +384,8 @@ const struct reference_model *reference_models(void)
          {.sample_shape = {2, 12, 12}, .rank = 3, .outputs = 3}},
         RECURRENT("lstm", MODEL_LSTM),
         RECURRENT("gru", MODEL_GRU),
+        {"lstm-lengths", LENGTHS(MODEL_LSTM), NUMBERS},
+        {"gru-lengths", LENGTHS(MODEL_GRU, .readout = READOUT_MEAN), NUMBERS},
         {"lstm-carried", CARRIED(MODEL_LSTM)},
         {"gru-carried", CARRIED(MODEL_GRU)},
         {"text_cnn", TEXT_CNN, SEQUENCES},

@@ -247,8 +247,9 @@ static const char samples_part[] =
     "    def preprocess(self, samples):\n"
     "        samples = samples%s.reshape(len(samples), *INPUT).to(self.mean.dtype)%s\n"
     "        return (samples - self.mean) * self.factor\n\n"
-    "    def forward(self, samples):\n"
-    "        return self.network(self.preprocess(samples))\n";
+    "    def forward(self, samples, *lengths):\n"
+    "        \"\"\"lstm and gru take the samples' lengths as well, [N] whole numbers.\"\"\"\n"
+    "        return self.network(self.preprocess(samples), *lengths)\n";
 
 static const char sequence_part[] =
     "\n\n"
@@ -343,18 +344,18 @@ static const char loading_part[] =
 static const char prediction_part[] =
     "\n\n"
     "@torch.no_grad()\n"
-    "def predict(model, samples):\n"
+    "def predict(model, samples, *lengths):\n"
     "    \"\"\"The class of each sample: its name, or its number where CLASSES is None.\"\"\"\n"
-    "    numbers = model(samples).argmax(1).tolist()\n"
+    "    numbers = model(samples, *lengths).argmax(1).tolist()\n"
     "    return [CLASSES[i] for i in numbers] if CLASSES else numbers\n";
 
 static const char heads_part[] =
     "\n\n"
     "@torch.no_grad()\n"
-    "def predict(model, samples):\n"
+    "def predict(model, samples, *lengths):\n"
     "    \"\"\"For each sample the likeliest classes of each head, as many as it has labels: {head: "
     "[numbers]}.\"\"\"\n"
-    "    scores = model(samples).split([classes for _, classes, _ in HEADS], dim=1)\n"
+    "    scores = model(samples, *lengths).split([classes for _, classes, _ in HEADS], dim=1)\n"
     "    best = [score.topk(labels, dim=1).indices.tolist() for score, (_, _, labels) in "
     "zip(scores, HEADS)]\n"
     "    return [dict(zip([name for name, _, _ in HEADS], numbers)) for numbers in zip(*best)]\n";

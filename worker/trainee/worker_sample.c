@@ -206,8 +206,10 @@ static int run(const struct worker_options *options, const struct worker_setup *
 
     if (!logits || !sorted || !weights)
         return error_set_errno(error, -ENOMEM, "cannot sample");
-    sampler.batch = (struct session_batch){1, sampler.context,
-                                           (uint8_t *)sampler.context + context_bytes(setup)};
+    sampler.batch =
+        (struct session_batch){.count = 1,
+                               .samples = sampler.context,
+                               .targets = (uint8_t *)sampler.context + context_bytes(setup)};
     return write_all(&sampler, options,
                      options->seed_given ? options->seed : setup->spec.training.seed, error);
 }

@@ -78,6 +78,7 @@ static int describe_data(struct worker_setup *setup, struct error *error)
         .type = symbols ? TENSOR_INT32 : TENSOR_FLOAT32,
         .rank = train->rank,
         .vocabulary = symbols ? dataset_vocabulary_size(&train->vocabulary) : 0,
+        .has_lengths = train->lengths != NULL,
         .padded = symbols && train->vocabulary.is_padded,
         .nucleotides = symbols && train->vocabulary.tokens == DATASET_TOKENS_NUCLEOTIDES,
         .soft_targets = augmentation_is_soft(&setup->spec.augmentation),

@@ -58,6 +58,7 @@ static int source_read(struct json_object *source, const char *directory,
                                  : json_get_string(source, "images", "");
     config->paths = result->paths;
     config->labels_path = json_get_string(source, "labels", NULL);
+    config->lengths_path = json_get_string(source, "lengths", NULL);
     config->csv.label_column = json_get_string(source, "label_column", NULL);
     config->csv.comment_prefix = json_get_string(source, "comment", NULL);
     config->csv.delimiter = delimiter[0];

@@ -70,7 +70,8 @@ static int run_sample(const struct worker_device *device, bool convolutions, enu
         r = session_allocate(session, error);
     if (r == 0) {
         char *staging = session_staging(session);
-        struct session_batch batch = {WARM_BATCH, staging, staging + SAMPLES};
+        struct session_batch batch = {
+            .count = WARM_BATCH, .samples = staging, .targets = staging + SAMPLES};
 
         memset(staging, 0, 2 * SAMPLES);
         r = session_step(session, &batch, PROGRAM_STEP, &scalars, error);

@@ -323,6 +323,67 @@ static void test_sequences(void **state)
                         (const char *)NULL);
 }
 
+/* Padding counts neither in the constants nor in a batch, where it is 0. */
+static void test_lengths(void **state)
+{
+    struct dataset_normalisation normalisation;
+    struct error error = {0};
+    struct dataset *dataset;
+    struct dataset_view all;
+    char lengths_path[512], other_path[512];
+    float rows[12];
+    int32_t labels[3], lengths[2];
+
+    (void)state;
+    samples_path =
+        WRITE("x.npy", "<f4", "(3, 2, 2)", (float[]){0, 10, 2, 10, 4, 20, 600, -20, 7, 30, 7, 30});
+    snprintf(labels_path, sizeof labels_path, "%s",
+             WRITE("y.npy", "<i4", "(3,)", (int32_t[]){1, 2, 0}));
+    snprintf(lengths_path, sizeof lengths_path, "%s",
+             WRITE("lengths.npy", "<i8", "(3,)", (int64_t[]){2, 1, 2}));
+    config.lengths_path = lengths_path;
+    data_expect_refusal(&config, NULL, -EINVAL, "data has lengths", "layout to sequence",
+                        (const char *)NULL);
+    config.layout = DATASET_LAYOUT_SEQUENCE;
+    dataset = data_open(&config, NULL);
+    all = dataset_view_all(dataset);
+    assert_int_equal(
+        dataset_normalisation_measure(DATASET_NORMALISE_STANDARD, &all, &normalisation, &error), 0);
+    assert_true(normalisation.mean[0] == 4 && normalisation.mean[1] == 20);
+    assert_int_equal(
+        dataset_gather(dataset, &normalisation, (uint32_t[]){1, 2}, 2, rows, labels, &error), 0);
+    dataset_gather_lengths(dataset, (uint32_t[]){1, 2}, 2, lengths);
+    assert_int_equal(lengths[0], 1);
+    assert_int_equal(lengths[1], 2);
+    assert_true(rows[0] == 0 && rows[1] == 0 && rows[2] == 0 && rows[3] == 0);
+    assert_true(rows[6] == 3 * normalisation.factor[0] && rows[7] == 10 * normalisation.factor[1]);
+    dataset_normalisation_release(&normalisation);
+    dataset_close(dataset);
+    samples_path = WRITE("x.npy", "|u1", "(3, 2, 2)",
+                         (uint8_t[]){0, 10, 2, 10, 4, 20, 255, 255, 7, 30, 7, 30});
+    dataset = data_open(&config, NULL);
+    all = dataset_view_all(dataset);
+    assert_int_equal(
+        dataset_normalisation_measure(DATASET_NORMALISE_STANDARD, &all, &normalisation, &error), 0);
+    assert_true(normalisation.mean[0] == 4 && normalisation.mean[1] == 20);
+    dataset_normalisation_release(&normalisation);
+    dataset_close(dataset);
+    config.lengths_path = other_path;
+    for (int i = 0; i < 4; i++) {
+        const char *written = i == 0   ? WRITE("bad.npy", "<i8", "(3,)", (int64_t[]){2, 0, 2})
+                              : i == 1 ? WRITE("bad.npy", "<i4", "(3,)", (int32_t[]){2, 1, 3})
+                              : i == 2 ? WRITE("bad.npy", "<i4", "(2,)", (int32_t[]){2, 1})
+                                       : WRITE("bad.npy", "<f4", "(3,)", (float[]){2, 1, 1});
+
+        snprintf(other_path, sizeof other_path, "%s", written);
+        data_expect_refusal(&config, NULL, -EINVAL, "bad.npy",
+                            i == 0   ? "sample 1 has 0 steps"
+                            : i == 1 ? "sample 2 has 3 steps"
+                                     : "3 whole numbers, one for each sample",
+                            (const char *)NULL);
+    }
+}
+
 static void test_values(void **state)
 {
     static const float values[] = {1, -2, 0.5f, 4, 5, 6};
@@ -423,6 +484,7 @@ int main(void)
         cmocka_unit_test_setup(test_channels_last, reset),
         cmocka_unit_test_setup(test_shape, reset),
         cmocka_unit_test_setup(test_sequences, reset),
+        cmocka_unit_test_setup(test_lengths, reset),
         cmocka_unit_test_setup(test_values, reset),
         cmocka_unit_test_setup(test_label_faults, reset),
         cmocka_unit_test_setup(test_faults, reset),

@@ -45,7 +45,7 @@ static void evaluate(const struct model_config *config, int64_t steps,
                                             .evaluation_batches = {SEQUENCES},
                                             .seed = 3};
     const struct backend_device_config device = {.threads = 2};
-    const struct session_batch batch = {SEQUENCES, symbols, labels};
+    const struct session_batch batch = {.count = SEQUENCES, .samples = symbols, .targets = labels};
     struct session *session;
     struct error error = {0};
 

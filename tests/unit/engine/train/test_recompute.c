@@ -309,8 +309,9 @@ static void train(struct session *session, bool accumulate)
                                        .gradient_scale = accumulate ? 0.5f : 1,
                                        .accumulate = accumulate && !first,
                                        .clip_norm = 1};
-        struct session_batch batch = {first ? BATCH : TAIL, is_text ? (const void *)text : samples,
-                                      labels};
+        struct session_batch batch = {.count = first ? BATCH : TAIL,
+                                      .samples = is_text ? (const void *)text : samples,
+                                      .targets = labels};
         unsigned phases = accumulate && first ? PROGRAM_FORWARD | PROGRAM_BACKWARD : PROGRAM_STEP;
 
         expect(session_step(session, &batch, phases, &scalars, &error), &error);

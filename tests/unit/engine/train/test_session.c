@@ -71,8 +71,10 @@ static int step(struct fixture *f, int64_t count, float learning_rate)
     struct step_scalars scalars = {
         .step = 1, .batch = 1, .gradient_scale = 1, .learning_rate = learning_rate};
 
-    return session_step(f->session, &(struct session_batch){count, f->samples, f->labels},
-                        PROGRAM_STEP, &scalars, &f->error);
+    return session_step(
+        f->session,
+        &(struct session_batch){.count = count, .samples = f->samples, .targets = f->labels},
+        PROGRAM_STEP, &scalars, &f->error);
 }
 
 static double evaluated_loss(struct fixture *f, int64_t count)
@@ -80,10 +82,12 @@ static double evaluated_loss(struct fixture *f, int64_t count)
     struct step_metrics metrics;
 
     session_reset_metrics(f->session, false);
-    assert_int_equal(session_evaluate(f->session,
-                                      &(struct session_batch){count, f->samples, f->labels},
-                                      &f->error),
-                     0);
+    assert_int_equal(
+        session_evaluate(
+            f->session,
+            &(struct session_batch){.count = count, .samples = f->samples, .targets = f->labels},
+            &f->error),
+        0);
     session_read_metrics(f->session, false, &metrics);
     assert_int_equal(metrics.samples, count);
     return metrics.loss_sum / (double)count;
@@ -207,7 +211,7 @@ static struct session_batch window(int64_t count, int64_t first, int64_t steps)
     for (int64_t b = 0; b < count; b++)
         for (int64_t t = 0; t < steps; t++)
             to[b * steps + t] = (int32_t)((b * b + 3 * b + (first + t) * (first + t)) % SYMBOLS);
-    return (struct session_batch){count, to, to};
+    return (struct session_batch){.count = count, .samples = to, .targets = to};
 }
 
 static struct session *open_carrying(struct fixture *f, int64_t *steps)

@@ -48,6 +48,13 @@ static const void *values_of(const struct dump *dump, const char *what, int step
     return tensor->values;
 }
 
+static const int32_t *lengths_of(const struct dump *dump, int step)
+{
+    const struct dump_tensor *tensor = dump_find(dump, "lengths/%d", step);
+
+    return tensor ? tensor->values : NULL;
+}
+
 static void write_weights(struct session *session, const struct dump *dump)
 {
     struct session_tensor tensor;
@@ -128,6 +135,7 @@ static void train(struct session *session, const struct reference_model *model,
             (float)schedule_average_decay(reference_setting(dump, "average_decay"), false, step);
         batch.samples = values_of(dump, "samples", step);
         batch.targets = values_of(dump, "target", step);
+        batch.lengths = lengths_of(dump, step);
         expect(session_step(session, &batch, PROGRAM_STEP, &scalars, &error), &error);
         session_read_metrics(session, true, &metrics);
         expect_loss(model->name, expected, step, metrics.last_loss, losses[step - 1], tolerance);
@@ -146,6 +154,7 @@ static void check_trajectory(struct session *session, const struct reference_mod
     expect_weights(session, dump, model->name);
     batch.samples = values_of(dump, "samples", 1);
     batch.targets = values_of(dump, "target", 1);
+    batch.lengths = lengths_of(dump, 1);
     expect(session_evaluate(session, &batch, &error), &error);
     session_read_metrics(session, false, &metrics);
     expect_loss(model->name, "evaluation_loss", 1, metrics.last_loss, *evaluation, loss_tolerance);
@@ -199,7 +208,7 @@ static void test_trajectories(void **state)
     for (const struct reference_model *model = reference_models(); model->name; model++, count++)
         for (int threads = 1; threads <= 2; threads++)
             run_trajectory(model, threads, TENSOR_FLOAT32);
-    assert_int_equal(count, 32);
+    assert_int_equal(count, 34);
 }
 
 static void test_autocast(void **state)

@@ -112,7 +112,7 @@ static struct session_batch fill_batch(struct run *run)
         samples[i] = (float)sin(i);
     for (int i = 0; i < BATCH; i++)
         labels[i] = i % CLASSES;
-    return (struct session_batch){BATCH, samples, labels};
+    return (struct session_batch){.count = BATCH, .samples = samples, .targets = labels};
 }
 
 static void train(struct run *run, int steps)
