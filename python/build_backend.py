@@ -14,7 +14,7 @@ import tarfile
 import zipfile
 
 TOP = os.path.dirname(os.path.abspath(__file__))
-FOLDERS = ("traind",)
+FOLDERS = ("hydra_plugins", "traind")
 MADE = (1980, 1, 1, 0, 0, 0)  # the earliest date that an archive can name
 WHEEL = "Wheel-Version: 1.0\nGenerator: traind\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 METADATA = """\
@@ -29,6 +29,9 @@ Requires-Dist: pandas; extra == "pandas"
 Provides-Extra: joblib
 Requires-Dist: joblib; extra == "joblib"
 Requires-Dist: cloudpickle; extra == "joblib"
+Provides-Extra: hydra
+Requires-Dist: hydra-core>=1.3; extra == "hydra"
+Requires-Dist: cloudpickle; extra == "hydra"
 """
 
 

@@ -62,8 +62,8 @@ def module_path() -> Optional[str]:
 class Call:
     """One call of a function as a job, in a folder of its own: the call lies there, later its result."""
 
-    def __init__(self, folder: pathlib.Path, name: str, function: Callable[[], Any]) -> None:
-        self.folder, self.name = folder, name
+    def __init__(self, folder: pathlib.Path, called: str, function: Callable[[], Any]) -> None:
+        self.folder, self.called = folder, called
         pickler = task.pickler()
         data = pickler.dumps(function)
         needs_main = pickler is pickle and b"__main__" in data
@@ -76,8 +76,8 @@ class Call:
         if path:
             environment.setdefault("PYTHONPATH", path)
         shell = {**keys.get("shell_environment", shell_environment()), "TRAIND_TASK": str(self.folder)}
-        return submit([sys.executable, "-m", "traind.task", self.name], socket=socket,
-                      **{"name": self.name.rsplit(".", 1)[1][:128], **keys, "environment": environment, "shell_environment": shell})
+        return submit([sys.executable, "-m", "traind.task", self.called], socket=socket,
+                      **{"name": self.called.rsplit(".", 1)[-1][:128], **keys, "environment": environment, "shell_environment": shell})
 
     def result(self, job: Job) -> Any:
         """Waits for the job; what the function returned. Raises what it raised, or JobFailed where the job ended otherwise."""
@@ -109,16 +109,16 @@ class Executor(concurrent.futures.Executor):
     def submit(self, fn: Callable[..., Result], /, *args: Any, **kwargs: Any) -> concurrent.futures.Future[Result]:
         return self.submit_named(function_name(fn), functools.partial(fn, *args, **kwargs))
 
-    def submit_named(self, name: str, function: Callable[[], Result]) -> concurrent.futures.Future[Result]:
-        """As submit(); the name is that by which traind learns what such a job takes."""
+    def submit_named(self, called: str, function: Callable[[], Result], /, **keys: Any) -> concurrent.futures.Future[Result]:
+        """As submit(). `called`: the name by which traind learns what such calls take. `keys`: of this job alone."""
         folder = pathlib.Path(tempfile.mkdtemp(dir=self._folder.name))
-        return self._threads.submit(self._run, Call(folder, name, function))
+        return self._threads.submit(self._run, Call(folder, called, function), {**self._keys, **keys})
 
-    def _run(self, call: Call) -> Any:
+    def _run(self, call: Call, keys: Dict[str, Any]) -> Any:
         with self._lock:  # so that terminate() misses no job
             if self._terminated:
                 raise concurrent.futures.CancelledError()
-            job = call.submit(self._socket, self._keys)
+            job = call.submit(self._socket, keys)
             self._running.add(job)
         try:
             return call.result(job)
