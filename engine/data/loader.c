@@ -65,7 +65,7 @@ static int slot_count(const struct loader_config *config)
     return LOADER_HELD_MAX + 2 * config->threads;
 }
 
-static size_t target_bytes(const struct loader_config *config)
+size_t loader_target_bytes(const struct loader_config *config)
 {
     return config->augmentation
                ? augmentation_target_bytes(config->augmentation, config->view.dataset)
@@ -89,7 +89,7 @@ static size_t slot_bytes(const struct loader_config *config)
     size_t batch = (size_t)config->batch;
 
     return align_up(batch * dataset_sample_bytes(config->view.dataset), LOADER_ALIGNMENT) +
-           align_up(batch * target_bytes(config), LOADER_ALIGNMENT) +
+           align_up(batch * loader_target_bytes(config), LOADER_ALIGNMENT) +
            align_up(lengths_bytes(config), LOADER_ALIGNMENT) +
            align_up(batch * sizeof(uint32_t), LOADER_ALIGNMENT) +
            align_up(scratch_bytes(config), LOADER_ALIGNMENT);
@@ -240,7 +240,7 @@ int loader_create(const struct loader_config *config, void *memory, struct loade
     made->config = *config;
     made->batches = (loader_epoch_samples(config) - 1) / config->batch + 1;
     made->sample_bytes = dataset_sample_bytes(config->view.dataset);
-    made->target_bytes = target_bytes(config);
+    made->target_bytes = loader_target_bytes(config);
     made->slot_count = slot_count(config);
     made->slots = calloc((size_t)made->slot_count, sizeof *made->slots);
     if (!made->slots) {

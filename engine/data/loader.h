@@ -69,6 +69,8 @@ int loader_threads_default(size_t batch_bytes, int idle_cores);
  * targets, indices, the augmentation's scratch), and the epoch's order (4 bytes a sample) when
  * shuffling. */
 size_t loader_memory_bytes(const struct loader_config *config);
+/* Bytes of a sample's labels or values in a batch: as augmented, not as in the set. */
+size_t loader_target_bytes(const struct loader_config *config);
 
 /* `memory` is aligned to LOADER_ALIGNMENT, has loader_memory_bytes() and outlives the loader.
  * -EINVAL for a bad configuration, -EAGAIN when a thread cannot be started. */

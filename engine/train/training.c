@@ -292,6 +292,21 @@ static int prepare_session(struct training *training, const struct backend *back
     return session_prepare(&session, &training->session, error);
 }
 
+/* The batches of the data hold the labels or values that the model's graph reads. */
+static int check_targets(const struct training *training, struct error *error)
+{
+    const struct graph *graph = session_graph(training->session);
+    size_t given = loader_target_bytes(&training->feed_configs[0].loader);
+    size_t wanted = session_input_bytes(graph, graph->target);
+
+    if (align_up((size_t)graph->batch * given, MEMORY_ALIGNMENT) == wanted)
+        return 0;
+    return error_set(error, -EINVAL,
+                     "a batch of %lld samples has %zu bytes of labels or values, but the model "
+                     "wants %zu: its last layer does not fit the data",
+                     (long long)graph->batch, (size_t)graph->batch * given, wanted);
+}
+
 static void name_precision(struct training *training, struct backend_device *device)
 {
     struct checkpoint_state *state = &training->state;
@@ -339,7 +354,8 @@ static int prepare(struct training *training, const struct backend *backend,
                  config->early_minimum_change);
     plateau_init(&training->state.plateau, &config->schedule.plateau,
                  config->schedule.learning_rate);
-    return prepare_session(training, backend, device, build, build_context, error);
+    r = prepare_session(training, backend, device, build, build_context, error);
+    return r == 0 ? check_targets(training, error) : r;
 }
 
 int training_prepare(const struct training_config *config, const struct training_data *data,
