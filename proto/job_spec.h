@@ -34,6 +34,16 @@ bool job_spec_is_command(struct json_object *spec);
  * else a string. Creates missing objects on the path. */
 int job_spec_set(struct json_object *spec, const char *assignment, struct error *error);
 
+/* Applies `changes` to `spec` in place, as a JSON Merge Patch (RFC 7386) does: members of objects
+ * are changed one by one, every other value is replaced. null asks for the key's default; in an
+ * object of variables it removes the variable. */
+void job_spec_merge(struct json_object *spec, struct json_object *changes);
+
+/* Writes the value of the key `path` as people do: a duration "2 h", a size "4.0 GiB", a text
+ * without quotes, null as "none", anything else as JSON. It is cut with "…" if it does not fit into
+ * `size` bytes. Returns `output`. */
+char *job_spec_format_value(const char *path, struct json_object *value, char *output, size_t size);
+
 /* Removes from a normalised specification, in place, the values that normalising would add again. A
  * caller can then set a key that decides other defaults (train.optimizer.name). A specification
  * that another version normalised with other defaults stays as it is. */

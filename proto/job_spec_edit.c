@@ -1,9 +1,10 @@
-/* job_spec_edit.c: sets a key by its path, removes defaults, and computes digests; see
- * job_spec.h. */
+/* job_spec_edit.c: sets a key by its path, merges changes, formats values, removes defaults, and
+ * computes digests; see job_spec.h. */
 #include "base/cleanup.h"
 #include "base/sha256.h"
 #include "base/text.h"
 #include "proto/job_spec.h"
+#include "proto/job_spec_schema.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -116,6 +117,76 @@ int job_spec_set(struct json_object *spec, const char *assignment, struct error 
     if (step_assign(at, &step, value) < 0)
         return set_fail(path, "the specification has no such element", error);
     return 0;
+}
+
+/* ---- merge --------------------------------------------------------------------------------- */
+
+/* `variables`: null removes a member; elsewhere the schema gives null its meaning. */
+static void merge(struct json_object *target, struct json_object *changes, bool variables)
+{
+    json_object_object_foreach (changes, key, value) {
+        struct json_object *present = json_get(target, key);
+
+        if (!value && variables)
+            json_object_object_del(target, key);
+        else if (json_object_is_type(value, json_type_object) &&
+                 json_object_is_type(present, json_type_object))
+            merge(present, value,
+                  strcmp(key, "environment") == 0 || strcmp(key, "shell_environment") == 0);
+        else
+            json_set(target, key, json_object_get(value));
+    }
+}
+
+void job_spec_merge(struct json_object *spec, struct json_object *changes)
+{
+    merge(spec, changes, false);
+}
+
+/* ---- values -------------------------------------------------------------------------------- */
+
+/* The key with that path; NULL: there is none. */
+static const struct job_spec_key *key_at(const char *path)
+{
+    const struct job_spec_section *section = &job_spec_schema;
+    const struct job_spec_key *key = NULL;
+    char name[64];
+
+    while (section && *path) {
+        size_t length = strcspn(path, ".");
+
+        snprintf(name, sizeof name, "%.*s", (int)length, path);
+        key = job_spec_key_find(section, name);
+        section = key ? key->section : NULL;
+        path += length + (path[length] == '.');
+    }
+    return *path ? NULL : key;
+}
+
+char *job_spec_format_value(const char *path, struct json_object *value, char *output, size_t size)
+{
+    static const char ellipsis[] = "…";
+    const struct job_spec_key *key = key_at(path);
+    char number[64];
+    const char *text;
+    size_t kept;
+
+    if (!value)
+        text = "none";
+    else if (key && key->type == JOB_SPEC_DURATION)
+        text = text_format_duration(json_object_get_double(value), number, sizeof number);
+    else if (key && key->type == JOB_SPEC_BYTES)
+        text = text_format_bytes((uint64_t)json_object_get_int64(value), number, sizeof number);
+    else if (json_object_is_type(value, json_type_string))
+        text = json_object_get_string(value);
+    else
+        text = json_text(value, NULL);
+    snprintf(output, size, "%s", text);
+    if (strlen(text) >= size && size > sizeof ellipsis) {
+        kept = text_utf8_prefix(output, size - sizeof ellipsis);
+        strcpy(output + kept, ellipsis);
+    }
+    return output;
 }
 
 /* ---- defaults ------------------------------------------------------------------------------ */

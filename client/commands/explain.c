@@ -33,6 +33,19 @@ static void decision_print(const struct display *display, struct json_object *de
     candidates_print(json_get(decision, "candidates"), display);
 }
 
+static void edits_print(const struct display *display, struct json_object *edits)
+{
+    char text[64];
+
+    for (size_t i = 0; edits && i < json_object_array_length(edits); i++) {
+        struct json_object *edit = json_object_array_get_idx(edits, i);
+
+        line_printf(display, i ? "" : "edits", STYLE_PLAIN, "%s: %s",
+                    display_format_time(json_get_double(edit, "time", NAN), text, sizeof text),
+                    json_get_string(edit, "reason", "?"));
+    }
+}
+
 static enum exit_status command_execute(struct invocation *invocation)
 {
     CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
@@ -57,6 +70,7 @@ static enum exit_status command_execute(struct invocation *invocation)
     line_print(display, "state", state, job_state_style(state));
     line_print(display, "reason", job_reason(job), STYLE_PLAIN);
     line_print(display, "device", json_get_string(job, "device", NULL), STYLE_PLAIN);
+    edits_print(display, json_get(reply.parameters, "edits"));
     decisions = json_get(reply.parameters, "decisions");
     for (size_t i = 0; decisions && i < json_object_array_length(decisions); i++)
         decision_print(display, json_object_array_get_idx(decisions, i), "decided");

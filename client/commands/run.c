@@ -1,31 +1,12 @@
 /* run.c: `trainctl run` submits a command line as a command job. */
 #include "client/submission/graph_input.h"
 #include "client/submission/spec_input.h"
+#include "client/submission/spec_options.h"
 #include "client/submission/submission.h"
 
 #include <errno.h>
 #include <libgen.h>
 #include <string.h>
-
-/* Options that set a key of the specification; the daemon checks their values. */
-static const struct {
-    const char *option, *section, *key; /* section NULL: a top-level key */
-} text_options[] = {
-    {"memory", "resources", "memory"},
-    {"device-memory", "resources", "device_memory"},
-    {"time", "resources", "time"},
-    {"time-limit", NULL, "time_limit"},
-    {"checkpoint-signal", NULL, "checkpoint_signal"},
-    {"checkpoint-grace", NULL, "checkpoint_grace"},
-};
-static const struct {
-    const char *option, *section, *key;
-    int64_t minimum;
-} integer_options[] = {
-    {"cores", "resources", "cores", 1},
-    {"devices", "resources", "devices", 1},
-    {"priority", NULL, "priority", -1000},
-};
 
 /* The member object of that name, created if it is missing. */
 static struct json_object *section_of(struct json_object *spec, const char *name)
@@ -74,21 +55,18 @@ static int add_gpus(const struct invocation *invocation, struct json_object *spe
 
 static int add_keys(const struct invocation *invocation, struct json_object *spec)
 {
-    for (size_t i = 0; i < sizeof text_options / sizeof *text_options; i++) {
-        const char *text = invocation_option(invocation, text_options[i].option);
-
-        if (text)
-            json_set_string(section_of(spec, text_options[i].section), text_options[i].key, text);
-    }
-    for (size_t i = 0; i < sizeof integer_options / sizeof *integer_options; i++) {
+    for (const struct spec_option *o = spec_options; o->option; o++) {
+        const char *text = invocation_option(invocation, o->option);
         int64_t value = 0;
 
-        if (!invocation_option(invocation, integer_options[i].option))
+        if (!text)
             continue;
-        if (invocation_option_integer(invocation, integer_options[i].option,
-                                      integer_options[i].minimum, &value))
+        if (!o->integer)
+            json_set_string(section_of(spec, o->section), o->key, text);
+        else if (invocation_option_integer(invocation, o->option, o->minimum, &value))
             return -EINVAL;
-        json_set_int(section_of(spec, integer_options[i].section), integer_options[i].key, value);
+        else
+            json_set_int(section_of(spec, o->section), o->key, value);
     }
     if (invocation_flag(invocation, "preemptible"))
         json_set_bool(spec, "preemptible", true);

@@ -59,6 +59,8 @@ void attempt_deadline_start(struct attempt *attempt, double started)
     else if (attempt->time_limit > 0)
         attempt_timer_start(attempt, &attempt->deadline, on_time_limit,
                             left > 0 ? (uint64_t)(left * 1000) : 0);
+    else
+        attempt_timer_stop(&attempt->deadline); /* an edit took the limit away */
 }
 
 /* ---- stop ------------------------------------------------------------------------------------ */

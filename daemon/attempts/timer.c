@@ -11,6 +11,12 @@ void attempt_timer_close(struct attempt_timer *timer)
     uv_close((uv_handle_t *)&timer->handle, attempt_handle_closed);
 }
 
+void attempt_timer_stop(struct attempt_timer *timer)
+{
+    if (timer->open)
+        uv_timer_stop(&timer->handle);
+}
+
 void attempt_timer_start(struct attempt *attempt, struct attempt_timer *timer, uv_timer_cb callback,
                          uint64_t milliseconds)
 {

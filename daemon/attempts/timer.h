@@ -16,4 +16,6 @@ struct attempt_timer {
 void attempt_timer_start(struct attempt *attempt, struct attempt_timer *timer, uv_timer_cb callback,
                          uint64_t milliseconds);
 
+/* It does not fire any more, unless it is started again. */
+void attempt_timer_stop(struct attempt_timer *timer);
 void attempt_timer_close(struct attempt_timer *timer);

@@ -142,7 +142,7 @@ static void job_enqueue(struct jobs *jobs, struct job *job)
                       !(job->workload->planned && plan_devices_are_covered(jobs, job, NULL));
     int result;
 
-    if (job->state == JOB_PAUSED) /* it waits until it is resumed */
+    if (job->state == JOB_PAUSED || job->frozen) /* until it is resumed, or its edit is done */
         return;
     if (!job_graph_admits(jobs, job))
         return;

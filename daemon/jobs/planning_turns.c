@@ -148,7 +148,7 @@ void planning_turns_wake(struct jobs *jobs, struct planning *planning)
     for (size_t i = 0; i < planning->waiting_count; i++) {
         struct job *job = job_table_find(jobs->table, planning->waiting[i]);
 
-        if (job && !job->ended && !job->queue && !job->attempt &&
+        if (job && !job->ended && !job->frozen && !job->queue && !job->attempt &&
             planning_turns_queue(jobs, job) < 0)
             log_error("not enough memory to queue job %lld", (long long)job->id);
     }

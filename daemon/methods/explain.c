@@ -11,6 +11,7 @@
 #include "daemon/methods/quota.h"
 #include "daemon/server/reply_size.h"
 #include "daemon/store/attempt_rows.h"
+#include "daemon/store/job_edit_rows.h"
 #include "daemon/store/job_insert.h"
 #include "daemon/store/job_rows.h"
 #include "daemon/store/plan_rows.h"
@@ -26,7 +27,7 @@
 struct explain_query {
     struct call *call;
     int64_t id;
-    struct json_object *job, *decisions; /* made on the storage thread */
+    struct json_object *job, *decisions, *edits; /* made on the storage thread */
 };
 
 /* Adds the decision that started the attempt, and the one that took its device away, if there was
@@ -70,6 +71,8 @@ static int read_explain(struct store_connection *connection, void *data, struct 
         result = attempt_decisions_read(connection, query->id, add_attempt, query, error);
     if (result == 0)
         result = read_latest(connection, query, error);
+    if (result == 0)
+        result = job_edits_read(connection, query->id, query->edits, error);
     return result;
 }
 
@@ -95,6 +98,7 @@ static void on_explain(void *data, int result, const struct error *error)
     if (result < 0) {
         json_object_put(query.job);
         json_object_put(query.decisions);
+        json_object_put(query.edits);
         call_fail_job(query.call, query.id, error);
         return;
     }
@@ -104,6 +108,7 @@ static void on_explain(void *data, int result, const struct error *error)
     json_set(reply, "job", query.job);
     reply_keep_last(query.decisions, REPLY_LIST_BYTES);
     json_set(reply, "decisions", query.decisions);
+    json_set(reply, "edits", query.edits);
     call_reply(query.call, reply);
 }
 
@@ -114,6 +119,7 @@ static void handle_explain(struct call *call)
     query->call = call;
     query->id = json_get_int(call->parameters, "id", 0);
     query->decisions = json_object_new_array();
+    query->edits = json_object_new_array();
     store_read(call->daemon->store, read_explain, on_explain, query);
 }
 

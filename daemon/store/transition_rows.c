@@ -49,22 +49,27 @@ static const char select_latest[] =
     "  WHERE job = :job ORDER BY id DESC LIMIT 500)"
     " ORDER BY id";
 
+int transitions_take(struct statement *rows, struct json_object *transitions)
+{
+    while (statement_next(rows) > 0) {
+        struct json_object *transition = json_object_new_object();
+
+        row_set_double(transition, "time", rows, 0);
+        row_set_text(transition, "from", rows, 1);
+        row_set_text(transition, "to", rows, 2);
+        row_set_text(transition, "reason", rows, 3);
+        json_object_array_add(transitions, transition);
+    }
+    return rows->result;
+}
+
 int transitions_read(struct store_connection *connection, int64_t job,
                      struct json_object *transitions, struct error *error)
 {
     AUTO_STATEMENT struct statement rows = statement_open(connection, select_latest, error);
 
     statement_bind_int(&rows, ":job", job);
-    while (statement_next(&rows) > 0) {
-        struct json_object *transition = json_object_new_object();
-
-        row_set_double(transition, "time", &rows, 0);
-        row_set_text(transition, "from", &rows, 1);
-        row_set_text(transition, "to", &rows, 2);
-        row_set_text(transition, "reason", &rows, 3);
-        json_object_array_add(transitions, transition);
-    }
-    return rows.result;
+    return transitions_take(&rows, transitions);
 }
 
 static const char insert_transition[] =

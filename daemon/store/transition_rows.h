@@ -16,6 +16,10 @@ int transition_last_read(struct store_connection *connection, int64_t job, int64
 /* Adds a Transition of io.traind for each of the job's latest 500 transitions, oldest first. */
 int transitions_read(struct store_connection *connection, int64_t job,
                      struct json_object *transitions, struct error *error);
+struct statement;
+/* Adds a Transition for each row of (time, from_state, to_state, reason, …). Returns the
+ * statement's result. */
+int transitions_take(struct statement *rows, struct json_object *transitions);
 /* Inserts a transition. `from` is NULL for a new job. */
 int transition_insert(struct store_connection *connection, int64_t job, double time,
                       const char *from, const char *to, const char *reason, struct error *error);

@@ -57,6 +57,7 @@ struct job {
     bool notifies;           /* its end runs commands */
     bool avoids_sharing;     /* an error of a client ended it: it starts without a service */
     bool disagreed;          /* the device that it disagreed with had been lost meanwhile */
+    bool frozen;             /* it is being edited: it enters no queue meanwhile (jobs/edit.h) */
     bool ended;              /* leaves the table once its attempt is gone */
 };
 
