@@ -159,7 +159,7 @@ static int check_outputs(const struct graph *graph, const struct model_layer *la
     const struct graph_shape *shape = &graph->tensors[graph->output].shape;
     char text[128];
 
-    if (shape->rank != 2)
+    if (shape->rank == 3)
         return error_set(error, -EINVAL,
                          "layer %d (%s), the last one, gives a table of numbers for a sample (%s), "
                          "but a sample has one row of %s: put a flatten layer "
@@ -167,7 +167,7 @@ static int check_outputs(const struct graph *graph, const struct model_layer *la
                          number, model_layer_kind_to_string(last->kind),
                          graph_shape_format(shape, text, sizeof text),
                          data->loss == LOSS_CROSS_ENTROPY ? "scores" : "values to predict");
-    if (shape->extent[1] != data->outputs)
+    if (shape->rank == 2 && shape->extent[1] != data->outputs)
         return error_set(error, -EINVAL,
                          "layer %d (%s), the last one, gives %lld outputs (%s), but the data has "
                          "%lld %s",

@@ -279,6 +279,32 @@ static struct moments draw_moments(const struct graph *graph, const char *name, 
     return m;
 }
 
+/* The initial values of a state-space model's steps: softplus of them lies log-uniformly between
+ * 0.001 and 0.1. */
+static void test_initial_steps(void **state)
+{
+    const double span = log(100.0);
+    double mean = 0, squares = 0;
+    static float values[4096];
+    struct graph graph;
+
+    (void)state;
+    graph_linear(&graph, start(&graph, 2, 1, (int64_t[]){3}), "0", 4096, true);
+    int32_t bias = graph_find_tensor(&graph, "0.bias");
+    graph_set_initializer(&graph, bias, (struct initializer){.kind = INITIALIZER_STEP_LOGITS});
+    graph_initial_values(&graph, bias, 3, values);
+    for (int i = 0; i < 4096; i++) {
+        double place = log(log1p(exp((double)values[i])) / 0.001) / span;
+
+        assert_true(place > -1e-4 && place < 1 + 1e-4);
+        mean += place / 4096;
+        squares += place * place / 4096;
+    }
+    assert_true(fabs(mean - 0.5) < 5 * sqrt(1.0 / 12 / 4096));
+    assert_true(fabs(squares - mean * mean - 1.0 / 12) < 0.006);
+    graph_release(&graph);
+}
+
 /* PyTorch's defaults. Tolerances are five standard deviations of the estimate. */
 static void test_initial_values(void **state)
 {
@@ -362,10 +388,11 @@ static void test_cost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),         cmocka_unit_test(test_sequence),
-        cmocka_unit_test(test_evaluation),     cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_sticky_error),   cmocka_unit_test(test_invariants),
-        cmocka_unit_test(test_initial_values), cmocka_unit_test(test_cost),
+        cmocka_unit_test(test_shapes),        cmocka_unit_test(test_sequence),
+        cmocka_unit_test(test_evaluation),    cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_sticky_error),  cmocka_unit_test(test_invariants),
+        cmocka_unit_test(test_initial_steps), cmocka_unit_test(test_initial_values),
+        cmocka_unit_test(test_cost),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

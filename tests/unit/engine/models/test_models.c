@@ -371,6 +371,26 @@ static void test_initial_weights(void **state)
 }
 
 /* Norms over the last dimension: of vectors, and of each symbol of a sequence; not of images. */
+/* Initial weights of gpt are GPT-2's: a deviation of 0.02, and 0.02 / sqrt(2 * blocks) where a
+ * block adds to the sum that goes through all of them. */
+static void test_initial_weights_of_gpt(void **state)
+{
+    const struct model_config config = {
+        .kind = MODEL_GPT, .embedding = 64, .heads = 4, .depth = 8, .mlp_ratio = 4};
+    const struct model_data symbols = {
+        .type = TENSOR_INT32, .sample_shape = {16}, .rank = 1, .vocabulary = 65, .outputs = 65};
+    struct error error = {0};
+    struct graph graph;
+
+    (void)state;
+    graph_init(&graph, 2, false);
+    assert_int_equal(model_build(&config, &symbols, &graph, &error), 0);
+    expect_deviation(&graph, "transformer.h.3.attn.c_attn.weight", 0.02);
+    expect_deviation(&graph, "transformer.h.3.attn.c_proj.weight", 0.005);
+    expect_deviation(&graph, "transformer.h.7.mlp.c_proj.weight", 0.005);
+    graph_release(&graph);
+}
+
 static void test_row_norms(void **state)
 {
     struct model_layer layers[5];
@@ -580,6 +600,7 @@ int main(void)
         cmocka_unit_test(test_char_mlp),
         cmocka_unit_test(test_layers),
         cmocka_unit_test(test_every_layer),
+        cmocka_unit_test(test_initial_weights_of_gpt),
         cmocka_unit_test(test_row_norms),
         cmocka_unit_test(test_squeeze_excite),
         cmocka_unit_test(test_convolutional_networks),
