@@ -303,15 +303,8 @@ static void add_lanes(const struct scan_task *task, const struct backward *back,
         int64_t t = task->reverse ? task->length - 1 - first - i : first + i;
 
         for (int64_t n = 0; n < task->states; n++) {
-            vector b = back->db[i * task->states + n], c = back->dc[i * task->states + n];
-            float sum_b = 0, sum_c = 0;
-
-            for (int k = 0; k < VECTOR; k++) {
-                sum_b += b[k];
-                sum_c += c[k];
-            }
-            task->db[t * task->states + n] += sum_b;
-            task->dc[t * task->states + n] += sum_c;
+            task->db[t * task->states + n] += lanes_sum(back->db[i * task->states + n]);
+            task->dc[t * task->states + n] += lanes_sum(back->dc[i * task->states + n]);
         }
     }
 }

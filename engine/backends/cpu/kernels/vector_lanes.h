@@ -35,6 +35,19 @@ static ALWAYS_INLINE void lanes_store(float *to, vector value, int width)
             to[i] = value[i];
 }
 
+/* The sum of all lanes, added four at a time. */
+static ALWAYS_INLINE float lanes_sum(vector value)
+{
+    typedef float four __attribute__((vector_size(16)));
+    four part[VECTOR / 4], sum;
+
+    memcpy(part, &value, sizeof part);
+    sum = part[0];
+    for (int i = 1; i < VECTOR / 4; i++)
+        sum += part[i];
+    return (sum[0] + sum[2]) + (sum[1] + sum[3]);
+}
+
 static ALWAYS_INLINE vector lanes_select(vector_bits mask, vector yes, vector no)
 {
     return (vector)(((vector_bits)yes & mask) | ((vector_bits)no & ~mask));

@@ -179,10 +179,35 @@ static void fill(float *samples, float *target, int count)
 
 /* A Mamba block without its norm over two sequences in each sample: linear layers make the scan's
  * operands, so that each gets its gradient. */
+static void build_mamba(struct graph *graph, int64_t batch, int64_t length, int64_t width,
+                        bool reverse)
+{
+    enum { SEQUENCES = 2, STATES = 5 };
+    const struct causal_conv conv = {
+        .kernel = 4, .sequences = SEQUENCES, .reverse = reverse, .silu = true};
+    struct scan_inputs scan = {.sequences = SEQUENCES, .reverse = reverse};
+    struct error error = {0};
+    int32_t x, parts[3];
+
+    graph_init(graph, batch, true);
+    graph->wants_input_gradient = true;
+    graph->accumulate = true; /* each gradient has memory of its own until it is read */
+    x = graph_input(graph, TENSOR_FLOAT32, (int64_t[]){SEQUENCES * length, width}, 2);
+    scan.u = graph_causal_conv1d(graph, x, "1", &conv);
+    graph_split(graph, graph_linear(graph, scan.u, "2", width + 2 * STATES, false),
+                (int64_t[]){width, STATES, STATES}, 3, parts, "3");
+    scan.delta = parts[0];
+    scan.b = parts[1];
+    scan.c = parts[2];
+    scan.z = reverse ? -1 : graph_linear(graph, x, "4", width, false);
+    graph_mse(graph, graph_flatten(graph, graph_selective_scan(graph, &scan, "5"), "6"));
+    if (graph_differentiate(graph, &error) || graph_finish(graph, &error))
+        fail_msg("%s", error.text);
+}
+
 static void test_scan(void **state)
 {
-    enum { BATCH = 3, SEQUENCES = 2, LENGTH = 37, WIDTH = 20, STATES = 5 };
-    enum { STEPS = SEQUENCES * LENGTH, COUNT = BATCH * STEPS * WIDTH };
+    enum { BATCH = 3, LENGTH = 37, WIDTH = 20, COUNT = BATCH * 2 * LENGTH * WIDTH };
     float *samples = gradients_allocate(COUNT), *target = gradients_allocate(COUNT);
 
     (void)state;
@@ -190,29 +215,85 @@ static void test_scan(void **state)
     for (int i = 0; i < COUNT; i++) /* so that most of the loss depends on the scan */
         target[i] *= 0.1f;
     for (int reverse = 0; reverse < 2; reverse++) {
-        const struct causal_conv conv = {
-            .kernel = 4, .sequences = SEQUENCES, .reverse = reverse, .silu = true};
-        struct scan_inputs scan = {.sequences = SEQUENCES, .reverse = reverse};
-        struct error error = {0};
         struct graph graph;
-        int32_t x, parts[3];
 
-        graph_init(&graph, BATCH, true);
-        graph.wants_input_gradient = true;
-        graph.accumulate = true; /* each gradient has memory of its own until it is read */
-        x = graph_input(&graph, TENSOR_FLOAT32, (int64_t[]){STEPS, WIDTH}, 2);
-        scan.u = graph_causal_conv1d(&graph, x, "1", &conv);
-        graph_split(&graph, graph_linear(&graph, scan.u, "2", WIDTH + 2 * STATES, false),
-                    (int64_t[]){WIDTH, STATES, STATES}, 3, parts, "3");
-        scan.delta = parts[0];
-        scan.b = parts[1];
-        scan.c = parts[2];
-        scan.z = reverse ? -1 : graph_linear(&graph, x, "4", WIDTH, false);
-        graph_mse(&graph, graph_flatten(&graph, graph_selective_scan(&graph, &scan, "5"), "6"));
-        if (graph_differentiate(&graph, &error) || graph_finish(&graph, &error))
-            fail_msg("%s", error.text);
+        build_mamba(&graph, BATCH, LENGTH, WIDTH, reverse);
         gradients_check(reverse ? "scan, reversed" : "scan", &graph, NULL, samples, target);
         graph_release(&graph);
+    }
+    free(samples);
+    free(target);
+}
+
+/* Runs the graph with so many tasks and threads; the result, and all gradients one behind another
+ * from `gradients` on. Returns the number of these. */
+static int64_t run_divided(const struct graph *graph, int tasks, int threads, const float *samples,
+                           const float *target, float *output, float *gradients)
+{
+    const struct test_session_options options = {.threads = threads, .tasks = tasks};
+    struct test_session session;
+    int64_t count = 0;
+
+    test_session_open(&session, graph, &options);
+    test_session_initialize(&session, 1);
+    test_session_input(&session, graph->input, samples);
+    test_session_input(&session, graph->target, target);
+    test_session_run(&session, PROGRAM_FORWARD | PROGRAM_BACKWARD, &gradients_scalars);
+    test_session_read(&session, graph->output, output);
+    test_session_read(&session, graph->input_gradient, gradients);
+    count += graph_shape_elements(&graph->tensors[graph->input].shape);
+    for (int32_t i = 0; i < graph->tensor_count; i++)
+        if (graph->tensors[i].role == TENSOR_PARAMETER) {
+            int64_t elements = graph_shape_elements(&graph->tensors[i].shape);
+            float *values = gradients_allocate(elements);
+
+            test_session_read(&session, graph_gradient_of(graph, i), values);
+            memcpy(gradients + count, values, (size_t)elements * sizeof *values);
+            free(values);
+            count += elements;
+        }
+    test_session_close(&session);
+    return count;
+}
+
+/* Tasks that share the channels of few samples give the results of one task, but for the rounding
+ * of sums, and the number of threads changes no bit. */
+static void test_scan_of_few_samples(void **state)
+{
+    enum { BATCH_MAX = 5, LENGTH = 41, WIDTH = 150, COUNT = BATCH_MAX * 2 * LENGTH * WIDTH };
+    enum { GRADIENTS = COUNT + 400 * WIDTH };
+    float *samples = gradients_allocate(COUNT), *target = gradients_allocate(COUNT);
+    float *output[3], *gradients[3];
+
+    (void)state;
+    fill(samples, target, COUNT);
+    for (int i = 0; i < 3; i++) {
+        output[i] = gradients_allocate(COUNT);
+        gradients[i] = gradients_allocate(GRADIENTS);
+    }
+    for (int batch = 1; batch <= BATCH_MAX; batch += 2) {
+        static const int tasks[3] = {1, 8, 8}, threads[3] = {1, 1, 3};
+        int64_t count = 0, outputs = (int64_t)batch * 2 * LENGTH * WIDTH;
+        double largest = 0;
+        struct graph graph;
+
+        build_mamba(&graph, batch, LENGTH, WIDTH, batch == 3);
+        for (int i = 0; i < 3; i++)
+            count =
+                run_divided(&graph, tasks[i], threads[i], samples, target, output[i], gradients[i]);
+        assert_true(count <= GRADIENTS);
+        assert_memory_equal(output[0], output[1], (size_t)outputs * sizeof(float));
+        assert_memory_equal(output[1], output[2], (size_t)outputs * sizeof(float));
+        assert_memory_equal(gradients[1], gradients[2], (size_t)count * sizeof(float));
+        for (int64_t i = 0; i < count; i++)
+            largest = fmax(largest, fabs((double)gradients[0][i]));
+        for (int64_t i = 0; i < count; i++)
+            assert_true(fabs((double)gradients[0][i] - (double)gradients[1][i]) <= 1e-5 * largest);
+        graph_release(&graph);
+    }
+    for (int i = 0; i < 3; i++) {
+        free(output[i]);
+        free(gradients[i]);
     }
     free(samples);
     free(target);
@@ -258,6 +339,7 @@ int main(void)
         cmocka_unit_test(test_padded_attention),
         cmocka_unit_test(test_recurrent),
         cmocka_unit_test(test_scan),
+        cmocka_unit_test(test_scan_of_few_samples),
         cmocka_unit_test(test_sequences),
     };
 
