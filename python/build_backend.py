@@ -32,6 +32,8 @@ Requires-Dist: cloudpickle; extra == "joblib"
 Provides-Extra: hydra
 Requires-Dist: hydra-core>=1.3; extra == "hydra"
 Requires-Dist: cloudpickle; extra == "hydra"
+Provides-Extra: optuna
+Requires-Dist: optuna; extra == "optuna"
 """
 
 
