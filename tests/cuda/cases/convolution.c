@@ -1,6 +1,6 @@
-/* convolution.c: cases of convolutions: the first one of a network (whose samples have a gradient,
- * too), one inside (whose operands and results are stored in the type), and those that are fused
- * with operators behind them. */
+/* convolution.c: a table of cases, which compare_operators runs and judges. They are convolutions:
+ * the first one of a network, whose samples have a gradient, too; one inside, whose operands and
+ * results are stored in the type; and those that are fused with operators behind them. */
 #include "tests/cuda/cases.h"
 
 #define SGD .optimizer = {.kind = OPTIMIZER_SGD, .momentum = 0.9}

@@ -1,4 +1,5 @@
-/* linear.c: cases of linear layers and losses. */
+/* linear.c: a table of cases, which compare_operators runs and judges. They are linear layers and
+ * losses. */
 #include "tests/cuda/cases.h"
 
 #define SGD .optimizer = {.kind = OPTIMIZER_SGD, .momentum = 0.9}

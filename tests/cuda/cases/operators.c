@@ -1,4 +1,5 @@
-/* operators.c: cases of activations, batch norm of features, dropout, sums, embeddings. */
+/* operators.c: a table of cases, which compare_operators runs and judges. They are activations,
+ * batch norm of features, dropout, sums and embeddings. */
 #include "tests/cuda/cases.h"
 
 #define SGD .optimizer = {.kind = OPTIMIZER_SGD, .momentum = 0.9}

@@ -1,4 +1,5 @@
-/* optimizer.c: cases of updates: every optimizer, clipping, accumulation, loss scale, averages. */
+/* optimizer.c: a table of cases, which compare_operators runs and judges. They are updates: every
+ * optimizer, clipping, accumulation, loss scale and averages. */
 #include "tests/cuda/cases.h"
 
 #define SGD .optimizer = {.kind = OPTIMIZER_SGD, .momentum = 0.9}
