@@ -39,9 +39,9 @@ int job_spec_set(struct json_object *spec, const char *assignment, struct error 
  * object of variables it removes the variable. */
 void job_spec_merge(struct json_object *spec, struct json_object *changes);
 
-/* Writes the value of the key `path` as people do: a duration "2 h", a size "4.0 GiB", a text
- * without quotes, null as "none", anything else as JSON. It is cut with "…" if it does not fit into
- * `size` bytes. Returns `output`. */
+/* Writes the value of the key `path` as people do: a duration "2 h", a size "4.0 GiB", a time of
+ * day in local time, a text without quotes, null as "none", anything else as JSON. It is cut with
+ * "…" if it does not fit into `size` bytes. Returns `output`. */
 char *job_spec_format_value(const char *path, struct json_object *value, char *output, size_t size);
 
 /* Removes from a normalised specification, in place, the values that normalising would add again. A

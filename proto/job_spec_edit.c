@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- set ----------------------------------------------------------------------------------- */
 
@@ -163,6 +164,17 @@ static const struct job_spec_key *key_at(const char *path)
     return *path ? NULL : key;
 }
 
+/* Seconds since the epoch as local time. */
+static char *format_moment(double seconds, char *output, size_t size)
+{
+    time_t whole = (time_t)seconds;
+    struct tm parts;
+
+    if (!localtime_r(&whole, &parts) || !strftime(output, size, "%F %T %Z", &parts))
+        snprintf(output, size, "%.0f", seconds);
+    return output;
+}
+
 char *job_spec_format_value(const char *path, struct json_object *value, char *output, size_t size)
 {
     static const char ellipsis[] = "…";
@@ -173,6 +185,8 @@ char *job_spec_format_value(const char *path, struct json_object *value, char *o
 
     if (!value)
         text = "none";
+    else if (strcmp(path, "at") == 0)
+        text = format_moment(json_object_get_double(value), number, sizeof number);
     else if (key && key->type == JOB_SPEC_DURATION)
         text = text_format_duration(json_object_get_double(value), number, sizeof number);
     else if (key && key->type == JOB_SPEC_BYTES)

@@ -104,6 +104,9 @@ static const struct job_spec_key job_keys[] = {
          "Jobs that must end before this one starts. With \"success\" (the default) this one is "
          "cancelled when they fail. {\"sweep\": n} means every job of the sweep whose first job "
          "is n; {\"index\": i} means specification i, counted from 0, of the same submission"},
+    {"at", JOB_SPEC_NUMBER, .from = 0, .to = 253402300799.0, .unit = "seconds since 1970 (UTC)",
+     .help = "When the job may start, not before; the option --at of trainctl takes words such as "
+             "\"tomorrow 03:00\""},
     {"hold", JOB_SPEC_BOOLEAN, .help = "Whether the job waits until `trainctl release`"},
     {"group", JOB_SPEC_NAME, .count_minimum = 1, .count_maximum = 64,
      .help =

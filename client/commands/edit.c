@@ -1,8 +1,10 @@
 /* edit.c: `trainctl edit` changes the specifications of jobs that have not ended. */
+#include "base/clock.h"
 #include "base/text.h"
 #include "client/connection/connection.h"
 #include "client/connection/sweep.h"
 #include "client/submission/spec_options.h"
+#include "client/submission/start_time.h"
 #include "proto/job_spec.h"
 
 #include <inttypes.h>
@@ -37,6 +39,15 @@ static int change_add(struct json_object *changes, const char *assignment, struc
     if (strncmp(assignment, "device=", 7) == 0 && *value && *value != '{' &&
         strcmp(value, "null") != 0) {
         set_devices(changes, value);
+        return 0;
+    }
+    if (strncmp(assignment, "at=", 3) == 0 && strcmp(value, "null") != 0) {
+        double at;
+        int result = start_time_parse(value, clock_now(), &at, error);
+
+        if (result < 0)
+            return error_prefix(error, "at");
+        json_set_double(changes, "at", at);
         return 0;
     }
     for (const struct spec_option *o = spec_options; o->option; o++) {
@@ -127,7 +138,7 @@ const struct command command_edit = {
     .summary = "Change jobs that have not ended: priority, limits, devices, any key",
     .details =
         "KEY is a key of the specification (`trainctl help spec`) or an option of `trainctl run`: "
-        "priority,\ntime-limit, memory, device, name, group. null asks for the default. All "
+        "priority,\ntime-limit, memory, device, name, group, at. null asks for the default. All "
         "changes are made, or none.\nOf a job that runs, priority, name, group, time-limit, time, "
         "retry and notify change; for others,\npause it first.",
     .minimum = 2,

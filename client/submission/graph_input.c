@@ -1,8 +1,10 @@
 /* graph_input.c: see graph_input.h. */
 #include "client/submission/graph_input.h"
 
+#include "base/clock.h"
 #include "client/connection/connection.h"
 #include "client/connection/sweep.h"
+#include "client/submission/start_time.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +63,9 @@ static enum exit_status dependencies_add(struct invocation *invocation, const ch
 enum exit_status graph_input_add(struct invocation *invocation, struct json_object *spec)
 {
     const char *group = invocation_option(invocation, "group");
+    const char *at_text = invocation_option(invocation, "at");
+    struct error error = {0};
+    double at = 0;
     struct json_object *after = json_get(spec, "after");
     enum exit_status status;
 
@@ -68,6 +73,12 @@ enum exit_status graph_input_add(struct invocation *invocation, struct json_obje
         json_set_string(spec, "group", group);
     if (invocation_flag(invocation, "hold"))
         json_set_bool(spec, "hold", true);
+    if (at_text && start_time_parse(at_text, clock_now(), &at, &error) < 0) {
+        complain("--at: %s", error.text);
+        return EXIT_STATUS_USAGE;
+    }
+    if (at_text)
+        json_set_double(spec, "at", at);
     if (!invocation_option(invocation, "after") && !invocation_option(invocation, "after-any"))
         return EXIT_STATUS_DONE;
     if (!json_object_is_type(after, json_type_array)) {

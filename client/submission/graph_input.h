@@ -3,5 +3,5 @@
 
 #include "client/command_line/invocation.h"
 
-/* Applies --after, --after-any, --group and --hold to a specification. Prints errors. */
+/* Applies --after, --after-any, --group, --hold and --at to a specification. Prints errors. */
 enum exit_status graph_input_add(struct invocation *invocation, struct json_object *spec);

@@ -58,6 +58,7 @@ const char *job_reason(struct json_object *job)
         {"backoff", "waits before the next attempt"},
         {"draining", "waits because the device is drained"},
         {"dependency", "waits for other jobs"},
+        {"time", "waits for its time"},
         {"group_limit", "waits for a place in its group"},
         {"sweep", "comes after the points before it"},
     };

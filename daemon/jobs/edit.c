@@ -21,6 +21,7 @@
 #include "daemon/jobs/parts.h"
 #include "daemon/jobs/planning_turns.h"
 #include "daemon/jobs/predict.h"
+#include "daemon/jobs/start_times.h"
 #include "daemon/jobs/workload.h"
 #include "daemon/store/job_edit_rows.h"
 #include "daemon/store/job_rows.h"
@@ -79,9 +80,10 @@ static void thaw(struct jobs *jobs, struct job *job, const struct job_edit *edit
     job_queue_after(jobs, job, 0);
     if (job->links && job->links->blocked)
         return;
-    if (job->wait_reason == WAIT_GROUP_LIMIT && job->class)
+    if ((job->wait_reason == WAIT_GROUP_LIMIT || job->wait_reason == WAIT_TIME) && job->class)
         job_set_waiting(jobs, job, WAIT_DEVICE_BUSY, "waits for its turn", NULL);
-    else if (edit->work && job->kind == JOB_NATIVE && job->queue && !job->class)
+    else if ((edit->work || job->wait_reason == WAIT_TIME) && job->kind == JOB_NATIVE &&
+             job->queue && !job->class)
         job_set_waiting(jobs, job, WAIT_PLANNING, "waits for its plan", NULL);
 }
 
@@ -257,6 +259,8 @@ static int check_job(struct jobs *jobs, struct job_editing *editing, struct edit
     if (result == 0 && edit->priority)
         result = job_priority_check(edit->entry.submission.priority, editing->priority_max,
                                     &editing->fault, error);
+    if (result == 0 && edit->at)
+        result = job_at_check(edit->entry.submission.at, clock_now(), &editing->fault, error);
     if (result == 0 && (edit->needs || edit->work))
         result = check_needs(jobs, job, editing, edit, error);
     return result;
@@ -333,6 +337,8 @@ static void put_in_effect(struct jobs *jobs, struct job *job, const struct job_e
         change_needs(jobs, job, edit);
     if (edit->work)
         change_work(jobs, job, edit);
+    if (edit->at)
+        job_start_at(jobs, job, edit->entry.submission.at);
     if (runs(job)) {
         change_attempt(job, edit);
     } else { /* they are read anew before its start */

@@ -10,12 +10,14 @@
 #include "daemon/jobs/job_users.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/parts.h"
+#include "daemon/jobs/start_times.h"
 #include "daemon/jobs/sweeps.h"
 #include "daemon/jobs/transition.h"
 #include "daemon/jobs/workload.h"
 #include "daemon/store/dependency_rows.h"
 #include "daemon/store/job_rows.h"
 #include "daemon/store/store.h"
+#include "daemon/work/job_entry.h"
 #include "daemon/work/job_table.h"
 
 #include <errno.h>
@@ -85,7 +87,7 @@ bool job_graph_admits(struct jobs *jobs, struct job *job)
 
     if (!links)
         return true;
-    links->blocked = links->held || links->unmet_count;
+    links->blocked = links->held || links->unmet_count || links->at > 0;
     if (links->blocked)
         group_leave(jobs, job);
     if (links->held) {
@@ -97,6 +99,11 @@ bool job_graph_admits(struct jobs *jobs, struct job *job)
             jobs, job, WAIT_DEPENDENCY,
             dependencies_describe(links->unmet, links->unmet_count, sentence, sizeof sentence),
             NULL);
+        return false;
+    }
+    if (links->at > 0) {
+        job_set_waiting(jobs, job, WAIT_TIME, job_at_describe(links->at, sentence, sizeof sentence),
+                        NULL);
         return false;
     }
     return !links->group || needs_plan(job) || group_enter(jobs, job);
@@ -113,6 +120,13 @@ static void graph_let_go(struct jobs *jobs, struct job *job)
         before != WAIT_GROUP_LIMIT)
         job_set_waiting(jobs, job, needs_plan(job) ? WAIT_PLANNING : WAIT_DEVICE_BUSY,
                         needs_plan(job) ? "waits for its plan" : "waits for its turn", NULL);
+}
+
+void job_graph_due(struct jobs *jobs, struct job *job)
+{
+    job->links->at = 0;
+    if (job->links->blocked && !job->links->held && !job->links->unmet_count && !job->frozen)
+        graph_let_go(jobs, job);
 }
 
 void job_graph_rest(struct jobs *jobs, struct job *job)
@@ -401,11 +415,14 @@ void job_graph_add(struct jobs *jobs, struct job *job, const struct job_submissi
     struct job_links *links;
 
     job->notifies = submission->notifies;
-    if (!submission->held && !submission->group && !submission->sweep && dependencies->count == 0)
+    if (!submission->held && !submission->group && !submission->sweep && submission->at <= 0 &&
+        dependencies->count == 0)
         return;
     links = job_links_of(job);
     links->sweep = submission->sweep;
     links->held = submission->held;
+    if (submission->at > 0)
+        job_start_at(jobs, job, submission->at);
     if (submission->group)
         links->group = group_find(jobs, job->uid, submission->group, true);
     if (dependencies->count)
@@ -427,6 +444,8 @@ void job_graph_add(struct jobs *jobs, struct job *job, const struct job_submissi
         job->wait_reason = WAIT_HELD;
     else if (links->unmet_count)
         job->wait_reason = WAIT_DEPENDENCY;
+    else if (links->at > 0)
+        job->wait_reason = WAIT_TIME;
 }
 
 /* ---- hold and release ------------------------------------------------------------------------ */

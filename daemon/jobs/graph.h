@@ -1,7 +1,7 @@
 /* graph.h: what keeps a queued job from competing for a device: a hold, dependencies on other jobs,
- * or the limit of its group. Most jobs have none of these and no `links`. Events drive everything:
- * a job's end is told to its dependents, and a free place in a group goes to the first job that
- * waits for it.
+ * a time that is still to come, or the limit of its group. Most jobs have none of these and no
+ * `links`. Events drive everything: a job's end is told to its dependents, and a free place in a
+ * group goes to the first job that waits for it.
  *
  * A group with limit N admits the N best of its jobs, by priority, then by age. Admitted jobs
  * compete with all other jobs for devices; the rest wait. So decisions about devices need not know
@@ -23,8 +23,9 @@ struct job_links {
     struct job_group *group; /* or NULL */
     struct sweep_run *sweep; /* or NULL */
     size_t admitted_index;
+    double at; /* it may not start before, since the epoch (jobs/start_times.h); 0: at any time */
     bool held, admitted;
-    bool blocked; /* a hold or a dependency keeps it out of every queue */
+    bool blocked; /* a hold, a dependency or its time keeps it out of every queue */
 };
 
 /* ---- what job.c and recovery.c tell the graph ------------------------------------------------ */
@@ -52,6 +53,9 @@ void job_graph_ask_again(struct jobs *jobs, int64_t first, int64_t last);
 void job_graph_ask_sweep(struct jobs *jobs, int64_t first_job, bool missed, bool ended);
 /* The job, whose state is final, leaves memory. */
 void job_graph_forget(struct jobs *jobs, struct job *job);
+
+/* The job's time has come. */
+void job_graph_due(struct jobs *jobs, struct job *job);
 
 /* ---- what groups.c and graph_load.c tell it ------------------------------------------------ */
 

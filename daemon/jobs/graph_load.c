@@ -7,6 +7,7 @@
 #include "daemon/jobs/job_users.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/parts.h"
+#include "daemon/jobs/start_times.h"
 #include "daemon/jobs/sweeps.h"
 #include "daemon/store/dependency_rows.h"
 #include "daemon/store/group_rows.h"
@@ -22,6 +23,7 @@
 struct loaded_links {
     int64_t job;
     int64_t sweep; /* 0: it belongs to none */
+    double at;     /* when it may start; 0: at once */
     bool held, notifies;
     char *group; /* owned, or NULL */
 };
@@ -102,6 +104,7 @@ static int links_take(void *data, const struct live_links *links)
         load->links[load->link_count++] = (struct loaded_links){
             .job = links->job,
             .sweep = links->sweep,
+            .at = links->at,
             .held = links->held,
             .notifies = links->notifies,
             .group = memory_copy_text(links->group),
@@ -196,11 +199,13 @@ void job_graph_restore(struct jobs *jobs, struct job *job, bool runs, struct gra
         return;
     job->notifies = loaded->notifies;
     run = loaded->sweep ? sweep_find(jobs, loaded->sweep) : NULL;
-    if (!loaded->held && !loaded->group && !run)
+    if (!loaded->held && !loaded->group && !run && loaded->at <= 0)
         return;
     links = job_links_of(job);
     links->held = loaded->held;
-    if (links->held)
+    if (loaded->at > 0 && !runs)
+        job_start_at(jobs, job, loaded->at);
+    if (links->held || links->at > 0)
         job->waits_since = 0;
     links->sweep = run;
     if (run)

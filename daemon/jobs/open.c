@@ -33,6 +33,7 @@
 #include "daemon/jobs/recovery.h"
 #include "daemon/jobs/snapshot.h"
 #include "daemon/jobs/start.h"
+#include "daemon/jobs/start_times.h"
 #include "daemon/jobs/sweeps.h"
 #include "daemon/jobs/transition.h"
 #include "daemon/jobs/workload.h"
@@ -77,6 +78,7 @@ static void open_parts(struct jobs *jobs)
     job_users_start(jobs);
     groups_start(jobs);
     job_graph_start(jobs, sweep_point_left);
+    start_times_start(jobs);
     sweeps_start(jobs);
     history_start(jobs, job_queue_anew);
     details_start(jobs);
@@ -147,6 +149,7 @@ void jobs_stop(struct daemon *daemon)
     notices_stop(jobs);
     calibrator_stop(jobs);
     job_graph_stop(jobs);
+    start_times_stop(jobs);
 }
 
 void jobs_free(struct daemon *daemon)
@@ -170,6 +173,7 @@ void jobs_free(struct daemon *daemon)
     notify_queue_free(jobs);
     transitions_free(jobs);
     job_graph_free(jobs);
+    start_times_free(jobs);
     groups_free(jobs);
     sweeps_free(jobs);
     job_users_free(jobs);

@@ -25,6 +25,7 @@ struct jobs {
 
     struct job_graph *graph;
     struct groups *groups;
+    struct start_times *start_times;
     struct sweeps *sweeps;
     struct history *history;
     struct details_reads *details_reads; /* details.h */

@@ -339,6 +339,7 @@ struct json_object *decision_view_undecided(const char *wait_reason, const char 
         {"held", "somebody has to release it: trainctl release"},
         {"backoff", "the time until its next attempt has to pass"},
         {"dependency", "the jobs that it comes after have to end"},
+        {"time", "its time has to come (at)"},
         {"group_limit", "a job of its group has to end"},
     };
     struct json_object *view = json_object_new_object();

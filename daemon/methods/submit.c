@@ -74,6 +74,9 @@ static void prepare_batch(uv_work_t *work)
         if (batch->result == 0)
             batch->result = job_priority_check(batch->entries[i].submission.priority,
                                                batch->priority_max, &batch->fault, &batch->error);
+        if (batch->result == 0)
+            batch->result = job_at_check(batch->entries[i].submission.at, batch->time,
+                                         &batch->fault, &batch->error);
         if (batch->result < 0 && batch->many) {
             char path[sizeof batch->fault.path];
 

@@ -8,17 +8,23 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 
 /* Sets the reason why a new job waits. Dependencies are added later. */
-static void first_reason(const struct job_submission *submission, enum wait_reason *wait_reason,
-                         const char **sentence)
+static void first_reason(const struct job_submission *submission, double time,
+                         enum wait_reason *wait_reason, char sentence[JOB_REASON_MAX])
 {
     *wait_reason = submission->held                 ? WAIT_HELD
+                   : submission->at > time          ? WAIT_TIME
                    : submission->kind == JOB_NATIVE ? WAIT_PLANNING
                                                     : WAIT_DEVICE_BUSY;
-    *sentence = submission->held                 ? JOB_HELD_SENTENCE
-                : submission->kind == JOB_NATIVE ? "waits for its plan"
-                                                 : "waits for its turn";
+    if (*wait_reason == WAIT_TIME)
+        job_at_describe(submission->at, sentence, JOB_REASON_MAX);
+    else
+        snprintf(sentence, JOB_REASON_MAX, "%s",
+                 submission->held                 ? JOB_HELD_SENTENCE
+                 : submission->kind == JOB_NATIVE ? "waits for its plan"
+                                                  : "waits for its turn");
 }
 
 static const char insert_job[] =
@@ -35,9 +41,9 @@ static int row_insert(struct store_connection *connection, struct job_entry *ent
     struct job_submission *submission = &entry->submission;
     bool ended = entry->final_state != JOB_QUEUED;
     enum wait_reason wait_reason;
-    const char *sentence;
+    char sentence[JOB_REASON_MAX];
 
-    first_reason(submission, &wait_reason, &sentence);
+    first_reason(submission, time, &wait_reason, sentence);
     statement_bind_known(&job, ":id", submission->id, 0);
     statement_bind_text(&job, ":name", entry->name);
     statement_bind_text(&job, ":kind", job_kind_to_string(submission->kind));

@@ -97,9 +97,11 @@ int live_plans_read(struct store_connection *connection,
 }
 
 static const char select_links[] =
-    "SELECT id, held, job_group, notifies, sweep FROM job"
-    " WHERE " SQL_LIVE " AND (held OR job_group IS NOT NULL OR notifies OR sweep IS NOT NULL)"
-    " ORDER BY id";
+    "SELECT id, held, job_group, notifies, sweep, at FROM"
+    "  (SELECT *, json_extract(" SQL_JSON(
+        "spec") ", '$.at') AS at FROM job WHERE " SQL_LIVE ")"
+                " WHERE held OR job_group IS NOT NULL OR notifies OR sweep IS NOT NULL OR at IS NOT NULL"
+                " ORDER BY id";
 
 int live_links_read(struct store_connection *connection,
                     int (*take)(void *data, const struct live_links *links), void *data,
@@ -114,6 +116,7 @@ int live_links_read(struct store_connection *connection,
             .group = statement_text(&rows, 2),
             .notifies = statement_int(&rows, 3) != 0,
             .sweep = statement_int(&rows, 4),
+            .at = statement_double(&rows, 5),
         };
 
         if (take(data, &links) < 0)

@@ -43,6 +43,7 @@ struct live_links {
     int64_t job;
     int64_t sweep; /* 0: the job is not a point of a sweep */
     bool held, notifies;
+    double at;         /* when it may start, since the epoch; 0: at once */
     const char *group; /* valid during the call of `take`; NULL: none */
 };
 /* Passes the links of each live job that has any to `take`, in the order of the jobs' ids. `take`

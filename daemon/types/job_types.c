@@ -10,13 +10,19 @@ DEFINE_STRING_TABLE(job_state, enum job_state, job_state_names)
 static const char *const job_kind_names[] = {[JOB_NATIVE] = "native", [JOB_COMMAND] = "command"};
 DEFINE_STRING_TABLE(job_kind, enum job_kind, job_kind_names)
 
-static const char *const wait_reason_names[] = {
-    [WAIT_PLANNING] = "planning",       [WAIT_DEVICE_BUSY] = "device_busy",
-    [WAIT_MEMORY] = "memory",           [WAIT_HELD] = "held",
-    [WAIT_BACKOFF] = "backoff",         [WAIT_DRAINING] = "draining",
-    [WAIT_RESERVED] = "reserved",       [WAIT_USER_LIMIT] = "user_limit",
-    [WAIT_DEVICE_LOST] = "device_lost", [WAIT_DEPENDENCY] = "dependency",
-    [WAIT_GROUP_LIMIT] = "group_limit", [WAIT_SWEEP] = "sweep"};
+static const char *const wait_reason_names[] = {[WAIT_PLANNING] = "planning",
+                                                [WAIT_DEVICE_BUSY] = "device_busy",
+                                                [WAIT_MEMORY] = "memory",
+                                                [WAIT_HELD] = "held",
+                                                [WAIT_BACKOFF] = "backoff",
+                                                [WAIT_DRAINING] = "draining",
+                                                [WAIT_RESERVED] = "reserved",
+                                                [WAIT_USER_LIMIT] = "user_limit",
+                                                [WAIT_DEVICE_LOST] = "device_lost",
+                                                [WAIT_DEPENDENCY] = "dependency",
+                                                [WAIT_GROUP_LIMIT] = "group_limit",
+                                                [WAIT_TIME] = "time",
+                                                [WAIT_SWEEP] = "sweep"};
 DEFINE_STRING_TABLE(wait_reason, enum wait_reason, wait_reason_names)
 
 static const char *const ending_names[] = {

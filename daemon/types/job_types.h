@@ -57,6 +57,7 @@ enum wait_reason {
     WAIT_RESERVED,    /* the devices are reserved for a starving job */
     WAIT_USER_LIMIT,  /* its user has as many devices as allowed */
     WAIT_DEVICE_LOST, /* the only device that could take it has vanished */
+    WAIT_TIME,        /* `at` of its specification is still to come */
     WAIT_SWEEP        /* a point of a sweep that has no row yet */
 };
 DECLARE_STRING_TABLE(wait_reason, enum wait_reason);

@@ -17,10 +17,11 @@ struct job_edit {
     char change[JOB_REASON_MAX]; /* "priority 0 → 5; name a → b"; "": nothing changes */
     enum job_edit_time time;     /* the most restrictive of the keys that change */
     char path[256];              /* the key that is so */
-    bool priority, group, needs, work, time_limit; /* what changes; work: the plan or the command */
-    double time_limit_seconds;                     /* 0: none */
-    int retry_limit;                               /* -1: the configuration's */
-    double backoff_seconds;                        /* -1: the configuration's */
+    bool priority, group, needs, work, time_limit,
+        at;                    /* what changes; work: the plan or the command */
+    double time_limit_seconds; /* 0: none */
+    int retry_limit;           /* -1: the configuration's */
+    double backoff_seconds;    /* -1: the configuration's */
 };
 
 /* On a worker or storage thread: applies `changes` (job_spec_merge()) to `spec`, the job's stored

@@ -6,8 +6,10 @@
 
 #include <errno.h>
 #include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 char *job_needs_text(struct json_object *spec)
 {
@@ -68,6 +70,7 @@ int job_entry_prepare(struct json_object *spec, uid_t uid, struct job_entry *ent
     submission->kind = job_spec_is_command(normalised) ? JOB_COMMAND : JOB_NATIVE;
     submission->priority = (int)json_get_int(normalised, "priority", 0);
     submission->held = json_get_bool(normalised, "hold", false);
+    submission->at = json_get_double(normalised, "at", 0);
     submission->notifies = json_get(normalised, "notify") != NULL;
     submission->group = entry->group;
     submission->needs = entry->needs;
@@ -88,4 +91,37 @@ int job_priority_check(int64_t priority, int64_t maximum, struct job_spec_fault 
                      "priority is %lld; users may give at most %lld (PriorityMax), only "
                      "administrators more",
                      (long long)priority, (long long)maximum);
+}
+
+static void format_local(double at, char *text, size_t size)
+{
+    time_t seconds = (time_t)at;
+    struct tm parts;
+
+    if (!localtime_r(&seconds, &parts) || !strftime(text, size, "%F %T %Z", &parts))
+        snprintf(text, size, "%.0f", at);
+}
+
+char *job_at_describe(double at, char *text, size_t size)
+{
+    char time[64];
+
+    format_local(at, time, sizeof time);
+    snprintf(text, size, "waits until %s (at)", time);
+    return text;
+}
+
+int job_at_check(double at, double now, struct job_spec_fault *fault, struct error *error)
+{
+    char asked[64], present[64];
+
+    if (at <= 0 || at > now)
+        return 0;
+    *fault = (struct job_spec_fault){.path = "at"};
+    format_local(at, asked, sizeof asked);
+    format_local(now, present, sizeof present);
+    return error_set(error, -EINVAL,
+                     "at is %s, which has passed: it is %s. Give a later time, or none to start at "
+                     "once",
+                     asked, present);
 }

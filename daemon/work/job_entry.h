@@ -24,6 +24,7 @@ struct job_submission {
     char plan_digest[65];             /* of a command: job_spec_command_digest() */
     bool held, notifies;              /* `hold` and `notify` of its specification */
     struct sweep_run *sweep;          /* the sweep that this job is a point of (jobs), or NULL */
+    double at;                        /* when it may start, since the epoch; 0: at once */
     const char *group;                /* borrowed, or NULL */
     struct dependencies dependencies; /* borrowed; the same as in the rows */
     const char *needs;                /* job_needs_text(); borrowed */
@@ -50,6 +51,14 @@ int job_entry_prepare(struct json_object *spec, uid_t uid, struct job_entry *ent
 /* Checks that the priority is at most `maximum`. -EINVAL with a sentence and the fault. */
 int job_priority_check(int64_t priority, int64_t maximum, struct job_spec_fault *fault,
                        struct error *error);
+
+/* Checks that a job that is to start `at` that time has not missed it already; 0: at once. -EINVAL
+ * with a sentence and the fault. */
+int job_at_check(double at, double now, struct job_spec_fault *fault, struct error *error);
+
+/* Says until when the job waits: "waits until 2027-01-01 03:00:00 CET (at)", in the local time of
+ * this process. Returns `text`. */
+char *job_at_describe(double at, char *text, size_t size);
 
 /* The part of a normalised specification on which placement depends, as JSON; the caller frees it.
  */

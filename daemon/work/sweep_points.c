@@ -1,6 +1,7 @@
 /* sweep_points.c: see sweep_points.h. */
 #include "daemon/work/sweep_points.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/philox.h"
 #include "daemon/work/job_entry.h"
@@ -359,9 +360,10 @@ static int values_check(struct json_object *values, struct json_object *spec, in
         return r;
     }
     r = job_spec_normalise(made, &normalised, fault, error);
+    if (r == 0)
+        r = job_priority_check(json_get_int(normalised, "priority", 0), priority_max, fault, error);
     return r < 0 ? r
-                 : job_priority_check(json_get_int(normalised, "priority", 0), priority_max, fault,
-                                      error);
+                 : job_at_check(json_get_double(normalised, "at", 0), clock_now(), fault, error);
 }
 
 /* Checks the point that has the first value on all axes but one, and `value` on that one. Owns
