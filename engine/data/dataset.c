@@ -136,7 +136,9 @@ void dataset_close(struct dataset *dataset)
          dataset->series.names && i < dataset->series.features + dataset->series.values; i++)
         free(dataset->series.names[i]);
     free(dataset->series.names);
-    free(dataset->series.path);
+    for (int32_t i = 0; i < dataset->series.file_count; i++)
+        free(dataset->series.files[i].path);
+    free(dataset->series.files);
     free(dataset->letter_first);
     free(dataset->lengths);
     free(dataset->labels);

@@ -134,6 +134,7 @@ struct dataset_config {
         /* The rows to predict, from the first to before the second, 0 is the oldest; two numbers up
          * to 1 are shares of all rows. { 0, 0 }: all. Samples may begin before the first */
         double rows[2];
+        int64_t season;      /* rows before those predicted that series_past() may be asked for */
         bool newest_first;   /* the file's first row is the latest */
         int32_t first_label; /* CLASS: the number of class 0 */
     } series;
@@ -196,11 +197,17 @@ struct dataset_normalisation {
 struct dataset_series {
     int64_t input, horizon, stride;
     int64_t rows;             /* in memory */
+    int64_t past;             /* rows of `targets` before row 0, for series_past() */
     int64_t file_first;       /* row of the file, the oldest is 0, that is row 0 */
     int64_t first, end;       /* rows of the file to predict */
     int32_t features, values; /* columns of a sample, and to predict */
     char **names;             /* [features + values], owned; NULL without a header */
-    char *path;               /* of the first file; owned */
+    bool newest_first;        /* the file's first row is the latest */
+    struct dataset_series_file {
+        char *path; /* owned */
+        int64_t rows;
+    } * files; /* [file_count] in the order in which they are joined; owned */
+    int32_t file_count;
 };
 
 struct dataset_mapping {

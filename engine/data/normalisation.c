@@ -199,7 +199,7 @@ static int measure_series(const struct dataset_view *train,
     r = normalisation_create(DATASET_NORMALISE_STANDARD, series->values, &values, error);
     if (r < 0)
         return r;
-    r = measure_columns(dataset->targets, rows, &values, error);
+    r = measure_columns(dataset->targets + series->past * series->values, rows, &values, error);
     normalisation->target_groups = values.groups;
     normalisation->target_mean = values.mean;
     normalisation->target_factor = values.factor;
@@ -249,7 +249,7 @@ void dataset_normalise_targets(const struct dataset_normalisation *normalisation
     int64_t columns = normalisation->target_groups;
     float *row = dataset->targets;
 
-    for (int64_t i = 0; columns && i < series->rows; i++, row += columns)
+    for (int64_t i = 0; columns && i < series->past + series->rows; i++, row += columns)
         for (int64_t c = 0; c < columns; c++)
             row[c] = (row[c] - normalisation->target_mean[c]) * normalisation->target_factor[c];
 }

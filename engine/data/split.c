@@ -68,7 +68,7 @@ static int split_series(const struct dataset *dataset, double fraction, struct d
             "%s: of %lld rows to predict, a validation fraction of %g leaves no sample "
             "of %lld rows and the %lld after them for %s; change the fraction, or use "
             "more rows",
-            series->path, (long long)rows, fraction, (long long)series->input,
+            series->files[0].path, (long long)rows, fraction, (long long)series->input,
             (long long)series->horizon, train < 1 ? "training" : "validation");
     split->train.count = train;
     split->validation.first = validation;

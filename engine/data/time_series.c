@@ -24,7 +24,8 @@ struct series_reader {
     /* for each column that is left out because its first cell is no number: that cell; owned, NULL
      * if the features are named */
     char **left_out;
-    int64_t first_line; /* of those cells, in the file `dataset->series.path` */
+    int64_t first_line; /* of those cells, in the first file */
+    const char *path;   /* of the table, as of the latest row */
     int64_t rows, capacity;
 };
 
@@ -191,8 +192,7 @@ static int table_begin(void *context, struct error *error)
 
     reader->feature_of = malloc(columns * sizeof *reader->feature_of);
     reader->target_of = malloc(columns * sizeof *reader->target_of);
-    reader->dataset->series.path = strdup(reader->table.path);
-    if (!reader->feature_of || !reader->target_of || !reader->dataset->series.path)
+    if (!reader->feature_of || !reader->target_of)
         return reader_out_of_memory(reader->table.path, error);
     memset(reader->feature_of, 0xff, columns * sizeof *reader->feature_of); /* -1 */
     memset(reader->target_of, 0xff, columns * sizeof *reader->target_of);
@@ -200,6 +200,27 @@ static int table_begin(void *context, struct error *error)
 }
 
 /* ---- rows ---- */
+
+/* Counts the row as one of its file. */
+static int file_count_row(struct series_reader *reader, struct error *error)
+{
+    struct dataset_series *series = &reader->dataset->series;
+    struct dataset_series_file *files;
+
+    if (reader->path != reader->table.path) { /* which differ even if one file is named twice */
+        files = reallocarray(series->files, (size_t)series->file_count + 1, sizeof *files);
+        if (!files)
+            return reader_out_of_memory(reader->table.path, error);
+        series->files = files;
+        files[series->file_count] = (struct dataset_series_file){strdup(reader->table.path), 0};
+        if (!files[series->file_count].path)
+            return reader_out_of_memory(reader->table.path, error);
+        series->file_count++;
+        reader->path = reader->table.path;
+    }
+    series->files[series->file_count - 1].rows++;
+    return 0;
+}
 
 static int rows_reserve(struct series_reader *reader, struct error *error)
 {
@@ -269,11 +290,12 @@ static int check_left_out(const struct series_reader *reader, int32_t column, co
         error, -EINVAL,
         "%s:%lld, %s: \"%s\" is no number, but line %lld%s%s has %s there; correct it, "
         "or name the columns in features",
-        reader->dataset->series.path, (long long)reader->first_line,
+        reader->dataset->series.files[0].path, (long long)reader->first_line,
         column_format(reader, column, name), csv_cell_show(first, strlen(first), shown),
         (long long)reader->table.line,
-        strcmp(reader->table.path, reader->dataset->series.path) == 0 ? "" : " of ",
-        strcmp(reader->table.path, reader->dataset->series.path) == 0 ? "" : reader->table.path,
+        strcmp(reader->table.path, reader->dataset->series.files[0].path) == 0 ? "" : " of ",
+        strcmp(reader->table.path, reader->dataset->series.files[0].path) == 0 ? ""
+                                                                               : reader->table.path,
         csv_cell_show(cell, length, number));
 }
 
@@ -317,7 +339,8 @@ static int row_read(void *context, const char *row, const char *end, struct erro
     size_t length;
     int r = 0;
 
-    if (!reader->columns_are_chosen)
+    r = file_count_row(reader, error);
+    if (r == 0 && !reader->columns_are_chosen)
         r = columns_choose(reader, row, end, error);
     if (r == 0)
         r = rows_reserve(reader, error);
@@ -385,7 +408,7 @@ static int part_choose(struct series_reader *reader, struct error *error)
                          rows[0], rows[1]);
     if (!shares && rows[1] > (double)reader->rows)
         return error_set(error, -EINVAL, "rows is [%.9g, %.9g], but %s has %lld rows; take fewer",
-                         rows[0], rows[1], series->path, (long long)reader->rows);
+                         rows[0], rows[1], series->files[0].path, (long long)reader->rows);
     series->first = llround(rows[0] * scale);
     series->end = llround(rows[1] * scale);
     return 0;
@@ -401,21 +424,47 @@ static bool is_same_file(const char *one, const char *other)
             first.st_ino == second.st_ino);
 }
 
+/* The rows of one file, as it counts them, that a set predicts: from `first` to before `end`. */
+static void file_part(const struct dataset_series *series, int32_t file, int64_t *first,
+                      int64_t *end)
+{
+    const struct dataset_series_file *files = series->files;
+    int64_t before = 0, all = 0;
+
+    for (int32_t i = 0; i < series->file_count; all += files[i++].rows)
+        before += i < file ? files[i].rows : 0;
+    *first = (series->newest_first ? all - series->end : series->first) - before;
+    *end = (series->newest_first ? all - series->first : series->end) - before;
+    *first = *first < 0 ? 0 : *first;
+    *end = *end > files[file].rows ? files[file].rows : *end;
+}
+
 /* What is tested on must not have been trained on. */
 static int check_overlap(const struct series_reader *reader, struct error *error)
 {
     const struct dataset_series *series = &reader->dataset->series;
     const struct dataset_series *trained = reader->reference ? &reader->reference->series : NULL;
 
-    if (!trained || !trained->path || series->first >= trained->end ||
-        trained->first >= series->end || !is_same_file(trained->path, series->path))
-        return 0;
-    return error_set(
-        error, -EINVAL,
-        "%s: rows %lld to %lld are for the test, and rows %lld to %lld are trained on; "
-        "set data.train.rows and data.test.rows, such as [0, 0.8] and [0.8, 1]",
-        series->path, (long long)series->first, (long long)series->end - 1,
-        (long long)trained->first, (long long)trained->end - 1);
+    for (int32_t i = 0; i < series->file_count; i++) {
+        for (int32_t k = 0; trained && k < trained->file_count; k++) {
+            int64_t first, end, trained_first, trained_end;
+
+            file_part(series, i, &first, &end);
+            file_part(trained, k, &trained_first, &trained_end);
+            if (first >= end || trained_first >= trained_end || first >= trained_end ||
+                trained_first >= end ||
+                !is_same_file(trained->files[k].path, series->files[i].path))
+                continue;
+            return error_set(
+                error, -EINVAL,
+                "%s: rows %lld to %lld are for the test, and rows %lld to %lld are trained on; set "
+                "data.train.rows and data.test.rows, such as [0, 0.8] and [0.8, 1]%s",
+                series->files[i].path, (long long)first, (long long)end - 1,
+                (long long)trained_first, (long long)trained_end - 1,
+                series->file_count + trained->file_count > 2 ? ", or take other files" : "");
+        }
+    }
+    return 0;
 }
 
 static int report_short(const struct series_reader *reader, struct error *error)
@@ -426,7 +475,7 @@ static int report_short(const struct series_reader *reader, struct error *error)
                      "%s: %lld rows, of which %lld to %lld are to be predicted, are too few for a "
                      "sample of %lld rows (input) and the %lld after them (horizon); take more "
                      "rows or a smaller window",
-                     series->path, (long long)reader->rows, (long long)series->first,
+                     series->files[0].path, (long long)reader->rows, (long long)series->first,
                      (long long)series->end - 1, (long long)series->input,
                      (long long)series->horizon);
 }
@@ -450,6 +499,7 @@ static int rows_cut(struct series_reader *reader, struct error *error)
     struct dataset_series *series = &dataset->series;
     int64_t predicted = series->first > series->input ? series->first : series->input;
     int64_t last = series->end - series->horizon; /* that a sample may predict first */
+    int64_t past = reader->config->series.season - series->input; /* wanted before row 0 */
     size_t feature_bytes = (size_t)series->features * sizeof(float);
     size_t value_bytes = (size_t)series->values * sizeof(float);
 
@@ -458,17 +508,21 @@ static int rows_cut(struct series_reader *reader, struct error *error)
     series->file_first = predicted - series->input;
     series->rows = series->end - series->file_first;
     dataset->buffer = matrix_cut(dataset->buffer, series->file_first, series->rows, feature_bytes);
-    if (dataset->targets)
-        dataset->targets =
-            matrix_cut(dataset->targets, series->file_first, series->rows, value_bytes);
-    else
+    if (dataset->targets) {
+        past = past < 0 ? 0 : past;
+        series->past = past > series->file_first ? series->file_first : past;
+        dataset->targets = matrix_cut(dataset->targets, series->file_first - series->past,
+                                      series->past + series->rows, value_bytes);
+    } else {
         dataset->labels =
             matrix_cut(dataset->labels, series->file_first, series->rows, value_bytes);
-    dataset->memory_bytes += (size_t)series->rows * (feature_bytes + value_bytes);
+    }
+    dataset->memory_bytes +=
+        (size_t)series->rows * (feature_bytes + value_bytes) + (size_t)series->past * value_bytes;
     dataset->element = DATASET_FLOAT32;
     dataset->sample_stride = (size_t)series->stride * feature_bytes;
     dataset->target_width = (int32_t)(series->horizon * series->values);
-    dataset->target_first = series->input * series->values;
+    dataset->target_first = (series->past + series->input) * series->values;
     dataset->target_stride = series->stride * series->values;
     reader_set_shape(dataset, (const int64_t[]){series->input, series->features}, 2);
     return reader_add_block(dataset, dataset->buffer, (last - predicted) / series->stride + 1,
@@ -488,7 +542,8 @@ static int table_end(struct series_reader *reader, struct error *error)
         return error_set(error, -EINVAL, "%s has no row of numbers", reader->config->paths[0]);
     if (series->horizon * series->values > INT32_MAX)
         return error_set(error, -EINVAL, "%s: %lld values are to be predicted at once; at most %d",
-                         series->path, (long long)(series->horizon * series->values), INT32_MAX);
+                         series->files[0].path, (long long)(series->horizon * series->values),
+                         INT32_MAX);
     if (reader->config->series.newest_first) {
         swap_rows(dataset->buffer, reader->rows, features);
         swap_rows(dataset->targets ? (void *)dataset->targets : (void *)dataset->labels,
@@ -513,7 +568,8 @@ int time_series_read(const struct dataset_config *config, const struct dataset *
 
     dataset->series = (struct dataset_series){.input = config->series.input,
                                               .horizon = config->series.horizon,
-                                              .stride = stride ? stride : 1};
+                                              .stride = stride ? stride : 1,
+                                              .newest_first = config->series.newest_first};
     if (config->series.input < 1 || config->series.horizon < 1 || stride < 0)
         return error_set(
             error, -EINVAL, "input is %lld, horizon %lld and stride %lld; they must be at least 1",
@@ -539,9 +595,9 @@ int time_series_read(const struct dataset_config *config, const struct dataset *
 const float *series_past(const struct dataset *dataset, int64_t index, int64_t back)
 {
     const struct dataset_series *series = &dataset->series;
-    int64_t row = index * series->stride + series->input - back;
+    int64_t row = series->past + index * series->stride + series->input - back;
 
-    return dataset->targets && row >= 0 && row < series->rows
+    return dataset->targets && row >= 0 && row < series->past + series->rows
                ? dataset->targets + row * series->values
                : NULL;
 }

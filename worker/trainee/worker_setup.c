@@ -39,6 +39,30 @@ static void on_data_progress(void *context, const char *what, int64_t done, int6
         log_info("%s", what);
 }
 
+/* Takes over the constants of a checkpoint, and warns if the data has others now. */
+static int constants_adopt(struct worker_setup *setup, const char *stored, struct error *error)
+{
+    struct dataset_normalisation measured = {0};
+    AUTO_FREE char *own = NULL;
+    int r = dataset_normalisation_parse(stored, setup->train, &setup->normalisation, error);
+
+    if (r < 0 || setup->train->is_absent)
+        return r;
+    r = dataset_normalisation_measure(setup->spec.normalisation, &setup->split.train, &measured,
+                                      error);
+    if (r < 0)
+        return r;
+    own = dataset_normalisation_format(&measured);
+    dataset_normalisation_release(&measured);
+    if (!own)
+        return error_set_errno(error, -ENOMEM, "cannot compare the data's mean and deviation");
+    if (strcmp(own, stored) != 0)
+        on_data_warning(&setup->data_warnings,
+                        "the data has changed since the checkpoint was written: its mean and "
+                        "deviation differ; those of the checkpoint are used");
+    return 0;
+}
+
 static int open_data(struct worker_setup *setup, const char *normalisation, struct error *error)
 {
     struct worker_spec *spec = &setup->spec;
@@ -54,7 +78,7 @@ static int open_data(struct worker_setup *setup, const char *normalisation, stru
     if (r < 0 || dataset_format_has_symbols(spec->train.config.format))
         return r;
     if (normalisation)
-        r = dataset_normalisation_parse(normalisation, setup->train, &setup->normalisation, error);
+        r = constants_adopt(setup, normalisation, error);
     else if (!setup->train->is_absent) /* a plan gathers no batches */
         r = dataset_normalisation_measure(spec->normalisation, &setup->split.train,
                                           &setup->normalisation, error);

@@ -86,7 +86,7 @@ static int source_read(struct json_object *source, const char *directory,
     config->series.stride = json_get_int(source, "stride", 1);
     config->series.newest_first = json_get_bool(source, "newest_first", false);
     config->series.first_label = (int32_t)json_get_int(source, "first_label", 0);
-    result->season = json_get_int(source, "season", 0);
+    config->series.season = json_get_int(source, "season", 0);
     for (int i = 0; rows && i < 2; i++)
         config->series.rows[i] = json_object_get_double(json_object_array_get_idx(rows, (size_t)i));
     config->fasta.class_of_file = result->classes;

@@ -16,7 +16,6 @@ struct worker_source {
     const char **paths;               /* owned */
     const char **classes;             /* owned: of FASTA files; NULL: not given */
     const char **features, **targets; /* owned: columns of a time series; NULL: not given */
-    int64_t season;                   /* rows of a time series; 0: none */
 };
 
 struct worker_spec {

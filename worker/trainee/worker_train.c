@@ -190,30 +190,49 @@ static int text_baseline_values(const struct worker_setup *setup, struct trainin
     return 0;
 }
 
+static int warn_of_season(struct train_run *run, const char *part, int64_t season,
+                          struct error *error)
+{
+    char message[256];
+
+    snprintf(message, sizeof message,
+             "%s_baseline_season_mse and _mae are left out: the data has fewer than %lld rows "
+             "(season) before the first that the %s part predicts",
+             part, (long long)season, part);
+    return worker_events_warning(&run->events, message, error);
+}
+
 /* The errors of forecasts without a model, beside which those of the model stand. */
-static void series_baseline_values(const struct worker_setup *setup, struct training_values *values)
+static int series_baseline_values(struct train_run *run, struct training_values *values,
+                                  struct error *error)
 {
     static const char *const names[2][4] = {
         {"validation_baseline_last_mse", "validation_baseline_last_mae",
          "validation_baseline_season_mse", "validation_baseline_season_mae"},
         {"test_baseline_last_mse", "test_baseline_last_mae", "test_baseline_season_mse",
          "test_baseline_season_mae"}};
+    const struct worker_setup *setup = &run->setup;
+    int64_t season = setup->spec.train.config.series.season;
     struct dataset_view views[2] = {setup->split.validation};
+    int r = 0;
 
     if (setup->test)
         views[1] = dataset_view_all(setup->test);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2 && r == 0; i++) {
         struct series_baselines errors;
 
         if (views[i].count == 0)
             continue;
-        errors = series_baselines(&views[i], setup->spec.train.season);
+        errors = series_baselines(&views[i], season);
         const double numbers[] = {errors.last_mse, errors.last_mae, errors.season_mse,
                                   errors.season_mae};
         for (int k = 0; k < 4; k++)
             if (!isnan(numbers[k]))
                 values->values[values->count++] = (struct training_value){names[i][k], numbers[k]};
+        if (season > 0 && setup->train->target == DATASET_TARGET_VALUE && isnan(errors.season_mse))
+            r = warn_of_season(run, i ? "test" : "validation", season, error);
     }
+    return r;
 }
 
 /* Reports at the start what a model of a text, of a time series or with heads must beat. */
@@ -229,7 +248,7 @@ static int report_baselines(struct train_run *run, const struct training_events 
     if (setup->spec.head_count)
         return worker_heads_report_baselines(setup, callbacks, error);
     if (setup->train->format == DATASET_TIME_SERIES)
-        series_baseline_values(setup, &values);
+        r = series_baseline_values(run, &values, error);
     else if (dataset_format_is_text(setup->train->format))
         r = text_baseline_values(setup, &values, error);
     if (r < 0 || values.count == 0)

@@ -308,10 +308,93 @@ static void test_baselines(void **state)
     /* of 0, 10, 0; of 10, 1, 10 */
     assert_true(fabs(baselines.season_mae - (1 + 1 + 1 + 1 + 0 + 1) / 6.0) < 1e-6);
     assert_true(isnan(series_baselines(&view, 5).season_mse));
+    assert_int_equal(dataset->series.past, 0);
     assert_true(isnan(series_baselines(&view, 0).season_mse));
     assert_true(*series_past(dataset, 1, 1) == 1);
     assert_null(series_past(dataset, 0, 5));
     dataset_close(dataset);
+}
+
+/* A season may be longer than a sample; it is known from the rows before. */
+static void test_long_season(void **state)
+{
+    struct dataset_normalisation constants = {0};
+    struct series_baselines baselines;
+    struct dataset_view view;
+    struct dataset *dataset, *train;
+    struct error error = {0};
+    float sample[4], targets[2];
+
+    (void)state;
+    config.series.input = 2;
+    config.series.season = 5;
+    train = open_text(squares(30));
+    view = dataset_view_all(train);
+    assert_int_equal(train->series.past, 0); /* nothing is known before row 0 */
+    assert_true(isnan(series_baselines(&view, 5).season_mse));
+    config.series.rows[0] = 20;
+    config.series.rows[1] = 30;
+    dataset = open_text(squares(30));
+    view = dataset_view_all(dataset);
+    assert_int_equal(dataset->count, 9);
+    gather(dataset, 0, sample, targets);
+    assert_memory_equal(sample, ((float[]){18, 424, 19, 461}), sizeof sample);
+    assert_memory_equal(targets, ((float[]){500, 541}), sizeof targets);
+    assert_true(*series_past(dataset, 0, 5) == 100 + 15 * 15);
+    assert_null(series_past(dataset, 0, 6));
+    assert_int_equal(
+        dataset_normalisation_measure(DATASET_NORMALISE_STANDARD, &view, &constants, &error), 0);
+    assert_true(fabsf(constants.target_mean[0] - (100 + 6770 / 12.0f)) <
+                1e-2f); /* of rows 18 to 29 alone */
+    baselines = series_baselines(&view, 5);
+    assert_false(isnan(baselines.season_mae));
+    dataset_normalise_targets(&constants, dataset);
+    assert_true(fabs(series_baselines(&view, 5).season_mae -
+                     baselines.season_mae * (double)constants.target_factor[0]) < 1e-5);
+    dataset_normalisation_release(&constants);
+    dataset_close(dataset);
+    dataset_close(train);
+}
+
+/* Rows of any file that is trained on are no test. */
+static void test_overlap_of_files(void **state)
+{
+    const char *both[] = {data_file_write_text("p1.csv", "0\n1\n2\n3\n4\n5\n"),
+                          data_file_write_text("p2.csv", "6\n7\n8\n9\n10\n11\n")};
+    const char *turned[] = {both[1], both[0]};
+    struct dataset *train, *test;
+
+    (void)state;
+    config.series.input = config.series.horizon = 1;
+    config.paths = both;
+    config.path_count = 2;
+    train = data_open(&config, NULL);
+    config.paths = turned;
+    data_expect_refusal(&config, train, -EINVAL, "p2.csv: rows 0 to 5 are for the test",
+                        "rows 0 to 5 are trained on", "other files", (const char *)NULL);
+    config.path_count = 1;
+    data_expect_refusal(&config, train, -EINVAL, "p2.csv: rows 0 to 5 ", (const char *)NULL);
+    dataset_close(train);
+    config.series.rows[1] = 8; /* of the training set: two rows of p2.csv */
+    config.paths = both;
+    config.path_count = 2;
+    train = data_open(&config, NULL);
+    config.paths = turned;
+    config.path_count = 1;
+    config.series.rows[0] = 1;
+    config.series.rows[1] = 6;
+    data_expect_refusal(&config, train, -EINVAL, "p2.csv: rows 1 to 5 ", "rows 0 to 1 are trained",
+                        (const char *)NULL);
+    config.series.rows[0] = 2;
+    test = data_open(&config, train);
+    dataset_close(test);
+    config.series.newest_first = true; /* rows 0 to 3 of the file */
+    data_expect_refusal(&config, train, -EINVAL, "p2.csv: rows 0 to 3 ", (const char *)NULL);
+    config.series.rows[0] = 0;
+    config.series.rows[1] = 4; /* rows 2 to 5 */
+    test = data_open(&config, train);
+    dataset_close(test);
+    dataset_close(train);
 }
 
 static void test_faults(void **state)
@@ -367,6 +450,8 @@ int main(void)
         cmocka_unit_test_setup(test_constants, reset),
         cmocka_unit_test_setup(test_classes, reset),
         cmocka_unit_test_setup(test_baselines, reset),
+        cmocka_unit_test_setup(test_long_season, reset),
+        cmocka_unit_test_setup(test_overlap_of_files, reset),
         cmocka_unit_test_setup(test_faults, reset),
     };
 
