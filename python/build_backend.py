@@ -34,6 +34,10 @@ Requires-Dist: hydra-core>=1.3; extra == "hydra"
 Requires-Dist: cloudpickle; extra == "hydra"
 Provides-Extra: optuna
 Requires-Dist: optuna; extra == "optuna"
+Provides-Extra: lightning
+Requires-Dist: lightning; extra == "lightning"
+Provides-Extra: huggingface
+Requires-Dist: transformers[torch]; extra == "huggingface"
 """
 
 

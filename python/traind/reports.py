@@ -6,7 +6,7 @@ import os
 import re
 import time
 import warnings
-from typing import Dict, Optional, SupportsFloat
+from typing import Dict, Mapping, Optional, SupportsFloat
 
 METRICS_MAX = 256  # of one report
 NAME_BYTES_MAX = 128
@@ -52,7 +52,7 @@ def line(step: Optional[int], epoch: Optional[float], progress: Optional[float],
     return json.dumps({**members, **metrics}).encode() + b"\n"
 
 
-def report(values: Optional[Dict[str, SupportsFloat]] = None, *, step: Optional[int] = None, epoch: Optional[float] = None,
+def report(values: Optional[Mapping[str, SupportsFloat]] = None, *, step: Optional[int] = None, epoch: Optional[float] = None,
            progress: Optional[float] = None, **metrics: SupportsFloat) -> None:
     """Reports metrics of a step, as in report(step=10, loss=0.5), or the part of the job that is done, as in
     report(progress=0.4). `values`: metrics whose names are no Python names. Any process of the job may report.

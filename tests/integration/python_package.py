@@ -31,7 +31,7 @@ def run_with(daemon, *arguments, folder=None, **environment):
     """Runs a program of a user with that Python; what it prints."""
     variables = {**os.environ, "TRAIND_SOCKET": daemon.socket, "PYTHONPATH": PACKAGE, **environment}
     result = subprocess.run([PACKAGES_PYTHON, *arguments], cwd=folder or daemon.folder, env=variables, text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=helpers.PATIENCE)
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=3 * helpers.PATIENCE)
     assert result.returncode == 0, f"{arguments} ended with {result.returncode}:\n{result.stdout}"
     return result.stdout
 
