@@ -164,10 +164,12 @@ static int check_samples(struct job_spec_check *check, const struct job_spec_var
     }
     job_spec_path_push(check, "", "model.name");
     if (wanted == MODEL_READS_TEXT)
-        return job_spec_fail(check, find_text_model(),
-                             "model.name is %s, which cannot read text; %s can, and a list "
-                             "of layers that begins with an embedding",
-                             model->name, find_text_model());
+        return job_spec_fail(
+            check, find_text_model(),
+            "model.name is %s, which cannot read text; these can: %s (layers "
+            "begin with an embedding)",
+            model->name,
+            list_variants(&job_spec_model_section, MODEL_READS_TEXT, models, sizeof models));
     return job_spec_fail(
         check, NULL, "model.name is %s, which cannot read sequences of symbols; these can: %s",
         model->name,
@@ -188,8 +190,8 @@ static int check_symbols(struct job_spec_check *check, struct json_object *model
         return r;
     if (reads_both && text && !json_get(model, "context"))
         return fail_at(check, "model.context",
-                       "model.context is missing; layers that read text need the number of "
-                       "symbols before the one that is predicted");
+                       "model.context is missing; lstm, gru and layers that read text need the "
+                       "number of symbols before the one that is predicted, such as 64");
     if (reads_both && !text && json_get(model, "context"))
         return fail_at(check, "model.context", "model.context applies to text only");
     if (!text && json_get_bool(model, "carry_state", false))

@@ -185,6 +185,10 @@ static int table_begin(void *context, struct error *error)
     if (r == 0)
         r = csv_column_find(&reader->table, "label_column", label, -1, &reader->label_column,
                             error);
+    if (r == 0 && reader->sequence_column == reader->label_column && reader->table.columns > 1)
+        return error_set(error, -EINVAL,
+                         "%s: sequence_column (%s) and label_column (%s) are one column; give two",
+                         reader->table.path, sequence, label);
     if (r == 0 && reader->sequence_column == reader->label_column)
         return error_set(error, -EINVAL,
                          "%s:%lld: column %d is to be the sequence and the label; the first row "

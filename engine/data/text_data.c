@@ -24,6 +24,18 @@ static bool all_utf8(const struct dataset *dataset, const struct dataset_mapping
     return true;
 }
 
+/* Where the symbols of a file begin: of UTF-8 behind a byte order mark. */
+static const uint8_t *symbols_of(const struct dataset *dataset,
+                                 const struct dataset_mapping *mapping)
+{
+    static const uint8_t mark[] = {0xef, 0xbb, 0xbf};
+    const uint8_t *begin = mapping->address;
+    bool marked = !dataset->vocabulary.bytes && mapping->bytes >= sizeof mark &&
+                  memcmp(begin, mark, sizeof mark) == 0;
+
+    return marked ? begin + sizeof mark : begin;
+}
+
 /* The distinct symbols of all files, ascending. */
 static int collect_vocabulary(struct dataset *dataset, struct error *error)
 {
@@ -33,7 +45,9 @@ static int collect_vocabulary(struct dataset *dataset, struct error *error)
     if (!seen)
         return reader_out_of_memory(dataset->mappings[0].path, error);
     for (int i = 0; i < dataset->mapping_count; i++) {
-        const uint8_t *at = dataset->mappings[i].address, *end = at + dataset->mappings[i].bytes;
+        const uint8_t *at = symbols_of(dataset, &dataset->mappings[i]);
+        const uint8_t *end =
+            (const uint8_t *)dataset->mappings[i].address + dataset->mappings[i].bytes;
 
         while (at < end) {
             uint8_t *mark = &seen[vocabulary_next(vocabulary->bytes, &at, end)];
@@ -62,14 +76,32 @@ static int copy_vocabulary(const struct dataset_vocabulary *source, struct datas
     return 0;
 }
 
-static int choose_vocabulary(const struct dataset *reference, struct dataset *dataset,
-                             struct error *error)
+/* Says where a text stops to be UTF-8, as its symbols are bytes from here on. */
+static void warn_of_bytes(const struct dataset_config *config,
+                          const struct dataset_mapping *mapping)
+{
+    const char *text = mapping->address;
+    size_t place = text_utf8_prefix(text, mapping->bytes);
+    long long line = 1;
+
+    for (size_t i = 0; i < place; i++)
+        line += text[i] == '\n';
+    reader_warn(config,
+                "%s:%lld: byte %zu of the file, 0x%02X, is no UTF-8, so the symbols are bytes, not "
+                "characters; convert the file if it is a text",
+                mapping->path, line, place + 1, (unsigned)(uint8_t)text[place]);
+}
+
+static int choose_vocabulary(const struct dataset_config *config, const struct dataset *reference,
+                             struct dataset *dataset, struct error *error)
 {
     const struct dataset_mapping *wrong = NULL;
     bool utf8 = all_utf8(dataset, &wrong);
 
     if (!reference) {
         dataset->vocabulary.bytes = !utf8;
+        if (!utf8)
+            warn_of_bytes(config, wrong);
         return collect_vocabulary(dataset, error);
     }
     if (!utf8 && !reference->vocabulary.bytes)
@@ -84,7 +116,8 @@ static int report_symbol(const struct dataset *dataset, const struct dataset_map
                          const uint8_t *place, uint32_t symbol, struct error *error)
 {
     bool bytes = dataset->vocabulary.bytes;
-    const uint8_t *at = mapping->address, *end = at + mapping->bytes;
+    const uint8_t *at = symbols_of(dataset, mapping);
+    const uint8_t *end = (const uint8_t *)mapping->address + mapping->bytes;
     long long line = 1, column = 1;
     char name[32];
 
@@ -121,7 +154,8 @@ static int encode_all(struct dataset *dataset, size_t bytes, struct error *error
     int64_t count = 0;
     for (int i = 0; i < dataset->mapping_count; i++) {
         const struct dataset_mapping *mapping = &dataset->mappings[i];
-        const uint8_t *at = mapping->address, *end = at + mapping->bytes;
+        const uint8_t *at = symbols_of(dataset, mapping);
+        const uint8_t *end = (const uint8_t *)mapping->address + mapping->bytes;
 
         while (at < end) {
             const uint8_t *place = at;
@@ -158,7 +192,7 @@ int text_read(const struct dataset_config *config, const struct dataset *referen
             return result;
         bytes += mapping->bytes;
     }
-    result = choose_vocabulary(reference, dataset, error);
+    result = choose_vocabulary(config, reference, dataset, error);
     if (result == 0)
         result = encode_all(dataset, bytes, error);
     if (result < 0)

@@ -31,11 +31,11 @@ struct series_reader {
 
 /* ---- columns ---- */
 
-static int report_twice(const struct series_reader *reader, const char *key, int32_t column,
+static int report_twice(const struct series_reader *reader, const char *key, const char *name,
                         struct error *error)
 {
-    return error_set(error, -EINVAL, "%s: %s has column %d of %s twice; leave one out",
-                     reader->table.path, key, column, reader->table.path);
+    return error_set(error, -EINVAL, "%s: %s has the column \"%s\" twice; leave one out",
+                     reader->table.path, key, name);
 }
 
 /* Gives each of the named columns its place. */
@@ -49,7 +49,7 @@ static int columns_find(const struct series_reader *reader, const char *key,
         if (r < 0)
             return r;
         if (place_of[column] >= 0)
-            return report_twice(reader, key, column, error);
+            return report_twice(reader, key, names[i], error);
         place_of[column] = i;
     }
     return 0;

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "worker/trainee/python_names.h"
 #include "worker/trainee/pytorch_network.h"
 
 #include <ctype.h>
@@ -95,17 +96,6 @@ char *pytorch_module_describe(const struct worker_setup *setup, struct error *er
 
 /* ---- the file's name ---- */
 
-/* Whether the module imports this name itself, so the file must not have it. */
-static bool is_imported(const char *name)
-{
-    static const char *const imported[] = {"json", "pathlib", "torch", "torchvision"};
-
-    for (size_t i = 0; i < sizeof imported / sizeof *imported; i++)
-        if (strcmp(name, imported[i]) == 0)
-            return true;
-    return false;
-}
-
 char *pytorch_module_path(const char *weights, struct error *error)
 {
     const char *slash = strrchr(weights, '/'), *name = slash ? slash + 1 : weights;
@@ -127,9 +117,17 @@ char *pytorch_module_path(const char *weights, struct error *error)
             *at = '_';
     if (!stem ||
         asprintf(&path, "%.*s%s%s.py", (int)(name - weights), weights,
-                 isdigit((unsigned char)stem[0]) || is_imported(stem) ? "model_" : "", stem) < 0) {
+                 isdigit((unsigned char)stem[0]) || python_name_is_taken(stem) ? "model_" : "",
+                 stem) < 0) {
         path = NULL;
         error_set(error, -ENOMEM, "no memory to name the Python module");
+        return NULL;
+    }
+    if (strcmp(path, weights) == 0) {
+        error_set(error, -EINVAL,
+                  "%s is the Python module of the weights: choose a name for the weights that ends "
+                  "in .safetensors, or leave the module out with --no-module",
+                  path);
         return NULL;
     }
     existing = fopen(path, "re");
@@ -267,9 +265,13 @@ static const char sequence_part[] =
     "    return torch.tensor([(tokens(sequence) + [PADDING] * INPUT[0])[:INPUT[0]] for sequence in "
     "sequences])\n\n\n";
 
-static const char symbols_part[] = "def tokens(sequence):\n"
-                                   "    number = {symbol: i for i, symbol in enumerate(SYMBOLS)}\n"
-                                   "    return [number[symbol] for symbol in sequence]\n";
+static const char symbols_part[] =
+    "def tokens(sequence):\n"
+    "    if isinstance(SYMBOLS, bytes) and isinstance(sequence, str):\n"
+    "        raise TypeError(\"a symbol is a byte: give bytes, such as "
+    "sequence.encode()\")\n"
+    "    number = {symbol: i for i, symbol in enumerate(SYMBOLS)}\n"
+    "    return [number[symbol] for symbol in sequence]\n";
 
 static const char nucleotides_part[] =
     "def tokens(sequence):\n"
@@ -306,6 +308,8 @@ static const char text_part[] =
     "def encode(text):\n"
     "    \"\"\"Numbers of the symbols of a text; KeyError for one that the training text had "
     "not.\"\"\"\n"
+    "    if isinstance(SYMBOLS, bytes) and isinstance(text, str):\n"
+    "        raise TypeError(\"a symbol is a byte: give bytes, such as text.encode()\")\n"
     "    number = {symbol: i for i, symbol in enumerate(SYMBOLS)}\n"
     "    return [number[symbol] for symbol in text]\n\n\n"
     "@torch.no_grad()\n"

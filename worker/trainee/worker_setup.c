@@ -120,6 +120,10 @@ static int describe_data(struct worker_setup *setup, struct error *error)
                          "label, and of a time series a horizon of 1",
                          train->target_width);
     data->outputs = setup->spec.classes && !text ? setup->spec.classes : train->classes;
+    if (data->outputs < 2 && text)
+        return error_set(error, -EINVAL,
+                         "the text has one symbol alone: there is nothing to predict; use a text "
+                         "with others");
     if (data->outputs < 2)
         return error_set(error, -EINVAL,
                          "the data has %lld class: there is nothing to tell apart; check the "

@@ -150,9 +150,8 @@ static void test_sentences(void **state)
          "train.optimizer.nesterov needs a momentum above 0 and no dampening"},
         {"{" MLP ",\"data\":{\"train\":{\"format\":\"text\",\"path\":\"a\"}}}", "model.name",
          "char_mlp",
-         "model.name is mlp, which cannot read text; char_mlp can, and a list of layers that "
-         "begins "
-         "with an embedding"},
+         "model.name is mlp, which cannot read text; these can: char_mlp, gpt, lstm, gru and layers "
+         "(layers begin with an embedding)"},
         {"{\"model\":{\"name\":\"char_mlp\"}," IDX "}", "data.train.format", "text",
          "data.train.format is idx; the model char_mlp needs text"},
         {"{\"model\":{\"name\":\"mlp\",\"loss\":\"mse\"}," IDX "}", "model.loss", "cross_entropy",

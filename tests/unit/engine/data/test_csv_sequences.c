@@ -354,6 +354,9 @@ static void test_faults(void **state)
     REFUSE("sequence,label\nACGT,0\n", "no column named \"sequenc\"", "\"sequence\"?");
     config.sequence.column = "2";
     REFUSE("sequence,label\nACGT,0\n", "sequence_column is 2", "0 to 1");
+    config.sequence.column = "label";
+    REFUSE("sequence,label\nACGT,0\n", "sequence_column (label)", "label_column (last)",
+           "give two");
     config.sequence.column = NULL;
     config.sequence.tokens = DATASET_TOKENS_CHARACTERS;
     REFUSE("sequence,label\nACGT,0\nA\xff,0\n", ":3", "UTF-8", "bytes");

@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,43 @@ static struct dataset *open_text(const char *text)
 {
     path = data_file_write_text("text", text);
     return data_open(&config, NULL);
+}
+
+static char warning[512];
+
+static void on_warning(void *context, const char *text)
+{
+    (void)context;
+    snprintf(warning, sizeof warning, "%s", text);
+}
+
+/* A byte order mark is no symbol; a broken character makes the text bytes, with a warning. */
+static void test_mark_and_broken_byte(void **state)
+{
+    static const struct dataset_events events = {.warning = on_warning};
+    struct dataset *dataset, *test;
+
+    (void)state;
+    config.events = &events;
+    dataset = open_text("abcabcabc");
+    path = data_file_write_text("marked", "\xef\xbb\xbf"
+                                          "cabcab");
+    test = data_open(&config, dataset);
+    assert_int_equal(test->symbol_count, 6);
+    dataset_close(test);
+    path = data_file_write_text("marked", "\xef\xbb\xbf"
+                                          "xabcab");
+    data_expect_refusal(&config, dataset, -EINVAL, "marked:1, column 1:", "\"x\"", NULL);
+    dataset_close(dataset);
+    dataset = open_text("\xef\xbb\xbf"
+                        "abcabcabc");
+    assert_int_equal(dataset->vocabulary.count, 3);
+    dataset_close(dataset);
+    assert_string_equal(warning, "");
+    dataset = open_text("ab\nab\xe9 abcabc");
+    assert_true(dataset->vocabulary.bytes);
+    dataset_close(dataset);
+    assert_non_null(strstr(warning, "text:2: byte 6 of the file, 0xE9, is no UTF-8"));
 }
 
 /* Sample `index` must be `symbols` (context, then label), given as text. */
@@ -411,6 +449,7 @@ static void test_baselines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_mark_and_broken_byte, reset),
         cmocka_unit_test_setup(test_samples, reset),
         cmocka_unit_test_setup(test_several_files, reset),
         cmocka_unit_test_setup(test_code_points, reset),
