@@ -55,6 +55,7 @@ static void list_keys(const struct job_spec_section *section, const char *varian
 static int fail_unknown(struct job_spec_check *check, const struct job_spec_section *section,
                         const char *name)
 {
+    static const char *const spelled_out[] = {"learning_rate"}; /* elsewhere; here it is lr */
     const char *names[SECTION_KEYS_MAX], *nearest;
     size_t length, count = 0;
     char other[OTHER_PATH_MAX] = "", keys[512];
@@ -72,6 +73,8 @@ static int fail_unknown(struct job_spec_check *check, const struct job_spec_sect
         return job_spec_fail(check, valid, "%s is not a key; did you mean %s?", check->path, valid);
     }
     job_spec_path_push(check, ".", name);
+    if (text_nearest(name, spelled_out, 1))
+        name = "lr";
     if (path_elsewhere(&job_spec_schema, name, other, sizeof other))
         return job_spec_fail(check, other, "%s is not a key; did you mean %s?", check->path, other);
     list_keys(section, NULL, keys, sizeof keys);

@@ -7,6 +7,7 @@
 #include "engine/data/reader.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -206,10 +207,11 @@ static int samples_check_finite(const struct dataset *dataset, struct error *err
 
         if (bad >= 0)
             return error_set(error, -EINVAL,
-                             "%s: element %lld of sample %lld is %g; samples must be finite "
+                             "%s: element %lld of sample %lld is %g%s; samples must be finite "
                              "float32 numbers",
                              dataset->mappings[b].path, (long long)(bad % dataset->sample_elements),
-                             (long long)(bad / dataset->sample_elements), (double)values[bad]);
+                             (long long)(bad / dataset->sample_elements), (double)values[bad],
+                             isinf(values[bad]) ? " (or beyond float32, 3.4e38)" : "");
     }
     return 0;
 }

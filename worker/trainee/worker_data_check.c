@@ -43,11 +43,16 @@ static int check_classes(const char *module, const struct dataset *train, const 
     size_t count, i = 0;
     char before[256], now[256];
 
-    if (!module || !own || json_parse(module, strlen(module), &description, NULL) < 0)
+    if (!module || json_parse(module, strlen(module), &description, NULL) < 0)
         return 0;
     trained = json_get(description, "class_names");
-    if (!trained || json_object_equal(trained, own))
+    if (!trained || (own && json_object_equal(trained, own)))
         return 0;
+    if (!own)
+        return error_set(error, -EINVAL,
+                         "%s was trained on classes with names, such as \"%s\", and those of the "
+                         "data are numbers: use data with the same classes",
+                         path, text_escape_controls(name_of(trained, 0), before, sizeof before));
     count = json_object_array_length(trained);
     while (i < count && strcmp(name_of(trained, i), name_of(own, i)) == 0)
         i++;

@@ -1,4 +1,5 @@
 /* device.c: the CPU as a device: its threads, kernels and memory, and the backend's table. */
+#include "base/text.h"
 #include "engine/backends/cpu/convolution_method.h"
 #include "engine/backends/cpu/limits.h"
 #include "engine/backends/cpu/program.h"
@@ -220,6 +221,7 @@ enum { HUGE_PAGE = 2 << 20 };
 static int buffer_map(size_t bytes, int flags, struct backend_buffer **buffer, struct error *error)
 {
     struct backend_buffer *created = calloc(1, sizeof(*created));
+    char size[32];
 
     if (!created)
         return error_no_memory(error, "a buffer");
@@ -229,8 +231,8 @@ static int buffer_map(size_t bytes, int flags, struct backend_buffer **buffer, s
                             MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
     if (created->mapping == MAP_FAILED) {
         free(created);
-        return error_no_memory(error, "the %zu bytes that the model needs; reduce the batch size",
-                               bytes);
+        return error_no_memory(error, "the %s that the run needs; take a smaller model or batch",
+                               text_format_bytes(bytes, size, sizeof size));
     }
     created->start =
         created->mapping + (HUGE_PAGE - (uintptr_t)created->mapping % HUGE_PAGE) % HUGE_PAGE;

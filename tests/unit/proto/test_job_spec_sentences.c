@@ -29,6 +29,8 @@ static void test_sentences(void **state)
         {"{" MLP "," IDX ",\"train\":{\"optimizer\":{\"lrate\":1}}}", "train.optimizer.lrate",
          "train.optimizer.lr",
          "train.optimizer.lrate is not a key; did you mean train.optimizer.lr?"},
+        {"{" MLP "," IDX ",\"train\":{\"lerning_rate\":1}}", "train.lerning_rate",
+         "train.optimizer.lr", "train.lerning_rate is not a key; did you mean train.optimizer.lr?"},
         {"{" MLP "," IDX ",\"train\":{\"epochs\":\"ten\"}}", "train.epochs", "",
          "train.epochs is \"ten\"; it must be an integer from 1 to 1000000"},
         {"{" MLP "," IDX ",\"epochs\":3}", "epochs", "train.epochs",
