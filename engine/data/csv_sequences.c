@@ -24,6 +24,7 @@ static const char *cell_find(const struct csv_table *table, const char *row, con
 {
     const char *cell = row;
 
+    *length = 0;
     for (int32_t i = 0; i <= column; i++)
         if (!csv_cell_next(table, &row, end, &cell, length)) {
             *length = 0;
