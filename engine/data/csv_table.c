@@ -97,16 +97,25 @@ size_t csv_piece_next(const char **cell, size_t *length, const char **piece)
 
 char *csv_cell_copy(const char *row, const char *cell, size_t length)
 {
-    char *copy = strndup(cell, length), *to = copy;
-    const char *text = cell, *piece;
+    char *copy = malloc(length + 1); /* strndup() would end at a zero in the text */
+    size_t used = 0;
 
-    while (copy && length && csv_cell_is_quoted(row, text)) {
-        size_t size = csv_piece_next(&cell, &length, &piece);
+    if (!copy)
+        return NULL;
+    if (csv_cell_is_quoted(row, cell)) {
+        const char *piece;
 
-        memcpy(to, piece, size);
-        to += size;
-        *to = '\0';
+        while (length) {
+            size_t size = csv_piece_next(&cell, &length, &piece);
+
+            memcpy(copy + used, piece, size);
+            used += size;
+        }
+    } else {
+        memcpy(copy, cell, length);
+        used = length;
     }
+    copy[used] = '\0';
     return copy;
 }
 
