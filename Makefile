@@ -10,9 +10,10 @@ SANITIZE ?=
 
 VERSION := 0.1.0
 
+# -Wno-psabi: gcc notes that GCC 4.6 changed how vectors are passed; no object here is older than that
 ALL_CFLAGS := -std=gnu17 -D_GNU_SOURCE -DTRAIND_VERSION='"$(VERSION)"' -I. -I$(BUILD)/generated \
     -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wwrite-strings \
-    -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections -fno-math-errno -g $(OPTIMIZE) \
+    -Wno-psabi -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections -fno-math-errno -g $(OPTIMIZE) \
     $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer) $(CFLAGS)
 ALL_LDFLAGS := -Wl,--gc-sections -Wl,--as-needed $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(LDFLAGS)
 
