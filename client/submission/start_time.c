@@ -15,9 +15,9 @@
 static int refuse(const char *text, struct error *error)
 {
     return error_set(error, -EINVAL,
-                     "\"%.80s\" is no time: write +2h, 03:00, today 18:00, tomorrow 03:00, "
-                     "2027-01-01, 2027-01-01T03:00, with seconds or a final UTC if need be, or "
-                     "@SECONDS since 1970",
+                     "\"%.80s\" is no time: write +2h, 3:00, today 18:00, tomorrow 3:00, "
+                     "Friday 18:00, 2027-01-01, 2027-01-01T03:00, with seconds or a final UTC "
+                     "if need be, or @SECONDS since 1970",
                      text);
 }
 
@@ -52,15 +52,50 @@ static bool take_word(const char **text, const char *word)
     return true;
 }
 
-/* Reads a date into `parts`. 1: there is one, 0: there is none, -EINVAL: it is malformed. */
-static int take_date(const char **text, struct tm *parts)
+/* Reads the name of a day or its first three letters. Returns 0 for Sunday to 6, or -1. */
+static int take_weekday(const char **text)
 {
-    int year, month, day;
+    static const char *const names[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
+                                        "Thursday", "Friday", "Saturday"};
 
+    for (int day = 0; day < 7; day++) {
+        char shortened[] = {names[day][0], names[day][1], names[day][2], 0};
+
+        if (take_word(text, names[day]) || take_word(text, shortened))
+            return day;
+    }
+    return -1;
+}
+
+/* Moves a date, into the next month if need be. The time of day stays. */
+static void add_days(struct tm *date, int days)
+{
+    struct tm moved = {
+        .tm_year = date->tm_year, .tm_mon = date->tm_mon, .tm_mday = date->tm_mday + days};
+
+    timegm(&moved);
+    date->tm_year = moved.tm_year;
+    date->tm_mon = moved.tm_mon;
+    date->tm_mday = moved.tm_mday;
+}
+
+/* Reads a date into `date`, which holds today's; `weekly`: it is a day of the week.
+ * 1: there is a date, 0: there is none, -EINVAL: it is malformed. */
+static int take_date(const char **text, struct tm *date, bool *weekly)
+{
+    int year, month, day, weekday;
+
+    *weekly = false;
     if (take_word(text, "today"))
         return 1;
     if (take_word(text, "tomorrow")) {
-        parts->tm_mday++;
+        add_days(date, 1);
+        return 1;
+    }
+    weekday = take_weekday(text);
+    if (weekday >= 0) {
+        add_days(date, (weekday - date->tm_wday + 7) % 7);
+        *weekly = true;
         return 1;
     }
     if (strlen(*text) < 5 || (*text)[4] != '-')
@@ -68,23 +103,34 @@ static int take_date(const char **text, struct tm *parts)
     if (!take_number(text, 4, &year) || !take_character(text, '-') ||
         !take_number(text, 2, &month) || !take_character(text, '-') || !take_number(text, 2, &day))
         return -EINVAL;
-    parts->tm_year = year - 1900;
-    parts->tm_mon = month - 1;
-    parts->tm_mday = day;
+    date->tm_year = year - 1900;
+    date->tm_mon = month - 1;
+    date->tm_mday = day;
     return month >= 1 && month <= 12 && day >= 1 && day <= 31 ? 1 : -EINVAL;
 }
 
-/* Reads "03:00" or "03:00:30". Returns as take_date(). */
+/* Reads "3:00", "03:00" or "03:00:30". Returns as take_date(). */
 static int take_clock(const char **text, struct tm *parts)
 {
     if (!isdigit((unsigned char)**text))
         return 0;
-    if (!take_number(text, 2, &parts->tm_hour) || !take_character(text, ':') ||
-        !take_number(text, 2, &parts->tm_min))
+    if (!take_number(text, (*text)[1] == ':' ? 1 : 2, &parts->tm_hour) ||
+        !take_character(text, ':') || !take_number(text, 2, &parts->tm_min))
         return -EINVAL;
     if (take_character(text, ':') && !take_number(text, 2, &parts->tm_sec))
         return -EINVAL;
     return parts->tm_hour < 24 && parts->tm_min < 60 && parts->tm_sec < 60 ? 1 : -EINVAL;
+}
+
+/* The seconds since 1970 of a date and a time of day. False: the calendar has no such time. */
+static bool calendar_seconds(const struct tm *wanted, bool utc, double *seconds)
+{
+    struct tm parts = *wanted;
+
+    parts.tm_isdst = -1;
+    *seconds = (double)(utc ? timegm(&parts) : mktime(&parts));
+    return parts.tm_mday == wanted->tm_mday && parts.tm_hour == wanted->tm_hour &&
+           parts.tm_min == wanted->tm_min;
 }
 
 /* Reads a date, a time of day or both. */
@@ -94,14 +140,15 @@ static int parse_calendar(const char *text, double now, double *time, struct err
     bool utc = length > 0 && (strcasecmp(text + length - 1, "Z") == 0 ||
                               (length > 3 && strcasecmp(text + length - 3, "UTC") == 0));
     time_t present = (time_t)now;
-    struct tm parts, wanted;
+    struct tm parts;
     const char *at = text;
     int date, clock;
+    bool weekly, exists;
 
     if (!(utc ? gmtime_r(&present, &parts) : localtime_r(&present, &parts)))
         return refuse(text, error);
     parts.tm_hour = parts.tm_min = parts.tm_sec = 0;
-    date = take_date(&at, &parts);
+    date = take_date(&at, &parts, &weekly);
     if (date < 0 || (date && *at && !strchr(" Tt", *at)))
         return refuse(text, error);
     at += date && *at;
@@ -111,13 +158,12 @@ static int parse_calendar(const char *text, double now, double *time, struct err
     if (clock < 0 || (!date && !clock) ||
         (*at && strcasecmp(at, "UTC") != 0 && strcasecmp(at, "Z") != 0))
         return refuse(text, error);
-    parts.tm_isdst = -1;
-    wanted = parts;
-    *time = (double)(utc ? timegm(&parts) : mktime(&parts));
-    if (strncasecmp(text, "tomorrow", 8) == 0)
-        wanted.tm_mday = parts.tm_mday; /* it may be the first of the next month */
-    if (parts.tm_mday != wanted.tm_mday || parts.tm_hour != wanted.tm_hour ||
-        parts.tm_min != wanted.tm_min)
+    exists = calendar_seconds(&parts, utc, time);
+    if (weekly && *time <= now) {
+        add_days(&parts, 7);
+        exists = calendar_seconds(&parts, utc, time);
+    }
+    if (!exists)
         return error_set(
             error, -EINVAL,
             "\"%.80s\" does not exist: the month is shorter, or clocks are set forward "
