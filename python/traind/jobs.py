@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import operator
 import time
-from typing import Any, Dict, Iterator, List, Optional, Sequence, SupportsIndex
+from typing import Any, Dict, Iterator, List, Optional, Sequence, SupportsIndex, Union
 
 from . import varlink
 from .errors import JobFailed
@@ -11,8 +11,14 @@ from .metric_rows import Metric, Metrics
 from .specification import Specification, complete
 from .status import Status
 
+Names = Union[str, Sequence[str], None]  # of metrics; None: all
+
 PAGE_ROWS = 2500
 OUTPUT_TAIL = 2000  # bytes of output that the error of a failed job shows
+
+
+def name_list(names: Names) -> Optional[List[str]]:
+    return [names] if isinstance(names, str) else None if names is None else list(names)
 
 
 class Job:
@@ -46,12 +52,12 @@ class Job:
         """The present status, and one after each change and progress, until it has ended."""
         return follow(self, socket=self.socket)
 
-    def metrics(self, names: Optional[Sequence[str]] = None) -> Metrics:
+    def metrics(self, names: Names = None) -> Metrics:
         return metrics(self, names, socket=self.socket)
 
-    def follow_metrics(self, names: Optional[Sequence[str]] = None) -> Iterator[Metric]:
+    def follow_metrics(self, names: Names = None) -> Iterator[Metric]:
         """The rows that there are, and each that comes, until the job has ended."""
-        parameters: Dict[str, Any] = {"id": self.id, "names": names}
+        parameters: Dict[str, Any] = {"id": self.id, "names": name_list(names)}
         for reply in varlink.stream("Metrics", parameters, socket=self.socket):
             parameters["after"] = reply["next"]
             yield from map(Metric.from_reply, reply["rows"])
@@ -132,13 +138,13 @@ def follow(*jobs: SupportsIndex, timeout: Optional[float] = None, socket: Option
         yield Status.from_reply(reply["job"])
 
 
-def metrics(job: SupportsIndex, names: Optional[Sequence[str]] = None, *, socket: Optional[str] = None) -> Metrics:
+def metrics(job: SupportsIndex, names: Names = None, *, socket: Optional[str] = None) -> Metrics:
     """All stored rows of a job, or those of some names, oldest first."""
     socket = socket or (job.socket if isinstance(job, Job) else None)
     rows, after = Metrics(), None
     with varlink.Connection(socket) as connection:
         while True:
-            page = connection.call("Metrics", id=operator.index(job), names=names, after=after, limit=PAGE_ROWS)
+            page = connection.call("Metrics", id=operator.index(job), names=name_list(names), after=after, limit=PAGE_ROWS)
             if not page["rows"]:
                 return rows
             rows += map(Metric.from_reply, page["rows"])

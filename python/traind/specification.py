@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Dict, Mapping, Sequence, Union
+from typing import Any, Dict, List, Mapping, Sequence, Union
 
 Specification = Union[Mapping[str, Any], Sequence[str], "os.PathLike[str]"]
 
@@ -35,11 +35,26 @@ def shell_environment() -> Dict[str, str]:
     return found
 
 
+def command_words(given: Sequence[Any]) -> List[str]:
+    """The words of a command as texts. A number is left to the caller, who knows how it is to be written."""
+    if not isinstance(given, (list, tuple)):
+        raise TypeError(f"a job is a command as a list of words, a specification as a dict, or the pathlib.Path of a JSON "
+                        f"file, not {given!r}")
+    words = []
+    for word in given:
+        if not isinstance(word, (str, os.PathLike)):
+            raise TypeError(f"a command is a list of texts and paths; {word!r} is neither: write {str(word)!r}")
+        text = os.fspath(word)
+        if not isinstance(text, str) or not is_utf8(text):
+            raise ValueError(f"{text!r} is no UTF-8, which the texts of a job are; rename the file or give it a link")
+        words.append(text)
+    return words
+
+
 def complete(given: Specification, keys: Mapping[str, Any]) -> Dict[str, Any]:
     """A specification of a mapping, the words of a command, or the path of a JSON file. `keys` override its keys."""
     if isinstance(given, (str, bytes)):
-        raise TypeError(f"a job is a command as a list of words, a specification as a dict, or the pathlib.Path of a JSON "
-                        f"file, not the text {given!r}; for a shell write [\"sh\", \"-c\", TEXT]")
+        raise TypeError(f"a command is a list of words, not the text {given!r}; for a shell write [\"sh\", \"-c\", TEXT]")
     if isinstance(given, os.PathLike):
         with open(given, encoding="utf-8") as file:
             content = json.load(file)
@@ -49,7 +64,7 @@ def complete(given: Specification, keys: Mapping[str, Any]) -> Dict[str, Any]:
     elif isinstance(given, Mapping):
         spec = {**given, **keys}
     else:
-        words = [os.fspath(word) for word in given]
+        words = command_words(given)
         spec = {"command": words, "name": os.path.basename(words[0]) if words else None, **keys}
         spec.setdefault("shell_environment", shell_environment())
     spec = {key: value for key, value in spec.items() if value is not None}
