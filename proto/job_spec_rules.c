@@ -511,6 +511,25 @@ int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
     return r;
 }
 
+/* The directory has to lie in the folder of the snapshot. */
+static int check_snapshot(struct job_spec_check *check, struct json_object *normalised)
+{
+    struct json_object *snapshot = json_get(normalised, "snapshot");
+    const char *directory = json_get_string(normalised, "directory", "/");
+    const char *folder = json_get_string(snapshot, "folder", "/");
+    size_t length = strlen(folder);
+
+    while (length > 0 && folder[length - 1] == '/')
+        length--;
+    if (snapshot &&
+        (strncmp(directory, folder, length) != 0 ||
+         (directory[length] && directory[length] != '/') || strstr(directory + length, "/..")))
+        return fail_at(check, "directory",
+                       "directory does not lie in snapshot.folder; run the command in a folder of "
+                       "the snapshot");
+    return 0;
+}
+
 int job_spec_rules_check_command(struct job_spec_check *check, struct json_object *spec,
                                  struct json_object *normalised)
 {
@@ -525,5 +544,5 @@ int job_spec_rules_check_command(struct job_spec_check *check, struct json_objec
         return fail_at(check, given,
                        "preemptible is false, so the command is never asked to save its state; "
                        "leave out checkpoint_signal and checkpoint_grace");
-    return 0;
+    return check_snapshot(check, normalised);
 }

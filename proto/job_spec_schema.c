@@ -80,6 +80,25 @@ static const struct job_spec_key notify_keys[] = {
 };
 SECTION(notify, NULL);
 
+static const struct job_spec_key snapshot_keys[] = {
+    {"id", JOB_SPEC_NAME, .count_minimum = 64, .count_maximum = 64, .required = true,
+     .help = "The snapshot, by its SHA-256; trainctl takes it (--snapshot) and sets these keys"},
+    {"folder", JOB_SPEC_ABSOLUTE_PATH, .count_minimum = 1, .count_maximum = PATH_BYTES_MAX,
+     .required = true,
+     .help =
+         "The folder that it was taken of. The directory of the job lies in it; the job runs in "
+         "the same place of the copy"},
+    {"commit", JOB_SPEC_NAME, .count_minimum = 4, .count_maximum = 64,
+     .help = "The commit of git that was checked out"},
+    {"changed", JOB_SPEC_BOOLEAN,
+     .help = "Whether the files differed from that commit; `trainctl show --diff` prints how"},
+    {"files", JOB_SPEC_INTEGER, .minimum = 0, .maximum = INT64_MAX, .unit = "files",
+     .help = "How many files it has"},
+    {"bytes", JOB_SPEC_BYTES, .minimum = 0, .maximum = INT64_MAX, .unit = "bytes",
+     .help = "How large they are together"},
+};
+SECTION(snapshot, NULL);
+
 static const struct job_spec_key job_keys[] = {
     {"name", JOB_SPEC_NAME, .count_minimum = 1, .count_maximum = 128,
      .help =
@@ -91,6 +110,8 @@ static const struct job_spec_key job_keys[] = {
      .fallback = "\"/\"",
      .help = "The folder in which the job runs and relative paths start. trainctl sets it to the "
              "current one"},
+    {"snapshot", JOB_SPEC_OBJECT, .section = &snapshot_section, .variants = "command",
+     .help = "The frozen code that the command runs instead of what lies in its directory"},
     {"environment", JOB_SPEC_VARIABLES, .fallback = "{}",
      .help = "Environment variables that the job gets"},
     {"shell_environment", JOB_SPEC_VARIABLES, .variants = "command",
@@ -336,8 +357,10 @@ char *job_spec_key_describe(const struct job_spec_key *key, char *output, size_t
         break;
     case JOB_SPEC_TEXT:
     case JOB_SPEC_NAME:
-        if (key->count_minimum == key->count_maximum)
+        if (key->count_minimum == key->count_maximum && key->count_minimum == 1)
             snprintf(output, size, "a text of one character");
+        else if (key->count_minimum == key->count_maximum)
+            snprintf(output, size, "a text of %zu bytes", key->count_minimum);
         else
             snprintf(output, size, "a text of %zu to %zu bytes%s", key->count_minimum,
                      key->count_maximum,

@@ -37,3 +37,8 @@ const char *command_nearest(const struct command *const *commands, const char *n
             names[count++] = (*commands)->name;
     return text_nearest(name, names, count);
 }
+
+bool command_option_is_optional(const struct command_option *option)
+{
+    return option->argument && strncmp(option->argument, "[=", 2) == 0;
+}

@@ -32,7 +32,7 @@ enum completion {
 struct command_option {
     const char *name;     /* long name, without dashes; NULL closes a list */
     char letter;          /* short name or 0 */
-    const char *argument; /* name of its value in the help; NULL for a flag */
+    const char *argument; /* its value in the help; NULL for a flag, "[=VALUE]" if it is optional */
     const char *help;
     enum completion completion; /* of its value */
 };
@@ -51,6 +51,9 @@ struct command {
     const char *words; /* that completion offers instead, separated by blanks; NULL: none */
     enum exit_status (*execute)(struct invocation *invocation);
 };
+
+/* Whether the option has a value that may be left out: "--name" or "--name=VALUE". */
+bool command_option_is_optional(const struct command_option *option);
 
 /* The options of every command. */
 extern const struct command_option command_common_options[];

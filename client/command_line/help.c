@@ -10,7 +10,8 @@ static void options_print(const struct command_option *options, FILE *output)
 
         snprintf(text, sizeof text, "%s%c%c --%s%s%s", options->letter ? "-" : " ",
                  options->letter ? options->letter : ' ', options->letter ? ',' : ' ',
-                 options->name, options->argument ? "=" : "",
+                 options->name,
+                 options->argument && !command_option_is_optional(options) ? "=" : "",
                  options->argument ? options->argument : "");
         fprintf(output, "  %s%*s  %s\n", text,
                 display_width(text) < 30 ? (int)(30 - display_width(text)) : 0, "", options->help);

@@ -25,7 +25,9 @@ static void option_set_add(struct option_set *set, const struct command_option *
         set->spellings[set->count++] = (struct option_spelling){
             .name = options->name,
             .letter = options->letter,
-            .value = options->argument ? OPTION_VALUE_REQUIRED : OPTION_VALUE_NONE};
+            .value = !options->argument                    ? OPTION_VALUE_NONE
+                     : command_option_is_optional(options) ? OPTION_VALUE_OPTIONAL
+                                                           : OPTION_VALUE_REQUIRED};
     }
 }
 

@@ -44,7 +44,8 @@ static void options_print(const struct command_option *options, const char *word
     for (; options && options->name; options++) {
         char text[64];
 
-        snprintf(text, sizeof text, "--%s%s", options->name, options->argument ? "=" : "");
+        snprintf(text, sizeof text, "--%s%s", options->name,
+                 options->argument && !command_option_is_optional(options) ? "=" : "");
         candidate_print(word, text, "");
     }
 }
@@ -163,6 +164,7 @@ static const struct command_option *option_before(const struct invocation *invoc
     size_t count = invocation->argument_count;
     const char *given = count > 1 ? invocation->arguments[count - 2] : "";
     const char *equals = strncmp(*word, "--", 2) == 0 ? strchr(*word, '=') : NULL;
+    bool apart = !equals && strcmp(*word, "=") != 0 && strcmp(given, "=") != 0;
 
     before[0] = '\0';
     if (strcmp(*word, "=") == 0) {
@@ -181,6 +183,8 @@ static const struct command_option *option_before(const struct invocation *invoc
                        strncmp(given + 2, option->name, length) == 0 &&
                        (given[2 + length] == '\0' || given[2 + length] == '=');
 
+        if (apart && command_option_is_optional(option))
+            continue; /* an optional value follows "=" */
         if (option->argument && (is_long || (option->letter && given[0] == '-' &&
                                              given[1] == option->letter && !given[2])))
             return option;

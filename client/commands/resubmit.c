@@ -1,6 +1,7 @@
 /* resubmit.c: `trainctl resubmit` submits new jobs with the specifications of earlier ones. */
 #include "client/connection/connection.h"
 #include "client/submission/graph_input.h"
+#include "client/submission/snapshot.h"
 #include "client/submission/spec_input.h"
 #include "client/submission/submission.h"
 #include "proto/job_spec.h"
@@ -54,6 +55,8 @@ static enum exit_status command_execute(struct invocation *invocation)
         if (status)
             return status;
     }
+    if (snapshot_add(invocation, specs))
+        return EXIT_STATUS_FAILED;
     return submission_send(invocation, specs);
 }
 

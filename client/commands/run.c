@@ -1,5 +1,6 @@
 /* run.c: `trainctl run` submits a command line as a command job. */
 #include "client/submission/graph_input.h"
+#include "client/submission/snapshot.h"
 #include "client/submission/spec_input.h"
 #include "client/submission/spec_options.h"
 #include "client/submission/submission.h"
@@ -117,6 +118,8 @@ static enum exit_status command_execute(struct invocation *invocation)
         return EXIT_STATUS_USAGE;
     }
     status = graph_input_add(invocation, spec);
+    if (!status)
+        status = snapshot_add(invocation, specs);
     return status ? status : submission_send(invocation, specs);
 }
 

@@ -281,6 +281,44 @@ static enum exit_status sweep_show(struct invocation *invocation, int64_t id)
     return EXIT_STATUS_DONE;
 }
 
+/* Prints lines of code; on a terminal without control characters. */
+static void source_print(const struct display *display, const char *text)
+{
+    while (*text) {
+        size_t length = *text == '\n' || *text == '\t' ? 1 : text_printable_length(text);
+        char escaped[5];
+
+        if (display->terminal && length == 0) {
+            text += text_escape_character(text, escaped);
+            fputs(escaped, stdout);
+        } else {
+            length = length ? length : 1;
+            fwrite(text, 1, length, stdout);
+            text += length;
+        }
+    }
+}
+
+/* Prints how the code that the job runs differs from its commit. */
+static enum exit_status diff_print(struct invocation *invocation, int64_t id)
+{
+    CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
+    struct json_object *parameters = json_object_new_object();
+    enum exit_status status;
+
+    json_set_int(parameters, "id", id);
+    status = connection_call(invocation, "SnapshotDiff", parameters, &reply);
+    if (status)
+        return status;
+    if (invocation->json)
+        json_print(reply.parameters, stdout);
+    else
+        source_print(&invocation->output, json_get_string(reply.parameters, "diff", ""));
+    if (!json_get_bool(reply.parameters, "complete", true))
+        complain("the diff is longer; this is its beginning");
+    return EXIT_STATUS_DONE;
+}
+
 static enum exit_status command_execute(struct invocation *invocation)
 {
     CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
@@ -297,6 +335,8 @@ static enum exit_status command_execute(struct invocation *invocation)
         status = connection_call(invocation, "Show", parameters, &reply);
     if (status)
         return status;
+    if (invocation_flag(invocation, "diff"))
+        return diff_print(invocation, json_get_int(json_get(reply.parameters, "job"), "id", 0));
     if (invocation_flag(invocation, "spec")) {
         json_print_indented(json_get(reply.parameters, "spec"), stdout);
         return EXIT_STATUS_DONE;
@@ -324,6 +364,8 @@ static enum exit_status command_execute(struct invocation *invocation)
 
 static const struct command_option show_options[] = {
     {"spec", 0, NULL, "Print only the specification, in a form that submit accepts",
+     COMPLETE_NOTHING},
+    {"diff", 0, NULL, "Print only how the code of its snapshot differs from the commit",
      COMPLETE_NOTHING},
     {0},
 };

@@ -1,5 +1,6 @@
 /* submit.c: `trainctl submit` submits specifications from files. */
 #include "client/submission/graph_input.h"
+#include "client/submission/snapshot.h"
 #include "client/submission/spec_input.h"
 #include "client/submission/submission.h"
 #include "client/submission/sweep_options.h"
@@ -31,6 +32,8 @@ static enum exit_status command_execute(struct invocation *invocation)
         complain("%s", error.text);
         return EXIT_STATUS_USAGE;
     }
+    if (snapshot_add(invocation, specs))
+        return EXIT_STATUS_FAILED;
     return sweep ? submission_send_sweeps(invocation, specs, sweep)
                  : submission_send(invocation, specs);
 }

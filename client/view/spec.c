@@ -85,6 +85,25 @@ static void model_print(const struct display *display, struct json_object *model
     line_print(display, "model", line.text, STYLE_PLAIN);
 }
 
+/* Prints, for example, "of /home/me/code at commit 1a2b3c4d5e with changes, 34 files, 1.2 MiB". */
+static void snapshot_print(const struct display *display, struct json_object *snapshot)
+{
+    const char *commit = json_get_string(snapshot, "commit", NULL);
+    struct text_line line = {.used = 0};
+    char bytes[32];
+
+    if (!snapshot)
+        return;
+    line_add(&line, "of %s", json_get_string(snapshot, "folder", "?"));
+    if (commit)
+        line_add(&line, " at commit %.10s%s", commit,
+                 json_get_bool(snapshot, "changed", false) ? " with changes (--diff)" : "");
+    line_add(&line, ", %" PRId64 " file%s, %s", json_get_int(snapshot, "files", 0),
+             json_get_int(snapshot, "files", 0) == 1 ? "" : "s",
+             text_format_bytes((uint64_t)json_get_int(snapshot, "bytes", 0), bytes, sizeof bytes));
+    line_print(display, "snapshot", line.text, STYLE_PLAIN);
+}
+
 void spec_print(const struct display *display, struct json_object *spec)
 {
     struct json_object *command = json_get(spec, "command"), *model = json_get(spec, "model");
@@ -98,6 +117,7 @@ void spec_print(const struct display *display, struct json_object *spec)
     if (model)
         model_print(display, model);
     line_print(display, "directory", json_get_string(spec, "directory", NULL), STYLE_PLAIN);
+    snapshot_print(display, json_get(spec, "snapshot"));
 }
 
 void spec_print_axes(const struct display *display, struct json_object *axes)

@@ -10,6 +10,7 @@
 #include "daemon/attempts/job_environment.h"
 #include "daemon/attempts/processes.h"
 #include "daemon/folder/attempt_folder.h"
+#include "daemon/folder/code_snapshot.h"
 #include "daemon/folder/job_cgroup.h"
 #include "daemon/work/job_preemption.h"
 #include "proto/attempt_files.h"
@@ -117,11 +118,43 @@ static void add_device(struct json_object *arguments, const struct attempt_launc
         device->driver->arguments(device, launch->memory_booked, arguments);
 }
 
+/* The id of the frozen code that the command runs; NULL: it runs what lies in its directory. */
+static const char *launch_snapshot(const struct attempt_launch *launch)
+{
+    return launch->notification || launch->kind != JOB_COMMAND
+               ? NULL
+               : json_get_string(json_get(launch->spec, "snapshot"), "id", NULL);
+}
+
+/* The command, behind the words that unpack its code first, as its user (shim_unpack.c). */
+static struct json_object *unpack_arguments(const struct attempt_launch *launch)
+{
+    struct json_object *arguments = json_object_new_array();
+    struct json_object *command = json_get(launch->spec, "command");
+    const char *folder = json_get_string(json_get(launch->spec, "snapshot"), "folder", "/");
+    const char *directory = json_get_string(launch->spec, "directory", folder);
+    char archive[PATH_MAX];
+
+    code_snapshot_path(archive, launch->state_directory, launch->uid, launch_snapshot(launch));
+    device_argument_add(arguments, launch->shim_path);
+    device_argument_add(arguments, "--unpack");
+    device_argument_add(arguments, archive);
+    device_argument_add(arguments, launch->snapshot);
+    /* job_spec_rules.c has checked that the one lies in the other */
+    directory += strnlen(directory, strlen(folder));
+    device_argument_add(arguments, directory + strspn(directory, "/"));
+    for (size_t i = 0; i < json_object_array_length(command); i++)
+        json_object_array_add(arguments, json_object_get(json_object_array_get_idx(command, i)));
+    return arguments;
+}
+
 static struct json_object *launch_arguments(const struct attempt_launch *launch, const char *folder)
 {
     struct json_object *arguments;
     char threads[16], limit[24];
 
+    if (launch->kind == JOB_COMMAND && launch_snapshot(launch))
+        return unpack_arguments(launch);
     if (launch->kind == JOB_COMMAND)
         return json_object_get(json_get(launch->spec, "command"));
     arguments = json_object_new_array();
@@ -263,7 +296,9 @@ static struct json_object *launch_describe(const struct attempt_launch *launch,
     json_set_string(attempt, "shell", user->shell);
     json_set_bool(attempt, "any_directory", launch->notification);
     json_set(attempt, "argv", launch_arguments(launch, folder));
-    json_set_string(attempt, "directory", json_get_string(launch->spec, "directory", user->home));
+    json_set_string(attempt, "directory",
+                    launch->snapshot[0] ? launch->snapshot
+                                        : json_get_string(launch->spec, "directory", user->home));
     json_set(attempt, "environment", launch_environment(launch));
     json_set_string(attempt, "cgroup",
                     launch_has_group(launch) &&
@@ -546,6 +581,9 @@ int attempt_launch_run(struct attempt_launch *launch, struct error *error)
     if (result == 0 && launch_goes_on(launch))
         result = checkpoint_folder_make(launch->state_directory, launch->job, launch->uid, user.gid,
                                         launch->checkpoints, error);
+    if (result == 0 && launch_snapshot(launch))
+        result = snapshot_folder_make(launch->state_directory, launch->job, launch->uid, user.gid,
+                                      launch->snapshot, error);
     if (result == 0)
         result = folder_fill(launch, &user, path, &lock, error);
     if (result < 0)

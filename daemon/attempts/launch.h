@@ -39,6 +39,7 @@ struct attempt_launch {
     char *calibration;              /* for a planning run; owned; NULL: none */
     char *also; /* for a planning run: the devices beside the CPU, as JSON; owned; NULL: none */
     char checkpoints[PATH_MAX];    /* checkpoint_folder_make(), "": none */
+    char snapshot[PATH_MAX];       /* code_folder_make(), "": none */
     char *resume;                  /* a file that becomes resume.safetensors; owned; NULL: none */
     char *best;                    /* a file that becomes best.safetensors; owned; NULL: none */
     char sharing_folder[PATH_MAX]; /* the folder of sharing_service_join(), "": none */

@@ -76,6 +76,9 @@ struct config {
     uint64_t checkpoint_bytes_per_attempt, checkpoint_bytes_per_user;
     int64_t checkpoints_kept_of_done; /* how many of the last, in addition to the best */
 
+    /* [Snapshots] */
+    uint64_t bytes_per_snapshot, snapshot_bytes_per_user; /* 0: no limit */
+
     /* [Nvidia] */
     char *nvidia_library; /* "": NVIDIA devices are not searched for */
     char *nvidia_backend; /* "": native jobs do not train on NVIDIA devices */

@@ -108,6 +108,14 @@ const struct config_key config_keys[] = {
      offsetof(struct config, checkpoint_bytes_per_user), "1 TiB", 0, 1e15,
      "How large the checkpoints of all jobs of one user may be together. Beyond that no further "
      "one is taken. 0: no limit."},
+    {"Snapshots", "BytesPerSnapshot", VALUE_BYTES, offsetof(struct config, bytes_per_snapshot),
+     "1 GiB", 0, 1e15,
+     "How large the files of one --snapshot may be together. A larger one is refused before "
+     "anything is copied. 0: no limit."},
+    {"Snapshots", "BytesPerUser", VALUE_BYTES, offsetof(struct config, snapshot_bytes_per_user),
+     "64 GiB", 0, 1e15,
+     "How large all snapshots of one user may be together. One that several jobs have counts once; "
+     "it goes with the last of them. 0: no limit."},
     {"Nvidia", "Library", VALUE_TEXT, offsetof(struct config, nvidia_library), "libnvidia-ml.so.1",
      0, 0,
      "NVIDIA's management library, by which traind finds GPUs. It comes with the driver and is "

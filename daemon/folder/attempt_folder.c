@@ -88,21 +88,29 @@ int attempt_folder_make(const char *state_directory, int64_t job, int64_t attemp
     return made < 0 ? error_set_errno(error, -errno, "cannot make the folder %s", path) : 0;
 }
 
-static void checkpoint_folder_path(char path[PATH_MAX], const char *state_directory, int64_t job)
+/* Makes STATE/jobs/<job / 1000>/<job>.<name>, owned by the user, if it does not exist. */
+static int job_folder_make(const char *state_directory, int64_t job, const char *name, uid_t uid,
+                           gid_t gid, char path[PATH_MAX], struct error *error)
 {
-    snprintf(path, PATH_MAX, "%s/jobs/%lld/%lld.checkpoints", state_directory,
-             (long long)(job / JOBS_IN_GROUP), (long long)job);
-}
-
-int checkpoint_folder_make(const char *state_directory, int64_t job, uid_t uid, gid_t gid,
-                           char path[PATH_MAX], struct error *error)
-{
-    checkpoint_folder_path(path, state_directory, job);
+    snprintf(path, PATH_MAX, "%s/jobs/%lld/%lld.%s", state_directory,
+             (long long)(job / JOBS_IN_GROUP), (long long)job, name);
     if (mkdir(path, 0700) < 0)
         return errno == EEXIST ? 0 : error_set_errno(error, -errno, "cannot make %s", path);
     if (geteuid() == 0 && lchown(path, uid, gid) < 0)
         return error_set_errno(error, -errno, "cannot give %s to the job's user", path);
     return 0;
+}
+
+int checkpoint_folder_make(const char *state_directory, int64_t job, uid_t uid, gid_t gid,
+                           char path[PATH_MAX], struct error *error)
+{
+    return job_folder_make(state_directory, job, "checkpoints", uid, gid, path, error);
+}
+
+int snapshot_folder_make(const char *state_directory, int64_t job, uid_t uid, gid_t gid,
+                         char path[PATH_MAX], struct error *error)
+{
+    return job_folder_make(state_directory, job, "snapshot", uid, gid, path, error);
 }
 
 int attempt_folder_open(const char *state_directory, int64_t job, int64_t attempt,

@@ -32,6 +32,11 @@ int attempt_folder_make(const char *state_directory, int64_t job, int64_t attemp
 int checkpoint_folder_make(const char *state_directory, int64_t job, uid_t uid, gid_t gid,
                            char path[PATH_MAX], struct error *error);
 
+/* The same for the folder in which the job's frozen code is unpacked:
+ * STATE/jobs/<job / 1000>/<job>.snapshot. */
+int snapshot_folder_make(const char *state_directory, int64_t job, uid_t uid, gid_t gid,
+                         char path[PATH_MAX], struct error *error);
+
 /* Opens the folder. Returns a descriptor, or a negative errno. */
 int attempt_folder_open(const char *state_directory, int64_t job, int64_t attempt,
                         struct error *error);

@@ -7,6 +7,7 @@
 #include "daemon/attempts/checkpoint_sweep.h"
 #include "daemon/attempts/removed_folders.h"
 #include "daemon/context/context.h"
+#include "daemon/jobs/code_snapshots.h"
 #include "daemon/jobs/parts.h"
 #include "daemon/store/checkpoint_purge.h"
 #include "daemon/store/store.h"
@@ -35,8 +36,10 @@ static void on_removed(void *data, int result, const struct error *error)
     removal->done(removal, result, error);
     if (result == 0)
         checkpoints_purge(&daemon->checkpoint_purge);
-    if (result == 0 && !checkpoints_only)
+    if (result == 0 && !checkpoints_only) {
         removed_folders_tidy(daemon);
+        code_snapshots_tidy(daemon);
+    }
     for (size_t i = 0; i < count && result == 0 && checkpoints_only; i++)
         for (int64_t attempt = 1; attempt <= jobs[i].attempts; attempt++)
             checkpoint_sweep(daemon, jobs[i].id, attempt);

@@ -7,6 +7,7 @@
 #include "daemon/attempts/removed_folders.h"
 #include "daemon/jobs/calibrations.h"
 #include "daemon/jobs/calibrator.h"
+#include "daemon/jobs/code_snapshots.h"
 #include "daemon/jobs/decide.h"
 #include "daemon/jobs/details.h"
 #include "daemon/jobs/device_backends.h"
@@ -119,6 +120,7 @@ int jobs_start(struct daemon *daemon, void (*ready)(struct daemon *daemon), stru
     checkpoints_tidy(&daemon->checkpoint_purge);
     removed_folders_start(daemon);
     checkpoint_sweeps_resume(daemon);
+    code_snapshots_tidy(daemon);
     jobs_recover(jobs);
     return 0;
 }

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "daemon/folder/code_snapshot.h"
 #include "daemon/jobs/sweeps.h"
 #include "daemon/methods/methods.h"
 #include "daemon/methods/quota.h"
@@ -61,6 +62,16 @@ static void check_dependencies(struct batch *batch)
     free(all);
 }
 
+/* Whether the frozen code that the job names is kept; it stays then until the job is stored. */
+static int check_snapshot(struct batch *batch, const struct job_entry *entry)
+{
+    if (!*entry->snapshot)
+        return 0;
+    batch->fault = (struct job_spec_fault){.path = "snapshot.id"};
+    return code_snapshot_check(batch->call->daemon->state_directory, batch->uid, entry->snapshot,
+                               &batch->error);
+}
+
 static void prepare_batch(uv_work_t *work)
 {
     struct batch *batch = work->data;
@@ -74,6 +85,8 @@ static void prepare_batch(uv_work_t *work)
         if (batch->result == 0)
             batch->result = job_priority_check(batch->entries[i].submission.priority,
                                                batch->priority_max, &batch->fault, &batch->error);
+        if (batch->result == 0)
+            batch->result = check_snapshot(batch, &batch->entries[i]);
         if (batch->result == 0)
             batch->result = job_at_check(batch->entries[i].submission.at, batch->time,
                                          &batch->fault, &batch->error);

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "daemon/folder/code_snapshot.h"
 #include "daemon/jobs/sweep_changes.h"
 #include "daemon/jobs/sweeps.h"
 #include "daemon/methods/methods.h"
@@ -62,6 +63,11 @@ static int submission_check(struct submission *submission)
     if (result == 0)
         result = job_entry_prepare(spec, run->sweep.uid, &submission->first, &submission->fault,
                                    &submission->error);
+    if (result == 0 && *submission->first.snapshot) {
+        submission->fault = (struct job_spec_fault){.path = "snapshot.id"};
+        result = code_snapshot_check(submission->call->daemon->state_directory, run->sweep.uid,
+                                     submission->first.snapshot, &submission->error);
+    }
     if (result == 0) /* {"index": …} has no meaning here */
         result = dependencies_check(&submission->first.submission.dependencies, 1, &culprit,
                                     &submission->error);

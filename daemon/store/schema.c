@@ -230,6 +230,9 @@ static const char *const jobs_steps[] = {
     "UPDATE sweep SET removed = expanded - (SELECT count(*) FROM job WHERE sweep = first_job AND "
     "id < first_job + expanded);"
     "UPDATE sweep SET removed_cancelled = removed;",
+    /* 15: which frozen code a job runs: daemon/folder/code_snapshot.h */
+    "ALTER TABLE job ADD COLUMN snapshot TEXT;"
+    "CREATE INDEX job_by_snapshot ON job (uid, snapshot) WHERE snapshot IS NOT NULL;",
 };
 
 static const char *const checkpoints_steps[] = {

@@ -28,6 +28,7 @@ static const struct {
     {"directory", JOB_EDIT_UNBEGUN, JOB_EDIT_WAITING},
     {"after", JOB_EDIT_NEVER, JOB_EDIT_NEVER},
     {"hold", JOB_EDIT_NEVER, JOB_EDIT_NEVER},
+    {"snapshot", JOB_EDIT_NEVER, JOB_EDIT_NEVER},
 };
 
 static enum job_edit_time time_of(const char *path, enum job_kind kind)
@@ -190,6 +191,11 @@ static int refuse_key(const struct job_edit *edit, const struct job_edit_target 
         return error_set(error, -EBUSY,
                          "hold is no key to edit: `trainctl hold %lld` and `trainctl release %lld` "
                          "do that",
+                         id, id);
+    if (strncmp(edit->path, "snapshot", 8) == 0)
+        return error_set(error, -EBUSY,
+                         "the code of job %lld is frozen: `trainctl resubmit %lld --snapshot` "
+                         "queues a new job with the present code",
                          id, id);
     return error_set(error, -EBUSY,
                      "what job %lld waits for cannot be edited: `trainctl resubmit %lld --after "

@@ -66,6 +66,8 @@ int job_entry_prepare(struct json_object *spec, uid_t uid, struct job_entry *ent
     if (!entry->spec || !entry->name || (group && !entry->group) ||
         dependencies_read(json_get(normalised, "after"), &submission->dependencies) < 0)
         return error_no_memory(error, "a specification of %zu bytes", length);
+    snprintf(entry->snapshot, sizeof entry->snapshot, "%s",
+             json_get_string(json_get(normalised, "snapshot"), "id", ""));
     submission->uid = uid;
     submission->kind = job_spec_is_command(normalised) ? JOB_COMMAND : JOB_NATIVE;
     submission->priority = (int)json_get_int(normalised, "priority", 0);

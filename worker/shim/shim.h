@@ -156,3 +156,9 @@ int64_t shim_now(void);
  * program's last argument and long enough for any folder: each shim writes its folder there, for
  * ps(1). */
 int shim_fork_server(char *title, int (*run)(const char *folder));
+
+/* ---- shim_unpack.c --------------------------------------------------------------------------- */
+
+/* Unpacks frozen code into `folder`, unless it is there, and becomes the command in its folder
+ * `inner`. Returns the exit status if that fails; the sentence is in the log. */
+int shim_unpack(char *archive, const char *folder, const char *inner, char **command);

@@ -419,6 +419,8 @@ int main(int argc, char **argv)
     log_configure("traind-shim", LOG_LEVEL_INFO);
     if (argc > 3 && strcmp(argv[1], "--warm") == 0)
         return shim_warm(argv[2], argv + 3, shim_run_with);
+    if (argc > 5 && strcmp(argv[1], "--unpack") == 0)
+        return shim_unpack(argv[2], argv[3], argv[4], argv + 5);
     if (argc == 3 && strcmp(argv[1], "--fork-server") == 0)
         return shim_fork_server(argv[2], shim_run);
     if (argc != 2) {

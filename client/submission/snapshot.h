@@ -1,0 +1,8 @@
+/* snapshot.h: freezes the code that jobs run (--snapshot). */
+#pragma once
+
+#include "client/command_line/invocation.h"
+
+/* If the options ask for it, copies the files that the commands of the array `specs` run, and makes
+ * each specification name the copy. Nothing was copied if it fails before the copy is complete. */
+enum exit_status snapshot_add(struct invocation *invocation, struct json_object *specs);

@@ -1,0 +1,343 @@
+/* snapshot_files.c: see snapshot_files.h. */
+#include "client/submission/snapshot_files.h"
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "client/submission/program.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    FILES_MAX = 1000000,
+    DEPTH_MAX = 128,        /* of submodules, or of folders */
+    LFS_POINTER_MAX = 1024, /* bytes of a file that Git LFS stands for another one with */
+    LARGE_PART = 10,        /* a file of more than this part of the limit is named */
+};
+
+static int look(struct snapshot_files *files, bool git, const char *name, int depth,
+                struct error *error);
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static void names_add(struct snapshot_names *names, const char *name)
+{
+    if (names->count < SNAPSHOT_NAMED_MAX)
+        names->names[names->count] = strdup(name);
+    names->count++;
+}
+
+char *snapshot_names_format(const struct snapshot_names *names, char *output, size_t size)
+{
+    size_t used = 0, shown = 0;
+    char escaped[PATH_MAX];
+
+    *output = '\0';
+    for (; shown < names->count && shown < SNAPSHOT_NAMED_MAX && used + 64 < size; shown++) {
+        if (names->names[shown])
+            text_escape_controls(names->names[shown], escaped, sizeof escaped);
+        else
+            strcpy(escaped, "?");
+        used += (size_t)snprintf(output + used, size - used, "%s%.*s", shown ? ", " : "",
+                                 (int)(size - used - 40), escaped);
+    }
+    if (names->count > shown)
+        snprintf(output + used, size - used, " and %zu others", names->count - shown);
+    return text_make_utf8(output);
+}
+
+static void names_release(struct snapshot_names *names)
+{
+    for (size_t i = 0; i < names->count && i < SNAPSHOT_NAMED_MAX; i++)
+        free(names->names[i]);
+}
+
+void snapshot_files_release(struct snapshot_files *files)
+{
+    for (size_t i = 0; i < files->count; i++)
+        free(files->names[i]);
+    free(files->names);
+    free(files->folder);
+    names_release(&files->left_out);
+    names_release(&files->unreadable);
+    names_release(&files->leading_out);
+    names_release(&files->pointers);
+    names_release(&files->empty_modules);
+    names_release(&files->largest);
+}
+
+static int take(struct snapshot_files *files, const char *name, struct error *error)
+{
+    if (files->count >= FILES_MAX)
+        return error_set(error, -E2BIG,
+                         "the snapshot of %s has more than %d files; ignore what is no code, or "
+                         "name a smaller folder",
+                         files->folder, FILES_MAX);
+    if (files->count == files->room) {
+        size_t room = files->room ? 2 * files->room : 256;
+        char **grown = reallocarray(files->names, room, sizeof *grown);
+
+        if (!grown)
+            return error_no_memory(error, "%zu names of files", room);
+        files->names = grown;
+        files->room = room;
+    }
+    files->names[files->count] = strdup(name);
+    return files->names[files->count++] ? 0 : error_no_memory(error, "a file's name");
+}
+
+/* ---- one file -------------------------------------------------------------------------------- */
+
+/* Whether a relative link, from the folder of `name`, stays in the snapshot. */
+static bool link_stays(const char *name, const char *target)
+{
+    int depth = 0;
+
+    if (*target == '/')
+        return false;
+    for (const char *at = name; *at; at++)
+        depth += *at == '/';
+    for (const char *at = target; *at;) {
+        size_t length = strcspn(at, "/");
+
+        if (length == 2 && at[0] == '.' && at[1] == '.')
+            depth--;
+        else if (length > 0 && !(length == 1 && *at == '.'))
+            depth++;
+        if (depth < 0)
+            return false;
+        at += length;
+        at += *at == '/';
+    }
+    return true;
+}
+
+static bool is_lfs_pointer(const char *path)
+{
+    static const char begin[] = "version https://git-lfs.github.com/spec/";
+    AUTO_CLOSE int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    char text[sizeof begin];
+
+    return file >= 0 && read(file, text, sizeof begin - 1) == (ssize_t)sizeof begin - 1 &&
+           memcmp(text, begin, sizeof begin - 1) == 0;
+}
+
+static int too_large(const struct snapshot_files *files, struct error *error)
+{
+    char most[32], names[512];
+
+    return error_set(error, -EDQUOT,
+                     "the snapshot of %s would have more than %s, which is the most that is taken "
+                     "(BytesPerSnapshot)%s%s. Ignore what is no code (.gitignore), name a smaller "
+                     "folder, or run without --snapshot; nothing was copied",
+                     files->folder, text_format_bytes(files->bytes_max, most, sizeof most),
+                     files->largest.count ? "; large are " : "",
+                     snapshot_names_format(&files->largest, names, sizeof names));
+}
+
+static int take_regular(struct snapshot_files *files, const char *name, const char *path,
+                        const struct stat *status, struct error *error)
+{
+    uint64_t size = (uint64_t)status->st_size;
+
+    if (access(path, R_OK) < 0) {
+        names_add(&files->unreadable, name);
+        return 0;
+    }
+    if (status->st_size > 0 && status->st_size <= LFS_POINTER_MAX && is_lfs_pointer(path))
+        names_add(&files->pointers, name);
+    if (files->bytes_max && size > files->bytes_max / LARGE_PART) {
+        char bytes[32];
+        AUTO_FREE char *named = NULL;
+
+        if (asprintf(&named, "%s (%s)", name, text_format_bytes(size, bytes, sizeof bytes)) >= 0)
+            names_add(&files->largest, named);
+    }
+    files->files++;
+    files->bytes += size;
+    if (files->bytes_max && files->bytes > files->bytes_max)
+        return too_large(files, error);
+    return take(files, name, error);
+}
+
+static int take_link(struct snapshot_files *files, const char *name, const char *path,
+                     struct error *error)
+{
+    char target[PATH_MAX];
+    ssize_t length = readlink(path, target, sizeof target - 1);
+
+    if (length < 0)
+        return error_set_errno(error, -errno, "cannot read the link %s", path);
+    target[length] = '\0';
+    if (!link_stays(name, target))
+        names_add(&files->leading_out, name);
+    files->files++;
+    return take(files, name, error);
+}
+
+/* ---- folders --------------------------------------------------------------------------------- */
+
+static int folder_list(struct snapshot_files *files, const char *name, const char *path, int depth,
+                       struct error *error)
+{
+    DIR *listing = opendir(path);
+    struct dirent *entry;
+    int result = *name ? take(files, name, error) : 0;
+
+    if (!listing) {
+        names_add(&files->unreadable, *name ? name : ".");
+        return result;
+    }
+    while (result == 0 && (entry = readdir(listing))) {
+        AUTO_FREE char *inner = NULL;
+
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+            strcmp(entry->d_name, ".git") == 0)
+            continue;
+        if (asprintf(&inner, "%s%s%s", name, *name ? "/" : "", entry->d_name) < 0)
+            result = error_no_memory(error, "a file's name");
+        else
+            result = look(files, false, inner, depth + 1, error);
+    }
+    closedir(listing);
+    return result;
+}
+
+/* Takes what git lists below the working tree `name` ("": that of the folder itself). */
+static int git_list(struct snapshot_files *files, const char *name, const char *path, int depth,
+                    struct error *error)
+{
+    const char *const arguments[] = {
+        "git", "-C", path, "ls-files", "-z", "--cached", "--others", "--exclude-standard", NULL};
+    AUTO_FREE char *output = NULL;
+    size_t size = 0;
+    int result = program_read(arguments, "GIT_OPTIONAL_LOCKS=0", &output, &size, error);
+
+    if (result < 0)
+        return result;
+    if (result > 0)
+        return error_set(error, -EINVAL, "`git ls-files` failed in %s", path);
+    for (size_t at = 0; at < size && result == 0; at += strlen(output + at) + 1) {
+        AUTO_FREE char *inner = NULL;
+        size_t length = strlen(output + at);
+
+        if (length && output[at + length - 1] == '/') /* a repository that is not a submodule */
+            length--;
+        if (asprintf(&inner, "%s%s%.*s", name, *name ? "/" : "", (int)length, output + at) < 0)
+            result = error_no_memory(error, "a file's name");
+        else
+            result = look(files, true, inner, depth + 1, error);
+    }
+    return result;
+}
+
+/* A folder that git lists is another repository: a submodule, or one that lies in this one. */
+static int take_folder(struct snapshot_files *files, bool git, const char *name, const char *path,
+                       int depth, struct error *error)
+{
+    AUTO_FREE char *own = NULL;
+
+    if (depth > DEPTH_MAX)
+        return error_set(error, -ELOOP, "%s lies more than %d folders deep", path, DEPTH_MAX);
+    if (!git)
+        return folder_list(files, name, path, depth, error);
+    if (asprintf(&own, "%s/.git", path) < 0)
+        return error_no_memory(error, "a file's name");
+    if (access(own, F_OK) == 0)
+        return git_list(files, name, path, depth, error);
+    names_add(&files->empty_modules, name);
+    return take(files, name, error);
+}
+
+static int look(struct snapshot_files *files, bool git, const char *name, int depth,
+                struct error *error)
+{
+    AUTO_FREE char *path = NULL;
+    struct stat status;
+
+    if (asprintf(&path, "%s/%s", files->folder, name) < 0)
+        return error_no_memory(error, "a file's name");
+    if (lstat(path, &status) < 0) {
+        if (errno == ENOENT || errno == ENOTDIR) /* removed, which git has not been told */
+            return 0;
+        names_add(&files->unreadable, name);
+        return 0;
+    }
+    if (S_ISREG(status.st_mode))
+        return take_regular(files, name, path, &status, error);
+    if (S_ISLNK(status.st_mode))
+        return take_link(files, name, path, error);
+    if (S_ISDIR(status.st_mode))
+        return take_folder(files, git, name, path, depth, error);
+    names_add(&files->left_out, name);
+    return 0;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+char *snapshot_git_folder(const char *directory, struct error *error)
+{
+    const char *const arguments[] = {"git", "-C", directory, "rev-parse", "--show-toplevel", NULL};
+    AUTO_FREE char *output = NULL;
+    size_t size = 0;
+    int result = program_read(arguments, NULL, &output, &size, error);
+
+    if (result == 0 && size > 1) {
+        output[size - 1] = '\0';
+        return TAKE_POINTER(output);
+    }
+    if (result >= 0)
+        error_set(error, -EINVAL,
+                  "--snapshot: %s lies in no working tree of git; name the folder to take, as in "
+                  "--snapshot=.",
+                  directory);
+    return NULL;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Files in conflict are listed several times by git. */
+static void sort_names(struct snapshot_files *files)
+{
+    size_t kept = 0;
+
+    if (files->count)
+        qsort(files->names, files->count, sizeof *files->names, compare_names);
+    for (size_t i = 0; i < files->count; i++)
+        if (kept && strcmp(files->names[kept - 1], files->names[i]) == 0)
+            free(files->names[i]);
+        else
+            files->names[kept++] = files->names[i];
+    files->count = kept;
+}
+
+int snapshot_files_find(struct snapshot_files *files, bool git, const char *inner,
+                        struct error *error)
+{
+    char names[512];
+    int result = *inner ? take(files, inner, error) : 0;
+
+    if (result == 0)
+        result = git ? git_list(files, "", files->folder, 0, error)
+                     : folder_list(files, "", files->folder, 0, error);
+    if (result < 0)
+        return result;
+    sort_names(files);
+    if (files->unreadable.count)
+        return error_set(error, -EACCES,
+                         "--snapshot: you may not read %s in %s; make it readable, ignore it, or "
+                         "name another folder",
+                         snapshot_names_format(&files->unreadable, names, sizeof names),
+                         files->folder);
+    return 0;
+}
