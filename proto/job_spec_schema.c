@@ -222,25 +222,42 @@ char *job_spec_key_variants(const struct job_spec_section *section, const struct
     return used && !all ? output : NULL;
 }
 
+/* Whether `word` is one of `words`, which spaces separate. */
+static bool has_word(const char *words, const char *word)
+{
+    size_t length = strlen(word);
+
+    while (*words) {
+        size_t this = strcspn(words, " ");
+
+        if (this == length && memcmp(words, word, length) == 0)
+            return true;
+        words += this;
+        words += *words == ' ';
+    }
+    return false;
+}
+
 bool job_spec_key_applies(const struct job_spec_section *section, const struct job_spec_key *key,
                           const char *variant)
 {
-    char variants[JOB_SPEC_VARIANTS_MAX];
-    size_t length = variant ? strlen(variant) : 0;
+    const struct job_spec_variant *own;
+    bool any = false, all = true;
 
-    if (!job_spec_key_variants(section, key, variants, sizeof variants))
+    if (key->variants)
+        return variant && has_word(key->variants, variant);
+    own = variant ? job_spec_variant_find(section, variant) : NULL;
+    if (own && find_in_variant(own, key))
         return true;
-    if (!variant)
-        return false;
-    for (const char *at = variants; *at;) {
-        size_t word = strcspn(at, " ");
+    for (const struct job_spec_variant *v = section->variants; v && v->name; v++) {
+        bool has = find_in_variant(v, key);
 
-        if (word == length && memcmp(at, variant, length) == 0)
-            return true;
-        at += word;
-        at += *at == ' ';
+        any |= has;
+        all &= has;
+        if (any && !all)
+            return false;
     }
-    return false;
+    return true;
 }
 
 const char *job_spec_key_fallback(const struct job_spec_section *section,

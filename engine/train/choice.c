@@ -40,6 +40,9 @@ struct search {
     struct error *error;
     int64_t *grid; /* batch sizes to choose from, ascending; owned */
     int64_t grid_size;
+    /* what the latest plan was made for; 0: there is no plan yet */
+    int64_t planned_batch;
+    struct recompute_config planned_recompute;
 };
 
 /* The configuration with the given batch size and recomputation. */
@@ -57,23 +60,44 @@ static struct training_config configure(const struct search *search, int64_t bat
     return config;
 }
 
+/* Frees what the device keeps of the latest plan. */
+static void forget_plan(struct search *search)
+{
+    if (search->planned_batch && search->backend->device_trim)
+        search->backend->device_trim(search->device);
+    search->planned_batch = 0;
+}
+
+/* Whether the latest plan is the chosen one. What the device keeps of it, such as generated code,
+ * then serves the run. */
+static bool planned_the_choice(const struct search *search)
+{
+    const struct training_choice *choice = search->choice;
+
+    return search->planned_batch == choice->batch &&
+           search->planned_recompute.kind == choice->recompute.kind &&
+           search->planned_recompute.segments == choice->recompute.segments;
+}
+
 /* Measures the bytes that a plan takes. */
 static int measure(struct search *search, int64_t batch, const struct recompute_config *recompute,
                    size_t *bytes)
 {
     struct training_config config = configure(search, batch, recompute);
     struct training *training = NULL;
-    int r = training_prepare(&config, search->data, search->backend, search->device, search->build,
-                             search->build_context, &training, search->error);
+    int r;
 
+    forget_plan(search);
+    search->planned_batch = batch;
+    search->planned_recompute = *recompute;
+    r = training_prepare(&config, search->data, search->backend, search->device, search->build,
+                         search->build_context, &training, search->error);
     search->choice->plans++;
     if (r == 0)
         r = training_rehearse(training, search->error);
     if (r == 0)
         *bytes = search->wishes->memory_bytes(search->wishes->context, training);
     training_free(training);
-    if (search->backend->device_trim)
-        search->backend->device_trim(search->device);
     return r;
 }
 
@@ -343,6 +367,8 @@ int training_choose(struct training_config *config, const struct training_wishes
     if (r == 0 && choice->recompute.kind != RECOMPUTE_NONE)
         r = measure(&search, choice->batch, &none, &choice->kept_bytes);
     free(search.grid);
+    if (r < 0 || !planned_the_choice(&search))
+        forget_plan(&search);
     if (r < 0)
         return error_set(error, r, "%s", own.text);
     *config = configure(&search, choice->batch, &choice->recompute);

@@ -33,6 +33,14 @@ int onednn_fail(struct error *error, dnnl_status_t status, const char *what)
     return error_set(error, code, "oneDNN: %s: %s", what, status_text(status));
 }
 
+/* Unless the environment asks for a profiler, the library need not search for VTune's: that opens
+ * some forty files that hardly any machine has. */
+static void leave_profilers_out(void)
+{
+    if (!getenv("DNNL_JIT_PROFILE") && !getenv("ONEDNN_JIT_PROFILE"))
+        dnnl_set_jit_profiling_flags(DNNL_JIT_PROFILE_NONE);
+}
+
 int onednn_open(int threads, struct onednn **onednn, struct error *error)
 {
     struct onednn *library = calloc(1, sizeof(*library));
@@ -42,6 +50,7 @@ int onednn_open(int threads, struct onednn **onednn, struct error *error)
         onednn_close(library);
         return error_no_memory(error, "oneDNN's streams");
     }
+    leave_profilers_out();
     status = dnnl_engine_create(&library->engine, dnnl_cpu, 0);
     while (!status && library->thread_count < threads) {
         status = dnnl_stream_create(&library->streams[library->thread_count], library->engine,

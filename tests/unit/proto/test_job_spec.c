@@ -388,12 +388,30 @@ static void test_table(void **state)
     check_section(&job_spec_schema);
 }
 
+/* A key applies to the variant if its help lists that, or lists none. */
+static void check_applies(const struct job_spec_section *section, const char *variant)
+{
+    char list[JOB_SPEC_VARIANTS_MAX], spaced[sizeof list + 2], word[64];
+
+    snprintf(word, sizeof word, " %s ", variant);
+    for (size_t i = 0; i < section->count; i++) {
+        const struct job_spec_key *key = &section->keys[i];
+        bool listed = job_spec_key_variants(section, key, list, sizeof list);
+
+        snprintf(spaced, sizeof spaced, " %s ", list);
+        assert_int_equal(job_spec_key_applies(section, key, NULL), !listed);
+        if (job_spec_key_applies(section, key, variant) != (!listed || strstr(spaced, word)))
+            fail_msg("%s, %s: its help lists \"%s\"", key->name, variant, list);
+    }
+}
+
 /* Every key that a variant's row names is one of the table, and its default is a value that the key
  * accepts. Formats of data name keys of `data`, too. */
 static void check_variants(const char *path, const struct job_spec_section *section,
                            const struct job_spec_section *other)
 {
-    for (const struct job_spec_variant *v = section->variants; v->name; v++)
+    for (const struct job_spec_variant *v = section->variants; v->name; v++) {
+        check_applies(section, v->name);
         for (const struct job_spec_variant_key *k = v->keys; k->name; k++) {
             const struct job_spec_key *key = job_spec_key_find(section, k->name);
 
@@ -404,6 +422,7 @@ static void check_variants(const char *path, const struct job_spec_section *sect
             if (key->required && job_spec_key_fallback(section, key, v->name))
                 fail_msg("%s: %s has a default for %s, which is required", path, v->name, k->name);
         }
+    }
 }
 
 static const struct job_spec_section *section_of(const struct job_spec_section *section,
@@ -418,6 +437,9 @@ static void test_variants(void **state)
     const struct job_spec_section *train = section_of(&job_spec_schema, "train");
 
     (void)state;
+    check_applies(&job_spec_schema, "native");
+    check_applies(&job_spec_schema, "command");
+    check_applies(&job_spec_schema, "nat");
     check_variants("model", section_of(&job_spec_schema, "model"), NULL);
     check_variants("data.train", section_of(data, "train"), data);
     check_variants("train.optimizer", section_of(train, "optimizer"), NULL);

@@ -18,6 +18,7 @@ enum { SAMPLES = 206, SIDE = 12 };
 struct fixture {
     struct dataset *dataset;
     struct training_data data;
+    const struct backend *backend;
     struct backend_device *device;
     bool batch_norm;
     struct training_config config;
@@ -75,7 +76,7 @@ static int setup(void **state)
         .format = DATASET_CSV, .path_count = 1, .rank = 3, .shape = {1, SIDE, SIDE}};
     const char *path;
 
-    *f = (struct fixture){.batch_norm = true};
+    *f = (struct fixture){.batch_norm = true, .backend = backend_cpu()};
     for (int i = 0; i < SAMPLES; i++) {
         for (int k = 0; k < SIDE * SIDE; k++)
             end += sprintf(end, "%d,", (i + k) % 7);
@@ -116,8 +117,8 @@ static int choose(struct fixture *f)
     int r;
 
     f->error = (struct error){0};
-    r = training_choose(&config, &f->wishes, &f->data, backend_cpu(), f->device, build, f,
-                        &f->choice, &f->error);
+    r = training_choose(&config, &f->wishes, &f->data, f->backend, f->device, build, f, &f->choice,
+                        &f->error);
     if (r == 0) {
         assert_int_equal(config.batch, f->choice.batch);
         assert_int_equal(config.accumulate, f->choice.accumulate);
@@ -316,6 +317,44 @@ static void test_recompute(void **state)
     assert_int_equal(f->choice.kept_bytes, 2000000 + 40000);
 }
 
+static int trims;
+
+static void count_trim(struct backend_device *device)
+{
+    backend_cpu()->device_trim(device);
+    trims++;
+}
+
+/* The device keeps what it made for the chosen plan, for the run that follows, and for no other. */
+static void test_chosen_plan_is_kept(void **state)
+{
+    struct backend counting = *backend_cpu();
+    struct fixture *f = *state;
+
+    counting.device_trim = count_trim;
+    f->backend = &counting;
+    trims = 0;
+    expect_choice(f);
+    assert_int_equal(f->choice.plans, 1);
+    assert_int_equal(trims, 0);
+
+    f->wishes.batch = true; /* the last plan is that of the whole training set */
+    expect_choice(f);
+    assert_int_equal(f->choice.batch, SAMPLES);
+    assert_int_equal(trims, f->choice.plans - 1);
+
+    trims = 0; /* the last plan does not fit */
+    f->wishes.memory_limit = plan_bytes(f, 2, (struct recompute_config){0});
+    expect_choice(f);
+    assert_int_equal(f->choice.batch, 2);
+    assert_int_equal(trims, f->choice.plans);
+
+    trims = 0;
+    f->wishes.memory_limit = 1000;
+    assert_int_equal(choose(f), -ERROR_DEVICE_MEMORY);
+    assert_int_equal(trims, f->choice.plans);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,6 +363,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_too_little_memory, setup, teardown),
         cmocka_unit_test_setup_teardown(test_effective_batch, setup, teardown),
         cmocka_unit_test_setup_teardown(test_recompute, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_chosen_plan_is_kept, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
