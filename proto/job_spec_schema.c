@@ -24,8 +24,8 @@ static const struct job_spec_key device_keys[] = {
     {"allow", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 16,
      .help =
          "Devices or kinds of device that the job may use; gpu: all GPUs; any: all devices. When "
-         "absent: all devices, but for a command without device_memory those that DefaultDevice "
-         "names"},
+         "absent: all devices, but for a command without device_memory those where it probably "
+         "belongs (guess)"},
     {"deny", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 16,
      .help = "Devices or kinds of device that the job may not use"},
     {"force", JOB_SPEC_NAME, .count_minimum = 1, .count_maximum = 64,
@@ -35,6 +35,11 @@ static const struct job_spec_key device_keys[] = {
          "Whether the job may run on other devices than it prefers. false: it waits while those "
          "are busy, draining or lost, and is refused if there is no such device. With prefer "
          "auto it fails if one of its devices cannot run it"},
+    {"guess", JOB_SPEC_CHOICE, .choices = CHOICES("cpu", "gpu"),
+     .help = "Where a command that names no device probably belongs. trainctl sees that from what "
+             "the command is. Earlier runs of the command count more, DefaultDevice counts less"},
+    {"guess_reason", JOB_SPEC_NAME, .count_minimum = 1, .count_maximum = 200,
+     .help = "What the guess rests on, such as \"train.py imports torch\""},
     {"threads", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 1024, .fallback = "0", .unit = "threads",
      .help = "Threads of the training; 0: as many as the cores booked"},
 };

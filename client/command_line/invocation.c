@@ -108,6 +108,7 @@ static enum exit_status options_parse(struct invocation *invocation, int argc, c
         if (status)
             return status;
     }
+    invocation->arguments_are_marked = reader.options_are_over;
     return EXIT_STATUS_DONE;
 }
 

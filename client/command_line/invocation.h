@@ -25,7 +25,8 @@ struct invocation {
     size_t option_count;
     char **arguments; /* borrowed from argv */
     size_t argument_count;
-    struct display output; /* standard output */
+    bool arguments_are_marked; /* "--" stood before them */
+    struct display output;     /* standard output */
     bool json;
     char *socket; /* owned; chosen at the first connection */
     struct varlink_client *client;

@@ -2,6 +2,8 @@
  * needs itself, as the calling user; the daemon predicts the device. */
 #include "base/text.h"
 #include "client/connection/connection.h"
+#include "client/submission/command_spec.h"
+#include "client/submission/device_guess.h"
 #include "client/submission/plan_run.h"
 #include "client/submission/spec_input.h"
 #include "client/view/candidates.h"
@@ -221,6 +223,7 @@ static void prediction_print(const struct display *display, struct json_object *
     line_print(display, "because", json_get_string(prediction, "reason", NULL), STYLE_PLAIN);
     if (!device)
         line_print(display, "needs", json_get_string(prediction, "needs", NULL), STYLE_PLAIN);
+    line_print(display, "assumed", json_get_string(prediction, "note", NULL), STYLE_PLAIN);
 }
 
 static void plan_print_json(struct json_object *plan, struct json_object *prediction)
@@ -232,17 +235,62 @@ static void plan_print_json(struct json_object *plan, struct json_object *predic
     json_set(output, "candidates", json_object_get(candidates));
     json_set_string(output, "device", candidates_chosen(candidates));
     json_set_string(output, "reason", json_get_string(prediction, "reason", NULL));
+    json_set_string(output, "note", json_get_string(prediction, "note", NULL));
     json_print(output, stdout);
+}
+
+static const struct command_option plan_options[] = {
+    COMMAND_SPEC_OPTIONS,
+    SPEC_INPUT_OPTION_SET,
+    SPEC_INPUT_OPTION_ENV,
+    {0},
+};
+
+/* Refuses options that say of a command line what a file says of itself. */
+static enum exit_status options_check(const struct invocation *invocation)
+{
+    for (const struct command_option *o = plan_options; o->name; o++) {
+        if (strcmp(o->name, "set") == 0 || strcmp(o->name, "env") == 0 ||
+            !invocation_flag(invocation, o->name))
+            continue;
+        complain("--%s is for a command, as in: trainctl plan --%s%s%s -- python3 train.py; for a "
+                 "file, use --set",
+                 o->name, o->name, o->argument ? " " : "", o->argument ? o->argument : "");
+        return EXIT_STATUS_USAGE;
+    }
+    return EXIT_STATUS_DONE;
+}
+
+/* Reads the file that the argument names, or makes a specification of a command line. */
+static enum exit_status spec_read(struct invocation *invocation, struct json_object **spec,
+                                  struct json_object **normalised)
+{
+    struct error error = {0};
+    enum exit_status status;
+
+    if (!invocation->arguments_are_marked && invocation->argument_count == 1) {
+        status = options_check(invocation);
+        return status ? status : spec_input_read_one(invocation, spec, normalised);
+    }
+    *spec = json_object_new_object();
+    if (command_spec_make(invocation, *spec, &error) < 0 ||
+        job_spec_normalise(*spec, normalised, NULL, &error) < 0) {
+        if (error.code)
+            complain("%s", error.text);
+        return EXIT_STATUS_USAGE;
+    }
+    return EXIT_STATUS_DONE;
 }
 
 static enum exit_status command_execute(struct invocation *invocation)
 {
     JSON_AUTO struct json_object *spec = NULL, *normalised = NULL, *plan = NULL, *prediction = NULL;
     struct error error = {0};
-    enum exit_status status = spec_input_read_one(invocation, &spec, &normalised);
+    enum exit_status status = spec_read(invocation, &spec, &normalised);
 
     if (status)
         return status;
+    device_guess_add(spec);
     if (!job_spec_is_command(normalised) && plan_make(invocation, spec, &plan, &error) < 0) {
         complain("%s", error.text);
         return EXIT_STATUS_FAILED;
@@ -260,22 +308,18 @@ static enum exit_status command_execute(struct invocation *invocation)
     return EXIT_STATUS_DONE;
 }
 
-static const struct command_option plan_options[] = {
-    SPEC_INPUT_OPTION_SET,
-    {0},
-};
-
 const struct command command_plan = {
     .name = "plan",
     .place = 40,
-    .arguments = "SPEC",
+    .arguments = "SPEC | -- COMMAND [ARGUMENT…]",
     .summary = "Say what a job needs and where it would run, without submitting it",
     .details = "Memory by class, work, steps, precision, batch and time come from `traind-worker "
                "plan`, run here;\nwhich device would take the job now, with every candidate's "
                "time, memory and verdict, from the daemon.\nWithout a daemon the plan stands "
-               "alone.",
+               "alone. Of a command it says where it would run, and what is assumed of it; the "
+               "options\nare those of `trainctl run`.",
     .minimum = 1,
-    .maximum = 1,
+    .maximum = -1,
     .options = plan_options,
     .completion = COMPLETE_FILES,
     .execute = command_execute,

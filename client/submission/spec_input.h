@@ -6,6 +6,8 @@
 /* clang-format off */
 #define SPEC_INPUT_OPTION_SET \
     {"set", 0, "A.B=VALUE", "Set a key of the specification (JSON or a word); repeatable", COMPLETE_ASSIGNMENTS}
+#define SPEC_INPUT_OPTION_ENV \
+    {"env", 'e', "NAME[=VALUE]", "Give the job a variable of the environment; repeatable", COMPLETE_NOTHING}
 /* clang-format on */
 
 /* Appends the specification in `path` ("-": standard input), or each one if the file holds an

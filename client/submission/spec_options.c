@@ -6,6 +6,7 @@
 const struct spec_option spec_options[] = {
     {"memory", "resources", "memory", false, 0},
     {"device-memory", "resources", "device_memory", false, 0},
+    {"gpu-memory", "resources", "device_memory", false, 0},
     {"time", "resources", "time", false, 0},
     {"time-limit", NULL, "time_limit", false, 0},
     {"checkpoint-signal", NULL, "checkpoint_signal", false, 0},

@@ -7,6 +7,7 @@
 #include "client/connection/follow.h"
 #include "client/connection/sweep.h"
 #include "client/submission/data_files.h"
+#include "client/submission/device_guess.h"
 #include "proto/job_spec.h"
 
 #include <inttypes.h>
@@ -171,11 +172,13 @@ enum exit_status submission_send(struct invocation *invocation, struct json_obje
         complain("not enough memory for %zu jobs", count);
         return EXIT_STATUS_FAILED;
     }
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         if (data_files_check(json_object_array_get_idx(specs, i), &error) < 0) {
             complain("%s", error.text);
             return EXIT_STATUS_USAGE;
         }
+        device_guess_add(json_object_array_get_idx(specs, i));
+    }
     status = count == 1 ? submit_one(invocation, json_object_array_get_idx(specs, 0), ids)
                         : submit_many(invocation, specs, ids);
     return status ? status : submission_follow(invocation, ids, count);
@@ -185,7 +188,11 @@ enum exit_status submission_send_sweeps(struct invocation *invocation, struct js
                                         struct json_object *sweep)
 {
     struct id_list list = {0};
-    enum exit_status status = submit_sweeps(invocation, specs, sweep, &list);
+    enum exit_status status;
+
+    for (size_t i = 0; i < json_object_array_length(specs); i++)
+        device_guess_add(json_object_array_get_idx(specs, i));
+    status = submit_sweeps(invocation, specs, sweep, &list);
 
     if (!status)
         status = submission_follow(invocation, list.ids, list.count);

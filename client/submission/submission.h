@@ -2,6 +2,7 @@
 #pragma once
 
 #include "client/command_line/invocation.h"
+#include "client/submission/spec_input.h"
 
 /* clang-format off */
 /* The options of each command that submits. */
@@ -13,7 +14,7 @@
     {"at", 0, "TIME", "Start at this time or later: +2h, 03:00, \"tomorrow 03:00\", 2027-01-01T03:00", COMPLETE_NOTHING}, \
     {"snapshot", 0, "[=FOLDER]", "Run the code as it is now: what git tracks or does not ignore, or all of FOLDER", COMPLETE_FILES}, \
     {"group", 'g', "NAME", "Count against the limit of a group: `trainctl group set`", COMPLETE_NOTHING}, \
-    {"env", 'e', "NAME[=VALUE]", "Give the job a variable of the environment; repeatable", COMPLETE_NOTHING}, \
+    SPEC_INPUT_OPTION_ENV, \
     {"wait", 'w', NULL, "Wait until the job has ended; its end decides the exit status", COMPLETE_NOTHING}, \
     {"follow", 'f', NULL, "Wait, and show progress meanwhile; Ctrl-C detaches, the job goes on", COMPLETE_NOTHING}
 /* clang-format on */

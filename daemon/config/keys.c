@@ -80,8 +80,8 @@ const struct config_key config_keys[] = {
      "that is 0."},
     {"Commands", "DefaultDevice", VALUE_DEFAULT_DEVICE, offsetof(struct config, default_device),
      "auto", 0, 0,
-     "Where a command goes that names no device. `auto`: a GPU if there is one, unless earlier "
-     "runs held no memory of one. `cpu`, `gpu`, or `any` of them."},
+     "Where a command goes that names no device, if neither earlier runs nor a look at what it is "
+     "tell whether it uses a GPU. `auto`: a GPU if there is one. `cpu`, `gpu`, or `any` of them."},
     {"Notify", "IdleCommand", VALUE_TEXT, offsetof(struct config, idle_command), "", 0, 0,
      "Program and arguments, separated by spaces, that run when the last job has ended. They run "
      "as traind's own user, without a shell, for 5 minutes at most. Empty: none."},

@@ -200,13 +200,14 @@ static int check_possible(struct jobs *jobs, const struct job *job, const struct
 {
     JSON_AUTO struct json_object *decision = NULL;
     struct job_submission submission = edit->entry.submission;
+    struct job_prediction prediction = {.submission = &submission};
 
     if (job->kind == JOB_NATIVE && (edit->work || !job->workload->planned))
         return 0; /* its plan tells */
     if (job->attempt_number > 0)
         return 0; /* it has run here, so it would wait */
     submission.needs = needs->text;
-    decision = jobs_predict(jobs->daemon, &submission, NULL, error);
+    decision = jobs_predict(jobs->daemon, &prediction, error);
     if (!decision)
         return error->code;
     if (strcmp(json_get_string(decision, "verdict", ""), "impossible") != 0)

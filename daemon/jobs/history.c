@@ -57,20 +57,27 @@ static int device_type_find(const struct devices *devices, const char *name)
     return -1; /* no device has this type any more */
 }
 
+void history_take(const struct jobs *jobs, struct workload *workload,
+                  const struct command_history_row *rows, int count)
+{
+    int types[COMMAND_HISTORY_TYPES_MAX];
+
+    for (int i = 0; i < count; i++)
+        types[i] = device_type_find(jobs->daemon->devices, rows[i].device_type);
+    workload_set_history(workload, rows, types, count);
+}
+
 static void on_history_read(void *data, int result, const struct error *error)
 {
     struct history_read *read = data;
     struct jobs *jobs = read->jobs;
     struct workload *workload =
         jobs->stopping ? NULL : workload_find(jobs->workloads, read->uid, read->digest);
-    int types[COMMAND_HISTORY_TYPES_MAX];
 
     if (result < 0 && !jobs->stopping)
         log_warning("the earlier runs of a command cannot be read: %s", error->text);
-    for (int i = 0; i < read->count; i++)
-        types[i] = device_type_find(jobs->daemon->devices, read->rows[i].device_type);
     if (result == 0 && workload && read->count > 0) {
-        workload_set_history(workload, read->rows, types, read->count);
+        history_take(jobs, workload, read->rows, read->count);
         jobs->history->known(jobs, read->job);
         jobs_dispatch(jobs);
     }

@@ -1,7 +1,10 @@
-/* job_default.h: decides where a command runs whose specification names no device (DefaultDevice).
- * Before its first run it is unknown whether the program uses a GPU. On a machine with GPUs it gets
- * one, so that programs that need a GPU work. If its last run there held no GPU memory, later runs
- * go to the CPU. */
+/* job_default.h: decides where a command runs whose specification names no device. On a machine
+ * with GPUs the first of these that is known decides:
+ *
+ * - whether earlier runs of the command held memory of a GPU;
+ * - the specification's guess, which the client makes of what the command is;
+ * - DefaultDevice of the configuration. By default it is a GPU, so that programs that need one
+ *   work. */
 #pragma once
 
 #include "daemon/devices/device.h"

@@ -43,6 +43,8 @@ static struct job_needs *needs_read(const char *text)
         needs->prefer = NULL;
     needs->force = json_get_string(device, "force", NULL);
     needs->fallback = json_get_bool(device, "fallback", true);
+    needs->guess = json_get_string(device, "guess", NULL);
+    needs->guess_reason = json_get_string(device, "guess_reason", NULL);
     needs->pinned = json_get_string(needs->parsed, "pinned", NULL);
     needs->avoid = list_of_texts(json_get(needs->parsed, "avoid"), &needs->avoid_count);
     needs->threads = (int)json_get_int(device, "threads", 0);
@@ -52,7 +54,7 @@ static struct job_needs *needs_read(const char *text)
     needs->device_memory = (uint64_t)json_get_int(resources, "device_memory", 0);
     needs->seconds = json_get_double(resources, "time", 0);
     if (needs->allow_count + needs->deny_count + needs->avoid_count == 0 && !needs->prefer &&
-        !needs->force &&
+        !needs->force && !needs->guess && !needs->guess_reason &&
         !needs->pinned) { /* no string of it is in use, as for most of 100,000 jobs */
         json_object_put(needs->parsed);
         needs->parsed = NULL;

@@ -21,6 +21,8 @@ struct job_needs {
     const char *prefer, *force; /* NULL: none */
     bool fallback;              /* false: it runs only on what it prefers */
     const char *pinned;         /* the device that a user moved it to; NULL: none */
+    const char *guess;          /* where it probably belongs: DEVICES_GPU or the host; NULL: none */
+    const char *guess_reason;   /* what the guess rests on; NULL: not said */
     const char **avoid;         /* names of devices that failed while it ran there */
     size_t avoid_count;
     int devices;                    /* how many it uses at once, all of one type */

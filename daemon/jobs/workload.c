@@ -261,7 +261,7 @@ void workload_set_history(struct workload *workload, const struct command_histor
     workload->runs = 0;
     workload->seconds = NAN;
     workload->seconds_deviation = workload->cores = 0;
-    workload->held_none = false;
+    workload->held = workload->held_none = false;
     for (int i = 0; i < count; i++) {
         const struct command_history *row = &rows[i].history;
 
@@ -269,6 +269,7 @@ void workload_set_history(struct workload *workload, const struct command_histor
         all.device_memory =
             row->device_memory > all.device_memory ? row->device_memory : all.device_memory;
         workload->runs += row->runs;
+        workload->held |= row->device_memory > 0;
         workload->held_none |= row->held_none;
         if (row->runs == 0)
             continue;

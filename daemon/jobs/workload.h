@@ -74,6 +74,7 @@ struct workload {
     double seconds_on[DEVICE_TYPES_MAX]; /* of one run on each type of device; NAN: not known */
     uint64_t memory, device_memory;      /* bytes to book; 0: not known */
     double cores;                        /* how many it kept busy; 0: not known */
+    bool held;                           /* an earlier run held memory of a GPU */
     bool held_none;                      /* its last run on a GPU held no memory of it */
 
     /* latest seconds of a step beside other jobs on each type of GPU; 0: never measured. They

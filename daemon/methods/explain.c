@@ -11,6 +11,7 @@
 #include "daemon/methods/quota.h"
 #include "daemon/server/reply_size.h"
 #include "daemon/store/attempt_rows.h"
+#include "daemon/store/command_history_rows.h"
 #include "daemon/store/job_edit_rows.h"
 #include "daemon/store/job_insert.h"
 #include "daemon/store/job_rows.h"
@@ -132,6 +133,8 @@ struct predict_query {
     struct job_submission submission;
     char *needs;              /* owned */
     struct json_object *plan; /* the call's, else the stored one, owned */
+    struct command_history_row runs[COMMAND_HISTORY_TYPES_MAX]; /* of a command */
+    int run_count;
     struct job_spec_fault fault;
     bool refused; /* the specification is invalid */
 };
@@ -158,6 +161,12 @@ static int read_predict(struct store_connection *connection, void *data, struct 
         query->refused = true;
         return result;
     }
+    if (query->submission.kind == JOB_COMMAND) {
+        job_spec_command_digest(normalised, query->submission.plan_digest);
+        query->run_count = command_history_read(connection, query->submission.uid,
+                                                query->submission.plan_digest, query->runs, error);
+        return query->run_count < 0 ? query->run_count : 0;
+    }
     job_spec_plan_digest(normalised, query->submission.plan_digest);
     query->plan = json_object_get(json_get(parameters, "plan"));
     return query->plan ? 0
@@ -168,8 +177,11 @@ static int read_predict(struct store_connection *connection, void *data, struct 
 static void predict_reply(struct predict_query *query)
 {
     struct error error = {0};
-    struct json_object *reply,
-        *decision = jobs_predict(query->call->daemon, &query->submission, query->plan, &error);
+    struct job_prediction prediction = {.submission = &query->submission,
+                                        .plan = query->plan,
+                                        .runs = query->runs,
+                                        .run_count = query->run_count};
+    struct json_object *reply, *decision = jobs_predict(query->call->daemon, &prediction, &error);
     JSON_AUTO struct json_object *view = NULL;
 
     if (!decision) {
@@ -182,6 +194,7 @@ static void predict_reply(struct predict_query *query)
     json_set_string(reply, "verdict", json_get_string(view, "verdict", ""));
     json_set_string(reply, "reason", json_get_string(view, "reason", NULL));
     json_set_string(reply, "needs", json_get_string(view, "needs", NULL));
+    json_set_string(reply, "note", *prediction.note ? prediction.note : NULL);
     call_reply(query->call, reply);
 }
 

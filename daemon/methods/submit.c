@@ -113,18 +113,6 @@ static int insert_batch(struct store_connection *connection, void *data, struct 
                               &batch->culprit, &batch->missing, error);
 }
 
-/* Tells which default applies to the first job that names no device. */
-static void add_note(const struct batch *batch, struct json_object *reply)
-{
-    char note[JOB_REASON_MAX] = "";
-
-    for (size_t i = 0; i < batch->count && !*note; i++)
-        jobs_explain_default(batch->call->daemon, batch->entries[i].submission.id, note,
-                             sizeof note);
-    if (*note)
-        json_set_string(reply, "note", note);
-}
-
 static struct json_object *make_reply(const struct batch *batch)
 {
     struct json_object *reply = json_object_new_object(), *ids;
@@ -132,15 +120,64 @@ static struct json_object *make_reply(const struct batch *batch)
     if (!batch->many) {
         json_set_int(reply, "id", batch->entries[0].submission.id);
         json_set_string(reply, "state", job_state_to_string(JOB_QUEUED));
-        add_note(batch, reply);
         return reply;
     }
     ids = json_object_new_array_ext((int)batch->count + 1);
     for (size_t i = 0; i < batch->count; i++)
         json_object_array_add(ids, json_object_new_int64(batch->entries[i].submission.id));
     json_set(reply, "ids", ids);
-    add_note(batch, reply);
     return reply;
+}
+
+/* A reply with a note about the first job that names no device. */
+struct noted_reply {
+    struct call *call;
+    struct json_object *reply; /* owned */
+    int64_t job;
+    char note[JOB_REASON_MAX];
+};
+
+static int do_nothing(struct store_connection *connection, void *data, struct error *error)
+{
+    (void)connection;
+    (void)data;
+    (void)error;
+    return 0;
+}
+
+/* A job that has begun or ended meanwhile keeps the note that it had. */
+static void on_history_known(void *data, int result, const struct error *error)
+{
+    struct noted_reply *noted = data;
+    char note[JOB_REASON_MAX];
+
+    (void)result;
+    (void)error;
+    jobs_explain_default(noted->call->daemon, noted->job, note, sizeof note);
+    json_set_string(noted->reply, "note", *note ? note : noted->note);
+    call_reply(noted->call, noted->reply);
+    free(noted);
+}
+
+/* Answers. If a default applies to a job, it may rest on earlier runs of the command. These were
+ * asked for when the job came, and the reader answers in order, so they are known after one more
+ * turn of it. */
+static void reply_with_note(const struct batch *batch, struct json_object *reply)
+{
+    struct daemon *daemon = batch->call->daemon;
+    struct noted_reply noted = {.call = batch->call, .reply = reply}, *kept;
+
+    for (size_t i = 0; i < batch->count && !*noted.note; i++) {
+        noted.job = batch->entries[i].submission.id;
+        jobs_explain_default(daemon, noted.job, noted.note, sizeof noted.note);
+    }
+    if (!*noted.note) {
+        call_reply(batch->call, reply);
+        return;
+    }
+    kept = memory_allocate(sizeof *kept);
+    *kept = noted;
+    store_read(daemon->store, do_nothing, on_history_known, kept);
 }
 
 /* Ends the call with the sentence of batch->error, and names a missing job. */
@@ -182,9 +219,8 @@ static void on_stored(void *data, int result, const struct error *error)
     for (size_t i = 0; i < batch->count; i++)
         jobs_add(call->daemon, &batch->entries[i].submission);
 
-    struct json_object *reply = make_reply(batch);
+    reply_with_note(batch, make_reply(batch));
     batch_free(batch);
-    call_reply(call, reply);
 }
 
 /* ---- on the loop ----------------------------------------------------------------------------- */

@@ -1,0 +1,57 @@
+/* device_guess.c: see device_guess.h. */
+#include "client/submission/device_guess.h"
+
+#include "client/inspection/command_look.h"
+#include "proto/job_spec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Whether the specification says where its job is to run. Other keys of `device` only exclude. */
+static bool names_device(struct json_object *spec)
+{
+    struct json_object *device = json_get(spec, "device"), *resources = json_get(spec, "resources");
+    const char *prefer = json_get_string(device, "prefer", "auto");
+
+    return json_get(device, "allow") || json_get(device, "force") || strcmp(prefer, "auto") != 0 ||
+           json_get(resources, "device_memory");
+}
+
+/* Hands CUDA_VISIBLE_DEVICES on if it hides all GPUs. Within a job the variable is the daemon's, so
+ * it says nothing about jobs that the job submits. */
+static void hidden_gpus_add(struct json_object *spec)
+{
+    static const char name[] = "CUDA_VISIBLE_DEVICES";
+    const char *value = getenv(name);
+    struct json_object *environment = json_get(spec, "environment");
+
+    if (!value || (*value && strcmp(value, "-1") != 0) || getenv("TRAIND_JOB") ||
+        json_object_object_get_ex(environment, name, NULL))
+        return;
+    if (!environment)
+        json_set(spec, "environment", environment = json_object_new_object());
+    if (json_object_is_type(environment, json_type_object))
+        json_set_string(environment, name, value);
+}
+
+void device_guess_add(struct json_object *spec)
+{
+    struct json_object *device = json_get(spec, "device");
+    struct command_look look;
+
+    if (device && json_object_is_type(device, json_type_object)) { /* of an earlier submission */
+        json_object_object_del(device, "guess");
+        json_object_object_del(device, "guess_reason");
+    }
+    if (!json_get(spec, "command") || names_device(spec) ||
+        (device && !json_object_is_type(device, json_type_object)))
+        return;
+    hidden_gpus_add(spec);
+    command_look(spec, &look);
+    if (look.use == COMMAND_LOOK_UNKNOWN)
+        return;
+    if (!device)
+        json_set(spec, "device", device = json_object_new_object());
+    json_set_string(device, "guess", look.use == COMMAND_LOOK_GPU ? "gpu" : "cpu");
+    json_set_string(device, "guess_reason", look.reason);
+}
