@@ -457,17 +457,12 @@ void json_print_indented(struct json_object *object, FILE *output)
 
 /* %.15g strips trailing zeros. So a normal double whose shortest text has up to 15 digits is
  * printed as that text. Subnormal numbers have fewer significant digits. */
-static int double_serialise(struct json_object *object, struct printbuf *buffer, int level,
-                            int flags)
+char *json_format_double(double value, char text[JSON_DOUBLE_BYTES])
 {
-    double value = json_object_get_double(object);
-    char text[40];
     char *comma;
 
-    (void)level;
-    (void)flags;
     for (int digits = fabs(value) < DBL_MIN ? 1 : 15; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
+        snprintf(text, JSON_DOUBLE_BYTES, "%.*g", digits, value);
         if (strtod(text, NULL) == value)
             break;
     }
@@ -476,6 +471,17 @@ static int double_serialise(struct json_object *object, struct printbuf *buffer,
         *comma = '.';
     if (!strpbrk(text, ".e"))
         strcat(text, ".0");
+    return text;
+}
+
+static int double_serialise(struct json_object *object, struct printbuf *buffer, int level,
+                            int flags)
+{
+    char text[JSON_DOUBLE_BYTES];
+
+    (void)level;
+    (void)flags;
+    json_format_double(json_object_get_double(object), text);
     return printbuf_memappend(buffer, text, (int)strlen(text));
 }
 
@@ -568,4 +574,21 @@ bool json_get_bool(struct json_object *parent, const char *key, bool absent)
     struct json_object *value = json_get(parent, key);
 
     return json_object_is_type(value, json_type_boolean) ? json_object_get_boolean(value) : absent;
+}
+
+void json_flatten(struct json_object *object, const char *prefix, struct json_object *to)
+{
+    enum { PATH_BYTES = 512 };
+
+    if (!json_object_is_type(object, json_type_object))
+        return;
+    json_object_object_foreach (object, key, value) {
+        char path[PATH_BYTES];
+
+        snprintf(path, sizeof path, "%s%s%s", prefix, *prefix ? "." : "", key);
+        if (json_object_is_type(value, json_type_object))
+            json_flatten(value, path, to);
+        else if (value)
+            json_set(to, path, json_object_get(value));
+    }
 }

@@ -43,6 +43,11 @@ const char *json_text(struct json_object *object, size_t *length);
 void json_print(struct json_object *object, FILE *output);
 void json_print_indented(struct json_object *object, FILE *output);
 
+/* Writes a finite double with the fewest digits (17 at most) that read back to the same bits, as
+ * json_text() does. Returns `text`. */
+enum { JSON_DOUBLE_BYTES = 40 };
+char *json_format_double(double value, char text[JSON_DOUBLE_BYTES]);
+
 /* Setters. Without memory the process ends. A double that is not finite becomes null.
  * json_set_string(…, NULL) sets null. */
 void json_set(struct json_object *parent, const char *key, struct json_object *value);
@@ -58,3 +63,7 @@ const char *json_get_string(struct json_object *parent, const char *key, const c
 int64_t json_get_int(struct json_object *parent, const char *key, int64_t absent);
 double json_get_double(struct json_object *parent, const char *key, double absent);
 bool json_get_bool(struct json_object *parent, const char *key, bool absent);
+
+/* Adds {path: value} of every key below `object` to `to`; a path has dots between its keys, and
+ * begins with `prefix` unless that is "". Arrays count as values; null is left out. */
+void json_flatten(struct json_object *object, const char *prefix, struct json_object *to);

@@ -2,6 +2,7 @@
  * each name, or row by row as they arrive. */
 #include "base/text.h"
 #include "client/connection/connection.h"
+#include "client/connection/metric_pages.h"
 #include "client/connection/stream.h"
 #include "client/view/table.h"
 
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAGE_ROWS = 1000, NAMES_MAX = 64 };
+enum { NAMES_MAX = 64 };
 
 struct metrics {
     struct invocation *invocation;
@@ -71,25 +72,12 @@ static void rows_receive(void *context, struct json_object *parameters)
     metrics->next = json_get_int(parameters, "next", metrics->next);
 }
 
-/* Fetches all rows that are stored now, in order. */
-static enum exit_status rows_fetch(struct metrics *metrics, struct json_object *rows)
+static enum exit_status rows_append(void *context, struct json_object *page, int64_t cursor)
 {
-    for (;;) {
-        CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
-        struct json_object *parameters = metrics_parameters(metrics), *page;
-        enum exit_status status;
-
-        json_set_int(parameters, "limit", PAGE_ROWS);
-        status = connection_call(metrics->invocation, "Metrics", parameters, &reply);
-        if (status)
-            return status;
-        page = json_get(reply.parameters, "rows");
-        if (json_object_array_length(page) == 0)
-            return EXIT_STATUS_DONE;
-        for (size_t i = 0; i < json_object_array_length(page); i++)
-            json_object_array_add(rows, json_object_get(json_object_array_get_idx(page, i)));
-        metrics->next = json_get_int(reply.parameters, "next", metrics->next);
-    }
+    (void)cursor;
+    for (size_t i = 0; i < json_object_array_length(page); i++)
+        json_object_array_add(context, json_object_get(json_object_array_get_idx(page, i)));
+    return EXIT_STATUS_DONE;
 }
 
 struct place {
@@ -201,7 +189,7 @@ static enum exit_status command_execute(struct invocation *invocation)
 
         status = stream_run(&stream, invocation, rows_receive);
     } else {
-        status = rows_fetch(&metrics, rows);
+        status = metric_pages_walk(invocation, metrics.id, metrics.names, 0, rows_append, rows);
         for (size_t i = 0; invocation->json && i < json_object_array_length(rows); i++)
             row_print(invocation, json_object_array_get_idx(rows, i));
         if (!status && !invocation->json)

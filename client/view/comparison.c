@@ -6,23 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PATH_BYTES = 512 };
-
 /* ---- keys ------------------------------------------------------------------------------------ */
-
-/* Adds {path: value} of every key below `section`; arrays count as values. */
-static void flatten(struct json_object *section, const char *prefix, struct json_object *to)
-{
-    json_object_object_foreach (section, key, value) {
-        char path[PATH_BYTES];
-
-        snprintf(path, sizeof path, "%s%s%s", prefix, *prefix ? "." : "", key);
-        if (json_object_is_type(value, json_type_object))
-            flatten(value, path, to);
-        else if (value)
-            json_set(to, path, json_object_get(value));
-    }
-}
 
 /* The values of the keys (except `left_out`) in a flat specification as text that identifies its
  * group. The caller owns it. */
@@ -351,7 +335,7 @@ struct json_object *comparison_new(struct json_object *jobs, struct json_object 
             continue;
         }
         flat = json_object_new_object();
-        flatten(json_get(entry, "spec"), "", flat);
+        json_flatten(json_get(entry, "spec"), "", flat);
         json_object_array_add(flats, flat);
         json_object_array_add(done, json_object_get(entry));
     }
