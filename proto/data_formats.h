@@ -25,6 +25,13 @@ enum data_format_trait {
            {"path", NULL}, {"label_column", NULL}, {"header", NULL}, {"delimiter", NULL},         \
            {"comment", NULL}, {"shape", NULL}, {"divide_by", NULL},                               \
            {"normalize", "\"standard\""}, {"augment", NULL}, {"label_noise", NULL})               \
+    FORMAT(TABLE, table, DATA_FORMAT_VALUES,                                                      \
+           "one sample a line, of numbers, categories and dates",                                 \
+           {"path", NULL}, {"label_column", NULL}, {"targets", NULL}, {"features", NULL},         \
+           {"ignore", NULL}, {"categories", NULL}, {"missing", NULL}, {"missing_values", NULL},   \
+           {"decimal", NULL}, {"day_first", NULL}, {"header", NULL},                              \
+           {"delimiter", "\"auto\""}, {"comment", "\"\""}, {"normalize", "\"standard\""},          \
+           {"label_noise", NULL})                                                                 \
     FORMAT(CSV_SEQUENCES, csv_sequences, DATA_FORMAT_SYMBOLS | DATA_FORMAT_VALUES,                \
            "a sequence of symbols and its label a line",                                          \
            {"path", NULL}, {"tokens", NULL}, {"kmer", NULL}, {"kmer_stride", NULL},               \

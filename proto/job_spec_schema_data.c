@@ -42,8 +42,9 @@ static const struct job_spec_key source_keys[] = {
              "record's first line, or NAME of a field NAME=label"},
     {"header", JOB_SPEC_SWITCH, .choices = CHOICES("auto", "yes", "no"), .fallback = "\"auto\"",
      .help = "Whether the first line names the columns; auto: yes if no cell of it is a number"},
-    {"delimiter", JOB_SPEC_TEXT, .count_minimum = 1, .count_maximum = 1, .fallback = "\",\"",
-     .help = "Character between cells"},
+    {"delimiter", JOB_SPEC_TEXT, .count_minimum = 1, .count_maximum = 4, .fallback = "\",\"",
+     .help = "Character between cells; auto: the comma, semicolon, tab or bar that the first rows "
+             "have"},
     {"comment", JOB_SPEC_TEXT, .count_minimum = 0, .count_maximum = 16, .fallback = "\"#\"",
      .help = "Lines that begin with this text are skipped; empty: no line is"},
     {"shape", JOB_SPEC_INTEGERS, .minimum = 1, .maximum = WIDTH_MAX, .count_minimum = 1,
@@ -87,9 +88,24 @@ static const struct job_spec_key source_keys[] = {
     {"features", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096,
      .help =
          "Columns that a sample holds: names in the header, or numbers from 0. When absent: all "
-         "columns of numbers"},
+         "columns of numbers; table: all but those to predict"},
     {"targets", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096,
-     .help = "Columns to predict. When absent: the last"},
+     .help = "Columns to predict. When absent: time_series: the last; table: label_column"},
+    {"ignore", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096,
+     .help = "Columns that are left out: names in the header, or numbers from 0"},
+    {"categories", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096,
+     .help = "Columns whose numbers stand for categories, such as postcodes"},
+    {"missing", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096,
+     .help = "Texts that stand for no value. When absent: NA, NaN, NULL, None, ? and the like; an "
+             "empty cell always does"},
+    {"missing_values", JOB_SPEC_CHOICE, .choices = CHOICES("indicate", "mean", "drop", "error"),
+     .fallback = "\"indicate\"",
+     .help = "A missing value becomes the column's mean, and one more feature says that it was "
+             "missing (indicate) or not (mean); or its row is left out (drop)"},
+    {"decimal", JOB_SPEC_CHOICE, .choices = CHOICES("point", "comma"), .fallback = "\"point\"",
+     .help = "The decimal sign of numbers"},
+    {"day_first", JOB_SPEC_BOOLEAN, .fallback = "false",
+     .help = "Whether 3/4/2026 is in April; other dates tell by themselves"},
     {"rows", JOB_SPEC_NUMBERS, .from = 0, .to = 1e15, .count_minimum = 2, .count_maximum = 2,
      .help = "The rows to predict, from the first to before the second; 0 is the oldest. Two "
              "numbers up to 1 are shares of all rows: [0.8, 1] is the last fifth. The rows that a "

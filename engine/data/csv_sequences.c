@@ -200,14 +200,6 @@ static int table_begin(void *context, struct error *error)
     return r;
 }
 
-static int report_quote(const struct csv_table *table, int32_t column, struct error *error)
-{
-    return error_set(error, -EINVAL,
-                     "%s:%lld, column %d: the quote before the text has no counterpart at its end; "
-                     "a text lies in one line, and a quote inside of it is written twice",
-                     table->path, (long long)table->line, column + 1);
-}
-
 static int sequence_add(struct csv_sequences *reader, struct sequence_place place, const char *cell,
                         size_t length, bool quoted, struct error *error)
 {
@@ -254,7 +246,7 @@ static int row_read(void *context, const char *row, const char *end, struct erro
 
     for (; csv_cell_next(table, &at, end, &cell, &length); count++) {
         if (csv_cell_is_quoted(row, cell) && !csv_cell_is_whole(table, cell, length, end))
-            return report_quote(table, count, error);
+            return csv_report_quote(table, count, error);
         if (count == reader->sequence_column) {
             sequence = cell;
             sequence_length = length;

@@ -156,6 +156,14 @@ int csv_report_columns(const struct csv_table *table, int32_t count, struct erro
                      table->columns);
 }
 
+int csv_report_quote(const struct csv_table *table, int32_t column, struct error *error)
+{
+    return error_set(error, -EINVAL,
+                     "%s:%lld, column %d: the quote before the text has no counterpart at its end; "
+                     "a text lies in one line, and a quote inside of it is written twice",
+                     table->path, (long long)table->line, column + 1);
+}
+
 static int report_name(const struct csv_table *table, const char *key, const char *wanted,
                        struct error *error)
 {
@@ -316,6 +324,37 @@ static int table_begin(struct csv_table *table, const char *row, const char *end
     return result == 0 ? table->begin(table->context, error) : result;
 }
 
+/* The character that parts the first row into the most cells, and the rows behind it into as many.
+ * Ties go to the one that is named first. */
+static char find_delimiter(const struct csv_table *table, struct csv_cursor cursor)
+{
+    static const char candidates[] = ",;\t|";
+    enum { ROWS_MAX = 16 };
+    int32_t most = 1;
+    char best = ',';
+
+    for (const char *candidate = candidates; *candidate; candidate++) {
+        struct csv_table shape = *table;
+        struct csv_cursor at = cursor;
+        const char *row, *end;
+        int32_t cells = 0, rows = 0;
+        bool agree = true;
+
+        shape.delimiter = *candidate;
+        while (agree && rows++ < ROWS_MAX && csv_row_next(&shape, &at, &row, &end)) {
+            int32_t count = csv_cells_count(&shape, row, end);
+
+            agree = !cells || count == cells;
+            cells = count;
+        }
+        if (agree && cells > most) {
+            most = cells;
+            best = *candidate;
+        }
+    }
+    return best;
+}
+
 static int file_read(struct csv_table *table, const struct dataset_mapping *mapping,
                      struct error *error)
 {
@@ -330,6 +369,8 @@ static int file_read(struct csv_table *table, const struct dataset_mapping *mapp
     cursor.at = reader_text_begin(mapping, error);
     if (!cursor.at)
         return -EINVAL;
+    if (!table->delimiter)
+        table->delimiter = find_delimiter(table, cursor);
     while (result == 0 && csv_row_next(table, &cursor, &row, &end)) {
         bool header = first && row_is_header(table, row, end, cursor);
 

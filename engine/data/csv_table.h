@@ -16,7 +16,7 @@ struct csv_cursor {
 struct csv_table {
     const struct dataset_config *config;
     const char *comment;
-    char delimiter;
+    char delimiter;   /* 0: the first file tells */
     const char *path; /* of the current file; lives until dataset_close() or reader_unmap_all() */
     int64_t line;     /* of the current row, from 1 */
     int32_t columns;  /* 0 until the first row */
@@ -91,5 +91,7 @@ char *csv_cell_show(const char *cell, size_t length, char shown[CSV_SHOWN_SIZE])
 int csv_column_find(const struct csv_table *table, const char *key, const char *wanted,
                     int32_t unnamed, int32_t *column, struct error *error);
 
+/* The sentence for a quoted cell that is not whole; `column` is from 0. */
+int csv_report_quote(const struct csv_table *table, int32_t column, struct error *error);
 /* The sentence for a row with another number of cells than the first one. */
 int csv_report_columns(const struct csv_table *table, int32_t count, struct error *error);

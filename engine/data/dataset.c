@@ -3,6 +3,7 @@
 
 #include "base/string_table.h"
 #include "engine/data/reader.h"
+#include "engine/data/table_columns.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -39,6 +40,12 @@ DEFINE_STRING_TABLE(dataset_tokens, enum dataset_tokens, tokens_names)
 static const char *const header_names[] = {
     [DATASET_HEADER_AUTO] = "auto", [DATASET_HEADER_YES] = "yes", [DATASET_HEADER_NO] = "no"};
 DEFINE_STRING_TABLE(dataset_header, enum dataset_header, header_names)
+
+static const char *const missing_names[] = {[DATASET_MISSING_INDICATE] = "indicate",
+                                            [DATASET_MISSING_MEAN] = "mean",
+                                            [DATASET_MISSING_DROP] = "drop",
+                                            [DATASET_MISSING_ERROR] = "error"};
+DEFINE_STRING_TABLE(dataset_missing, enum dataset_missing, missing_names)
 
 static const char *const layout_names[] = {[DATASET_LAYOUT_AUTO] = "auto",
                                            [DATASET_LAYOUT_CHW] = "chw",
@@ -126,6 +133,7 @@ void dataset_close(struct dataset *dataset)
         free(dataset->column_names[i]);
     free(dataset->column_names);
     free(dataset->target_name);
+    table_columns_free(dataset->table);
     for (int32_t i = 0; i < dataset->class_count; i++)
         free(dataset->class_names[i]);
     free(dataset->class_names);

@@ -47,7 +47,7 @@ enum { DATASET_KMER_MAX = 8 };
 /* What is to be predicted. */
 enum dataset_target {
     DATASET_TARGET_CLASS, /* one int32 label in [0, classes) */
-    DATASET_TARGET_VALUE  /* target_width float32 values; csv, npy and generate have them */
+    DATASET_TARGET_VALUE  /* target_width float32 values */
 };
 
 /* The samples' element in memory. */
@@ -56,6 +56,16 @@ enum dataset_element { DATASET_UINT8, DATASET_FLOAT32, DATASET_INT32 };
 enum dataset_header { DATASET_HEADER_AUTO, DATASET_HEADER_YES, DATASET_HEADER_NO };
 const char *dataset_header_to_string(enum dataset_header header); /* "auto" "yes" "no" */
 int dataset_header_from_string(const char *name);
+
+/* What becomes of a table's cell without a value. */
+enum dataset_missing {
+    DATASET_MISSING_INDICATE, /* the column's mean; one more feature says that it was missing */
+    DATASET_MISSING_MEAN,
+    DATASET_MISSING_DROP, /* the row is left out */
+    DATASET_MISSING_ERROR
+};
+const char *dataset_missing_to_string(enum dataset_missing rule);
+int dataset_missing_from_string(const char *name); /* "indicate" "mean" "drop" "error" */
 
 /* Whether an image's channels come first or last in the file; AUTO: first, unless it looks wrong.
  * SEQUENCE: samples are no images, but [steps, features]. */
@@ -111,6 +121,16 @@ struct dataset_config {
         bool labels_each; /* each of them has a label, the symbol after it; else the last one */
         bool streams;     /* with labels_each: see struct dataset */
     } text;
+    struct {
+        /* of csv.label_column's form; NULL features: all columns but the targets; NULL targets:
+         * csv.label_column */
+        const char *const *features, *const *targets;
+        const char *const *ignored, *const *categories; /* columns; NULL: none */
+        const char *const *missing_words;               /* NULL: those of table_cell_is_missing() */
+        int feature_count, target_count, ignored_count, category_count, missing_word_count;
+        enum dataset_missing missing;
+        bool decimal_comma, day_first; /* 3,5 is a number; 3/4/2026 is in April */
+    } table;
     struct {
         enum dataset_tokens tokens;
         int32_t kmer, kmer_stride; /* KMERS: nucleotides of a token, and from one to the next */
@@ -259,9 +279,10 @@ struct dataset {
     /* and the first `last_ignored` labels of the set's last sample are -1: the sample before it in
      * dataset_view_all() has them */
     int32_t last_ignored;
-    char **column_names; /* csv with a header: of the features; owned, or NULL */
-    char *target_name;   /* csv with a header; owned, or NULL */
-    /* image_folder, sequences with words as labels: [class_count], owned; label i is
+    char **column_names;         /* csv with a header, table: of the features; owned, or NULL */
+    char *target_name;           /* csv with a header; owned, or NULL */
+    struct table_columns *table; /* table: how its columns became features; owned */
+    /* image_folder, table and sequences with words as labels: [class_count], owned; label i is
      * class_names[i]; NULL: classes have numbers */
     char **class_names;
     int32_t class_count;

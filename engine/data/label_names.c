@@ -91,7 +91,7 @@ void label_names_release(struct label_names *names)
 
 /* ---- classes ---- */
 
-static int report(const struct label_name *name, struct error *error, const char *remedy)
+int label_names_report(const struct label_name *name, const char *remedy, struct error *error)
 {
     char shown[CSV_SHOWN_SIZE];
 
@@ -105,10 +105,8 @@ static bool is_number(const struct label_name *name)
     return csv_cell_is_number(name->text, strlen(name->text));
 }
 
-/* Whether the labels are names. They are numbers if those of more than half of the samples are:
- * another one among them ("NA") is a mistake, not the name of one more class. */
-static int find_kind(const struct label_names *names, const struct dataset *dataset, bool *words,
-                     struct error *error)
+int label_names_find_kind(const struct label_names *names, const struct dataset *dataset,
+                          bool *words, struct error *error)
 {
     const struct label_name *first = NULL;
     int64_t numbers = 0;
@@ -124,9 +122,11 @@ static int find_kind(const struct label_names *names, const struct dataset *data
     *words = first != NULL;
     if (!first || 2 * numbers <= dataset->count)
         return 0;
-    return report(first, error,
-                  "is no number, but most labels are; correct it or remove the sample; if labels "
-                  "are names, begin each with a letter (class 1 as c1)");
+    return label_names_report(
+        first,
+        "is no number, but most labels are; correct it or remove the sample; if labels "
+        "are names, begin each with a letter (class 1 as c1)",
+        error);
 }
 
 static int classes_by_number(const struct label_names *names, int32_t limit, int32_t *classes,
@@ -139,20 +139,27 @@ static int classes_by_number(const struct label_names *names, int32_t limit, int
         double value = -1;
 
         if (!is_number(name))
-            return report(name, error,
-                          "is no number, but the labels of the training data are; correct it or "
-                          "remove the sample");
+            return label_names_report(
+                name,
+                "is no number, but the labels of the training data are; correct it or "
+                "remove the sample",
+                error);
         number_parse(name->text, name->text + strlen(name->text), &value);
         if (value < 0 || value > INT32_MAX - 1 || value != floor(value))
-            return report(name, error, "is no class: labels are whole numbers from 0, or names");
+            return label_names_report(
+                name, "is no class: labels are whole numbers from 0, or names", error);
         if (value >= CLASSES_MAX)
-            return report(name, error,
-                          "is too high for a class: is label_column right? Labels are numbers from "
-                          "0, without large gaps, or names");
+            return label_names_report(
+                name,
+                "is too high for a class: is label_column right? Labels are numbers from "
+                "0, without large gaps, or names",
+                error);
         if (limit && value >= limit)
-            return report(name, error,
-                          "is not below the number of classes; correct the label or raise the "
-                          "number of classes");
+            return label_names_report(
+                name,
+                "is not below the number of classes; correct the label or raise the "
+                "number of classes",
+                error);
         classes[i] = (int32_t)value;
         highest = classes[i] > highest ? classes[i] : highest;
     }
@@ -173,9 +180,11 @@ static int classes_by_name(const struct label_names *names, char *const *sorted,
             bsearch(&names->names[i].text, sorted, (size_t)count, sizeof *sorted, compare_names);
 
         if (!found)
-            return report(&names->names[i], error,
-                          "is none of the training data; correct it, or train on data that have "
-                          "it");
+            return label_names_report(
+                &names->names[i],
+                "is none of the training data; correct it, or train on data that have "
+                "it",
+                error);
         classes[i] = (int32_t)(found - sorted);
     }
     return 0;
@@ -221,13 +230,15 @@ int label_names_resolve(struct label_names *names, const struct dataset_config *
     if (!classes)
         return error_no_memory(error, "the labels");
     if (!reference)
-        r = find_kind(names, dataset, &words, error);
+        r = label_names_find_kind(names, dataset, &words, error);
     if (r < 0)
         return r;
     if (words && !reference && names->count == dataset->count && names->count >= ALONE_MIN)
-        return report(&names->names[0], error,
-                      "and all others occur once: each sample has a class of its own; is "
-                      "label_column right?");
+        return label_names_report(
+            &names->names[0],
+            "and all others occur once: each sample has a class of its own; is "
+            "label_column right?",
+            error);
     if (!words) {
         r = classes_by_number(names, limit, classes, &dataset->classes, error);
     } else {

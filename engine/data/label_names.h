@@ -21,6 +21,13 @@ struct label_names {
 int label_names_number(struct label_names *names, const char *text, size_t length, const char *path,
                        int64_t line, struct error *error);
 
+/* Whether the labels of the set are names. They are numbers if those of more than half of the
+ * samples are: another one among them ("NA") is a mistake, -EINVAL. */
+int label_names_find_kind(const struct label_names *names, const struct dataset *dataset,
+                          bool *words, struct error *error);
+/* "FILE:LINE: the label "…" " and the remedy; returns -EINVAL. */
+int label_names_report(const struct label_name *name, const char *remedy, struct error *error);
+
 /* Turns the numbers in dataset->labels (dataset->count of them) into classes: whole numbers from 0
  * if the labels of most samples are numbers, else the places of the sorted names, which the set
  * takes over. With a `reference` they are its classes. -EINVAL names the line of a label that is no

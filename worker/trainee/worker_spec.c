@@ -31,6 +31,7 @@ static int source_read(struct json_object *source, const char *directory,
 {
     const char *format = json_get_string(source, "format", "");
     const char *delimiter = json_get_string(source, "delimiter", ",");
+    bool finds_delimiter = strcmp(delimiter, "auto") == 0;
     struct json_object *command = json_get(source, "command");
     struct json_object *paths = command ? command : json_get(source, "path"),
                        *shape = json_get(source, "shape");
@@ -48,10 +49,16 @@ static int source_read(struct json_object *source, const char *directory,
     result->paths = calloc(count + 1, sizeof *result->paths);
     result->features = texts_read(json_get(source, "features"), &config->series.feature_count);
     result->targets = texts_read(json_get(source, "targets"), &config->series.target_count);
+    result->ignored = texts_read(json_get(source, "ignore"), &config->table.ignored_count);
+    result->categories = texts_read(json_get(source, "categories"), &config->table.category_count);
+    result->missing = texts_read(json_get(source, "missing"), &config->table.missing_word_count);
     result->classes = texts_read(json_get(source, "class_of_file"), &config->fasta.class_count);
     if (!result->paths || (json_get(source, "class_of_file") && !result->classes) ||
         (json_get(source, "features") && !result->features) ||
-        (json_get(source, "targets") && !result->targets))
+        (json_get(source, "targets") && !result->targets) ||
+        (json_get(source, "ignore") && !result->ignored) ||
+        (json_get(source, "categories") && !result->categories) ||
+        (json_get(source, "missing") && !result->missing))
         return error_set_errno(error, -ENOMEM, "cannot read the specification");
     for (size_t i = 0; i < count; i++)
         result->paths[i] = paths ? json_object_get_string(json_object_array_get_idx(paths, i))
@@ -61,7 +68,10 @@ static int source_read(struct json_object *source, const char *directory,
     config->lengths_path = json_get_string(source, "lengths", NULL);
     config->csv.label_column = json_get_string(source, "label_column", NULL);
     config->csv.comment_prefix = json_get_string(source, "comment", NULL);
-    config->csv.delimiter = delimiter[0];
+    if (delimiter[1] && !finds_delimiter)
+        return error_set(error, -EINVAL, "delimiter is \"%s\"; it must be one character, or auto",
+                         delimiter);
+    config->csv.delimiter = finds_delimiter ? '\0' : delimiter[0];
     config->csv.header =
         (enum dataset_header)dataset_header_from_string(json_get_string(source, "header", "auto"));
     config->csv.divide_by = json_get_double(source, "divide_by", 1);
@@ -93,6 +103,17 @@ static int source_read(struct json_object *source, const char *directory,
     config->fasta.skips_empty = strcmp(json_get_string(source, "empty_records", ""), "skip") == 0;
     config->series.features = result->features;
     config->series.targets = result->targets;
+    config->table.features = result->features;
+    config->table.feature_count = config->series.feature_count;
+    config->table.targets = result->targets;
+    config->table.target_count = config->series.target_count;
+    config->table.ignored = result->ignored;
+    config->table.categories = result->categories;
+    config->table.missing_words = result->missing;
+    config->table.missing = (enum dataset_missing)dataset_missing_from_string(
+        json_get_string(source, "missing_values", "indicate"));
+    config->table.decimal_comma = strcmp(json_get_string(source, "decimal", ""), "comma") == 0;
+    config->table.day_first = json_get_bool(source, "day_first", false);
     config->cifar.label_bytes = (int)json_get_int(source, "label_bytes", 1);
     return 0;
 }
@@ -226,6 +247,9 @@ void worker_spec_release(struct worker_spec *spec)
         free(TAKE_POINTER(source->classes));
         free(TAKE_POINTER(source->features));
         free(TAKE_POINTER(source->targets));
+        free(TAKE_POINTER(source->ignored));
+        free(TAKE_POINTER(source->categories));
+        free(TAKE_POINTER(source->missing));
     }
     free(TAKE_POINTER(spec->layers));
     free(TAKE_POINTER(spec->groups));

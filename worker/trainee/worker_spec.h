@@ -13,9 +13,10 @@ enum { WORKER_WIDTHS_MAX = 64, WORKER_DIGEST_SIZE = 65 };
 /* One set of samples; its strings point into the specification. */
 struct worker_source {
     struct dataset_config config;
-    const char **paths;               /* owned */
-    const char **classes;             /* owned: of FASTA files; NULL: not given */
-    const char **features, **targets; /* owned: columns of a time series; NULL: not given */
+    const char **paths;                            /* owned */
+    const char **classes;                          /* owned: of FASTA files; NULL: not given */
+    const char **features, **targets;              /* owned: columns; NULL: not given */
+    const char **ignored, **categories, **missing; /* owned: of a table; NULL: not given */
 };
 
 struct worker_spec {

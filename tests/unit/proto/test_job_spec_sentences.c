@@ -157,7 +157,7 @@ static void test_sentences(void **state)
         {"{\"model\":{\"name\":\"char_mlp\"}," IDX "}", "data.train.format", "text",
          "data.train.format is idx; the model char_mlp needs text"},
         {"{\"model\":{\"name\":\"mlp\",\"loss\":\"mse\"}," IDX "}", "model.loss", "cross_entropy",
-         "model.loss is mse, which needs values to predict: only csv, csv_sequences, fasta, time_series, npy and generate have "
+         "model.loss is mse, which needs values to predict: only csv, table, csv_sequences, fasta, time_series, npy and generate have "
          "them, and data.train.format is idx"},
         {"{" MLP "," GENERATE("", "\"{first}\",\"{count}\",\"{output}\"", "") "}",
          "data.train.shape", "",

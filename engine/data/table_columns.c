@@ -1,0 +1,437 @@
+/* table_columns.c: see table_columns.h. */
+#include "engine/data/table_columns.h"
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "engine/data/reader.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { NUMBER_LENGTH_MAX = 127, LEFT_OUT_SHOWN_MAX = 8 /* columns that a warning names */ };
+
+struct table_columns *table_columns_create(int32_t count, char *const *names)
+{
+    struct table_columns *made = calloc(1, sizeof *made);
+    char number[16];
+
+    if (made)
+        made->columns = calloc((size_t)count, sizeof *made->columns);
+    if (!made || !made->columns) {
+        free(made);
+        return NULL;
+    }
+    made->count = count;
+    made->has_names = names != NULL;
+    for (int32_t i = 0; i < count; i++) {
+        snprintf(number, sizeof number, "%d", i);
+        made->columns[i].target = -1;
+        made->columns[i].name = strdup(names ? names[i] : number);
+        if (!made->columns[i].name) {
+            table_columns_free(made);
+            return NULL;
+        }
+    }
+    return made;
+}
+
+void table_columns_free(struct table_columns *columns)
+{
+    for (int32_t i = 0; columns && i < columns->count; i++) {
+        struct table_column *column = &columns->columns[i];
+
+        for (int32_t c = 0; c < column->category_count; c++)
+            free(column->categories[c]);
+        free(column->categories);
+        free(column->name);
+        label_names_release(&column->texts);
+    }
+    if (columns) {
+        free(columns->columns);
+        free(columns->label_values);
+    }
+    free(columns);
+}
+
+/* ---- cells ---- */
+
+static bool is_word(const char *text, size_t length, const char *word)
+{
+    return strlen(word) == length && memcmp(text, word, length) == 0;
+}
+
+bool table_cell_is_missing(const struct dataset_config *config, const char *text, size_t length)
+{
+    /* pandas.read_csv(): its default na_values; "?" is that of the UCI repository */
+    static const char *const words[] = {"?",        "#N/A", "#N/A N/A", "#NA",    "-1.#IND",
+                                        "-1.#QNAN", "-NaN", "-nan",     "1.#IND", "1.#QNAN",
+                                        "<NA>",     "N/A",  "NA",       "NULL",   "NaN",
+                                        "None",     "n/a",  "nan",      "null"};
+    enum { WORD_BYTES_MAX = 8 };
+
+    if (length == 0)
+        return true;
+    if (config->table.missing_words) {
+        for (int i = 0; i < config->table.missing_word_count; i++)
+            if (is_word(text, length, config->table.missing_words[i]))
+                return true;
+        return false;
+    }
+    if (length > WORD_BYTES_MAX || (*text >= '0' && *text <= '9' && *text != '1'))
+        return false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (is_word(text, length, words[i]))
+            return true;
+    return false;
+}
+
+static bool parse_comma(const char *text, size_t length, double *value)
+{
+    char copy[NUMBER_LENGTH_MAX], *comma;
+
+    if (length > sizeof copy || memchr(text, '.', length))
+        return false;
+    memcpy(copy, text, length);
+    comma = memchr(copy, ',', length);
+    if (comma)
+        *comma = '.';
+    return number_parse(copy, copy + length, value) == copy + length;
+}
+
+bool table_cell_number(const struct dataset_config *config, const char *text, size_t length,
+                       double *value)
+{
+    if (config->table.decimal_comma)
+        return parse_comma(text, length, value);
+    return length && number_parse(text, text + length, value) == text + length;
+}
+
+/* ---- the survey ---- */
+
+static void survey_word(struct table_column *column, const struct table_cell *cell)
+{
+    double ignored;
+
+    if (!column->first_word_path) {
+        csv_cell_show(cell->text, cell->length, column->first_word);
+        column->first_word_line = cell->line;
+        column->first_word_row = cell->row;
+        column->first_word_path = cell->path;
+    }
+    column->comma_numbers += parse_comma(cell->text, cell->length, &ignored);
+}
+
+static void survey_date(struct table_column *column, const struct dataset_config *config,
+                        const struct table_cell *cell)
+{
+    struct table_date month, day;
+    bool by_month = table_date_parse(cell->text, cell->length, TABLE_DATE_MONTH_FIRST, &month);
+    bool by_day = table_date_parse(cell->text, cell->length, TABLE_DATE_DAY_FIRST, &day);
+
+    column->month_dates += by_month;
+    column->day_dates += by_day;
+    if (!by_month && !by_day)
+        return;
+    column->month_sum += by_month ? month.days : 0;
+    column->day_sum += by_day ? day.days : 0;
+    if (!by_month || (by_day && config->table.day_first))
+        month = day;
+    column->has_time |= month.has_time;
+    column->has_order |= month.has_order;
+}
+
+int table_column_survey(struct table_column *column, const struct dataset_config *config,
+                        const struct table_cell *cell, struct error *error)
+{
+    bool date_so_far =
+        column->month_dates == column->present || column->day_dates == column->present;
+    double value;
+
+    if (table_cell_number(config, cell->text, cell->length, &value)) {
+        if (column->numbers++ == 0)
+            column->first_number = value;
+        column->number_sum += value;
+        column->row_numbers += value == (double)cell->row + column->first_number &&
+                               (column->first_number == 0 || column->first_number == 1);
+    } else {
+        survey_word(column, cell);
+        if (date_so_far)
+            survey_date(column, config, cell);
+    }
+    column->present++;
+    if (column->texts.count > TABLE_CATEGORIES_MAX)
+        return 0;
+    int number =
+        label_names_number(&column->texts, cell->text, cell->length, cell->path, cell->line, error);
+    return number < 0 ? number : 0;
+}
+
+/* ---- decisions ---- */
+
+static int report_mixture(const struct table_column *column, const struct dataset_config *config,
+                          struct error *error)
+{
+    bool comma =
+        !config->table.decimal_comma && column->numbers + column->comma_numbers == column->present;
+    bool header = config->csv.header == DATASET_HEADER_AUTO && column->first_word_row == 0 &&
+                  column->numbers == column->present - 1;
+    char name[CSV_SHOWN_SIZE];
+
+    csv_cell_show(column->name, strlen(column->name), name);
+    if (comma)
+        return error_set(error, -EINVAL,
+                         "%s:%lld: \"%s\" in the column %s is a number with a decimal comma; set "
+                         "decimal to comma",
+                         column->first_word_path, (long long)column->first_word_line,
+                         column->first_word, name);
+    return error_set(error, -EINVAL,
+                     "%s:%lld: \"%s\" is no number, but %lld of the %lld cells of the column %s "
+                     "are; correct it, name it in missing if it stands for no value, or name the "
+                     "column in categories or ignore%s",
+                     column->first_word_path, (long long)column->first_word_line,
+                     column->first_word, (long long)column->numbers, (long long)column->present,
+                     name, header ? "; if this row names the columns, set header to yes" : "");
+}
+
+/* Row numbers, as pandas and R write them, tell a model nothing that holds for other rows. */
+static bool is_row_number(const struct table_column *column, int64_t rows)
+{
+    static const char *const names[] = {"", "Unnamed: 0", "index", "rownames", "row"};
+    size_t length = strlen(column->name);
+
+    if (column->row_numbers != rows || rows < 2)
+        return false;
+    if (length >= 2 && strcasecmp(column->name + length - 2, "id") == 0)
+        return true;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcasecmp(column->name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static int decide_category(struct table_column *column, const char **reason, struct error *error)
+{
+    bool too_many = column->texts.count > TABLE_CATEGORIES_MAX;
+
+    if (column->is_category && too_many)
+        return error_set(error, -EINVAL,
+                         "the column %s is to hold categories, but it has more than %d different "
+                         "texts; name it in ignore, or join those that are rare",
+                         column->name, TABLE_CATEGORIES_MAX);
+    column->kind = TABLE_CATEGORY;
+    if (!column->is_category && (too_many || 2 * (int64_t)column->texts.count > column->present)) {
+        column->kind = TABLE_LEFT_OUT;
+        *reason = too_many ? "over 255 different texts" : "texts that hardly ever return";
+    }
+    return 0;
+}
+
+/* `reason`: why the column is left out, for a warning. */
+static int decide(struct table_column *column, const struct dataset_config *config, int64_t rows,
+                  const char **reason, struct error *error)
+{
+    bool month = column->month_dates == column->present, day = column->day_dates == column->present;
+
+    *reason = NULL;
+    column->kind = TABLE_LEFT_OUT;
+    if (column->is_ignored || column->target >= 0)
+        return 0;
+    if (column->present == 0) {
+        *reason = "empty";
+        return 0;
+    }
+    if (column->is_category)
+        return decide_category(column, reason, error);
+    if (column->numbers == column->present) {
+        column->kind = is_row_number(column, rows) ? TABLE_LEFT_OUT : TABLE_NUMBER;
+        *reason = column->kind == TABLE_LEFT_OUT ? "the number of the row" : NULL;
+        return 0;
+    }
+    if (month || day) {
+        column->kind = TABLE_DATE;
+        column->order = day && (!month || config->table.day_first) ? TABLE_DATE_DAY_FIRST
+                                                                   : TABLE_DATE_MONTH_FIRST;
+        if (month && day && column->has_order && !config->table.day_first)
+            reader_warn(config,
+                        "%s: the dates of the column %s, such as %s, are read as month/day/year; "
+                        "if the day comes first, set day_first",
+                        column->first_word_path, column->name, column->first_word);
+        return 0;
+    }
+    if (2 * column->numbers > column->present ||
+        column->numbers + column->comma_numbers == column->present)
+        return report_mixture(column, config, error);
+    return decide_category(column, reason, error);
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int adopt_categories(struct table_column *column, struct error *error)
+{
+    column->categories = calloc((size_t)column->texts.count, sizeof *column->categories);
+    if (!column->categories)
+        return error_no_memory(error, "the categories of %s", column->name);
+    for (int32_t i = 0; i < column->texts.count; i++)
+        column->categories[column->category_count++] = TAKE_POINTER(column->texts.names[i].text);
+    qsort(column->categories, (size_t)column->category_count, sizeof *column->categories,
+          compare_texts);
+    return 0;
+}
+
+static int32_t count_features(const struct table_column *column)
+{
+    switch (column->kind) {
+    case TABLE_NUMBER:
+        return 1 + column->marks_missing;
+    case TABLE_CATEGORY:
+        return column->category_count + column->marks_missing;
+    case TABLE_DATE:
+        return (column->has_time ? TABLE_DATE_TIME_FEATURES : TABLE_DATE_FEATURES) +
+               column->marks_missing;
+    case TABLE_LEFT_OUT:
+        break;
+    }
+    return 0;
+}
+
+static void set_mean(struct table_column *column)
+{
+    if (column->kind == TABLE_NUMBER)
+        column->mean = (double)(column->number_sum / column->present);
+    else if (column->kind == TABLE_DATE)
+        column->mean =
+            (double)((column->order == TABLE_DATE_DAY_FIRST ? column->day_sum : column->month_sum) /
+                     column->present);
+}
+
+/* "Name (texts that hardly ever return), …" */
+struct left_out {
+    char text[1024];
+    size_t used;
+    int32_t count;
+};
+
+static void left_out_add(struct left_out *list, const struct table_column *column,
+                         const char *reason)
+{
+    char shown[CSV_SHOWN_SIZE];
+
+    if (list->count++ < LEFT_OUT_SHOWN_MAX && list->used < sizeof list->text)
+        list->used +=
+            (size_t)snprintf(list->text + list->used, sizeof list->text - list->used,
+                             "%s\"%s\" (%s)", list->count > 1 ? ", " : "",
+                             csv_cell_show(column->name, strlen(column->name), shown), reason);
+}
+
+int table_columns_decide(struct table_columns *columns, const struct dataset_config *config,
+                         int64_t rows, struct error *error)
+{
+    struct left_out left_out = {0};
+    const char *reason;
+
+    for (int32_t i = 0; i < columns->count; i++) {
+        struct table_column *column = &columns->columns[i];
+        int r = decide(column, config, rows, &reason, error);
+
+        if (r == 0 && column->kind == TABLE_CATEGORY)
+            r = adopt_categories(column, error);
+        if (r < 0)
+            return r;
+        if (reason)
+            left_out_add(&left_out, column, reason);
+        column->marks_missing = column->missing > 0 && column->kind != TABLE_LEFT_OUT &&
+                                config->table.missing == DATASET_MISSING_INDICATE;
+        set_mean(column);
+        column->first_feature = columns->features;
+        column->features = count_features(column);
+        columns->features += column->features;
+        label_names_release(&column->texts);
+    }
+    if (left_out.count > LEFT_OUT_SHOWN_MAX)
+        reader_warn(config, "columns are left out: %s and %d more", left_out.text,
+                    left_out.count - LEFT_OUT_SHOWN_MAX);
+    else if (left_out.count)
+        reader_warn(config, "columns are left out: %s", left_out.text);
+    return 0;
+}
+
+/* ---- encoding ---- */
+
+static bool encode_category(const struct table_column *column, const char *text, size_t length,
+                            float *features, int64_t *unknown)
+{
+    int32_t low = 0, high = column->category_count;
+
+    while (low < high) {
+        int32_t middle = (low + high) / 2;
+        const char *other = column->categories[middle];
+        size_t other_length = strlen(other);
+        int order = memcmp(text, other, length < other_length ? length : other_length);
+
+        if (order == 0 && length == other_length) {
+            features[middle] = 1;
+            return true;
+        }
+        if (order < 0 || (order == 0 && length < other_length))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    ++*unknown;
+    return true;
+}
+
+bool table_column_encode(const struct table_column *column, const struct dataset_config *config,
+                         const char *text, size_t length, float *features, int64_t *unknown)
+{
+    struct table_date date;
+    double value;
+
+    memset(features, 0, (size_t)column->features * sizeof *features);
+    if (!text) {
+        if (column->kind != TABLE_CATEGORY)
+            features[0] = (float)column->mean;
+        if (column->marks_missing)
+            features[column->features - 1] = 1;
+        return true;
+    }
+    switch (column->kind) {
+    case TABLE_NUMBER:
+        if (!table_cell_number(config, text, length, &value))
+            return false;
+        features[0] = (float)value;
+        return true;
+    case TABLE_CATEGORY:
+        return encode_category(column, text, length, features, unknown);
+    case TABLE_DATE:
+        if (!table_date_parse(text, length, column->order, &date))
+            return false;
+        table_date_features(&date, column->has_time, features);
+        return true;
+    case TABLE_LEFT_OUT:
+        break;
+    }
+    return true;
+}
+
+char *table_feature_name(const struct table_column *column, int32_t feature)
+{
+    char *name;
+    int written;
+
+    if (column->marks_missing && feature == column->features - 1)
+        written = asprintf(&name, "%s is missing", column->name);
+    else if (column->kind == TABLE_CATEGORY)
+        written = asprintf(&name, "%s=%s", column->name, column->categories[feature]);
+    else if (column->kind == TABLE_DATE)
+        written = asprintf(&name, "%s:%s", column->name, table_date_feature_name(feature));
+    else
+        written = asprintf(&name, "%s", column->name);
+    return written < 0 ? NULL : name;
+}

@@ -1,0 +1,100 @@
+/* table_columns.h: what the columns of a table hold, found by reading it, and the features that
+ * each becomes. table.c surveys the training table first and encodes it, and every other table, by
+ * what was found. Internal to the folder. */
+#pragma once
+
+#include "engine/data/csv_table.h"
+#include "engine/data/label_names.h"
+#include "engine/data/table_dates.h"
+
+enum table_kind {
+    TABLE_NUMBER,   /* one feature */
+    TABLE_CATEGORY, /* a feature for each of its texts: 1 for the one that the cell has, else 0 */
+    TABLE_DATE,     /* table_date_features() */
+    TABLE_LEFT_OUT  /* no features: empty, words that hardly ever return, row numbers, ignored */
+};
+
+/* More different texts than this are no categories: as many as scikit-learn's
+ * HistGradientBoosting takes (its max_bins). */
+enum { TABLE_CATEGORIES_MAX = 255 };
+
+struct table_column {
+    char *name; /* of the header, or its number from 0; owned */
+    enum table_kind kind;
+    bool is_category; /* the configuration says so, whatever the cells are */
+    bool is_ignored;
+    int32_t target; /* its place among those to predict; -1: it is none */
+
+    /* What the survey counts; `first_word` is the first cell that is no number. */
+    int64_t present, missing, numbers, comma_numbers, month_dates, day_dates;
+    int64_t row_numbers; /* cells that continue 0, 1, 2, … or 1, 2, 3, … from the first row on */
+    bool has_time, has_order;
+    long double number_sum, month_sum, day_sum; /* of the numbers, and of dates in days */
+    double first_number;
+    char first_word[CSV_SHOWN_SIZE];
+    int64_t first_word_line, first_word_row;
+    const char *first_word_path;
+    struct label_names texts; /* up to TABLE_CATEGORIES_MAX + 1 */
+
+    /* What is kept for the encoding. */
+    enum table_date_order order;
+    double mean;       /* of numbers, or of dates in days: what a missing cell becomes */
+    char **categories; /* sorted; owned */
+    int32_t category_count;
+    bool marks_missing; /* a last feature is 1 where the cell is missing */
+    int32_t first_feature, features;
+};
+
+struct table_columns {
+    int32_t count, features;
+    bool has_names; /* a header names them */
+    struct table_column *columns;
+    /* Labels that are numbers: class i is label_values[i], ascending; owned. NULL: they are names,
+     * or there is a limit below which they count from 0 */
+    double *label_values;
+    int32_t label_count;
+};
+
+/* `names` may be NULL. NULL: no memory. Release with table_columns_free(). */
+struct table_columns *table_columns_create(int32_t count, char *const *names);
+void table_columns_free(struct table_columns *columns);
+
+/* A cell of a row, as text without quotes. */
+struct table_cell {
+    const char *text;
+    size_t length;
+    const char *path;  /* of the file */
+    int64_t line, row; /* row: of the table, from 0 */
+};
+
+/* Whether the cell says that there is no value: it is empty, "?", or one of the words of pandas'
+ * read_csv(), unless the configuration lists others. */
+bool table_cell_is_missing(const struct dataset_config *config, const char *text, size_t length);
+/* Reads a number with the configured decimal sign; whether it is one. */
+bool table_cell_number(const struct dataset_config *config, const char *text, size_t length,
+                       double *value);
+
+/* Counts a cell that is not missing. */
+int table_column_survey(struct table_column *column, const struct dataset_config *config,
+                        const struct table_cell *cell, struct error *error);
+/* Decides what each column is and numbers the features; warns of columns that are left out.
+ * -EINVAL: most cells of a column are numbers, but not all. */
+int table_columns_decide(struct table_columns *columns, const struct dataset_config *config,
+                         int64_t rows, struct error *error);
+
+/* Writes the column's features. `text` is NULL for a missing cell. False: the cell is none of the
+ * column's kind. `*unknown` grows if it is a category that the training table lacks. */
+bool table_column_encode(const struct table_column *column, const struct dataset_config *config,
+                         const char *text, size_t length, float *features, int64_t *unknown);
+
+/* Turns the numbers in dataset->labels, as label_names_number() gave them, into classes: the places
+ * of the different labels in order, of numbers by value, else by their bytes. With
+ * a `reference` they are its classes. Labels from 0 to below the configured number of classes are
+ * classes as they are. -EINVAL names the line of a label that is no class. */
+int table_labels_resolve(struct label_names *names, const struct dataset_config *config,
+                         const struct dataset *reference, struct dataset *dataset,
+                         struct error *error);
+
+/* The name of a column's feature: "age", "sex=male", "day:week_sin", "age is missing"; malloc'd.
+ * NULL: no memory. */
+char *table_feature_name(const struct table_column *column, int32_t feature);

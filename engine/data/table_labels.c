@@ -1,0 +1,149 @@
+/* table_labels.c: the classes of a table's labels; see table_columns.h. */
+#include "base/cleanup.h"
+#include "engine/data/reader.h"
+#include "engine/data/table_columns.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int compare_values(const void *a, const void *b)
+{
+    double first = *(const double *)a, second = *(const double *)b;
+
+    return (first > second) - (first < second);
+}
+
+static int read_values(const struct label_names *names, const struct dataset_config *config,
+                       double *values, struct error *error)
+{
+    for (int32_t i = 0; i < names->count; i++) {
+        const struct label_name *name = &names->names[i];
+
+        if (!table_cell_number(config, name->text, strlen(name->text), &values[i]) ||
+            !isfinite(values[i]))
+            return label_names_report(
+                name, "is no number, but the labels of the training data are; correct it", error);
+    }
+    return 0;
+}
+
+/* Whether all labels are whole numbers below the configured number of classes. */
+static bool count_from_zero(const double *values, int32_t count, int32_t limit)
+{
+    for (int32_t i = 0; i < count; i++)
+        if (values[i] < 0 || values[i] >= limit || values[i] != floor(values[i]))
+            return false;
+    return limit > 0;
+}
+
+/* The labels of the training table: sorts them, each once. */
+static int adopt_values(const struct label_names *names, const double *values, int32_t limit,
+                        struct dataset *dataset, struct error *error)
+{
+    struct table_columns *columns = dataset->table;
+    size_t count = (size_t)names->count;
+
+    columns->label_values = malloc(count * sizeof *values);
+    if (!columns->label_values)
+        return error_no_memory(error, "the labels");
+    memcpy(columns->label_values, values, count * sizeof *values);
+    qsort(columns->label_values, count, sizeof *values, compare_values);
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || columns->label_values[i] != columns->label_values[columns->label_count - 1])
+            columns->label_values[columns->label_count++] = columns->label_values[i];
+    for (int32_t i = 0; i < names->count; i++)
+        if (2 * (int64_t)names->count > dataset->count && values[i] != floor(values[i]))
+            return label_names_report(&names->names[i],
+                                      "is a class of its own, as most labels are: for numbers to "
+                                      "predict choose the loss mse",
+                                      error);
+    if (limit && columns->label_count > limit)
+        return error_set(error, -EINVAL,
+                         "there are %d different labels, more than the %d classes; correct the "
+                         "labels or raise the number of classes",
+                         columns->label_count, limit);
+    return 0;
+}
+
+/* Names the classes of numbers, unless they count from 0. */
+static int name_classes(const struct table_columns *columns, struct dataset *dataset,
+                        struct error *error)
+{
+    if (columns->label_values[0] == 0 &&
+        columns->label_values[columns->label_count - 1] == columns->label_count - 1)
+        return 0;
+    dataset->class_names = calloc((size_t)columns->label_count, sizeof *dataset->class_names);
+    if (!dataset->class_names)
+        return error_no_memory(error, "the names of the classes");
+    for (; dataset->class_count < columns->label_count; dataset->class_count++)
+        if (asprintf(&dataset->class_names[dataset->class_count], "%.17g",
+                     columns->label_values[dataset->class_count]) < 0)
+            return error_no_memory(error, "the names of the classes");
+    return 0;
+}
+
+/* Replaces the labels by the places of their values. */
+static int place_labels(const struct label_names *names, const double *values,
+                        const struct table_columns *columns, struct dataset *dataset,
+                        struct error *error)
+{
+    AUTO_FREE int32_t *classes = calloc((size_t)names->count, sizeof *classes);
+
+    if (!classes)
+        return error_no_memory(error, "the labels");
+    for (int32_t i = 0; i < names->count; i++) {
+        const double *found =
+            columns ? bsearch(&values[i], columns->label_values, (size_t)columns->label_count,
+                              sizeof *values, compare_values)
+                    : NULL;
+
+        if (columns && !found)
+            return label_names_report(&names->names[i],
+                                      "is none of the training data; correct it, or train on data "
+                                      "that have it",
+                                      error);
+        classes[i] = columns ? (int32_t)(found - columns->label_values) : (int32_t)values[i];
+    }
+    for (int64_t i = 0; i < dataset->count; i++)
+        dataset->labels[i] = classes[dataset->labels[i]];
+    return 0;
+}
+
+int table_labels_resolve(struct label_names *names, const struct dataset_config *config,
+                         const struct dataset *reference, struct dataset *dataset,
+                         struct error *error)
+{
+    AUTO_FREE double *values = calloc((size_t)names->count, sizeof *values);
+    const struct table_columns *columns = reference ? reference->table : dataset->table;
+    int32_t limit = config->classes;
+    bool words = reference && reference->class_names && !columns->label_values;
+    int r = 0;
+
+    if (!values)
+        return error_no_memory(error, "the labels");
+    if (!reference)
+        r = label_names_find_kind(names, dataset, &words, error);
+    if (r < 0 || words)
+        return r < 0 ? r : label_names_resolve(names, config, reference, dataset, error);
+    r = read_values(names, config, values, error);
+    if (r < 0)
+        return r;
+    if (reference ? !columns->label_values : count_from_zero(values, names->count, limit)) {
+        if (!count_from_zero(values, names->count, limit))
+            return label_names_report(&names->names[0],
+                                      "or another one is no whole number below the number of "
+                                      "classes, but those of the training data are",
+                                      error);
+        dataset->classes = limit;
+        return place_labels(names, values, NULL, dataset, error);
+    }
+    if (!reference)
+        r = adopt_values(names, values, limit, dataset, error);
+    if (r == 0)
+        r = name_classes(columns, dataset, error);
+    dataset->classes = limit ? limit : columns->label_count;
+    return r < 0 ? r : place_labels(names, values, columns, dataset, error);
+}

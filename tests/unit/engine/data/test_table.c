@@ -1,0 +1,322 @@
+/* test_table.c: tables as people have them: kinds of columns, missing values, labels, faults. */
+#include "engine/data/table_columns.h"
+#include "tests/support/data_files.h"
+
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char *path;
+static struct dataset_config config;
+static char warnings[4096];
+
+static void on_warning(void *context, const char *text)
+{
+    size_t used = strlen(warnings);
+
+    (void)context;
+    snprintf(warnings + used, sizeof warnings - used, "%s\n", text);
+}
+
+static const struct dataset_events events = {.warning = on_warning};
+
+static int reset(void **state)
+{
+    (void)state;
+    warnings[0] = '\0';
+    config = (struct dataset_config){
+        .format = DATASET_TABLE, .paths = &path, .path_count = 1, .events = &events};
+    return 0;
+}
+
+static struct dataset *open_text(const char *text, const struct dataset *reference)
+{
+    path = data_file_write_text("table.csv", text);
+    return data_open(&config, reference);
+}
+
+#define REFUSE_BESIDE(reference, text, ...)                                                \
+    do {                                                                                   \
+        path = data_file_write_text("table.csv", text);                                    \
+        data_expect_refusal(&config, reference, -EINVAL, __VA_ARGS__, (const char *)NULL); \
+    } while (0)
+#define REFUSE(text, ...) REFUSE_BESIDE(NULL, text, __VA_ARGS__)
+
+static const float *row_of(const struct dataset *dataset, int64_t row)
+{
+    return (const float *)dataset->buffer + row * dataset->sample_elements;
+}
+
+static void check_row(const struct dataset *dataset, int64_t row, const float *expected)
+{
+    for (int64_t i = 0; i < dataset->sample_elements; i++)
+        if (fabsf(row_of(dataset, row)[i] - expected[i]) > 1e-6f)
+            fail_msg("row %lld, %s: %g is not %g", (long long)row, dataset->column_names[i],
+                     (double)row_of(dataset, row)[i], (double)expected[i]);
+}
+
+static void check_names(const struct dataset *dataset, ...)
+{
+    va_list names;
+    int64_t i = 0;
+
+    va_start(names, dataset);
+    for (const char *name; (name = va_arg(names, const char *)); i++) {
+        assert_true(i < dataset->sample_elements);
+        assert_string_equal(dataset->column_names[i], name);
+    }
+    va_end(names);
+    assert_int_equal(i, dataset->sample_elements);
+}
+
+#define PEOPLE                                \
+    "id;name;age;town;member;kind\n"          \
+    "1;\"Doe; \"\"J\"\"\";31;Rome;yes;gold\n" \
+    "2;Roe;NA;Oslo;no;silver\n"               \
+    "3;Poe;29;Rome;yes;gold\n"                \
+    "4;Moe;;?;no;bronze\n"                    \
+    "5;Coe;30;Oslo;no;gold\n"                 \
+    "6;Zoe;34;Rome;yes;gold\n"
+
+static void kinds_are_found_by_reading(void **state)
+{
+    struct dataset *people = open_text(PEOPLE, NULL);
+
+    (void)state;
+    check_names(people, "age", "age is missing", "town=Oslo", "town=Rome", "town is missing",
+                "member=no", "member=yes", NULL);
+    check_row(people, 0, (float[]){31, 0, 0, 1, 0, 0, 1});
+    check_row(people, 1, (float[]){31, 1, 1, 0, 0, 1, 0}); /* the mean of 31, 29, 30, 34 */
+    check_row(people, 3, (float[]){31, 1, 0, 0, 1, 1, 0});
+    assert_int_equal(people->classes, 3);
+    assert_string_equal(people->class_names[0], "bronze");
+    assert_int_equal(people->labels[0], 1);
+    assert_int_equal(people->labels[3], 0);
+    assert_string_equal(people->target_name, "kind");
+    assert_string_equal(warnings, "columns are left out: \"id\" (the number of the row), \"name\" "
+                                  "(texts that hardly ever return)\n");
+    dataset_close(people);
+}
+
+/* Another table has its columns in another order, some more, and categories that are new. */
+static void other_tables_are_encoded_as_the_training_table(void **state)
+{
+    struct dataset *people = open_text(PEOPLE, NULL), *test;
+
+    (void)state;
+    warnings[0] = '\0';
+    test = open_text("kind;town;size;member;age\nsilver;Bonn;7;yes;50\ngold;;7;no;NA\n", people);
+    check_row(test, 0, (float[]){50, 0, 0, 0, 0, 0, 1});
+    check_row(test, 1, (float[]){31, 1, 0, 0, 1, 1, 0});
+    assert_int_equal(test->labels[0], 2);
+    assert_int_equal(test->labels[1], 1);
+    assert_non_null(strstr(warnings, "1 cells hold categories that the training data lack"));
+    dataset_close(test);
+    REFUSE_BESIDE(people, "kind;town;age\ngold;Rome;3\n", "lacks the column \"member\"");
+    REFUSE_BESIDE(people, "kind;town;member;age\niron;Rome;no;3\n", "table.csv:2", "\"iron\"",
+                  "none of the training data");
+    REFUSE_BESIDE(people, "kind;town;member;age\ngold;Rome;no;old\n", "table.csv:2",
+                  "\"old\" in the column age is no number");
+    REFUSE_BESIDE(people, "1;2;3;4\n", "have a row of names", "set header");
+    dataset_close(people);
+}
+
+static void configuration_decides_over_columns(void **state)
+{
+    static const char *const age[] = {"age"}, *const member[] = {"4"}, *const none[] = {"none"};
+    struct dataset *people;
+
+    (void)state;
+    config.table.categories = age;
+    config.table.category_count = 1;
+    config.table.ignored = member;
+    config.table.ignored_count = 1;
+    config.table.missing = DATASET_MISSING_MEAN;
+    people = open_text(PEOPLE, NULL);
+    check_names(people, "age=29", "age=30", "age=31", "age=34", "town=Oslo", "town=Rome", NULL);
+    dataset_close(people);
+    config.table.features = age;
+    config.table.feature_count = 1;
+    people = open_text(PEOPLE, NULL);
+    check_names(people, "age=29", "age=30", "age=31", "age=34", NULL);
+    dataset_close(people);
+    config.table.missing = DATASET_MISSING_DROP;
+    people = open_text(PEOPLE, NULL);
+    assert_int_equal(people->count, 4);
+    assert_non_null(strstr(warnings, "2 rows with missing values are left out"));
+    dataset_close(people);
+    config.table.missing = DATASET_MISSING_ERROR;
+    REFUSE(PEOPLE, "table.csv:3", "\"NA\" in the column age is no value");
+    config.table.missing_words = none;
+    config.table.missing_word_count = 1;
+    config.table.missing = DATASET_MISSING_MEAN;
+    config.table.ignored_count = 0;
+    people = open_text("age,kind\n1,a\nnone,b\n3,a\nNA,b\n", NULL);
+    check_names(people, "age=1", "age=3", "age=NA", NULL);
+    dataset_close(people);
+}
+
+static void check_label(const struct dataset *dataset, int64_t row, const char *name)
+{
+    assert_string_equal(dataset->class_names[dataset->labels[row]], name);
+}
+
+static void labels_that_are_numbers_make_no_empty_classes(void **state)
+{
+    struct dataset *train = open_text("x,y\n1,3\n2,1\n3,2\n4,10\n", NULL), *test;
+
+    (void)state;
+    assert_int_equal(train->classes, 4);
+    check_label(train, 0, "3");
+    check_label(train, 3, "10");
+    assert_int_equal(train->labels[3], 3);
+    test = open_text("x,y\n1,10.0\n", train);
+    assert_int_equal(test->labels[0], 3);
+    dataset_close(test);
+    REFUSE_BESIDE(train, "x,y\n1,4\n", "table.csv:2", "\"4\" is none of the training data");
+    REFUSE_BESIDE(train, "x,y\n1,a\n", "table.csv:2", "is no number");
+    dataset_close(train);
+    train = open_text("x,y\n1,-1\n2,1\n3,1\n,\n", NULL);
+    assert_int_equal(train->classes, 2);
+    check_label(train, 0, "-1");
+    assert_non_null(strstr(warnings, "1 rows have no value to predict"));
+    dataset_close(train);
+    train = open_text("x,y\n1,0\n2,2\n3,1\n", NULL);
+    assert_null(train->class_names);
+    assert_int_equal(train->labels[1], 2);
+    dataset_close(train);
+    config.classes = 5; /* labels below it are classes as they are */
+    train = open_text("x,y\n1,1\n2,4\n", NULL);
+    assert_int_equal(train->classes, 5);
+    assert_int_equal(train->labels[1], 4);
+    dataset_close(train);
+    config.classes = 0;
+    REFUSE("x,y\n1,0.5\n2,1.5\n3,1.7\n", "table.csv:2", "\"0.5\"", "choose the loss mse");
+    REFUSE("x,y\n1,0\n2,1\n3,maybe\n", "table.csv:4", "\"maybe\"", "most labels are");
+}
+
+static void values_to_predict(void **state)
+{
+    static const char *const two[] = {"b", "a"}, *const twice[] = {"b", "1"};
+    struct dataset *dataset;
+
+    (void)state;
+    config.target = DATASET_TARGET_VALUE;
+    dataset = open_text("x,y\n1,0.5\n2,1.5\n", NULL);
+    assert_true(dataset->targets[1] == 1.5f);
+    dataset_close(dataset);
+    REFUSE("x,y\n1,0.5\n2,red\n", "table.csv:3", "\"red\"", "choose the loss cross_entropy");
+    config.table.targets = two;
+    config.table.target_count = 2;
+    dataset = open_text("a,b,c\n1,2,3\n4,5,6\n", NULL);
+    check_names(dataset, "c", NULL);
+    assert_int_equal(dataset->target_width, 2);
+    assert_true(dataset_targets(dataset, 1)[0] == 5 && dataset_targets(dataset, 1)[1] == 4);
+    dataset_close(dataset);
+    config.table.targets = twice;
+    REFUSE("a,b,c\n1,2,3\n", "targets names the column b twice");
+    config.target = DATASET_TARGET_CLASS;
+    config.table.targets = two;
+    REFUSE("a,b,c\n1,2,3\n", "targets names 2 columns", "loss mse");
+}
+
+static void headers_and_delimiters_are_found(void **state)
+{
+    struct dataset *dataset = open_text(",0,1\n0,5,1\n1,6,0\n2,6,1\n", NULL); /* as pandas writes */
+
+    (void)state;
+    check_names(dataset, "0", NULL);
+    assert_int_equal(dataset->count, 3);
+    assert_non_null(strstr(warnings, "is taken for the names of the columns"));
+    dataset_close(dataset);
+    dataset = open_text("p\tx\ne\ty\np\tx\ne\tx\n", NULL); /* the first row returns */
+    check_names(dataset, "0=e", "0=p", NULL);
+    assert_int_equal(dataset->count, 4);
+    assert_non_null(strstr(warnings, "is taken for a sample"));
+    dataset_close(dataset);
+    config.table.decimal_comma = true;
+    dataset = open_text("a;b\n1,5;0\n-2,25;1\n", NULL);
+    assert_true(row_of(dataset, 1)[0] == -2.25f);
+    dataset_close(dataset);
+    config.table.decimal_comma = false;
+    REFUSE("a;b\n1,5;0\n-2,25;1\n", "table.csv:2", "\"1,5\"", "set decimal to comma");
+}
+
+static void dates_become_days_and_circles(void **state)
+{
+    struct dataset *dataset =
+        open_text("d,y\n2000-01-01,0\n2000-07-01,1\n,1\n1999-12-31,0\n", NULL);
+    struct table_date date;
+
+    (void)state;
+    check_names(dataset, "d:days", "d:year_sin", "d:year_cos", "d:week_sin", "d:week_cos",
+                "d is missing", NULL);
+    check_row(dataset, 0, (float[]){0, 0, 1, 0, 1, 0});
+    check_row(dataset, 2, (float[]){(182 - 1) / 3.0f, 0, 0, 0, 0, 1});
+    assert_true(row_of(dataset, 3)[0] == -1);
+    dataset_close(dataset);
+#define DATE(text, order, expected)                                  \
+    assert_true(table_date_parse(text, strlen(text), order, &date)); \
+    if (fabs(date.days - (expected)) > 1e-9)                         \
+    fail_msg("%s is day %.9f", text, date.days)
+    DATE("2026-11-23T12:00:00Z", TABLE_DATE_MONTH_FIRST, 9823.5);
+    DATE("2026-11-23 12:30+01:30", TABLE_DATE_MONTH_FIRST, 9823 + 11 / 24.0);
+    DATE("23.11.2026", TABLE_DATE_MONTH_FIRST, 9823);
+    DATE("11/23/2026 0:00:00.5", TABLE_DATE_MONTH_FIRST, 9823 + 0.5 / 86400);
+    DATE("23/11/2026", TABLE_DATE_DAY_FIRST, 9823);
+    DATE("2000-02-29", TABLE_DATE_DAY_FIRST, 59);
+#undef DATE
+    static const char *const wrong[] = {
+        "",        "2026",        "2026-13-01", "2026-02-29", "23/11/2026", "1.2.26",
+        "2026-11", "2026-11-23T", "2026-1-1x",  "1900-02-29", "12:00",      "2026-01-01 25:00"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        if (table_date_parse(wrong[i], strlen(wrong[i]), TABLE_DATE_MONTH_FIRST, &date))
+            fail_msg("\"%s\" was taken for a date", wrong[i]);
+    dataset = open_text("d,y\n1/2/2026,0\n1/3/2026,1\n", NULL);
+    assert_non_null(strstr(warnings, "read as month/day/year"));
+    assert_true(row_of(dataset, 1)[0] - row_of(dataset, 0)[0] == 1);
+    dataset_close(dataset);
+    config.table.day_first = true;
+    dataset = open_text("d,y\n1/2/2026,0\n1/3/2026,1\n", NULL);
+    assert_true(row_of(dataset, 1)[0] - row_of(dataset, 0)[0] == 28);
+    dataset_close(dataset);
+}
+
+static void faults_are_named(void **state)
+{
+    (void)state;
+    REFUSE("a,y\n1,0\n2,1\nabc,1\n", "table.csv:4", "\"abc\" is no number, but 2 of the 3 cells");
+    REFUSE("a,y\nabc,1\n5,0\n6,0\n7,0\n", "table.csv:2", "\"abc\"");
+    REFUSE("a,1\n3,0\n4,1\n5,0\n6,0\n", "table.csv:1", "set header to yes");
+    REFUSE("a,y\n1,0\n1,2,3\n", "table.csv:3", "3 columns, but the first row 2");
+    REFUSE("a,y\n1,0\n\"1,2\n", "table.csv:3, column 1", "quote");
+    REFUSE("a,a,y\n1,2,0\n", "two columns are named \"a\"");
+    REFUSE("a,y\n1e39,0\n1,1\n", "table.csv:2", "does not fit into a float32");
+    REFUSE("y\n1\n0\n", "no column that a model can learn from");
+    REFUSE("a,y\n", "it has no row");
+    REFUSE("\n\n", "has no row");
+    REFUSE("a,y\n1,\n2,NA\n", "has no row that can be used");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(kinds_are_found_by_reading, reset),
+        cmocka_unit_test_setup(other_tables_are_encoded_as_the_training_table, reset),
+        cmocka_unit_test_setup(configuration_decides_over_columns, reset),
+        cmocka_unit_test_setup(labels_that_are_numbers_make_no_empty_classes, reset),
+        cmocka_unit_test_setup(values_to_predict, reset),
+        cmocka_unit_test_setup(headers_and_delimiters_are_found, reset),
+        cmocka_unit_test_setup(dates_become_days_and_circles, reset),
+        cmocka_unit_test_setup(faults_are_named, reset),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
