@@ -161,13 +161,48 @@ static enum exit_status submission_follow(struct invocation *invocation, const i
                 : EXIT_STATUS_DONE;
 }
 
+/* Makes a schedule of each specification (--every). */
+static enum exit_status submission_schedule(struct invocation *invocation,
+                                            struct json_object *specs, const char *every)
+{
+    if (invocation_flag(invocation, "wait") || invocation_flag(invocation, "follow")) {
+        complain("--every: there is no job yet that could be waited for; leave out --wait and "
+                 "--follow");
+        return EXIT_STATUS_USAGE;
+    }
+    for (size_t i = 0; i < json_object_array_length(specs); i++) {
+        CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
+        struct json_object *parameters = json_object_new_object();
+        enum exit_status status;
+        char time[64];
+
+        device_guess_add(json_object_array_get_idx(specs, i));
+        json_set(parameters, "spec", json_object_get(json_object_array_get_idx(specs, i)));
+        json_set_string(parameters, "every", every);
+        status = connection_call(invocation, "Schedule", parameters, &reply);
+        if (status)
+            return status;
+        if (invocation->json)
+            json_print(reply.parameters, stdout);
+        else
+            printf("schedule %" PRId64 " makes its next job at %s\n",
+                   json_get_int(reply.parameters, "id", 0),
+                   display_format_time(json_get_double(reply.parameters, "next", 0), time,
+                                       sizeof time));
+    }
+    return EXIT_STATUS_DONE;
+}
+
 enum exit_status submission_send(struct invocation *invocation, struct json_object *specs)
 {
+    const char *every = invocation_option(invocation, "every");
     size_t count = json_object_array_length(specs);
     AUTO_FREE int64_t *ids = calloc(count, sizeof *ids);
     struct error error = {0};
     enum exit_status status;
 
+    if (every)
+        return submission_schedule(invocation, specs, every);
     if (!ids) {
         complain("not enough memory for %zu jobs", count);
         return EXIT_STATUS_FAILED;
@@ -190,10 +225,13 @@ enum exit_status submission_send_sweeps(struct invocation *invocation, struct js
     struct id_list list = {0};
     enum exit_status status;
 
+    if (invocation_option(invocation, "every")) {
+        complain("--every makes single jobs, no sweeps");
+        return EXIT_STATUS_USAGE;
+    }
     for (size_t i = 0; i < json_object_array_length(specs); i++)
         device_guess_add(json_object_array_get_idx(specs, i));
     status = submit_sweeps(invocation, specs, sweep, &list);
-
     if (!status)
         status = submission_follow(invocation, list.ids, list.count);
     free(list.ids);

@@ -32,6 +32,7 @@
 #include "daemon/jobs/predictions.h"
 #include "daemon/jobs/recent_plans.h"
 #include "daemon/jobs/recovery.h"
+#include "daemon/jobs/schedules.h"
 #include "daemon/jobs/snapshot.h"
 #include "daemon/jobs/start.h"
 #include "daemon/jobs/start_times.h"
@@ -152,6 +153,7 @@ void jobs_stop(struct daemon *daemon)
     calibrator_stop(jobs);
     job_graph_stop(jobs);
     start_times_stop(jobs);
+    schedules_stop(jobs);
 }
 
 void jobs_free(struct daemon *daemon)
@@ -176,6 +178,7 @@ void jobs_free(struct daemon *daemon)
     transitions_free(jobs);
     job_graph_free(jobs);
     start_times_free(jobs);
+    schedules_free(jobs);
     groups_free(jobs);
     sweeps_free(jobs);
     job_users_free(jobs);

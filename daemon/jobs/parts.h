@@ -26,6 +26,7 @@ struct jobs {
     struct job_graph *graph;
     struct groups *groups;
     struct start_times *start_times;
+    struct schedules *schedules; /* NULL: not loaded yet */
     struct sweeps *sweeps;
     struct history *history;
     struct details_reads *details_reads; /* details.h */

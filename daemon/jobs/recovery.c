@@ -22,6 +22,7 @@
 #include "daemon/jobs/ledger.h"
 #include "daemon/jobs/move.h"
 #include "daemon/jobs/parts.h"
+#include "daemon/jobs/schedules.h"
 #include "daemon/jobs/start.h"
 #include "daemon/jobs/transition.h"
 #include "daemon/jobs/workload.h"
@@ -439,6 +440,7 @@ static void on_loaded(void *data, int result, const struct error *error)
     }
     jobs->loaded = true;
     job_graph_connect(jobs, load->graph);
+    schedules_load(jobs);
     jobs->ready(jobs->daemon);
     sharing_leftovers_remove(jobs->daemon, TAKE_POINTER(load->leftovers));
     load_free(load);

@@ -3,20 +3,14 @@
 #include "daemon/jobs/start_times.h"
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/memory.h"
 #include "daemon/jobs/dispatch.h"
 #include "daemon/jobs/graph.h"
 #include "daemon/jobs/parts.h"
+#include "daemon/jobs/wall_timer.h"
 #include "daemon/work/job_table.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
-#include <uv.h>
 
 struct start_time {
     double at;
@@ -26,8 +20,7 @@ struct start_time {
 struct start_times {
     struct start_time *heap;
     size_t count, capacity;
-    int descriptor; /* of the timer; -1: there is none */
-    uv_poll_t poll;
+    struct wall_timer timer;
 };
 
 /* ---- the heap -------------------------------------------------------------------------------- */
@@ -96,24 +89,10 @@ static void drop_first(struct start_times *times)
 
 /* ---- the timer ------------------------------------------------------------------------------- */
 
-/* Wakes the loop at the earliest time. Setting the clock makes the descriptor readable, too, with
- * ECANCELED: then the times are compared with the new clock. */
+/* Wakes the loop at the earliest time. */
 static void arm(struct start_times *times)
 {
-    struct itimerspec timer = {0};
-
-    if (times->descriptor < 0)
-        return;
-    if (times->count) {
-        timer.it_value.tv_sec = (time_t)floor(times->heap[0].at);
-        timer.it_value.tv_nsec = (long)(1e9 * (times->heap[0].at - floor(times->heap[0].at)));
-        if (timer.it_value.tv_sec == 0 && timer.it_value.tv_nsec == 0)
-            timer.it_value.tv_nsec = 1; /* 0 would disarm it */
-    }
-    if (timerfd_settime(times->descriptor, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &timer,
-                        NULL) < 0 &&
-        errno != ECANCELED)
-        log_error("the timer of jobs that start at a time cannot be set: %s", strerror(errno));
+    wall_timer_set(&times->timer, times->count ? times->heap[0].at : 0);
 }
 
 /* Lets go of the jobs whose time has come. */
@@ -135,19 +114,14 @@ static void look(struct jobs *jobs)
     arm(times);
 }
 
-static void on_time(uv_poll_t *poll, int status, int events)
+static void on_time(void *data, bool clock_was_set)
 {
-    struct jobs *jobs = poll->data;
-    uint64_t expirations;
-    ssize_t got = read(jobs->start_times->descriptor, &expirations, sizeof expirations);
+    struct jobs *jobs = data;
 
-    (void)status;
-    (void)events;
-    if (got < 0 && errno == EAGAIN)
-        return;
+    (void)clock_was_set; /* the times are compared with the new clock in both cases */
     if (jobs->stopping)
         return;
-    look(jobs); /* also after ECANCELED: the clock was set */
+    look(jobs);
     jobs_plan(jobs);
     jobs_dispatch(jobs);
 }
@@ -169,33 +143,22 @@ void job_start_at(struct jobs *jobs, struct job *job, double at)
 
 void start_times_start(struct jobs *jobs)
 {
-    struct start_times *times = jobs->start_times = memory_zero(sizeof *times);
-
-    times->descriptor = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (times->descriptor < 0 ||
-        uv_poll_init(jobs->daemon->loop, &times->poll, times->descriptor) < 0) {
-        log_error("no timer for jobs that start at a time: %s", strerror(errno));
-        if (times->descriptor >= 0)
-            close(times->descriptor);
-        times->descriptor = -1;
-        return;
-    }
-    times->poll.data = jobs;
-    uv_poll_start(&times->poll, UV_READABLE, on_time);
+    jobs->start_times = memory_zero(sizeof *jobs->start_times);
+    wall_timer_start(&jobs->start_times->timer, jobs->daemon->loop, "jobs that start at a time",
+                     on_time, jobs);
 }
 
 void start_times_stop(struct jobs *jobs)
 {
-    if (jobs->start_times && jobs->start_times->descriptor >= 0)
-        uv_close((uv_handle_t *)&jobs->start_times->poll, NULL);
+    if (jobs->start_times)
+        wall_timer_stop(&jobs->start_times->timer);
 }
 
 void start_times_free(struct jobs *jobs)
 {
     if (!jobs->start_times)
         return;
-    if (jobs->start_times->descriptor >= 0)
-        close(jobs->start_times->descriptor);
+    wall_timer_close(&jobs->start_times->timer);
     free(jobs->start_times->heap);
     free(jobs->start_times);
 }

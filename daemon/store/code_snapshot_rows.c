@@ -10,7 +10,12 @@ static const char select_uses[] =
     "SELECT DISTINCT uid, snapshot FROM job WHERE snapshot IS NOT NULL"
     " UNION SELECT uid, json_extract(" SQL_JSON(
         "spec") ", '$.snapshot.id') FROM sweep"
-                "  WHERE json_extract(" SQL_JSON("spec") ", '$.snapshot.id') IS NOT NULL";
+                "  WHERE json_extract(" SQL_JSON(
+                    "spec") ", '$.snapshot.id') IS NOT NULL"
+                            " UNION SELECT uid, json_extract(" SQL_JSON(
+                                "spec") ", '$.snapshot.id') FROM schedule"
+                                        "  WHERE json_extract(" SQL_JSON(
+                                            "spec") ", '$.snapshot.id') IS NOT NULL";
 
 int code_snapshot_uses_read(struct store_connection *connection, struct code_snapshot_use **uses,
                             size_t *count, struct error *error)

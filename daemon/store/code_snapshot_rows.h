@@ -1,4 +1,5 @@
-/* code_snapshot_rows.h: which jobs and sweeps run which frozen code (folder/code_snapshot.h). */
+/* code_snapshot_rows.h: which jobs, sweeps and schedules run which frozen code
+ * (folder/code_snapshot.h). */
 #pragma once
 
 #include "base/error.h"

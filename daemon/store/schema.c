@@ -233,6 +233,20 @@ static const char *const jobs_steps[] = {
     /* 15: which frozen code a job runs: daemon/folder/code_snapshot.h */
     "ALTER TABLE job ADD COLUMN snapshot TEXT;"
     "CREATE INDEX job_by_snapshot ON job (uid, snapshot) WHERE snapshot IS NOT NULL;",
+    /* 16: specifications of which a job is made again and again: daemon/jobs/schedules.h */
+    "CREATE TABLE schedule ("
+    "  id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    "  uid INTEGER NOT NULL,"
+    "  user TEXT NOT NULL,"
+    "  name TEXT NOT NULL,"
+    "  every TEXT NOT NULL," /* calendar expression: work/calendar.h */
+    "  spec TEXT NOT NULL,"  /* normalised, JSON */
+    "  submitted REAL NOT NULL,"
+    "  next REAL,"        /* when it makes the next job; null: never again */
+    "  last_job INTEGER," /* which may have been removed */
+    "  skipped INTEGER NOT NULL DEFAULT 0,"
+    "  failure TEXT" /* why the last job could not be made */
+    ") STRICT;",
 };
 
 static const char *const checkpoints_steps[] = {
