@@ -30,7 +30,8 @@ enum philox_stream {
     PHILOX_LABEL_NOISE,
     PHILOX_SAMPLING, /* text sampled from a model */
     PHILOX_TEST,
-    PHILOX_SWEEP /* random sweeps; low half: number of the axis; index: point */
+    PHILOX_SWEEP,      /* random sweeps; low half: number of the axis; index: point */
+    PHILOX_BATCH_ORDER /* low half: epoch; index: batch */
 };
 
 PHILOX_FUNCTION uint64_t philox_stream(enum philox_stream purpose, uint32_t detail)

@@ -37,12 +37,12 @@ enum data_format_trait {
            {"path", NULL}, {"tokens", NULL}, {"kmer", NULL}, {"kmer_stride", NULL},               \
            {"length", NULL}, {"sequence_column", NULL}, {"label_column", NULL}, {"header", NULL}, \
            {"delimiter", NULL}, {"comment", NULL}, {"normalize", "\"none\""},                     \
-           {"label_noise", NULL})                                                                 \
+           {"label_noise", NULL}, {"length_buckets", NULL})                                                                 \
     FORMAT(FASTA, fasta, DATA_FORMAT_SYMBOLS | DATA_FORMAT_VALUES, "sequences, also .gz",          \
            {"path", NULL}, {"tokens", NULL}, {"kmer", NULL}, {"kmer_stride", NULL},               \
            {"length", NULL}, {"class_of_file", NULL}, {"label_column", NULL},                     \
            {"delimiter", "\" \""}, {"empty_records", NULL}, {"normalize", "\"none\""},            \
-           {"label_noise", NULL})                                                                 \
+           {"label_noise", NULL}, {"length_buckets", NULL})                                                                 \
     FORMAT(TIME_SERIES, time_series, DATA_FORMAT_VALUES,                                          \
            "a table whose rows are moments, in sliding windows",                                  \
            {"path", NULL}, {"input", NULL}, {"horizon", NULL}, {"stride", NULL},                  \
@@ -57,7 +57,8 @@ enum data_format_trait {
     FORMAT(NPY, npy, DATA_FORMAT_VALUES | DATA_FORMAT_LABEL_FILE, "arrays of NumPy",              \
            {"labels", NULL}, {"path", NULL}, {"lengths", NULL}, {"shape", NULL},                  \
            {"layout", NULL},                                                                      \
-           {"normalize", "\"standard\""}, {"augment", NULL}, {"label_noise", NULL})               \
+           {"normalize", "\"standard\""}, {"augment", NULL}, {"label_noise", NULL},               \
+           {"length_buckets", NULL})               \
     FORMAT(IMAGE_FOLDER, image_folder, 0, "PNG and JPEG files, a subfolder for each class",       \
            {"path", NULL}, {"color", NULL}, {"resize", NULL}, {"normalize", "\"standard\""},      \
            {"augment", NULL}, {"label_noise", NULL})                                              \

@@ -156,6 +156,12 @@ static const struct job_spec_key data_keys[] = {
      .help =
          "Share of the training labels that are replaced by another class, each class with equal "
          "probability; the same labels in every epoch"},
+    {"length_buckets", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 8, .fallback = "1",
+     .unit = "lengths",
+     .help =
+         "Lengths that batches of sequences are padded to. Each batch then has sequences of "
+         "similar lengths, and short ones take less time. 1: all are padded to the longest. See "
+         "data.md"},
     {"loader_threads", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 64,
      .help =
          "Threads that prepare batches ahead; 0: the training thread prepares them. When absent: "

@@ -396,7 +396,8 @@ size_t dataset_target_bytes(const struct dataset *dataset);
 void dataset_gather_lengths(const struct dataset *dataset, const uint32_t *indices, int64_t count,
                             int32_t *lengths);
 
-/* The number of tokens of a sample, without the padding; the whole row unless it is a sequence. */
+/* The number of steps (tokens, or rows of features) of a sample without the padding; that of its
+ * first dimension unless it is a sequence. */
 int64_t dataset_sample_length(const struct dataset *dataset, int64_t index);
 
 /* Writes the samples `indices` (count of them) as consecutive rows: float32 [count][shape…], or

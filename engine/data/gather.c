@@ -93,8 +93,10 @@ int64_t dataset_sample_length(const struct dataset *dataset, int64_t index)
 {
     const int64_t *first = dataset->letter_first;
 
+    if (dataset->lengths)
+        return dataset->lengths[index];
     return first ? tokens_of_letters(&dataset->vocabulary, first[index + 1] - first[index])
-                 : dataset->sample_elements;
+                 : dataset->shape[0];
 }
 
 static void write_sequence(const struct dataset *dataset, int64_t index, const uint8_t *raw,

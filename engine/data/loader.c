@@ -26,6 +26,7 @@ struct loader_slot {
     int32_t *lengths; /* NULL: the set has none */
     uint32_t *indices;
     int64_t position, count;
+    int64_t steps;      /* 0: those of the set */
     struct error error; /* from gathering; its code is 0 if all went well */
 };
 
@@ -33,7 +34,7 @@ struct loader {
     struct loader_config config;
     int64_t batches; /* of an epoch */
     size_t sample_bytes, target_bytes;
-    uint32_t *order; /* of this epoch; NULL without shuffling */
+    uint32_t *order; /* of this epoch; NULL: that of the view */
     struct loader_slot *slots;
     int slot_count;
 
@@ -103,9 +104,14 @@ int loader_threads_default(size_t batch_bytes, int idle_cores)
     return batch_bytes >= LARGE_BATCH && idle_cores > 0;
 }
 
+static bool has_order(const struct loader_config *config)
+{
+    return config->shuffle || config->buckets.count;
+}
+
 size_t loader_memory_bytes(const struct loader_config *config)
 {
-    size_t order = config->shuffle
+    size_t order = has_order(config)
                        ? align_up((size_t)config->view.count * sizeof(uint32_t), LOADER_ALIGNMENT)
                        : 0;
 
@@ -131,11 +137,40 @@ static void slots_lay_out(struct loader *loader, uint8_t *memory)
         slot->ready = -1;
         memory += slot_bytes(config);
     }
-    if (config->shuffle)
+    if (has_order(config))
         loader->order = (uint32_t *)memory;
 }
 
 /* ---- gathering ---- */
+
+/* The steps of a batch: those of the bucket of its longest sample. */
+static int64_t batch_steps(const struct loader_config *config, const struct loader_slot *slot)
+{
+    const struct length_buckets *buckets = &config->buckets;
+    int most = 0;
+
+    if (!buckets->count || slot->count < config->batch)
+        return 0;
+    for (int64_t i = 0; i < slot->count; i++) {
+        int64_t length = dataset_sample_length(config->view.dataset, slot->indices[i]);
+        int bucket = length_buckets_find(buckets, length);
+
+        most = bucket > most ? bucket : most;
+    }
+    return most == buckets->count - 1 ? 0 : buckets->steps[most];
+}
+
+/* Moves the rows together that have been gathered with all of their padding. */
+static void cut_rows(const struct loader *loader, struct loader_slot *slot)
+{
+    size_t whole = loader->sample_bytes, kept;
+
+    if (!slot->steps)
+        return;
+    kept = whole / (size_t)loader->config.view.dataset->shape[0] * (size_t)slot->steps;
+    for (size_t i = 1; i < (size_t)slot->count; i++)
+        memmove(slot->samples + i * kept, slot->samples + i * whole, kept);
+}
 
 static void slot_fill(struct loader *loader, struct loader_slot *slot, int64_t number)
 {
@@ -151,6 +186,7 @@ static void slot_fill(struct loader *loader, struct loader_slot *slot, int64_t n
         slot->indices[i] = (uint32_t)(dataset_view_index(&config->view, place) + loader->shift);
     }
     slot->error.code = 0;
+    slot->steps = batch_steps(config, slot);
     if (slot->lengths)
         dataset_gather_lengths(config->view.dataset, slot->indices, slot->count, slot->lengths);
     if (config->augmentation)
@@ -160,6 +196,8 @@ static void slot_fill(struct loader *loader, struct loader_slot *slot, int64_t n
     else
         dataset_gather(config->view.dataset, config->normalisation, slot->indices, slot->count,
                        slot->samples, slot->targets, &slot->error);
+    if (slot->error.code == 0)
+        cut_rows(loader, slot);
 }
 
 static bool work_waits(const struct loader *loader)
@@ -295,6 +333,25 @@ static void threads_quiesce(struct loader *loader)
     pthread_mutex_unlock(&loader->mutex);
 }
 
+static void order_epoch(struct loader *loader, uint32_t epoch)
+{
+    const struct loader_config *config = &loader->config;
+    int64_t count = config->view.count, batches = count / config->batch;
+
+    if (config->shuffle) {
+        sampler_permute(config->seed, epoch, loader->order, (uint32_t)count);
+        loader->shift = dataset_view_shift(&config->view, config->seed, epoch);
+    }
+    if (!config->buckets.count)
+        return;
+    for (int64_t i = 0; i < count && !config->shuffle; i++)
+        loader->order[i] = (uint32_t)i;
+    length_buckets_sort(&config->buckets, &config->view, loader->order,
+                        config->shuffle ? batches * config->batch : count);
+    if (config->shuffle)
+        sampler_permute_batches(config->seed, epoch, config->batch, batches, loader->order);
+}
+
 int loader_begin_epoch(struct loader *loader, uint32_t epoch, int64_t position, struct error *error)
 {
     const struct loader_config *config = &loader->config;
@@ -309,10 +366,7 @@ int loader_begin_epoch(struct loader *loader, uint32_t epoch, int64_t position, 
                          (long long)count, (long long)config->batch, (long long)position);
     batch = position == count ? loader->batches : position / config->batch;
     threads_quiesce(loader);
-    if (loader->order) {
-        sampler_permute(config->seed, epoch, loader->order, (uint32_t)config->view.count);
-        loader->shift = dataset_view_shift(&config->view, config->seed, epoch);
-    }
+    order_epoch(loader, epoch);
 
     pthread_mutex_lock(&loader->mutex);
     loader->next = loader->claimed;
@@ -373,6 +427,8 @@ int loader_next(struct loader *loader, struct loader_batch *batch, struct error 
     *batch = (struct loader_batch){.samples = slot->samples,
                                    .targets = slot->targets,
                                    .lengths = slot->lengths,
+                                   .indices = slot->indices,
+                                   .steps = slot->steps,
                                    .count = slot->count,
                                    .position = slot->position};
     loader->next++;

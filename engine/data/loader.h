@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "engine/data/augmentation.h"
 #include "engine/data/dataset.h"
+#include "engine/data/length_buckets.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,6 +32,10 @@ struct loader_config {
     /* false: the view's order (validation, test). A text that is read in streams is not shuffled,
      * but begins at a place that is drawn for the epoch */
     bool shuffle;
+    /* Lengths of whole batches of sequences; count 0: one. Without shuffling the samples are then
+     * in the order of their buckets. The shorter last batch of a shuffled epoch is not sorted, so
+     * that any sample may be in it */
+    struct length_buckets buckets;
     uint64_t seed; /* of the shuffle */
     int threads;   /* 0: the caller gathers */
     /* NULL: samples stay as they are; outlives the loader */
@@ -53,12 +58,14 @@ static inline int64_t loader_place(const struct loader_config *config, const uin
 }
 
 struct loader_batch {
-    const void *samples;    /* float32 [count][shape…] or int32 [count][context] */
-    const void *targets;    /* int32 [count], float32 [count][target_width], or float32
+    const void *samples;     /* float32 [count][shape…] or int32 [count][context] */
+    const void *targets;     /* int32 [count], float32 [count][target_width], or float32
                             [count][classes] when the augmentation is soft */
-    const int32_t *lengths; /* of the samples; NULL: the set has none */
-    int64_t count;          /* 0: the epoch is over */
-    int64_t position;       /* of the first sample within the epoch */
+    const int32_t *lengths;  /* of the samples; NULL: the set has none */
+    const uint32_t *indices; /* of the samples in the set */
+    int64_t steps;           /* of each row; 0: all, as in the set */
+    int64_t count;           /* 0: the epoch is over */
+    int64_t position;        /* of the first sample within the epoch */
 };
 
 /* The number of threads that pays off for batches of `batch_bytes` bytes of samples, if
@@ -67,7 +74,7 @@ int loader_threads_default(size_t batch_bytes, int idle_cores);
 
 /* Bytes of memory that loader_create() wants: LOADER_HELD_MAX + 2 * threads slots (samples,
  * targets, indices, the augmentation's scratch), and the epoch's order (4 bytes a sample) when
- * shuffling. */
+ * shuffling or sorting by length. */
 size_t loader_memory_bytes(const struct loader_config *config);
 /* Bytes of a sample's labels or values in a batch: as augmented, not as in the set. */
 size_t loader_target_bytes(const struct loader_config *config);

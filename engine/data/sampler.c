@@ -32,3 +32,26 @@ void sampler_permute(uint64_t seed, uint32_t epoch, uint32_t *order, uint32_t co
 {
     sampler_permute_stream(seed, philox_stream(PHILOX_SHUFFLE, epoch), order, count);
 }
+
+static void swap_batches(uint32_t *a, uint32_t *b, int64_t batch)
+{
+    for (int64_t i = 0; i < batch; i++) {
+        uint32_t kept = a[i];
+
+        a[i] = b[i];
+        b[i] = kept;
+    }
+}
+
+void sampler_permute_batches(uint64_t seed, uint32_t epoch, int64_t batch, int64_t batches,
+                             uint32_t *order)
+{
+    for (int64_t i = batches - 1; i > 0; i--) {
+        struct philox words =
+            philox_draw(seed, philox_stream(PHILOX_BATCH_ORDER, epoch), (uint64_t)i);
+        int64_t other = draw_below(words.word[0], words.word[1], (uint32_t)i + 1);
+
+        if (other != i)
+            swap_batches(order + i * batch, order + other * batch, batch);
+    }
+}

@@ -11,3 +11,8 @@ void sampler_permute(uint64_t seed, uint32_t epoch, uint32_t *order, uint32_t co
 
 /* The same with any stream (philox_stream()). */
 void sampler_permute_stream(uint64_t seed, uint64_t stream, uint32_t *order, uint32_t count);
+
+/* Puts batches of `batch` samples, order[0..batches * batch), into an order that is drawn likewise
+ * (PHILOX_BATCH_ORDER); what is in a batch stays. */
+void sampler_permute_batches(uint64_t seed, uint32_t epoch, int64_t batch, int64_t batches,
+                             uint32_t *order);

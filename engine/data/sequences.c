@@ -383,11 +383,13 @@ static void tell_lengths(const struct sequences *sequences)
     for (int64_t i = 0; i < dataset->count; i++)
         tokens += (double)dataset_sample_length(dataset, i);
     if (!sequences->reference && tokens < (1 - padding_share_max) * cells)
-        reader_warn(sequences->config,
-                    "%s: sequences have %.0f tokens in the mean and are padded to %lld, so %.3g%% "
-                    "of each batch is padding; data.train.length can be less",
-                    path, tokens / (double)dataset->count, (long long)dataset->shape[0],
-                    100 * (1 - tokens / cells));
+        reader_warn(
+            sequences->config,
+            "%s: sequences have %.0f tokens in the mean and are padded to %lld, so %.3g%% "
+            "of each batch is padding; data.train.length can be less, or data.length_buckets "
+            "more than 1",
+            path, tokens / (double)dataset->count, (long long)dataset->shape[0],
+            100 * (1 - tokens / cells));
 }
 
 int sequences_end(struct sequences *sequences, struct error *error)

@@ -226,6 +226,8 @@ struct graph {
     /* rows of the state that is carried, at least `batch`: those of the largest batch that shares
      * it. graph_init() sets it to the batch */
     int64_t streams;
+    /* set before the model is built: steps of the sequences; 0: those of the data's samples */
+    int64_t steps;
     bool training;
     /* set before planning: gradients keep their values after a run, so that the next run may add to
      * them; they are planned like persistent tensors */

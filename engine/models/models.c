@@ -64,15 +64,19 @@ const struct model_python *model_python(enum model_kind kind)
     return models[kind].model->python.body ? &models[kind].model->python : NULL;
 }
 
-int model_build(const struct model_config *config, const struct model_data *data,
+int model_build(const struct model_config *config, const struct model_data *given,
                 struct graph *graph, struct error *error)
 {
     const struct model *model = model_of(config->kind);
-    bool row_by_row = model->reads_steps && data->rank == 3 && data->sample_shape[0] == 1;
-    int32_t x =
-        graph_input(graph, data->type, data->sample_shape + row_by_row, data->rank - row_by_row);
+    bool row_by_row = model->reads_steps && given->rank == 3 && given->sample_shape[0] == 1;
+    struct model_data own = *given;
+    const struct model_data *data = &own;
+    int32_t x;
     int code = 0;
 
+    if (graph->steps)
+        own.sample_shape[0] = graph->steps;
+    x = graph_input(graph, data->type, data->sample_shape + row_by_row, data->rank - row_by_row);
     if (x >= 0)
         code = (model->build ? model->build : chain_build)(config, data, graph, x, &x, error);
     if (code)

@@ -114,6 +114,7 @@ static int measure_at(struct training *training, struct checkpoint_agreement *ag
 {
     struct kept_tensors kept = {.gradients = training->state.micro_step > 0};
     struct step_metrics sums;
+    struct session_losses losses;
     int64_t samples;
     int r =
         feed_begin_epoch(training->train, (uint32_t)agreement->epoch, agreement->position, error);
@@ -125,6 +126,7 @@ static int measure_at(struct training *training, struct checkpoint_agreement *ag
     if (r < 0)
         return r;
     session_read_metrics(training->session, true, &sums);
+    session_read_losses(training->session, &losses);
     r = keep(&kept, training->session, error);
     if (r == 0) {
         struct error ignored;
@@ -137,7 +139,7 @@ static int measure_at(struct training *training, struct checkpoint_agreement *ag
         r = put_back(&kept, training->session, computed < 0 ? &ignored : error);
         r = computed < 0 ? computed : r;
     }
-    session_restore_metrics(training->session, &sums);
+    session_restore_metrics(training->session, &sums, &losses);
     feed_end_epoch(training->train);
     free(kept.values);
     return r;

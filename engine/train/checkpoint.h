@@ -46,9 +46,10 @@ struct checkpoint_state {
     uint64_t seed;
     double momentum_product; /* NAdam: over the updates done (struct step_scalars) */
     struct loss_scale loss_scale;
-    double seconds;             /* of training so far */
-    double epoch_seconds;       /* of the present epoch, evaluation aside */
-    struct step_metrics sums;   /* sums of the present epoch */
+    double seconds;           /* of training so far */
+    double epoch_seconds;     /* of the present epoch, evaluation aside */
+    struct step_metrics sums; /* sums of the present epoch */
+    struct session_losses losses;
     struct tracker best, early; /* watch the metrics of the best checkpoint and of the early stop */
     struct plateau plateau;     /* state of the plateau schedule */
     int64_t measured_step;      /* updates done at the latest measurement */

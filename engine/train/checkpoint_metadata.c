@@ -12,7 +12,14 @@
 
 static const char format_key[] = "traind.checkpoint", format_value[] = "1";
 
-enum field_type { FIELD_INTEGER, FIELD_UNSIGNED, FIELD_DOUBLE, FIELD_NAME, FIELD_CONVOLUTIONS };
+enum field_type {
+    FIELD_INTEGER,
+    FIELD_UNSIGNED,
+    FIELD_DOUBLE,
+    FIELD_NAME,
+    FIELD_CONVOLUTIONS,
+    FIELD_LOSSES
+};
 
 #define FIELD(key, type, member) LATER_FIELD(key, type, member, NULL)
 /* A field that early files of this format lack. `absent` is the value that it had then. */
@@ -63,6 +70,7 @@ static const struct checkpoint_field {
               LATER_FIELD("direct_convolutions", FIELD_CONVOLUTIONS, direct_convolutions, ""),
               LATER_FIELD("precision", FIELD_NAME, precision, ""),
               LATER_FIELD("precision.model", FIELD_NAME, precision_model, ""),
+              LATER_FIELD("epoch_loss_sums", FIELD_LOSSES, losses, ""),
               LATER_FIELD("agreement.device", FIELD_NAME, agreement.device, ""),
               LATER_FIELD("agreement.model", FIELD_NAME, agreement.model, ""),
               LATER_FIELD("agreement.precision", FIELD_NAME, agreement.precision, ""),
@@ -82,6 +90,35 @@ static void add_pair(struct checkpoint_metadata *metadata, const char *key, cons
 {
     if (value)
         metadata->pairs[metadata->count++] = (struct safetensors_pair){key, value};
+}
+
+/* "0x1.8p+1 0x1p-3"; the hexadecimal form keeps all bits. */
+static const char *format_losses(const struct session_losses *losses,
+                                 struct checkpoint_metadata *metadata)
+{
+    int length = 0;
+
+    metadata->losses[0] = '\0';
+    for (int i = 0; i < losses->count; i++)
+        length += snprintf(metadata->losses + length, CHECKPOINT_VALUE_MAX, "%s%a", i ? " " : "",
+                           losses->sums[i]);
+    return metadata->losses;
+}
+
+static int parse_losses(const char *key, const char *text, struct session_losses *losses,
+                        struct error *error)
+{
+    char *end;
+
+    *losses = (struct session_losses){0};
+    for (; *text; text = end) {
+        double sum = strtod(text, &end);
+
+        if (end == text || losses->count == SESSION_TRAINING_MAX)
+            return error_set(error, -EINVAL, "the checkpoint's %s is no list of numbers", key);
+        losses->sums[losses->count++] = sum;
+    }
+    return 0;
 }
 
 void checkpoint_metadata_format(const struct checkpoint_state *state,
@@ -109,10 +146,13 @@ void checkpoint_metadata_format(const struct checkpoint_state *state,
             snprintf(value, CHECKPOINT_VALUE_MAX, "%s", (const char *)member);
             break;
         case FIELD_CONVOLUTIONS:
-            break; /* it is where the state has it */
+        case FIELD_LOSSES:
+            break;
         }
         add_pair(metadata, fields[i].key,
-                 fields[i].type == FIELD_CONVOLUTIONS ? (const char *)member : value);
+                 fields[i].type == FIELD_CONVOLUTIONS ? (const char *)member /* the state has it */
+                 : fields[i].type == FIELD_LOSSES     ? format_losses(member, metadata)
+                                                      : value);
     }
     add_pair(metadata, specification_key, texts->specification);
     add_pair(metadata, normalisation_key, texts->normalisation);
@@ -145,6 +185,8 @@ static int parse_field(const struct checkpoint_field *field, const char *text, v
     case FIELD_CONVOLUTIONS:
         snprintf(member, CONVOLUTION_CHOICES_MAX, "%s", text);
         return 0;
+    case FIELD_LOSSES:
+        return parse_losses(field->key, text, member, error);
     }
     if (errno || end == text || *end)
         return error_set(error, -EINVAL, "the checkpoint's %s is \"%s\", which is no valid number",

@@ -11,6 +11,7 @@ struct checkpoint_metadata {
     int count;
     char values[CHECKPOINT_PAIRS_MAX]
                [CHECKPOINT_VALUE_MAX]; /* the pairs point to these, or into the state */
+    char losses[SESSION_TRAINING_MAX * CHECKPOINT_VALUE_MAX];
 };
 
 void checkpoint_metadata_format(const struct checkpoint_state *state,

@@ -183,8 +183,11 @@ int feed_round(int64_t count)
 static int run_loaded(struct feed *feed, bool training, const struct backend_step *step,
                       struct error *error)
 {
-    const struct session_batch batch = {feed->batch.count, feed->batch.samples, feed->batch.targets,
-                                        feed->batch.lengths};
+    const struct session_batch batch = {.count = feed->batch.count,
+                                        .steps = feed->batch.steps,
+                                        .samples = feed->batch.samples,
+                                        .targets = feed->batch.targets,
+                                        .lengths = feed->batch.lengths};
     int r = training
                 ? session_step(feed->config.session, &batch, step->phases, &step->scalars, error)
                 : session_evaluate(feed->config.session, &batch, error);

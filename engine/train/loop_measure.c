@@ -34,8 +34,7 @@ static int read_outputs(void *context, struct session *session, const struct loa
 {
     const struct reading *reading = context;
 
-    return metrics_add(reading->metrics, session, reading->view, batch->position, batch->count,
-                       error);
+    return metrics_add(reading->metrics, session, reading->view, batch, error);
 }
 
 /* Checks that a metric that influences weights has a value. */

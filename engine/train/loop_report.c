@@ -90,6 +90,7 @@ int loop_read_sums(struct loop *loop, struct error *error)
     struct step_metrics *sums = &loop->state->sums;
 
     session_read_metrics(loop->training->session, true, sums);
+    session_read_losses(loop->training->session, &loop->state->losses);
     if (loop->device_scales)
         session_read_loss_scale(loop->training->session, &loop->state->loss_scale);
     if (sums->nonfinite_step)

@@ -330,12 +330,14 @@ static int add_sample(struct metrics *metrics, const struct dataset *dataset, in
 }
 
 int metrics_add(struct metrics *metrics, struct session *session, const struct dataset_view *view,
-                int64_t position, int64_t count, struct error *error)
+                const struct loader_batch *batch, struct error *error)
 {
     int r = session_read_output(session, metrics->outputs, error);
 
-    for (int64_t i = 0; r == 0 && i < count; i++)
-        r = add_sample(metrics, view->dataset, dataset_view_index(view, position + i),
+    for (int64_t i = 0; r == 0 && i < batch->count; i++)
+        r = add_sample(metrics, view->dataset,
+                       batch->indices ? batch->indices[i]
+                                      : dataset_view_index(view, batch->position + i),
                        metrics->outputs + i * metrics->width, error);
     return r;
 }

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/string_table.h"
-#include "engine/data/dataset.h"
+#include "engine/data/loader.h"
 #include "engine/train/session.h"
 #include "proto/metric_kinds.h"
 
@@ -77,10 +77,9 @@ void metrics_begin(struct metrics *metrics, metric_set kinds);
 void metrics_add_class(struct metrics *metrics, const float *logits, int32_t label);
 void metrics_add_values(struct metrics *metrics, const float *output, const float *target);
 void metrics_add_heads(struct metrics *metrics, const float *logits, const int32_t *labels);
-/* Reads the output of the session's latest evaluation, of the samples that begin at `position` of
- * the view. */
+/* Reads the output of the session's latest evaluation, of a batch of the view. */
 int metrics_add(struct metrics *metrics, struct session *session, const struct dataset_view *view,
-                int64_t position, int64_t count, struct error *error);
+                const struct loader_batch *batch, struct error *error);
 /* The metric after the whole set; NAN: it is not defined for the set (AUC where a class has no
  * sample), or was not wanted. `metrics` NULL: only `sums` are known. */
 double metrics_value(const struct metrics *metrics, enum metric_kind kind,

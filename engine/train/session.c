@@ -10,16 +10,18 @@
 #include <string.h>
 #include <time.h>
 
+enum { PROGRAMS_MAX = 2 * SESSION_TRAINING_MAX };
+
 struct session_program {
     struct graph graph;
     struct backend_program *program;
     bool training;
-    int64_t batch;
+    int64_t batch, steps; /* steps 0: those of the samples */
 };
 
 struct session {
     struct session_config config;
-    struct session_program programs[2 * SESSION_BATCH_SIZES_MAX];
+    struct session_program programs[PROGRAMS_MAX];
     int program_count;
     struct session_program *latest_training, *latest_evaluation;
     struct memory_plan plan;
@@ -34,12 +36,12 @@ struct session {
 };
 
 static struct session_program *session_program_for(struct session *session, bool training,
-                                                   int64_t batch)
+                                                   int64_t batch, int64_t steps)
 {
     for (int i = 0; i < session->program_count; i++) {
         struct session_program *program = &session->programs[i];
 
-        if (program->training == training && program->batch == batch)
+        if (program->training == training && program->batch == batch && program->steps == steps)
             return program;
     }
     return NULL;
@@ -54,8 +56,8 @@ static int64_t largest(const int64_t batches[SESSION_BATCH_SIZES_MAX])
     return found;
 }
 
-/* Builds the graph and the program of one batch size, unless they exist. */
-static int session_add_program(struct session *session, bool training, int64_t batch,
+/* Builds the graph and the program of one batch size and length, unless they exist. */
+static int session_add_program(struct session *session, bool training, int64_t batch, int64_t steps,
                                struct error *error)
 {
     const struct session_config *config = &session->config;
@@ -63,11 +65,12 @@ static int session_add_program(struct session *session, bool training, int64_t b
     struct session_program *added;
     int r;
 
-    if (batch <= 0 || session_program_for(session, training, batch))
+    if (batch <= 0 || session_program_for(session, training, batch, steps))
         return 0;
     added = &session->programs[session->program_count];
-    *added = (struct session_program){.training = training, .batch = batch};
+    *added = (struct session_program){.training = training, .batch = batch, .steps = steps};
     graph_init(&added->graph, batch, training);
+    added->graph.steps = steps;
     added->graph.streams =
         largest(training ? config->training_batches : config->evaluation_batches);
     added->graph.accumulate = training && config->accumulate;
@@ -92,6 +95,8 @@ static int session_add_program(struct session *session, bool training, int64_t b
                      : graph_read_averages(&added->graph, error);
     if (r == 0)
         r = graph_finish(&added->graph, error);
+    if (r < 0 && steps)
+        return error_prefix(error, "batches of %lld steps", (long long)steps);
     if (r < 0 && training && added != session->programs)
         return error_prefix(error, "the last batch of an epoch, of size %lld", (long long)batch);
     if (r < 0)
@@ -107,6 +112,19 @@ static int session_add_program(struct session *session, bool training, int64_t b
     return backend->program_prepare(
         config->device, &added->graph,
         added == session->programs ? NULL : session->programs[0].program, &added->program, error);
+}
+
+static int session_add_programs(struct session *session, bool training, struct error *error)
+{
+    const struct session_config *config = &session->config;
+    const int64_t *batches = training ? config->training_batches : config->evaluation_batches;
+    int r = 0;
+
+    for (int i = 0; r == 0 && i < SESSION_BATCH_SIZES_MAX; i++)
+        r = session_add_program(session, training, batches[i], 0, error);
+    for (int i = 0; r == 0 && i < config->length_count; i++)
+        r = session_add_program(session, training, batches[0], config->lengths[i], error);
+    return r;
 }
 
 static int session_list_tensors(struct session *session, struct error *error)
@@ -129,7 +147,7 @@ static int session_list_tensors(struct session *session, struct error *error)
 
 static int session_plan(struct session *session, struct error *error)
 {
-    struct memory_request requests[2 * SESSION_BATCH_SIZES_MAX];
+    struct memory_request requests[PROGRAMS_MAX];
     int r;
 
     for (int i = 0; i < session->program_count; i++)
@@ -156,10 +174,8 @@ int session_prepare(const struct session_config *config, struct session **sessio
     if (config->backend->device_choose_convolutions)
         r = config->backend->device_choose_convolutions(
             config->device, config->direct_convolutions ? config->direct_convolutions : "", error);
-    for (int i = 0; r == 0 && i < SESSION_BATCH_SIZES_MAX; i++)
-        r = session_add_program(made, true, config->training_batches[i], error);
-    for (int i = 0; r == 0 && i < SESSION_BATCH_SIZES_MAX; i++)
-        r = session_add_program(made, false, config->evaluation_batches[i], error);
+    r = r == 0 ? session_add_programs(made, true, error) : r;
+    r = r == 0 ? session_add_programs(made, false, error) : r;
     if (r == 0 && made->program_count == 0)
         r = error_set(error, -EINVAL, "a session needs at least one batch size");
     if (r == 0)
@@ -301,11 +317,14 @@ const struct graph *session_graph(const struct session *session)
     return &session->programs[0].graph;
 }
 
-const struct graph *session_graph_for(const struct session *session, bool training, int64_t count)
+const struct graph *session_graph_for(const struct session *session, bool training, int64_t count,
+                                      int64_t steps)
 {
     for (int i = 0; i < session->program_count; i++) {
-        if (session->programs[i].training == training && session->programs[i].batch == count)
-            return &session->programs[i].graph;
+        const struct session_program *program = &session->programs[i];
+
+        if (program->training == training && program->batch == count && program->steps == steps)
+            return &program->graph;
     }
     return NULL;
 }
@@ -359,19 +378,21 @@ static int session_run(struct session *session, struct session_program *program,
     return r;
 }
 
-static int no_program(bool training, int64_t count, struct error *error)
+static int no_program(bool training, int64_t count, int64_t steps, struct error *error)
 {
-    return error_set(error, -EINVAL, "the session was not made for %s batches of %lld samples",
-                     training ? "training" : "evaluation", (long long)count);
+    return error_set(error, -EINVAL,
+                     "the session was not made for %s batches of %lld samples and %lld steps",
+                     training ? "training" : "evaluation", (long long)count, (long long)steps);
 }
 
 int session_step(struct session *session, const struct session_batch *batch, unsigned phases,
                  const struct step_scalars *scalars, struct error *error)
 {
-    struct session_program *program = session_program_for(session, true, batch->count);
+    struct session_program *program =
+        session_program_for(session, true, batch->count, batch->steps);
 
     if (!program)
-        return no_program(true, batch->count, error);
+        return no_program(true, batch->count, batch->steps, error);
     session->latest_training = program;
     return session_run(session, program, batch, phases, scalars, error);
 }
@@ -379,10 +400,10 @@ int session_step(struct session *session, const struct session_batch *batch, uns
 int session_steps(struct session *session, bool training, int64_t batch, int data,
                   const struct backend_step *steps, int count, struct error *error)
 {
-    struct session_program *program = session_program_for(session, training, batch);
+    struct session_program *program = session_program_for(session, training, batch, 0);
 
     if (!program)
-        return no_program(training, batch, error);
+        return no_program(training, batch, 0, error);
     *(training ? &session->latest_training : &session->latest_evaluation) = program;
     return session->config.backend->program_run_steps(program->program, session->data[data], steps,
                                                       count, error);
@@ -498,10 +519,11 @@ int session_evaluate(struct session *session, const struct session_batch *batch,
                      struct error *error)
 {
     static const struct step_scalars scalars = {.step = 1, .gradient_scale = 1};
-    struct session_program *program = session_program_for(session, false, batch->count);
+    struct session_program *program =
+        session_program_for(session, false, batch->count, batch->steps);
 
     if (!program)
-        return no_program(false, batch->count, error);
+        return no_program(false, batch->count, batch->steps, error);
     session->latest_evaluation = program;
     return session_run(session, program, batch, PROGRAM_FORWARD, &scalars, error);
 }
@@ -547,10 +569,42 @@ void session_read_metrics(const struct session *session, bool training,
     }
 }
 
-void session_restore_metrics(struct session *session, const struct step_metrics *metrics)
+/* The training programs are the first ones. */
+static int training_program_count(const struct session *session)
 {
+    int count = 0;
+
+    while (count < session->program_count && session->programs[count].training)
+        count++;
+    return count;
+}
+
+void session_read_losses(const struct session *session, struct session_losses *losses)
+{
+    *losses = (struct session_losses){
+        .count = session->config.length_count ? training_program_count(session) : 0};
+    for (int i = 0; i < losses->count; i++) {
+        struct step_metrics part;
+
+        session->config.backend->program_read_metrics(session->programs[i].program, &part);
+        losses->sums[i] = part.loss_sum;
+    }
+}
+
+void session_restore_metrics(struct session *session, const struct step_metrics *metrics,
+                             const struct session_losses *losses)
+{
+    const struct backend *backend = session->config.backend;
+    struct step_metrics first = *metrics;
+    bool apart = losses->count && losses->count == training_program_count(session);
+
     session_reset_metrics(session, true);
-    session->config.backend->program_restore_metrics(session->programs[0].program, metrics);
+    for (int i = 1; apart && i < losses->count; i++)
+        backend->program_restore_metrics(session->programs[i].program,
+                                         &(struct step_metrics){.loss_sum = losses->sums[i]});
+    if (apart)
+        first.loss_sum = losses->sums[0];
+    backend->program_restore_metrics(session->programs[0].program, &first);
     session->latest_training = &session->programs[0]; /* the program whose last loss counts */
 }
 

@@ -19,6 +19,8 @@
 enum {
     /* of each kind: the full batch and the shorter last ones of several sets */
     SESSION_BATCH_SIZES_MAX = 4,
+    SESSION_LENGTHS_MAX = 7, /* beside that of the samples */
+    SESSION_TRAINING_MAX = SESSION_BATCH_SIZES_MAX + SESSION_LENGTHS_MAX, /* programs */
     SESSION_DATA_MAX = 3 /* sets in the device's memory */
 };
 
@@ -44,6 +46,9 @@ struct session_config {
      * size comes first. Without training sizes the session only evaluates. */
     int64_t training_batches[SESSION_BATCH_SIZES_MAX];
     int64_t evaluation_batches[SESSION_BATCH_SIZES_MAX];
+    /* Fewer steps that batches of sequences of the first size of each kind may have. */
+    int64_t lengths[SESSION_LENGTHS_MAX];
+    int length_count;
     size_t staging_bytes; /* bytes of the arena in which the caller stages batches */
     uint64_t seed;        /* seed of the initial weights */
     /* Sets that the device keeps and makes batches of; data_bytes() of backend.h says whether it
@@ -54,10 +59,17 @@ struct session_config {
 
 struct session;
 
+/* Sums of the loss, one for each training program: floating-point sums depend on their order. */
+struct session_losses {
+    double sums[SESSION_TRAINING_MAX];
+    int count;
+};
+
 /* One batch in memory: rows in PyTorch's layout, aligned to MEMORY_ALIGNMENT. It must stay
  * unchanged until the run after the next one begins. */
 struct session_batch {
     int64_t count; /* one of the configured sizes */
+    int64_t steps; /* of each sample: one of the configured lengths; 0: all */
     const void *samples;
     const void *targets;
     const int32_t *lengths; /* of the sequences, if the graph has lengths; NULL: they are whole */
@@ -88,8 +100,9 @@ void session_free(struct session *session); /* NULL allowed */
 const struct memory_plan *session_memory(const struct session *session);
 /* The graph of the largest training batch, or of the largest evaluation batch without one. */
 const struct graph *session_graph(const struct session *session);
-/* The graph for batches of `count` samples, or NULL. */
-const struct graph *session_graph_for(const struct session *session, bool training, int64_t count);
+/* The graph for batches of `count` samples of so many steps (0: all), or NULL. */
+const struct graph *session_graph_for(const struct session *session, bool training, int64_t count,
+                                      int64_t steps);
 int64_t session_parameter_count(const struct session *session); /* learnt numbers */
 
 /* Bytes that a batch of the input tensor (samples or targets) takes in staging memory: a multiple
@@ -150,8 +163,12 @@ int session_read_output(struct session *session, float *output, struct error *er
 void session_reset_metrics(struct session *session, bool training);
 void session_read_metrics(const struct session *session, bool training,
                           struct step_metrics *metrics);
-/* Continues from the sums that session_read_metrics() gave before an interruption. */
-void session_restore_metrics(struct session *session, const struct step_metrics *metrics);
+/* The sums of the loss of each training program, if there are several lengths; else none. */
+void session_read_losses(const struct session *session, struct session_losses *losses);
+/* Continues from the sums that these two gave before an interruption. If the session had other
+ * programs then, the loss may differ in its last bits. */
+void session_restore_metrics(struct session *session, const struct step_metrics *metrics,
+                             const struct session_losses *losses);
 
 /* Lets the next run of a training program, or of an evaluation program, begin with a state of 0
  * where it would go on from that of the batch before. */

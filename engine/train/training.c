@@ -131,6 +131,72 @@ static void set_totals(struct training *training)
         config->evaluate_every_epochs = 1;
 }
 
+/* ---- lengths of sequences ---- */
+
+/* Builds the model for sequences of so many steps. `masks`: whether it leaves padding out. */
+static int try_length(int64_t steps, session_build_function build, void *build_context, bool *masks,
+                      struct error *error)
+{
+    struct graph graph;
+    int r;
+
+    graph_init(&graph, 1, false);
+    graph.steps = steps;
+    r = build(build_context, &graph, error);
+    *masks = graph.lengths >= 0;
+    for (int32_t i = 0; i < graph.node_count; i++)
+        *masks |= graph.nodes[i].op == OP_SEQUENCE_LENGTHS;
+    graph_release(&graph);
+    return r;
+}
+
+static int check_lengths(const struct training *training, session_build_function build,
+                         void *build_context, struct error *error)
+{
+    const struct dataset *dataset = training->data.train.dataset;
+    bool masks;
+    int r;
+
+    if (!dataset->letter_first && !dataset->lengths)
+        return error_set(error, -EINVAL,
+                         "data.length_buckets needs sequences of different lengths: formats "
+                         "csv_sequences and fasta, or npy with lengths; leave it out");
+    r = try_length(0, build, build_context, &masks, error);
+    if (r == 0 && !masks)
+        return error_set(error, -EINVAL,
+                         "data.length_buckets: the model reads padding as any other step, so that "
+                         "what it gives would depend on the batch's length. lstm, gru, text_cnn, "
+                         "and dna_cnn with pooling max leave padding out");
+    return r;
+}
+
+/* Chooses the lengths of batches by the training part. Lengths that are too short for the model are
+ * left out. */
+static int choose_lengths(struct training *training, session_build_function build,
+                          void *build_context, struct error *error)
+{
+    const struct training_config *config = &training->config;
+    struct length_buckets *buckets = &training->buckets;
+    bool masks;
+    int r;
+
+    if (config->length_buckets < 2)
+        return 0;
+    r = check_lengths(training, build, build_context, error);
+    if (r == 0)
+        r = length_buckets_choose(&training->data.train, config->length_buckets, config->batch,
+                                  buckets, error);
+    while (r == 0 && buckets->count > 1 &&
+           try_length(buckets->steps[0], build, build_context, &masks, error) < 0) {
+        buckets->count--;
+        memmove(buckets->steps, buckets->steps + 1,
+                (size_t)buckets->count * sizeof buckets->steps[0]);
+    }
+    if (buckets->count < 2)
+        buckets->count = 0;
+    return r;
+}
+
 static void set_feeds(struct training *training)
 {
     const struct training_config *config = &training->config;
@@ -153,6 +219,8 @@ static void set_feeds(struct training *training)
                        .batch = batch < views[i]->count ? batch : views[i]->count,
                        .shuffle = i == 0 && config->shuffle,
                        .drop_last = i == 0 && config->drop_last,
+                       .buckets = batch <= views[i]->count ? training->buckets
+                                                           : (struct length_buckets){0},
                        .seed = config->seed,
                        .threads = threads},
             .data = -1};
@@ -209,6 +277,7 @@ static void place_data(struct training *training, const struct backend *backend,
     list_sets(training);
     backend->device_describe(device, &info);
     memory = limit && limit < info.memory_bytes ? (double)limit : (double)info.memory_bytes;
+    possible = !training->buckets.count; /* the device makes batches of one length */
     for (int i = 0; i < training->set_count; i++)
         possible &= device_data_is_possible(training->set_of[i], training->data.normalisation);
     for (int i = 0; i < training->set_count && possible; i++) {
@@ -285,6 +354,8 @@ static int prepare_session(struct training *training, const struct backend *back
         used++;
     session.evaluation_batches[used++] = data->validation.count % config->evaluation_batch;
     session.evaluation_batches[used++] = data->test.count % config->evaluation_batch;
+    for (int i = 0; i < training->buckets.count - 1; i++)
+        session.lengths[session.length_count++] = training->buckets.steps[i];
     for (int i = 0; i < 3; i++)
         session.staging_bytes += staging_bytes(&training->feed_configs[i]);
     for (; session.data_count < training->set_count; session.data_count++)
@@ -338,6 +409,8 @@ static int prepare(struct training *training, const struct backend *backend,
         (r = schedule_check(&config->schedule, error)) < 0)
         return r;
     set_metrics(training);
+    if ((r = choose_lengths(training, build, build_context, error)) < 0)
+        return r;
     set_feeds(training);
     place_data(training, backend, device);
     training->backend = backend;
@@ -521,7 +594,8 @@ int training_resume(struct training *training, const struct checkpoint *checkpoi
     state->seconds = stored->seconds;
     state->epoch_seconds = stored->epoch_seconds;
     state->sums = stored->sums;
-    session_restore_metrics(training->session, &state->sums);
+    state->losses = stored->losses;
+    session_restore_metrics(training->session, &state->sums, &state->losses);
     return 0;
 }
 
@@ -538,6 +612,13 @@ const struct profile *training_profile(const struct training *training)
 const struct checkpoint_state *training_state(const struct training *training)
 {
     return &training->state;
+}
+
+const struct length_buckets *training_lengths(const struct training *training,
+                                              double shares[LENGTH_BUCKETS_MAX])
+{
+    length_buckets_shares(&training->buckets, &training->data.train, shares);
+    return &training->buckets;
 }
 
 int64_t training_total_steps(const struct training *training)

@@ -26,6 +26,7 @@ struct training_config {
     struct recompute_config recompute;
     char direct_convolutions[CONVOLUTION_CHOICES_MAX]; /* device_choose_convolutions() */
     bool shuffle, drop_last;                           /* as in struct loader_config */
+    int length_buckets; /* at most so many lengths of batches of sequences; 0, 1: one */
     uint64_t seed;
     enum tensor_type compute_type; /* of products; float16 scales the loss (loss_scale.h) */
     bool rounds_parameters;        /* to compute_type: there are no float32 weights */
@@ -180,6 +181,10 @@ int64_t training_total_steps(const struct training *training);
 int64_t training_total_epochs(const struct training *training);
 /* Evaluations of the validation set in the whole run, unless it stops early. */
 int64_t training_total_evaluations(const struct training *training);
+/* The lengths of batches of sequences, and the share of the training samples that has each; a count
+ * of 0 if all have one. */
+const struct length_buckets *training_lengths(const struct training *training,
+                                              double shares[LENGTH_BUCKETS_MAX]);
 /* Measures the seconds to prepare a batch of the training set, on a few batches (some
  * milliseconds); NAN if the samples are not made yet. `overlaps`: batches will be prepared while
  * steps run. After training_prepare(). */

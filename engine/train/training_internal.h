@@ -25,6 +25,7 @@ struct training {
     metric_set measured[METRIC_SUBSETS];
     metric_set watched; /* by the best checkpoint, the early stop or the schedule */
     bool classification;
+    struct length_buckets buckets;
     int64_t epoch_samples; /* of the training set, that an epoch trains on */
     int64_t total_steps, total_epochs, steps_per_epoch;
 };

@@ -148,14 +148,81 @@ static bool batches_divide(const struct graph *graph)
     return true;
 }
 
+/* ---- graphs of several lengths ---- */
+
+/* The graphs of a session's batches, and the share of the batches that each has. */
+struct weighted_graphs {
+    const struct graph *graph[LENGTH_BUCKETS_MAX];
+    double share[LENGTH_BUCKETS_MAX];
+    int count;
+};
+
+/* Those of whole batches for training or evaluation; none if there is no whole batch. */
+static struct weighted_graphs whole_batches(const struct worker_setup *setup,
+                                            struct training *training, bool trains)
+{
+    const struct training_config *config = &setup->spec.training;
+    struct session *session = training_session(training);
+    int64_t batch = trains ? session_graph(session)->batch : config->evaluation_batch;
+    struct weighted_graphs graphs = {.count = 1, .share = {1}};
+    const struct length_buckets *lengths;
+
+    graphs.graph[0] = session_graph_for(session, trains, batch, 0);
+    if (!graphs.graph[0])
+        return (struct weighted_graphs){0};
+    lengths = training_lengths(training, graphs.share);
+    if (!lengths->count)
+        return graphs;
+    graphs.graph[lengths->count - 1] = graphs.graph[0];
+    for (int i = 0; i < lengths->count - 1; i++)
+        graphs.graph[i] = session_graph_for(session, trains, batch, lengths->steps[i]);
+    graphs.count = lengths->count;
+    return graphs;
+}
+
+static double predict(const struct calibration *speeds, struct training *training,
+                      const struct weighted_graphs *graphs, unsigned phases)
+{
+    double seconds = 0;
+
+    for (int i = 0; i < graphs->count; i++)
+        seconds += graphs->share[i] * calibration_predict(speeds, training_session(training),
+                                                          graphs->graph[i], phases);
+    return seconds;
+}
+
+/* Says in words which lengths the batches have. */
+static void add_lengths(struct json_object *reasons, const struct training *training)
+{
+    double shares[LENGTH_BUCKETS_MAX], mean = 0;
+    const struct length_buckets *lengths = training_lengths(training, shares);
+    char text[256];
+    int length;
+
+    if (!lengths->count)
+        return;
+    length = snprintf(text, sizeof text, "data.length_buckets: batches have ");
+    for (int i = 0; i < lengths->count; i++) {
+        length += snprintf(text + length, sizeof text - (size_t)length, "%s%lld",
+                           i == 0                    ? ""
+                           : i == lengths->count - 1 ? " or "
+                                                     : ", ",
+                           (long long)lengths->steps[i]);
+        mean += shares[i] * (double)lengths->steps[i];
+    }
+    snprintf(text + length, sizeof text - (size_t)length, " steps, %.4g in the mean", mean);
+    json_object_array_add(reasons, json_object_new_string(text));
+}
+
 /* Adds the plan's choices and their reasons. */
 static void add_choice(struct json_object *plan, const struct worker_setup *setup,
-                       const struct worker_choice *choice)
+                       const struct worker_choice *choice, const struct training *training)
 {
     struct json_object *reasons = json_object_new_array(), *next = NULL;
 
     for (int i = 0; i < choice->reason_count; i++)
         json_object_array_add(reasons, json_object_new_string(choice->reasons[i]));
+    add_lengths(reasons, training);
     if (choice->found.next_batch) {
         next = json_object_new_object();
         json_set_int(next, "batch_size", choice->found.next_batch);
@@ -174,28 +241,27 @@ static int add_prediction(struct json_object *plan, const struct worker_setup *s
                           struct training *training, const struct worker_calibration *calibration,
                           struct error *error)
 {
-    struct session *session = training_session(training);
     const struct training_config *config = &setup->spec.training;
-    const struct graph *evaluation = session_graph_for(session, false, config->evaluation_batch);
-    const struct graph *graph = session_graph(session);
+    const struct weighted_graphs graphs = whole_batches(setup, training, true);
+    const struct weighted_graphs evaluation = whole_batches(setup, training, false);
     const struct calibration *speeds = &calibration->speeds;
     double step = NAN, seconds = NAN, data;
     bool overlaps;
     int r = training_measure_data(training, &data, &overlaps, error);
 
     if (calibration->known) {
-        double update = calibration_predict(speeds, session, graph, PROGRAM_UPDATE);
-        double batch = calibration_predict(speeds, session, graph, PROGRAM_STEP) - update;
+        double update = predict(speeds, training, &graphs, PROGRAM_UPDATE);
+        double batch = predict(speeds, training, &graphs, PROGRAM_STEP) - update;
         double wait = isnan(data) ? 0 : overlaps ? fmax(data - batch, 0) : data;
 
         step = update + (double)config->accumulate * (batch + wait);
         seconds = (double)training_total_steps(training) * step;
     }
-    if (calibration->known && evaluation) {
+    if (calibration->known && evaluation.count) {
         double samples =
             (double)setup->split.validation.count * (double)training_total_evaluations(training) +
             (setup->test ? (double)setup->test->count : 0);
-        double batch = calibration_predict(speeds, session, evaluation, PROGRAM_FORWARD);
+        double batch = predict(speeds, training, &evaluation, PROGRAM_FORWARD);
 
         seconds += samples / (double)config->evaluation_batch * batch;
         if (!isnan(data) && !overlaps)
@@ -238,22 +304,26 @@ static struct json_object *cost_json(const double flops[], const double bytes[],
     return json;
 }
 
-/* Sums the phases of the graph, each multiplied by its entry in `times`. */
-static struct json_object *graph_cost_json(const struct graph *graph,
+/* Sums the phases of the graphs, each multiplied by its entry in `times`. */
+static struct json_object *graph_cost_json(const struct weighted_graphs *graphs,
                                            const double times[GRAPH_UPDATE + 1])
 {
     double flops[COST_CLASS_COUNT] = {0}, bytes[COST_CLASS_COUNT] = {0}, kernels = 0;
-    struct graph_cost cost;
 
-    graph_cost_measure(graph, &cost);
-    for (int phase = 0; phase <= GRAPH_UPDATE; phase++)
-        for (int kind = 0; kind < COST_CLASS_COUNT; kind++) {
-            const struct cost *own = &cost.cost[phase][kind];
+    for (int i = 0; i < graphs->count; i++) {
+        struct graph_cost cost;
 
-            flops[kind] += times[phase] * own->flops;
-            bytes[kind] += times[phase] * own->bytes;
-            kernels += times[phase] * (double)own->kernels;
-        }
+        graph_cost_measure(graphs->graph[i], &cost);
+        for (int phase = 0; phase <= GRAPH_UPDATE; phase++)
+            for (int kind = 0; kind < COST_CLASS_COUNT; kind++) {
+                const struct cost *own = &cost.cost[phase][kind];
+                double weight = graphs->share[i] * times[phase];
+
+                flops[kind] += weight * own->flops;
+                bytes[kind] += weight * own->bytes;
+                kernels += weight * (double)own->kernels;
+            }
+    }
     return cost_json(flops, bytes, kernels);
 }
 
@@ -262,22 +332,22 @@ static struct json_object *graph_cost_json(const struct graph *graph,
 static void add_cost(struct json_object *plan, const struct worker_setup *setup,
                      struct training *training)
 {
-    struct session *session = training_session(training);
     const struct training_config *config = &setup->spec.training;
-    const struct graph *evaluation = session_graph_for(session, false, config->evaluation_batch);
+    const struct weighted_graphs graphs = whole_batches(setup, training, true);
+    const struct weighted_graphs evaluation = whole_batches(setup, training, false);
     double accumulate = (double)config->accumulate, batch = (double)config->evaluation_batch;
     struct json_object *cost = json_object_new_object();
 
-    json_set(cost, "step",
-             graph_cost_json(session_graph(session), (double[]){accumulate, accumulate, 1}));
+    json_set(cost, "step", graph_cost_json(&graphs, (double[]){accumulate, accumulate, 1}));
     json_set_int(cost, "evaluations", training_total_evaluations(training));
-    if (evaluation && setup->split.validation.count > 0)
+    if (evaluation.count && setup->split.validation.count > 0)
         json_set(cost, "evaluation",
-                 graph_cost_json(evaluation,
+                 graph_cost_json(&evaluation,
                                  (double[]){(double)setup->split.validation.count / batch, 0, 0}));
-    if (evaluation && setup->test)
-        json_set(cost, "test",
-                 graph_cost_json(evaluation, (double[]){(double)setup->test->count / batch, 0, 0}));
+    if (evaluation.count && setup->test)
+        json_set(
+            cost, "test",
+            graph_cost_json(&evaluation, (double[]){(double)setup->test->count / batch, 0, 0}));
     json_set(plan, "cost", cost);
 }
 
@@ -285,8 +355,10 @@ static void add_cost(struct json_object *plan, const struct worker_setup *setup,
  * length of the run. It covers the graph's operators, sizes, settings and methods, the number of
  * threads, and how batches are made. */
 static void add_step_digest(struct json_object *plan, const struct worker_setup *setup,
-                            const struct graph *graph)
+                            struct training *training)
 {
+    const struct weighted_graphs graphs = whole_batches(setup, training, true);
+    const struct graph *graph = session_graph(training_session(training));
     const struct training_config *config = &setup->spec.training;
     const struct augmentation *augmentation = &setup->spec.augmentation;
     const struct node_description any_device = {.tasks = 1, .lanes = 1};
@@ -303,6 +375,11 @@ static void add_step_digest(struct json_object *plan, const struct worker_setup 
 
     sha256_begin(&hash);
     sha256_add(&hash, line, (size_t)length);
+    for (int i = 0; i < graphs.count && graphs.count > 1; i++) {
+        length = snprintf(line, sizeof line, "%lld steps %.3f\n", (long long)graphs.graph[i]->steps,
+                          graphs.share[i]);
+        sha256_add(&hash, line, (size_t)length);
+    }
     for (int32_t i = 0; i < graph->node_count; i++) {
         struct operator_call call;
         double repetitions;
@@ -355,7 +432,7 @@ int worker_estimate_json(const struct worker_setup *setup, const struct worker_c
     json_set_int(plan, "threads", setup->device_info.threads);
     json_set_string(plan, "precision", tensor_type_to_string(setup->precision.type));
     json_set_string(plan, "precision_reason", setup->precision.reason);
-    add_choice(plan, setup, choice);
+    add_choice(plan, setup, choice, training);
     json_set_bool(plan, "batches_divide",
                   batches_divide(session_graph(training_session(training))));
     json_set(plan, "memory",
@@ -365,7 +442,7 @@ int worker_estimate_json(const struct worker_setup *setup, const struct worker_c
     json_set_int(plan, "process_bytes", (int64_t)choice->process_bytes);
     add_work(plan, session_graph(training_session(training)));
     add_cost(plan, setup, training);
-    add_step_digest(plan, setup, session_graph(training_session(training)));
+    add_step_digest(plan, setup, training);
     json_set_int(plan, "steps", training_total_steps(training));
     json_set_int(plan, "epochs", training_total_epochs(training));
     json_set(plan, "samples", samples_json(setup));

@@ -50,8 +50,7 @@ static int take_batch(void *context, struct session *session, const struct loade
     }
     if (!evaluation->metrics)
         return 0;
-    return metrics_add(evaluation->metrics, session, evaluation->view, batch->position,
-                       batch->count, error);
+    return metrics_add(evaluation->metrics, session, evaluation->view, batch, error);
 }
 
 static int gathered_init(struct gathered *gathered, const struct worker_setup *setup,

@@ -186,7 +186,7 @@ static size_t context_bytes(const struct worker_setup *setup)
 static int run(const struct worker_options *options, const struct worker_setup *setup,
                struct session *session, struct error *error)
 {
-    const struct graph *graph = session_graph_for(session, false, 1);
+    const struct graph *graph = session_graph_for(session, false, 1, 0);
     size_t count = (size_t)setup->vocabulary.count;
     int64_t outputs = graph_shape_elements(&graph->tensors[graph->output].shape);
     AUTO_FREE float *logits = calloc((size_t)outputs, sizeof *logits);

@@ -175,6 +175,7 @@ static int data_read(struct worker_spec *spec, struct error *error)
     spec->normalisation = (enum dataset_normalisation_kind)dataset_normalisation_kind_from_string(
         json_get_string(data, "normalize", "none"));
     augmentation_read(spec);
+    spec->training.length_buckets = (int)json_get_int(data, "length_buckets", 1);
     spec->training.loader_threads = (int)json_get_int(data, "loader_threads", -1);
     return r;
 }

@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-enum { CONTEXT = 5, LETTERS = 6 };
+enum { CONTEXT = 5, LETTERS = 6, LONGEST = 14 };
 enum { ROWS = 60, BATCH = 10, ACCUMULATE = 3, EPOCHS = 4, STEPS_MAX = 100, FOLDER_BYTES = 128 };
 
 #define ADAM_SETTINGS .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8
@@ -34,14 +34,15 @@ struct variant {
     int64_t early_patience; /* 0: no early stopping */
     double average_decay;
     bool carried; /* an LSTM that carries state through streams of a text */
+    bool buckets; /* a GRU over sequences in batches of several lengths */
 };
 
 struct fixture {
     char folder[FOLDER_BYTES], rows[FOLDER_BYTES + 16];
     char whole[FOLDER_BYTES + 16], parts[FOLDER_BYTES + 16]; /* of checkpoints */
-    char text[FOLDER_BYTES + 16];
-    struct dataset *dataset, *streams;
-    struct dataset_split split, windows;
+    char text[FOLDER_BYTES + 16], table[FOLDER_BYTES + 16];
+    struct dataset *dataset, *streams, *sequences;
+    struct dataset_split split, windows, sequence_split;
     struct dataset_normalisation normalisation;
     struct backend_device *device;
     bool data_on_device; /* for the runs that are interrupted or resumed */
@@ -87,8 +88,21 @@ static int build(void *context, struct graph *graph, struct error *error)
                                                   .num_layers = 2,
                                                   .dropout = 0.2f,
                                                   .carry_state = true};
+    static const struct model_data sequences = {.type = TENSOR_INT32,
+                                                .sample_shape = {LONGEST},
+                                                .rank = 1,
+                                                .vocabulary = 6,
+                                                .padded = true,
+                                                .outputs = 2};
+    static const struct model_config gru = {.kind = MODEL_GRU,
+                                            .embedding = 3,
+                                            .hidden_size = 5,
+                                            .num_layers = 1,
+                                            .bidirectional = true};
     const struct variant *variant = context;
 
+    if (variant->buckets)
+        return model_build(&gru, &sequences, graph, error);
     return variant->carried ? model_build(&recurrent, &streams, graph, error)
                             : model_build(&model, &data, graph, error);
 }
@@ -111,6 +125,31 @@ static void open_streams(struct fixture *f)
     assert_int_equal(dataset_open(&config, NULL, &f->streams, &f->error), 0);
     assert_int_equal(dataset_split(f->streams, 0.2, 1, &f->windows, &f->error), 0);
     assert_true(f->windows.train.count > 4 * BATCH && f->windows.train.count < 5 * BATCH);
+}
+
+/* A third of the sequences has 3 nucleotides, a third 3 to 7, the others up to LONGEST. */
+static void open_sequences(struct fixture *f)
+{
+    const char *path = f->table;
+    struct dataset_config config = {
+        .format = DATASET_CSV_SEQUENCES,
+        .paths = &path,
+        .path_count = 1,
+        .sequence = {.tokens = DATASET_TOKENS_NUCLEOTIDES, .length = LONGEST}};
+    FILE *file = fopen(f->table, "w");
+
+    assert_non_null(file);
+    fprintf(file, "sequence,label\n");
+    for (int i = 0; i < ROWS; i++) {
+        int length = i % 3 == 0 ? 3 : i % 3 == 1 ? 3 + i % 5 : 8 + i % (LONGEST - 7);
+
+        for (int k = 0; k < length; k++)
+            fputc("ACGT"[(i * 7 + k * k * 3 + i * k) % 4], file);
+        fprintf(file, ",%d\n", (i / 2 + i * i) % 2);
+    }
+    fclose(file);
+    assert_int_equal(dataset_open(&config, NULL, &f->sequences, &f->error), 0);
+    assert_int_equal(dataset_split(f->sequences, 0.2, 1, &f->sequence_split, &f->error), 0);
 }
 
 static int setup(void **state)
@@ -141,6 +180,8 @@ static int setup(void **state)
                      0);
     snprintf(f->text, sizeof f->text, "%.120s/text", f->folder);
     open_streams(f);
+    snprintf(f->table, sizeof f->table, "%.120s/table.csv", f->folder);
+    open_sequences(f);
     assert_int_equal(backend_cpu()->device_open(&device, &f->device, &f->error), 0);
     *state = f;
     return 0;
@@ -156,6 +197,9 @@ static int teardown(void **state)
     dataset_close(f->dataset);
     dataset_split_release(&f->windows);
     dataset_close(f->streams);
+    dataset_split_release(&f->sequence_split);
+    dataset_close(f->sequences);
+    unlink(f->table);
     unlink(f->text);
     unlink(f->rows);
     rmdir(f->whole);
@@ -264,6 +308,9 @@ static struct training *prepare(struct fixture *f, const struct variant *variant
     const struct training_data streams = {.train = f->windows.train,
                                           .validation = f->windows.validation,
                                           .test = f->windows.validation};
+    const struct training_data sequences = {.train = f->sequence_split.train,
+                                            .validation = f->sequence_split.validation,
+                                            .test = f->sequence_split.validation};
     const struct optimizer_group groups[] = {
         {.kinds = PARAMETERS_HIDDEN, .learning_rate_scale = 1, .config = variant->optimizer},
         {.learning_rate_scale = 0.1, .config = {.kind = OPTIMIZER_ADAMW, ADAM_SETTINGS}}};
@@ -282,10 +329,19 @@ static struct training *prepare(struct fixture *f, const struct variant *variant
         config.early_patience = variant->early_patience;
         config.restore_best = true;
     }
-    if (training_prepare(&config, variant->carried ? &streams : &data, backend, f->device, build,
-                         (void *)variant, &training, &f->error) ||
+    config.length_buckets = variant->buckets ? 3 : 0;
+    if (training_prepare(&config,
+                         variant->buckets   ? &sequences
+                         : variant->carried ? &streams
+                                            : &data,
+                         backend, f->device, build, (void *)variant, &training, &f->error) ||
         training_allocate(training, &f->error))
         fail_msg("%s: %s", variant->name, f->error.text);
+    if (variant->buckets) {
+        double shares[LENGTH_BUCKETS_MAX];
+
+        assert_int_equal(training_lengths(training, shares)->count, 3);
+    }
     return training;
 }
 
@@ -490,6 +546,10 @@ static const struct variant variants[] = {
      .schedule = CONSTANT(0.5),
      .evaluate_every_steps = 1,
      .carried = true},
+    {.name = "batches of several lengths",
+     .optimizer = {.kind = OPTIMIZER_ADAM, ADAM_SETTINGS},
+     .schedule = CONSTANT(0.02),
+     .buckets = true},
 };
 
 static void test_resume_after_every_batch(void **state)

@@ -110,6 +110,7 @@ static void test_sums_over_programs(void **state)
 {
     struct fixture *f = *state;
     struct step_metrics sums, again;
+    struct session_losses losses;
     double whole = evaluated_loss(f, BATCH), tail = evaluated_loss(f, TAIL);
 
     session_reset_metrics(f->session, true);
@@ -119,7 +120,9 @@ static void test_sums_over_programs(void **state)
     assert_int_equal(sums.samples, BATCH + TAIL);
     assert_true(fabs(sums.loss_sum - (whole * BATCH + tail * TAIL)) < 1e-5);
     assert_true(fabs(sums.last_loss - tail) < 1e-6);
-    session_restore_metrics(f->session, &sums);
+    session_read_losses(f->session, &losses);
+    assert_int_equal(losses.count, 0);
+    session_restore_metrics(f->session, &sums, &losses);
     session_read_metrics(f->session, true, &again);
     assert_true(again.loss_sum == sums.loss_sum);
     assert_int_equal(again.samples, sums.samples);

@@ -242,7 +242,7 @@ static void test_leaves_the_last_batch_out(void **state)
     assert_int_equal(training_total_steps(f->training), 15);
     assert_int_equal(training_state(f->training)->batches, 30);
     assert_int_equal(f->epochs, 5 + 1 + (f->result.weights_step != 15));
-    assert_null(session_graph_for(training_session(f->training), true, 8));
+    assert_null(session_graph_for(training_session(f->training), true, 8, 0));
 }
 
 static void test_stops_at_max_steps(void **state)
