@@ -5,6 +5,9 @@
 #include "base/memory.h"
 #include "base/philox.h"
 #include "daemon/work/job_entry.h"
+#include "daemon/work/parzen.h"
+#include "daemon/work/sobol.h"
+#include "daemon/work/sweep_axis.h"
 
 #include <errno.h>
 #include <math.h>
@@ -14,40 +17,19 @@
 
 enum { AXES_MAX = 32 };
 
-enum distribution { UNIFORM, LOG_UNIFORM, INTEGER, CHOICE };
-static const char *const distribution_names[] = {"uniform", "log_uniform", "integer", "choice"};
-enum { DISTRIBUTION_COUNT = sizeof distribution_names / sizeof *distribution_names };
-
-struct axis {
-    const char *path;           /* borrowed from the sweep */
-    struct json_object *values; /* of a grid or a choice: an array, borrowed from the sweep */
-    enum distribution distribution;
-    double from, to;
-    int64_t integer_from, integer_to;
-};
-
 struct sweep_points {
     struct json_object *sweep; /* owned */
-    enum { GRID, LIST, RANDOM } kind;
-    struct axis axes[AXES_MAX];
+    enum { GRID, LIST, RANDOM, SOBOL } kind;
+    struct sweep_axis axes[AXES_MAX];
     size_t axis_count;
     struct json_object *list;
     int64_t count;
     uint64_t seed;
+    struct search *search; /* owned; NULL: all points run to their end */
+    uint32_t *order;       /* owned; of the grid of a search: which point comes when; or NULL */
 };
 
 /* ---- reading --------------------------------------------------------------------------------- */
-
-static int fail(struct job_spec_fault *fault, struct error *error, const char *path,
-                const char *sentence)
-{
-    char shown[96];
-
-    snprintf(shown, sizeof shown, "%.80s", path);
-    if (fault)
-        snprintf(fault->path, sizeof fault->path, "sweep%s%s", *path ? "." : "", shown);
-    return error_set(error, -EINVAL, "sweep%s%s: %s", *path ? "." : "", shown, sentence);
-}
 
 static int fail_size(int64_t points_max, struct error *error)
 {
@@ -61,7 +43,8 @@ static int grid_read(struct sweep_points *points, struct json_object *grid, int6
                      struct job_spec_fault *fault, struct error *error)
 {
     if (!json_object_is_type(grid, json_type_object) || json_object_object_length(grid) == 0)
-        return fail(fault, error, "", "a grid is an object of a key's path to an array of values");
+        return sweep_fail(fault, error, "",
+                          "a grid is an object of a key's path to an array of values");
     points->kind = GRID;
     points->count = 1;
     json_object_object_foreach (grid, path, values) {
@@ -69,13 +52,14 @@ static int grid_read(struct sweep_points *points, struct json_object *grid, int6
             json_object_is_type(values, json_type_array) ? json_object_array_length(values) : 0;
 
         if (length == 0)
-            return fail(fault, error, path, "it must be an array of one value or more");
+            return sweep_fail(fault, error, path, "it must be an array of one value or more");
         if (points->axis_count == AXES_MAX)
-            return fail(fault, error, path, "a sweep has at most 32 keys");
+            return sweep_fail(fault, error, path, "a sweep has at most 32 keys");
         if ((int64_t)length > points_max / points->count)
             return fail_size(points_max, error);
         points->count *= (int64_t)length;
-        points->axes[points->axis_count++] = (struct axis){.path = path, .values = values};
+        points->axes[points->axis_count++] =
+            (struct sweep_axis){.path = path, .values = values, .distribution = SWEEP_CHOICE};
     }
     return 0;
 }
@@ -86,7 +70,7 @@ static int list_read(struct sweep_points *points, struct json_object *list, int6
     points->kind = LIST;
     points->list = list;
     if (!json_object_is_type(list, json_type_array) || json_object_array_length(list) == 0)
-        return fail(fault, error, "list", "it must be an array of objects of path and value");
+        return sweep_fail(fault, error, "list", "it must be an array of objects of path and value");
     points->count = (int64_t)json_object_array_length(list);
     if (points->count > points_max)
         return fail_size(points_max, error);
@@ -95,86 +79,106 @@ static int list_read(struct sweep_points *points, struct json_object *list, int6
 
         snprintf(path, sizeof path, "list[%lld]", (long long)i);
         if (!json_object_is_type(json_object_array_get_idx(list, (size_t)i), json_type_object))
-            return fail(fault, error, path, "it must be an object of path and value");
+            return sweep_fail(fault, error, path, "it must be an object of path and value");
     }
     return 0;
 }
 
-static bool is_number(struct json_object *value)
+static int axes_read(struct sweep_points *points, struct json_object *axes,
+                     struct job_spec_fault *fault, struct error *error)
 {
-    return json_object_is_type(value, json_type_double) ||
-           json_object_is_type(value, json_type_int);
-}
+    int r = 0;
 
-static bool range_read(struct axis *axis, struct json_object *range)
-{
-    struct json_object *from = json_object_array_get_idx(range, 0),
-                       *to = json_object_array_get_idx(range, 1);
+    json_object_object_foreach (axes, path, description) {
+        struct sweep_axis *axis = &points->axes[points->axis_count];
 
-    if (json_object_array_length(range) != 2 || !is_number(from) || !is_number(to))
-        return false;
-    axis->from = json_object_get_double(from);
-    axis->to = json_object_get_double(to);
-    if (axis->distribution == INTEGER) {
-        axis->integer_from = json_object_get_int64(from);
-        axis->integer_to = json_object_get_int64(to);
-        return json_object_is_type(from, json_type_int) && json_object_is_type(to, json_type_int) &&
-               axis->integer_from <= axis->integer_to;
-    }
-    return axis->from <= axis->to && (axis->distribution == UNIFORM || axis->from > 0);
-}
-
-static int distribution_read(struct axis *axis, struct json_object *description,
-                             struct job_spec_fault *fault, struct error *error)
-{
-    static const char sentence[] =
-        "it must be {\"uniform\": [from, to]}, {\"log_uniform\": [from, to]} with from above 0, "
-        "{\"integer\": [from, to]} or {\"choice\": [values]}";
-    int found = -1;
-
-    if (!json_object_is_type(description, json_type_object) ||
-        json_object_object_length(description) != 1)
-        return fail(fault, error, axis->path, sentence);
-    for (int i = 0; i < DISTRIBUTION_COUNT; i++)
-        if ((axis->values = json_get(description, distribution_names[i]))) {
-            found = i;
+        if (r < 0)
             break;
-        }
-    axis->distribution = (enum distribution)found;
-    if (found < 0 || !json_object_is_type(axis->values, json_type_array) ||
-        json_object_array_length(axis->values) == 0 ||
-        (found != CHOICE && !range_read(axis, axis->values)))
-        return fail(fault, error, axis->path, sentence);
-    return 0;
+        if (points->axis_count == AXES_MAX)
+            return sweep_fail(fault, error, path, "a sweep has at most 32 keys");
+        axis->path = path;
+        r = sweep_axis_read(axis, description, fault, error);
+        points->axis_count++;
+    }
+    return r;
 }
 
 static int random_read(struct sweep_points *points, struct json_object *sweep, int64_t points_max,
                        struct job_spec_fault *fault, struct error *error)
 {
     struct json_object *axes = json_get(sweep, "random");
-    int r = 0;
 
     points->kind = RANDOM;
     points->count = json_get_int(sweep, "count", 0);
     points->seed = (uint64_t)json_get_int(sweep, "seed", 0);
     if (!json_object_is_type(axes, json_type_object) || json_object_object_length(axes) == 0)
-        return fail(fault, error, "random", "it must be an object of a path to a distribution");
+        return sweep_fail(fault, error, "random",
+                          "it must be an object of a path to a distribution");
     if (points->count < 1)
-        return fail(fault, error, "count", "how many points to draw, 1 or more");
+        return sweep_fail(fault, error, "count", "how many points to draw, 1 or more");
     if (points->count > points_max)
         return fail_size(points_max, error);
-    json_object_object_foreach (axes, path, description) {
-        struct axis *axis = &points->axes[points->axis_count];
+    return axes_read(points, axes, fault, error);
+}
 
-        if (r < 0)
-            break;
-        if (points->axis_count == AXES_MAX)
-            return fail(fault, error, path, "a sweep has at most 32 keys");
-        axis->path = path;
-        r = distribution_read(axis, description, fault, error);
-        points->axis_count++;
+/* Shuffles the grid of a search (Fisher and Yates), so that a rung's first trials are not all from
+ * one corner. */
+static void order_shuffle(struct sweep_points *points)
+{
+    points->order = memory_zero((size_t)points->count * sizeof *points->order);
+    for (uint32_t i = 0; i < points->count; i++) {
+        struct philox bits = philox_draw(points->seed, philox_stream(PHILOX_SEARCH, UINT32_MAX), i);
+        uint32_t other = (uint32_t)((uint64_t)bits.word[0] * (i + 1) >> 32);
+
+        points->order[i] = points->order[other];
+        points->order[other] = i;
     }
-    return r;
+}
+
+/* Takes over the axes of a grid whose keys all have lists of values. */
+static int space_is_grid(struct sweep_points *points, struct job_spec_fault *fault,
+                         struct error *error)
+{
+    points->kind = GRID;
+    points->count = 1;
+    for (size_t i = 0; i < points->axis_count; i++) {
+        const struct sweep_axis *axis = &points->axes[i];
+        int64_t length;
+
+        if (axis->distribution != SWEEP_CHOICE)
+            return sweep_fail(fault, error, axis->path,
+                              "the sampler grid takes lists of values alone");
+        length = (int64_t)json_object_array_length(axis->values);
+        if (length > SEARCH_TRIALS_MAX / points->count)
+            return sweep_fail(fault, error, "search.space", "a search has at most 10000 trials");
+        points->count *= length;
+    }
+    order_shuffle(points);
+    return 0;
+}
+
+static int search_points_read(struct sweep_points *points, struct json_object *object,
+                              int64_t points_max, struct job_spec_fault *fault, struct error *error)
+{
+    struct json_object *space;
+    int r;
+
+    points->search = memory_zero(sizeof *points->search);
+    r = search_read(object, points->search, fault, error);
+    if (r < 0)
+        return r;
+    space = json_get(object, "space");
+    if (!json_object_is_type(space, json_type_object) || json_object_object_length(space) == 0)
+        return sweep_fail(fault, error, "search.space",
+                          "it must be an object of a key's path to a distribution or a list of "
+                          "values, at least one");
+    points->kind = points->search->sampler == SAMPLER_SOBOL ? SOBOL : RANDOM;
+    points->count = points->search->trials;
+    points->seed = points->search->seed;
+    r = axes_read(points, space, fault, error);
+    if (r == 0 && points->search->sampler == SAMPLER_GRID)
+        r = space_is_grid(points, fault, error);
+    return r < 0 ? r : points->count > points_max ? fail_size(points_max, error) : 0;
 }
 
 /* Refuses keys that do not belong to the sweep's kind. */
@@ -187,8 +191,9 @@ static int keys_check(struct json_object *sweep, const char *kind, struct job_sp
         (void)value;
         if (strcmp(key, kind) != 0 &&
             !(random && (strcmp(key, "count") == 0 || strcmp(key, "seed") == 0)))
-            return fail(fault, error, key,
-                        "a sweep has grid, list, or random with count and seed, and nothing else");
+            return sweep_fail(fault, error, key,
+                              "a sweep has grid, list, search, or random with count and seed, and "
+                              "nothing else");
     }
     return 0;
 }
@@ -196,7 +201,7 @@ static int keys_check(struct json_object *sweep, const char *kind, struct job_sp
 int sweep_points_read(struct json_object *sweep, int64_t points_max, struct sweep_points **points,
                       struct job_spec_fault *fault, struct error *error)
 {
-    static const char *const kinds[] = {"grid", "list", "random"};
+    static const char *const kinds[] = {"grid", "list", "random", "search"};
     struct sweep_points *made = memory_zero(sizeof *made);
     const char *kind = NULL;
     int r = 0;
@@ -213,8 +218,10 @@ int sweep_points_read(struct json_object *sweep, int64_t points_max, struct swee
         r = grid_read(made, kind ? json_get(sweep, kind) : sweep, points_max, fault, error);
     else if (strcmp(kind, "list") == 0)
         r = list_read(made, json_get(sweep, kind), points_max, fault, error);
-    else
+    else if (strcmp(kind, "random") == 0)
         r = random_read(made, sweep, points_max, fault, error);
+    else
+        r = search_points_read(made, json_get(sweep, kind), points_max, fault, error);
     if (r < 0)
         sweep_points_free(made);
     else
@@ -227,6 +234,8 @@ void sweep_points_free(struct sweep_points *points)
     if (!points)
         return;
     json_object_put(points->sweep);
+    free(points->search);
+    free(points->order);
     free(points);
 }
 
@@ -242,66 +251,118 @@ int64_t sweep_points_count(const struct sweep_points *points)
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* Returns a copy, because values are shared between threads and json-c counts references without a
- * lock. */
-static struct json_object *value_copy(struct json_object *value)
+static struct json_object *list_values(const struct sweep_points *points, int64_t index)
 {
-    struct json_object *copy = NULL;
+    struct json_object *copy = NULL; /* values are shared between threads, and json-c counts
+                                      * references without a lock */
 
-    if (value)
-        json_object_deep_copy(value, &copy, NULL);
+    json_object_deep_copy(json_object_array_get_idx(points->list, (size_t)index), &copy, NULL);
     return copy;
 }
 
-static struct json_object *random_value(const struct axis *axis, struct philox bits)
+/* The place of a drawn point on an axis. */
+static uint64_t draw_word(const struct sweep_points *points, size_t axis, int64_t index)
 {
-    uint64_t word = (uint64_t)bits.word[0] << 32 | bits.word[1];
-    double u = (double)(word >> 11) * 0x1p-53; /* in [0, 1) */
-    uint64_t width;
+    struct philox bits;
 
-    switch (axis->distribution) {
-    case UNIFORM:
-        return json_new_double(fmin(axis->from + u * (axis->to - axis->from), axis->to));
-    case LOG_UNIFORM:
-        u = exp(log(axis->from) + u * (log(axis->to) - log(axis->from)));
-        return json_new_double(fmin(fmax(u, axis->from), axis->to));
-    case INTEGER:
-        width = (uint64_t)axis->integer_to - (uint64_t)axis->integer_from; /* how many values, minus
-                                                                            * one */
-        word = width == UINT64_MAX ? word : (uint64_t)((unsigned __int128)word * (width + 1) >> 64);
-        return json_object_new_int64((int64_t)((uint64_t)axis->integer_from + word));
-    default:
-        width = json_object_array_length(axis->values);
-        return value_copy(json_object_array_get_idx(
-            axis->values, (size_t)((unsigned __int128)word * width >> 64)));
-    }
+    if (points->kind == SOBOL)
+        return (uint64_t)(sobol_coordinate((uint32_t)index, (unsigned)axis,
+                                           points->search->scramble, points->seed) *
+                          0x1p32)
+               << 32;
+    bits = philox_draw(points->seed, philox_stream(PHILOX_SWEEP, (uint32_t)axis), (uint64_t)index);
+    return (uint64_t)bits.word[0] << 32 | bits.word[1];
 }
 
 struct json_object *sweep_point_values(const struct sweep_points *points, int64_t index)
 {
-    struct json_object *values = json_object_new_object();
+    struct json_object *values;
     int64_t stride = points->count;
 
-    if (points->kind == LIST) {
-        json_object_put(values);
-        return value_copy(json_object_array_get_idx(points->list, (size_t)index));
-    }
+    if (points->kind == LIST)
+        return list_values(points, index);
+    values = json_object_new_object();
+    if (points->order)
+        index = points->order[index];
     for (size_t i = 0; i < points->axis_count; i++) {
-        const struct axis *axis = &points->axes[i];
+        const struct sweep_axis *axis = &points->axes[i];
         struct json_object *value;
 
         if (points->kind == GRID) {
             int64_t length = (int64_t)json_object_array_length(axis->values);
 
             stride /= length;
-            value = value_copy(
-                json_object_array_get_idx(axis->values, (size_t)(index / stride % length)));
+            value = sweep_axis_choice(axis, (size_t)(index / stride % length));
         } else {
-            value = random_value(axis,
-                                 philox_draw(points->seed, philox_stream(PHILOX_SWEEP, (uint32_t)i),
-                                             (uint64_t)index));
+            value = sweep_axis_value(axis, draw_word(points, i, index));
         }
         json_object_object_add(values, axis->path, value);
+    }
+    return values;
+}
+
+const struct search *sweep_points_search(const struct sweep_points *points)
+{
+    return points->search;
+}
+
+bool sweep_points_learn(const struct sweep_points *points)
+{
+    return points->search && points->search->sampler == SAMPLER_TPE;
+}
+
+int sweep_points_complete(struct sweep_points *points, struct json_object *spec,
+                          struct job_spec_fault *fault, struct error *error)
+{
+    struct json_object *object = json_get(points->sweep, "search");
+    int r = object ? search_complete(object, spec, fault, error) : 0;
+
+    return r < 0 || !object ? r : search_read(object, points->search, fault, error);
+}
+
+/* ---- values that are learnt ------------------------------------------------------------------ */
+
+/* The numbers of the key in the values of some trials; the caller frees them. */
+static double *numbers_collect(const struct sweep_axis *axis, struct json_object *const *trials,
+                               size_t count, size_t *found)
+{
+    double *numbers = memory_zero((count + 1) * sizeof *numbers);
+
+    *found = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *value = NULL;
+
+        json_object_object_get_ex(trials[i], axis->path, &value);
+        *found += sweep_axis_number(axis, value, &numbers[*found]);
+    }
+    return numbers;
+}
+
+struct json_object *sweep_point_learn(const struct sweep_points *points, int64_t index,
+                                      struct json_object *const *good, size_t good_count,
+                                      struct json_object *const *bad, size_t bad_count)
+{
+    struct json_object *values = json_object_new_object();
+
+    for (size_t i = 0; i < points->axis_count; i++) {
+        const struct sweep_axis *axis = &points->axes[i];
+        struct parzen_axis range = {
+            .from = axis->from,
+            .to = axis->to,
+            .logarithmic = axis->distribution == SWEEP_LOG_UNIFORM,
+            .integer = axis->distribution == SWEEP_INTEGER,
+            .choices =
+                axis->distribution == SWEEP_CHOICE ? json_object_array_length(axis->values) : 0,
+        };
+        size_t good_found, bad_found;
+        AUTO_FREE double *better = numbers_collect(axis, good, good_count, &good_found);
+        AUTO_FREE double *worse = numbers_collect(axis, bad, bad_count, &bad_found);
+
+        json_object_object_add(
+            values, axis->path,
+            sweep_axis_from_number(axis,
+                                   parzen_suggest(&range, better, good_found, worse, bad_found,
+                                                  points->seed, (uint32_t)i, (uint32_t)index)));
     }
     return values;
 }
@@ -322,17 +383,19 @@ static int value_set(struct json_object *spec, const char *path, struct json_obj
     return r < 0 ? error_prefix(error, "sweep") : 0;
 }
 
-static int values_apply(struct json_object *values, struct json_object *spec,
-                        struct json_object **made, struct error *error)
+int sweep_values_apply(struct json_object *values, struct json_object *spec,
+                       struct json_object **made, struct error *error)
 {
     JSON_AUTO struct json_object *copy = NULL;
     int r = 0;
 
     if (json_object_deep_copy(spec, &copy, NULL) < 0)
         return error_no_memory(error, "a point of the sweep");
-    json_object_object_foreach (values, path, value)
-        if (r == 0)
-            r = value_set(copy, path, value, error);
+    if (values) {
+        json_object_object_foreach (values, path, value)
+            if (r == 0)
+                r = value_set(copy, path, value, error);
+    }
     if (r == 0)
         *made = TAKE_POINTER(copy);
     return r;
@@ -343,7 +406,7 @@ int sweep_point_spec(const struct sweep_points *points, int64_t index, struct js
 {
     JSON_AUTO struct json_object *values = sweep_point_values(points, index);
 
-    return values_apply(values, spec, made, error);
+    return sweep_values_apply(values, spec, made, error);
 }
 
 /* ---- checking -------------------------------------------------------------------------------- */
@@ -352,7 +415,7 @@ static int values_check(struct json_object *values, struct json_object *spec, in
                         struct job_spec_fault *fault, struct error *error)
 {
     JSON_AUTO struct json_object *made = NULL, *normalised = NULL;
-    int r = values_apply(values, spec, &made, error);
+    int r = sweep_values_apply(values, spec, &made, error);
 
     if (r < 0) {
         if (fault)
@@ -381,13 +444,13 @@ static int axis_value_check(const struct sweep_points *points, size_t axis,
 static int range_check(const struct sweep_points *points, size_t i, struct json_object *spec,
                        int64_t priority_max, struct job_spec_fault *fault, struct error *error)
 {
-    const struct axis *axis = &points->axes[i];
+    const struct sweep_axis *axis = &points->axes[i];
     int r = 0;
 
     for (int end = 0; end < 2 && r == 0; end++)
         r = axis_value_check(
             points, i,
-            axis->distribution == INTEGER
+            axis->distribution == SWEEP_INTEGER
                 ? json_object_new_int64(end ? axis->integer_to : axis->integer_from)
                 : json_new_double(end ? axis->to : axis->from),
             spec, priority_max, fault, error);
@@ -407,13 +470,13 @@ int sweep_points_check(const struct sweep_points *points, struct json_object *sp
             error_prefix(error, "point %lld of the list", (long long)i);
     }
     for (size_t i = 0; points->kind != LIST && i < points->axis_count && r == 0; i++) {
-        const struct axis *axis = &points->axes[i];
-        bool by_value = points->kind == GRID || axis->distribution == CHOICE;
+        const struct sweep_axis *axis = &points->axes[i];
+        bool by_value = axis->distribution == SWEEP_CHOICE;
         size_t length = by_value ? json_object_array_length(axis->values) : 0;
 
         for (size_t v = 0; v < length && r == 0; v++)
-            r = axis_value_check(points, i, value_copy(json_object_array_get_idx(axis->values, v)),
-                                 spec, priority_max, fault, error);
+            r = axis_value_check(points, i, sweep_axis_choice(axis, v), spec, priority_max, fault,
+                                 error);
         if (!by_value)
             r = range_check(points, i, spec, priority_max, fault, error);
     }

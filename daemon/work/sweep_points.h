@@ -6,11 +6,14 @@
  *   {"list": [{"train.lr": 0.1, "train.seed": 7}, …]}           these points
  *   {"random": {"train.lr": {"log_uniform": [1e-5, 0.1]}, …}, "count": 20, "seed": 1}
  *
+ *   {"search": {…}}                                             the trials of a search (search.h)
+ *
  * Distributions: uniform, log_uniform [from, to] (numbers), integer [from, to] (both included),
  * choice [values]. Paths are those of `trainctl --set`. */
 #pragma once
 
 #include "base/error.h"
+#include "daemon/work/search.h"
 #include "proto/job_spec.h"
 #include "proto/json.h"
 
@@ -32,6 +35,23 @@ int64_t sweep_points_count(const struct sweep_points *points);
 /* The values of a point as {path: value}; the caller owns them. */
 struct json_object *sweep_point_values(const struct sweep_points *points, int64_t index);
 
+/* The search over the points; NULL: all run to their end. It lives as long as the points. */
+const struct search *sweep_points_search(const struct sweep_points *points);
+/* Whether values depend on what is known of earlier trials: sweep_point_learn() gives those of most
+ * points, sweep_point_values() those of the first ones. */
+bool sweep_points_learn(const struct sweep_points *points);
+/* Completes a search by the specification of its trials, which changes (search_complete()). */
+int sweep_points_complete(struct sweep_points *points, struct json_object *spec,
+                          struct job_spec_fault *fault, struct error *error);
+/* The values of a point by what is known of other trials, whose values are given: the best ones,
+ * and the others, each in the order in which they were made (parzen.h). The caller owns them. */
+struct json_object *sweep_point_learn(const struct sweep_points *points, int64_t index,
+                                      struct json_object *const *good, size_t good_count,
+                                      struct json_object *const *bad, size_t bad_count);
+
+/* A copy of `spec` with these values, or with none for NULL; the caller owns it. */
+int sweep_values_apply(struct json_object *values, struct json_object *spec,
+                       struct json_object **made, struct error *error);
 /* A copy of `spec` with the values of the point; the caller owns it. */
 int sweep_point_spec(const struct sweep_points *points, int64_t index, struct json_object *spec,
                      struct json_object **made, struct error *error);

@@ -1,0 +1,384 @@
+/* search_rules.c: see search_rules.h. */
+#include "daemon/work/search_rules.h"
+
+#include "base/memory.h"
+#include "base/philox.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void search_table_init(struct search_table *table, const struct search *search, size_t trials)
+{
+    *table = (struct search_table){.search = *search,
+                                   .trials = memory_zero(trials * sizeof *table->trials),
+                                   .trial_count = trials};
+}
+
+void search_table_release(struct search_table *table)
+{
+    free(table->trials);
+    free(table->results);
+    *table = (struct search_table){0};
+}
+
+void search_table_add(struct search_table *table, const struct search_result *result)
+{
+    if (table->count == table->capacity) {
+        table->capacity = table->capacity ? 2 * table->capacity : 64;
+        table->results = memory_grow(table->results, table->capacity * sizeof *table->results);
+    }
+    table->results[table->count++] = *result;
+    if (result->rung + 1 > table->trials[result->trial].results)
+        table->trials[result->trial].results = result->rung + 1;
+}
+
+struct search_result *search_table_find(const struct search_table *table, uint32_t trial,
+                                        uint32_t rung)
+{
+    for (size_t i = table->count; i-- > 0;)
+        if (table->results[i].trial == trial && table->results[i].rung == rung)
+            return &table->results[i];
+    return NULL;
+}
+
+/* ---- order ----------------------------------------------------------------------------------- */
+
+bool search_is_better(const struct search *search, double a, double b)
+{
+    if (isnan(a) || isnan(b))
+        return !isnan(a) && isnan(b);
+    return search->falls ? a < b : a > b;
+}
+
+static int compare_results(const void *first, const void *second, void *data)
+{
+    const struct search_result *const *a = first, *const *b = second;
+    const struct search *search = data;
+
+    if (search_is_better(search, (*a)->value, (*b)->value))
+        return -1;
+    if (search_is_better(search, (*b)->value, (*a)->value))
+        return 1;
+    return (*a > *b) - (*a < *b); /* the earlier one */
+}
+
+static int compare_reached(const void *first, const void *second, void *data)
+{
+    const struct search_result *const *a = first, *const *b = second;
+
+    if ((*a)->rung != (*b)->rung)
+        return (*a)->rung > (*b)->rung ? -1 : 1;
+    return compare_results(first, second, data);
+}
+
+size_t search_rank(const struct search_table *table, uint32_t *order)
+{
+    const struct search_result **last = memory_zero((table->count + 1) * sizeof *last);
+    struct search search = table->search;
+    size_t count = 0;
+
+    for (size_t i = 0; i < table->count; i++)
+        if (table->results[i].rung + 1 == table->trials[table->results[i].trial].results)
+            last[count++] = &table->results[i];
+    qsort_r(last, count, sizeof *last, compare_reached, &search);
+    for (size_t i = 0; i < count; i++)
+        order[i] = last[i]->trial;
+    free(last);
+    return count;
+}
+
+const struct search_result *search_best(const struct search_table *table)
+{
+    const struct search_result *best = NULL;
+    struct search search = table->search;
+
+    for (size_t i = 0; i < table->count; i++) {
+        const struct search_result *result = &table->results[i];
+
+        if (!best || compare_reached(&result, &best, &search) < 0)
+            best = result;
+    }
+    return best;
+}
+
+/* ---- rungs ----------------------------------------------------------------------------------- */
+
+/* A rung with its results, the best first. */
+struct rung {
+    const struct search_result **results; /* owned */
+    size_t count;
+    size_t entered; /* trials that came, or will come, or ended on the way */
+    bool closed;    /* no more results can come */
+};
+
+static void rung_collect(const struct search_table *table, uint32_t number, struct rung *rung)
+{
+    struct search search = table->search;
+
+    rung->results = memory_zero((table->count + 1) * sizeof *rung->results);
+    rung->count = 0;
+    for (size_t i = 0; i < table->count; i++)
+        if (table->results[i].rung == number)
+            rung->results[rung->count++] = &table->results[i];
+    qsort_r(rung->results, rung->count, sizeof *rung->results, compare_results, &search);
+}
+
+/* Whether the trial may still come to the rung that follows `below`, or to the first one if that is
+ * NULL. */
+static bool trial_may_come(const struct search_table *table, uint32_t trial, uint32_t number)
+{
+    const struct search_trial *state = &table->trials[trial];
+
+    return !state->ended && state->results <= number && (state->exists || !table->complete);
+}
+
+/* Finds out how many trials enter the rung and whether all have come. Those that wait below a
+ * closed rung's cut never come. */
+static void rung_count(const struct search_table *table, uint32_t number, const struct rung *below,
+                       size_t below_passed, struct rung *rung)
+{
+    rung->closed = !below || below->closed;
+    if (!below) {
+        rung->entered = table->trial_count;
+        for (uint32_t i = 0; i < table->trial_count && rung->closed; i++)
+            rung->closed = !trial_may_come(table, i, number);
+        return;
+    }
+    rung->entered = 0;
+    for (size_t i = 0; i < below->count; i++) {
+        uint32_t trial = below->results[i]->trial;
+        bool passes = below->results[i]->passed || i < below_passed ||
+                      table->trials[trial].results > number; /* it was faster than the verdict */
+
+        rung->entered += passes;
+        if (passes && trial_may_come(table, trial, number))
+            rung->closed = false;
+    }
+}
+
+/* How many of the rung's best go on. */
+static size_t rung_passes(const struct search *search, const struct rung *rung)
+{
+    size_t passes = (size_t)floor((double)rung->count / search->reduction + 1e-9);
+
+    if (search->algorithm == SEARCH_HALVING)
+        passes = rung->closed ? (size_t)floor((double)rung->entered / search->reduction + 1e-9) : 0;
+    if ((rung->closed || search->stops_only) && passes == 0)
+        passes = 1; /* a search ends with a trial that ran to its end */
+    return passes < rung->count ? passes : rung->count;
+}
+
+static void rung_judge(const struct search_table *table, uint32_t number, const struct rung *rung,
+                       size_t passes, struct search_verdict *verdicts)
+{
+    bool stops = rung->closed || table->search.stops_only;
+
+    for (size_t i = 0; i < rung->count; i++) {
+        const struct search_result *result = rung->results[i];
+        struct search_verdict *verdict = &verdicts[result->trial];
+
+        if (table->trials[result->trial].ended || result->passed ||
+            table->trials[result->trial].results != number + 1)
+            continue;
+        verdict->rung = number;
+        verdict->cut = passes > 0 ? rung->results[passes - 1]->value : NAN;
+        verdict->action = i < passes && !isnan(result->value) ? SEARCH_PASS
+                          : stops                             ? SEARCH_STOP
+                                                              : SEARCH_WAIT;
+    }
+}
+
+/* Asynchronous and synchronous successive halving. */
+static void judge_halving(const struct search_table *table, struct search_verdict *verdicts)
+{
+    uint32_t last = search_rungs(&table->search) - 1; /* a trial ends there by itself */
+    struct rung below = {0}, rung = {0};
+    size_t below_passed = 0;
+
+    for (uint32_t number = 0; number < last; number++) {
+        size_t passes;
+
+        rung_collect(table, number, &rung);
+        rung_count(table, number, number ? &below : NULL, below_passed, &rung);
+        passes = rung_passes(&table->search, &rung);
+        rung_judge(table, number, &rung, passes, verdicts);
+        free(below.results);
+        below = rung;
+        below_passed = passes;
+    }
+    free(below.results);
+}
+
+/* ---- the median stopping rule ---------------------------------------------------------------- */
+
+static int compare_numbers(const void *first, const void *second)
+{
+    double a = *(const double *)first, b = *(const double *)second;
+
+    return (a > b) - (a < b);
+}
+
+static double median_of(double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, compare_numbers);
+    return count % 2 ? values[count / 2] : 0.5 * (values[count / 2 - 1] + values[count / 2]);
+}
+
+/* What a trial has reported up to a rung. */
+struct course {
+    double sum, best;
+    size_t count;
+};
+
+static void courses_fill(const struct search_table *table, uint32_t rung, struct course *courses)
+{
+    memset(courses, 0, table->trial_count * sizeof *courses);
+    for (size_t i = 0; i < table->count; i++) {
+        const struct search_result *result = &table->results[i];
+        struct course *course = &courses[result->trial];
+
+        if (result->rung > rung || isnan(result->value))
+            continue;
+        if (course->count == 0 || search_is_better(&table->search, result->value, course->best))
+            course->best = result->value;
+        course->sum += result->value;
+        course->count++;
+    }
+}
+
+/* Stops the trial if its best value is worse than the median of the other trials' mean values up to
+ * the same rung. Vizier compares with trials that have completed; here, as in Ray Tune, all count
+ * that have come as far. */
+static void median_judge(const struct search_table *table, const struct search_result *result,
+                         struct course *courses, double *means, struct search_verdict *verdict)
+{
+    const struct search *search = &table->search;
+    size_t others = 0;
+
+    *verdict = (struct search_verdict){SEARCH_PASS, result->rung, 0, NAN};
+    if (search_rung_at(search, result->rung) < search->grace)
+        return;
+    courses_fill(table, result->rung, courses);
+    for (uint32_t i = 0; i < table->trial_count; i++)
+        if (i != result->trial && courses[i].count && table->trials[i].results > result->rung)
+            means[others++] = courses[i].sum / (double)courses[i].count;
+    if (others < (size_t)search->least_trials)
+        return;
+    verdict->cut = median_of(means, others);
+    if (courses[result->trial].count == 0 ||
+        search_is_better(search, verdict->cut, courses[result->trial].best))
+        verdict->action = SEARCH_STOP;
+}
+
+static void judge_medians(const struct search_table *table, struct search_verdict *verdicts)
+{
+    struct course *courses = memory_zero(table->trial_count * sizeof *courses);
+    double *means = memory_zero(table->trial_count * sizeof *means);
+    uint32_t last = search_rungs(&table->search) - 1;
+
+    for (size_t i = 0; i < table->count; i++) {
+        const struct search_result *result = &table->results[i];
+        const struct search_trial *trial = &table->trials[result->trial];
+
+        if (!trial->ended && !result->passed && trial->results == result->rung + 1 &&
+            result->rung < last)
+            median_judge(table, result, courses, means, &verdicts[result->trial]);
+    }
+    free(courses);
+    free(means);
+}
+
+/* ---- population based training --------------------------------------------------------------- */
+
+/* Once all trials have come to a rung, each of the worst goes on from the checkpoint of one of the
+ * best. This is the synchronous form of the paper's appendix A.1, so what happens depends on the
+ * seed alone. */
+static void population_judge(const struct search_table *table, uint32_t number,
+                             const struct rung *rung, struct search_verdict *verdicts)
+{
+    const struct search *search = &table->search;
+    size_t exchanged = (size_t)ceil((double)rung->count * search->quantile);
+
+    if (exchanged > rung->count / 2)
+        exchanged = rung->count / 2;
+    for (size_t i = 0; i < rung->count; i++) {
+        const struct search_result *result = rung->results[i];
+        struct search_verdict *verdict = &verdicts[result->trial];
+
+        if (table->trials[result->trial].ended || result->passed ||
+            table->trials[result->trial].results != number + 1)
+            continue;
+        *verdict = (struct search_verdict){SEARCH_WAIT, number, 0, NAN};
+        if (!rung->closed)
+            continue;
+        verdict->action = SEARCH_PASS;
+        if (i < rung->count - exchanged)
+            continue;
+        verdict->action = SEARCH_EXPLOIT;
+        verdict->donor =
+            rung->results[philox_draw(search->seed, philox_stream(PHILOX_SEARCH, number),
+                                      result->trial)
+                              .word[0] %
+                          exchanged]
+                ->trial;
+    }
+}
+
+static void judge_population(const struct search_table *table, struct search_verdict *verdicts)
+{
+    uint32_t last = search_rungs(&table->search) - 1;
+    struct rung below = {0}, rung = {0};
+
+    for (uint32_t number = 0; number < last; number++) {
+        rung_collect(table, number, &rung);
+        rung_count(table, number, number ? &below : NULL, below.count, &rung);
+        population_judge(table, number, &rung, verdicts);
+        free(below.results);
+        below = rung;
+    }
+    free(below.results);
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+void search_judge(const struct search_table *table, struct search_verdict *verdicts)
+{
+    for (size_t i = 0; i < table->trial_count; i++)
+        verdicts[i] = (struct search_verdict){.action = SEARCH_NOTHING, .cut = NAN};
+    switch (table->search.algorithm) {
+    case SEARCH_ASHA:
+    case SEARCH_HALVING:
+        judge_halving(table, verdicts);
+        break;
+    case SEARCH_MEDIAN:
+        judge_medians(table, verdicts);
+        break;
+    case SEARCH_POPULATION:
+        judge_population(table, verdicts);
+        break;
+    case SEARCH_NONE:
+        break;
+    }
+}
+
+void search_describe_stop(const struct search_table *table, uint32_t trial,
+                          const struct search_verdict *verdict, char *text, size_t size)
+{
+    const struct search *search = &table->search;
+    const struct search_result *result = search_table_find(table, trial, verdict->rung);
+    int used = snprintf(text, size, "stopped early by the search at %s %.6g: %s ",
+                        search_unit(search), result ? result->resource : 0, search->metric);
+
+    if (result && isnan(result->value))
+        used += snprintf(text + used, size - (size_t)used, "is not a number");
+    else if (result)
+        used += snprintf(text + used, size - (size_t)used, "%.6g", result->value);
+    if (!isnan(verdict->cut))
+        snprintf(text + used, size - (size_t)used,
+                 search->algorithm == SEARCH_MEDIAN
+                     ? ", the median of the others' means up to there is %.6g"
+                     : ", the rung's cut is %.6g",
+                 verdict->cut);
+}
