@@ -133,10 +133,20 @@ static int numbers_add(const struct invocation *invocation, struct json_object *
     return 0;
 }
 
+/* Reads the JSON of --search: the option itself, or a file. */
+static int search_parse(const char *option, struct json_object **search, struct error *error)
+{
+    int r = *option == '{' ? json_parse(option, strlen(option), search, error)
+                           : json_parse_file(option, POINTS_FILE_MAX, search, error);
+
+    return r < 0 ? error_prefix(error, "--search") : 0;
+}
+
 int sweep_options_read(const struct invocation *invocation, struct json_object **sweep,
                        struct error *error)
 {
     const char *points = invocation_option(invocation, "points");
+    const char *search = invocation_option(invocation, "search");
     bool grid = invocation_option(invocation, "sweep") != NULL;
     bool random = invocation_option(invocation, "random") != NULL;
     JSON_AUTO struct json_object *made = json_object_new_object();
@@ -144,14 +154,18 @@ int sweep_options_read(const struct invocation *invocation, struct json_object *
     int r = 0;
 
     *sweep = NULL;
-    if (grid + random + (points != NULL) > 1)
-        return error_set(error, -EINVAL, "--sweep, --random and --points exclude each other");
+    if (grid + random + (points != NULL) + (search != NULL) > 1)
+        return error_set(error, -EINVAL,
+                         "--sweep, --random, --points and --search exclude each other");
     if (!random &&
         (invocation_option(invocation, "count") || invocation_option(invocation, "sample-seed")))
         return error_set(error, -EINVAL, "--count and --sample-seed belong to --random");
     if (points) {
         r = json_parse_file(points, POINTS_FILE_MAX, &axes, error);
         json_set(made, "list", axes);
+    } else if (search) {
+        r = search_parse(search, &axes, error);
+        json_set(made, "search", axes);
     } else if (grid || random) {
         axes = json_object_new_object();
         json_set(made, grid ? "grid" : "random", axes);

@@ -4,7 +4,7 @@
 #include "client/command_line/invocation.h"
 
 /* Makes the parameter `sweep` of SubmitSweep from --sweep (a grid; the last option varies fastest),
- * from --random with --count and --sample-seed, or from --points. NULL: no such option is given.
- * The sentence names the option. */
+ * from --random with --count and --sample-seed, from --points, or from --search. NULL: no such
+ * option is given. The sentence names the option. */
 int sweep_options_read(const struct invocation *invocation, struct json_object **sweep,
                        struct error *error);

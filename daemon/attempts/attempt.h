@@ -37,6 +37,8 @@ struct attempt_events {
     void (*started)(struct attempt *attempt);
     /* `steps` steps of training took `seconds` each on average; may be NULL. */
     void (*measured)(struct attempt *attempt, double seconds, double steps);
+    /* Metrics that it has reported are durable; may be NULL. */
+    void (*metrics_stored)(struct attempt *attempt);
     /* No process of the attempt remains; its place on the device is free. */
     void (*gone)(struct attempt *attempt);
     /* Everything that the attempt wrote is stored. The handler stores the end and then calls

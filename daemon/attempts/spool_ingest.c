@@ -123,6 +123,8 @@ static void batch_done(struct attempt *attempt)
     spool->position = spool->batch.after;
     batch_release(spool);
     spool->busy = spool->again = false;
+    if (measured && attempt->events->metrics_stored)
+        attempt->events->metrics_stored(attempt);
     if (!attempt->planning) {
         if (measured)
             watches_job_measured(&attempt->daemon->watches, attempt->job_id);

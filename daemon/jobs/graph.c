@@ -165,7 +165,7 @@ void job_graph_forget(struct jobs *jobs, struct job *job)
     sweep = job->links->sweep;
     job_links_free(jobs, job);
     if (sweep)
-        jobs->graph->point_left(jobs, sweep, job->state == JOB_DONE);
+        jobs->graph->point_left(jobs, sweep, job->id, job->state == JOB_DONE);
 }
 
 /* Renews the job's sentence, because fewer dependencies are left. */

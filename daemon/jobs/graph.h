@@ -30,8 +30,8 @@ struct job_links {
 
 /* ---- what job.c and recovery.c tell the graph ------------------------------------------------ */
 
-/* A point of the sweep has ended and left memory. `done`: it succeeded. */
-typedef void (*graph_point_left)(struct jobs *jobs, struct sweep_run *sweep, bool done);
+/* A point of the sweep, job `id`, has ended and left memory. `done`: it succeeded. */
+typedef void (*graph_point_left)(struct jobs *jobs, struct sweep_run *sweep, int64_t id, bool done);
 void job_graph_start(struct jobs *jobs, graph_point_left point_left);
 void job_graph_stop(struct jobs *jobs); /* before the loop ends */
 void job_graph_free(struct jobs *jobs); /* after the loop; job_links_free() frees the links */

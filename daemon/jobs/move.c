@@ -192,9 +192,11 @@ void jobs_pause(struct daemon *daemon, int64_t id, struct job_change change)
     if (!job)
         return;
     change.preemption = PREEMPTION_PAUSED;
-    change.reason = saves_state(job)
-                        ? "paused: it writes its checkpoint and gives its device up"
-                        : "paused: it gives its device up and begins from the start when resumed";
+    if (!change.reason)
+        change.reason =
+            saves_state(job)
+                ? "paused: it writes its checkpoint and gives its device up"
+                : "paused: it gives its device up and begins from the start when resumed";
     if (is_running(job)) {
         if (check_leaves(job, &change) == 0)
             job_preempt(jobs, job, &change);

@@ -13,6 +13,7 @@
 #include "daemon/jobs/job_needs.h"
 #include "daemon/jobs/ledger.h"
 #include "daemon/jobs/parts.h"
+#include "daemon/jobs/searches.h"
 #include "daemon/jobs/sharing.h"
 #include "daemon/jobs/transition.h"
 #include "daemon/jobs/trial.h"
@@ -235,6 +236,12 @@ static void on_started(struct attempt *attempt)
     transition->update.attempt_change = ATTEMPT_RUN;
     transition->update.pid = attempt->claim.pid;
     transition_store(transition);
+    search_job_started(jobs, job);
+}
+
+static void on_metrics_stored(struct attempt *attempt)
+{
+    search_job_measured(attempt->daemon->jobs, attempt->job);
 }
 
 /* A job that shares its device through a service gets the folder of the service. */
@@ -247,6 +254,7 @@ static void on_prepare(struct attempt *attempt)
 const struct attempt_events job_running_events = {.prepare = on_prepare,
                                                   .started = on_started,
                                                   .measured = trial_observe_steps,
+                                                  .metrics_stored = on_metrics_stored,
                                                   .gone = job_attempt_gone,
                                                   .ended = job_attempt_ended};
 

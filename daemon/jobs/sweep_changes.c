@@ -9,6 +9,7 @@
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/parts.h"
+#include "daemon/jobs/searches.h"
 #include "daemon/jobs/sweeps.h"
 #include "daemon/store/job_insert.h"
 #include "daemon/store/job_rows.h"
@@ -71,6 +72,8 @@ static void on_sweep_end(void *data, int result, const struct error *error)
     }
     if (run)
         run->sweep.cancelled = true; /* the run is freed with its last point */
+    if (run && run->search)
+        search_points_end(jobs, run->search);
     for (int64_t id = end->first_job; id < end->first_job + end->expanded; id++) {
         struct job *job = jobs->stopping ? NULL : job_table_find(jobs->table, id);
 
@@ -173,7 +176,7 @@ static bool sweep_cancel_point(struct daemon *daemon, int64_t id, const char *re
     end->time = clock_now();
     end->done = done;
     end->data = data;
-    sweep_point_prepare(run, id - run->sweep.first_job, &end->entry);
+    sweep_point_prepare(run, id - run->sweep.first_job, NULL, &end->entry);
     if (!end->entry.final_reason) { /* else it is invalid and has failed anyway */
         end->entry.final_state = JOB_CANCELLED;
         end->entry.final_reason = memory_copy_text(end->reason);

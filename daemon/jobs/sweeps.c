@@ -6,8 +6,10 @@
 #include "daemon/jobs/graph.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/parts.h"
+#include "daemon/jobs/searches.h"
 #include "daemon/store/job_insert.h"
 #include "daemon/store/job_rows.h"
+#include "daemon/store/search_rows.h"
 #include "daemon/store/store.h"
 #include "daemon/store/sweep_store.h"
 #include "proto/json.h"
@@ -29,6 +31,7 @@ void sweep_run_free(struct sweep_run *run)
 {
     if (!run)
         return;
+    search_run_free(run->search);
     sweep_release(&run->sweep);
     free(run);
 }
@@ -45,7 +48,7 @@ struct sweep_run *sweep_find(const struct jobs *jobs, int64_t first_job)
 /* Frees the run if no event of it can follow, and returns whether it did. */
 static bool run_drop(struct jobs *jobs, struct sweep_run *run)
 {
-    if (run->busy || run->live ||
+    if (run->busy || run->live || (run->search && search_run_is_busy(run->search)) ||
         (!run->sweep.cancelled && run->sweep.expanded < run->sweep.points))
         return false;
     for (struct sweep_run **link = &jobs->sweeps->first; *link; link = &(*link)->next)
@@ -70,7 +73,8 @@ struct expansion {
     uv_work_t work;
     struct jobs *jobs;
     struct sweep_run *run;
-    struct job_entry *entries; /* owned */
+    struct job_entry *entries;   /* owned */
+    struct json_object **values; /* owned; NULL: as the point says */
     size_t count;
     bool was_cancelled;
 };
@@ -79,6 +83,9 @@ static void expansion_free(struct expansion *expansion)
 {
     for (size_t i = 0; i < expansion->count; i++)
         job_entry_release(&expansion->entries[i]);
+    for (size_t i = 0; i < expansion->count; i++)
+        json_object_put(expansion->values[i]);
+    free(expansion->values);
     free(expansion->entries);
     free(expansion);
 }
@@ -97,12 +104,15 @@ static void point_fail(struct sweep_run *run, struct job_entry *entry, const str
     };
 }
 
-void sweep_point_prepare(struct sweep_run *run, int64_t index, struct job_entry *entry)
+void sweep_point_prepare(struct sweep_run *run, int64_t index, struct json_object *values,
+                         struct job_entry *entry)
 {
     JSON_AUTO struct json_object *spec = NULL;
     struct job_spec_fault fault;
     struct error error;
-    int result = sweep_point_spec(run->sweep.values, index, run->sweep.spec, &spec, &error);
+    int result = values
+                     ? sweep_values_apply(values, run->sweep.spec, &spec, &error)
+                     : sweep_point_spec(run->sweep.values, index, run->sweep.spec, &spec, &error);
 
     if (result == 0)
         result = job_entry_prepare(spec, run->sweep.uid, entry, &fault, &error);
@@ -121,7 +131,7 @@ static void prepare_work(uv_work_t *work)
 
     for (size_t i = 0; i < expansion->count; i++)
         sweep_point_prepare(expansion->run, expansion->run->sweep.expanded + (int64_t)i,
-                            &expansion->entries[i]);
+                            expansion->values[i], &expansion->entries[i]);
 }
 
 static int expanded_store(struct store_connection *connection, struct expansion *expansion,
@@ -153,6 +163,9 @@ static int expand_work(struct store_connection *connection, void *data, struct e
         if (!entry->exists)
             result = job_entries_insert(connection, entry, 1, run->sweep.user, run->sweep.submitted,
                                         &culprit, &missing, error);
+        if (result == 0 && expansion->values[i])
+            result = search_values_store(connection, run->sweep.first_job, entry->submission.id,
+                                         json_text(expansion->values[i], NULL), error);
     }
     return result;
 }
@@ -209,8 +222,11 @@ static void points_add(struct jobs *jobs, struct sweep_run *run, struct expansio
 
     for (size_t i = 0; i < expansion->count; i++) {
         struct job_entry *entry = &expansion->entries[i];
+        bool ended = entry->exists || entry->final_state; /* cancelled before, or invalid */
 
-        if (entry->exists || entry->final_state) { /* it was cancelled before, or is invalid */
+        if (run->search)
+            search_point_made(run->search, entry->submission.id - run->sweep.first_job, ended);
+        if (ended) {
             missed = true;
             continue;
         }
@@ -223,6 +239,8 @@ static void points_add(struct jobs *jobs, struct sweep_run *run, struct expansio
     }
     job_graph_ask_again(jobs, run->sweep.first_job, run->sweep.first_job + run->sweep.expanded - 1);
     sweep_tell(jobs, run, missed);
+    if (run->search && run->sweep.expanded == run->sweep.points)
+        search_points_end(jobs, run->search);
 }
 
 static void on_expanded(void *data, int result, const struct error *error)
@@ -268,17 +286,32 @@ static void on_prepared(uv_work_t *work, int status)
     store_write(expansion->jobs->daemon->store, expand_work, on_expanded, expansion);
 }
 
-static void run_expand(struct jobs *jobs, struct sweep_run *run)
+/* How many points should become rows now. The paused trials of a search count as live, but make
+ * nobody wait. */
+static size_t points_wanted(const struct jobs *jobs, const struct sweep_run *run)
 {
     int64_t left = run->sweep.cancelled ? 0 : run->sweep.points - run->sweep.expanded;
+    size_t room = run->search ? WINDOW : run->live > WINDOW / 2 ? 0 : WINDOW - run->live;
+
+    if (left < (int64_t)room)
+        room = (size_t)left;
+    return run->search && room > 0 ? search_points_wanted(jobs, run->search, room) : room;
+}
+
+static void run_expand(struct jobs *jobs, struct sweep_run *run)
+{
+    size_t wanted = run->busy || !jobs->loaded ? 0 : points_wanted(jobs, run);
     struct expansion *expansion;
 
-    if (run->busy || !jobs->loaded || left == 0 || run->live > WINDOW / 2)
+    if (wanted == 0)
         return;
     expansion = memory_zero(sizeof *expansion);
-    expansion->count =
-        left < (int64_t)(WINDOW - run->live) ? (size_t)left : (size_t)(WINDOW - run->live);
-    expansion->entries = memory_zero(expansion->count * sizeof *expansion->entries);
+    expansion->count = wanted;
+    expansion->entries = memory_zero(wanted * sizeof *expansion->entries);
+    expansion->values = memory_zero(wanted * sizeof(struct json_object *));
+    for (size_t i = 0; i < wanted && run->search; i++)
+        expansion->values[i] =
+            search_point_choose(jobs, run->search, run->sweep.expanded + (int64_t)i);
     run->busy = true;
     expansion->jobs = jobs;
     expansion->run = run;
@@ -286,9 +319,11 @@ static void run_expand(struct jobs *jobs, struct sweep_run *run)
     daemon_queue_work(jobs->daemon, &expansion->work, prepare_work, on_prepared);
 }
 
-void sweep_point_left(struct jobs *jobs, struct sweep_run *run, bool done)
+void sweep_point_left(struct jobs *jobs, struct sweep_run *run, int64_t id, bool done)
 {
     run->live--;
+    if (run->search) /* a trial that the search has ended is no failure */
+        done |= search_point_left(jobs, run->search, id - run->sweep.first_job);
     sweep_tell(jobs, run, !done);
     if (!jobs->stopping && !run_drop(jobs, run))
         run_expand(jobs, run);
@@ -322,6 +357,21 @@ void sweeps_tidy(struct jobs *jobs)
     }
 }
 
+/* The search has stored what it knew, and may want further points. */
+static void on_search_changed(struct jobs *jobs, void *owner)
+{
+    struct sweep_run *run = owner;
+
+    if (!run_drop(jobs, run))
+        run_expand(jobs, run);
+}
+
+static void search_make(struct sweep_run *run, bool restored)
+{
+    if (sweep_points_search(run->sweep.values))
+        run->search = search_run_new(&run->sweep, restored, on_search_changed, run);
+}
+
 /* ---- submission ------------------------------------------------------------------------------ */
 
 void sweeps_add(struct daemon *daemon, struct sweep_run *run, jobs_done ready, void *data)
@@ -332,6 +382,7 @@ void sweeps_add(struct daemon *daemon, struct sweep_run *run, jobs_done ready, v
     jobs->sweeps->first = run;
     run->ready = ready;
     run->ready_data = data;
+    search_make(run, false);
     run_expand(jobs, run);
     if (!run->busy)
         run_ready(run);
@@ -357,13 +408,17 @@ void sweeps_restore(struct jobs *jobs, struct sweep_run *runs)
         runs = run->next;
         run->next = jobs->sweeps->first;
         jobs->sweeps->first = run;
+        search_make(run, true);
     }
 }
 
 void sweeps_resume(struct jobs *jobs)
 {
-    for (struct sweep_run *run = jobs->sweeps->first; run; run = run->next)
+    for (struct sweep_run *run = jobs->sweeps->first; run; run = run->next) {
         run_expand(jobs, run);
+        if (run->search)
+            search_run_start(jobs, run->search);
+    }
 }
 
 void sweeps_start(struct jobs *jobs)

@@ -16,17 +16,19 @@ struct sweep_run {
     bool busy;
     jobs_done ready; /* called once the first window has become rows; then NULL */
     void *ready_data;
+    struct search_run *search; /* owned; searches.h. NULL: all points run to their end */
 };
 
 /* Takes `run` over, whose row is durable. `ready` runs once the first window of points has become
  * rows, too. */
 void sweeps_add(struct daemon *daemon, struct sweep_run *run, jobs_done ready, void *data);
 void sweep_run_free(struct sweep_run *run);
-/* Prepares the entry of a point. If the point's values are not valid together, the entry is that of
- * a failed job. */
-void sweep_point_prepare(struct sweep_run *run, int64_t index, struct job_entry *entry);
-/* A point has ended and left memory. `done`: it succeeded. */
-void sweep_point_left(struct jobs *jobs, struct sweep_run *run, bool done);
+/* Prepares the entry of a point; `values` NULL: those that the point says. If the values are not
+ * valid together, the entry is that of a failed job. */
+void sweep_point_prepare(struct sweep_run *run, int64_t index, struct json_object *values,
+                         struct job_entry *entry);
+/* The point, job `id`, has ended and left memory. `done`: it succeeded. */
+void sweep_point_left(struct jobs *jobs, struct sweep_run *run, int64_t id, bool done);
 /* Makes the jobs that depend on the whole sweep check their dependency. `missed`: a point did not
  * succeed. */
 void sweep_tell(struct jobs *jobs, const struct sweep_run *run, bool missed);

@@ -54,6 +54,10 @@ static int submission_check(struct submission *submission)
                                &submission->fault, &submission->error);
     if (result < 0)
         return result;
+    result = sweep_points_complete(run->sweep.values, run->sweep.spec, &submission->fault,
+                                   &submission->error);
+    if (result < 0)
+        return result;
     submission->sweep_wrong = false;
     run->sweep.points = sweep_points_count(run->sweep.values);
     result = sweep_points_check(run->sweep.values, run->sweep.spec, submission->priority_max,

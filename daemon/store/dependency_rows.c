@@ -10,14 +10,16 @@
 /* The same text as in the index job_missed_of_sweep, so that SQLite uses it. */
 #define MISSED "state IN ('failed', 'cancelled')"
 
-/* Columns: whether the sweep was cancelled with points that have no row; whether a job failed;
+/* Trials that a search has stopped count as done.
+ *
+ * Columns: whether the sweep was cancelled with points that have no row; whether a job failed;
  * whether one was cancelled; whether points or jobs are open. */
 static const char select_sweep_ends[] =
     "SELECT cancelled IS NOT NULL AND expanded < points,"
     "  removed_failed > 0 OR EXISTS (SELECT 1 FROM job"
     "    WHERE sweep = :sweep AND state = 'failed' AND " MISSED "),"
     "  removed_cancelled > 0 OR EXISTS (SELECT 1 FROM job"
-    "    WHERE sweep = :sweep AND state = 'cancelled' AND " MISSED "),"
+    "    WHERE sweep = :sweep AND state = 'cancelled' AND " MISSED " AND NOT " SQL_STOPPED "),"
     "  (cancelled IS NULL AND expanded < points) OR EXISTS (SELECT 1 FROM job"
     "    WHERE id >= first_job AND id < first_job + points AND " SQL_LIVE ")"
     " FROM sweep WHERE first_job = :sweep";

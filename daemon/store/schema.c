@@ -247,6 +247,26 @@ static const char *const jobs_steps[] = {
     "  skipped INTEGER NOT NULL DEFAULT 0,"
     "  failure TEXT" /* why the last job could not be made */
     ") STRICT;",
+    /* 17: searches over the trials of a sweep: work/search.h */
+    "CREATE TABLE search_result ("
+    "  id INTEGER PRIMARY KEY AUTOINCREMENT," /* the order in which results came */
+    "  sweep INTEGER NOT NULL,"
+    "  job INTEGER NOT NULL,"
+    "  rung INTEGER NOT NULL,"
+    "  step INTEGER NOT NULL,"             /* of the metric that was measured there */
+    "  resource REAL NOT NULL,"            /* its epoch or step */
+    "  value REAL,"                        /* null: not a number */
+    "  passed INTEGER NOT NULL DEFAULT 0," /* 1: the trial goes on from there */
+    "  UNIQUE (job, rung)"
+    ") STRICT;"
+    "CREATE INDEX search_result_by_sweep ON search_result (sweep, id);"
+    "CREATE TABLE search_trial ("
+    "  job INTEGER PRIMARY KEY,"
+    "  sweep INTEGER NOT NULL,"
+    "  chosen TEXT," /* JSON: values that the search chose; null: those of its point */
+    "  stopped INTEGER NOT NULL DEFAULT 0" /* 1: the search ended the trial */
+    ") STRICT;"
+    "CREATE INDEX search_trial_by_sweep ON search_trial (sweep);",
 };
 
 static const char *const checkpoints_steps[] = {

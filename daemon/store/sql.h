@@ -10,6 +10,10 @@
 /* The job has not ended. The same text as in the index job_live, so that SQLite uses the index. */
 #define SQL_LIVE "state NOT IN ('done', 'failed', 'cancelled')"
 
+/* A search has ended the job, which is a trial of it: that is no failure of its sweep. */
+#define SQL_STOPPED \
+    "EXISTS (SELECT 1 FROM search_trial WHERE search_trial.job = job.id AND stopped)"
+
 /* The sweep of the point :job that has no row yet, or, if the sweep was cancelled, never got one. A
  * point among the first `expanded` without a row was removed and is not found. Use it only if table
  * job has no row :job. */

@@ -88,7 +88,9 @@ int sweep_point_read_spec(struct store_connection *connection, int64_t id,
         return error_set(error, -ERROR_DAMAGED, "the row of sweep %" PRId64 " is damaged", first);
     result = sweep_points_read(axes, INT64_MAX, &points, NULL, error);
     if (result == 0)
-        result = sweep_point_spec(points, id - first, base, spec, error);
+        result = sweep_points_learn(points) /* it has no values before its turn comes */
+                     ? sweep_values_apply(NULL, base, spec, error)
+                     : sweep_point_spec(points, id - first, base, spec, error);
     sweep_points_free(points);
     return result;
 }

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "daemon/store/columns.h"
+#include "daemon/store/search_rows.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/statement.h"
 
@@ -180,7 +181,8 @@ int sweep_held_store(struct store_connection *connection, int64_t first_job, boo
 static const char update_removed[] =
     "UPDATE sweep SET removed = removed + 1,"
     "  removed_failed = removed_failed + (job.state = 'failed'),"
-    "  removed_cancelled = removed_cancelled + (job.state = 'cancelled')"
+    "  removed_cancelled = removed_cancelled +"
+    "    (job.state = 'cancelled' AND NOT " SQL_STOPPED ")"
     " FROM job WHERE job.id = :job AND first_job = job.sweep AND job.id < first_job + expanded";
 static const char delete_sweep[] =
     "DELETE FROM sweep WHERE first_job = :sweep AND (expanded >= points OR cancelled IS NOT NULL)"
@@ -206,5 +208,9 @@ int sweep_delete_if_last(struct store_connection *connection, int64_t first_job,
 
     statement_bind_int(&sweep, ":sweep", first_job);
     statement_bind_int(&dependencies, ":sweep", first_job);
-    return statement_run(&sweep) < 0 ? sweep.result : statement_run(&dependencies);
+    if (statement_run(&sweep) < 0)
+        return sweep.result;
+    if (statement_changes(&sweep) > 0 && search_rows_delete(connection, first_job, error) < 0)
+        return error->code;
+    return statement_run(&dependencies);
 }

@@ -1,0 +1,250 @@
+/* search_rows.c: see search_rows.h. */
+#include "daemon/store/search_rows.h"
+
+#include "daemon/store/columns.h"
+#include "daemon/store/statement.h"
+
+#include <math.h>
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+static const char select_last[] = "SELECT max(rung), max(step) FROM search_result WHERE job = :job";
+static const char select_metrics[] = "SELECT step, epoch, value FROM metric"
+                                     " WHERE job = :job AND name = :name AND step > :step"
+                                     " ORDER BY step";
+static const char insert_result[] =
+    "INSERT OR IGNORE INTO search_result (sweep, job, rung, step, resource, value)"
+    " VALUES (:sweep, :job, :rung, :step, :resource, :value)";
+
+static int result_insert(struct store_connection *connection, int64_t sweep, int64_t step,
+                         const struct search_row *row, struct error *error)
+{
+    AUTO_STATEMENT struct statement statement = statement_open(connection, insert_result, error);
+
+    statement_bind_int(&statement, ":sweep", sweep);
+    statement_bind_int(&statement, ":job", row->job);
+    statement_bind_int(&statement, ":rung", row->rung);
+    statement_bind_int(&statement, ":step", step);
+    statement_bind_double(&statement, ":resource", row->resource);
+    statement_bind_double(&statement, ":value", row->value);
+    return statement_run(&statement);
+}
+
+/* Reads the next rung of the job, and behind which step its metrics are new. */
+static int last_read(struct store_connection *connection, int64_t job, uint32_t *rung,
+                     int64_t *step, struct error *error)
+{
+    AUTO_STATEMENT struct statement row = statement_open(connection, select_last, error);
+
+    statement_bind_int(&row, ":job", job);
+    if (statement_next(&row) <= 0)
+        return row.result;
+    *rung = statement_is_null(&row, 0) ? 0 : (uint32_t)statement_int(&row, 0) + 1;
+    *step = statement_is_null(&row, 1) ? -1 : statement_int(&row, 1);
+    return 0;
+}
+
+int search_results_add(struct store_connection *connection, const struct search *search,
+                       int64_t sweep, int64_t job,
+                       void (*take)(void *data, const struct search_row *row), void *data,
+                       struct error *error)
+{
+    AUTO_STATEMENT struct statement rows = statement_open(connection, select_metrics, error);
+    uint32_t rungs = search_rungs(search), rung = 0;
+    int64_t step = -1;
+    int result = last_read(connection, job, &rung, &step, error);
+
+    statement_bind_int(&rows, ":job", job);
+    statement_bind_text(&rows, ":name", search->metric);
+    statement_bind_int(&rows, ":step", step);
+    while (result == 0 && rung < rungs && statement_next(&rows) > 0) {
+        struct search_row row = {
+            .job = job,
+            .resource = search->by_steps              ? (double)statement_int(&rows, 0)
+                        : statement_is_null(&rows, 1) ? NAN
+                                                      : statement_double(&rows, 1),
+            .value = statement_is_null(&rows, 2) ? NAN : statement_double(&rows, 2),
+        };
+
+        /* a measurement may lie behind several rungs */
+        for (; result == 0 && rung < rungs && row.resource >= search_rung_at(search, rung);
+             rung++) {
+            row.rung = rung;
+            result = result_insert(connection, sweep, statement_int(&rows, 0), &row, error);
+            if (result == 0)
+                take(data, &row);
+        }
+    }
+    return result < 0 ? result : rows.result < 0 ? rows.result : 0;
+}
+
+static const char select_results[] = "SELECT job, rung, resource, value, passed FROM search_result"
+                                     " WHERE sweep = :sweep ORDER BY id";
+
+int search_results_read(struct store_connection *connection, int64_t sweep,
+                        void (*take)(void *data, const struct search_row *row), void *data,
+                        struct error *error)
+{
+    AUTO_STATEMENT struct statement rows = statement_open(connection, select_results, error);
+
+    statement_bind_int(&rows, ":sweep", sweep);
+    while (statement_next(&rows) > 0) {
+        struct search_row row = {
+            .job = statement_int(&rows, 0),
+            .rung = (uint32_t)statement_int(&rows, 1),
+            .resource = statement_double(&rows, 2),
+            .value = statement_is_null(&rows, 3) ? NAN : statement_double(&rows, 3),
+            .passed = statement_int(&rows, 4) != 0,
+        };
+
+        take(data, &row);
+    }
+    return rows.result;
+}
+
+static const char update_passed[] =
+    "UPDATE search_result SET passed = 1 WHERE job = :job AND rung = :rung";
+
+int search_passed_store(struct store_connection *connection, int64_t job, uint32_t rung,
+                        struct error *error)
+{
+    AUTO_STATEMENT struct statement statement = statement_open(connection, update_passed, error);
+
+    statement_bind_int(&statement, ":job", job);
+    statement_bind_int(&statement, ":rung", rung);
+    return statement_run(&statement);
+}
+
+/* ---- trials ---------------------------------------------------------------------------------- */
+
+static const char select_trials[] = "SELECT job.id, job.state, search_trial.chosen FROM job"
+                                    " LEFT JOIN search_trial ON search_trial.job = job.id"
+                                    " WHERE job.sweep = :sweep ORDER BY job.id";
+
+int search_trials_read(struct store_connection *connection, int64_t sweep,
+                       void (*take)(void *data, int64_t job, enum job_state state,
+                                    struct json_object *values),
+                       void *data, struct error *error)
+{
+    AUTO_STATEMENT struct statement rows = statement_open(connection, select_trials, error);
+
+    statement_bind_int(&rows, ":sweep", sweep);
+    while (statement_next(&rows) > 0)
+        take(data, statement_int(&rows, 0),
+             (enum job_state)statement_choice(&rows, 1, job_state_from_string, JOB_FAILED),
+             row_read_object(&rows, 2));
+    return rows.result;
+}
+
+static const char upsert_values[] =
+    "INSERT INTO search_trial (job, sweep, chosen) VALUES (:job, :sweep, :chosen)"
+    " ON CONFLICT (job) DO UPDATE SET chosen = excluded.chosen";
+
+int search_values_store(struct store_connection *connection, int64_t sweep, int64_t job,
+                        const char *values, struct error *error)
+{
+    AUTO_STATEMENT struct statement statement = statement_open(connection, upsert_values, error);
+
+    statement_bind_int(&statement, ":job", job);
+    statement_bind_int(&statement, ":sweep", sweep);
+    statement_bind_text(&statement, ":chosen", values);
+    return statement_run(&statement);
+}
+
+static const char upsert_stopped[] =
+    "INSERT INTO search_trial (job, sweep, stopped) VALUES (:job, :sweep, 1)"
+    " ON CONFLICT (job) DO UPDATE SET stopped = 1";
+
+int search_stopped_store(struct store_connection *connection, int64_t sweep, int64_t job,
+                         struct error *error)
+{
+    AUTO_STATEMENT struct statement statement = statement_open(connection, upsert_stopped, error);
+
+    statement_bind_int(&statement, ":job", job);
+    statement_bind_int(&statement, ":sweep", sweep);
+    return statement_run(&statement);
+}
+
+static const char delete_results[] = "DELETE FROM search_result WHERE sweep = :sweep";
+static const char delete_trials[] = "DELETE FROM search_trial WHERE sweep = :sweep";
+
+int search_rows_delete(struct store_connection *connection, int64_t sweep, struct error *error)
+{
+    AUTO_STATEMENT struct statement results = statement_open(connection, delete_results, error);
+    AUTO_STATEMENT struct statement trials = statement_open(connection, delete_trials, error);
+
+    statement_bind_int(&results, ":sweep", sweep);
+    statement_bind_int(&trials, ":sweep", sweep);
+    return statement_run(&results) < 0 ? results.result : statement_run(&trials);
+}
+
+/* ---- for people ------------------------------------------------------------------------------ */
+
+/* Of a search the last value of its metric: a trial that ended between two rungs has one, too. Of
+ * other sweeps the value that chose the job's best checkpoint. */
+static const char select_page[] =
+    "SELECT job.id, state, reason, device, chosen, coalesce(stopped, 0),"
+    "  (SELECT max(rung) FROM search_result WHERE search_result.job = job.id),"
+    "  iif(:metric IS NULL, best_metric, :metric), iif(:metric IS NULL, best_step, last.step),"
+    "  iif(:metric IS NULL, best_epoch, last.epoch), iif(:metric IS NULL, best_value, last.value),"
+    "  (SELECT sum(coalesce(attempt.ended, (julianday('now') - 2440587.5) * 86400)"
+    "    - attempt.started) FROM attempt WHERE attempt.job = job.id AND number > 0)"
+    " FROM job LEFT JOIN search_trial ON search_trial.job = job.id"
+    " LEFT JOIN metric AS last ON last.job = job.id AND last.name = :metric AND last.step ="
+    "   (SELECT max(step) FROM metric WHERE metric.job = job.id AND metric.name = :metric)"
+    " WHERE job.sweep = :sweep AND job.id >= :first ORDER BY job.id LIMIT :limit";
+
+static struct json_object *trial_make(const struct statement *row, int64_t sweep,
+                                      const struct sweep_points *points)
+{
+    struct json_object *trial = json_object_new_object(), *chosen = row_read_object(row, 4);
+    int64_t index = statement_int(row, 0) - sweep;
+
+    row_set_int(trial, "job", row, 0);
+    json_set(trial, "values", chosen ? chosen : sweep_point_values(points, index));
+    row_set_text(trial, "state", row, 1);
+    row_set_text(trial, "reason", row, 2);
+    row_set_text(trial, "device", row, 3);
+    json_set_bool(trial, "stopped", statement_int(row, 5) != 0);
+    row_set_int(trial, "rung", row, 6);
+    row_set_text(trial, "metric", row, 7);
+    row_set_int(trial, "step", row, 8);
+    row_set_double(trial, "epoch", row, 9);
+    row_set_double(trial, "value", row, 10);
+    row_set_double(trial, "ran", row, 11);
+    return trial;
+}
+
+int search_trials_list(struct store_connection *connection, int64_t sweep, int64_t first,
+                       int64_t limit, const struct sweep_points *points, struct json_object *trials,
+                       struct error *error)
+{
+    const struct search *search = sweep_points_search(points);
+    AUTO_STATEMENT struct statement rows = statement_open(connection, select_page, error);
+
+    statement_bind_int(&rows, ":sweep", sweep);
+    statement_bind_int(&rows, ":first", first);
+    statement_bind_int(&rows, ":limit", limit);
+    statement_bind_text(&rows, ":metric", search ? search->metric : NULL);
+    while (statement_next(&rows) > 0)
+        json_object_array_add(trials, trial_make(&rows, sweep, points));
+    return rows.result;
+}
+
+static const char select_lowest[] =
+    "SELECT job FROM search_result WHERE sweep = :sweep AND value IS NOT NULL"
+    " ORDER BY rung DESC, value, id LIMIT 1";
+static const char select_highest[] =
+    "SELECT job FROM search_result WHERE sweep = :sweep AND value IS NOT NULL"
+    " ORDER BY rung DESC, value DESC, id LIMIT 1";
+
+int search_best_find(struct store_connection *connection, int64_t sweep,
+                     const struct search *search, int64_t *job, struct error *error)
+{
+    AUTO_STATEMENT struct statement row =
+        statement_open(connection, search->falls ? select_lowest : select_highest, error);
+
+    statement_bind_int(&row, ":sweep", sweep);
+    *job = statement_next(&row) > 0 ? statement_int(&row, 0) : 0;
+    return row.result < 0 ? row.result : 0;
+}
