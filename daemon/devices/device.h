@@ -79,6 +79,9 @@ struct device_listener {
     void (*read)(struct daemon *daemon);
     /* The memory that others hold has been measured, see devices_measure(). */
     void (*measured)(struct daemon *daemon);
+    /* The claim is on other devices, and its processes hold so many bytes of this one. */
+    void (*strayed)(struct daemon *daemon, struct device *device, struct device_claim *claim,
+                    uint64_t held);
     /* Lists the daemon's own processes that hold memory of devices for a moment, at most `limit`.
      * Returns how many there are. */
     size_t (*passing_pids)(const struct daemon *daemon, pid_t *pids, size_t limit);

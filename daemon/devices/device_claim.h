@@ -33,6 +33,10 @@ struct device_claim {
     double slowdown;                           /* factor by which others on the GPU slow its steps
                                                 * down; 1: none */
     struct energy_use energy[JOB_DEVICES_MAX]; /* of each of them */
+    bool strayed;                              /* its owner was told that it holds memory of
+                                                * devices that it was not given */
+    double next_look;                          /* when it is looked for such memory, in seconds
+                                                * since the epoch */
     uint64_t memory_booked;                    /* bytes on each of them */
     uint64_t device_memory_peak; /* the most bytes that it held of a device, as far as measured or
                                   * reported */

@@ -156,6 +156,11 @@ static const char *device_type(const struct attempt *attempt)
     return devices->type_names[attempt->claim.device_count ? attempt->claim.devices[0]->type : 0];
 }
 
+static bool runs_on_host(const struct attempt *attempt)
+{
+    return attempt->claim.device_count > 0 && attempt->claim.devices[0]->driver->kind.is_host;
+}
+
 /* Records what the attempt of a command tells about the command's next run. */
 static void fill_in_run(struct transition *transition, const struct job *job,
                         const struct attempt *attempt, const struct attempt_end *end)
@@ -177,6 +182,8 @@ static void fill_in_run(struct transition *transition, const struct job *job,
         .device_memory = attempt->claim.device_memory_peak,
         .held_none =
             attempt->claim.readings >= READINGS_TO_TELL && attempt->claim.device_memory_peak == 0,
+        .failed_on_host = runs_on_host(attempt) && (transition->update.ending == ENDING_EXITED ||
+                                                    transition->update.ending == ENDING_SIGNALLED),
         .utilisation = attempt->claim.utilisation_is_measured ? attempt->claim.utilisation : 0,
     };
     transition->update.device_type = device_type(attempt);

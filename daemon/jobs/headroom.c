@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "daemon/attempts/attempt.h"
 #include "daemon/jobs/dispatch.h"
+#include "daemon/jobs/job_strays.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/ledger.h"
 #include "daemon/jobs/move.h"
@@ -100,10 +101,12 @@ static void on_timer(uv_timer_t *timer)
 {
     struct jobs *jobs = timer->data;
 
-    if (!has_running(jobs))
+    if (!has_running(jobs)) {
         uv_timer_stop(timer);
-    else
-        look(jobs);
+        return;
+    }
+    look(jobs);
+    job_strays_look(jobs);
 }
 
 void jobs_headroom_watch(struct jobs *jobs)

@@ -8,6 +8,7 @@
 #include "daemon/jobs/dispatch.h"
 #include "daemon/jobs/headroom.h"
 #include "daemon/jobs/job_needs.h"
+#include "daemon/jobs/job_strays.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/parts.h"
 #include "daemon/jobs/transition.h"
@@ -63,6 +64,28 @@ static int refuse_cores(const struct daemon *daemon, int cores, struct error *er
                      daemon->host->threads);
 }
 
+/* The most devices of one type that a command may use on this machine, also lost ones. */
+static int most_devices(const struct devices *devices, const struct job_needs *needs)
+{
+    int counts[DEVICE_TYPES_MAX] = {0}, most = 0;
+
+    for (size_t i = 0; i < devices->count; i++) {
+        const struct device *device = devices->list[i];
+
+        if (job_needs_would_allow(needs, JOB_COMMAND, device) && ++counts[device->type] > most)
+            most = counts[device->type];
+    }
+    return most;
+}
+
+static int refuse_count(int wanted, int most, struct error *error)
+{
+    return error_set(error, -EINVAL,
+                     "the command is to have %d devices of one type at once, and this machine has "
+                     "%d that it may use; ask for fewer (--gpus), or allow more kinds",
+                     wanted, most);
+}
+
 int jobs_check_devices(struct daemon *daemon, const char *text, const char **key,
                        struct error *error)
 {
@@ -76,7 +99,10 @@ int jobs_check_devices(struct daemon *daemon, const char *text, const char **key
         result = refuse_unknown_device(daemon, name, error);
     else if (job_needs_find_contradiction(needs, daemon->devices, key, &other))
         result = refuse_contradiction(needs, other, error);
-    else if (needs->cores > daemon->host->threads) {
+    else if (needs->devices > 1 && most_devices(daemon->devices, needs) < needs->devices) {
+        *key = "resources.devices";
+        result = refuse_count(needs->devices, most_devices(daemon->devices, needs), error);
+    } else if (needs->cores > daemon->host->threads) {
         *key = "resources.cores";
         result = refuse_cores(daemon, needs->cores, error);
     }
@@ -100,5 +126,6 @@ const struct device_listener jobs_device_listener = {
     .used = device_utilisation_take,
     .read = on_read,
     .measured = on_measured,
+    .strayed = job_strays_take,
     .passing_pids = jobs_passing_pids,
 };

@@ -1,16 +1,14 @@
 /* notices.c: see notices.h. */
 #include "daemon/jobs/notices.h"
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "daemon/attempts/attempt.h"
 #include "daemon/folder/job_cgroup.h"
+#include "daemon/jobs/job_warning.h"
 #include "daemon/jobs/notify.h"
 #include "daemon/jobs/notify_queue.h"
 #include "daemon/jobs/parts.h"
-#include "daemon/store/event_rows.h"
-#include "daemon/store/store.h"
 #include "daemon/work/job_table.h"
 #include "proto/json.h"
 
@@ -58,44 +56,15 @@ static void notice_free(struct notice *notice)
 
 /* ---- what went wrong ------------------------------------------------------------------------- */
 
-struct complaint {
-    int64_t job, attempt;
-    double time;
-    char text[JOB_REASON_MAX];
-};
-
-static int complaint_work(struct store_connection *connection, void *data, struct error *error)
-{
-    const struct complaint *complaint = data;
-
-    return warning_store(connection, complaint->job, complaint->attempt, complaint->time,
-                         complaint->text, error);
-}
-
-static void on_complaint_stored(void *data, int result, const struct error *error)
-{
-    const struct complaint *complaint = data;
-
-    if (result < 0)
-        log_warning("job %lld: the failure of its notification could not be stored: %s",
-                    (long long)complaint->job, error->text);
-    free(data);
-}
-
 static void notice_complain(struct notice *notice, const char *what)
 {
-    struct complaint *complaint;
+    char sentence[JOB_REASON_MAX];
 
-    log_warning("job %lld: the command of %s %s", (long long)notice->launch.job,
-                notice_name(notice), what);
+    snprintf(sentence, sizeof sentence, "the command of %s %s", notice_name(notice), what);
     if (notice->launch.job == 0 || notice->jobs->stopping)
-        return;
-    complaint = memory_allocate(sizeof *complaint);
-    *complaint = (struct complaint){
-        .job = notice->launch.job, .attempt = notice->launch.last_attempt, .time = clock_now()};
-    snprintf(complaint->text, sizeof complaint->text, "the command of %s %s", notice_name(notice),
-             what);
-    store_write(notice->jobs->daemon->store, complaint_work, on_complaint_stored, complaint);
+        log_warning("job %lld: %s", (long long)notice->launch.job, sentence);
+    else
+        job_warn(notice->jobs->daemon, notice->launch.job, notice->launch.last_attempt, sentence);
 }
 
 static void take_end(struct notice *notice, struct json_object *record)

@@ -100,13 +100,28 @@ static int row_replace(struct store_connection *connection, int64_t job, const c
     return statement_run(&statement);
 }
 
+static const char forget_held_none[] =
+    "UPDATE command_history SET held_none = 0"
+    " WHERE held_none AND (uid, digest) = (SELECT uid, plan_digest FROM job WHERE id = :job)";
+
+/* The rows of all types of device: that of a GPU says it, but the run may have been elsewhere. */
+static int held_none_forget(struct store_connection *connection, int64_t job, struct error *error)
+{
+    AUTO_STATEMENT struct statement statement = statement_open(connection, forget_held_none, error);
+
+    statement_bind_int(&statement, ":job", job);
+    return statement_run(&statement);
+}
+
 int command_history_store(struct store_connection *connection, int64_t job, const char *device_type,
                           const struct command_run *run, struct error *error)
 {
     struct command_run whole = *run;
     struct command_history_row row;
-    int result = row_find(connection, job, device_type, &row, error);
+    int result = command_run_refutes_held_none(run) ? held_none_forget(connection, job, error) : 0;
 
+    if (result == 0)
+        result = row_find(connection, job, device_type, &row, error);
     if (result == 0 && run->completed && run->resumed)
         result = seconds_sum(connection, job, &whole.seconds, error);
     if (result < 0)

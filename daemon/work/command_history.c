@@ -26,6 +26,11 @@ static void peak_take(uint64_t *peak, uint64_t seen, const struct command_run *r
         *peak -= (uint64_t)((double)(*peak - seen) * peak_decline);
 }
 
+bool command_run_refutes_held_none(const struct command_run *run)
+{
+    return run->device_memory > 0 || run->failed_on_host;
+}
+
 void command_history_add(struct command_history *history, const struct command_run *run)
 {
     double difference = run->seconds - history->seconds;

@@ -18,6 +18,7 @@ struct command_run {
     uint64_t memory, device_memory; /* bytes at most, 0: not known */
     double utilisation;             /* part of a GPU that it kept busy, 0: not measured */
     bool held_none;                 /* it held no memory of a GPU, as far as the driver reported */
+    bool failed_on_host;            /* it failed by itself, on the CPU */
 };
 
 /* What is known of a command on one type of device. */
@@ -29,6 +30,10 @@ struct command_history {
     double utilisation;             /* part of the GPU that the last run kept busy; 0: not known */
     bool held_none;                 /* the last run held no memory of its GPU */
 };
+
+/* Whether the run shows that earlier runs that held no memory of a GPU say nothing about the next
+ * one: it held some, or it failed on the CPU, perhaps for want of a GPU. */
+bool command_run_refutes_held_none(const struct command_run *run);
 
 /* Adds a run to the history. */
 void command_history_add(struct command_history *history, const struct command_run *run);

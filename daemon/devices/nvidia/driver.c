@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "daemon/devices/device_states.h"
 #include "daemon/devices/nvidia/monitor.h"
+#include "daemon/devices/strays.h"
 
 #include <errno.h>
 #include <math.h>
@@ -150,6 +151,8 @@ static void take_memory(struct daemon *daemon, struct device *device,
     device->memory_total = nvidia->memory_total;
     device->memory_outside = outside;
     take_peaks(device, nvidia, nvidia->processes_known && !use.by_booking);
+    if (daemon->jobs)
+        strays_find(daemon, device, nvidia->processes, nvidia->process_count);
     if (change > device->memory_total / CHANGE_THAT_COUNTS && daemon->jobs)
         daemon->devices->listener->changed(daemon, device);
 }
