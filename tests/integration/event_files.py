@@ -20,8 +20,10 @@ def records(content):
     """The content of each record; fails where one is damaged or cut."""
     at = 0
     while at < len(content):
+        assert at + 12 <= len(content)
         length, sum_of_length = struct.unpack_from("<QI", content, at)
         assert sum_of_length == checksum(content[at:at + 8])
+        assert at + 16 + length <= len(content)
         record = content[at + 12:at + 12 + length]
         assert struct.unpack_from("<I", content, at + 12 + length)[0] == checksum(record)
         yield record
