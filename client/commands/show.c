@@ -190,7 +190,7 @@ static void energy_print(const struct display *display, struct json_object *atte
     }
     if (part > 0 && whole > 1.005 * part)
         line_printf(display, "energy", STYLE_PLAIN,
-                    "%.4g kJ, of %.4g kJ that the device took: other jobs shared it", part / 1e3,
+                    "%.4g kJ, of %.4g kJ that the device took: others used it, too", part / 1e3,
                     whole / 1e3);
     else if (part > 0)
         line_printf(display, "energy", STYLE_PLAIN, "%.4g kJ, all that the device took meanwhile",

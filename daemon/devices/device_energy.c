@@ -74,14 +74,44 @@ void device_claim_settle_energy(struct device_claim *claim, double now)
     }
 }
 
-double device_claim_energy(const struct device_claim *claim, bool whole)
+void device_energy_begin(struct energy_use *use, double joules, double busy_seconds)
+{
+    use->divided_by_time = true;
+    use->first_joules = joules;
+    use->first_busy = busy_seconds;
+}
+
+void device_energy_end(struct energy_use *use, double joules, double busy_seconds)
+{
+    if (!use->divided_by_time)
+        return;
+    use->device_joules = joules - use->first_joules;
+    use->busy_seconds = busy_seconds - use->first_busy;
+    use->metered = use->device_joules >= 0 && use->busy_seconds >= 0;
+}
+
+/* The part of the machine's busy time that was the attempt's. Both are counted in steps, so that of
+ * a short attempt may come out as more than all. */
+static double time_share(const struct energy_use *use, double cpu_seconds)
+{
+    return cpu_seconds < use->busy_seconds ? cpu_seconds / use->busy_seconds
+           : isnan(cpu_seconds)            ? NAN
+                                           : 1;
+}
+
+double device_claim_energy(const struct device_claim *claim, bool whole, double cpu_seconds)
 {
     double joules = claim->device_count ? 0 : NAN;
 
     for (int i = 0; i < claim->device_count; i++) {
         const struct energy_use *use = &claim->energy[i];
 
-        joules += !use->metered ? NAN : whole ? use->device_joules : use->joules;
+        if (!use->metered)
+            joules = NAN;
+        else if (use->divided_by_time)
+            joules += use->device_joules * (whole ? 1 : time_share(use, cpu_seconds));
+        else
+            joules += whole ? use->device_joules : use->joules;
     }
     return joules;
 }

@@ -1,6 +1,8 @@
 /* driver.c: see driver.h. */
 #include "daemon/devices/driver.h"
 
+#include "daemon/devices/device_claim.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -197,6 +199,34 @@ void device_left(struct daemon *daemon, struct device *device, const struct devi
 {
     if (device->driver->left)
         device->driver->left(daemon, device, claim);
+}
+
+static bool energy_read(struct daemon *daemon, struct device *device, double *joules,
+                        double *busy_seconds)
+{
+    return device->driver->read_energy &&
+           device->driver->read_energy(daemon, device, joules, busy_seconds);
+}
+
+void device_claim_begin_energy(struct daemon *daemon, struct device_claim *claim)
+{
+    for (int i = 0; i < claim->device_count; i++) {
+        double joules, busy_seconds;
+
+        if (energy_read(daemon, claim->devices[i], &joules, &busy_seconds))
+            device_energy_begin(&claim->energy[i], joules, busy_seconds);
+    }
+}
+
+void device_claim_end_energy(struct daemon *daemon, struct device_claim *claim)
+{
+    for (int i = 0; i < claim->device_count; i++) {
+        double joules, busy_seconds;
+
+        if (claim->energy[i].divided_by_time &&
+            energy_read(daemon, claim->devices[i], &joules, &busy_seconds))
+            device_energy_end(&claim->energy[i], joules, busy_seconds);
+    }
 }
 
 size_t device_list_pids(const struct daemon *daemon, const struct device *device, pid_t *pids,

@@ -65,6 +65,10 @@ struct device_driver {
     /* Calls `done` once there is a reading of the last second, or, with `fresh`, a reading that
      * begins now or later. */
     void (*refresh)(struct daemon *daemon, bool fresh, void (*done)(void *data), void *data);
+    /* Reads a meter that is divided by processor time (device_energy.h): joules and seconds since
+     * some moment. False: there is none. Other meters are read by device_energy_read(). */
+    bool (*read_energy)(struct daemon *daemon, struct device *device, double *joules,
+                        double *busy_seconds);
     /* The claim's attempt has left the device: none of its processes remain. */
     void (*left)(struct daemon *daemon, struct device *device, const struct device_claim *claim);
 
@@ -122,6 +126,10 @@ void device_claim_take_start(struct device_claim *claim, struct json_object *rec
 /* The names of all services as a JSON array. */
 struct json_object *devices_sharing_names(const struct devices *devices);
 void device_left(struct daemon *daemon, struct device *device, const struct device_claim *claim);
+/* Reads the meters of the claim's devices that are divided by processor time: when the attempt
+ * begins, and when none of its processes remains. */
+void device_claim_begin_energy(struct daemon *daemon, struct device_claim *claim);
+void device_claim_end_energy(struct daemon *daemon, struct device_claim *claim);
 
 /* ---- driver.c: all drivers ------------------------------------------------------------------ */
 

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Reads a small file whole; NULL if it cannot be read. */
 static char *read_text(const char *root, const char *path)
@@ -237,4 +238,17 @@ uint64_t host_probe_memory_used(const char *root, const struct host_probe *probe
 
     look_upwards(root, look_at_memory_left, &left);
     return left < probe->memory_total ? probe->memory_total - left : 0;
+}
+
+double host_probe_busy_seconds(const char *root)
+{
+    AUTO_FREE char *text = read_text(root, "/proc/stat");
+    unsigned long long user, nice, kernel, idle, waiting, interrupts, soft_interrupts;
+
+    /* time that the hypervisor took ("steal") was spent on others, and guests count as user */
+    if (!text || sscanf(text, "cpu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &kernel,
+                        &idle, &waiting, &interrupts, &soft_interrupts) != 7)
+        return NAN;
+    return (double)(user + nice + kernel + interrupts + soft_interrupts) /
+           (double)sysconf(_SC_CLK_TCK);
 }

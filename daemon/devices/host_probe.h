@@ -28,3 +28,7 @@ double host_probe_pressure(const char *root, const char *resource);
 /* Bytes that all programs use now: memory_total minus what is available to us. Fast; reads two
  * small files. */
 uint64_t host_probe_memory_used(const char *root, const struct host_probe *probe);
+
+/* Seconds for which the machine's cores have been busy, summed over the cores, since it started; in
+ * steps of 10 ms. NAN if the kernel does not report them. */
+double host_probe_busy_seconds(const char *root);

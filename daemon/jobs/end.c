@@ -138,14 +138,16 @@ static void fill_in_end(struct transition *transition, const struct attempt *att
     transition->update.message = memory_copy_text(end->message);
     snprintf(transition->update.error_kind, sizeof transition->update.error_kind, "%s",
              attempt->report.error_kind);
-    transition->update.energy_joules = device_claim_energy(&attempt->claim, false);
-    transition->update.device_energy_joules = device_claim_energy(&attempt->claim, true);
     if (attempt->exit) {
         transition->update.peak_resident_bytes =
             json_get_int(attempt->exit, "peak_resident_bytes", -1);
         transition->update.cpu_seconds = json_get_double(attempt->exit, "cpu_seconds", NAN);
         transition->update.lost_metrics = json_get_int(attempt->exit, "lost_metrics", 0);
     }
+    transition->update.energy_joules =
+        device_claim_energy(&attempt->claim, false, transition->update.cpu_seconds);
+    transition->update.device_energy_joules =
+        device_claim_energy(&attempt->claim, true, transition->update.cpu_seconds);
 }
 
 /* The name of the type of the attempt's devices; it lives as long as the table of devices. */

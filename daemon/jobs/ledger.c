@@ -28,6 +28,7 @@ void jobs_book(struct jobs *jobs, struct attempt *attempt, uint64_t memory)
 void jobs_unbook(struct jobs *jobs, struct attempt *attempt)
 {
     device_claim_settle_energy(&attempt->claim, clock_now());
+    device_claim_end_energy(jobs->daemon, &attempt->claim);
     for (int i = 0; i < attempt->claim.device_count; i++) {
         device_unbook(attempt->claim.devices[i], &attempt->claim, attempt->claim.memory_booked);
         if (!attempt->never_started)

@@ -208,6 +208,7 @@ void job_start(struct jobs *jobs, struct job *job, struct device *const *devices
     memcpy(attempt->claim.devices, devices, (size_t)count * sizeof *devices);
     attempt->claim.device_count = count;
     jobs_book(jobs, attempt, job_memory(job, devices[0]));
+    device_claim_begin_energy(jobs->daemon, &attempt->claim);
     transition = transition_new(jobs, job);
     transition_set_state(transition, job, JOB_STARTING, WAIT_NONE, reason);
     devices_name((const struct device *const *)devices, count, transition->update.device,

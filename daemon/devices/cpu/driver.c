@@ -2,6 +2,8 @@
  * same moment. That happens on the thread pool, because an attempt may have many processes. */
 #include "daemon/devices/driver.h"
 
+#include "base/memory.h"
+#include "daemon/devices/cpu/rapl.h"
 #include "daemon/devices/device_claim.h"
 #include "daemon/devices/host_probe.h"
 #include "daemon/devices/process_memory.h"
@@ -10,9 +12,77 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SAMPLE_MILLISECONDS = 100 };
+enum {
+    SAMPLE_MILLISECONDS = 100,
+    ENERGY_MILLISECONDS = 30 * 1000 /* well before a counter begins again, see rapl.h */
+};
 
 extern const struct device_driver device_driver_cpu;
+
+/* The driver's state; none without a meter. */
+struct cpu_energy {
+    struct rapl rapl;
+    uv_timer_t timer; /* runs while attempts are on the processor */
+    struct device *device;
+};
+
+/* ---- energy ---------------------------------------------------------------------------------- */
+
+static void start_energy(struct daemon *daemon, struct device *device)
+{
+    struct cpu_energy *energy = memory_zero(sizeof *energy);
+
+    rapl_open(&energy->rapl, "");
+    if (energy->rapl.count == 0) {
+        free(energy);
+        return;
+    }
+    energy->device = device;
+    uv_timer_init(daemon->loop, &energy->timer);
+    energy->timer.data = energy;
+    *device_driver_state(daemon, &device_driver_cpu) = energy;
+}
+
+static void on_energy_timer(uv_timer_t *timer)
+{
+    struct cpu_energy *energy = timer->data;
+    double ignored;
+
+    rapl_read(&energy->rapl, &ignored);
+    if (energy->device->claim_count == 0)
+        uv_timer_stop(timer);
+}
+
+static bool read_energy(struct daemon *daemon, struct device *device, double *joules,
+                        double *busy_seconds)
+{
+    struct cpu_energy *energy = *device_driver_state(daemon, &device_driver_cpu);
+
+    (void)device;
+    if (!energy || !rapl_read(&energy->rapl, joules))
+        return false;
+    *busy_seconds = host_probe_busy_seconds("");
+    if (!uv_is_active((uv_handle_t *)&energy->timer))
+        uv_timer_start(&energy->timer, on_energy_timer, ENERGY_MILLISECONDS, ENERGY_MILLISECONDS);
+    return true;
+}
+
+static void on_energy_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+static void stop(struct daemon *daemon)
+{
+    struct cpu_energy *energy = *device_driver_state(daemon, &device_driver_cpu);
+
+    if (!energy)
+        return;
+    *device_driver_state(daemon, &device_driver_cpu) = NULL;
+    uv_close((uv_handle_t *)&energy->timer, on_energy_closed);
+}
+
+/* ---- the device ------------------------------------------------------------------------------ */
 
 static int open_cpu(struct daemon *daemon, struct error *error)
 {
@@ -28,6 +98,7 @@ static int open_cpu(struct daemon *daemon, struct error *error)
     snprintf(device->id, sizeof device->id, "%s", daemon->host->id);
     device->memory_total = daemon->host->memory_total;
     device->trains = true;
+    start_energy(daemon, device);
     return 0;
 }
 
@@ -182,9 +253,11 @@ static void describe(const struct daemon *daemon, const struct device *device,
 const struct device_driver device_driver_cpu = {
     .kind = {.name = DEVICE_HOST, .naming = DEVICE_NAMED_AS_KIND, .is_host = true},
     .open = open_cpu,
+    .stop = stop,
     .configure = configure,
     .describe_type = describe_type,
     .measure = measure,
+    .read_energy = read_energy,
     .memory_used = memory_used,
     .describe = describe,
 };
