@@ -18,7 +18,7 @@ ALL_CFLAGS := -std=gnu17 -D_GNU_SOURCE -DTRAIND_VERSION='"$(VERSION)"' -I. -I$(B
 ALL_LDFLAGS := -Wl,--gc-sections -Wl,--as-needed $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(LDFLAGS)
 
 # Rooms. Each is an archive, those of the daemon are one; main files and tests stay outside of it.
-ROOMS := base proto graph models data train simulated cpu scheduler simulator daemon attempt shim trainee client
+ROOMS := base proto graph models data train simulated cpu scheduler simulator daemon attempt shim suspend trainee client
 DIRECTORY_daemon := daemon $(patsubst %/,%,$(wildcard daemon/*/ daemon/*/*/))
 DIRECTORY_graph := engine/graph engine/graph/operators engine/graph/optimizers
 DIRECTORY_models := engine/models
@@ -29,6 +29,7 @@ DIRECTORY_simulated := engine/backends/simulated
 DIRECTORY_cpu := engine/backends engine/backends/cpu
 DIRECTORY_attempt := worker/attempt
 DIRECTORY_shim := worker/shim
+DIRECTORY_suspend := worker/suspend
 DIRECTORY_trainee := worker/trainee
 room_directories = $(or $(DIRECTORY_$(1)),$(1))
 room_sources = $(foreach d,$(call room_directories,$(1)),$(filter-out %_main.c $(d)/test_%.c,$(wildcard $(d)/*.c)))
@@ -39,20 +40,23 @@ LIBRARIES := $(foreach r,$(ROOMS),$(call library,$(r)))
 ENGINE := $(foreach r,train models data simulated cpu graph,$(call library,$(r)))
 ENGINE_LIBRARIES := -ldnnl -lgomp -ljson-c -lnettle -lpng16 -ljpeg -lz -lpthread -lm
 
-PROGRAMS := traind trainctl traind-shim traind-worker traind-sim
+PROGRAMS := traind trainctl traind-shim traind-suspend traind-worker traind-sim
 MAIN_traind := daemon/traind_main.c
 MAIN_trainctl := client/trainctl_main.c
 MAIN_traind-shim := worker/shim/shim_main.c
+MAIN_traind-suspend := worker/suspend/suspend_main.c
 MAIN_traind-worker := worker/trainee/worker_main.c
 MAIN_traind-sim := simulator/sim_main.c
 NEEDS_traind := $(foreach r,daemon scheduler proto base,$(call library,$(r)))
 NEEDS_trainctl := $(foreach r,client proto base,$(call library,$(r)))
 NEEDS_traind-shim := $(foreach r,shim attempt proto base,$(call library,$(r)))
+NEEDS_traind-suspend := $(foreach r,suspend proto base,$(call library,$(r)))
 NEEDS_traind-worker := $(call library,trainee) $(ENGINE) $(foreach r,attempt proto base,$(call library,$(r)))
 NEEDS_traind-sim := $(foreach r,simulator scheduler proto base,$(call library,$(r)))
 LIBS_traind := -luv -lsqlite3 -ljson-c -linih -lsystemd -lnettle -lpthread -lm
 LIBS_trainctl := -ljson-c -lnettle -lm
 LIBS_traind-shim := -ljson-c -lnettle -lm
+LIBS_traind-suspend := -ljson-c -lnettle -lm
 LIBS_traind-worker := $(ENGINE_LIBRARIES)
 LIBS_traind-sim := -ljson-c -lnettle -lm
 # The shim starts for every attempt of every job. Static linking halves the time that takes.

@@ -39,6 +39,7 @@ ALLOWED = {
     "daemon": (("proto", "daemon/"), ("uv", "systemd")),
     "worker/attempt": (("proto",), ()),
     "worker/shim": (("proto", "worker/attempt"), ()),
+    "worker/suspend": (("proto",), ()),
     "worker/trainee": (("proto", "engine/", "worker/attempt"), ()),
     "client/view": (("proto",), ()),
     "client/command_line": (("proto", "client/view"), ()),

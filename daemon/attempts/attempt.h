@@ -11,6 +11,7 @@
 #include "daemon/attempts/processes.h"
 #include "daemon/attempts/report.h"
 #include "daemon/attempts/spool_ingest.h"
+#include "daemon/attempts/suspension.h"
 #include "daemon/context/context.h"
 #include "daemon/devices/device_claim.h"
 #include "daemon/store/spool_store.h"
@@ -39,6 +40,8 @@ struct attempt_events {
     void (*measured)(struct attempt *attempt, double seconds, double steps);
     /* Metrics that it has reported are durable; may be NULL. */
     void (*metrics_stored)(struct attempt *attempt);
+    /* The shim says how far a suspension is; may be NULL. */
+    void (*suspension)(struct attempt *attempt, const struct suspension_news *news);
     /* No process of the attempt remains; its place on the device is free. */
     void (*gone)(struct attempt *attempt);
     /* Everything that the attempt wrote is stored. The handler stores the end and then calls
@@ -74,9 +77,12 @@ struct attempt {
     bool started_here;        /* this daemon has just started it */
     bool never_started;       /* no trainee was started, so the attempt does not count */
     bool finish, detached;
-    bool forced;                /* its processes are being killed, and then its shim */
-    enum ending intent;         /* why the daemon ends it; ENDING_NONE: it does not */
-    enum preemption preemption; /* with ENDING_PREEMPTED: why it leaves, which says what follows */
+    bool forced;        /* its processes are being killed, and then its shim */
+    enum ending intent; /* why the daemon ends it; ENDING_NONE: it does not */
+    enum preemption
+        preemption; /* with ENDING_PREEMPTED, or if it is suspended: why it leaves, which
+                                 * says what follows */
+    struct attempt_suspension suspension;
 
     struct spool_ingest spool;
     struct attempt_report report;

@@ -7,6 +7,7 @@
 #include "daemon/attempts/attempt.h"
 #include "daemon/attempts/own_cores.h"
 #include "daemon/attempts/stop.h"
+#include "daemon/attempts/suspension.h"
 #include "daemon/work/job_table.h"
 
 #include <stdio.h>
@@ -168,11 +169,33 @@ void attempt_link_stop(struct attempt *attempt, int signal_number, double grace_
     worker_send(attempt, text, (size_t)length + 1);
 }
 
+void attempt_link_call(struct attempt *attempt, const char *method, struct json_object *parameters)
+{
+    struct json_object *call = json_object_new_object();
+    const char *text;
+    size_t length;
+
+    json_set_string(call, "method", method);
+    json_set_bool(call, "oneway", true);
+    json_set(call, "parameters", parameters);
+    text = json_text(call, &length);
+    if (attempt->link.is_open)
+        worker_send(attempt, text, length + 1);
+    json_object_put(call);
+}
+
 /* Asks for Status, then for Wait, whose answer tells the end. */
 static void worker_ask(struct attempt *attempt)
 {
     static const char text[] =
         "{\"method\":\"io.traind.Worker.Status\"}\0{\"method\":\"io.traind.Worker.Wait\"}";
+
+    worker_send(attempt, text, sizeof text);
+}
+
+static void worker_wait(struct attempt *attempt)
+{
+    static const char text[] = "{\"method\":\"io.traind.Worker.Wait\"}";
 
     worker_send(attempt, text, sizeof text);
 }
@@ -193,6 +216,7 @@ static void take_shim(struct attempt *attempt, struct json_object *parameters)
 static void take_status(struct attempt *attempt, struct json_object *parameters)
 {
     attempt->link.status_received = true;
+    attempt->link.can_suspend = json_get(parameters, "suspension") != NULL;
     take_shim(attempt, parameters);
     attempt->claim.pid = (pid_t)json_get_int(parameters, "pid", 0);
     if (attempt->started == 0)
@@ -216,10 +240,21 @@ static void take_status(struct attempt *attempt, struct json_object *parameters)
 static void take_reply(struct attempt *attempt, const struct varlink_reply *reply)
 {
     struct json_object *record = json_get(reply->parameters, "exit");
+    struct json_object *suspension = json_get(reply->parameters, "suspension");
+    bool is_status = json_get(reply->parameters, "shim") != NULL;
+    bool is_first = !attempt->link.status_received && !reply->error;
 
-    if (!attempt->link.status_received && !reply->error)
+    if (is_first && suspension)
+        attempt_suspension_found(attempt, suspension);
+    if (is_first)
         take_status(attempt, reply->parameters);
-    else if (json_get(reply->parameters, "shim") && attempt->intent != ENDING_NONE)
+    if (suspension && !record && !attempt->exit)
+        attempt_suspension_take(attempt, suspension);
+    if (suspension && !record && !is_status)
+        worker_wait(attempt); /* this was the answer to the last Wait */
+    if (is_first)
+        return;
+    if (is_status && attempt->intent != ENDING_NONE)
         attempt_ask_to_stop(attempt); /* the connection is new, and the stop was requested before */
     else if (!attempt->exit && record)
         attempt_take_exit(attempt, record);

@@ -26,6 +26,7 @@ struct attempt_link {
     uv_pipe_t pipe;
     bool is_open;
     bool status_received;
+    bool can_suspend; /* the shim knows Suspend; one that an earlier version left may not */
     struct varlink_frames frames;
     int shim; /* descriptor of its process (pidfd_open(2)), -1 until known */
 };
@@ -40,6 +41,9 @@ void attempt_link_connect(struct attempt *attempt, int descriptor);
 /* Makes the shim send `signal_number` to the trainee (0: SIGTERM to all processes of the job), and
  * SIGKILL to all of them after the grace period. Does nothing while there is no connection. */
 void attempt_link_stop(struct attempt *attempt, int signal_number, double grace_seconds);
+/* Calls a method of io.traind.Worker, without an answer. Takes over `parameters`. Does nothing
+ * while there is no connection. */
+void attempt_link_call(struct attempt *attempt, const char *method, struct json_object *parameters);
 /* Tells the shim that its exit record is stored, so that it can end, and closes the connection. */
 void attempt_link_acknowledge(struct attempt *attempt);
 /* Closes the connection, if there is one. */

@@ -50,13 +50,13 @@ static double attempt_grace_seconds(const struct attempt *attempt)
 
 void attempt_deadline_start(struct attempt *attempt, double started)
 {
-    double left = started + attempt->time_limit - clock_now();
+    double left = started + attempt->suspension.suspended + attempt->time_limit - clock_now();
 
     if (attempt->intent != ENDING_NONE)
         attempt_timer_start(attempt, &attempt->deadline, on_stop_overdue,
                             (uint64_t)(1000 * attempt_grace_seconds(attempt)) +
                                 STOP_OVERDUE_MILLISECONDS);
-    else if (attempt->time_limit > 0)
+    else if (attempt->time_limit > 0 && attempt->suspension.state == SUSPENSION_NONE)
         attempt_timer_start(attempt, &attempt->deadline, on_time_limit,
                             left > 0 ? (uint64_t)(left * 1000) : 0);
     else

@@ -80,6 +80,7 @@ struct config {
     uint64_t bytes_per_snapshot, snapshot_bytes_per_user; /* 0: no limit */
 
     /* [Nvidia] */
+    char *cuda_library;   /* "": commands on GPUs are not suspended */
     char *nvidia_library; /* "": NVIDIA devices are not searched for */
     char *nvidia_backend; /* "": native jobs do not train on NVIDIA devices */
     char *mps_control;    /* program that lets jobs share GPUs; "": jobs take turns */

@@ -120,6 +120,10 @@ const struct config_key config_keys[] = {
      0, 0,
      "NVIDIA's management library, by which traind finds GPUs. It comes with the driver and is "
      "loaded at run time. Empty: traind looks for no GPUs."},
+    {"Nvidia", "CudaLibrary", VALUE_TEXT, offsetof(struct config, cuda_library), "libcuda.so.1", 0,
+     0,
+     "NVIDIA's driver, by which commands leave GPUs without ending (docs/command-jobs.md). Only "
+     "traind-suspend loads it. Empty: no command is suspended on a GPU."},
     {"Nvidia", "Backend", VALUE_TEXT, offsetof(struct config, nvidia_backend), "installed", 0, 0,
      "The plugin by which native jobs train on GPUs. `installed`: the one beside traind-worker; or "
      "an absolute path. Empty: none."},

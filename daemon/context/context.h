@@ -32,9 +32,9 @@ struct daemon {
     char *config_path; /* path of the main configuration file; NULL: none */
     struct old_config *old_configs;
     enum daemon_mode mode;
-    char *state_directory;         /* absolute; mode 0711 like its jobs/; its databases have 0600 */
-    char *shim_path, *worker_path; /* the programs next to traind's own; owned */
-    double started;                /* seconds since the epoch */
+    char *state_directory; /* absolute; mode 0711 like its jobs/; its databases have 0600 */
+    char *shim_path, *suspend_path, *worker_path; /* the programs next to traind's own; owned */
+    double started;                               /* seconds since the epoch */
     struct store *store;
     struct checkpoint_purge checkpoint_purge;
     struct checkpoint_sweeps *checkpoint_sweeps;

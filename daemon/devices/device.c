@@ -169,6 +169,13 @@ bool device_is_over_limit(const struct device *device)
     return device->memory_booked > device_memory_limit(device);
 }
 
+uint64_t device_claim_need(const struct device_claim *claim)
+{
+    uint64_t held = claim->device_memory_held;
+
+    return claim->device_count == 1 && held > 0 ? held : claim->memory_booked;
+}
+
 int device_book(struct device *device, struct device_claim *claim, uint64_t memory)
 {
     if (device->claim_count == device->claim_capacity) {

@@ -23,6 +23,7 @@ struct device_claim {
     pid_t pid;                         /* of the trainee; 0 until known */
     bool is_one_process;               /* traind-worker makes no other processes */
     bool gone;                         /* no process of the attempt remains */
+    bool suspended;                    /* its processes are frozen: it only holds memory */
     struct process_memory memory_held; /* of the machine's memory, as last read */
     double utilisation;                /* part of its GPU that it keeps busy; 0: not measured */
     bool utilisation_is_measured;      /* it was measured while the attempt was alone there */
@@ -38,6 +39,10 @@ struct device_claim {
     double next_look;                          /* when it is looked for such memory, in seconds
                                                 * since the epoch */
     uint64_t memory_booked;                    /* bytes on each of them */
+    uint64_t device_memory_held; /* what it holds of its only device by the last reading */
     uint64_t device_memory_peak; /* the most bytes that it held of a device, as far as measured or
                                   * reported */
 };
+
+/* Bytes of each of its devices that it needs to go on there: what it holds, or what is booked. */
+uint64_t device_claim_need(const struct device_claim *claim);

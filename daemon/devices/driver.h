@@ -33,6 +33,17 @@ struct device_sharing {
     const char *(*program)(const struct config *config);
 };
 
+/* How programs give such devices back without ending (attempts/suspension.h). */
+struct device_suspension {
+    /* The library by which the driver does it; "": the configuration disables it. NULL: a program
+     * is only frozen, and keeps what it holds of the device. */
+    const char *(*library)(const struct config *config);
+    /* Says in a sentence why programs there cannot be suspended; "": they can. */
+    void (*obstacle)(const struct daemon *daemon, char *text, size_t size);
+    /* Whether they can go on on another device of the type. */
+    bool (*moves)(const struct daemon *daemon);
+};
+
 struct simulation;
 
 struct device_driver {
@@ -107,6 +118,8 @@ struct device_driver {
     int64_t (*warm_workers)(const struct config *config);
     /* NULL: processes there share a device by themselves, or take turns. */
     const struct device_sharing *sharing;
+    /* NULL: programs cannot leave such a device without ending. */
+    const struct device_suspension *suspension;
     /* Predicts a step's seconds without a measurement, from its seconds on the host and its number
      * of kernels. NULL: as many seconds as on the host. */
     double (*step_seconds)(const struct device *device, double seconds, double kernels);

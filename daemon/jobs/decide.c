@@ -12,6 +12,7 @@
 #include "daemon/jobs/details.h"
 #include "daemon/jobs/dispatch.h"
 #include "daemon/jobs/job.h"
+#include "daemon/jobs/job_ability.h"
 #include "daemon/jobs/job_class.h"
 #include "daemon/jobs/job_needs.h"
 #include "daemon/jobs/jobs.h"
@@ -183,7 +184,7 @@ static bool read_those_that_start(struct jobs *jobs)
         if (snapshot->decision.placements[i].verdict != POLICY_START)
             continue;
         job = snapshot->entries[i].job;
-        if (job->details && job->details->spec)
+        if (job_is_suspended(job) || (job->details && job->details->spec))
             continue;
         job_details_load(jobs, job);
         ready = false;
@@ -301,6 +302,8 @@ static bool attempts_are_changing(const struct device *device)
     for (size_t i = 0; i < device->claim_count; i++) {
         const struct job *job = device->claims[i]->attempt->job;
 
+        if (device->claims[i]->suspended)
+            continue;
         if (!job || job->state != JOB_RUNNING || device->claims[i]->attempt->intent != ENDING_NONE)
             return true;
     }

@@ -11,6 +11,7 @@
 #include "daemon/jobs/dispatch.h"
 #include "daemon/jobs/graph.h"
 #include "daemon/jobs/job.h"
+#include "daemon/jobs/job_ability.h"
 #include "daemon/jobs/job_logs.h"
 #include "daemon/jobs/job_needs.h"
 #include "daemon/jobs/job_remove.h"
@@ -19,6 +20,7 @@
 #include "daemon/jobs/move.h"
 #include "daemon/jobs/parts.h"
 #include "daemon/jobs/sharing.h"
+#include "daemon/jobs/suspend.h"
 #include "daemon/jobs/transition.h"
 #include "daemon/jobs/workload.h"
 #include "daemon/store/spool_store.h"
@@ -83,6 +85,9 @@ struct attempt_end job_describe_end(const struct attempt *attempt, const struct 
         end.out_of_memory |= json_get_bool(attempt->exit, "out_of_memory", false);
     }
     end.message = message ? message : attempt->report.message;
+    end.not_restored = attempt->suspension.broken;
+    if (end.not_restored)
+        end.message = attempt->stop_reason;
     /* an earlier daemon stopped it, which had no other reason to */
     if (end.intent == ENDING_NONE && attempt->exit &&
         json_get_bool(attempt->exit, "stopped", false) && end.time_limit > 0 &&
@@ -239,8 +244,11 @@ static void attempt_conclude(struct attempt *attempt)
     bool uncounted = attempt->never_started && attempt->intent == ENDING_NONE;
     struct attempt_verdict verdict =
         uncounted ? job_judge_launch(job, attempt, "could not be started") : attempt_judge(&end);
-    struct transition *transition = transition_new(jobs, job);
+    struct transition *transition;
 
+    if (job_is_suspended(job))
+        job_suspension_ended(jobs, job);
+    transition = transition_new(jobs, job);
     if (job->kind == JOB_NATIVE && !uncounted && verdict.state == JOB_DONE)
         job_keep_last_checkpoints(attempt->daemon, job->id, attempt->number,
                                   attempt->daemon->config.checkpoints_kept_of_done);

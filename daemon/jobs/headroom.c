@@ -41,7 +41,8 @@ uint64_t headroom_ramp_up_reserve(const struct device *device, double now)
 
         uint64_t ramp = (uint64_t)(ramp_up_ratio * (double)device->memory_total);
 
-        if (!attempt->need_is_known && attempt->claim.memory_booked < ramp &&
+        if (!attempt->need_is_known && !attempt->claim.suspended &&
+            attempt->claim.memory_booked < ramp &&
             (attempt->started <= 0 || now - attempt->started < ramp_up_seconds))
             reserve += ramp - attempt->claim.memory_booked;
     }

@@ -9,6 +9,7 @@
 #include "daemon/jobs/dispatch.h"
 #include "daemon/jobs/graph.h"
 #include "daemon/jobs/history.h"
+#include "daemon/jobs/job_ability.h"
 #include "daemon/jobs/job_class.h"
 #include "daemon/jobs/job_needs.h"
 #include "daemon/jobs/job_users.h"
@@ -219,8 +220,11 @@ void jobs_add(struct daemon *daemon, const struct job_submission *submission)
 
 void job_cancel(struct jobs *jobs, struct job *job, const char *reason, jobs_done done, void *data)
 {
-    struct transition *transition = transition_new(jobs, job);
+    struct transition *transition;
 
+    if (job_is_suspended(job))
+        job_take_from_queues(jobs, job);
+    transition = transition_new(jobs, job);
     transition_set_state(transition, job, JOB_CANCELLED, WAIT_NONE, reason ? reason : "cancelled");
     transition->done = done;
     transition->done_data = data;

@@ -1,6 +1,7 @@
 /* job_ability.c: see job_ability.h. */
 #include "daemon/jobs/job_ability.h"
 
+#include "daemon/attempts/attempt.h"
 #include "daemon/devices/driver.h"
 #include "daemon/jobs/job_needs.h"
 #include "daemon/jobs/workload.h"
@@ -26,6 +27,8 @@ uint64_t job_memory(const struct job *job, const struct device *device)
 {
     uint64_t declared = 0;
 
+    if (job_is_suspended(job) && !device->driver->kind.is_host)
+        return job->attempt->suspension.memory;
     if (job->kind == JOB_COMMAND)
         declared = device->driver->kind.is_host ? job->needs->memory : job->needs->device_memory;
     return raise_need(job, device, declared ? declared : workload_memory(job->workload, device));
@@ -56,6 +59,11 @@ const char *job_obstacle(const struct job *job, const struct device *device)
     if (!plan)
         return "it is not planned for such a device";
     return plan->runs ? NULL : plan->reason;
+}
+
+bool job_is_suspended(const struct job *job)
+{
+    return job->attempt && job->attempt->suspension.state == SUSPENSION_HOLDS;
 }
 
 bool job_could_run_on(const struct job *job, const struct device *device)

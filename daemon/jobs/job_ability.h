@@ -10,6 +10,9 @@ uint64_t job_memory(const struct job *job, const struct device *device);
 /* Why the device cannot run the job, whatever the job's specification allows; NULL: it can. */
 const char *job_obstacle(const struct job *job, const struct device *device);
 
+/* Whether its attempt is suspended: it has left its devices and waits to go on. */
+bool job_is_suspended(const struct job *job);
+
 /* Whether the job could run on the device if it were moved there: the specification allows it and
  * the device is able to. */
 bool job_could_run_on(const struct job *job, const struct device *device);

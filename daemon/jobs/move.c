@@ -20,6 +20,7 @@
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/parts.h"
 #include "daemon/jobs/planning_turns.h"
+#include "daemon/jobs/suspend.h"
 #include "daemon/jobs/transition.h"
 #include "daemon/jobs/trial.h"
 #include "daemon/jobs/workload.h"
@@ -72,9 +73,32 @@ void job_forgive(struct jobs *jobs, struct job *job)
 
 /* ---- when it may ----------------------------------------------------------------------------- */
 
-static bool job_can_be_checkpointed(const struct job *job)
+static bool saves_state(const struct job *job)
 {
     return job->kind == JOB_NATIVE || (job->details && job->details->preemption.possible);
+}
+
+/* Whether the job goes on where it was, without its own help, after it has left its devices. On the
+ * CPU it would still hold the memory there, so only a pause is worth it. False: `why` gets a
+ * sentence. */
+static bool can_be_suspended(const struct jobs *jobs, const struct job *job,
+                             enum preemption preemption, char *why, size_t size)
+{
+    const struct device_claim *claim = &job->attempt->claim;
+
+    if (preemption != PREEMPTION_PAUSED && claim->device_count > 0 &&
+        claim->devices[0]->driver->kind.is_host) {
+        snprintf(why, size, "on the CPU a command is only frozen when it is paused");
+        return false;
+    }
+    return job_can_be_suspended(jobs, job, why, size);
+}
+
+static bool can_make_room(const struct jobs *jobs, const struct job *job)
+{
+    char why[JOB_REASON_MAX];
+
+    return saves_state(job) || can_be_suspended(jobs, job, PREEMPTION_PRIORITY, why, sizeof why);
 }
 
 double job_seconds_to_movable(const struct jobs *jobs, const struct job *job)
@@ -82,7 +106,7 @@ double job_seconds_to_movable(const struct jobs *jobs, const struct job *job)
     const struct attempt *attempt = job->attempt;
 
     if (!attempt || job->state != JOB_RUNNING || attempt->intent != ENDING_NONE ||
-        attempt->claim.gone || !job_can_be_checkpointed(job))
+        attempt->claim.gone || attempt->claim.device_count == 0 || !can_make_room(jobs, job))
         return INFINITY;
     for (int i = 0; i < attempt->claim.device_count; i++)
         if (device_is_over_limit(attempt->claim.devices[i]))
@@ -115,12 +139,41 @@ static void take_wish(struct jobs *jobs, struct job *job, const struct job_chang
     snprintf(transition->update.pinned, sizeof transition->update.pinned, "%s", change->device);
 }
 
+/* The wish alone. */
+static void store_wish(struct jobs *jobs, struct job *job, const struct job_change *change)
+{
+    struct transition *transition = transition_new(jobs, job);
+
+    take_wish(jobs, job, change, transition);
+    transition_store(transition);
+}
+
+/* Whether the job leaves its devices by a suspension. A lost device holds nothing any more. */
+static bool leaves_suspended(const struct jobs *jobs, const struct job *job,
+                             const struct job_change *change)
+{
+    char why[JOB_REASON_MAX];
+
+    if (change->preemption == PREEMPTION_DEVICE_LOST || saves_state(job))
+        return false;
+    return job->attempt->suspension.state == SUSPENSION_BEGINS ||
+           can_be_suspended(jobs, job, change->preemption, why, sizeof why);
+}
+
 void job_preempt(struct jobs *jobs, struct job *job, const struct job_change *change)
 {
     struct attempt *attempt = job->attempt;
-    struct transition *transition = note(jobs, job, change);
+    struct transition *transition;
     enum ending ending =
         change->preemption == PREEMPTION_DEVICE_LOST ? ENDING_LOST : ENDING_PREEMPTED;
+
+    if (leaves_suspended(jobs, job, change)) {
+        if (change->device)
+            store_wish(jobs, job, change);
+        job_suspend(jobs, job, change);
+        return;
+    }
+    transition = note(jobs, job, change);
 
     attempt->preemption = change->preemption;
     transition->update.preemption = change->preemption;
@@ -157,28 +210,41 @@ static struct job *find_job(struct jobs *jobs, int64_t id, const struct job_chan
     return NULL;
 }
 
-static bool saves_state(const struct job *job)
+/* Whether the running job can leave its devices without losing what it has done. */
+static int check_leaves(const struct jobs *jobs, const struct job *job,
+                        const struct job_change *change)
 {
-    return job->kind == JOB_NATIVE || (job->details && job->details->preemption.possible);
-}
-
-/* Whether the running job can be asked to leave. */
-static int check_leaves(const struct job *job, const struct job_change *change)
-{
+    char why[JOB_REASON_MAX];
     struct error error;
 
-    if (saves_state(job) || change->force)
+    if (saves_state(job) || change->force || job->attempt->suspension.state == SUSPENSION_BEGINS ||
+        can_be_suspended(jobs, job, change->preemption, why, sizeof why))
         return 0;
     error_set(&error, -ERROR_UNSUPPORTED,
-              "job %lld is a command that does not say that it saves its state (preemptible): it "
-              "would begin from the start; --force does that",
-              (long long)job->id);
+              "job %lld is a command that does not say that it saves its state (preemptible), and "
+              "it cannot be suspended: %s. It would begin from the start; --force does that",
+              (long long)job->id, why);
     return refuse(change, -ERROR_UNSUPPORTED, &error);
+}
+
+/* Says `what` happens to the running job, and what becomes of what it has done. */
+static const char *say_leaving(const struct jobs *jobs, const struct job *job,
+                               enum preemption preemption, const char *what,
+                               char reason[JOB_REASON_MAX])
+{
+    char why[JOB_REASON_MAX];
+
+    snprintf(reason, JOB_REASON_MAX, "%s: %s", what,
+             saves_state(job) ? "it writes its checkpoint first"
+             : can_be_suspended(jobs, job, preemption, why, sizeof why)
+                 ? "it is suspended"
+                 : "it begins from the start");
+    return reason;
 }
 
 static bool is_running(const struct job *job)
 {
-    return job->attempt && !job->attempt->planning;
+    return job->attempt && !job->attempt->planning && !job_is_suspended(job);
 }
 
 /* ---- pause and resume ------------------------------------------------------------------------ */
@@ -188,17 +254,15 @@ void jobs_pause(struct daemon *daemon, int64_t id, struct job_change change)
     struct jobs *jobs = daemon->jobs;
     struct job *job = find_job(jobs, id, &change);
     struct transition *transition;
+    char reason[JOB_REASON_MAX];
 
     if (!job)
         return;
     change.preemption = PREEMPTION_PAUSED;
-    if (!change.reason)
-        change.reason =
-            saves_state(job)
-                ? "paused: it writes its checkpoint and gives its device up"
-                : "paused: it gives its device up and begins from the start when resumed";
     if (is_running(job)) {
-        if (check_leaves(job, &change) == 0)
+        if (!change.reason)
+            change.reason = say_leaving(jobs, job, change.preemption, "paused", reason);
+        if (check_leaves(jobs, job, &change) == 0)
             job_preempt(jobs, job, &change);
         return;
     }
@@ -207,8 +271,9 @@ void jobs_pause(struct daemon *daemon, int64_t id, struct job_change change)
         job->retry_at = job_backoff_end(job);
         job_take_from_queues(jobs, job);
         transition_set_state(transition, job, JOB_PAUSED, WAIT_NONE,
-                             job->attempt_number > 0 ? "paused before its next attempt"
-                                                     : "paused before it started");
+                             job_is_suspended(job)     ? "paused: it stays suspended"
+                             : job->attempt_number > 0 ? "paused before its next attempt"
+                                                       : "paused before it started");
     }
     transition_store(transition);
     jobs_dispatch(jobs);
@@ -264,17 +329,19 @@ void jobs_requeue(struct daemon *daemon, int64_t id, struct job_change change)
 {
     struct jobs *jobs = daemon->jobs;
     struct job *job = find_job(jobs, id, &change);
+    char reason[JOB_REASON_MAX];
     struct error error;
 
     if (!job)
         return;
     change.preemption = PREEMPTION_REQUEUED;
-    change.reason = saves_state(job) ? "queued again on request: it writes its checkpoint first"
-                                     : "queued again on request: it begins from the start";
+    if (is_running(job))
+        change.reason =
+            say_leaving(jobs, job, change.preemption, "queued again on request", reason);
     if (job->state == JOB_PAUSED) {
         queue_again(jobs, job, &change, 0, "queued again on request");
     } else if (is_running(job)) {
-        if (check_leaves(job, &change) == 0)
+        if (check_leaves(jobs, job, &change) == 0)
             job_preempt(jobs, job, &change);
     } else {
         error_set(&error, -EINVAL, "job %lld is queued already", (long long)id);
@@ -318,6 +385,21 @@ static int check_target(const struct job *job, const struct device *device, stru
     return 0;
 }
 
+/* Whether a job that can only be suspended can go on on the device. */
+static int check_goes_on(const struct jobs *jobs, const struct job *job,
+                         const struct device *device, struct error *error)
+{
+    if (!job->attempt || job->attempt->planning || saves_state(job) ||
+        job_goes_on_on(jobs, job, device))
+        return 0;
+    return error_set(error, -ERROR_UNSUPPORTED,
+                     "job %lld is a command that does not say that it saves its state "
+                     "(preemptible). Suspended, it could go on only on a GPU of the same model, by "
+                     "NVIDIA's driver 580 or later, and %s is none. It would begin from the start "
+                     "there; --force does that",
+                     (long long)job->id, device->name);
+}
+
 static bool is_on(const struct job *job, const struct device *device)
 {
     for (int i = 0; is_running(job) && i < job->attempt->claim.device_count; i++)
@@ -342,7 +424,7 @@ void jobs_move(struct daemon *daemon, int64_t id, struct job_change change)
     struct job *job = find_job(jobs, id, &change);
     const struct device *device = devices_find(daemon->devices, change.device);
     bool anywhere = strcmp(change.device, "auto") == 0;
-    char reason[JOB_REASON_MAX];
+    char reason[JOB_REASON_MAX], what[DEVICE_NAME_MAX + 16];
     struct error error;
 
     if (!job)
@@ -352,7 +434,8 @@ void jobs_move(struct daemon *daemon, int64_t id, struct job_change change)
         refuse(&change, -ERROR_DEVICE_LOST, &error);
         return;
     }
-    if (device && check_target(job, device, &error) < 0) {
+    if (device && (check_target(job, device, &error) < 0 ||
+                   (!change.force && check_goes_on(jobs, job, device, &error) < 0))) {
         refuse(&change, error.code, &error);
         return;
     }
@@ -361,13 +444,11 @@ void jobs_move(struct daemon *daemon, int64_t id, struct job_change change)
         pin_alone(jobs, job, &change);
         return;
     }
-    if (check_leaves(job, &change) < 0)
+    if (check_leaves(jobs, job, &change) < 0)
         return;
     change.preemption = PREEMPTION_MOVED;
-    snprintf(reason, sizeof reason,
-             saves_state(job) ? "moves to %s: it writes its checkpoint first"
-                              : "moves to %s, where it begins from the start",
-             device->name);
+    snprintf(what, sizeof what, "moves to %s", device->name);
+    say_leaving(jobs, job, change.preemption, what, reason);
     change.reason = reason;
     job_preempt(jobs, job, &change);
 }
@@ -382,7 +463,8 @@ void jobs_leave_device(struct daemon *daemon, struct device *device, enum preemp
         struct job_change change = {.preemption = preemption, .reason = reason};
 
         if (attempt->job && !attempt->job->ended && attempt->intent == ENDING_NONE &&
-            (preemption == PREEMPTION_DEVICE_LOST || saves_state(attempt->job)))
+            !attempt->claim.suspended &&
+            (preemption == PREEMPTION_DEVICE_LOST || can_make_room(daemon->jobs, attempt->job)))
             job_preempt(daemon->jobs, attempt->job, &change);
     }
     jobs_dispatch(daemon->jobs);

@@ -36,6 +36,7 @@
 #include "daemon/jobs/snapshot.h"
 #include "daemon/jobs/start.h"
 #include "daemon/jobs/start_times.h"
+#include "daemon/jobs/suspension_costs.h"
 #include "daemon/jobs/sweeps.h"
 #include "daemon/jobs/transition.h"
 #include "daemon/jobs/workload.h"
@@ -105,8 +106,9 @@ int jobs_start(struct daemon *daemon, void (*ready)(struct daemon *daemon), stru
     jobs->ready = ready;
     open_parts(jobs);
     daemon->shim_path = file_beside_program("traind-shim");
+    daemon->suspend_path = file_beside_program("traind-suspend");
     daemon->worker_path = file_beside_program("traind-worker");
-    if (!daemon->shim_path || !daemon->worker_path)
+    if (!daemon->shim_path || !daemon->suspend_path || !daemon->worker_path)
         return error_set(error, -ENOENT, "cannot find out where traind's own program lies");
     if (job_users_read_shares(jobs, error) < 0) {
         daemon->failure_exit = DAEMON_EXIT_CONFIGURATION;
@@ -116,6 +118,7 @@ int jobs_start(struct daemon *daemon, void (*ready)(struct daemon *daemon), stru
     signal(SIGCHLD, SIG_IGN);
     predictions_load(jobs->predictions); /* these two are read before the jobs */
     calibrations_load(jobs->calibrations, daemon->store);
+    jobs->suspension_costs = suspension_costs_load(daemon->store);
     device_backends_start(daemon, planning_begin_anew);
     calibrator_start(jobs);
     checkpoints_tidy(&daemon->checkpoint_purge);
@@ -196,9 +199,11 @@ void jobs_free(struct daemon *daemon)
     workload_table_release(jobs->workloads);
     predictions_release(jobs->predictions);
     calibrations_release(jobs->calibrations);
+    suspension_costs_free(jobs->suspension_costs);
     job_needs_table_release(jobs->needs);
     jobs_snapshot_release(jobs->snapshot);
     free(daemon->shim_path);
+    free(daemon->suspend_path);
     free(daemon->worker_path);
     free(jobs); /* with the containers: struct jobs_memory */
     daemon->jobs = NULL;

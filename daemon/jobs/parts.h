@@ -20,6 +20,7 @@ struct jobs {
     struct workload_table *workloads;
     struct predictions_table *predictions;
     struct calibrations *calibrations;
+    struct suspension_costs *suspension_costs;
     struct job_needs_table *needs;
     struct job_users *users;
 

@@ -24,6 +24,7 @@
 #include "daemon/jobs/parts.h"
 #include "daemon/jobs/schedules.h"
 #include "daemon/jobs/start.h"
+#include "daemon/jobs/suspend.h"
 #include "daemon/jobs/transition.h"
 #include "daemon/jobs/workload.h"
 #include "daemon/store/live_rows.h"
@@ -327,6 +328,11 @@ static void restore_attempt(struct jobs *jobs, struct loaded_attempt *loaded)
     attempt->intent = job->ended ? ENDING_CANCELLED : loaded->row.ending;
     attempt->claim.shared_by = loaded->shared_by;
     attempt_restore_progress(attempt, loaded->row.start);
+    if (!job->ended && (job->state == JOB_QUEUED || job->state == JOB_PAUSED)) {
+        job_suspension_restore(jobs, job, attempt, loaded->row.device);
+        attempt_look_for(jobs, job, attempt, DEVICE_HOST);
+        return;
+    }
     attempt_look_for(jobs, job, attempt, loaded->row.device);
 }
 

@@ -14,6 +14,7 @@
 #include "daemon/jobs/job_users.h"
 #include "daemon/jobs/move.h"
 #include "daemon/jobs/parts.h"
+#include "daemon/jobs/suspend.h"
 #include "daemon/jobs/workload.h"
 #include "daemon/work/job_table.h"
 #include "scheduler/policy.h"
@@ -42,7 +43,8 @@ static const double unknown_least_seconds = 60;
 static bool may_run_on(const struct jobs *jobs, const struct job *job, const struct device *device)
 {
     return job_needs_allow(job->needs, (enum job_kind)job->kind, device) &&
-           job_default_allows(jobs, job, device) && !job_obstacle(job, device);
+           job_default_allows(jobs, job, device) && !job_obstacle(job, device) &&
+           (!job_is_suspended(job) || job_goes_on_on(jobs, job, device));
 }
 
 /* Seconds that the rest of the job takes beside its steps: the evaluations of the plan, or what a
@@ -100,7 +102,9 @@ static double command_seconds(const struct job *job, const struct attempt *attem
     double total = job->needs->seconds > 0 ? job->needs->seconds
                    : isnan(learnt)         ? job->workload->seconds
                                            : learnt;
-    double done = attempt && attempt->started > 0 ? fmax(now - attempt->started, 0) : 0;
+    double done = attempt && attempt->started > 0
+                      ? fmax(now - attempt->started - attempt->suspension.suspended, 0)
+                      : 0;
 
     *deviation = job->needs->seconds > 0 ? 0 : job->workload->seconds_deviation;
     if (attempt && attempt->claim.devices[0]->type == device->type &&
@@ -198,6 +202,16 @@ static const char *name_of_type(const struct devices *devices, int type)
     return only ? only->name : devices->type_names[type];
 }
 
+/* What jobs hold that only wait there: nobody can make them leave. */
+static uint64_t memory_of_suspended(const struct device *device)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < device->claim_count; i++)
+        bytes += device->claims[i]->suspended ? device->claims[i]->memory_booked : 0;
+    return bytes;
+}
+
 static int add_devices(struct jobs *jobs, struct jobs_snapshot *snapshot)
 {
     const struct devices *devices = jobs->daemon->devices;
@@ -215,7 +229,8 @@ static int add_devices(struct jobs *jobs, struct jobs_snapshot *snapshot)
             .jobs_max = device->slots > 0 ? device->slots : 0,
             .memory_capacity = device->memory_total,
             .memory_outside = device->memory_outside + device->memory_leaving +
-                              headroom_ramp_up_reserve(device, clock_now()),
+                              headroom_ramp_up_reserve(device, clock_now()) +
+                              memory_of_suspended(device),
             .high_watermark_ratio = device->high_watermark_ratio,
             .low_watermark_ratio = device->low_watermark_ratio,
             .utilisation_limit = device_utilisation_limit(device),
@@ -296,6 +311,7 @@ static void describe_job(struct jobs *jobs, struct jobs_snapshot *snapshot, cons
     entry->devices = job->needs->devices;
     entry->waited = job->waited + (job->waits_since > 0 ? fmax(now - job->waits_since, 0) : 0);
     entry->resumes = job->attempt_number > 0;
+    entry->restart_seconds = job_suspension_seconds(jobs, job, restart_seconds);
     entry->length_known =
         job->kind == JOB_NATIVE || job->needs->seconds > 0 || !isnan(job->workload->seconds);
     entry->left_known = job->attempt && job->attempt->report.progress.seconds_left >= 0;
@@ -355,7 +371,8 @@ static void add_all_running(struct jobs *jobs, struct jobs_snapshot *snapshot, d
         const struct device *device = devices->list[d];
 
         for (size_t i = 0; i < device->claim_count; i++)
-            if (device->claims[i]->devices[0] == device) /* once for several devices */
+            if (device->claims[i]->devices[0] == device && /* once for several devices */
+                !device->claims[i]->suspended)
                 add_running(jobs, snapshot, device->claims[i]->attempt, now);
     }
     snapshot->running_count = snapshot->policy.job_count;

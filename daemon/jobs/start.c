@@ -15,6 +15,7 @@
 #include "daemon/jobs/parts.h"
 #include "daemon/jobs/searches.h"
 #include "daemon/jobs/sharing.h"
+#include "daemon/jobs/suspend.h"
 #include "daemon/jobs/transition.h"
 #include "daemon/jobs/trial.h"
 #include "daemon/jobs/workload.h"
@@ -199,6 +200,10 @@ void job_start(struct jobs *jobs, struct job *job, struct device *const *devices
     struct transition *transition;
     struct attempt *attempt;
 
+    if (job_is_suspended(job)) {
+        job_go_on(jobs, job, devices, count, reason, decision);
+        return;
+    }
     job_classes_remove(jobs->classes, job);
     job->waited += job->waits_since > 0 ? clock_now() - job->waits_since : 0;
     job->waits_since = 0;
@@ -226,8 +231,10 @@ static void on_started(struct attempt *attempt)
     struct job *job = attempt->job;
     struct transition *transition;
 
-    if (!job ||
-        job->state != JOB_STARTING) /* it was cancelled meanwhile, or found after a restart */
+    if (!job || job->state != JOB_STARTING ||
+        attempt->suspension.state !=
+            SUSPENSION_NONE) /* it was cancelled meanwhile, or found after a
+                                                       * restart, or is not restored yet */
         return;
     job->launch_failures = 0;
     transition = transition_new(jobs, job);
@@ -256,6 +263,7 @@ const struct attempt_events job_running_events = {.prepare = on_prepare,
                                                   .started = on_started,
                                                   .measured = trial_observe_steps,
                                                   .metrics_stored = on_metrics_stored,
+                                                  .suspension = job_suspension_heard,
                                                   .gone = job_attempt_gone,
                                                   .ended = job_attempt_ended};
 

@@ -58,7 +58,8 @@ bool jobs_explain_lost(const struct jobs *jobs, const struct job *job, char *tex
 static int64_t leaving(const struct device *device)
 {
     for (size_t i = 0; i < device->claim_count; i++)
-        if (device->claims[i]->attempt->intent == ENDING_PREEMPTED)
+        if (device->claims[i]->attempt->intent == ENDING_PREEMPTED ||
+            device->claims[i]->attempt->suspension.state == SUSPENSION_BEGINS)
             return device->claims[i]->attempt->job_id;
     return 0;
 }

@@ -103,12 +103,14 @@ static void begin_bind(struct statement *statement, const struct job_update *upd
 }
 
 static const char update_run[] =
-    "UPDATE attempt SET started = :started, pid = :pid WHERE job = :job AND number = :number";
+    "UPDATE attempt SET started = :started, pid = :pid, device = coalesce(:device, device)"
+    " WHERE job = :job AND number = :number";
 
 static void run_bind(struct statement *statement, const struct job_update *update)
 {
     statement_bind_double(statement, ":started", update->attempt_started);
     statement_bind_known(statement, ":pid", update->pid, 0);
+    statement_bind_text(statement, ":device", *update->device ? update->device : NULL);
 }
 
 /* clang-format off */

@@ -21,6 +21,7 @@
  *     queued               starting      a decision gives it a device
  *                          paused        Pause
  *                          failed        its plan fails, or no device can ever run it
+ *                          preempting    it was suspended, and its processes ended
  *     starting             running       the shim says that the trainee runs
  *                          queued        the attempt could not be started; it is tried again
  *     starting, running    preempting    it is moved, paused, requeued, displaced, or its device is
@@ -29,11 +30,15 @@
  *                                        asked for that by exit status 75, or its processes were
  *                                        lost
  *                          done, failed  the trainee ended by itself
- *     preempting           queued        it has left its device
+ *     preempting           queued        it has left its device; if it is suspended, its attempt
+ * goes
+ *                                        on
+ *                          running       it could not be suspended
  *                          paused        it has left its device because of Pause
  *                          done, failed  it ended before it could leave
  *     paused               queued        Resume
  *                          failed        it cannot be run any more
+ *                          preempting    it was suspended, and its processes ended
  */
 #include "daemon/work/job_rules.h"
 
@@ -48,12 +53,13 @@ enum { RETRY_DELAY_MAX = 3600 };
 #define TO(state) (1u << JOB_##state)
 
 static const unsigned allowed_transitions[] = {
-    [JOB_QUEUED] = TO(STARTING) | TO(PAUSED) | TO(FAILED) | TO(CANCELLED),
+    [JOB_QUEUED] = TO(STARTING) | TO(PREEMPTING) | TO(PAUSED) | TO(FAILED) | TO(CANCELLED),
     [JOB_STARTING] =
         TO(RUNNING) | TO(PREEMPTING) | TO(QUEUED) | TO(DONE) | TO(FAILED) | TO(CANCELLED),
     [JOB_RUNNING] = TO(PREEMPTING) | TO(QUEUED) | TO(DONE) | TO(FAILED) | TO(CANCELLED),
-    [JOB_PREEMPTING] = TO(QUEUED) | TO(PAUSED) | TO(DONE) | TO(FAILED) | TO(CANCELLED),
-    [JOB_PAUSED] = TO(QUEUED) | TO(FAILED) | TO(CANCELLED),
+    [JOB_PREEMPTING] =
+        TO(RUNNING) | TO(QUEUED) | TO(PAUSED) | TO(DONE) | TO(FAILED) | TO(CANCELLED),
+    [JOB_PAUSED] = TO(QUEUED) | TO(PREEMPTING) | TO(FAILED) | TO(CANCELLED),
     [JOB_DONE] = 0,
     [JOB_FAILED] = 0,
     [JOB_CANCELLED] = 0,
@@ -226,6 +232,15 @@ struct attempt_verdict attempt_judge(const struct attempt_end *end)
         verdict.ending = ENDING_CANCELLED;
         verdict.state = JOB_CANCELLED;
         snprintf(verdict.reason, sizeof verdict.reason, "cancelled");
+        return verdict;
+    }
+    if (end->not_restored && !(end->executed && end->exit_status == 0)) {
+        verdict.ending = ENDING_LOST; /* not the job's fault, either */
+        verdict.state = JOB_QUEUED;
+        snprintf(verdict.reason, sizeof verdict.reason,
+                 "could not go on after it was suspended: %.300s; it goes on from what it saved "
+                 "before, and is not suspended again",
+                 end->message ? end->message : "the driver did not say why");
         return verdict;
     }
     if (end->intent == ENDING_LOST && !(end->executed && end->exit_status == 0)) {

@@ -22,10 +22,11 @@ struct attempt_end {
     /* What the daemon wanted: ENDING_CANCELLED, ENDING_TIMED_OUT, ENDING_PREEMPTED, ENDING_LOST or
      * ENDING_NONE. */
     enum ending intent;
-    bool recorded;   /* there is an exit record */
-    bool executed;   /* the trainee ran; false: the shim reports why it could not */
-    int exit_status; /* -1: none */
-    int signal;      /* 0: none */
+    bool not_restored; /* with ENDING_LOST: the driver has lost what it held of a GPU */
+    bool recorded;     /* there is an exit record */
+    bool executed;     /* the trainee ran; false: the shim reports why it could not */
+    int exit_status;   /* -1: none */
+    int signal;        /* 0: none */
     bool out_of_memory;
     bool batches_divide;     /* a retry could use smaller batches */
     int memory_failures;     /* attempts before this one that ended for lack of memory */

@@ -15,7 +15,9 @@
  * `driver`, nvmlInit fails: the driver is not loaded. */
 #include "daemon/devices/nvidia/nvml.h"
 
+#include <dirent.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -39,6 +41,34 @@ struct state {
     int count;
 };
 
+/* The processes of fake_libcuda.c hold what they hold while they are not suspended. */
+static void add_cuda_processes(struct state *state)
+{
+    const char *folder = getenv("FAKE_CUDA_STATE");
+    DIR *processes = folder ? opendir(folder) : NULL;
+    struct dirent *entry;
+
+    while (processes && state->count < LINES_MAX && (entry = readdir(processes))) {
+        char path[512], word[32], gpu[NVML_UUID_SIZE];
+        unsigned long long bytes;
+        FILE *file;
+
+        snprintf(path, sizeof path, "%.200s/%.200s", folder, entry->d_name);
+        file =
+            strspn(entry->d_name, "0123456789") == strlen(entry->d_name) ? fopen(path, "re") : NULL;
+        if (!file)
+            continue;
+        if (kill((pid_t)atol(entry->d_name), 0) == 0 &&
+            fscanf(file, "%31s %95s %llu", word, gpu, &bytes) == 3 &&
+            (strcmp(word, "running") == 0 || strcmp(word, "locked") == 0))
+            snprintf(state->line[state->count++], LINE_MAX_BYTES, "process %s pid=%s memory=%llu\n",
+                     gpu, entry->d_name, bytes);
+        fclose(file);
+    }
+    if (processes)
+        closedir(processes);
+}
+
 static void state_read(struct state *state)
 {
     const char *path = getenv("FAKE_NVML_STATE");
@@ -50,6 +80,7 @@ static void state_read(struct state *state)
         state->count++;
     if (file)
         fclose(file);
+    add_cuda_processes(state);
 }
 
 static bool line_is(const char *line, const char *kind, const char *name)

@@ -18,7 +18,8 @@
 enum {
     SHIM_DAEMON_DESCRIPTOR = 3, /* the daemon's first connection, inherited */
     SHIM_LOCK_DESCRIPTOR = 4,   /* attempt.json; the lock shows that the shim lives */
-    SHIM_CONNECTIONS_MAX = 16
+    SHIM_CONNECTIONS_MAX = 16,
+    SHIM_PROCESSES_MAX = 4096 /* of a job that is suspended */
 };
 
 /* ---- the trainee and its descendants (shim_trainee.c) ---------------------------------------- */
@@ -31,8 +32,11 @@ struct shim_trainee {
     int64_t peak_resident_bytes;
     double cpu_seconds;
     double started_at, ended_at; /* seconds since the epoch */
+    pid_t helper; /* traind-suspend, a child of the shim that does not belong to the job; 0: none */
+    bool helper_ended;
+    int helper_status;
     /* descriptors of the cgroup's files, opened while privileged; -1 without a cgroup */
-    int cgroup_processes, cgroup_kill, cgroup_events;
+    int cgroup_processes, cgroup_kill, cgroup_events, cgroup_freeze, cgroup_memory;
 };
 
 /* Makes the cgroup with its limits and opens its files. Call it before
@@ -56,6 +60,14 @@ void shim_trainee_signal(const struct shim_trainee *trainee, int signal_number);
 
 /* Calls `visit` for each child of this process. Returns how often that was true. */
 int shim_children_visit(bool (*visit)(pid_t pid, void *data), void *data);
+
+/* Lists the processes of the job, parents before their children, at most `limit`. Returns how many
+ * there are. */
+int shim_trainee_list(const struct shim_trainee *trainee, pid_t *pids, int limit);
+
+/* Stops all processes of the job without a signal that they could see, or lets them run again. -1:
+ * it cannot be done. Without a cgroup they get SIGSTOP and SIGCONT. */
+int shim_trainee_freeze(const struct shim_trainee *trainee, bool freeze);
 
 /* Whether the kernel killed a process of the cgroup because memory ran out. */
 bool shim_trainee_out_of_memory(const struct shim_trainee *trainee);
@@ -90,6 +102,45 @@ struct shim_memory {
 
 void shim_memory_sample(struct shim_memory *memory);
 
+/* ---- suspension (shim_suspension.c) ---------------------------------------------------------- */
+
+enum shim_suspension_state {
+    SHIM_RUNNING,
+    SHIM_SUSPENDING,
+    SHIM_SUSPENDED,
+    SHIM_RESUMING,
+    SHIM_BROKEN /* what it held of a GPU is lost: it can only be ended */
+};
+
+struct shim_suspension {
+    enum shim_suspension_state state;
+    struct json_object *request; /* of Suspend or Resume, while that is under way */
+    int output;                  /* what traind-suspend prints; -1: it does not run */
+    char text[1024];
+    size_t length;
+    int64_t deadline;           /* when traind-suspend is killed; monotonic ms, 0: never */
+    int64_t since;              /* when the request came, and later: since when it is suspended */
+    int64_t suspended;          /* ms that it was suspended before that */
+    int64_t memory;             /* bytes of Suspend */
+    int listed;                 /* how many processes the last helper was given */
+    struct json_object *result; /* of the last request; NULL: there was none */
+    bool untold;                /* no Wait has been answered with it */
+};
+
+struct shim;
+
+/* Begins what the call asks for. False: it cannot be done now. Takes a reference to `request`. */
+bool shim_suspend(struct shim *shim, struct json_object *request);
+bool shim_resume(struct shim *shim, struct json_object *request);
+/* Reads what traind-suspend prints, and looks whether it has ended. */
+void shim_suspension_tend(struct shim *shim);
+/* The job is to end: traind-suspend is killed. */
+void shim_suspension_abandon(struct shim *shim);
+const char *shim_suspension_name(const struct shim *shim);
+/* Seconds that the job has been suspended in all. */
+double shim_suspended_seconds(const struct shim *shim);
+void shim_suspension_release(struct shim *shim);
+
 /* ---- io.traind.Worker (shim_service.c) ------------------------------------------------------- */
 
 struct shim_connection {
@@ -106,6 +157,7 @@ struct shim {
     struct shim_trainee trainee;
     struct shim_metrics metrics;
     struct shim_memory memory;
+    struct shim_suspension suspension;
     struct shim_connection connections[SHIM_CONNECTIONS_MAX];
     int listener, signals;
     struct json_object *exit; /* the exit record; NULL: there is none yet */
@@ -139,7 +191,8 @@ void shim_connection_add(struct shim *shim, int descriptor);
 void shim_connection_close(struct shim_connection *connection);
 /* Reads the bytes that have arrived and answers the complete calls. */
 void shim_connection_read(struct shim *shim, struct shim_connection *connection);
-/* Answers every Wait; the exit record must exist. */
+/* Answers every Wait: with the exit record or, before there is one, with the end of a suspension.
+ * */
 void shim_answer_waits(struct shim *shim);
 
 /* Sends the signal to the trainee now (0: SIGTERM to the whole job), and SIGKILL to the whole job

@@ -198,6 +198,7 @@ static void shim_handle_signals(struct shim *shim)
             shim_stop(shim, 0, DEFAULT_STOP_GRACE_SECONDS);
     if (!shim->exit && shim_trainee_reap(&shim->trainee))
         shim_make_record(shim, 0, NULL);
+    shim_suspension_tend(shim);
 }
 
 static void earlier(int64_t *next, int64_t deadline)
@@ -218,11 +219,16 @@ static int shim_run_timers(struct shim *shim, bool connected)
         }
         if (shim->memory.deadline && now >= shim->memory.deadline)
             shim_memory_sample(&shim->memory);
+        if (shim->suspension.deadline && now >= shim->suspension.deadline) {
+            shim_suspension_tend(shim);
+            shim->suspension.deadline += 1000; /* until its end is reaped */
+        }
         if (shim->open_deadline && (now >= shim->open_deadline || !connected))
             shim_open_late(shim);
         earlier(&next, shim->kill_deadline);
         earlier(&next, shim->open_deadline);
         earlier(&next, shim->memory.deadline);
+        earlier(&next, shim->suspension.deadline);
     } else {
         if (shim->record_deadline && (now >= shim->record_deadline || !connected))
             shim_write_record(shim);
@@ -270,6 +276,8 @@ static void shim_loop(struct shim *shim)
         timeout = shim_run_timers(shim, connected);
         if (shim->acknowledged)
             break;
+        if (shim->suspension.untold)
+            shim_answer_waits(shim);
         polled[1].fd = shim->listener; /* it may just have been created */
         *metrics = (struct pollfd){.fd = shim->metrics.reader, .events = POLLIN};
         if (poll(polled, SHIM_CONNECTIONS_MAX + 3, timeout) < 0)
@@ -376,6 +384,11 @@ static void shim_release(struct shim *shim)
         close(shim->trainee.cgroup_kill);
     if (shim->trainee.cgroup_events >= 0)
         close(shim->trainee.cgroup_events);
+    if (shim->trainee.cgroup_freeze >= 0)
+        close(shim->trainee.cgroup_freeze);
+    if (shim->trainee.cgroup_memory >= 0)
+        close(shim->trainee.cgroup_memory);
+    shim_suspension_release(shim);
     json_object_put(shim->exit);
     attempt_config_release(&shim->config);
 }
@@ -388,7 +401,12 @@ static int shim_run_with(const char *folder, struct shim_warm *warm)
         .listener = -1,
         .signals = -1,
         .metrics = {.reader = -1, .writer = -1},
-        .trainee = {.cgroup_processes = -1, .cgroup_kill = -1, .cgroup_events = -1},
+        .trainee = {.cgroup_processes = -1,
+                    .cgroup_kill = -1,
+                    .cgroup_events = -1,
+                    .cgroup_freeze = -1,
+                    .cgroup_memory = -1},
+        .suspension = {.output = -1},
     };
     struct error error;
     int exit_status = 0;

@@ -47,7 +47,12 @@ void shim_stop(struct shim *shim, int signal_number, double grace_seconds)
     if (shim->exit)
         return;
     shim->stop_requested = true;
-    if (signal_number && shim->trainee.pid > 0)
+    shim_suspension_abandon(shim);
+    if (shim->suspension.state != SHIM_RUNNING) {
+        /* it can save nothing: it is frozen, or its calls to the GPU wait for ever */
+        shim_trainee_signal(&shim->trainee, SIGKILL);
+        grace_seconds = 0;
+    } else if (signal_number && shim->trainee.pid > 0)
         kill(shim->trainee.pid, signal_number);
     else
         shim_trainee_signal(&shim->trainee, SIGTERM);
@@ -98,11 +103,32 @@ static void connection_fail(struct shim_connection *connection, const char *name
     connection_send(connection, varlink_error_new(name, parameters));
 }
 
-static struct json_object *exit_parameters(const struct shim *shim)
+static struct json_object *suspension_describe(const struct shim *shim)
+{
+    struct json_object *suspension = json_object_new_object();
+
+    json_set_string(suspension, "state", shim_suspension_name(shim));
+    json_set_double(suspension, "suspended_seconds", shim_suspended_seconds(shim));
+    json_set_int(suspension, "memory", shim->suspension.memory);
+    if (shim->suspension.result) {
+        json_set_double(suspension, "seconds",
+                        json_get_double(shim->suspension.result, "seconds", 0));
+        json_set_string(suspension, "message",
+                        json_get_string(shim->suspension.result, "message", NULL));
+    }
+    return suspension;
+}
+
+/* What a Wait is answered with. */
+static struct json_object *news(struct shim *shim)
 {
     struct json_object *parameters = json_object_new_object();
 
-    json_set(parameters, "exit", json_object_get(shim->exit));
+    if (shim->exit)
+        json_set(parameters, "exit", json_object_get(shim->exit));
+    else
+        json_set(parameters, "suspension", suspension_describe(shim));
+    shim->suspension.untold = false;
     return parameters;
 }
 
@@ -114,7 +140,7 @@ void shim_answer_waits(struct shim *shim)
         if (connection->descriptor < 0 || !connection->waiting)
             continue;
         connection->waiting = false;
-        connection_reply(connection, exit_parameters(shim));
+        connection_reply(connection, news(shim));
         shim_connection_read(shim, connection); /* calls that the Wait held back */
     }
 }
@@ -134,6 +160,7 @@ static void method_status(struct shim *shim, struct shim_connection *connection,
         json_set_int(status, "pid", shim->trainee.pid);
     if (shim->exit)
         json_set(status, "exit", json_object_get(shim->exit));
+    json_set(status, "suspension", suspension_describe(shim));
     connection_reply(connection, status);
 }
 
@@ -141,8 +168,8 @@ static void method_wait(struct shim *shim, struct shim_connection *connection,
                         struct json_object *parameters)
 {
     (void)parameters;
-    if (shim->exit)
-        connection_reply(connection, exit_parameters(shim));
+    if (shim->exit || shim->suspension.untold)
+        connection_reply(connection, news(shim));
     else
         connection->waiting = true;
 }
@@ -181,6 +208,24 @@ static void method_checkpoint(struct shim *shim, struct shim_connection *connect
     }
     kill(shim->trainee.pid, SIGUSR1);
     connection_reply(connection, NULL);
+}
+
+static void method_suspend(struct shim *shim, struct shim_connection *connection,
+                           struct json_object *parameters)
+{
+    if (shim_suspend(shim, parameters))
+        connection_reply(connection, NULL);
+    else
+        connection_fail(connection, "io.traind.Worker.NotRunning", NULL, NULL);
+}
+
+static void method_resume(struct shim *shim, struct shim_connection *connection,
+                          struct json_object *parameters)
+{
+    if (shim_resume(shim, parameters))
+        connection_reply(connection, NULL);
+    else
+        connection_fail(connection, "io.traind.Worker.NotRunning", NULL, NULL);
 }
 
 static void method_acknowledge(struct shim *shim, struct shim_connection *connection,
@@ -237,7 +282,7 @@ static void method_get_description(struct shim *shim, struct shim_connection *co
  * attempt short. */
 static const struct method {
     const char *name;
-    const char *parameters[2]; /* the allowed ones */
+    const char *parameters[5]; /* the allowed ones */
     void (*run)(struct shim *shim, struct shim_connection *connection,
                 struct json_object *parameters);
 } methods[] = {
@@ -245,6 +290,10 @@ static const struct method {
     {"io.traind.Worker.Wait", {NULL}, method_wait},
     {"io.traind.Worker.Stop", {"grace_seconds", "signal"}, method_stop},
     {"io.traind.Worker.Checkpoint", {NULL}, method_checkpoint},
+    {"io.traind.Worker.Suspend",
+     {"helper", "library", "lock_seconds", "limit_seconds", "memory"},
+     method_suspend},
+    {"io.traind.Worker.Resume", {"helper", "library", "pairs", "limit_seconds"}, method_resume},
     {"io.traind.Worker.Acknowledge", {NULL}, method_acknowledge},
     {"org.varlink.service.GetInfo", {NULL}, method_get_info},
     {"org.varlink.service.GetInterfaceDescription", {"interface"}, method_get_description},

@@ -3,6 +3,7 @@
  * The shim is a subreaper: a descendant whose parent has ended becomes the shim's child, whatever
  * its session or process group. So no process of the job remains when wait4() returns ECHILD. Until
  * then, killing the children found in /proc eventually reaches every process. */
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -61,6 +62,8 @@ int shim_cgroup_open(struct shim_trainee *trainee, const struct attempt_config *
         return error_set_errno(error, -errno, "cannot enter the cgroup %s", config->cgroup);
     trainee->cgroup_kill = cgroup_file_open(folder, "cgroup.kill", O_WRONLY);
     trainee->cgroup_events = cgroup_file_open(folder, "memory.events", O_RDONLY);
+    trainee->cgroup_freeze = cgroup_file_open(folder, "cgroup.freeze", O_WRONLY);
+    trainee->cgroup_memory = cgroup_file_open(folder, "memory.max", O_WRONLY);
     if (config->memory_limit && cgroup_limit(folder, "memory.max", config->memory_limit) < 0)
         return error_set_errno(error, -errno, "cannot limit the memory of the cgroup %s",
                                config->cgroup);
@@ -295,6 +298,60 @@ void shim_trainee_signal(const struct shim_trainee *trainee, int signal_number)
         shim_children_visit(child_signal, &signal_number);
 }
 
+/* ---- all processes --------------------------------------------------------------------------- */
+
+/* Appends the children of the process: each of its threads has a list. */
+static int list_children(pid_t pid, pid_t except, pid_t *pids, int count, int limit)
+{
+    char path[300];
+    DIR *tasks;
+    struct dirent *task;
+
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    tasks = opendir(path);
+    while (tasks && (task = readdir(tasks))) {
+        int child;
+
+        if (!isdigit((unsigned char)task->d_name[0]))
+            continue;
+        snprintf(path, sizeof path, "/proc/%d/task/%s/children", (int)pid, task->d_name);
+        AUTO_FCLOSE FILE *children = fopen(path, "re");
+        while (children && fscanf(children, "%d", &child) == 1)
+            if (child != except && count < limit)
+                pids[count++] = child;
+    }
+    if (tasks)
+        closedir(tasks);
+    return count;
+}
+
+int shim_trainee_list(const struct shim_trainee *trainee, pid_t *pids, int limit)
+{
+    int count = list_children(getpid(), trainee->helper, pids, 0, limit);
+
+    for (int i = 0; i < count; i++)
+        count = list_children(pids[i], 0, pids, count, limit);
+    return count;
+}
+
+int shim_trainee_freeze(const struct shim_trainee *trainee, bool freeze)
+{
+    pid_t pids[SHIM_PROCESSES_MAX];
+    int before = -1, count;
+
+    if (trainee->cgroup_freeze >= 0)
+        return pwrite(trainee->cgroup_freeze, freeze ? "1" : "0", 1, 0) == 1 ? 0 : -1;
+    /* a process that forks is stopped before or after: then its child is in the next list */
+    while ((count = shim_trainee_list(trainee, pids, SHIM_PROCESSES_MAX)) != before) {
+        for (int i = 0; i < count; i++)
+            kill(pids[i], freeze ? SIGSTOP : SIGCONT);
+        before = count;
+    }
+    return 0;
+}
+
+/* ---- reaping --------------------------------------------------------------------------------- */
+
 bool shim_trainee_reap(struct shim_trainee *trainee)
 {
     for (;;) {
@@ -314,6 +371,12 @@ bool shim_trainee_reap(struct shim_trainee *trainee)
             kill(-trainee->pid, SIGKILL);
         if (wait4(info.si_pid, &status, 0, &usage) < 0)
             continue;
+        if (info.si_pid == trainee->helper) {
+            trainee->helper = 0;
+            trainee->helper_ended = true;
+            trainee->helper_status = status;
+            continue;
+        }
         trainee->cpu_seconds += (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
                                 (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
         if (usage.ru_maxrss * 1024 > trainee->peak_resident_bytes)

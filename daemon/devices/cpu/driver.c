@@ -250,6 +250,8 @@ static void describe(const struct daemon *daemon, const struct device *device,
     }
 }
 
+static const struct device_suspension suspension = {0}; /* programs are only frozen */
+
 const struct device_driver device_driver_cpu = {
     .kind = {.name = DEVICE_HOST, .naming = DEVICE_NAMED_AS_KIND, .is_host = true},
     .open = open_cpu,
@@ -260,4 +262,5 @@ const struct device_driver device_driver_cpu = {
     .read_energy = read_energy,
     .memory_used = memory_used,
     .describe = describe,
+    .suspension = &suspension,
 };

@@ -123,6 +123,7 @@ static void take_peaks(struct device *device, const struct nvidia_device *nvidia
                 held += nvidia->processes[p].memory;
         if (held > claim->device_memory_peak)
             claim->device_memory_peak = held;
+        claim->device_memory_held = held;
         claim->readings += tells && claim->pid > 0;
         if (held > claim->memory_booked && claim->device_count == 1) {
             device->memory_booked += held - claim->memory_booked;
@@ -438,6 +439,41 @@ static const char *mps_program(const struct config *config)
 static const struct device_sharing mps = {
     .name = "mps", .title = "MPS", .variable = "CUDA_MPS_PIPE_DIRECTORY", .program = mps_program};
 
+/* ---- suspending programs --------------------------------------------------------------------- */
+
+enum {
+    SUSPENDING_DRIVER = 570, /* the first that has cuCheckpointProcessLock() */
+    REMAPPING_DRIVER = 580   /* the first that restores to another GPU (CUcheckpointGpuPair) */
+};
+
+static int driver_number(const struct daemon *daemon)
+{
+    return atoi(driver_version(daemon));
+}
+
+static const char *suspension_library(const struct config *config)
+{
+    return config->cuda_library;
+}
+
+static void suspension_obstacle(const struct daemon *daemon, char *text, size_t size)
+{
+    *text = '\0';
+    if (!daemon->config.cuda_library[0])
+        snprintf(text, size, "CudaLibrary of the configuration is empty");
+    else if (driver_number(daemon) < SUSPENDING_DRIVER)
+        snprintf(text, size, "NVIDIA's driver %s suspends no programs: one from %d on does",
+                 driver_version(daemon), SUSPENDING_DRIVER);
+}
+
+static bool suspension_moves(const struct daemon *daemon)
+{
+    return driver_number(daemon) >= REMAPPING_DRIVER;
+}
+
+static const struct device_suspension suspension = {
+    .library = suspension_library, .obstacle = suspension_obstacle, .moves = suspension_moves};
+
 const struct device_driver device_driver_nvidia = {
     .kind = {.name = "cuda",
              .naming = DEVICE_NAMED_BY_NUMBER,
@@ -460,4 +496,5 @@ const struct device_driver device_driver_nvidia = {
     .plugin = plugin,
     .warm_workers = warm_workers,
     .sharing = &mps,
+    .suspension = &suspension,
 };

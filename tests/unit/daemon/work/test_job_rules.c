@@ -15,6 +15,8 @@ static void transitions(void **state)
     assert_false(job_transition_allowed(JOB_QUEUED, JOB_RUNNING));
     assert_false(job_transition_allowed(JOB_QUEUED, JOB_DONE));
     assert_true(job_transition_allowed(JOB_RUNNING, JOB_QUEUED));
+    assert_true(
+        job_transition_allowed(JOB_PREEMPTING, JOB_RUNNING)); /* it could not be suspended */
     for (int from = JOB_QUEUED; from <= JOB_CANCELLED; from++) {
         assert_false(job_transition_allowed(from, from));
         for (int to = JOB_QUEUED; to <= JOB_CANCELLED; to++)
@@ -85,6 +87,27 @@ static void native_endings(void **state)
     end.out_of_memory = true;
     check(&end, ENDING_OUT_OF_MEMORY, JOB_FAILED,
           "killed by the kernel: out of memory; all 3 retries are used up");
+}
+
+static void endings_after_a_suspension(void **state)
+{
+    struct attempt_end end = {.kind = JOB_COMMAND,
+                              .intent = ENDING_LOST,
+                              .recorded = true,
+                              .executed = true,
+                              .exit_status = -1,
+                              .signal = SIGKILL,
+                              .not_restored = true,
+                              .message = "out of memory"};
+
+    (void)state;
+    check(&end, ENDING_LOST, JOB_QUEUED,
+          "could not go on after it was suspended: out of memory; it goes on from what it saved "
+          "before, and is not suspended again");
+    assert_false(attempt_judge(&end).counts_as_retry);
+    end.exit_status = 0; /* it ended by itself in that moment */
+    end.signal = 0;
+    check(&end, ENDING_COMPLETED, JOB_DONE, "completed");
 }
 
 static void smaller_batches_after_a_lack_of_memory(void **state)
@@ -279,6 +302,7 @@ int main(void)
         cmocka_unit_test(transitions),
         cmocka_unit_test(native_endings),
         cmocka_unit_test(endings_on_a_lost_device),
+        cmocka_unit_test(endings_after_a_suspension),
         cmocka_unit_test(smaller_batches_after_a_lack_of_memory),
         cmocka_unit_test(preempted_endings),
         cmocka_unit_test(devices_that_disagree),

@@ -1,0 +1,424 @@
+/* suspend.c: see suspend.h. The states, as the shim and the job's row have them:
+ *
+ *     running ──▶ preempting ──────▶ queued, paused ──────▶ starting ──────▶ running
+ *              Suspend    the shim says:             Resume      the shim says:
+ *                         suspended                              running
+ *
+ * What cannot be suspended runs on (preempting ──▶ running), and the transition says why. What a
+ * driver does not restore to another GPU stays suspended (starting ──▶ queued). What has lost the
+ * contents of its GPU is ended (`error_kind` not_restored). */
+#include "daemon/jobs/suspend.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "daemon/attempts/attempt.h"
+#include "daemon/devices/driver.h"
+#include "daemon/jobs/dispatch.h"
+#include "daemon/jobs/job.h"
+#include "daemon/jobs/job_ability.h"
+#include "daemon/jobs/job_class.h"
+#include "daemon/jobs/ledger.h"
+#include "daemon/jobs/parts.h"
+#include "daemon/jobs/suspension_costs.h"
+#include "daemon/jobs/transition.h"
+#include "daemon/work/job_table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- what can be suspended ------------------------------------------------------------------- */
+
+static struct device *host_of(const struct jobs *jobs)
+{
+    return devices_find(jobs->daemon->devices, DEVICE_HOST);
+}
+
+/* Whether the machine's memory can take what the job holds of its devices. */
+static bool memory_suffices(const struct jobs *jobs, const struct attempt *attempt, char *why,
+                            size_t size)
+{
+    const struct device *host = host_of(jobs);
+    uint64_t limit = host ? device_memory_limit(host) : 0;
+    uint64_t free = host && limit > host->memory_booked ? limit - host->memory_booked : 0;
+    uint64_t held = device_claim_need(&attempt->claim) * (uint64_t)attempt->claim.device_count;
+    char needed[32], left[32];
+
+    if (attempt->claim.devices[0] == host || held <= free)
+        return true;
+    snprintf(why, size,
+             "the %s that it holds of its GPU do not fit into the machine's memory, which "
+             "has %s left for jobs",
+             text_format_bytes(held, needed, sizeof needed),
+             text_format_bytes(free, left, sizeof left));
+    return false;
+}
+
+bool job_can_be_suspended(const struct jobs *jobs, const struct job *job, char *why, size_t size)
+{
+    const struct attempt *attempt = job->attempt;
+    const struct device_suspension *suspension;
+
+    snprintf(why, size, "it has not begun to run, or is about to end");
+    if (job->kind != JOB_COMMAND || !attempt || attempt->planning || job->state != JOB_RUNNING ||
+        attempt->intent != ENDING_NONE || attempt->claim.gone || attempt->claim.device_count == 0 ||
+        attempt->suspension.state != SUSPENSION_NONE)
+        return false;
+    suspension = attempt->claim.devices[0]->driver->suspension;
+    snprintf(why, size, "%s",
+             job->unsuspendable ? "the driver could not suspend it before"
+             : !suspension      ? "programs cannot leave such a device"
+             : !attempt->link.can_suspend
+                 ? "its shim is one of an earlier version, or does not answer"
+                 : "");
+    if (!*why && suspension->obstacle)
+        suspension->obstacle(jobs->daemon, why, size);
+    return !*why && memory_suffices(jobs, attempt, why, size);
+}
+
+bool job_goes_on_on(const struct jobs *jobs, const struct job *job, const struct device *device)
+{
+    const struct attempt *attempt = job->attempt;
+    const struct attempt_suspension *suspension = &attempt->suspension;
+    const struct device_suspension *driver = device->driver->suspension;
+    bool waits = suspension->state == SUSPENSION_HOLDS;
+    struct device *const *last = waits ? suspension->devices : attempt->claim.devices;
+    int count = waits ? suspension->device_count : attempt->claim.device_count;
+
+    for (int i = 0; i < count; i++)
+        if (last[i] == device)
+            return true;
+    return count > 0 && !suspension->stays && driver && driver->moves &&
+           driver->moves(jobs->daemon) && device->type == last[0]->type;
+}
+
+double job_suspension_seconds(const struct jobs *jobs, const struct job *job, double otherwise)
+{
+    const struct attempt *attempt = job->attempt;
+    char why[JOB_REASON_MAX];
+
+    if (!attempt || attempt->claim.device_count == 0)
+        return otherwise;
+    if (job_is_suspended(job))
+        return suspension_cost(jobs->suspension_costs, attempt->suspension.devices[0],
+                               attempt->suspension.memory, SUSPENSION_BACK);
+    if ((job->details && job->details->preemption.possible) ||
+        !job_can_be_suspended(jobs, job, why, sizeof why))
+        return otherwise;
+    return suspension_cost(jobs->suspension_costs, attempt->claim.devices[0],
+                           device_claim_need(&attempt->claim), SUSPENSION_OUT) +
+           suspension_cost(jobs->suspension_costs, attempt->claim.devices[0],
+                           device_claim_need(&attempt->claim), SUSPENSION_BACK);
+}
+
+/* ---- out ------------------------------------------------------------------------------------- */
+
+void job_suspend(struct jobs *jobs, struct job *job, const struct job_change *change)
+{
+    struct attempt *attempt = job->attempt;
+    struct transition *transition = transition_new(jobs, job);
+
+    attempt->preemption = change->preemption;
+    transition->done = change->done;
+    transition->done_data = change->data;
+    transition->update.preemption = change->preemption;
+    transition->update.attempt_change = ATTEMPT_INTEND;
+    transition->update.ending = ENDING_NONE;
+    transition->update.decision = change->decision ? memory_copy_text(change->decision) : NULL;
+    if (job->state != JOB_PREEMPTING)
+        transition_set_state(transition, job, JOB_PREEMPTING, WAIT_NONE, change->reason);
+    transition_store(transition);
+    if (attempt->suspension.state == SUSPENSION_NONE)
+        attempt_suspend(attempt);
+}
+
+/* Puts the attempt into the ledger of these devices. What was consumed before is settled. */
+static void rebook(struct jobs *jobs, struct attempt *attempt, struct device *const *devices,
+                   int count, uint64_t memory)
+{
+    bool known = attempt->need_is_known;
+
+    jobs_unbook(jobs, attempt);
+    for (int i = 0; i < JOB_DEVICES_MAX; i++)
+        attempt->claim.energy[i].waiting_seconds = attempt->claim.energy[i].waiting_portion = 0;
+    memmove(attempt->claim.devices, devices, (size_t)count * sizeof(struct device *));
+    attempt->claim.device_count = count;
+    attempt->claim.device_memory_held = 0;
+    jobs_book(jobs, attempt, memory);
+    attempt->need_is_known = known || memory > 0;
+}
+
+/* Bytes of the machine's memory that the suspended attempt holds, as far as it is known. */
+static uint64_t memory_when_suspended(const struct jobs *jobs, const struct attempt *attempt)
+{
+    const struct attempt_suspension *suspension = &attempt->suspension;
+
+    return suspension->device_count && suspension->devices[0] == host_of(jobs)
+               ? attempt->claim.memory_booked
+               : suspension->memory * (uint64_t)suspension->device_count;
+}
+
+static void hold(struct jobs *jobs, struct attempt *attempt)
+{
+    struct device *host = host_of(jobs);
+
+    attempt->suspension.state = SUSPENSION_HOLDS;
+    attempt->claim.suspended = true;
+    rebook(jobs, attempt, &host, 1, memory_when_suspended(jobs, attempt));
+}
+
+static void wait_for_devices(struct jobs *jobs, struct job *job)
+{
+    job_queue_after(jobs, job, 0);
+    jobs_dispatch(jobs);
+}
+
+/* The attempt has left its devices. */
+static void take_suspended(struct jobs *jobs, struct job *job, const struct suspension_news *news)
+{
+    struct attempt *attempt = job->attempt;
+    struct attempt_suspension *suspension = &attempt->suspension;
+    struct transition *transition = transition_new(jobs, job);
+    bool paused = attempt->preemption == PREEMPTION_PAUSED, gpu;
+    char reason[JOB_REASON_MAX], bytes[32], took[32], names[ATTEMPT_DEVICES_TEXT_MAX];
+
+    if (suspension->device_count == 0) { /* an earlier daemon asked for it */
+        suspension->device_count = attempt->claim.device_count;
+        memcpy(suspension->devices, attempt->claim.devices, sizeof suspension->devices);
+    }
+    gpu = suspension->devices[0] != host_of(jobs);
+    if (suspension->measures && gpu)
+        suspension_costs_measure(jobs->suspension_costs, suspension->devices[0], suspension->memory,
+                                 SUSPENSION_OUT, news->seconds);
+    suspension->measures = false;
+    hold(jobs, attempt);
+    if (gpu)
+        snprintf(reason, sizeof reason,
+                 "suspended in %s: the %s that it held of %s wait in the machine's memory",
+                 text_format_duration(news->seconds, took, sizeof took),
+                 text_format_bytes(suspension->memory, bytes, sizeof bytes),
+                 devices_name((const struct device *const *)suspension->devices,
+                              suspension->device_count, names, sizeof names));
+    else
+        snprintf(reason, sizeof reason,
+                 "suspended: its processes are frozen and keep their memory");
+    if (job->state != JOB_PREEMPTING) { /* the row is behind */
+        transition_set_state(transition, job, JOB_PREEMPTING, WAIT_NONE, "");
+        transition_store(transition);
+        transition = transition_new(jobs, job);
+    }
+    transition_set_state(transition, job, paused ? JOB_PAUSED : JOB_QUEUED,
+                         paused ? WAIT_NONE : WAIT_DEVICE_BUSY, reason);
+    transition_store(transition);
+    if (!paused)
+        job->wait_reason = WAIT_NONE;
+    wait_for_devices(jobs, job); /* which frees its devices, also where it is paused */
+}
+
+/* The shim could not suspend it. Nothing is lost: it has its devices still. */
+static void take_refusal(struct jobs *jobs, struct job *job, const struct suspension_news *news)
+{
+    struct transition *transition = transition_new(jobs, job);
+    char reason[JOB_REASON_MAX];
+
+    snprintf(reason, sizeof reason, "could not be suspended, so it runs on: %.400s",
+             news->message ? news->message : "traind was restarted before it asked for that");
+    log_warning("job %lld %s", (long long)job->id, reason);
+    job->unsuspendable = news->message != NULL;
+    job->attempt->suspension.state = SUSPENSION_NONE;
+    job->attempt->preemption = PREEMPTION_NONE;
+    transition_set_state(transition, job, JOB_RUNNING, WAIT_NONE, reason);
+    transition_store(transition);
+    jobs_dispatch(jobs);
+}
+
+/* ---- back ------------------------------------------------------------------------------------ */
+
+/* Orders the devices so that each that the job had before is in its old place: then the driver need
+ * not replace it. */
+static void keep_places(const struct attempt_suspension *suspension, struct device **devices,
+                        int count)
+{
+    for (int i = 0; i < count && i < suspension->device_count; i++)
+        for (int k = 0; k < count; k++)
+            if (devices[k] == suspension->devices[i] && k != i) {
+                struct device *other = devices[i];
+
+                devices[i] = devices[k];
+                devices[k] = other;
+            }
+}
+
+void job_go_on(struct jobs *jobs, struct job *job, struct device *const *devices, int count,
+               const char *reason, const char *decision)
+{
+    struct attempt *attempt = job->attempt;
+    struct device *placed[JOB_DEVICES_MAX];
+    bool host = devices[0] == host_of(jobs);
+    struct transition *transition;
+
+    job_classes_remove(jobs->classes, job);
+    job->waited += job->waits_since > 0 ? clock_now() - job->waits_since : 0;
+    job->waits_since = 0;
+    memcpy(placed, devices, (size_t)count * sizeof(struct device *));
+    keep_places(&attempt->suspension, placed, count);
+    attempt->claim.suspended = false;
+    rebook(jobs, attempt, placed, count,
+           host ? attempt->claim.memory_booked : job_memory(job, placed[0]));
+    transition = transition_new(jobs, job);
+    transition_set_state(transition, job, JOB_STARTING, WAIT_NONE, reason);
+    devices_name((const struct device *const *)placed, count, transition->update.device,
+                 sizeof transition->update.device);
+    transition->update.decision = memory_copy_text(decision);
+    transition->update.attempt_change = ATTEMPT_RUN;
+    transition->update.attempt_started = attempt->started;
+    transition->update.pid = attempt->claim.pid;
+    transition_store(transition);
+    attempt_resume(attempt);
+}
+
+static void take_resumed(struct jobs *jobs, struct job *job, const struct suspension_news *news)
+{
+    struct attempt_suspension *suspension = &job->attempt->suspension;
+    struct transition *transition;
+
+    if (suspension->measures && suspension->device_count && suspension->devices[0] != host_of(jobs))
+        suspension_costs_measure(jobs->suspension_costs, suspension->devices[0], suspension->memory,
+                                 SUSPENSION_BACK, news->seconds);
+    suspension->measures = false;
+    suspension->state = SUSPENSION_NONE;
+    job->attempt->preemption = PREEMPTION_NONE;
+    transition = transition_new(jobs, job);
+    transition_set_state(transition, job, JOB_RUNNING, WAIT_NONE, "");
+    transition->update.keeps_reason = true;
+    transition_store(transition);
+}
+
+/* It runs already: the daemon that let it go on was killed before that was stored. */
+static void take_running(struct jobs *jobs, struct job *job, const struct suspension_news *news)
+{
+    struct attempt *attempt = job->attempt;
+    struct transition *transition;
+
+    job_take_from_queues(jobs, job);
+    attempt->claim.suspended = false;
+    rebook(jobs, attempt, attempt->suspension.devices, attempt->suspension.device_count,
+           job_memory(job, attempt->suspension.devices[0]));
+    if (job->state == JOB_PAUSED) {
+        transition = transition_new(jobs, job);
+        transition_set_state(transition, job, JOB_QUEUED, WAIT_NONE, "");
+        transition_store(transition);
+    }
+    transition = transition_new(jobs, job);
+    transition_set_state(transition, job, JOB_STARTING, WAIT_NONE,
+                         "found going on after a restart of traind");
+    transition_store(transition);
+    attempt->suspension.measures = false;
+    take_resumed(jobs, job, news);
+}
+
+/* The driver did not take the devices, and the job stays suspended: it waits for those it had. */
+static void take_stay(struct jobs *jobs, struct job *job, const struct suspension_news *news)
+{
+    struct transition *transition;
+    char reason[JOB_REASON_MAX];
+
+    snprintf(reason, sizeof reason, "stays suspended, and waits for the GPUs that it had: %.350s",
+             news->message);
+    log_warning("job %lld %s", (long long)job->id, reason);
+    job->attempt->suspension.stays = true;
+    hold(jobs, job->attempt);
+    transition = transition_new(jobs, job);
+    transition_set_state(transition, job, JOB_QUEUED, WAIT_DEVICE_BUSY, reason);
+    transition_store(transition);
+    job->wait_reason = WAIT_NONE;
+    wait_for_devices(jobs, job);
+}
+
+/* ---- what the shim says ---------------------------------------------------------------------- */
+
+static void take_broken(struct jobs *jobs, struct job *job, const struct suspension_news *news)
+{
+    struct attempt *attempt = job->attempt;
+    struct transition *transition = transition_new(jobs, job);
+
+    snprintf(attempt->stop_reason, sizeof attempt->stop_reason, "%.400s",
+             news->message ? news->message : "the driver did not say why");
+    job->unsuspendable = true;
+    transition->update.attempt_change = ATTEMPT_INTEND;
+    transition->update.ending = ENDING_LOST;
+    transition_store(transition);
+    attempt->suspension.broken = true;
+    snprintf(attempt->report.error_kind, sizeof attempt->report.error_kind, "not_restored");
+    attempt_stop(attempt, ENDING_LOST);
+}
+
+void job_suspension_heard(struct attempt *attempt, const struct suspension_news *news)
+{
+    struct jobs *jobs = attempt->daemon->jobs;
+    struct job *job = attempt->job;
+    bool waits;
+
+    if (!job || job->ended || jobs->stopping)
+        return;
+    waits = job->state == JOB_QUEUED || job->state == JOB_PAUSED;
+    switch (news->state) {
+    case SUSPENSION_SUSPENDING:
+        attempt->suspension.state = SUSPENSION_BEGINS;
+        break;
+    case SUSPENSION_RESUMING:
+        attempt->suspension.state = SUSPENSION_ENDS;
+        break;
+    case SUSPENSION_SUSPENDED:
+        if (waits && !job->class) { /* after a restart: what it needs is known by now */
+            hold(jobs, attempt);
+            wait_for_devices(jobs, job);
+        } else if (job->state == JOB_STARTING && news->message) {
+            take_stay(jobs, job, news);
+        } else if (job->state == JOB_STARTING) { /* the Resume has got lost with a daemon */
+            attempt_resume(attempt);
+        } else if (!waits) {
+            take_suspended(jobs, job, news);
+        }
+        break;
+    case SUSPENSION_RUNNING:
+        if (job->state == JOB_PREEMPTING)
+            take_refusal(jobs, job, news);
+        else if (waits)
+            take_running(jobs, job, news);
+        else if (job->state == JOB_STARTING)
+            take_resumed(jobs, job, news);
+        else
+            attempt->suspension.state = SUSPENSION_NONE;
+        break;
+    case SUSPENSION_BROKEN:
+        take_broken(jobs, job, news);
+        break;
+    }
+}
+
+void job_suspension_ended(struct jobs *jobs, struct job *job)
+{
+    struct transition *transition;
+
+    job_take_from_queues(jobs, job);
+    if (job->ended)
+        return;
+    transition = transition_new(jobs, job);
+    transition_set_state(transition, job, JOB_PREEMPTING, WAIT_NONE,
+                         "its processes ended while it was suspended");
+    transition_store(transition);
+}
+
+void job_suspension_restore(struct jobs *jobs, struct job *job, struct attempt *attempt,
+                            const char *device)
+{
+    struct attempt_suspension *suspension = &attempt->suspension;
+
+    job_dequeue(jobs, job);
+    suspension->state = SUSPENSION_HOLDS;
+    suspension->device_count = devices_parse(jobs->daemon->devices, device ? device : DEVICE_HOST,
+                                             suspension->devices, JOB_DEVICES_MAX);
+    attempt->claim.suspended = true;
+}

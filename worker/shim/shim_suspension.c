@@ -1,0 +1,321 @@
+/* shim_suspension.c: suspends a job and lets it go on. Its processes are kept: those that use a GPU
+ * give it back (traind-suspend), and then all are frozen. The shim does it because it knows all
+ * processes of the job, acts as their user and outlives the daemon: a request that was begun comes
+ * to its end whatever happens to the daemon, and the next one asks for the result.
+ *
+ * A process that begins while others give their GPU back is not among those that the helper was
+ * given. So the processes are listed again before and after the freezing. */
+#include "base/log.h"
+#include "worker/attempt/attempt_identity.h"
+#include "worker/shim/shim.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { ARGUMENTS_BEFORE_PIDS = 4, PID_SIZE = 16 };
+
+static void finish(struct shim *shim, enum shim_suspension_state state, const char *message);
+
+/* ---- the helper ------------------------------------------------------------------------------ */
+
+/* In the child: never returns. It has the environment of the job, whose user it becomes. */
+static void helper_run(const struct shim *shim, char **arguments, int output)
+{
+    struct error error;
+    sigset_t none;
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    sigemptyset(&none);
+    setpgid(0, 0);
+    if (attempt_identity_files_own(&error) < 0 || attempt_identity_drop(&shim->config, &error) < 0)
+        _exit(126);
+    if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 ||
+        dup2(null, STDERR_FILENO) < 0)
+        _exit(126);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execve(arguments[0], arguments, shim->config.environment);
+    _exit(127);
+}
+
+static bool helper_start(struct shim *shim, char **arguments)
+{
+    struct shim_suspension *suspension = &shim->suspension;
+    int ends[2];
+    pid_t pid;
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return false;
+    pid = fork();
+    if (pid == 0)
+        helper_run(shim, arguments, ends[1]);
+    close(ends[1]);
+    if (pid < 0) {
+        close(ends[0]);
+        return false;
+    }
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    suspension->output = ends[0];
+    suspension->length = 0;
+    shim->trainee.helper = pid;
+    shim->trainee.helper_ended = false;
+    return true;
+}
+
+/* Starts traind-suspend for all processes of the job. `setting` is its third argument. */
+static bool helper_ask(struct shim *shim, const char *action, const char *setting)
+{
+    struct shim_suspension *suspension = &shim->suspension;
+    pid_t *pids = calloc(SHIM_PROCESSES_MAX, sizeof *pids);
+    int count = pids ? shim_trainee_list(&shim->trainee, pids, SHIM_PROCESSES_MAX) : 0;
+    char **arguments = calloc((size_t)count + ARGUMENTS_BEFORE_PIDS + 1, sizeof *arguments);
+    char(*numbers)[PID_SIZE] = calloc((size_t)count + 1, sizeof *numbers);
+    bool started = false;
+
+    if (pids && arguments && numbers && count > 0) {
+        arguments[0] = (char *)json_get_string(suspension->request, "helper", "");
+        arguments[1] = (char *)action;
+        arguments[2] = (char *)json_get_string(suspension->request, "library", "");
+        arguments[3] = (char *)setting;
+        for (int i = 0; i < count; i++) {
+            snprintf(numbers[i], PID_SIZE, "%d", (int)pids[i]);
+            arguments[ARGUMENTS_BEFORE_PIDS + i] = numbers[i];
+        }
+        suspension->listed = count;
+        started = helper_start(shim, arguments);
+    }
+    free(numbers);
+    free(arguments);
+    free(pids);
+    return started;
+}
+
+/* ---- suspending ------------------------------------------------------------------------------ */
+
+/* Whether the request names a driver's library: else nothing has to be taken from a GPU. */
+static bool has_gpu(const struct shim *shim)
+{
+    return *json_get_string(shim->suspension.request, "library", "") != '\0';
+}
+
+/* What the GPU held comes into the memory of the job: its limit is raised by `more` bytes. */
+static void limit_memory(const struct shim *shim, uint64_t more)
+{
+    char text[32];
+    int length =
+        snprintf(text, sizeof text, "%llu", (unsigned long long)(shim->config.memory_limit + more));
+
+    if (shim->config.memory_limit && shim->trainee.cgroup_memory >= 0 &&
+        pwrite(shim->trainee.cgroup_memory, text, (size_t)length, 0) < 0)
+        log_warning("the limit of the job's memory cannot be changed: %s", strerror(errno));
+}
+
+static bool suspend_ask(struct shim *shim)
+{
+    char timeout[24];
+
+    snprintf(timeout, sizeof timeout, "%lld",
+             (long long)(1000 * json_get_double(shim->suspension.request, "lock_seconds", 10)));
+    return helper_ask(shim, "suspend", timeout);
+}
+
+static int count_processes(const struct shim *shim)
+{
+    pid_t *pids = calloc(SHIM_PROCESSES_MAX, sizeof *pids);
+    int count = pids ? shim_trainee_list(&shim->trainee, pids, SHIM_PROCESSES_MAX) : -1;
+
+    free(pids);
+    return count;
+}
+
+/* All processes that the helper was given have left their GPUs. */
+static void suspend_freeze(struct shim *shim)
+{
+    struct shim_suspension *suspension = &shim->suspension;
+
+    if (shim_trainee_freeze(&shim->trainee, true) < 0) {
+        finish(shim, SHIM_RUNNING, "its processes cannot be frozen");
+        return;
+    }
+    if (!has_gpu(shim) || count_processes(shim) <= suspension->listed) {
+        finish(shim, SHIM_SUSPENDED, NULL);
+        return;
+    }
+    shim_trainee_freeze(&shim->trainee, false);
+    if (!suspend_ask(shim))
+        finish(shim, SHIM_RUNNING, "traind-suspend cannot be started");
+}
+
+bool shim_suspend(struct shim *shim, struct json_object *request)
+{
+    struct shim_suspension *suspension = &shim->suspension;
+
+    if (shim->exit || shim->trainee.pid <= 0 || shim->stop_requested ||
+        suspension->state != SHIM_RUNNING)
+        return false;
+    suspension->state = SHIM_SUSPENDING;
+    suspension->request = json_object_get(request);
+    suspension->since = shim_now();
+    suspension->deadline =
+        suspension->since + (int64_t)(1000 * json_get_double(request, "limit_seconds", 600));
+    suspension->memory = json_get_int(request, "memory", 0);
+    limit_memory(shim, (uint64_t)suspension->memory);
+    if (!has_gpu(shim))
+        suspend_freeze(shim);
+    else if (!suspend_ask(shim))
+        finish(shim, SHIM_RUNNING, "traind-suspend cannot be started");
+    return true;
+}
+
+/* ---- resuming -------------------------------------------------------------------------------- */
+
+bool shim_resume(struct shim *shim, struct json_object *request)
+{
+    struct shim_suspension *suspension = &shim->suspension;
+    const char *pairs = json_get_string(request, "pairs", "");
+
+    if (shim->exit || shim->stop_requested || suspension->state != SHIM_SUSPENDED)
+        return false;
+    suspension->suspended += shim_now() - suspension->since;
+    suspension->state = SHIM_RESUMING;
+    suspension->request = json_object_get(request);
+    suspension->since = shim_now();
+    suspension->deadline =
+        suspension->since + (int64_t)(1000 * json_get_double(request, "limit_seconds", 600));
+    shim_trainee_freeze(&shim->trainee, false);
+    if (!has_gpu(shim))
+        finish(shim, SHIM_RUNNING, NULL);
+    else if (!helper_ask(shim, "resume", *pairs ? pairs : "-")) {
+        shim_trainee_freeze(&shim->trainee, true);
+        finish(shim, SHIM_SUSPENDED, "traind-suspend cannot be started");
+    }
+    return true;
+}
+
+/* ---- the end of a request -------------------------------------------------------------------- */
+
+/* Tells the result. `message`: why it was not done; NULL: it was. */
+static void finish(struct shim *shim, enum shim_suspension_state state, const char *message)
+{
+    struct shim_suspension *suspension = &shim->suspension;
+    struct json_object *result = json_object_new_object();
+
+    json_set_double(result, "seconds", (double)(shim_now() - suspension->since) / 1000);
+    if (message)
+        json_set_string(result, "message", message);
+    if (state == SHIM_RUNNING)
+        limit_memory(shim, 0);
+    suspension->state = state;
+    suspension->since = shim_now();
+    suspension->deadline = 0;
+    json_object_put(suspension->request);
+    suspension->request = NULL;
+    json_object_put(suspension->result);
+    suspension->result = result;
+    suspension->untold = true; /* until the loop answers: this may be within a oneway call */
+}
+
+/* The helper has ended: `outcome` is what it said, or "" if it said nothing. */
+static void take_outcome(struct shim *shim, const char *outcome, const char *message)
+{
+    bool suspends = shim->suspension.state == SHIM_SUSPENDING;
+
+    if (strcmp(outcome, "done") == 0 && suspends)
+        suspend_freeze(shim);
+    else if (strcmp(outcome, "done") == 0)
+        finish(shim, SHIM_RUNNING, NULL);
+    else if (strcmp(outcome, "kept") == 0 && suspends)
+        finish(shim, SHIM_RUNNING, message);
+    else if (strcmp(outcome, "kept") == 0) {
+        shim_trainee_freeze(&shim->trainee, true);
+        finish(shim, SHIM_SUSPENDED, message);
+    } else {
+        finish(shim, SHIM_BROKEN, message);
+    }
+}
+
+static void read_output(struct shim_suspension *suspension)
+{
+    size_t space = sizeof suspension->text - 1 - suspension->length;
+    ssize_t got;
+
+    while (space > 0 &&
+           (got = read(suspension->output, suspension->text + suspension->length, space)) > 0) {
+        suspension->length += (size_t)got;
+        space -= (size_t)got;
+    }
+    suspension->text[suspension->length] = '\0';
+}
+
+void shim_suspension_tend(struct shim *shim)
+{
+    struct shim_suspension *suspension = &shim->suspension;
+    JSON_AUTO struct json_object *report = NULL;
+    const char *outcome = "", *message = "traind-suspend ended without a word";
+    char late[96] = "";
+
+    if (suspension->output < 0)
+        return;
+    read_output(suspension);
+    if (shim->trainee.helper > 0 && suspension->deadline && shim_now() >= suspension->deadline)
+        kill(shim->trainee.helper, SIGKILL);
+    if (!shim->trainee.helper_ended)
+        return;
+    read_output(suspension);
+    close(suspension->output);
+    suspension->output = -1;
+    shim->trainee.helper_ended = false;
+    if (shim->exit || shim->stop_requested)
+        return;
+    if (json_parse(suspension->text, suspension->length, &report, NULL) == 0) {
+        outcome = json_get_string(report, "outcome", "");
+        message = json_get_string(report, "message", message);
+    } else if (suspension->deadline && shim_now() >= suspension->deadline) {
+        snprintf(late, sizeof late, "NVIDIA's driver did not do it within %lld s",
+                 (long long)(suspension->deadline - suspension->since) / 1000);
+        message = late;
+    } else if (WIFEXITED(shim->trainee.helper_status) &&
+               WEXITSTATUS(shim->trainee.helper_status) >= 126) {
+        outcome = "kept"; /* it never began */
+        message = "traind-suspend cannot be started";
+    }
+    take_outcome(shim, outcome, message);
+}
+
+void shim_suspension_abandon(struct shim *shim)
+{
+    if (shim->trainee.helper > 0)
+        kill(shim->trainee.helper, SIGKILL);
+}
+
+const char *shim_suspension_name(const struct shim *shim)
+{
+    static const char *const names[] = {[SHIM_RUNNING] = "running",
+                                        [SHIM_SUSPENDING] = "suspending",
+                                        [SHIM_SUSPENDED] = "suspended",
+                                        [SHIM_RESUMING] = "resuming",
+                                        [SHIM_BROKEN] = "broken"};
+
+    return names[shim->suspension.state];
+}
+
+double shim_suspended_seconds(const struct shim *shim)
+{
+    const struct shim_suspension *suspension = &shim->suspension;
+    int64_t now = suspension->state == SHIM_SUSPENDED ? shim_now() - suspension->since : 0;
+
+    return (double)(suspension->suspended + now) / 1000;
+}
+
+void shim_suspension_release(struct shim *shim)
+{
+    if (shim->suspension.output >= 0)
+        close(shim->suspension.output);
+    json_object_put(shim->suspension.request);
+    json_object_put(shim->suspension.result);
+}
