@@ -33,8 +33,12 @@ enum metric_trait {
     METRIC(AUC, auc, METRIC_OF_CLASSES | METRIC_READS,                                            \
            "area under the ROC curve, with more than two classes the mean of one against the "    \
            "rest")                                                                                \
-    METRIC(MSE, mse, METRIC_OF_VALUES | METRIC_FALLS, "mean squared error")                       \
+    METRIC(MSE, mse, METRIC_OF_VALUES | METRIC_FALLS | METRIC_READS, "mean squared error")        \
+    METRIC(RMSE, rmse, METRIC_OF_VALUES | METRIC_FALLS | METRIC_READS,                            \
+           "root of the mean squared error, with several values the mean of their roots")         \
     METRIC(MAE, mae, METRIC_OF_VALUES | METRIC_FALLS | METRIC_READS, "mean absolute error")       \
+    METRIC(R2, r2, METRIC_OF_VALUES | METRIC_READS,                                               \
+           "share of the variance that is explained, with several values the mean of theirs")     \
     METRIC(BITS_PER_CHARACTER, bits_per_character, METRIC_OF_TEXT | METRIC_FALLS,                 \
            "the loss divided by log 2")                                                           \
     METRIC(PERPLEXITY, perplexity, METRIC_OF_TEXT | METRIC_FALLS, "the exponential of the loss")

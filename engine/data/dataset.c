@@ -151,6 +151,7 @@ void dataset_close(struct dataset *dataset)
     free(dataset->lengths);
     free(dataset->labels);
     free(dataset->targets);
+    free(dataset->target_units);
     free(dataset->samples);
     free(dataset->block_first);
     free(dataset);

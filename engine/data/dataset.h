@@ -208,7 +208,8 @@ struct dataset_normalisation {
     int64_t groups;
     float *mean, *factor; /* [groups] each, owned; factor = 1 / (population) standard deviation,
                              1 where that is 0 */
-    /* time_series: the same of the columns to predict, which dataset_normalise_targets() applies */
+    /* time_series and table: the same of the values to predict, which dataset_normalise_targets()
+     * applies */
     int64_t target_groups;
     float *target_mean, *target_factor;
 };
@@ -260,6 +261,9 @@ struct dataset {
     const uint8_t *byte_labels; /* idx: label i is byte_labels[i] (mapped) */
     int32_t *labels;            /* owned; CLASS where byte_labels is NULL, not text */
     float *targets;             /* owned; VALUE: dataset_targets() */
+    /* table: what 1 in each of the standardised targets is in the file's units, in which metrics
+     * are told; owned, [target_width]; NULL: targets are as in the file, or are told as they are */
+    double *target_units;
     /* in labels or targets, the place of sample 0's and the distance to those of the next */
     int64_t target_first, target_stride;
 
@@ -377,10 +381,10 @@ int dataset_normalisation_measure(enum dataset_normalisation_kind kind,
                                   const struct dataset_view *train,
                                   struct dataset_normalisation *normalisation, struct error *error);
 void dataset_normalisation_release(struct dataset_normalisation *normalisation);
-/* Standardises the values to predict of a time series in place, and does nothing for other sets.
- * Call it once for each set, with the constants of the training set. */
-void dataset_normalise_targets(const struct dataset_normalisation *normalisation,
-                               struct dataset *dataset);
+/* Standardises the values to predict of a time series or a table in place, and does nothing for
+ * other sets. Call it once for each set, with the constants of the training set. -ENOMEM. */
+int dataset_normalise_targets(const struct dataset_normalisation *normalisation,
+                              struct dataset *dataset, struct error *error);
 
 /* The constants as text for a checkpoint's metadata ("standard 2 0.5,0.25 4,8": kind, groups,
  * means, factors; floats read back to the same bits), malloc'd, NULL without memory; and back. */

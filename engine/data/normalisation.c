@@ -162,12 +162,14 @@ static int64_t groups_of(enum dataset_normalisation_kind kind, const struct data
                                 : dataset->sample_elements;
 }
 
-/* The constants of the columns of a matrix, for which `constants` has room. */
-static int measure_columns(const float *matrix, int64_t rows,
+/* The constants of the columns of a matrix, for which `constants` has room: over the rows of
+ * `view`, whose set is not looked at. */
+static int measure_columns(const float *matrix, int64_t rows, const struct dataset_view *view,
                            struct dataset_normalisation *constants, struct error *error)
 {
     const uint8_t *start = (const uint8_t *)matrix;
     int64_t block_first[] = {0, rows};
+    struct dataset_view part = *view;
     struct dataset table = {.element = DATASET_FLOAT32,
                             .rank = 1,
                             .shape = {constants->groups},
@@ -178,8 +180,25 @@ static int measure_columns(const float *matrix, int64_t rows,
                             .block_count = 1,
                             .sample_stride = (size_t)constants->groups * sizeof(float)};
 
-    return measure_floats(&(struct dataset_view){.dataset = &table, .count = rows}, constants,
-                          error);
+    part.dataset = &table;
+    return measure_floats(&part, constants, error);
+}
+
+/* The constants of the values to predict, [count][columns], over the rows of `view`. */
+static int measure_targets(const float *targets, int64_t rows, int64_t columns,
+                           const struct dataset_view *view,
+                           struct dataset_normalisation *normalisation, struct error *error)
+{
+    struct dataset_normalisation values;
+    int r = normalisation_create(DATASET_NORMALISE_STANDARD, columns, &values, error);
+
+    if (r < 0)
+        return r;
+    r = measure_columns(targets, rows, view, &values, error);
+    normalisation->target_groups = values.groups;
+    normalisation->target_mean = values.mean;
+    normalisation->target_factor = values.factor;
+    return r;
 }
 
 /* Of a time series each row counts once, however many samples hold it. */
@@ -190,20 +209,26 @@ static int measure_series(const struct dataset_view *train,
     const struct dataset_series *series = &dataset->series;
     int64_t rows =
         (train->first + train->count - 1) * series->stride + series->input + series->horizon;
-    int r = measure_columns((const float *)(const void *)dataset->samples[0], rows, normalisation,
-                            error);
-    struct dataset_normalisation values;
+    struct dataset_view all = {.count = rows};
+    int r = measure_columns((const float *)(const void *)dataset->samples[0], rows, &all,
+                            normalisation, error);
 
     if (r < 0 || dataset->target == DATASET_TARGET_CLASS)
         return r;
-    r = normalisation_create(DATASET_NORMALISE_STANDARD, series->values, &values, error);
-    if (r < 0)
+    return measure_targets(dataset->targets + series->past * series->values, rows, series->values,
+                           &all, normalisation, error);
+}
+
+static int measure_table(const struct dataset_view *train,
+                         struct dataset_normalisation *normalisation, struct error *error)
+{
+    const struct dataset *dataset = train->dataset;
+    int r = measure_floats(train, normalisation, error);
+
+    if (r < 0 || dataset->target == DATASET_TARGET_CLASS)
         return r;
-    r = measure_columns(dataset->targets + series->past * series->values, rows, &values, error);
-    normalisation->target_groups = values.groups;
-    normalisation->target_mean = values.mean;
-    normalisation->target_factor = values.factor;
-    return r;
+    return measure_targets(dataset->targets, dataset->count, dataset->target_width, train,
+                           normalisation, error);
 }
 
 int dataset_normalisation_measure(enum dataset_normalisation_kind kind,
@@ -226,6 +251,7 @@ int dataset_normalisation_measure(enum dataset_normalisation_kind kind,
         return 0;
     }
     result = dataset->format == DATASET_TIME_SERIES ? measure_series(train, normalisation, error)
+             : dataset->format == DATASET_TABLE     ? measure_table(train, normalisation, error)
              : bytes                                ? measure_bytes(train, normalisation, error)
                                                     : measure_floats(train, normalisation, error);
     if (result < 0)
@@ -242,16 +268,28 @@ void dataset_normalisation_release(struct dataset_normalisation *normalisation)
     *normalisation = (struct dataset_normalisation){0};
 }
 
-void dataset_normalise_targets(const struct dataset_normalisation *normalisation,
-                               struct dataset *dataset)
+int dataset_normalise_targets(const struct dataset_normalisation *normalisation,
+                              struct dataset *dataset, struct error *error)
 {
     const struct dataset_series *series = &dataset->series;
+    bool table = dataset->format == DATASET_TABLE;
     int64_t columns = normalisation->target_groups;
+    int64_t rows = table ? dataset->count : series->past + series->rows;
     float *row = dataset->targets;
 
-    for (int64_t i = 0; columns && i < series->past + series->rows; i++, row += columns)
+    if (!columns || !row)
+        return 0;
+    for (int64_t i = 0; i < rows; i++, row += columns)
         for (int64_t c = 0; c < columns; c++)
             row[c] = (row[c] - normalisation->target_mean[c]) * normalisation->target_factor[c];
+    if (!table)
+        return 0;
+    dataset->target_units = calloc((size_t)columns, sizeof *dataset->target_units);
+    if (!dataset->target_units)
+        return error_no_memory(error, "the units of the values to predict");
+    for (int64_t c = 0; c < columns; c++)
+        dataset->target_units[c] = 1 / (double)normalisation->target_factor[c];
+    return 0;
 }
 
 /* ---- as text; printf and strtof follow the locale, which traind's programs leave at "C" ---- */
@@ -308,7 +346,8 @@ static const char *parse_list(const char *text, float *values, int64_t count)
 static const char *parse_targets(const char *text, const struct dataset *dataset,
                                  struct dataset_normalisation *normalisation)
 {
-    int64_t columns = dataset->series.values;
+    int64_t columns =
+        dataset->format == DATASET_TABLE ? dataset->target_width : dataset->series.values;
     char *after;
 
     if (columns < 1 || strtoll(text, &after, 10) != columns || after == text)

@@ -135,7 +135,13 @@ struct metrics {
     int32_t *sample_labels; /* owned: all labels of one sample */
 
     int64_t count; /* the samples so far */
-    double absolute_sum;
+
+    /* VALUE: of each value, owned, [width]; one block */
+    const double *units; /* the training set's target_units, or NULL */
+    struct value_sums {
+        double absolute, squares; /* of the errors */
+        double mean, spread;      /* of the targets; the sum of squares of their differences */
+    } * values;
 };
 
 /* Of two classes, only the second is ranked. */
@@ -173,6 +179,7 @@ size_t metrics_host_bytes(const struct metrics_config *config)
     if (!reads_outputs(config))
         return 0;
     bytes += (size_t)config->batch * width * sizeof(float);
+    bytes += width * sizeof(struct value_sums);
     bytes += 3 * (size_t)config->dataset->classes * sizeof(int64_t);
     if (ranked)
         bytes += (size_t)config->count *
@@ -214,6 +221,8 @@ int metrics_create(const struct metrics_config *config, struct metrics **metrics
     made->sample_labels =
         calloc((size_t)config->dataset->target_width + 1, sizeof *made->sample_labels);
     made->capacity = config->count;
+    made->units = config->dataset->target_units;
+    made->values = calloc((size_t)made->width, sizeof *made->values);
     made->outputs = calloc((size_t)config->batch, (size_t)made->width * sizeof *made->outputs);
     made->predicted = calloc(3 * classes + 1, sizeof *made->predicted);
     if (made->predicted) {
@@ -225,7 +234,7 @@ int metrics_create(const struct metrics_config *config, struct metrics **metrics
         made->labels = calloc(count, sizeof *made->labels);
         made->scores = calloc(count, sizeof *made->scores);
     }
-    if (!made->outputs || !made->predicted || !made->sample_labels ||
+    if (!made->outputs || !made->predicted || !made->sample_labels || !made->values ||
         (made->ranked && (!made->probabilities || !made->labels || !made->scores)))
         return error_set_errno(error, -ENOMEM, "cannot hold the outputs of %lld samples",
                                (long long)config->count);
@@ -237,6 +246,7 @@ void metrics_free(struct metrics *metrics)
     if (!metrics)
         return;
     free(metrics->outputs);
+    free(metrics->values);
     free(metrics->sample_labels);
     free(metrics->predicted);
     free(metrics->probabilities);
@@ -249,7 +259,7 @@ void metrics_begin(struct metrics *metrics, metric_set kinds)
 {
     metrics->kinds = kinds;
     metrics->count = 0;
-    metrics->absolute_sum = 0;
+    memset(metrics->values, 0, (size_t)metrics->width * sizeof *metrics->values);
     memset(metrics->head_sum, 0, sizeof metrics->head_sum);
     memset(metrics->head_squares, 0, sizeof metrics->head_squares);
     memset(metrics->predicted, 0, 3 * (size_t)metrics->classes * sizeof *metrics->predicted);
@@ -292,11 +302,22 @@ void metrics_add_class(struct metrics *metrics, const float *logits, int32_t lab
     metrics->count++;
 }
 
+/* The targets' mean and spread are updated sample by sample: Welford 1962, "Note on a method for
+ * calculating corrected sums of squares and products", Technometrics 4(3). */
 void metrics_add_values(struct metrics *metrics, const float *output, const float *target)
 {
-    for (int64_t i = 0; i < metrics->width; i++)
-        metrics->absolute_sum += fabs((double)output[i] - (double)target[i]);
     metrics->count++;
+    for (int64_t i = 0; i < metrics->width; i++) {
+        struct value_sums *sums = &metrics->values[i];
+        double unit = metrics->units ? metrics->units[i] : 1;
+        double error = ((double)output[i] - (double)target[i]) * unit;
+        double value = (double)target[i] * unit, difference = value - sums->mean;
+
+        sums->absolute += fabs(error);
+        sums->squares += error * error;
+        sums->mean += difference / (double)metrics->count;
+        sums->spread += difference * (value - sums->mean);
+    }
 }
 
 void metrics_add_heads(struct metrics *metrics, const float *logits, const int32_t *labels)
@@ -438,6 +459,29 @@ static double auc(const struct metrics *metrics)
     return sum / (double)metrics->ranked;
 }
 
+/* The mean over the values of what is measured of each: scikit-learn's
+ * multioutput="uniform_average". */
+static double mean_of_values(const struct metrics *metrics, enum metric_kind kind)
+{
+    double sum = 0, count = (double)metrics->count;
+
+    for (int64_t i = 0; i < metrics->width; i++) {
+        const struct value_sums *sums = &metrics->values[i];
+
+        if (kind == METRIC_MAE)
+            sum += sums->absolute / count;
+        else if (kind == METRIC_MSE)
+            sum += sums->squares / count;
+        else if (kind == METRIC_RMSE)
+            sum += sqrt(sums->squares / count);
+        else if (sums->spread > 0)
+            sum += 1 - sums->squares / sums->spread;
+        else /* all targets are the same: r2_score's force_finite */
+            sum += sums->squares == 0;
+    }
+    return kind == METRIC_R2 && metrics->count < 2 ? NAN : sum / (double)metrics->width;
+}
+
 int metrics_head_count(const struct metrics *metrics)
 {
     return metrics ? metrics->head_count : 0;
@@ -471,13 +515,16 @@ double metrics_value(const struct metrics *metrics, enum metric_kind kind,
         return mcc(metrics);
     case METRIC_AUC:
         return auc(metrics);
+    case METRIC_MSE:
+    case METRIC_RMSE:
     case METRIC_MAE:
-        return metrics->absolute_sum / (double)(metrics->count * metrics->width);
+    case METRIC_R2:
+        return mean_of_values(metrics, kind);
     case METRIC_BITS_PER_CHARACTER:
         return loss / M_LN2;
     case METRIC_PERPLEXITY:
         return exp(loss);
-    default: /* METRIC_LOSS, and METRIC_MSE, which is the loss for values */
+    default: /* METRIC_LOSS */
         return loss;
     }
 }

@@ -1,7 +1,8 @@
 /* metrics.h: what is measured of a model over a whole validation or test set
  * (proto/metric_kinds.h). F1, MCC and AUC are those of scikit-learn: f1_score, matthews_corrcoef
  * and roc_auc_score with their defaults, or with more than two classes average="macro" and
- * multi_class="ovr". */
+ * multi_class="ovr". So are MSE, RMSE, MAE and R2, with several values the mean over them; those of
+ * a table's standardised values are in the units of the file, the loss is not. */
 #pragma once
 
 #include "base/error.h"

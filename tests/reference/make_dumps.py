@@ -1001,6 +1001,31 @@ def metrics():
     metrics_case("four-one-unmet", logits, labels)
 
 
+def value_metrics_case(name, outputs, targets, units):
+    """MSE, RMSE, MAE and R2 by scikit-learn, of values that are `units` each."""
+    from sklearn import metrics as sk
+
+    outputs, targets = outputs.to(torch.float32).to(torch.float64), targets.to(torch.float32).to(torch.float64)
+    truth, predicted = (targets * units).numpy(), (outputs * units).numpy()
+    write("value_metrics", name, {
+        "outputs": outputs, "targets": targets, "units": units,
+        "expected/mse": sk.mean_squared_error(truth, predicted), "expected/mae": sk.mean_absolute_error(truth, predicted),
+        "expected/rmse": sk.root_mean_squared_error(truth, predicted), "expected/r2": sk.r2_score(truth, predicted)})
+
+
+def value_metrics():
+    torch.manual_seed(6)
+    targets = random(53, 3)
+    outputs = targets + 0.3 * random(53, 3)
+    one = torch.ones(3, dtype=torch.float64)
+    value_metrics_case("three", outputs, targets, one)
+    value_metrics_case("three-units", outputs, targets, torch.tensor([0.0078125, 250.0, 3.0], dtype=torch.float64))
+    value_metrics_case("far", outputs[:, :1] + 1000, targets[:, :1] + 1000, one[:1])
+    targets[:, 1] = 0.5
+    outputs[:, 2] = targets[:, 2] = -2
+    value_metrics_case("constant", outputs, targets, one)
+
+
 def state_dicts():
     """The names and shapes of each model in its full size, one a line, in the order of the state_dict."""
     os.makedirs(os.path.join(FOLDER, "state_dicts"))
@@ -1011,7 +1036,7 @@ def state_dicts():
 
 
 PARTS = {"operators": operators, "optimizers": optimizers, "schedules": schedules, "trajectories": trajectories,
-         "metrics": metrics, "state_dicts": state_dicts}
+         "metrics": metrics, "value_metrics": value_metrics, "state_dicts": state_dicts}
 
 if __name__ == "__main__":
     torch.set_num_threads(1)

@@ -42,19 +42,30 @@ static struct json_object *describe_input(const struct worker_setup *setup)
 
 /* Class names may come from folders, whose names may be any bytes; checkpoints and Python need
  * text. */
-struct json_object *pytorch_module_classes(const struct dataset *train)
+static struct json_object *list_names(char *const *names, int64_t count)
 {
-    struct json_object *names = train->class_names ? json_object_new_array() : NULL;
+    struct json_object *list = names ? json_object_new_array() : NULL;
     char escaped[4 * NAME_MAX + sizeof "\\x00"];
 
-    for (int32_t i = 0; names && i < train->class_count; i++) {
-        const char *name = train->class_names[i];
+    for (int64_t i = 0; list && i < count; i++) {
+        const char *name = names[i];
 
         if (!text_is_utf8(name, strlen(name)))
             name = text_escape_controls(name, escaped, sizeof escaped);
-        json_object_array_add(names, json_object_new_string(name));
+        json_object_array_add(list, json_object_new_string(name));
     }
-    return names;
+    return list;
+}
+
+struct json_object *pytorch_module_classes(const struct dataset *train)
+{
+    return list_names(train->class_names, train->class_count);
+}
+
+struct json_object *pytorch_module_features(const struct dataset *train)
+{
+    return train->format == DATASET_TABLE ? list_names(train->column_names, train->sample_elements)
+                                          : NULL;
 }
 
 static struct json_object *describe_heads(const struct worker_spec *spec)
@@ -86,6 +97,7 @@ char *pytorch_module_describe(const struct worker_setup *setup, struct error *er
     json_set(json, "input", describe_input(setup));
     json_set_bool(json, "classifies", train->target == DATASET_TARGET_CLASS);
     json_set(json, "class_names", pytorch_module_classes(train));
+    json_set(json, "features", pytorch_module_features(train));
     if (setup->spec.head_count)
         json_set(json, "heads", describe_heads(&setup->spec));
     text = strdup(json_text(json, NULL));
@@ -294,6 +306,14 @@ static const char forecast_part[] =
     "    values = model(samples).reshape(len(samples), -1, len(TARGET_MEAN))\n"
     "    return values / torch.tensor(TARGET_FACTOR) + torch.tensor(TARGET_MEAN)\n";
 
+static const char values_part[] =
+    "\n\n"
+    "@torch.no_grad()\n"
+    "def predict(model, samples):\n"
+    "    \"\"\"The values of each sample, in the units of the data: [N, columns to "
+    "predict].\"\"\"\n"
+    "    return model(samples) / torch.tensor(TARGET_FACTOR) + torch.tensor(TARGET_MEAN)\n";
+
 static const char text_part[] =
     "\n\n"
     "class Model(nn.Module):\n"
@@ -406,6 +426,9 @@ static int write_head(FILE *file, const struct checkpoint *checkpoint,
         write_literal(file, "CLASSES", json_get(description, "class_names"), "");
     if (json_get_bool(json_get(description, "input"), "sequence", false))
         return write_vocabulary(file, checkpoint->texts.vocabulary, error);
+    if (json_get(description, "features"))
+        write_literal(file, "FEATURES", json_get(description, "features"),
+                      "  # of a sample, made from the columns of the table");
     divide_by = json_get_double(json_get(description, "input"), "divide_by", 1);
     if (divide_by != 1)
         fprintf(file, "DIVIDE_BY = %.17g  # of the data: every number, before all else\n",
@@ -465,7 +488,7 @@ static int write_module(FILE *file, const struct checkpoint *checkpoint, const c
         return r;
     fputs(loading_part, file);
     if (has_targets(checkpoint->texts.normalisation))
-        fputs(forecast_part, file);
+        fputs(json_get(description, "features") ? values_part : forecast_part, file);
     if (json_get(description, "heads"))
         fputs(heads_part, file);
     else if (!text && json_get_bool(description, "classifies", false))

@@ -84,10 +84,10 @@ static int open_data(struct worker_setup *setup, const char *normalisation, stru
                                           &setup->normalisation, error);
     if (r < 0)
         return r;
-    dataset_normalise_targets(&setup->normalisation, setup->train);
-    if (setup->test)
-        dataset_normalise_targets(&setup->normalisation, setup->test);
-    return 0;
+    r = dataset_normalise_targets(&setup->normalisation, setup->train, error);
+    if (r == 0 && setup->test)
+        r = dataset_normalise_targets(&setup->normalisation, setup->test, error);
+    return r;
 }
 
 /* Describes what the model must match: the samples' shape and the number of outputs. */

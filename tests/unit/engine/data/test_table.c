@@ -227,6 +227,39 @@ static void values_to_predict(void **state)
     REFUSE("a,b,c\n1,2,3\n", "targets names 2 columns", "loss mse");
 }
 
+/* Over the rows for training alone, and 1 is told in the units of the file. */
+static void values_to_predict_are_standardised(void **state)
+{
+    uint32_t rows[] = {0, 2};
+    struct dataset_normalisation constants, read;
+    struct dataset *train, *test;
+    struct error error;
+    char *text;
+
+    (void)state;
+    config.target = DATASET_TARGET_VALUE;
+    train = open_text("x,y\n1,100\n2,1e6\n3,300\n", NULL);
+    test = open_text("y,x\n500,3\n", train);
+    assert_int_equal(dataset_normalisation_measure(
+                         DATASET_NORMALISE_STANDARD,
+                         &(struct dataset_view){.dataset = train, .indices = rows, .count = 2},
+                         &constants, &error),
+                     0);
+    assert_true(constants.mean[0] == 2 && constants.target_mean[0] == 200);
+    assert_int_equal(dataset_normalise_targets(&constants, train, &error), 0);
+    assert_int_equal(dataset_normalise_targets(&constants, test, &error), 0);
+    assert_true(train->targets[0] == -1 && train->targets[2] == 1 && test->targets[0] == 3);
+    assert_true(fabs(train->target_units[0] - 100) < 1e-4);
+    text = dataset_normalisation_format(&constants);
+    assert_int_equal(dataset_normalisation_parse(text, train, &read, &error), 0);
+    assert_true(read.target_factor[0] == constants.target_factor[0]);
+    free(text);
+    dataset_normalisation_release(&read);
+    dataset_normalisation_release(&constants);
+    dataset_close(test);
+    dataset_close(train);
+}
+
 static void headers_and_delimiters_are_found(void **state)
 {
     struct dataset *dataset = open_text(",0,1\n0,5,1\n1,6,0\n2,6,1\n", NULL); /* as pandas writes */
@@ -313,6 +346,7 @@ int main(void)
         cmocka_unit_test_setup(configuration_decides_over_columns, reset),
         cmocka_unit_test_setup(labels_that_are_numbers_make_no_empty_classes, reset),
         cmocka_unit_test_setup(values_to_predict, reset),
+        cmocka_unit_test_setup(values_to_predict_are_standardised, reset),
         cmocka_unit_test_setup(headers_and_delimiters_are_found, reset),
         cmocka_unit_test_setup(dates_become_days_and_circles, reset),
         cmocka_unit_test_setup(faults_are_named, reset),

@@ -240,7 +240,7 @@ static void test_constants(void **state)
     assert_true(fabsf(measured.factor[0] - 1 / sqrtf(8.25f)) < 1e-6f);
     assert_int_equal(measured.target_groups, 1);
     assert_true(measured.target_mean[0] == 128.5f);
-    dataset_normalise_targets(&measured, dataset);
+    assert_int_equal(dataset_normalise_targets(&measured, dataset, NULL), 0);
     assert_int_equal(dataset_gather(dataset, &measured, &(uint32_t){2}, 1, sample, targets, &error),
                      0);
     assert_true(sample[2] == (3 - measured.mean[0]) * measured.factor[0]);
@@ -348,7 +348,7 @@ static void test_long_season(void **state)
                 1e-2f); /* of rows 18 to 29 alone */
     baselines = series_baselines(&view, 5);
     assert_false(isnan(baselines.season_mae));
-    dataset_normalise_targets(&constants, dataset);
+    assert_int_equal(dataset_normalise_targets(&constants, dataset, NULL), 0);
     assert_true(fabs(series_baselines(&view, 5).season_mae -
                      baselines.season_mae * (double)constants.target_factor[0]) < 1e-5);
     dataset_normalisation_release(&constants);

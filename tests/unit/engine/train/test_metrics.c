@@ -1,5 +1,5 @@
-/* test_metrics.c: F1, MCC and AUC compared with scikit-learn (tests/reference/README.md), the
- * errors of values, the losses of heads, and which metrics a task has. */
+/* test_metrics.c: F1, MCC, AUC and the errors of values compared with scikit-learn
+ * (tests/reference/README.md), the losses of heads, and which metrics a task has. */
 #include "engine/graph/loss_head.h"
 #include "engine/train/metrics.h"
 #include "tests/support/reference.h"
@@ -75,20 +75,60 @@ static void classes_are_measured_as_by_scikit_learn(void **state)
     assert_int_equal(dump_for_each("metrics", check_case), 10);
 }
 
-static void values_have_a_mean_absolute_error(void **state)
+static void check_values(const char *file, const struct dump *dump)
 {
-    static const float outputs[][2] = {{1, -2}, {0, 0.5f}}, targets[][2] = {{2, -4}, {0, 0}};
-    static const struct step_metrics sums = {.loss_sum = 2.625, .samples = 2, .labels = 2};
+    static const char *const names[] = {"expected/mse", "expected/rmse", "expected/mae",
+                                        "expected/r2"};
+    static const enum metric_kind kinds[] = {METRIC_MSE, METRIC_RMSE, METRIC_MAE, METRIC_R2};
+    static const struct step_metrics sums = {.samples = 1, .labels = 1};
+    const struct dump_tensor *outputs = dump_find(dump, "outputs");
+    const float *targets = dump_find(dump, "targets")->values;
+    const float *given = dump_find(dump, "units")->values;
+    int64_t count = outputs->shape.extent[0], width = outputs->shape.extent[1];
+    double units[4] = {0};
+    struct dataset dataset = {.format = DATASET_TABLE,
+                              .target = DATASET_TARGET_VALUE,
+                              .target_width = (int32_t)width,
+                              .target_units = units};
+    struct metrics *metrics = create(&dataset, count);
+
+    for (int64_t i = 0; i < width; i++)
+        units[i] = (double)given[i];
+    for (int pass = 0; pass < 2; pass++) { /* the second pass must not see anything of the first */
+        metrics_begin(metrics, all);
+        for (int64_t i = 0; i < count; i++)
+            metrics_add_values(metrics, (const float *)outputs->values + i * width,
+                               targets + i * width);
+    }
+    for (int i = 0; i < 4; i++) {
+        double expected = *(const double *)dump_find(dump, names[i])->values;
+        double scale = fmax(1, fabs(expected)); /* assert_near() is absolute */
+
+        assert_near(file, names[i], metrics_value(metrics, kinds[i], &sums) / scale,
+                    expected / scale);
+    }
+    metrics_free(metrics);
+}
+
+static void values_are_measured_as_by_scikit_learn(void **state)
+{
+    (void)state;
+    assert_int_equal(dump_for_each("value_metrics", check_values), 4);
+}
+
+static void one_sample_has_no_r2(void **state)
+{
+    static const struct step_metrics sums = {.loss_sum = 1, .samples = 1, .labels = 1};
     struct dataset dataset = {
-        .format = DATASET_CSV, .target = DATASET_TARGET_VALUE, .target_width = 2};
-    struct metrics *metrics = create(&dataset, 2);
+        .format = DATASET_CSV, .target = DATASET_TARGET_VALUE, .target_width = 1};
+    struct metrics *metrics = create(&dataset, 1);
 
     (void)state;
     metrics_begin(metrics, all);
-    for (int i = 0; i < 2; i++)
-        metrics_add_values(metrics, outputs[i], targets[i]);
-    assert_near("values", "mae", metrics_value(metrics, METRIC_MAE, &sums), 3.5 / 4);
-    assert_near("values", "mse", metrics_value(metrics, METRIC_MSE, &sums), 1.3125);
+    metrics_add_values(metrics, (float[]){3}, (float[]){1});
+    assert_near("one", "mse", metrics_value(metrics, METRIC_MSE, &sums), 4);
+    assert_true(isnan(metrics_value(metrics, METRIC_R2, &sums)));
+    assert_true(isnan(metrics_value(NULL, METRIC_MSE, &sums)));
     metrics_free(metrics);
 }
 
@@ -185,7 +225,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(classes_are_measured_as_by_scikit_learn),
-        cmocka_unit_test(values_have_a_mean_absolute_error),
+        cmocka_unit_test(values_are_measured_as_by_scikit_learn),
+        cmocka_unit_test(one_sample_has_no_r2),
         cmocka_unit_test(heads_have_a_loss_each),
         cmocka_unit_test(a_text_is_measured_by_its_loss),
         cmocka_unit_test(evaluations_of_many_classes_read_no_outputs),
