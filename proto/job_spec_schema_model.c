@@ -86,9 +86,9 @@ static const struct job_spec_key model_keys[] = {
     {"reverse_complement", JOB_SPEC_BOOLEAN, .fallback = "true",
      .help = "Read both strands of DNA with the same weights; the result is that of either. Needs "
              "nucleotides"},
-    {"pooling", JOB_SPEC_CHOICE, .choices = CHOICES("flatten", "max"), .fallback = "\"flatten\"",
-     .help = "What follows the convolutions: flatten keeps all positions, max takes the maximum "
-             "over them"},
+    {"pooling", JOB_SPEC_CHOICE, .choices = CHOICES("flatten", "max", "mean"),
+     .help = "What follows the last convolution or block: flatten keeps all positions, for signals "
+             "at fixed places; max and mean take the maximum or the mean over them"},
     {"kernel", JOB_SPEC_INTEGER, .minimum = 1, .maximum = KERNEL_MAX, .fallback = "3",
      .help = "Side of the convolutions' window in pixels; of caduceus the steps that a causal "
              "convolution sees, at most 16"},

@@ -31,12 +31,13 @@ enum model_trait {
           {"kernels", "[3, 4, 5]"}, {"hidden", "[]"}, {"dropout", "0.5"})                         \
     MODEL(DNA_CNN, dna_cnn, MODEL_READS_SEQUENCES,                                                \
           {"classes", NULL}, {"embedding", "4"}, {"channels", "[128, 128]"},                      \
-          {"kernels", "[11, 7]"}, {"batch_norm", "true"}, {"pooling", NULL},                      \
+          {"kernels", "[11, 7]"}, {"batch_norm", "true"}, {"pooling", "\"flatten\""},             \
           {"hidden", "[64]"}, {"dropout", "0.4"})                                                 \
     MODEL(CADUCEUS, caduceus, MODEL_READS_SEQUENCES,                                              \
           {"classes", NULL}, {"embedding", "128"}, {"depth", "4"}, {"states", NULL},              \
           {"expand", NULL}, {"kernel", "4"}, {"norm", NULL}, {"add_norm", NULL},                  \
-          {"epsilon", NULL}, {"reverse_complement", NULL}, {"dropout", "0"})                      \
+          {"epsilon", NULL}, {"reverse_complement", NULL}, {"pooling", "\"mean\""},               \
+          {"dropout", "0"})                                                                       \
     MODEL(RESNET18, resnet18, MODEL_READS_NUMBERS | MODEL_READS_IMAGES,                           \
           {"classes", NULL}, {"width", NULL})                                                     \
     MODEL(MOBILENET_V3_SMALL, mobilenet_v3_small, MODEL_READS_NUMBERS | MODEL_READS_IMAGES,       \

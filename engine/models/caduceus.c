@@ -103,6 +103,11 @@ static int check(const struct model_config *config, const struct model_data *dat
                          "model.reverse_complement pairs nucleotides, but the data has other "
                          "symbols: set data.train.tokens to nucleotides, or "
                          "model.reverse_complement to false");
+    if (config->reverse_complement && config->pooling == POOLING_FLATTEN)
+        return error_set(error, -EINVAL,
+                         "model.pooling flatten tells places on a strand apart, and "
+                         "model.reverse_complement reads both strands alike: set "
+                         "model.reverse_complement to false, or model.pooling to mean or max");
     return 0;
 }
 
@@ -135,7 +140,7 @@ static int build(const struct model_config *config, const struct model_data *dat
         x = graph_dropout(graph, x, layer_name("%s.dropout", block.text).text, config->dropout);
     }
     x = append_add_norm(&c, x, &residual, "norm_f");
-    x = graph_mean_over_time(graph, x, -1, "pool");
+    x = pool_steps(graph, x, -1, config->pooling);
     *result = graph_linear(graph, x, "score", data->outputs, false);
     return 0;
 }
@@ -201,18 +206,23 @@ const struct model models_caduceus = {
                 "            self.embedding = nn.Embedding($vocabulary, width)\n"
                 "            self.layers = nn.ModuleList(Block(width) for _ in range($depth))\n"
                 "            self.norm_f = norm(width)\n"
-                "            self.score = nn.Linear(width, $outputs, bias=False)\n\n"
+                "            places = INPUT[0] if \"$pooling\" == \"flatten\" else 1\n"
+                "            self.score = nn.Linear(places * width, $outputs, bias=False)\n\n"
                 "        def strand(self, symbols):\n"
                 "            x = self.embedding(symbols)\n"
                 "            for layer in self.layers:\n"
                 "                x = layer(x)\n"
-                "            return self.score(self.norm_f(x).mean(1))\n\n"
+                "            return self.norm_f(x)\n\n"
                 "        def forward(self, symbols):\n"
-                "            if not $reverse_complement:\n"
-                "                return self.strand(symbols)\n"
-                "            pairs = torch.tensor([3, 2, 1, 0, 4, 5], device=symbols.device)\n"
-                "            return (self.strand(symbols) + self.strand(pairs[symbols].flip(1))) / "
-                "2\n\n"
+                "            x = self.strand(symbols)\n"
+                "            if $reverse_complement:\n"
+                "                pairs = torch.tensor([3, 2, 1, 0, 4, 5], device=symbols.device)\n"
+                "                x = torch.cat([x, self.strand(pairs[symbols].flip(1))], 1)\n"
+                "            if \"$pooling\" == \"mean\":\n"
+                "                x = x.mean(1)\n"
+                "            elif \"$pooling\" == \"max\":\n"
+                "                x = x.amax(1)\n"
+                "            return self.score(x.flatten(1))\n\n"
                 "    def norm(width):\n"
                 "        if \"$norm\" == \"layer_norm\":\n"
                 "            return nn.LayerNorm(width, eps=$epsilon)\n"

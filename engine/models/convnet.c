@@ -62,6 +62,13 @@ int32_t convnet_squeeze_excite(struct graph *graph, int32_t x, const char *name,
     return graph_channel_scale(graph, x, s, name);
 }
 
+int32_t pool_steps(struct graph *graph, int32_t x, int32_t lengths, enum model_pooling pooling)
+{
+    return pooling == POOLING_FLATTEN ? graph_flatten(graph, x, "pool")
+           : pooling == POOLING_MAX   ? graph_max_over_time(graph, x, lengths, "pool")
+                                      : graph_mean_over_time(graph, x, lengths, "pool");
+}
+
 void convnet_initialize(struct graph *graph)
 {
     for (int32_t i = 0; i < graph->node_count; i++) {

@@ -1,4 +1,5 @@
-/* convnet.h: what the builders of torchvision's convolutional networks share. */
+/* convnet.h: what the builders of torchvision's convolutional networks share, and those of networks
+ * over sequences. */
 #pragma once
 
 #include "engine/models/builders.h"
@@ -34,6 +35,10 @@ struct squeeze_excite {
 };
 int32_t convnet_squeeze_excite(struct graph *graph, int32_t x, const char *name,
                                const struct squeeze_excite *config);
+
+/* Steps [B,T,F], or what graph_flatten() takes, to one row for each sequence. `lengths` (-1: all
+ * are T) say which steps have a part in mean and maximum. */
+int32_t pool_steps(struct graph *graph, int32_t x, int32_t lengths, enum model_pooling pooling);
 
 /* Once all is built: weights of convolutions start as kaiming_normal_(mode="fan_out") has them
  * (He, Zhang, Ren and Sun 2015, arXiv:1502.01852), their biases as zeros, as torchvision's models

@@ -29,6 +29,13 @@ static const char *const model_pool_names[] = {
 };
 DEFINE_STRING_TABLE(model_pool, enum model_pool, model_pool_names)
 
+static const char *const model_pooling_names[] = {
+    [POOLING_MEAN] = "mean",
+    [POOLING_MAX] = "max",
+    [POOLING_FLATTEN] = "flatten",
+};
+DEFINE_STRING_TABLE(model_pooling, enum model_pooling, model_pooling_names)
+
 static const char *const model_norm_names[] = {
     [MODEL_RMS_NORM] = "rms_norm",
     [MODEL_LAYER_NORM] = "layer_norm",

@@ -49,6 +49,8 @@ enum model_positions { POSITIONS_LEARNED, POSITIONS_ROTARY };
 enum model_pool { POOL_TOKEN, POOL_MEAN };
 /* What the last layer of a recurrent network reads of a sequence. */
 enum model_readout { READOUT_LAST, READOUT_MEAN };
+/* What a network over sequences makes of its last layer's steps for the layer that scores. */
+enum model_pooling { POOLING_MEAN, POOLING_MAX, POOLING_FLATTEN };
 enum model_norm { MODEL_RMS_NORM, MODEL_LAYER_NORM };
 /* Whether one operator adds a residual and normalises. AUTO: where the device has it. */
 enum model_add_norm { MODEL_ADD_NORM_AUTO, MODEL_ADD_NORM_FUSED, MODEL_ADD_NORM_UNFUSED };
@@ -78,11 +80,11 @@ enum model_add_norm { MODEL_ADD_NORM_AUTO, MODEL_ADD_NORM_FUSED, MODEL_ADD_NORM_
  * that.
  * MODEL_TEXT_CNN: embedding, (conv relu maximum over time) for each kernel side by side,
  *                 (dropout linear relu)*, dropout, linear
- * MODEL_DNA_CNN:  embedding, (conv [batch_norm] relu max_pool(2) dropout)*, flatten or maximum
- *                 over time, (dropout linear relu)*, dropout, linear; no dropout behind the last
- *                 pool itself
+ * MODEL_DNA_CNN:  embedding, (conv [batch_norm] relu max_pool(2) dropout)*, flatten, maximum or
+ *                 mean over time, (dropout linear relu)*, dropout, linear; no dropout behind the
+ *                 last pool itself
  * MODEL_CADUCEUS: embedding of one or both strands, (norm, bidirectional Mamba, added to its
- *                 operand)*, norm, mean over time, linear
+ *                 operand)*, norm, flatten, maximum or mean over time, linear
  * The arrays stay the caller's. */
 struct model_config {
     enum model_kind kind;
@@ -94,8 +96,8 @@ struct model_config {
     const int64_t *kernels; /* text_cnn: one for each branch; dna_cnn: of each convolution, the last
                                one for all that follow */
     int kernel_count;
-    int64_t filters;      /* text_cnn: channels of each branch */
-    bool keeps_positions; /* dna_cnn: flatten, else the maximum over time */
+    int64_t filters;            /* text_cnn: channels of each branch */
+    enum model_pooling pooling; /* dna_cnn, caduceus */
     enum activation_kind activation;
     bool batch_norm;   /* mlp, cnn, dna_cnn */
     float dropout;     /* mlp, cnn: after each hidden activation; mobilenet_v3_small,
@@ -195,6 +197,7 @@ DECLARE_STRING_TABLE(model_layer_kind, enum model_layer_kind);
 DECLARE_STRING_TABLE(model_loss, enum model_loss);
 DECLARE_STRING_TABLE(model_positions, enum model_positions);
 DECLARE_STRING_TABLE(model_pool, enum model_pool);
+DECLARE_STRING_TABLE(model_pooling, enum model_pooling);
 DECLARE_STRING_TABLE(model_readout, enum model_readout);
 DECLARE_STRING_TABLE(model_norm, enum model_norm);
 DECLARE_STRING_TABLE(model_add_norm, enum model_add_norm);

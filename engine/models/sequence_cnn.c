@@ -135,7 +135,7 @@ static int build_dna_cnn(const struct model_config *config, const struct model_d
 
     if (code)
         return code;
-    if (!config->keeps_positions)
+    if (config->pooling != POOLING_FLATTEN)
         masking.lengths = append_lengths(graph, data, x);
     x = graph_embedding(graph, x, "embedding", data->vocabulary, config->embedding);
     x = graph_mask_steps(graph, x, masking.lengths, "mask");
@@ -156,11 +156,9 @@ static int build_dna_cnn(const struct model_config *config, const struct model_d
             x = graph_dropout(graph, x, layer_name("dropout.%d", i).text, config->dropout);
         }
     }
-    if (config->keeps_positions)
-        x = graph_flatten(graph, x, "flatten");
-    else
-        x = graph_max_over_time(graph, graph_image_tokens(graph, x, "sequence"), masking.last,
-                                "max");
+    x = pool_steps(
+        graph, config->pooling == POOLING_FLATTEN ? x : graph_image_tokens(graph, x, "sequence"),
+        masking.last, config->pooling);
     *result = append_head(graph, x, config, data);
     return 0;
 }
@@ -238,7 +236,10 @@ const struct model models_dna_cnn = {
             "                x = F.max_pool2d(F.relu(norm(conv(x))), (1, 2))\n"
             "                more, stride = more + (1 - conv.kernel_size[1] % 2) * stride, stride * 2\n"
             "                x = x if \"$pooling\" == \"flatten\" else masked(x, (lengths + more) // stride)\n"
-            "            x = x.flatten(1) if \"$pooling\" == \"flatten\" else x.amax((2, 3))\n" PYTHON_TAIL
-            "    return DnaCnn()\n",
+            "            if \"$pooling\" == \"mean\":\n"
+            "                x = x.sum((2, 3)) / ((lengths + more) // stride).clamp(min=1)[:, None]\n"
+            "            elif \"$pooling\" == \"max\":\n"
+            "                x = x.amax((2, 3))\n"
+            "            x = x.flatten(1)\n" PYTHON_TAIL "    return DnaCnn()\n",
         },
 };

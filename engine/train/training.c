@@ -166,7 +166,7 @@ static int check_lengths(const struct training *training, session_build_function
         return error_set(error, -EINVAL,
                          "data.length_buckets: the model reads padding as any other step, so that "
                          "what it gives would depend on the batch's length. lstm, gru, text_cnn, "
-                         "and dna_cnn with pooling max leave padding out");
+                         "and dna_cnn with pooling max or mean leave padding out");
     return r;
 }
 

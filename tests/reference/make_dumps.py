@@ -929,7 +929,8 @@ def sequence_trajectories():
                    sequences, rich, "sgd", 0.05, momentum=0.9)
     padded_trajectories()
     for name, options in (("caduceus", {}), ("caduceus-layer-norm", {"layer_norm": True}),
-                          ("caduceus-one-strand", {"reverse_complement": False})):
+                          ("caduceus-one-strand", {"reverse_complement": False}), ("caduceus-max", {"pooling": "max"}),
+                          ("caduceus-flatten", {"reverse_complement": False, "pooling": "flatten", "length": 22})):
         torch.manual_seed(33)
         trajectory(name, torch_sequence_models.Caduceus(3, 6, embedding=20, depth=2, states=5, **options), sequences, rich,
                    "adamw", 0.01, epsilon=1e-3, weight_decay=0.01)

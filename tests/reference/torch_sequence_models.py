@@ -51,7 +51,7 @@ class TextCnn(Head):
 
 
 class DnaCnn(Head):
-    def __init__(self, outputs, vocabulary, length, embedding, channels, kernels, hidden, flatten=True, padding=None):
+    def __init__(self, outputs, vocabulary, length, embedding, channels, kernels, hidden, flatten=True, padding=None, mean=False):
         reduced = length
         for kernel in kernels:
             reduced = (reduced + 1 - kernel % 2) // 2
@@ -60,7 +60,7 @@ class DnaCnn(Head):
         self.convs = nn.ModuleList(nn.Conv2d(narrow, wide, (1, kernel), padding=(0, kernel // 2)) for narrow, wide, kernel
                                    in zip([embedding] + channels[:-1], channels, kernels))
         self.norms = nn.ModuleList(nn.BatchNorm2d(wide) for wide in channels)
-        self.flatten, self.padding = flatten, None if flatten else padding
+        self.flatten, self.mean, self.padding = flatten, mean, None if flatten else padding
 
     def forward(self, symbols):
         lengths = lengths_of(symbols, self.padding)
@@ -69,6 +69,8 @@ class DnaCnn(Head):
             x = F.max_pool2d(F.relu(norm(conv(x))), (1, 2))
             lengths = (lengths + 1 - conv.kernel_size[1] % 2) // 2
             x = masked(x, lengths)
+        if self.mean:
+            return self.classify(x.sum((2, 3)) / lengths.clamp(min=1)[:, None])
         return self.classify(x.flatten(1) if self.flatten else x.amax((2, 3)))
 
 
@@ -138,7 +140,7 @@ class Caduceus(nn.Module):
     COMPLEMENT = torch.tensor([3, 2, 1, 0, 4, 5])  # A C G T N, padding
 
     def __init__(self, outputs, vocabulary, embedding, depth, states, kernel=4, expand=2, layer_norm=False,
-                 reverse_complement=True):
+                 reverse_complement=True, pooling="mean", length=None):
         super().__init__()
 
         def norm(width):
@@ -149,7 +151,8 @@ class Caduceus(nn.Module):
         self.layers = nn.ModuleList(Block(embedding, norm, states=states, kernel=kernel, expand=expand)
                                     for _ in range(depth))
         self.norm_f = norm(embedding)
-        self.score = nn.Linear(embedding, outputs, bias=False)
+        self.pooling = pooling
+        self.score = nn.Linear(embedding * (length if pooling == "flatten" else 1), outputs, bias=False)
 
     def both(self, module, x):
         """`module` over the channels of this strand, and over those of the other one as it is read."""
@@ -166,6 +169,8 @@ class Caduceus(nn.Module):
             x = x + self.both(layer.mixer, self.both(layer.norm, x))
         x = self.both(self.norm_f, x)
         if not self.reverse_complement:
-            return self.score(x.mean(1))
+            return self.score({"mean": x.mean(1), "max": x.amax(1), "flatten": x.flatten(1)}[self.pooling])
         this, other = x[..., :self.width], x[..., self.width:].flip(1, 2)
+        if self.pooling == "max":
+            return self.score(torch.maximum(this.amax(1), other.amax(1)))
         return (self.score(this.mean(1)) + self.score(other.mean(1))) / 2

@@ -390,9 +390,9 @@ const struct reference_model *reference_models(void)
         {"gru-carried", CARRIED(MODEL_GRU)},
         {"text_cnn", TEXT_CNN, SEQUENCES},
         {"text_cnn-padded", TEXT_CNN, NUCLEOTIDES(.padded = true)},
-        {"dna_cnn-padded", DNA_CNN(), NUCLEOTIDES(.padded = true)},
-        {"dna_cnn", DNA_CNN(.keeps_positions = true), SEQUENCES},
-        {"dna_cnn-max", DNA_CNN(), SEQUENCES},
+        {"dna_cnn-padded", DNA_CNN(.pooling = POOLING_MAX), NUCLEOTIDES(.padded = true)},
+        {"dna_cnn", DNA_CNN(.pooling = POOLING_FLATTEN), SEQUENCES},
+        {"dna_cnn-max", DNA_CNN(.pooling = POOLING_MAX), SEQUENCES},
         {"caduceus", CADUCEUS(.reverse_complement = true), SEQUENCES},
         {"caduceus", CADUCEUS(.reverse_complement = true, .add_norm = MODEL_ADD_NORM_UNFUSED),
          SEQUENCES},
@@ -403,6 +403,8 @@ const struct reference_model *reference_models(void)
                   .add_norm = MODEL_ADD_NORM_UNFUSED),
          SEQUENCES},
         {"caduceus-one-strand", CADUCEUS(), SEQUENCES},
+        {"caduceus-max", CADUCEUS(.reverse_complement = true, .pooling = POOLING_MAX), SEQUENCES},
+        {"caduceus-flatten", CADUCEUS(.pooling = POOLING_FLATTEN), SEQUENCES},
         {.name = NULL},
     };
 

@@ -94,7 +94,8 @@ int worker_spec_read_model(struct worker_spec *spec, struct error *error)
     model->kernels = spec->kernels;
     model->kernel_count = read_widths(json_get(json, "kernels"), spec->kernels);
     model->filters = json_get_int(json, "filters", 0);
-    model->keeps_positions = strcmp(json_get_string(json, "pooling", ""), "flatten") == 0;
+    model->pooling =
+        (enum model_pooling)model_pooling_from_string(json_get_string(json, "pooling", "mean"));
     model->kernel = (int)json_get_int(json, "kernel", 0);
     model->activation = (enum activation_kind)activation_kind_from_string(
         json_get_string(json, "activation", "relu"));

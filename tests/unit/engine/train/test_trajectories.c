@@ -208,7 +208,7 @@ static void test_trajectories(void **state)
     for (const struct reference_model *model = reference_models(); model->name; model++, count++)
         for (int threads = 1; threads <= 2; threads++)
             run_trajectory(model, threads, TENSOR_FLOAT32);
-    assert_int_equal(count, 34);
+    assert_int_equal(count, 36);
 }
 
 static void test_autocast(void **state)
