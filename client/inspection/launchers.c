@@ -12,6 +12,7 @@ enum launcher_kind {
     PYTHON,
     SHELL,
     NOTEBOOK, /* its arguments name notebooks */
+    TOOL,     /* it uses no GPU */
     GPU,      /* it starts programs that use GPUs */
     OPAQUE    /* nobody knows what it runs */
 };
@@ -42,6 +43,9 @@ static const struct launcher launchers[] = {
      "-n -np -N -c -p -t -H -x --host -hostfile --hostfile --map-by --bind-to --np -J -A -w -o -e", 0},
     {"conda mamba micromamba", WRAPPER, "run", "-n --name -p --prefix --cwd", 0},
     {"poetry pdm hatch pipenv rye pixi", WRAPPER, "run", "-p --project -P -e --environment -C --directory", 0},
+    {"coverage memray streamlit", WRAPPER, "run", "-o --output --rcfile", 0},
+    {"viztracer scalene pyinstrument kernprof", WRAPPER, NULL, "-o --output_file --outfile", 0},
+    {"py-spy", WRAPPER, "record", "-o --output -r --rate -d --duration -f --format", 0},
     {"uv", WRAPPER, "run",
      "--with --with-editable --with-requirements -p --python --project --directory --env-file --extra --group"
      " --only-group --no-group --no-extra --package --index --index-url --extra-index-url --cache-dir --config-file"
@@ -50,9 +54,10 @@ static const struct launcher launchers[] = {
     {"accelerate", GPU, "launch", "", 0},
     {"nsys ncu nvprof compute-sanitizer cuda-gdb cuda-memcheck", GPU, NULL, "", 0},
     {"sh bash dash zsh ksh ash", SHELL, NULL, "", 0},
+    {"pip pip3", TOOL, NULL, "", 0},
     {"jupyter jupyter-nbconvert jupyter-execute papermill", NOTEBOOK, NULL, "", 0},
     {"julia R Rscript java scala node deno bun octave octave-cli matlab luajit lua th docker podman nerdctl"
-     " apptainer singularity enroot ssh kubectl sbatch uvx pipx jupyter-lab jupyter-notebook", OPAQUE, NULL, "", 0},
+     " apptainer singularity enroot ssh kubectl sbatch uvx pipx jupyter-lab jupyter-notebook pytest", OPAQUE, NULL, "", 0},
 };
 /* clang-format on */
 
@@ -65,8 +70,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Whether the word stands in a list that is separated by spaces. */
-static bool is_listed(const char *list, const char *word)
+bool look_is_listed(const char *list, const char *word)
 {
     size_t length = strlen(word);
 
@@ -98,7 +102,7 @@ static const struct launcher *launcher_find(const struct look_words *command)
     if (is_python(name))
         return &python;
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++)
-        if (is_listed(launchers[i].names, name) &&
+        if (look_is_listed(launchers[i].names, name) &&
             (!launchers[i].verb ||
              (command->count > 1 && strcmp(command->words[1], launchers[i].verb) == 0)))
             return &launchers[i];
@@ -156,7 +160,7 @@ static size_t skip_options(const struct launcher *launcher, const struct look_wo
             return at + 1;
         if (launcher->verb && (strcmp(word, "-m") == 0 || strcmp(word, "--module") == 0))
             *module = at + 1;
-        at += is_listed(launcher->values, word);
+        at += look_is_listed(launcher->values, word);
     }
     return at;
 }
@@ -214,7 +218,7 @@ static void look_at_environment(struct look *look, const struct launcher *launch
                           at + 1 + !word[2]);
             at = command->count;
         } else if (word[0] == '-') {
-            at += is_listed(launcher->values, word);
+            at += look_is_listed(launcher->values, word);
         } else if (equals && equals > word) {
             AUTO_FREE char *name = memory_format("%.*s", (int)(equals - word), word);
 
@@ -265,6 +269,9 @@ bool look_at_launcher(struct look *look, const struct look_words *command)
         break;
     case NOTEBOOK:
         look_at_notebooks(look, command);
+        break;
+    case TOOL:
+        look_found_none(look, "%s uses no GPU", base_name(command->words[0]));
         break;
     case GPU:
         look_found(look, "%s%s%s starts programs that use a GPU", base_name(command->words[0]),

@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 enum {
-    LOOK_FILES_MAX = 256,
+    LOOK_FILES_MAX = 1024,
     LOOK_FILE_BYTES = 1024 * 1024,         /* of one source; its imports stand near the beginning */
     LOOK_PROGRAM_BYTES = 32 * 1024 * 1024, /* of one program */
     LOOK_DEPTH_MAX = 12, /* programs that start programs, such as env, bash, conda, python */
@@ -69,6 +69,8 @@ void look_at_words(struct look *look, const struct look_words *command);
 
 /* launchers.c: true: the program's name says what it is, and the command was looked at. */
 bool look_at_launcher(struct look *look, const struct look_words *command);
+/* Whether the word is one of those in a list that is separated by spaces. */
+bool look_is_listed(const char *list, const char *word);
 
 /* python.c: `command` begins with the interpreter. */
 void look_at_python(struct look *look, const struct look_words *command);

@@ -15,7 +15,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { ROOTS_MAX = 32, OWN_MAX = 8, OWN_NAME_MAX = 64, NOTEBOOK_BYTES = 16 * 1024 * 1024 };
+enum {
+    ROOTS_MAX = 32,
+    OWN_MAX = 8,
+    OWN_NAME_MAX = 64,
+    SITES_MAX = 4,
+    NOTEBOOK_BYTES = 16 * 1024 * 1024
+};
 
 /* A program and what is to be read of it. */
 struct python_program {
@@ -23,8 +29,9 @@ struct python_program {
     const char *directory;  /* in which it runs; borrowed */
     char *roots[ROOTS_MAX]; /* folders of modules, in the order in which Python looks; owned */
     size_t root_count;
-    char *site;                      /* the interpreter's installed packages; owned; NULL: none */
-    char own[OWN_MAX][OWN_NAME_MAX]; /* packages of `site` that are the program itself */
+    char *sites[SITES_MAX]; /* folders of installed packages; owned */
+    size_t site_count;
+    char own[OWN_MAX][OWN_NAME_MAX]; /* packages of `sites` that are the program itself */
     size_t own_count;
     char *queue[LOOK_FILES_MAX]; /* files to read; owned */
     size_t queued, done;
@@ -67,7 +74,8 @@ static void program_release(struct python_program *program)
         free(program->roots[i]);
     for (size_t i = 0; i < program->queued; i++)
         free(program->queue[i]);
-    free(program->site);
+    for (size_t i = 0; i < program->site_count; i++)
+        free(program->sites[i]);
 }
 
 /* The folder of a path, in place. */
@@ -80,29 +88,39 @@ static char *cut_name(char *path)
     return path;
 }
 
-/* The packages of the environment whose programs lie in `folder`: ../lib/python3.N/site-packages.
- * The caller frees it; NULL: there is none. */
-static char *find_site(const char *folder)
+/* The library of the Python whose programs lie in `folder`: ../lib/python3.N. The caller frees it;
+ * NULL: there is none. */
+static char *find_library(const char *folder)
 {
-    AUTO_FREE char *library = memory_format("%s/../lib", folder);
-    DIR *entries = opendir(library);
+    AUTO_FREE char *parent = memory_format("%s/../lib", folder);
+    DIR *entries = opendir(parent);
     struct dirent *entry;
-    char *site = NULL;
+    char *library = NULL;
 
-    while (!site && entries && (entry = readdir(entries))) {
-        struct stat status;
-
-        if (strncmp(entry->d_name, "python3.", 8) != 0)
-            continue;
-        site = memory_format("%s/%.64s/site-packages", library, entry->d_name);
-        if (stat(site, &status) < 0 || !S_ISDIR(status.st_mode)) {
-            free(site);
-            site = NULL;
-        }
-    }
+    while (!library && entries && (entry = readdir(entries)))
+        if (strncmp(entry->d_name, "python3.", 8) == 0)
+            library = memory_format("%s/%.64s", parent, entry->d_name);
     if (entries)
         closedir(entries);
-    return site;
+    return library;
+}
+
+/* Finds the folders of installed packages of the Python whose programs lie in `folder`: its own,
+ * and those of Debian, of the machine and of the user (site of Python's library). */
+static void sites_find(struct python_program *program, const char *folder)
+{
+    AUTO_FREE char *library = find_library(folder);
+    const char *home = look_variable(program->look, "HOME");
+    const char *name = library ? strrchr(library, '/') + 1 : NULL;
+
+    if (!library)
+        return;
+    program->sites[program->site_count++] = memory_format("%s/site-packages", library);
+    program->sites[program->site_count++] = memory_format("%s/../python3/dist-packages", library);
+    program->sites[program->site_count++] = memory_format("/usr/local/lib/%s/dist-packages", name);
+    if (home)
+        program->sites[program->site_count++] =
+            memory_format("%s/.local/lib/%s/site-packages", home, name);
 }
 
 /* ---- finding modules ------------------------------------------------------------------------- */
@@ -154,14 +172,15 @@ static bool module_queue(struct python_program *program, const char *folder, con
     return found;
 }
 
-/* A name that sentences can use: relative to the folder of the program where that is shorter. */
+/* A name that sentences can use: relative to the folder of modules in which it lies. */
 static const char *shown(const struct python_program *program, const char *path)
 {
-    size_t length;
+    for (size_t i = 0; i < program->site_count + program->root_count; i++) {
+        const char *folder =
+            i < program->site_count ? program->sites[i] : program->roots[i - program->site_count];
+        size_t length = strlen(folder);
 
-    for (size_t i = 0; i < program->root_count; i++) {
-        length = strlen(program->roots[i]);
-        if (strncmp(path, program->roots[i], length) == 0 && path[length] == '/')
+        if (strncmp(path, folder, length) == 0 && path[length] == '/')
             return path + length + 1;
     }
     return path;
@@ -172,16 +191,15 @@ static const char *shown(const struct python_program *program, const char *path)
 static bool own_queue(struct python_program *program, const char *module)
 {
     size_t length = strcspn(module, ".");
-    bool own = program->is_entry;
+    bool own = program->is_entry, found = false;
 
     for (size_t i = 0; i < program->own_count; i++)
         own = own || (strncmp(program->own[i], module, length) == 0 && !program->own[i][length]);
-    if (!own || length >= OWN_NAME_MAX || !program->site ||
-        !module_queue(program, program->site, module))
-        return false;
-    if (program->is_entry && program->own_count < OWN_MAX)
+    for (size_t i = 0; own && length < OWN_NAME_MAX && i < program->site_count && !found; i++)
+        found = module_queue(program, program->sites[i], module);
+    if (found && program->is_entry && program->own_count < OWN_MAX)
         snprintf(program->own[program->own_count++], OWN_NAME_MAX, "%.*s", (int)length, module);
-    return true;
+    return found;
 }
 
 /* Queues a module that is imported without dots. False: it is not found. */
@@ -296,48 +314,72 @@ void look_at_python_script(struct look *look, const char *directory, const char 
     }
     root_add(&program, cut_name(memory_copy_text(real)));
     roots_add_path(&program);
-    program.site = find_site(program.roots[0]);
+    sites_find(&program, program.roots[0]);
     look_at_file(&program, real);
     program_release(&program);
 }
 
-/* The folder of the interpreter's environment: that of its program. The caller frees it. */
-static char *find_interpreter_site(struct look *look, const struct look_words *command)
+/* Finds the installed packages of the interpreter that the command begins with, if it does; else
+ * those of the virtual environment. */
+static void interpreter_sites_find(struct python_program *program, const struct look_words *command)
 {
-    const char *environment = look_variable(look, "VIRTUAL_ENV");
-    AUTO_FREE char *program = look_program_path(look, command->directory, command->words[0]);
+    const char *environment = look_variable(program->look, "VIRTUAL_ENV");
+    AUTO_FREE char *interpreter =
+        look_program_path(program->look, command->directory, command->words[0]);
     AUTO_FREE char *folder = NULL;
 
-    if (program)
-        folder = cut_name(memory_copy_text(program));
+    if (interpreter)
+        folder = cut_name(memory_copy_text(interpreter));
     else if (environment && *environment)
         folder = memory_format("%s/bin", environment);
-    return folder ? find_site(folder) : NULL;
+    if (folder)
+        sites_find(program, folder);
+}
+
+/* A module that is not the program's own: a tool, or one that runs a script. */
+static void look_at_foreign_module(struct look *look, const struct look_words *command,
+                                   const char *module)
+{
+    static const char tools[] = "pip venv ensurepip json.tool http.server zipfile tarfile gzip "
+                                "compileall py_compile site sysconfig platform calendar build";
+
+    for (size_t i = 1; i < command->count; i++) {
+        const char *word = command->words[i];
+        size_t length = strlen(word);
+
+        if (word[0] != '-' && length > 3 && strcmp(word + length - 3, ".py") == 0) {
+            look_at_python_script(look, command->directory, word);
+            return;
+        }
+    }
+    if (look_is_listed(tools, module))
+        look_found_none(look, "%s uses no GPU", module);
+    else
+        look->unknown = true;
 }
 
 void look_at_python_module(struct look *look, const struct look_words *command, const char *module)
 {
-    struct python_program program = {.look = look,
-                                     .directory = command->directory,
-                                     .site = find_interpreter_site(look, command),
-                                     .file = module,
-                                     .is_entry = true};
+    struct python_program program = {
+        .look = look, .directory = command->directory, .file = module, .is_entry = true};
     AUTO_FREE char *main = memory_format("%s.__main__", module);
+    int rank = gpu_package_rank(module);
 
     root_add(&program, memory_copy_text(command->directory));
     roots_add_path(&program);
-    if (gpu_package_rank(module) == 2) {
+    interpreter_sites_find(&program, command);
+    if (rank == 2) {
         look_found(look, "%s is a program of %.*s", module, (int)strcspn(module, "."), module);
-    } else if (absolute_queue(&program, module)) {
+    } else if (strcmp(module, "pip") != 0 && absolute_queue(&program, module)) {
         absolute_queue(&program, main);
         program.is_entry = false;
         program_follow(&program);
         if (!look_is_over(look))
             look_found_none(look, "%s imports nothing that uses a GPU", module);
-    } else if (gpu_package_rank(module)) {
+    } else if (rank) {
         look_found(look, "%s uses a GPU", module);
     } else {
-        look_found_none(look, "%s is no module of the job's own", module);
+        look_at_foreign_module(look, command, module);
     }
     program_release(&program);
 }
