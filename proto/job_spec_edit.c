@@ -185,7 +185,7 @@ char *job_spec_format_value(const char *path, struct json_object *value, char *o
 
     if (!value)
         text = "none";
-    else if (strcmp(path, "at") == 0)
+    else if (strcmp(path, "at") == 0 || strcmp(path, "put_first") == 0)
         text = format_moment(json_object_get_double(value), number, sizeof number);
     else if (key && key->type == JOB_SPEC_DURATION)
         text = text_format_duration(json_object_get_double(value), number, sizeof number);

@@ -111,6 +111,11 @@ static const struct job_spec_key job_keys[] = {
     {"priority", JOB_SPEC_INTEGER, .minimum = -1000, .maximum = 1000, .fallback = "0",
      .help = "Jobs with a higher priority start first. Users give at most the daemon's "
              "PriorityMax; administrators have no limit"},
+    {"put_first", JOB_SPEC_NUMBER, .from = 0, .to = 253402300799.0,
+     .unit = "seconds since 1970 (UTC)",
+     .help =
+         "When the job was put before its user's other waiting jobs of its priority; the latest "
+         "goes first. `trainctl first` sets it"},
     {"directory", JOB_SPEC_ABSOLUTE_PATH, .count_minimum = 1, .count_maximum = PATH_BYTES_MAX,
      .fallback = "\"/\"",
      .help = "The folder in which the job runs and relative paths start. trainctl sets it to the "

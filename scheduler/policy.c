@@ -234,6 +234,8 @@ static struct policy_run *take_run(struct workspace *workspace,
     run->device_lists = workspace_take(workspace, lists, sizeof(int));
     run->loads = workspace_take(workspace, snapshot->device_count, sizeof *run->loads);
     run->running = workspace_take(workspace, jobs, sizeof *run->running);
+    run->floors = workspace_take(
+        workspace, value_first_count(snapshot) * (size_t)snapshot->type_count, sizeof *run->floors);
     if (snapshot->settings.makespan)
         run->shares =
             workspace_take(workspace, jobs * (size_t)snapshot->type_count, sizeof *run->shares);
@@ -333,6 +335,7 @@ static void value_jobs(struct policy_run *run)
         value_by_shares(run);
     else if (snapshot->settings.congestion > 0)
         value_add_congestion(snapshot, run->values, run->workspace);
+    value_put_first(snapshot, run->values, run->floors, run->workspace);
 }
 
 /* Adds a placed job to the loads of its devices. */

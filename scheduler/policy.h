@@ -87,6 +87,8 @@ struct policy_job {
     int devices;            /* how many of one type it needs, >= 1 */
     double waited;          /* seconds in the queue, without the time that it ran */
     double restart_seconds; /* what a move or a resumption costs */
+    double put_first;       /* among the jobs of its user and priority that wait, those with more go
+                             * first; 0: by their values alone */
     double bonus;           /* factor on its value, for example a user's own weight; 0 means 1 */
     double left_deviation;  /* standard deviation of `seconds` relative to them, because the length
                              * is uncertain; 0: the length is certain */

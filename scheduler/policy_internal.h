@@ -66,6 +66,7 @@ struct policy_run {
     struct policy_placement *placements;
     struct job_value *values;
     struct job_choice *choices;
+    double *floors; /* value_put_first() */
     double *shares; /* share.h's x / T, a row for each job; NULL: the makespan is not minimised */
     double rest;    /* share.h's T, seconds */
     double *user_factors;

@@ -52,6 +52,7 @@ static struct policy_job mend_job(const struct policy_job *job)
     mended.restart_seconds = within(job->restart_seconds, 0, SECONDS_MAX, 0);
     mended.left_deviation = within(job->left_deviation, 0, DEVIATION_MAX, 0);
     mended.bonus = within(job->bonus, 0, SETTING_MAX, 0);
+    mended.put_first = within(job->put_first, 0, SECONDS_MAX, 0);
     return mended;
 }
 
@@ -92,7 +93,8 @@ bool numbers_are_usable(const struct policy_job *job, int type_count)
 {
     bool usable =
         is_within(job->waited, 0, SECONDS_MAX) && is_within(job->restart_seconds, 0, SECONDS_MAX) &&
-        is_within(job->left_deviation, 0, DEVIATION_MAX) && is_within(job->bonus, 0, SETTING_MAX);
+        is_within(job->left_deviation, 0, DEVIATION_MAX) && is_within(job->bonus, 0, SETTING_MAX) &&
+        is_within(job->put_first, 0, SECONDS_MAX);
 
     for (int type = 0; type < type_count; type++) {
         const struct policy_estimate *estimate = &job->estimates[type];

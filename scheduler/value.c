@@ -15,6 +15,8 @@
  * keep a user's first minutes from counting too much. */
 #define USAGE_OFFSET 3600.0
 #define FACTOR_MAX 16.0
+/* How much more a job is worth than the best of those that it was put before. */
+#define FIRST_FACTOR 1.01
 /* The largest value that the factors may give together. */
 #define BASE_MAX 1e100
 /* For unknown lengths: the odds that one job is longer than another are the ratio of their run
@@ -199,6 +201,91 @@ void value_add_congestion(const struct policy_snapshot *snapshot, struct job_val
     }
 }
 
+/* ---- jobs that were put first ---------------------------------------------------------------- */
+
+/* Whether the job waits and some device can take it; only such jobs have an order. */
+static bool has_order(const struct policy_job *job, const struct job_value *value)
+{
+    return !job->on && isfinite(value->best_seconds);
+}
+
+/* Lists the jobs by user and priority, and within these by when they were put first. */
+static size_t order_by_user(const struct policy_snapshot *snapshot, const struct job_value *values,
+                            const struct order *order)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < snapshot->job_count; i++) {
+        if (!has_order(&snapshot->jobs[i], &values[i]))
+            continue;
+        order->jobs[count].index = i; /* the bits of positive doubles are ordered as the numbers */
+        memcpy(&order->jobs[count++].key, &snapshot->jobs[i].put_first, sizeof(double));
+    }
+    rank_sort(order->jobs, order->other, count);
+    for (size_t i = 0; i < count; i++) {
+        const struct policy_job *job = &snapshot->jobs[order->jobs[i].index];
+
+        order->jobs[i].key = (uint64_t)(uint32_t)job->user << 32 | (uint32_t)job->priority;
+    }
+    rank_sort(order->jobs, order->other, count);
+    return count;
+}
+
+size_t value_first_count(const struct policy_snapshot *snapshot)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < snapshot->job_count; i++)
+        count += snapshot->jobs[i].put_first > 0;
+    return count;
+}
+
+/* Gives a job that was put first its floors. Its own value is raised to the largest of them, so
+ * that no type is worth more than that. */
+static void floors_set(const struct policy_snapshot *snapshot, const struct policy_job *job,
+                       const double *best, double *floors, struct job_value *value)
+{
+    for (int type = 0; type < snapshot->type_count; type++) {
+        floors[type] = isfinite(job->estimates[type].seconds)
+                           ? fmin(FIRST_FACTOR * job->devices * best[type], BASE_MAX)
+                           : 0;
+        value->base = fmax(value->base, floors[type]);
+    }
+    value->floors = floors;
+}
+
+void value_put_first(const struct policy_snapshot *snapshot, struct job_value *values,
+                     double *floors, struct workspace workspace)
+{
+    struct order order = take_order(&workspace, snapshot->job_count);
+    /* on each type: the largest value for a device among the jobs that were put first earlier than
+     * `level`, and with those of this level */
+    double best[POLICY_TYPES_MAX] = {0}, reached[POLICY_TYPES_MAX] = {0}, level = 0;
+    size_t count = value_first_count(snapshot) ? order_by_user(snapshot, values, &order) : 0;
+
+    for (size_t i = 0; i < count; i++) {
+        size_t index = order.jobs[i].index;
+        const struct policy_job *job = &snapshot->jobs[index];
+
+        if (i > 0 && order.jobs[i].key != order.jobs[i - 1].key) {
+            memset(reached, 0, sizeof reached);
+            level = 0;
+        }
+        if (job->put_first > level) {
+            level = job->put_first;
+            memcpy(best, reached, sizeof best);
+        }
+        if (job->put_first > 0) {
+            floors_set(snapshot, job, best, floors, &values[index]);
+            floors += snapshot->type_count;
+        }
+        for (int type = 0; type < snapshot->type_count; type++)
+            reached[type] = fmax(reached[type],
+                                 value_on_type(snapshot, job, &values[index], type, false, false) /
+                                     job->devices);
+    }
+}
+
 /* The value for the makespan. */
 static double value_of_share(const struct policy_snapshot *snapshot, const struct policy_job *job,
                              const struct job_value *value, int type, bool stays)
@@ -218,8 +305,9 @@ static double value_of_share(const struct policy_snapshot *snapshot, const struc
     return value->base * worth;
 }
 
-double value_on_type(const struct policy_snapshot *snapshot, const struct policy_job *job,
-                     const struct job_value *value, int type, bool preferred, bool stays)
+/* The value without regard to what was put first. */
+static double own_value(const struct policy_snapshot *snapshot, const struct policy_job *job,
+                        const struct job_value *value, int type, bool preferred, bool stays)
 {
     double seconds = value_seconds(&snapshot->settings, &job->estimates[type]), restart = 0;
 
@@ -237,4 +325,12 @@ double value_on_type(const struct policy_snapshot *snapshot, const struct policy
         return value->base * suit / 2 * alone / fmax(seconds + restart, 1e-9);
     }
     return value->base * fmax(value->best_seconds, 1e-9) / fmax(seconds + restart, 1e-9);
+}
+
+double value_on_type(const struct policy_snapshot *snapshot, const struct policy_job *job,
+                     const struct job_value *value, int type, bool preferred, bool stays)
+{
+    double own = own_value(snapshot, job, value, type, preferred, stays);
+
+    return value->floors && own > 0 ? fmax(own, value->floors[type]) : own;
 }

@@ -52,6 +52,7 @@ struct job_value {
     const double *shares; /* x / T on each type; NULL: the makespan is not minimised */
     double part;          /* B / T */
     double room;          /* M / K */
+    const double *floors; /* the least value on each type, of a job that was put first; else NULL */
 };
 
 /* Seconds to the job's end on the type, as the policy assumes them. They are less than an uncertain
@@ -71,12 +72,23 @@ struct type_fit {
 struct job_value value_of_job(const struct policy_snapshot *snapshot, const struct policy_job *job,
                               const struct type_fit *fits, const double *user_factors);
 
-/* Bytes of workspace for value_add_congestion(). */
+/* Bytes of workspace for value_add_congestion() and value_put_first(). */
 size_t value_congestion_size(const struct policy_snapshot *snapshot);
 
 /* Multiplies the values of all jobs of the snapshot by the first factor. */
 void value_add_congestion(const struct policy_snapshot *snapshot, struct job_value *values,
                           struct workspace workspace);
+
+/* How many jobs of the snapshot were put first. */
+size_t value_first_count(const struct policy_snapshot *snapshot);
+
+/* Raises the values of waiting jobs that were put first. On each type of device such a job is worth
+ * a little more, for its size, than the best of its user's other waiting jobs of its priority that
+ * were not put first, or earlier. So a user gains no device from others by that: the best of one's
+ * jobs decides how one's first job fares against theirs. `floors`: room for a number for each type
+ * and job that was put first; it is used as long as the values are. */
+void value_put_first(const struct policy_snapshot *snapshot, struct job_value *values,
+                     double *floors, struct workspace workspace);
 
 /* Whether the job prefers the device; false if it has no preference. */
 static inline bool job_prefers(const struct policy_job *job, int device)

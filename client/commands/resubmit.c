@@ -31,6 +31,7 @@ static enum exit_status spec_fetch(struct invocation *invocation, const char *na
         job_spec_drop_defaults(stored);
     json_object_object_del(stored, "after");
     json_object_object_del(stored, "at"); /* it has passed, or is meant for that job */
+    json_object_object_del(stored, "put_first");
     *spec = json_object_get(stored);
     return EXIT_STATUS_DONE;
 }

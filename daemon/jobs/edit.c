@@ -331,6 +331,7 @@ static void change_attempt(struct job *job, const struct job_edit *edit)
 static void put_in_effect(struct jobs *jobs, struct job *job, const struct job_edit *edit)
 {
     job->priority = edit->entry.submission.priority;
+    job->put_first = edit->entry.submission.put_first;
     job->notifies = edit->entry.submission.notifies;
     if (edit->group)
         change_group(jobs, job, edit->entry.group);

@@ -54,6 +54,7 @@ struct job *job_new(struct jobs *jobs, const struct job_submission *submission)
     job->uid = submission->uid;
     job->kind = (uint8_t)submission->kind;
     job->priority = submission->priority;
+    job->put_first = submission->put_first;
     job->state = JOB_QUEUED;
     if (job_table_add(jobs->table, job) < 0) {
         job_free(jobs, job);

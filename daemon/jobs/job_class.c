@@ -21,6 +21,7 @@ static size_t bucket_of(const struct job_classes *classes, const struct job_clas
     hash = hash_bytes(hash, &class->needs, sizeof class->needs);
     hash = hash_bytes(hash, &class->only, sizeof class->only);
     hash = hash_bytes(hash, &class->priority, sizeof class->priority);
+    hash = hash_bytes(hash, &class->put_first, sizeof class->put_first);
     /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): made before the first class */
     return hash % classes->bucket_count;
 }
@@ -28,7 +29,7 @@ static size_t bucket_of(const struct job_classes *classes, const struct job_clas
 static bool is_same(const struct job_class *a, const struct job_class *b)
 {
     return a->workload == b->workload && a->needs == b->needs && a->only == b->only &&
-           a->uid == b->uid && a->priority == b->priority;
+           a->uid == b->uid && a->priority == b->priority && a->put_first == b->put_first;
 }
 
 static int grow(struct job_classes *classes)
@@ -134,7 +135,8 @@ int job_classes_add(struct job_classes *classes, struct job *job)
                             .needs = job->needs,
                             .only = job->attempt_number > 0 ? job->id : 0,
                             .uid = job->uid,
-                            .priority = job->priority};
+                            .priority = job->priority,
+                            .put_first = job->put_first};
     struct job_class *class = NULL;
     int result;
 
@@ -176,13 +178,16 @@ void job_classes_remove(struct job_classes *classes, struct job *job)
         class_leave_place(classes, class);
 }
 
-/* Orders classes by their first jobs: higher priorities first, then older jobs. */
+/* Orders classes by their first jobs: higher priorities first, then what was put first, then
+ * older jobs. */
 static int compare_classes(const struct job_class *a, const struct job_class *b)
 {
     const struct job *first = a->waiting.jobs[0], *other = b->waiting.jobs[0];
 
     if (first->priority != other->priority)
         return first->priority > other->priority ? -1 : 1;
+    if (first->put_first != other->put_first)
+        return first->put_first > other->put_first ? -1 : 1;
     return (first->id > other->id) - (first->id < other->id);
 }
 

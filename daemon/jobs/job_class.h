@@ -14,6 +14,7 @@ struct job_class {
     int64_t only; /* a job that has run is the only one of its class: its id; else 0 */
     uid_t uid;
     int32_t priority;
+    double put_first; /* of struct job */
     struct job_queue waiting;
     /* the snapshot (jobs/snapshot.h) that last held jobs of the class, and which of its jobs they
      * are */

@@ -24,6 +24,7 @@ struct json_object *jobs_predict(struct daemon *daemon, struct job_prediction *p
                         .uid = submission->uid,
                         .kind = (uint8_t)submission->kind,
                         .priority = submission->priority,
+                        .put_first = submission->put_first,
                         .state = JOB_QUEUED,
                         .waits_since = clock_now()};
     struct json_object *decision = NULL;

@@ -374,6 +374,7 @@ static void restore_job(struct jobs *jobs, const struct loaded_job *loaded,
                                         .uid = loaded->row.uid,
                                         .kind = loaded->row.kind,
                                         .priority = loaded->row.priority,
+                                        .put_first = loaded->row.put_first,
                                         .needs = loaded->row.needs ? loaded->row.needs : "{}"};
     struct job *job;
 

@@ -308,6 +308,7 @@ static void describe_job(struct jobs *jobs, struct jobs_snapshot *snapshot, cons
     entry->id = job->id;
     entry->user = job_users_index(jobs, job->uid);
     entry->priority = job->priority;
+    entry->put_first = job->put_first;
     entry->devices = job->needs->devices;
     entry->waited = job->waited + (job->waits_since > 0 ? fmax(now - job->waits_since, 0) : 0);
     entry->resumes = job->attempt_number > 0;

@@ -37,8 +37,8 @@ static const char select_jobs[] =
     "   THEN coalesce(json_extract(" SQL_JSON("spec") ", '$.retry.backoff'), -1) ELSE -1 END,"
     "  plan_digest, pinned,"
     "  json_object('device', json_extract(" SQL_JSON("spec") ", '$.device'),"
-    "   'resources', json_extract(" SQL_JSON("spec") ", '$.resources'))"
-    " FROM job WHERE " SQL_LIVE " ORDER BY id";
+    "   'resources', json_extract(" SQL_JSON("spec") ", '$.resources')),"
+    "  put_first FROM job WHERE " SQL_LIVE " ORDER BY id";
 /* clang-format on */
 
 static struct live_job job_read(const struct statement *row)
@@ -57,6 +57,7 @@ static struct live_job job_read(const struct statement *row)
         .submitted = statement_double(row, 10),
         .backoff = statement_double(row, 11),
         .needs = text_copy(row, 14),
+        .put_first = statement_double(row, 15),
     };
 
     statement_copy_text(row, 12, job.digest, sizeof job.digest);

@@ -19,7 +19,7 @@ struct live_job {
     int retries;         /* attempts that ended by a fault of the job itself */
     int memory_failures; /* attempts that ended for lack of memory */
     bool avoids_sharing; /* an error ended an attempt that used a sharing service */
-    double submitted;
+    double submitted, put_first;
     double backoff; /* seconds, while the job waits for a retry: from its specification; -1: the
                      * configured default */
     char digest[JOB_DIGEST_SIZE];

@@ -267,6 +267,8 @@ static const char *const jobs_steps[] = {
     "  stopped INTEGER NOT NULL DEFAULT 0" /* 1: the search ended the trial */
     ") STRICT;"
     "CREATE INDEX search_trial_by_sweep ON search_trial (sweep);",
+    /* 18: when a job was put before others of its user: `put_first` of its specification */
+    "ALTER TABLE job ADD COLUMN put_first REAL NOT NULL DEFAULT 0;",
 };
 
 static const char *const checkpoints_steps[] = {

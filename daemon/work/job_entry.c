@@ -71,6 +71,7 @@ int job_entry_prepare(struct json_object *spec, uid_t uid, struct job_entry *ent
     submission->uid = uid;
     submission->kind = job_spec_is_command(normalised) ? JOB_COMMAND : JOB_NATIVE;
     submission->priority = (int)json_get_int(normalised, "priority", 0);
+    submission->put_first = json_get_double(normalised, "put_first", 0);
     submission->held = json_get_bool(normalised, "hold", false);
     submission->at = json_get_double(normalised, "at", 0);
     submission->notifies = json_get(normalised, "notify") != NULL;

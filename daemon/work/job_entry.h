@@ -21,6 +21,7 @@ struct job_submission {
     uid_t uid;
     enum job_kind kind;
     int priority;
+    double put_first;                 /* when it was put before others of its user; 0: never */
     char plan_digest[65];             /* of a command: job_spec_command_digest() */
     bool held, notifies;              /* `hold` and `notify` of its specification */
     struct sweep_run *sweep;          /* the sweep that this job is a point of (jobs), or NULL */

@@ -85,7 +85,9 @@ void job_table_release(struct job_table *table)
 
 static bool goes_before(const struct job *a, const struct job *b)
 {
-    return a->priority != b->priority ? a->priority > b->priority : a->id < b->id;
+    if (a->priority != b->priority)
+        return a->priority > b->priority;
+    return a->put_first != b->put_first ? a->put_first > b->put_first : a->id < b->id;
 }
 
 static void queue_place(struct job_queue *queue, size_t index, struct job *job)

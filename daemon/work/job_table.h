@@ -42,6 +42,7 @@ struct job {
     double waited;               /* seconds that it waited before that */
     double retry_at;             /* of a paused job: when it may start, since the epoch; 0: at
                                   * once */
+    double put_first;            /* when it was put before others of its user; 0: never */
     int64_t steps_done;          /* of its training, done by earlier attempts */
     uint32_t queue_index;
     int32_t priority;
@@ -73,7 +74,8 @@ struct job *job_table_find(const struct job_table *table, int64_t id);
 void job_table_remove(struct job_table *table, struct job *job);
 void job_table_release(struct job_table *table); /* frees the buckets, not the jobs */
 
-/* A binary heap: highest priority first, then the lowest id. */
+/* A binary heap: highest priority first, then what was put first, the latest before others, then
+ * the lowest id. */
 struct job_queue {
     struct job **jobs;
     size_t count, capacity;

@@ -63,6 +63,7 @@ static void make_job(struct random_snapshot *random, const struct random_shape *
                                .movable = shape->plain || draw_below(draws, 4) != 0,
                                .shares = !shape->plain && draw_below(draws, 2),
                                .priority = shape->plain ? 0 : draw_below(draws, 3) - 1,
+                               .put_first = shape->plain ? 0 : draw_below(draws, 6) - 3,
                                .estimates = estimates};
     if (shape->plain) {
         job->user = POLICY_NONE;

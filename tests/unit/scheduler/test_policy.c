@@ -45,6 +45,52 @@ static void short_jobs_first_where_a_queue_is(void **state)
     free(machine);
 }
 
+/* Of two users' jobs one device takes one at a time: u0's shortest job would be the first. */
+static void what_was_put_first_goes_before_its_users_others(void **state)
+{
+    struct machine *machine = machine_new(1, 5);
+
+    (void)state;
+    machine->snapshot.users = machine->users;
+    machine->snapshot.user_count = 2;
+    for (int i = 0; i < 5; i++)
+        machine->jobs[i].user = i == 4;
+    machine->estimates[0][0].seconds = 100;
+    machine->estimates[1][0].seconds = 200;
+    machine->estimates[4][0].seconds = 150; /* the other user's */
+    machine->jobs[3].put_first = 7;
+    decide(machine);
+    assert_int_equal(device(machine, 3), 0);
+    machine->jobs[2].put_first = 8; /* later, so it goes before job 3 */
+    decide(machine);
+    assert_int_equal(device(machine, 2), 0);
+    machine->estimates[4][0].seconds = 20; /* it gains no device from another user's better job */
+    decide(machine);
+    assert_int_equal(device(machine, 4), 0);
+    machine->jobs[1].priority = 1; /* a higher priority goes first in any case */
+    decide(machine);
+    assert_int_equal(device(machine, 1), 0);
+    free(machine);
+}
+
+static void what_was_put_first_goes_first_on_a_device_that_does_not_suit_it(void **state)
+{
+    struct machine *machine = machine_new(4, 3);
+
+    (void)state;
+    machine->snapshot.users = machine->users;
+    machine->snapshot.user_count = 1;
+    for (int i = 0; i < 3; i++)
+        machine->jobs[i].user = 0;
+    machine->devices[0].draining = machine->devices[1].draining = true; /* slow ones are left */
+    machine->devices[3].draining = true;
+    machine->estimates[1][1].seconds = 1000; /* the device suits this one */
+    machine->jobs[2].put_first = 1;
+    decide(machine);
+    assert_int_equal(device(machine, 2), 2);
+    free(machine);
+}
+
 static void a_move_must_pay(void **state)
 {
     struct machine *machine = machine_new(4, 1);
@@ -530,6 +576,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(devices_go_to_whom_they_suit),
         cmocka_unit_test(short_jobs_first_where_a_queue_is),
+        cmocka_unit_test(what_was_put_first_goes_before_its_users_others),
+        cmocka_unit_test(what_was_put_first_goes_first_on_a_device_that_does_not_suit_it),
         cmocka_unit_test(a_move_must_pay),
         cmocka_unit_test(waiting_and_fair_share_decide_between_equals),
         cmocka_unit_test(uncertain_types_are_tried),
