@@ -34,7 +34,8 @@ enum philox_stream {
     PHILOX_BATCH_ORDER, /* low half: epoch; index: batch */
     PHILOX_SOBOL,  /* scrambling; low half: number of the axis; index: a bit and those above it */
     PHILOX_PARZEN, /* candidates; low half: number of the axis */
-    PHILOX_SEARCH  /* order of a grid's points; exploits: low half: rung; index: trial */
+    PHILOX_SEARCH, /* order of a grid's points; donors: low half: rung; index: trial */
+    PHILOX_EXPLORE /* changed values; low half: number of the axis; index: rung, trial */
 };
 
 PHILOX_FUNCTION uint64_t philox_stream(enum philox_stream purpose, uint32_t detail)

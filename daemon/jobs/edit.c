@@ -256,6 +256,7 @@ static int check_job(struct jobs *jobs, struct job_editing *editing, struct edit
     if (!*edit->change)
         return 0;
     target = describe(jobs, job);
+    target.by_search = editing->by_search;
     result = job_edit_check(edit, &target, error);
     if (result == 0 && edit->priority)
         result = job_priority_check(edit->entry.submission.priority, editing->priority_max,

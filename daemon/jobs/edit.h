@@ -25,6 +25,7 @@ struct job_editing {
     struct json_object *changes; /* a JSON Merge Patch; the caller's */
     int64_t priority_max;        /* that the caller may give */
     uid_t uid;                   /* who edits */
+    bool by_search;              /* job_edit_target.by_search */
     /* Runs once the change is durable and in effect, or refused. -EINVAL with `fault`: the
      * specification would be invalid. -EBUSY with `refused` and its state: that job may not change
      * so, or has ended. Then the caller calls jobs_edit_release(). */

@@ -19,6 +19,7 @@
 #include "daemon/jobs/ledger.h"
 #include "daemon/jobs/move.h"
 #include "daemon/jobs/parts.h"
+#include "daemon/jobs/searches.h"
 #include "daemon/jobs/sharing.h"
 #include "daemon/jobs/suspend.h"
 #include "daemon/jobs/transition.h"
@@ -302,10 +303,12 @@ static void attempt_conclude(struct attempt *attempt)
     job->memory_failures += verdict.ending == ENDING_OUT_OF_MEMORY;
     job_details_free(job->details); /* the next start reads the specification again */
     job->details = NULL;
-    if (verdict.state == JOB_PAUSED)
+    if (verdict.state == JOB_PAUSED) {
         job_graph_rest(jobs, job);
-    else
+        search_job_paused(jobs, job);
+    } else {
         job_queue_after(jobs, job, verdict.delay);
+    }
     jobs_dispatch(jobs);
 }
 

@@ -4,10 +4,13 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "daemon/attempts/attempt.h"
+#include "daemon/jobs/edit.h"
 #include "daemon/jobs/graph.h"
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/parts.h"
 #include "daemon/jobs/sweeps.h"
+#include "daemon/store/checkpoint_clone.h"
+#include "daemon/store/checkpoint_purge.h"
 #include "daemon/store/search_rows.h"
 #include "daemon/work/job_table.h"
 #include "daemon/work/parzen.h"
@@ -51,7 +54,7 @@ void search_run_free(struct search_run *run)
 
 bool search_run_is_busy(const struct search_run *run)
 {
-    return run->busy || run->must_load || run->news_count > 0;
+    return run->busy || run->must_load || run->news_count > 0 || run->exploits > 0;
 }
 
 /* ---- verdicts -------------------------------------------------------------------------------- */
@@ -135,35 +138,209 @@ static void trial_stop(struct jobs *jobs, struct search_run *run, uint32_t trial
     job_cancel(jobs, job, reason, NULL, NULL);
 }
 
+/* Puts a verdict in effect, except SEARCH_EXPLOIT. */
+static void verdict_apply(struct jobs *jobs, struct search_run *run, uint32_t trial,
+                          const struct search_verdict *verdict, struct job *job)
+{
+    switch (verdict->action) {
+    case SEARCH_PASS:
+        trial_pass(jobs, run, trial, verdict, job);
+        break;
+    case SEARCH_WAIT:
+        trial_wait(jobs, run, job);
+        break;
+    case SEARCH_STOP:
+        trial_stop(jobs, run, trial, verdict, job);
+        break;
+    case SEARCH_EXPLOIT:
+    case SEARCH_NOTHING:
+        break;
+    }
+}
+
+static struct job *live_job(const struct jobs *jobs, const struct search_run *run, uint32_t trial)
+{
+    struct job *job = job_table_find(jobs->table, run->sweep->first_job + trial);
+
+    return job && !job->ended ? job : NULL;
+}
+
+/* Pauses the trials that came last to a rung of a population. Returns whether all rest now: then
+ * their newest checkpoints are those of the rung. */
+static bool population_rests(struct jobs *jobs, struct search_run *run,
+                             const struct search_verdict *verdicts)
+{
+    bool rests = run->exploits == 0;
+
+    for (uint32_t i = 0; i < run->table.trial_count; i++) {
+        struct job *job = verdicts[i].action == SEARCH_NOTHING ? NULL : live_job(jobs, run, i);
+
+        if (!job)
+            continue;
+        trial_wait(jobs, run, job);
+        rests = rests && job->state == JOB_PAUSED;
+    }
+    return rests;
+}
+
+static void exploit_begin(struct jobs *jobs, struct search_run *run, uint32_t trial,
+                          const struct search_verdict *verdict, struct job *job);
+
+/* The worst trials get their checkpoints before the best ones go on and write others. */
+static void population_apply(struct jobs *jobs, struct search_run *run,
+                             const struct search_verdict *verdicts)
+{
+    if (!population_rests(jobs, run, verdicts))
+        return;
+    for (uint32_t i = 0; i < run->table.trial_count; i++) {
+        struct job *job = verdicts[i].action == SEARCH_EXPLOIT ? live_job(jobs, run, i) : NULL;
+
+        if (job)
+            exploit_begin(jobs, run, i, &verdicts[i], job);
+    }
+    for (uint32_t i = 0; i < run->table.trial_count && run->exploits == 0; i++) {
+        struct job *job = verdicts[i].action == SEARCH_PASS ? live_job(jobs, run, i) : NULL;
+
+        if (job)
+            trial_pass(jobs, run, i, &verdicts[i], job);
+    }
+}
+
 static void judge(struct jobs *jobs, struct search_run *run)
 {
     size_t count = run->table.trial_count;
     struct search_verdict *verdicts = memory_zero(count * sizeof *verdicts);
 
     search_judge(&run->table, verdicts);
-    for (uint32_t i = 0; i < count; i++) {
-        struct job *job = verdicts[i].action == SEARCH_NOTHING
-                              ? NULL
-                              : job_table_find(jobs->table, run->sweep->first_job + i);
+    if (run->table.search.algorithm == SEARCH_POPULATION) {
+        population_apply(jobs, run, verdicts);
+    } else {
+        for (uint32_t i = 0; i < count; i++) {
+            struct job *job = verdicts[i].action == SEARCH_NOTHING ? NULL : live_job(jobs, run, i);
 
-        if (!job || job->ended)
-            continue;
-        switch (verdicts[i].action) {
-        case SEARCH_PASS:
-        case SEARCH_EXPLOIT:
-            trial_pass(jobs, run, i, &verdicts[i], job);
-            break;
-        case SEARCH_WAIT:
-            trial_wait(jobs, run, job);
-            break;
-        case SEARCH_STOP:
-            trial_stop(jobs, run, i, &verdicts[i], job);
-            break;
-        case SEARCH_NOTHING:
-            break;
+            if (job)
+                verdict_apply(jobs, run, i, &verdicts[i], job);
         }
     }
     free(verdicts);
+}
+
+/* ---- population based training --------------------------------------------------------------- */
+
+/* A trial that gets the checkpoint of another one, and changed values. */
+struct exploit {
+    struct jobs *jobs;
+    struct search_run *run;
+    struct search_verdict verdict;
+    uint32_t trial;
+    int64_t sweep, job, donor, attempt;
+    struct json_object *values, *changes; /* owned */
+    struct job_editing editing;
+    struct edited_job edited;
+};
+
+static int clone_work(struct store_connection *connection, void *data, struct error *error)
+{
+    const struct exploit *exploit = data;
+    int result =
+        checkpoints_clone(connection, exploit->donor, exploit->job, exploit->attempt, error);
+
+    return result < 0 ? result
+                      : search_values_store(connection, exploit->sweep, exploit->job,
+                                            json_text(exploit->values, NULL), error);
+}
+
+static void exploit_free(struct exploit *exploit)
+{
+    json_object_put(exploit->values);
+    json_object_put(exploit->changes);
+    free(exploit);
+}
+
+/* The trial goes on, be it as it was. */
+static void exploit_end(struct exploit *exploit, int result, const struct error *error)
+{
+    struct jobs *jobs = exploit->jobs;
+    struct search_run *run = exploit->run;
+    struct job *job = jobs->stopping ? NULL : live_job(jobs, run, exploit->trial);
+
+    if (result < 0 && !jobs->stopping)
+        log_warning("job %lld cannot go on from job %lld, as its search wants: %s",
+                    (long long)exploit->job, (long long)exploit->donor, error->text);
+    if (job)
+        trial_pass(jobs, run, exploit->trial, &exploit->verdict, job);
+    exploit_free(exploit);
+    run->exploits--;
+    if (jobs->stopping || run->busy)
+        return;
+    judge(jobs, run);
+    run->changed(jobs, run->owner);
+}
+
+static void on_edited(struct job_editing *editing, int result, const struct error *error)
+{
+    struct exploit *exploit = editing->data;
+    struct search_run *run = exploit->run;
+
+    if (result == 0 && !exploit->jobs->stopping) {
+        json_object_put(run->chosen[exploit->trial]);
+        run->chosen[exploit->trial] = TAKE_POINTER(exploit->values);
+    }
+    jobs_edit_release(editing);
+    exploit_end(exploit, result, error);
+}
+
+static void on_cloned(void *data, int result, const struct error *error)
+{
+    struct exploit *exploit = data;
+    struct jobs *jobs = exploit->jobs;
+    const struct job *job = jobs->stopping ? NULL : live_job(jobs, exploit->run, exploit->trial);
+
+    if (result < 0 || !job) {
+        exploit_end(exploit, result, error);
+        return;
+    }
+    checkpoints_purge(&jobs->daemon->checkpoint_purge);
+    exploit->edited.id = job->id;
+    exploit->editing = (struct job_editing){.jobs = &exploit->edited,
+                                            .count = 1,
+                                            .changes = exploit->changes,
+                                            .priority_max = INT64_MAX,
+                                            .uid = job->uid,
+                                            .by_search = true,
+                                            .done = on_edited,
+                                            .data = exploit};
+    jobs_edit(jobs->daemon, &exploit->editing);
+}
+
+static struct json_object *values_of(const struct search_run *run, uint32_t trial);
+
+static void exploit_begin(struct jobs *jobs, struct search_run *run, uint32_t trial,
+                          const struct search_verdict *verdict, struct job *job)
+{
+    JSON_AUTO struct json_object *donor = values_of(run, verdict->donor);
+    struct exploit *exploit = memory_zero(sizeof *exploit);
+    struct error error;
+
+    *exploit = (struct exploit){
+        .jobs = jobs,
+        .run = run,
+        .verdict = *verdict,
+        .trial = trial,
+        .sweep = run->sweep->first_job,
+        .job = job->id,
+        .donor = run->sweep->first_job + verdict->donor,
+        .attempt = job->attempt_number,
+        .values = sweep_point_explore(run->sweep->values, donor, trial, verdict->rung),
+    };
+    if (sweep_values_apply(exploit->values, NULL, &exploit->changes, &error) < 0) {
+        log_warning("job %lld goes on as it was: %s", (long long)job->id, error.text);
+        trial_pass(jobs, run, trial, verdict, job);
+        exploit_free(exploit);
+        return;
+    }
+    run->exploits++;
+    store_write(jobs->daemon->store, clone_work, on_cloned, exploit);
 }
 
 /* ---- news ------------------------------------------------------------------------------------ */
@@ -390,6 +567,14 @@ void search_job_measured(struct jobs *jobs, const struct job *job)
 
     if (run)
         add_news(jobs, run, job->id, false);
+}
+
+void search_job_paused(struct jobs *jobs, const struct job *job)
+{
+    struct search_run *run = search_of(job);
+
+    if (run && !run->busy && !run->must_load && run->table.search.algorithm == SEARCH_POPULATION)
+        judge(jobs, run);
 }
 
 /* ---- points ---------------------------------------------------------------------------------- */

@@ -29,7 +29,8 @@ struct search_run {
     void *owner;
     struct search_news *news; /* owned; what is not stored yet */
     size_t news_count, news_capacity;
-    bool busy; /* news are being stored */
+    size_t exploits; /* trials that get another one's checkpoint at present */
+    bool busy;       /* news are being stored */
     bool must_load;
 };
 
@@ -58,3 +59,5 @@ struct json_object *search_point_choose(const struct jobs *jobs, struct search_r
 /* A job, which may be a trial, has measured something that is stored now; or it runs now. */
 void search_job_measured(struct jobs *jobs, const struct job *job);
 void search_job_started(struct jobs *jobs, const struct job *job);
+/* A job, which may be a trial, is paused now. */
+void search_job_paused(struct jobs *jobs, const struct job *job);

@@ -211,7 +211,7 @@ int job_edit_check(const struct job_edit *edit, const struct job_edit_target *ta
 
     if (edit->time == JOB_EDIT_NEVER)
         return refuse_key(edit, target, error);
-    if (edit->time == JOB_EDIT_UNBEGUN && target->begun)
+    if (edit->time == JOB_EDIT_UNBEGUN && target->begun && !target->by_search)
         return error_set(error, -EBUSY,
                          "job %lld has begun to train, and its checkpoints depend on %s: `trainctl "
                          "resubmit %lld --set %s=VALUE` queues a new job",

@@ -40,6 +40,7 @@ struct job_edit_target {
     bool planning;      /* its plan is being made */
     bool saves_state;   /* pausing it loses nothing */
     double run_seconds; /* of the present attempt */
+    bool by_search;     /* a search changes it, in keys that its checkpoints do not depend on */
     const char *pinned; /* the device that Move bound it to; NULL: none */
 };
 

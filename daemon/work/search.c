@@ -11,9 +11,8 @@
 #include <string.h>
 
 static const char *const search_algorithm_names[] = {
-    [SEARCH_ASHA] = "asha",
-    [SEARCH_HALVING] = "successive_halving",
-    [SEARCH_MEDIAN] = "median",
+    [SEARCH_ASHA] = "asha",     [SEARCH_HALVING] = "successive_halving",
+    [SEARCH_MEDIAN] = "median", [SEARCH_POPULATION] = "pbt",
     [SEARCH_NONE] = "none",
 };
 DEFINE_STRING_TABLE(search_algorithm, enum search_algorithm, search_algorithm_names)
@@ -211,9 +210,9 @@ static int words_read(struct json_object *object, struct search *search,
                       struct job_spec_fault *fault, struct error *error)
 {
     int algorithm = SEARCH_ASHA, sampler = SAMPLER_RANDOM, mode = MODE_MAX;
-    int result =
-        word_read(object, "algorithm", search_algorithm_from_string,
-                  "it is one of asha, successive_halving, median, none", &algorithm, fault, error);
+    int result = word_read(object, "algorithm", search_algorithm_from_string,
+                           "it is one of asha, successive_halving, median, pbt, none", &algorithm,
+                           fault, error);
 
     if (result == 0)
         result = word_read(object, "sampler", search_sampler_from_string,
@@ -371,6 +370,49 @@ static int length_agree(struct search *search, struct json_object *object, struc
     return 0;
 }
 
+/* The keys that a checkpoint does not depend on, so that they may change in mid-run. */
+static const char *const changeable[] = {
+    "train.optimizer.lr",
+    "train.optimizer.weight_decay",
+    "train.optimizer.betas",
+    "train.optimizer.eps",
+    "train.optimizer.alpha",
+    "train.optimizer.rho",
+    "train.optimizer.lr_decay",
+    "train.optimizer.adamw.lr",
+    "train.optimizer.adamw.weight_decay",
+    "train.optimizer.momentum_decay",
+    "train.label_smoothing",
+    "train.clip_norm",
+    "train.clip_value",
+};
+enum { CHANGEABLE_COUNT = sizeof changeable / sizeof *changeable };
+
+static int changes_check(struct json_object *space, struct job_spec_fault *fault,
+                         struct error *error)
+{
+    char key[160], sentence[640];
+
+    json_object_object_foreach (space, path, value) {
+        size_t i = 0, used;
+
+        (void)value;
+        while (i < CHANGEABLE_COUNT && strcmp(path, changeable[i]) != 0)
+            i++;
+        if (i < CHANGEABLE_COUNT)
+            continue;
+        snprintf(key, sizeof key, "space.%.100s", path);
+        used = (size_t)snprintf(sentence, sizeof sentence,
+                                "pbt changes values in mid-run, which this key does not allow; "
+                                "these do:");
+        for (i = 0; i < CHANGEABLE_COUNT; i++)
+            used += (size_t)snprintf(sentence + used, sizeof sentence - used, "%s %s", i ? "," : "",
+                                     changeable[i]);
+        return fail(fault, error, key, sentence);
+    }
+    return 0;
+}
+
 static int native_complete(struct search *search, struct json_object *object,
                            struct json_object *spec, struct job_spec_fault *fault,
                            struct error *error)
@@ -378,6 +420,8 @@ static int native_complete(struct search *search, struct json_object *object,
     JSON_AUTO struct json_object *normalised = NULL;
     int result = job_spec_normalise(spec, &normalised, fault, error);
 
+    if (result == 0 && search->algorithm == SEARCH_POPULATION)
+        result = changes_check(json_get(object, "space"), fault, error);
     if (result == 0)
         result = metric_watch(search, spec, fault, error);
     if (result == 0)

@@ -130,3 +130,25 @@ struct json_object *sweep_axis_from_number(const struct sweep_axis *axis, double
         return json_object_new_int64(axis->integer_from);
     return json_object_new_int64(number >= axis->to ? axis->integer_to : (int64_t)number);
 }
+
+struct json_object *sweep_axis_neighbour(const struct sweep_axis *axis, struct json_object *value,
+                                         bool up)
+{
+    static const double FACTOR_UP = 1.2, FACTOR_DOWN = 0.8; /* of Jaderberg and others */
+    struct json_object *copy = NULL;
+    double number;
+
+    if (!sweep_axis_number(axis, value, &number)) {
+        json_object_deep_copy(value, &copy, NULL);
+        return copy;
+    }
+    if (axis->distribution == SWEEP_CHOICE) {
+        double last = (double)json_object_array_length(axis->values) - 1;
+
+        return sweep_axis_choice(axis, (size_t)fmin(fmax(number + (up ? 1 : -1), 0), last));
+    }
+    number *= up ? FACTOR_UP : FACTOR_DOWN;
+    if (axis->distribution == SWEEP_INTEGER)
+        number = up ? ceil(number) : floor(number);
+    return sweep_axis_from_number(axis, fmin(fmax(number, axis->from), axis->to));
+}

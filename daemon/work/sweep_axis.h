@@ -33,6 +33,11 @@ struct json_object *sweep_axis_value(const struct sweep_axis *axis, uint64_t wor
 /* The value number `index` of a choice or a grid; the caller owns it. */
 struct json_object *sweep_axis_choice(const struct sweep_axis *axis, size_t index);
 
+/* A value near `value`: a number times 1.2 or 0.8 (`up` or not) within the axis's range, the
+ * neighbour of a choice. A value that is none of the axis stays. The caller owns the result. */
+struct json_object *sweep_axis_neighbour(const struct sweep_axis *axis, struct json_object *value,
+                                         bool up);
+
 /* A value as a number: itself, or the index of a choice. False: it is none of the axis. */
 bool sweep_axis_number(const struct sweep_axis *axis, struct json_object *value, double *number);
 /* The value that sweep_axis_number() makes `number`; the caller owns it. */

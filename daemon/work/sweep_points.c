@@ -367,6 +367,26 @@ struct json_object *sweep_point_learn(const struct sweep_points *points, int64_t
     return values;
 }
 
+struct json_object *sweep_point_explore(const struct sweep_points *points,
+                                        struct json_object *values, uint32_t trial, uint32_t rung)
+{
+    struct json_object *explored = json_object_new_object();
+
+    for (size_t i = 0; i < points->axis_count; i++) {
+        const struct sweep_axis *axis = &points->axes[i];
+        struct philox bits = philox_draw(points->seed, philox_stream(PHILOX_EXPLORE, (uint32_t)i),
+                                         (uint64_t)rung << 32 | trial);
+        struct json_object *value = NULL;
+
+        json_object_object_get_ex(values, axis->path, &value);
+        json_object_object_add(explored, axis->path,
+                               philox_uniform(bits.word[0]) < points->search->resampling
+                                   ? sweep_axis_value(axis, (uint64_t)bits.word[1] << 32)
+                                   : sweep_axis_neighbour(axis, value, bits.word[2] & 1));
+    }
+    return explored;
+}
+
 /* ---- specifications -------------------------------------------------------------------------- */
 
 static int value_set(struct json_object *spec, const char *path, struct json_object *value,
@@ -386,10 +406,10 @@ static int value_set(struct json_object *spec, const char *path, struct json_obj
 int sweep_values_apply(struct json_object *values, struct json_object *spec,
                        struct json_object **made, struct error *error)
 {
-    JSON_AUTO struct json_object *copy = NULL;
+    JSON_AUTO struct json_object *copy = spec ? NULL : json_object_new_object();
     int r = 0;
 
-    if (json_object_deep_copy(spec, &copy, NULL) < 0)
+    if (spec && json_object_deep_copy(spec, &copy, NULL) < 0)
         return error_no_memory(error, "a point of the sweep");
     if (values) {
         json_object_object_foreach (values, path, value)

@@ -49,7 +49,13 @@ struct json_object *sweep_point_learn(const struct sweep_points *points, int64_t
                                       struct json_object *const *good, size_t good_count,
                                       struct json_object *const *bad, size_t bad_count);
 
-/* A copy of `spec` with these values, or with none for NULL; the caller owns it. */
+/* Values near `values`, or drawn anew, for a trial that goes on from another one's checkpoint: a
+ * function of seed, trial and rung. The caller owns them. */
+struct json_object *sweep_point_explore(const struct sweep_points *points,
+                                        struct json_object *values, uint32_t trial, uint32_t rung);
+
+/* A copy of `spec`, or for NULL an object, with these values, or with none for NULL; the caller
+ * owns it. */
 int sweep_values_apply(struct json_object *values, struct json_object *spec,
                        struct json_object **made, struct error *error);
 /* A copy of `spec` with the values of the point; the caller owns it. */

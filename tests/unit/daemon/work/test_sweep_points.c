@@ -183,13 +183,40 @@ static void each_value_is_checked(void **state)
     }
 }
 
+/* A value becomes 1.2 or 0.8 times itself within its range, or the neighbour of a choice. */
+static void values_are_explored(void **state)
+{
+    struct sweep_points *points = points_read(
+        "{\"search\":{\"metric\":\"m\",\"algorithm\":\"pbt\",\"trials\":4,\"max_epochs\":9,"
+        "\"resample_probability\":0,\"space\":{\"a\":{\"uniform\":[0,1]},\"b\":[1,2,3],"
+        "\"c\":{\"integer\":[1,9]}}}}");
+    JSON_AUTO struct json_object *values = parse("{\"a\":0.9,\"b\":2,\"c\":2}");
+    int up = 0;
+
+    (void)state;
+    for (uint32_t trial = 0; trial < 100; trial++) {
+        JSON_AUTO struct json_object *made = sweep_point_explore(points, values, trial, 1);
+        JSON_AUTO struct json_object *again = sweep_point_explore(points, values, trial, 1);
+        double a = json_get_double(made, "a", 0);
+        int64_t b = json_get_int(made, "b", 0), c = json_get_int(made, "c", 0);
+
+        assert_true(json_object_equal(made, again));
+        assert_true(a == 1 || fabs(a - 0.72) < 1e-12);
+        assert_true(b == 1 || b == 3);
+        assert_true(c == 1 || c == 3);
+        up += a == 1;
+    }
+    assert_in_range(up, 30, 70);
+    sweep_points_free(points);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(last_axis_varies_fastest), cmocka_unit_test(lists_are_taken_as_they_are),
         cmocka_unit_test(draws_stay_within),        cmocka_unit_test(seeds_differ),
         cmocka_unit_test(too_many_are_refused),     cmocka_unit_test(specifications_get_the_values),
-        cmocka_unit_test(each_value_is_checked),
+        cmocka_unit_test(each_value_is_checked),    cmocka_unit_test(values_are_explored),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
