@@ -96,7 +96,7 @@ help:
 	@echo 'check-kills kill -9 of the daemon, 1,600 times: nothing acknowledged is lost, every start succeeds'
 	@echo 'check-vm   the installed service under a real systemd, in a virtual machine'
 	@echo 'check-torch exported weights and whole models against PyTorch (installs python3-torch, python3-torchvision)'
-	@echo 'check-python the package traind with mypy, joblib, Hydra, Optuna, Lightning, transformers and TensorBoard (of PACKAGES_PYTHON=$(PACKAGES_PYTHON))'
+	@echo 'check-python the package traind with mypy, joblib, Hydra, Optuna, Lightning, transformers, TensorBoard, pyarrow and MLflow (of PACKAGES_PYTHON=$(PACKAGES_PYTHON))'
 	@echo 'check-varlink the protocol against python-varlink (downloads it from PyPI)'
 	@echo 'bench      speed against tsp, nq and PyTorch, in the same run'
 	@echo 'format     clang-format over the sources; lint: that nothing is left to format, clang-tidy, the form of the documents, the table of rooms (includes, calls)'
