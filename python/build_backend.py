@@ -38,6 +38,10 @@ Provides-Extra: lightning
 Requires-Dist: lightning; extra == "lightning"
 Provides-Extra: huggingface
 Requires-Dist: transformers[torch]; extra == "huggingface"
+Provides-Extra: parquet
+Requires-Dist: pyarrow; extra == "parquet"
+Provides-Extra: mlflow
+Requires-Dist: mlflow; extra == "mlflow"
 """
 
 

@@ -71,6 +71,14 @@ class NoSuchProfile(CallError, LookupError):
     id: int
 
 
+class NoSuchSnapshot(CallError, LookupError):
+    id: int
+
+
+class NoSuchSchedule(CallError, LookupError):
+    id: int
+
+
 class NoSuchAttempt(CallError, LookupError):
     id: int
     attempt: int
