@@ -30,8 +30,9 @@ const struct command command_wait = {
     .place = 260,
     .arguments = "JOB…",
     .summary = "Wait until jobs have ended",
-    .details = "The exit status is 0 when all of them are done, 1 when one failed or was "
-               "cancelled. sweep:12\nstands for all jobs of the sweep that begins with job 12.",
+    .details =
+        "The exit status is 0 when all of them are done, 1 when one failed or was "
+        "cancelled.\nA trial that its search ended early is no failure. sweep:12\nstands for all jobs of the sweep that begins with job 12.",
     .minimum = 1,
     .maximum = -1,
     .options = wait_options,

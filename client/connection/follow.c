@@ -200,6 +200,7 @@ static void job_report(struct follow *follow, size_t index)
 {
     struct json_object *parameters = json_object_new_object();
     struct varlink_reply reply;
+    struct json_object *job;
     enum exit_status status;
 
     json_set_int(parameters, "id", follow->ids[index]);
@@ -208,17 +209,18 @@ static void job_report(struct follow *follow, size_t index)
         follow->worst = status;
         return;
     }
+    job = json_get(reply.parameters, "job");
     if (follow->invocation->json) {
         JSON_AUTO struct json_object *result = job_result_new(reply.parameters);
 
         json_print(result, stdout);
     } else {
-        job_print_sentence(json_get(reply.parameters, "job"), &follow->invocation->output, stdout);
-        failure_print(follow, json_get(reply.parameters, "job"));
+        job_print_sentence(job, &follow->invocation->output, stdout);
+        failure_print(follow, job);
     }
     fflush(stdout);
-    if (strcmp(json_get_string(json_get(reply.parameters, "job"), "state", ""), "done") != 0 &&
-        !follow->worst)
+    if (strcmp(json_get_string(job, "state", ""), "done") != 0 &&
+        !json_get_bool(job, "stopped", false) && !follow->worst)
         follow->worst = EXIT_STATUS_FAILED;
     varlink_reply_release(&reply);
 }

@@ -20,7 +20,8 @@
     " started, ended, exit_status, best_metric, best_value, best_step, best_epoch, held," \
     " job_group, sweep, pinned," \
     " (SELECT sum(coalesce(attempt.ended, (julianday('now') - 2440587.5) * 86400)" \
-    "   - attempt.started) FROM attempt WHERE attempt.job = job.id AND number > 0)"
+    "   - attempt.started) FROM attempt WHERE attempt.job = job.id AND number > 0)," \
+    " state = 'cancelled' AND sweep IS NOT NULL AND " SQL_STOPPED
 /* clang-format on */
 
 static const struct {
@@ -42,7 +43,8 @@ enum {
     COLUMN_GROUP,
     COLUMN_SWEEP,
     COLUMN_PINNED,
-    COLUMN_RAN
+    COLUMN_RAN,
+    COLUMN_STOPPED
 };
 
 /* Skips from name to name in the index instead of reading every row. At most 256 names, so that the
@@ -104,6 +106,7 @@ static int job_read(struct store_connection *connection, const struct statement 
     row_set_int(job, "sweep", row, COLUMN_SWEEP);
     row_set_text(job, "pinned", row, COLUMN_PINNED);
     row_set_double(job, "ran", row, COLUMN_RAN);
+    json_set_bool(job, "stopped", statement_int(row, COLUMN_STOPPED) != 0);
     result = last_metrics_read(connection, statement_int(row, COLUMN_ID), metrics, error);
     if (result < 0)
         json_object_put(job);

@@ -58,6 +58,7 @@ int sweep_point_find(struct store_connection *connection, int64_t id, struct jso
     row_set_text(*job, "group", &row, 9);
     json_set_int(*job, "attempt", 0);
     json_set_bool(*job, "held", false);
+    json_set_bool(*job, "stopped", false);
     json_set(*job, "metrics", json_object_new_object());
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
         json_set(*job, absent[i], NULL);
