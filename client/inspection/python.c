@@ -368,7 +368,9 @@ void look_at_python_module(struct look *look, const struct look_words *command, 
     root_add(&program, memory_copy_text(command->directory));
     roots_add_path(&program);
     interpreter_sites_find(&program, command);
-    if (rank == 2) {
+    if (strcmp(module, "traind.task") == 0) { /* a function of another program */
+        look->unknown = true;
+    } else if (rank == 2) {
         look_found(look, "%s is a program of %.*s", module, (int)strcspn(module, "."), module);
     } else if (strcmp(module, "pip") != 0 && absolute_queue(&program, module)) {
         absolute_queue(&program, main);

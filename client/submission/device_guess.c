@@ -39,10 +39,6 @@ void device_guess_add(struct json_object *spec)
     struct json_object *device = json_get(spec, "device");
     struct command_look look;
 
-    if (device && json_object_is_type(device, json_type_object)) { /* of an earlier submission */
-        json_object_object_del(device, "guess");
-        json_object_object_del(device, "guess_reason");
-    }
     if (!json_get(spec, "command") || names_device(spec) ||
         (device && !json_object_is_type(device, json_type_object)))
         return;

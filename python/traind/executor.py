@@ -18,7 +18,7 @@ import tempfile
 import threading
 from typing import Any, Callable, Dict, Optional, Set, TypeVar
 
-from . import task
+from . import device_guess, task
 from .errors import JobFailed, TraindError
 from .jobs import OUTPUT_TAIL, Job, submit
 from .specification import shell_environment
@@ -75,9 +75,12 @@ class Call:
         path = module_path()
         if path:
             environment.setdefault("PYTHONPATH", path)
+        guess = {} if device_guess.names_device(keys) else device_guess.of_functions()
+        device = {"device": {**(keys.get("device") or {}), **guess}} if guess else {}
         shell = {**keys.get("shell_environment", shell_environment()), "TRAIND_TASK": str(self.folder)}
         return submit([sys.executable, "-m", "traind.task", self.called], socket=socket,
-                      **{"name": self.called.rsplit(".", 1)[-1][:128], **keys, "environment": environment, "shell_environment": shell})
+                      **{"name": self.called.rsplit(".", 1)[-1][:128], **keys, **device, "environment": environment,
+                         "shell_environment": shell})
 
     def result(self, job: Job) -> Any:
         """Waits for the job; what the function returned. Raises what it raised, or JobFailed where the job ended otherwise."""

@@ -5,6 +5,8 @@ import json
 import os
 from typing import Any, Dict, List, Mapping, Sequence, Union
 
+from .device_guess import with_guess
+
 Specification = Union[Mapping[str, Any], Sequence[str], "os.PathLike[str]"]
 
 # Variables that a job's programs need, in `environment` unless it has them
@@ -71,4 +73,4 @@ def complete(given: Specification, keys: Mapping[str, Any]) -> Dict[str, Any]:
     spec.setdefault("directory", os.getcwd())
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     spec["environment"] = {**inherited, **spec.get("environment", {})}
-    return spec
+    return with_guess(spec)

@@ -174,6 +174,7 @@ static void python_programs(void **state)
         {"python3|-m|json.tool", COMMAND_LOOK_NO_GPU, "json.tool uses no GPU"},
         {"python3|-m|pip|install|torch", COMMAND_LOOK_NO_GPU, NULL},
         {"python3|-m|cProfile|-o|x|train.py", COMMAND_LOOK_GPU, "train.py"},
+        {"python3|-m|traind.task|f", COMMAND_LOOK_UNKNOWN, NULL},
         {"python3|-m|pytest", COMMAND_LOOK_UNKNOWN, NULL},
         {"python3|-m|torch.distributed.run|plain.py", COMMAND_LOOK_GPU, "program of torch"},
         {"python3|-c|import torch; print(1)", COMMAND_LOOK_GPU, "-c imports torch"},
