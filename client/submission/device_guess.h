@@ -4,6 +4,6 @@
 #include "proto/json.h"
 
 /* Writes device.guess and device.guess_reason of a specification of a command that names no device.
- * Where nothing is seen, they stay as they are. Reads files as the calling user; see command_look.h. A
- * CUDA_VISIBLE_DEVICES of the shell that hides all GPUs is handed on to such a command. */
+ * Where nothing is seen they stay as they are. Reads files as the calling user; see command_look.h.
+ * A CUDA_VISIBLE_DEVICES of the shell that hides all GPUs is handed on to such a command. */
 void device_guess_add(struct json_object *spec);
