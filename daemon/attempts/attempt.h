@@ -77,8 +77,9 @@ struct attempt {
     bool started_here;        /* this daemon has just started it */
     bool never_started;       /* no trainee was started, so the attempt does not count */
     bool finish, detached;
-    bool forced;        /* its processes are being killed, and then its shim */
-    enum ending intent; /* why the daemon ends it; ENDING_NONE: it does not */
+    bool told_of_memory; /* it was warned that it holds more than it has booked */
+    bool forced;         /* its processes are being killed, and then its shim */
+    enum ending intent;  /* why the daemon ends it; ENDING_NONE: it does not */
     enum preemption
         preemption; /* with ENDING_PREEMPTED, or if it is suspended: why it leaves, which
                                  * says what follows */

@@ -66,6 +66,7 @@ struct config {
 
     /* [Commands] */
     enum default_device default_device;
+    enum over_memory over_memory;
 
     /* [Notify] */
     char *idle_command; /* program and arguments; "": none */

@@ -9,6 +9,7 @@ enum value_type {
     VALUE_SWITCH,
     VALUE_KIND, /* read.c parses it, because the table does not know which kinds there are */
     VALUE_DEFAULT_DEVICE,
+    VALUE_OVER_MEMORY,
     VALUE_COUNT,
     VALUE_RATIO,
     VALUE_DURATION,

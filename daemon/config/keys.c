@@ -82,6 +82,12 @@ const struct config_key config_keys[] = {
      "auto", 0, 0,
      "Where a command goes that names no device, if neither earlier runs nor a look at what it is "
      "tell whether it uses a GPU. `auto`: a GPU if there is one. `cpu`, `gpu`, or `any` of them."},
+    {"Commands", "OverMemory", VALUE_OVER_MEMORY, offsetof(struct config, over_memory), "suspend",
+     0, 0,
+     "What happens to a command that takes more of a GPU's memory than it has booked, once what other "
+     "jobs have booked there is in danger. `suspend`: it makes room and goes on later; one that "
+     "cannot is ended if it declared resources.device_memory. `end`: it is ended. `tell`: it is only "
+     "warned."},
     {"Notify", "IdleCommand", VALUE_TEXT, offsetof(struct config, idle_command), "", 0, 0,
      "Program and arguments, separated by spaces, that run when the last job has ended. They run "
      "as traind's own user, without a shell, for 5 minutes at most. Empty: none."},
@@ -187,6 +193,8 @@ const char *config_key_unit(enum value_type type)
         return "yes or no";
     case VALUE_KIND:
         return "a kind of device";
+    case VALUE_OVER_MEMORY:
+        return "suspend, end or tell";
     case VALUE_DEFAULT_DEVICE:
         return "auto, cpu, gpu or any";
     case VALUE_DURATION:
@@ -287,6 +295,17 @@ static int set_default_device(const struct config_key *key, const char *text,
     return 0;
 }
 
+static int set_over_memory(const struct config_key *key, const char *text, enum over_memory *place,
+                           struct error *error)
+{
+    int value = over_memory_from_string(text);
+
+    if (value < 0)
+        return refuse_value(key, text, error);
+    *place = (enum over_memory)value;
+    return 0;
+}
+
 int config_key_set(void *base, const struct config_key *key, const char *text, struct error *error)
 {
     void *place = (char *)base + key->offset;
@@ -297,6 +316,8 @@ int config_key_set(void *base, const struct config_key *key, const char *text, s
         return set_text(key, text, place, error);
     if (key->type == VALUE_SWITCH)
         return set_switch(key, text, place, error);
+    if (key->type == VALUE_OVER_MEMORY)
+        return set_over_memory(key, text, place, error);
     if (key->type == VALUE_DEFAULT_DEVICE)
         return set_default_device(key, text, place, error);
     if (!general && parse_number(key, text, &number) < 0)

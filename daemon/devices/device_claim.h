@@ -38,6 +38,7 @@ struct device_claim {
                                                 * devices that it was not given */
     double next_look;                          /* when it is looked for such memory, in seconds
                                                 * since the epoch */
+    uint64_t memory_granted;                   /* what was booked before it held more */
     uint64_t memory_booked;                    /* bytes on each of them */
     uint64_t device_memory_held; /* what it holds of its only device by the last reading */
     uint64_t device_memory_peak; /* the most bytes that it held of a device, as far as measured or

@@ -87,7 +87,8 @@ struct attempt_end job_describe_end(const struct attempt *attempt, const struct 
     }
     end.message = message ? message : attempt->report.message;
     end.not_restored = attempt->suspension.broken;
-    if (end.not_restored)
+    end.out_of_memory |= attempt->intent == ENDING_OUT_OF_MEMORY; /* over_memory.c */
+    if (end.not_restored || (attempt->intent == ENDING_OUT_OF_MEMORY && attempt->stop_reason[0]))
         end.message = attempt->stop_reason;
     /* an earlier daemon stopped it, which had no other reason to */
     if (end.intent == ENDING_NONE && attempt->exit &&

@@ -18,6 +18,7 @@
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/ledger.h"
 #include "daemon/jobs/move.h"
+#include "daemon/jobs/over_memory.h"
 #include "daemon/jobs/parts.h"
 #include "daemon/work/job_table.h"
 
@@ -80,8 +81,10 @@ static bool can_be_relieved(const struct jobs *jobs, const struct device *device
 void jobs_headroom_check(struct jobs *jobs)
 {
     for (size_t d = 0; d < jobs->daemon->devices->count; d++) {
-        const struct device *device = jobs->daemon->devices->list[d];
+        struct device *device = jobs->daemon->devices->list[d];
 
+        if (device_is_over_limit(device) && over_memory_acts(jobs, device))
+            continue;
         if (device_is_over_limit(device) && can_be_relieved(jobs, device)) {
             log_info("%s is beyond its high watermark: others hold %llu bytes, our jobs %llu",
                      device->name, (unsigned long long)device->memory_outside,

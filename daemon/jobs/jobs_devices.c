@@ -114,6 +114,8 @@ static void on_read(struct daemon *daemon)
 {
     device_backends_ask(daemon);
     warm_pool_tend(daemon);
+    if (daemon->jobs && daemon->jobs->loaded)
+        jobs_headroom_check(daemon->jobs);
 }
 
 static void on_measured(struct daemon *daemon)

@@ -15,7 +15,7 @@
 
 void jobs_book(struct jobs *jobs, struct attempt *attempt, uint64_t memory)
 {
-    attempt->claim.memory_booked = memory;
+    attempt->claim.memory_booked = attempt->claim.memory_granted = memory;
     attempt->need_is_known = memory > 0;
     for (int i = 0; i < attempt->claim.device_count; i++) {
         device_energy_mark(attempt->claim.devices[i], clock_now());

@@ -94,11 +94,21 @@ static bool can_be_suspended(const struct jobs *jobs, const struct job *job,
     return job_can_be_suspended(jobs, job, why, size);
 }
 
-static bool can_make_room(const struct jobs *jobs, const struct job *job)
+bool job_can_make_room(const struct jobs *jobs, const struct job *job)
 {
     char why[JOB_REASON_MAX];
 
     return saves_state(job) || can_be_suspended(jobs, job, PREEMPTION_PRIORITY, why, sizeof why);
+}
+
+/* Whether a job gives the device's memory back already. */
+static bool one_is_leaving(const struct device *device)
+{
+    for (size_t i = 0; i < device->claim_count; i++)
+        if (device->claims[i]->attempt->intent != ENDING_NONE ||
+            device->claims[i]->attempt->suspension.state == SUSPENSION_BEGINS)
+            return true;
+    return false;
 }
 
 double job_seconds_to_movable(const struct jobs *jobs, const struct job *job)
@@ -106,11 +116,12 @@ double job_seconds_to_movable(const struct jobs *jobs, const struct job *job)
     const struct attempt *attempt = job->attempt;
 
     if (!attempt || job->state != JOB_RUNNING || attempt->intent != ENDING_NONE ||
-        attempt->claim.gone || attempt->claim.device_count == 0 || !can_make_room(jobs, job))
+        attempt->claim.gone || attempt->claim.device_count == 0 || !job_can_make_room(jobs, job))
         return INFINITY;
     for (int i = 0; i < attempt->claim.device_count; i++)
         if (device_is_over_limit(attempt->claim.devices[i]))
-            return 0; /* some job has to leave */
+            return one_is_leaving(attempt->claim.devices[i]) ? INFINITY
+                                                             : 0; /* some job has to leave */
     if (trial_is_over(attempt))
         return 0;
     return fmax(attempt->started + jobs->daemon->config.move_after_seconds - clock_now(), 0);
@@ -464,7 +475,7 @@ void jobs_leave_device(struct daemon *daemon, struct device *device, enum preemp
 
         if (attempt->job && !attempt->job->ended && attempt->intent == ENDING_NONE &&
             !attempt->claim.suspended &&
-            (preemption == PREEMPTION_DEVICE_LOST || can_make_room(daemon->jobs, attempt->job)))
+            (preemption == PREEMPTION_DEVICE_LOST || job_can_make_room(daemon->jobs, attempt->job)))
             job_preempt(daemon->jobs, attempt->job, &change);
     }
     jobs_dispatch(daemon->jobs);

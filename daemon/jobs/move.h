@@ -17,3 +17,7 @@ bool job_avoid(struct jobs *jobs, struct job *job, const struct device *device);
 void job_forgive(struct jobs *jobs, struct job *job);
 /* The seconds until a running job may be moved; 0: it may be now; INFINITY: never. */
 double job_seconds_to_movable(const struct jobs *jobs, const struct job *job);
+
+/* Whether the running job can leave its devices without losing what it has done: it saves its
+ * state, or can be suspended. */
+bool job_can_make_room(const struct jobs *jobs, const struct job *job);

@@ -7,6 +7,10 @@ static const char *const default_device_names[] = {[DEFAULT_DEVICE_AUTO] = "auto
                                                    [DEFAULT_DEVICE_ANY] = DEVICES_ANY};
 DEFINE_STRING_TABLE(default_device, enum default_device, default_device_names)
 
+static const char *const over_memory_names[] = {
+    [OVER_MEMORY_SUSPEND] = "suspend", [OVER_MEMORY_END] = "end", [OVER_MEMORY_TELL] = "tell"};
+DEFINE_STRING_TABLE(over_memory, enum over_memory, over_memory_names)
+
 static const char *const device_health_names[] = {[DEVICE_HEALTHY] = "healthy",
                                                   [DEVICE_DRAINING] = "draining",
                                                   [DEVICE_QUARANTINED] = "quarantined",

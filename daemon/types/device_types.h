@@ -23,6 +23,10 @@ enum default_device {
 };
 DECLARE_STRING_TABLE(default_device, enum default_device);
 
+/* What happens to a command that takes more of a GPU than it has booked (OverMemory). */
+enum over_memory { OVER_MEMORY_SUSPEND, OVER_MEMORY_END, OVER_MEMORY_TELL };
+DECLARE_STRING_TABLE(over_memory, enum over_memory);
+
 /* Patterns that stand for several kinds of devices. */
 #define DEVICES_ANY "any"
 #define DEVICES_GPU "gpu" /* all but the CPU */

@@ -141,6 +141,12 @@ const char *shim_suspension_name(const struct shim *shim);
 double shim_suspended_seconds(const struct shim *shim);
 void shim_suspension_release(struct shim *shim);
 
+/* ---- memory of a GPU (shim_pytorch.c) -------------------------------------------------------- */
+
+/* Limits what PyTorch may take of a GPU to what the job has declared, where the PyTorch beside the
+ * job's program knows the option. Call it as the job's user. */
+void shim_pytorch_limit(struct attempt_config *config);
+
 /* ---- io.traind.Worker (shim_service.c) ------------------------------------------------------- */
 
 struct shim_connection {

@@ -343,6 +343,8 @@ static int shim_start(struct shim *shim, const char *folder, int *exit_status, s
                 error_set_errno(error, -errno, "cannot open the log in %s", shim->config.folder);
     }
     if (result == 0 && shim->config.command)
+        shim_pytorch_limit(&shim->config);
+    if (result == 0 && shim->config.command)
         result = shim_metrics_open(&shim->metrics, error);
     if (result == 0 && !shim_start_warm(shim, log))
         result = shim_trainee_start(&shim->trainee, &shim->config, log, shim->metrics.writer,

@@ -382,6 +382,8 @@ static void add_memory_part(const struct device_environment *environment,
     snprintf(text, sizeof text, "garbage_collection_threshold:%s", part);
     device_environment_add(variables, "PYTORCH_CUDA_ALLOC_CONF", text);
     device_environment_add(variables, "PYTORCH_ALLOC_CONF", text);
+    if (environment->memory_declared) /* the shim passes it on to a PyTorch that knows the option */
+        json_set_string(variables, "TRAIND_DEVICE_MEMORY_PART", part);
     /* JAX fails if both the old and the new name are set */
     if (environment->memory_declared &&
         !json_object_object_get_ex(variables, "XLA_CLIENT_MEM_FRACTION", NULL))

@@ -73,11 +73,13 @@ static void on_gpus(void **state)
     environment.device_memory_declared = true;
     expect(&environment, "{\"CUDA_VISIBLE_DEVICES\":\"1\"}",
            "{" COMMON "," BOOKED ",\"TRAIND_DEVICE\":\"cuda:0,cuda:2\","
-           "\"XLA_PYTHON_CLIENT_MEM_FRACTION\":\"0.250\",\"CUDA_VISIBLE_DEVICES\":\"1\"}");
+           "\"TRAIND_DEVICE_MEMORY_PART\":\"0.250\",\"XLA_PYTHON_CLIENT_MEM_FRACTION\":\"0.250\","
+           "\"CUDA_VISIBLE_DEVICES\":\"1\"}");
     /* JAX reads one of its two names, not both */
     expect(&environment, "{\"XLA_CLIENT_MEM_FRACTION\":\"0.5\"}",
            "{" COMMON "," BOOKED ",\"TRAIND_DEVICE\":\"cuda:0,cuda:2\","
-           "\"XLA_CLIENT_MEM_FRACTION\":\"0.5\",\"CUDA_VISIBLE_DEVICES\":\"GPU-a,GPU-c\"}");
+           "\"TRAIND_DEVICE_MEMORY_PART\":\"0.250\",\"XLA_CLIENT_MEM_FRACTION\":\"0.5\","
+           "\"CUDA_VISIBLE_DEVICES\":\"GPU-a,GPU-c\"}");
 }
 
 static void on_a_simulated_device(void **state)
