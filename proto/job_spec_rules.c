@@ -211,6 +211,10 @@ static int check_model_and_data(struct job_spec_check *check, struct json_object
     int r = check_symbols(check, model, data);
     char formats[JOB_SPEC_VARIANTS_MAX];
 
+    if (r == 0 && json_get(model, "output_heads") && format_traits(format) & DATA_FORMAT_TEXT)
+        return fail_at(check, "model.output_heads",
+                       "model.output_heads share the labels of a sample, but a text has one symbol "
+                       "to predict at each place: leave them out, or take time_series or npy");
     if (r < 0 || strcmp(json_get_string(model, "loss", ""), "mse") != 0 ||
         format_traits(format) & DATA_FORMAT_VALUES)
         return r;
@@ -220,6 +224,22 @@ static int check_model_and_data(struct job_spec_check *check, struct json_object
         "model.loss is mse, which needs values to predict: only %s have them, and "
         "data.train.format is %s",
         list_variants(&job_spec_data_section, DATA_FORMAT_VALUES, formats, sizeof formats), format);
+}
+
+/* The name of a head becomes a part of names of metrics. */
+static int check_head_name(struct job_spec_check *check, size_t index, const char *name)
+{
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+
+    if (name[strspn(name, allowed)] == '\0')
+        return 0;
+    check->path[0] = '\0';
+    job_spec_path_push(check, "", "model.output_heads");
+    return job_spec_fail(check, NULL,
+                         "model.output_heads[%zu].name is \"%s\"; it is part of the names of "
+                         "metrics, so it may have letters, digits, _ and - only",
+                         index, name);
 }
 
 /* Checks that loss and heads go together, and that the heads' names differ. With heads and no loss
@@ -242,13 +262,37 @@ static int check_heads(struct job_spec_check *check, struct json_object *given,
     if (heads && json_get(model, "classes"))
         return fail_at(check, "model.classes",
                        "model.output_heads say the numbers of classes; leave model.classes out");
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        int r = check_head_name(check, i,
+                                json_get_string(json_object_array_get_idx(heads, i), "name", ""));
+
+        if (r < 0)
+            return r;
         for (size_t k = 0; k < i; k++)
             if (json_object_equal(json_get(json_object_array_get_idx(heads, i), "name"),
                                   json_get(json_object_array_get_idx(heads, k), "name")))
                 return fail_at(check, "model.output_heads",
                                "two of model.output_heads have the same name");
+    }
     return 0;
+}
+
+/* dna_cnn: no more kernels than convolutions. Defaults are not looked at. */
+static int check_kernels(struct job_spec_check *check, struct json_object *given)
+{
+    struct json_object *kernels = json_get(given, "kernels");
+    struct json_object *channels = json_get(given, "channels");
+    size_t kernel_count = kernels ? json_object_array_length(kernels) : 0;
+    size_t channel_count = channels ? json_object_array_length(channels) : 0;
+
+    if (!channels || kernel_count <= channel_count)
+        return 0;
+    check->path[0] = '\0';
+    job_spec_path_push(check, "", "model.kernels");
+    return job_spec_fail(check, NULL,
+                         "model.kernels has %zu widths, but model.channels %zu convolutions: leave "
+                         "out those beyond, or add channels",
+                         kernel_count, channel_count);
 }
 
 static bool is_generated(struct json_object *source)
@@ -483,6 +527,8 @@ int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
          json_get(normalised, "checkpoint")}, /* also if it follows early_stop */
     };
     int r = check_heads(check, json_get(spec, "model"), json_get(normalised, "model"));
+
+    r = r == 0 ? check_kernels(check, json_get(spec, "model")) : r;
 
     if (r == 0)
         r = check_model_and_data(check, json_get(normalised, "model"), data);

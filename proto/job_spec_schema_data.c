@@ -41,7 +41,9 @@ static const struct job_spec_key source_keys[] = {
      .help = "first, last, a number from 0, or the name in the header; fasta: of the fields in a "
              "record's first line, or NAME of a field NAME=label"},
     {"header", JOB_SPEC_SWITCH, .choices = CHOICES("auto", "yes", "no"), .fallback = "\"auto\"",
-     .help = "Whether the first line names the columns; auto: yes if no cell of it is a number"},
+     .help =
+         "Whether the first line names the columns; auto: yes if no cell of it is a number and, in "
+         "csv_sequences, its label is not one of the rows behind it"},
     {"delimiter", JOB_SPEC_TEXT, .count_minimum = 1, .count_maximum = 4, .fallback = "\",\"",
      .help = "Character between cells; auto: the comma, semicolon, tab or bar that the first rows "
              "have"},

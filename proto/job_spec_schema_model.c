@@ -117,6 +117,8 @@ static const struct job_spec_key model_keys[] = {
      .help =
          "Share of the hidden values that are dropped during training: after each hidden layer, "
          "before the last layer, or between recurrent layers"},
+    {"head_dropout", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true, .fallback = "0",
+     .help = "Share of the values that are dropped during training before the last layer"},
     {"stochastic_depth", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true, .fallback = "0.2",
      .help = "Share of the samples that skip the last block during training; earlier blocks have "
              "smaller shares"},

@@ -37,7 +37,7 @@ enum model_trait {
           {"classes", NULL}, {"embedding", "128"}, {"depth", "4"}, {"states", NULL},              \
           {"expand", NULL}, {"kernel", "4"}, {"norm", NULL}, {"add_norm", NULL},                  \
           {"epsilon", NULL}, {"reverse_complement", NULL}, {"pooling", "\"mean\""},               \
-          {"dropout", "0"})                                                                       \
+          {"dropout", "0"}, {"head_dropout", NULL})                                               \
     MODEL(RESNET18, resnet18, MODEL_READS_NUMBERS | MODEL_READS_IMAGES,                           \
           {"classes", NULL}, {"width", NULL})                                                     \
     MODEL(MOBILENET_V3_SMALL, mobilenet_v3_small, MODEL_READS_NUMBERS | MODEL_READS_IMAGES,       \

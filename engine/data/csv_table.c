@@ -180,6 +180,19 @@ static int report_name(const struct csv_table *table, const char *key, const cha
                      table->path, wanted, key);
 }
 
+/* A name that two columns have says not which. */
+static int check_unique(const struct csv_table *table, const char *key, int32_t column,
+                        struct error *error)
+{
+    for (int32_t i = column + 1; i < table->columns; i++)
+        if (strcmp(table->names[i], table->names[column]) == 0)
+            return error_set(error, -EINVAL,
+                             "%s is \"%s\", but the columns %d and %d of %s have this name: give "
+                             "the number, counted from 0",
+                             key, table->names[i], column, i, table->path);
+    return 0;
+}
+
 int csv_column_find(const struct csv_table *table, const char *key, const char *wanted,
                     int32_t unnamed, int32_t *column, struct error *error)
 {
@@ -195,7 +208,7 @@ int csv_column_find(const struct csv_table *table, const char *key, const char *
     for (int32_t i = 0; table->names && i < table->columns; i++) {
         if (strcmp(table->names[i], wanted) == 0) {
             *column = i;
-            return 0;
+            return check_unique(table, key, i, error);
         }
     }
     number = strtol(wanted, &after, 10);

@@ -436,6 +436,10 @@ struct text_baselines {
 int text_baselines(const struct dataset_view *train, const struct dataset_view *validation,
                    struct text_baselines *baselines, struct error *error);
 
+/* Where label or value `number` of sample `index` stands: the file, and the row of data in it, the
+ * first is 1. */
+const char *series_place(const struct dataset *dataset, int64_t index, int number, int64_t *row);
+
 /* ---- forecasts that a model of a time series must beat ---- */
 
 /* The values of all columns to predict, `back` rows before the first one that sample `index`

@@ -23,11 +23,14 @@ int reader_out_of_memory(const char *path, struct error *error)
 
 char *reader_path_join(const char *directory, const char *path)
 {
+    size_t length = directory ? strlen(directory) : 0;
     char *joined = NULL;
 
+    while (length > 0 && directory[length - 1] == '/')
+        length--;
     if (!directory || path[0] == '/')
         return strdup(path);
-    if (asprintf(&joined, "%s/%s", directory, path) < 0)
+    if (asprintf(&joined, "%.*s/%s", (int)length, directory, path) < 0)
         return NULL;
     return joined;
 }

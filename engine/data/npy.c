@@ -11,10 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    CHANNELS_MAX = 4, /* a last dimension of at most this looks like the channels of an image */
-    DROP_BYTES = 1 << 22
-};
+enum { CHANNELS_MAX = 4 /* a last dimension of at most this looks like an image's channels */ };
 
 struct npy_reader {
     const struct dataset_config *config;

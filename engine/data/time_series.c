@@ -439,6 +439,23 @@ static void file_part(const struct dataset_series *series, int32_t file, int64_t
     *end = *end > files[file].rows ? files[file].rows : *end;
 }
 
+const char *series_place(const struct dataset *dataset, int64_t index, int number, int64_t *row)
+{
+    const struct dataset_series *series = &dataset->series;
+    int64_t place =
+        series->file_first + index * series->stride + series->input + number / series->values;
+    int64_t all = 0;
+    int32_t file = 0;
+
+    for (int32_t i = 0; i < series->file_count; i++)
+        all += series->files[i].rows;
+    place = series->newest_first ? all - 1 - place : place;
+    for (; file < series->file_count - 1 && place >= series->files[file].rows; file++)
+        place -= series->files[file].rows;
+    *row = place + 1;
+    return series->files[file].path;
+}
+
 /* What is tested on must not have been trained on. */
 static int check_overlap(const struct series_reader *reader, struct error *error)
 {

@@ -141,6 +141,7 @@ static int build(const struct model_config *config, const struct model_data *dat
     }
     x = append_add_norm(&c, x, &residual, "norm_f");
     x = pool_steps(graph, x, -1, config->pooling);
+    x = graph_dropout(graph, x, "head_dropout", config->head_dropout);
     *result = graph_linear(graph, x, "score", data->outputs, false);
     return 0;
 }
@@ -206,6 +207,7 @@ const struct model models_caduceus = {
                 "            self.embedding = nn.Embedding($vocabulary, width)\n"
                 "            self.layers = nn.ModuleList(Block(width) for _ in range($depth))\n"
                 "            self.norm_f = norm(width)\n"
+                "            self.head_dropout = nn.Dropout($head_dropout)\n"
                 "            places = INPUT[0] if \"$pooling\" == \"flatten\" else 1\n"
                 "            self.score = nn.Linear(places * width, $outputs, bias=False)\n\n"
                 "        def strand(self, symbols):\n"
@@ -222,7 +224,7 @@ const struct model models_caduceus = {
                 "                x = x.mean(1)\n"
                 "            elif \"$pooling\" == \"max\":\n"
                 "                x = x.amax(1)\n"
-                "            return self.score(x.flatten(1))\n\n"
+                "            return self.score(self.head_dropout(x.flatten(1)))\n\n"
                 "    def norm(width):\n"
                 "        if \"$norm\" == \"layer_norm\":\n"
                 "            return nn.LayerNorm(width, eps=$epsilon)\n"

@@ -84,7 +84,7 @@ enum model_add_norm { MODEL_ADD_NORM_AUTO, MODEL_ADD_NORM_FUSED, MODEL_ADD_NORM_
  *                 mean over time, (dropout linear relu)*, dropout, linear; no dropout behind the
  *                 last pool itself
  * MODEL_CADUCEUS: embedding of one or both strands, (norm, bidirectional Mamba, added to its
- *                 operand)*, norm, flatten, maximum or mean over time, linear
+ *                 operand)*, norm, flatten, maximum or mean over time, dropout, linear
  * The arrays stay the caller's. */
 struct model_config {
     enum model_kind kind;
@@ -98,6 +98,7 @@ struct model_config {
     int kernel_count;
     int64_t filters;            /* text_cnn: channels of each branch */
     enum model_pooling pooling; /* dna_cnn, caduceus */
+    float head_dropout;         /* caduceus: before the last layer */
     enum activation_kind activation;
     bool batch_norm;   /* mlp, cnn, dna_cnn */
     float dropout;     /* mlp, cnn: after each hidden activation; mobilenet_v3_small,

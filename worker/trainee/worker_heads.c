@@ -6,6 +6,7 @@
 #include "engine/graph/loss_head.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,39 +18,73 @@ struct metric_heads worker_heads(const struct worker_setup *setup)
 
 /* ---- labels ---- */
 
-/* A binary head says of each class whether it is among the labels, so none may be there twice. */
-static int check_distinct(const struct loss_head *head, const char *name, const int32_t *labels,
-                          const char *set, int64_t index, struct error *error)
+/* The labels of a sample, and the number of the first label of the head that is looked at. */
+struct labelled {
+    const struct worker_spec *spec;
+    const struct dataset *dataset;
+    const char *set; /* "training", "test" */
+    int64_t index;
+    const int32_t *labels;
+    int first;
+};
+
+/* "sample 16 of the training set", of a time series with the row of the file. */
+static const char *name_place(const struct labelled *sample, int number, char *output, size_t size)
 {
-    for (int k = 1; head->binary && k < head->labels; k++)
+    int length =
+        snprintf(output, size, "sample %lld of the %s set", (long long)sample->index, sample->set);
+    const char *path;
+    int64_t row;
+
+    if (sample->dataset->format != DATASET_TIME_SERIES)
+        return output;
+    path = series_place(sample->dataset, sample->index, number, &row);
+    snprintf(output + length, size - (size_t)length, " (%s, row %lld of the data)", path,
+             (long long)row);
+    return output;
+}
+
+/* A binary head says of each class whether it is among the labels, so none may be there twice. */
+static int check_distinct(const struct labelled *sample, int head, struct error *error)
+{
+    const int32_t *labels = sample->labels + sample->first;
+    char place[PATH_MAX + 64];
+
+    for (int k = 1; sample->spec->heads[head].binary && k < sample->spec->heads[head].labels; k++)
         for (int other = 0; other < k; other++)
             if (labels[k] == labels[other])
                 return error_set(
                     error, -EINVAL,
-                    "labels %d and %d of the head \"%s\" in sample %lld of the %s set are both "
+                    "labels %d and %d of the head \"%s\" in %s are both "
                     "%d, but the labels of a binary head are a set: correct the data, or set the "
                     "head's loss to cross_entropy",
-                    other + 1, k + 1, name, (long long)index, set, labels[k]);
+                    other + 1, k + 1, sample->spec->head_names[head],
+                    name_place(sample, sample->first + k, place, sizeof place), labels[k]);
     return 0;
 }
 
-static int check_sample(const struct worker_spec *spec, const int32_t *labels, const char *set,
-                        int64_t index, struct error *error)
+static int check_sample(struct labelled *sample, struct error *error)
 {
+    const struct worker_spec *spec = sample->spec;
+    char place[PATH_MAX + 64];
+
     for (int i = 0; i < spec->head_count; i++) {
         const struct loss_head *head = &spec->heads[i];
-        int r = check_distinct(head, spec->head_names[i], labels, set, index, error);
+        const int32_t *labels = sample->labels + sample->first;
+        int r = check_distinct(sample, i, error);
 
         if (r < 0)
             return r;
-        for (int k = 0; k < head->labels; k++, labels++)
-            if (*labels < 0 || *labels >= head->classes)
+        for (int k = 0; k < head->labels; k++)
+            if (labels[k] < 0 || labels[k] >= head->classes)
                 return error_set(
                     error, -EINVAL,
-                    "label %d of the head \"%s\" in sample %lld of the %s set is %d, "
-                    "but the head has the classes 0 to %d: check model.output_heads, and "
-                    "which number of the data is class 0",
-                    k + 1, spec->head_names[i], (long long)index, set, *labels, head->classes - 1);
+                    "label %d of the head \"%s\" in %s is %d, but the head has the classes 0 to "
+                    "%d: check model.output_heads, and which number of the data is class 0",
+                    k + 1, spec->head_names[i],
+                    name_place(sample, sample->first + k, place, sizeof place), labels[k],
+                    head->classes - 1);
+        sample->first += head->labels;
     }
     return 0;
 }
@@ -61,9 +96,11 @@ static int check_set(const struct worker_spec *spec, const struct dataset *datas
     int r = labels ? 0 : error_set_errno(error, -ENOMEM, "cannot check the labels");
 
     for (int64_t i = 0; r == 0 && !dataset->is_absent && i < dataset->count; i++) {
+        struct labelled sample = {spec, dataset, set, i, labels, 0};
+
         r = gather_labels(dataset, i, labels, error);
         if (r == 0)
-            r = check_sample(spec, labels, set, i, error);
+            r = check_sample(&sample, error);
     }
     return r;
 }

@@ -144,12 +144,13 @@ static int write_text(struct sampler *sampler, int64_t length, uint64_t seed, st
     return ferror(sampler->output) ? error_set(error, -EIO, "the text cannot be written") : 0;
 }
 
-static void print_json(const char *prompt, const char *text)
+/* The text may have zeros. */
+static void print_json(const char *prompt, const char *text, size_t size)
 {
     JSON_AUTO struct json_object *json = json_object_new_object();
 
     json_set_string(json, "prompt", prompt);
-    json_set_string(json, "text", text);
+    json_set(json, "text", json_object_new_string_len(text, (int)size));
     json_print(json, stdout);
 }
 
@@ -171,7 +172,7 @@ static int write_all(struct sampler *sampler, const struct worker_options *optio
     if (options->json)
         fclose(sampler->output);
     if (r == 0 && options->json)
-        print_json(prompt, text);
+        print_json(prompt, text, size);
     else if (r == 0)
         putchar('\n');
     return r;

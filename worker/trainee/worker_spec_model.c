@@ -101,6 +101,7 @@ int worker_spec_read_model(struct worker_spec *spec, struct error *error)
         json_get_string(json, "activation", "relu"));
     model->batch_norm = json_get_bool(json, "batch_norm", false);
     model->dropout = (float)json_get_double(json, "dropout", 0);
+    model->head_dropout = (float)json_get_double(json, "head_dropout", 0);
     model->embedding = json_get_int(json, "embedding", 0);
     model->depth = (int)json_get_int(json, "depth", 0);
     model->heads = (int)json_get_int(json, "heads", 0);

@@ -235,6 +235,21 @@ static void test_sentences(void **state)
         {"{\"model\":{\"name\":\"mlp\",\"output_heads\":[{\"name\":\"a\",\"classes\":2},{\"name\":\"a\","
          "\"classes\":3}]}," CSV "}",
          "model.output_heads", "", "two of model.output_heads have the same name"},
+        {"{\"model\":{\"name\":\"mlp\",\"output_heads\":[{\"name\":\"a b\",\"classes\":2}]}," CSV
+         "}",
+         "model.output_heads", "",
+         "model.output_heads[0].name is \"a b\"; it is part of the names of metrics, so it may have "
+         "letters, digits, _ and - only"},
+        {"{\"model\":{\"name\":\"gpt\",\"output_heads\":[{\"name\":\"a\",\"classes\":2}]},\"data\":{"
+         "\"train\":{\"format\":\"text\",\"path\":\"t\"}}}",
+         "model.output_heads", "",
+         "model.output_heads share the labels of a sample, but a text has one symbol to predict at "
+         "each place: leave them out, or take time_series or npy"},
+        {"{\"model\":{\"name\":\"dna_cnn\",\"channels\":[8],\"kernels\":[5,3]},\"data\":{\"train\":{"
+         "\"format\":\"fasta\",\"path\":\"f\",\"tokens\":\"bytes\"}}}",
+         "model.kernels", "",
+         "model.kernels has 2 widths, but model.channels 1 convolutions: leave out those beyond, or "
+         "add channels"},
         {"{\"model\":{\"name\":\"mlp\",\"loss\":\"output_heads\"}," CSV "}", "model.output_heads",
          "", "model.output_heads is missing; model.loss output_heads is the sum of their losses"},
         {"{\"model\":{\"name\":\"mlp\",\"output_heads\":[{\"name\":\"a\",\"classes\":2}]}," CSV_WITH(

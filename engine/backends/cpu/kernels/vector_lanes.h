@@ -53,7 +53,7 @@ static ALWAYS_INLINE vector lanes_select(vector_bits mask, vector yes, vector no
     return (vector)(((vector_bits)yes & mask) | ((vector_bits)no & ~mask));
 }
 
-/* e^x: vector_exp(). Below -87.3 it stays near 1e-38, above 88.7 near FLT_MAX; NaN is lost. */
+/* e^x: vector_exp(). Below -87.3 it stays near 1e-38; from 88.4 on it is infinite, for NaN too. */
 static ALWAYS_INLINE vector lanes_exp(vector x)
 {
     const vector round = (vector){0} + 12582912.0f;

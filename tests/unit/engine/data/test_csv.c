@@ -249,6 +249,7 @@ static void test_refusals(void **state)
     config.csv.label_column = "tagret";
     REFUSE("a,b,target\n1,2,0\n", "no column named \"tagret\"", "did you mean \"target\"");
     REFUSE("1,2,0\n", "label_column is \"tagret\"", "no header row");
+    REFUSE("a,tagret,tagret\n1,2,0\n", "label_column is \"tagret\"", "columns 1 and 2", "number");
     config.csv.label_column = "3";
     REFUSE("1,2,0\n", "label_column is 3", "0 to 2");
 }

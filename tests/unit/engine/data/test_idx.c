@@ -124,6 +124,11 @@ static void test_directory(void **state)
     data_file_write("images", images, sizeof images);
     data_file_write("labels", labels, sizeof labels);
     dataset_close(data_open(&config, NULL));
+    /* a slash at its end is not said twice */
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof folder, "%s/", data_file_path("absent"));
+    config.directory = folder;
+    data_expect_refusal(&config, NULL, -ENOENT, "absent/images", (const char *)NULL);
 }
 
 static void test_shapes(void **state)
