@@ -160,7 +160,7 @@ int csv_report_quote(const struct csv_table *table, int32_t column, struct error
 {
     return error_set(error, -EINVAL,
                      "%s:%lld, column %d: the quote before the text has no counterpart at its end; "
-                     "a text lies in one line, and a quote inside of it is written twice",
+                     "a quote inside of a text is written twice",
                      table->path, (long long)table->line, column + 1);
 }
 
@@ -231,18 +231,64 @@ int csv_column_find(const struct csv_table *table, const char *key, const char *
 
 /* ---- rows ---- */
 
+/* The end of the line, or the end of the file. */
+static const char *line_end(const char *at, const char *end)
+{
+    const char *newline = at < end ? memchr(at, '\n', (size_t)(end - at)) : NULL;
+
+    return newline ? newline : end;
+}
+
+/* The end of the row that begins at `row`: behind the line whose end is `stop`, if a quoted cell
+ * goes on there. A quote that is not closed within ROW_QUOTED_MAX opens nothing; it is reported by
+ * csv_cell_is_whole(), in its line. */
+static const char *quoted_row_end(const struct csv_table *table, const char *row, const char *stop,
+                                  const char *end)
+{
+    enum { ROW_QUOTED_MAX = 1 << 20 };
+    const char *limit = end - row > ROW_QUOTED_MAX ? row + ROW_QUOTED_MAX : end, *at = row, *cell;
+    size_t length;
+
+    while (at) {
+        if (!csv_cell_next(table, &at, stop, &cell, &length))
+            return stop;
+        if (!csv_cell_is_quoted(row, cell) || cell + length < stop)
+            continue;
+        const char *close = closing_quote(cell, limit);
+        if (close == limit)
+            return stop;
+        stop = line_end(close, end);
+        at = memchr(close, table->delimiter, (size_t)(stop - close));
+        at = at ? at + 1 : NULL;
+    }
+    return stop;
+}
+
+static int64_t count_lines(const char *row, const char *stop)
+{
+    int64_t count = 1;
+
+    while ((row = memchr(row, '\n', (size_t)(stop - row)))) {
+        count++;
+        row++;
+    }
+    return count;
+}
+
 bool csv_row_next(const struct csv_table *table, struct csv_cursor *cursor, const char **row,
                   const char **end)
 {
     size_t comment_length = strlen(table->comment);
 
     while (cursor->at < cursor->end) {
-        const char *newline = memchr(cursor->at, '\n', (size_t)(cursor->end - cursor->at));
-
         *row = cursor->at;
-        *end = newline ? newline : cursor->end;
-        cursor->at = newline ? newline + 1 : cursor->end;
-        cursor->line++;
+        *end = line_end(cursor->at, cursor->end);
+        cursor->line = ++cursor->lines;
+        if (memchr(*row, '"', (size_t)(*end - *row))) {
+            *end = quoted_row_end(table, *row, *end, cursor->end);
+            cursor->lines += count_lines(*row, *end) - 1;
+        }
+        cursor->at = *end < cursor->end ? *end + 1 : cursor->end;
         if (*end > *row && (*end)[-1] == '\r')
             --*end;
         while (*end > *row && csv_is_padding(table, (*end)[-1]))
@@ -372,7 +418,7 @@ static int file_read(struct csv_table *table, const struct dataset_mapping *mapp
                      struct error *error)
 {
     struct csv_cursor cursor = {mapping->address, (const char *)mapping->address + mapping->bytes,
-                                0};
+                                0, 0};
     const uint8_t *kept = mapping->address;
     const char *row, *end;
     bool first = true;
@@ -410,6 +456,8 @@ int csv_table_read(struct csv_table *table, struct dataset *dataset, struct erro
         const struct dataset_mapping *mapping;
 
         result = reader_map(dataset, config->directory, config->paths[i], &mapping, error);
+        if (result == 0)
+            result = reader_decode_text(dataset, &mapping, error);
         if (result == 0)
             result = file_read(table, mapping, error);
     }

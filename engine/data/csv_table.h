@@ -10,7 +10,8 @@ enum { CSV_COLUMNS_MAX = 1 << 20, CSV_SHOWN_SIZE = 180 /* bytes of csv_cell_show
 /* Where a file's reading is. */
 struct csv_cursor {
     const char *at, *end;
-    int64_t line; /* of the latest row, from 1 */
+    int64_t line;  /* where the latest row begins, from 1 */
+    int64_t lines; /* that were taken */
 };
 
 struct csv_table {
@@ -39,7 +40,8 @@ void csv_table_release(struct csv_table *table);
  * header must be that of the first. */
 int csv_table_read(struct csv_table *table, struct dataset *dataset, struct error *error);
 
-/* Takes the next row, without padding at its end; whether there was one. */
+/* Takes the next row, without padding at its end; whether there was one. A row is one line, or
+ * several where quotes enclose the ends of lines. */
 bool csv_row_next(const struct csv_table *table, struct csv_cursor *cursor, const char **row,
                   const char **end);
 

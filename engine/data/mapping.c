@@ -207,22 +207,27 @@ int reader_map(struct dataset *dataset, const char *directory, const char *path,
     return 0;
 }
 
+void reader_drop_mapping(struct dataset *dataset, int index)
+{
+    struct dataset_mapping *mapping = &dataset->mappings[index];
+
+    if (mapping->descriptor >= 0)
+        dataset->mapped_bytes -= mapping->bytes;
+    else
+        dataset->memory_bytes -= mapping->bytes;
+    munmap(mapping->address, mapping->bytes);
+    cleanup_close(&mapping->descriptor);
+    free(mapping->path);
+    dataset->mapping_count--;
+    memmove(mapping, mapping + 1, (size_t)(dataset->mapping_count - index) * sizeof *mapping);
+}
+
 void reader_unmap_all(struct dataset *dataset)
 {
-    for (int i = 0; i < dataset->mapping_count; i++) {
-        struct dataset_mapping *mapping = &dataset->mappings[i];
-
-        if (mapping->descriptor >= 0)
-            dataset->mapped_bytes -= mapping->bytes;
-        else
-            dataset->memory_bytes -= mapping->bytes;
-        munmap(mapping->address, mapping->bytes);
-        cleanup_close(&mapping->descriptor);
-        free(mapping->path);
-    }
+    while (dataset->mapping_count > 0)
+        reader_drop_mapping(dataset, dataset->mapping_count - 1);
     free(dataset->mappings);
     dataset->mappings = NULL;
-    dataset->mapping_count = 0;
 }
 
 int dataset_check_files(const struct dataset *dataset, struct error *error)

@@ -28,6 +28,13 @@ const uint8_t *reader_drop_pages(const uint8_t *from, const uint8_t *to);
  * UTF-16, or its lines end in CR alone. */
 const char *reader_text_begin(const struct dataset_mapping *mapping, struct error *error);
 
+/* Replaces the latest mapping by one of UTF-8 if it begins with a byte order mark of UTF-16.
+ * `*mapping` is the latest one then. */
+int reader_decode_text(struct dataset *dataset, const struct dataset_mapping **mapping,
+                       struct error *error);
+
+/* Releases one mapping; later ones move up. */
+void reader_drop_mapping(struct dataset *dataset, int index);
 /* Releases the mappings: for readers that have copied what they need. */
 void reader_unmap_all(struct dataset *dataset);
 

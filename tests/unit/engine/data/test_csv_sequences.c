@@ -84,7 +84,11 @@ static void test_quotes(void **state)
     assert_int_equal(dataset->count, 1);
     dataset_close(dataset);
     config.sequence.column = NULL;
-    REFUSE("text,label\nab,0\n\"over two\nlines\",1\n", ":3, column 1", "counterpart");
+    dataset = open_text("text,label\nab,0\n\"over two\nlines\",1\n", NULL);
+    assert_int_equal(dataset->count, 2);
+    assert_int_equal(dataset_sample_length(dataset, 1), 14);
+    dataset_close(dataset);
+    REFUSE("text,label\nab,0\n\"not closed\nlines,1\n", ":3, column 1", "counterpart");
     REFUSE("text,label\n\"ab\"cd,0\n", ":2, column 1", "counterpart");
 }
 
@@ -344,7 +348,7 @@ static void test_faults(void **state)
     REFUSE("ACGT\nACGA\n", ":1", "1 column", "delimiter");
     REFUSE("sequence,label\n", "no sequence");
     REFUSE("sequence\rACGT\r", "CR alone");
-    REFUSE("\xff\xfes", "UTF-16");
+    REFUSE("\xff\xfes", "begins as UTF-16");
     REFUSE("sequence,label\nACGT,0\nACGT,1000000\n", ":3", "\"1000000\"", "too high");
     REFUSE("sequence,id\nAC,a\nAC,b\nAC,c\nAC,d\n", ":2", "\"a\"", "a class of its own");
     config.classes = 2;

@@ -282,6 +282,38 @@ static void headers_and_delimiters_are_found(void **state)
     REFUSE("a;b\n1,5;0\n-2,25;1\n", "table.csv:2", "\"1,5\"", "set decimal to comma");
 }
 
+static void utf16_is_read(void **state)
+{
+    /* "é,y\n1,0\n2,1\n", little-endian */
+    static const char text[] = "\xff\xfe\xe9\0,\0y\0\n\0001\0,\0000\0\n\0002\0,\0001\0\n";
+    struct dataset *dataset;
+
+    (void)state;
+    path = data_file_write("table.csv", text, sizeof text);
+    dataset = data_open(&config, NULL);
+    check_names(dataset, "é", NULL);
+    assert_int_equal(dataset->count, 2);
+    dataset_close(dataset);
+    path = data_file_write("table.csv", "\xff\xfe,\0\0\xdc,\0", 8);
+    data_expect_refusal(&config, NULL, -EINVAL, "table.csv", "byte 4", NULL);
+    path = data_file_write("table.csv", "\xff\xfe", 2);
+    data_expect_refusal(&config, NULL, -EINVAL, "is empty", NULL);
+}
+
+static void texts_in_quotes_may_hold_ends_of_lines(void **state)
+{
+    struct dataset *dataset =
+        open_text("note,a,y\n\"one\ntwo, \"\"three\"\"\r\n\",1,0\nplain,2,1\n\"last\n\",3,1", NULL);
+
+    (void)state;
+    check_names(dataset, "a", NULL);
+    assert_int_equal(dataset->count, 3);
+    assert_true(row_of(dataset, 2)[0] == 3);
+    dataset_close(dataset);
+    REFUSE("note,a,y\n\"one\ntwo\",1,0\nx,b,1\ny,3,0\n", "table.csv:4", "\"b\" is no number");
+    REFUSE("note,a,y\nx,1,0\n\"one,2,0\ny,3,0\n", "table.csv:3, column 1", "no counterpart");
+}
+
 static void dates_become_days_and_circles(void **state)
 {
     struct dataset *dataset =
@@ -348,6 +380,8 @@ int main(void)
         cmocka_unit_test_setup(values_to_predict, reset),
         cmocka_unit_test_setup(values_to_predict_are_standardised, reset),
         cmocka_unit_test_setup(headers_and_delimiters_are_found, reset),
+        cmocka_unit_test_setup(utf16_is_read, reset),
+        cmocka_unit_test_setup(texts_in_quotes_may_hold_ends_of_lines, reset),
         cmocka_unit_test_setup(dates_become_days_and_circles, reset),
         cmocka_unit_test_setup(faults_are_named, reset),
     };
