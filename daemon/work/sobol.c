@@ -56,7 +56,7 @@ static void find_directions(unsigned dimension, uint32_t directions[BITS])
     }
     degree = polynomials[dimension - 1].degree;
     coefficients = polynomials[dimension - 1].coefficients;
-    for (unsigned bit = 0; bit < degree; bit++)
+    for (unsigned bit = 0; bit < degree && bit < DEGREE_MAX; bit++)
         directions[bit] = (uint32_t)polynomials[dimension - 1].directions[bit] << (BITS - 1 - bit);
     for (unsigned bit = degree; bit < BITS; bit++) { /* the recurrence (2) of Joe and Kuo */
         uint32_t direction = directions[bit - degree] ^ (directions[bit - degree] >> degree);
