@@ -19,6 +19,8 @@ void job_strays_take(struct daemon *daemon, struct device *device, struct device
 {
     char given[128], bytes[32], sentence[JOB_REASON_MAX];
 
+    if (claim->suspended) /* the driver keeps some MiB of the GPU for it */
+        return;
     if (held > claim->device_memory_peak)
         claim->device_memory_peak = held;
     if (claim->strayed || !claim->attempt->job)
@@ -45,8 +47,8 @@ static bool is_due(struct device_claim *claim, double now)
     double age = now - claim->attempt->started;
     double pause = age < longest_pause_seconds ? age : longest_pause_seconds;
 
-    if (claim->is_one_process || claim->pid <= 0 || claim->attempt->started <= 0 ||
-        age < first_look_seconds || now < claim->next_look)
+    if (claim->is_one_process || claim->suspended || claim->pid <= 0 ||
+        claim->attempt->started <= 0 || age < first_look_seconds || now < claim->next_look)
         return false;
     claim->next_look = now + pause;
     return true;

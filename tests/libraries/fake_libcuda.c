@@ -6,11 +6,11 @@
  *
  * fake_nvml.c lists what such processes hold. A file `fail` in the folder has lines
  *
- *     OPERATION RESULT [broken]         OPERATION: lock, checkpoint, restore, remap, unlock
+ *     OPERATION RESULT [broken|PID]         OPERATION: lock, checkpoint, restore, remap, unlock
  *
- * and each such call fails with this number. `remap` is a restore to other GPUs; after a failure
- * with `broken` the process is `failed`.
- * Every call is a line of the file `calls`. */
+ * and each such call (PID: for that process) fails with this number. `remap` is a restore to other
+ * GPUs; after a failure with `broken` the process is `failed`. Every call is a line of the file
+ * `calls`. */
 #include "worker/suspend/cuda_driver.h"
 
 #include <stdbool.h>
@@ -84,7 +84,7 @@ static void process_write(int pid, const struct process *process)
 }
 
 /* The result that was ordered for this operation; 0: none. */
-static int failure_of(const char *operation, bool *broken)
+static int failure_of(const char *operation, int pid, bool *broken)
 {
     FILE *file = file_open("fail", "re");
     char line[128], name[32], word[32];
@@ -92,9 +92,10 @@ static int failure_of(const char *operation, bool *broken)
 
     while (file && result == 0 && fgets(line, sizeof line, file)) {
         words = sscanf(line, "%31s %d %31s", name, &ordered, word);
-        if (words >= 2 && strcmp(name, operation) == 0) {
+        if (words >= 2 && strcmp(name, operation) == 0 &&
+            (words == 2 || atoi(word) == 0 || atoi(word) == pid)) {
             result = ordered;
-            *broken = words == 3;
+            *broken = words == 3 && strcmp(word, "broken") == 0;
         }
     }
     if (file)
@@ -117,7 +118,7 @@ static int change(int pid, const char *operation, int from, int to, const char *
         return CUDA_RESULT_INVALID_VALUE;
     if (process.state != from)
         return CUDA_RESULT_ILLEGAL_STATE;
-    result = failure_of(operation, &broken);
+    result = failure_of(operation, pid, &broken);
     if (result == 0)
         process.state = to;
     else if (broken)
