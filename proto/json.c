@@ -457,20 +457,20 @@ void json_print_indented(struct json_object *object, FILE *output)
 
 /* %.15g strips trailing zeros. So a normal double whose shortest text has up to 15 digits is
  * printed as that text. Subnormal numbers have fewer significant digits. */
-char *json_format_double(double value, char text[JSON_DOUBLE_BYTES])
+char *json_format_double(double value, char *text, size_t size)
 {
+    char shortest[JSON_DOUBLE_BYTES];
     char *comma;
 
     for (int digits = fabs(value) < DBL_MIN ? 1 : 15; digits <= 17; digits++) {
-        snprintf(text, JSON_DOUBLE_BYTES, "%.*g", digits, value);
-        if (strtod(text, NULL) == value)
+        snprintf(shortest, sizeof shortest, "%.*g", digits, value);
+        if (strtod(shortest, NULL) == value)
             break;
     }
-    comma = strchr(text, ','); /* the decimal point of some locales */
+    comma = strchr(shortest, ','); /* the decimal point of some locales */
     if (comma)
         *comma = '.';
-    if (!strpbrk(text, ".e"))
-        strcat(text, ".0");
+    snprintf(text, size, "%s%s", shortest, strpbrk(shortest, ".e") ? "" : ".0");
     return text;
 }
 
@@ -481,7 +481,7 @@ static int double_serialise(struct json_object *object, struct printbuf *buffer,
 
     (void)level;
     (void)flags;
-    json_format_double(json_object_get_double(object), text);
+    json_format_double(json_object_get_double(object), text, sizeof text);
     return printbuf_memappend(buffer, text, (int)strlen(text));
 }
 

@@ -44,9 +44,9 @@ void json_print(struct json_object *object, FILE *output);
 void json_print_indented(struct json_object *object, FILE *output);
 
 /* Writes a finite double with the fewest digits (17 at most) that read back to the same bits, as
- * json_text() does. Returns `text`. */
+ * json_text() does. JSON_DOUBLE_BYTES are enough for any. Returns `text`. */
 enum { JSON_DOUBLE_BYTES = 40 };
-char *json_format_double(double value, char text[JSON_DOUBLE_BYTES]);
+char *json_format_double(double value, char *text, size_t size);
 
 /* Setters. Without memory the process ends. A double that is not finite becomes null.
  * json_set_string(…, NULL) sets null. */

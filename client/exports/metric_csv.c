@@ -33,7 +33,7 @@ static void number_print(FILE *output, double number, const char *otherwise)
 {
     char text[JSON_DOUBLE_BYTES];
 
-    fputs(isfinite(number) ? json_format_double(number, text) : otherwise, output);
+    fputs(isfinite(number) ? json_format_double(number, text, sizeof text) : otherwise, output);
 }
 
 void metric_csv_open(struct metric_csv *csv, FILE *output, bool wide)
