@@ -67,6 +67,7 @@ struct config {
     /* [Commands] */
     enum default_device default_device;
     enum over_memory over_memory;
+    double shell_idle_seconds; /* 0: a lease may lie idle as long as it lasts */
 
     /* [Notify] */
     char *idle_command; /* program and arguments; "": none */

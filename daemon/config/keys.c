@@ -88,6 +88,10 @@ const struct config_key config_keys[] = {
      "jobs have booked there is in danger. `suspend`: it makes room and goes on later; one that "
      "cannot is ended if it declared resources.device_memory. `end`: it is ended. `tell`: it is only "
      "warned."},
+    {"Commands", "ShellIdle", VALUE_DURATION, offsetof(struct config, shell_idle_seconds), "30 min",
+     0, 604800,
+     "After which time a shell of `trainctl shell` ends in which nothing happens: nothing is typed "
+     "or printed, and its processes use neither CPU nor GPU. It is told before. 0: never."},
     {"Notify", "IdleCommand", VALUE_TEXT, offsetof(struct config, idle_command), "", 0, 0,
      "Program and arguments, separated by spaces, that run when the last job has ended. They run "
      "as traind's own user, without a shell, for 5 minutes at most. Empty: none."},
