@@ -34,8 +34,9 @@ struct device_claim {
     double slowdown;                           /* factor by which others on the GPU slow its steps
                                                 * down; 1: none */
     struct energy_use energy[JOB_DEVICES_MAX]; /* of each of them */
-    bool strayed;                              /* its owner was told that it holds memory of
-                                                * devices that it was not given */
+    const struct device *strays_on;            /* a device that it was not given, of which it held
+                                                * memory in a reading; NULL: none */
+    bool strayed;                              /* its owner was told that */
     double next_look;                          /* when it is looked for such memory, in seconds
                                                 * since the epoch */
     uint64_t memory_granted;                   /* what was booked before it held more */

@@ -32,9 +32,12 @@ void strays_find(struct daemon *daemon, struct device *device, const struct proc
             struct device_claim *claim = other->claims[i];
             uint64_t held;
 
+            /* a reading may be older than the suspension; a frozen process keeps some megabytes */
+            if (claim->suspended)
+                claim->strays_on = NULL;
             /* traind-worker opens no other device; a claim on several is told once */
-            if (claim->is_one_process || claim->pid <= 0 || claim->devices[0] != other ||
-                is_given(claim, device))
+            if (claim->suspended || claim->is_one_process || claim->pid <= 0 ||
+                claim->devices[0] != other || is_given(claim, device))
                 continue;
             held = held_by(claim, processes, count);
             if (held > 0)

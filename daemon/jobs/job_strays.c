@@ -19,8 +19,11 @@ void job_strays_take(struct daemon *daemon, struct device *device, struct device
 {
     char given[128], bytes[32], sentence[JOB_REASON_MAX];
 
-    if (claim->suspended) /* the driver keeps some MiB of the GPU for it */
+    if (claim->strays_on != device) { /* the reading may be older than a move: the next one tells */
+        claim->strays_on = device;
+        claim->next_look = clock_now();
         return;
+    }
     if (held > claim->device_memory_peak)
         claim->device_memory_peak = held;
     if (claim->strayed || !claim->attempt->job)
