@@ -76,7 +76,7 @@ int program_read(const char *const *arguments, const char *variable, char **outp
     AUTO_CLOSE int pipe_end = -1;
     AUTO_FREE char *text = NULL;
     size_t used = 0, room = 0;
-    pid_t pid;
+    pid_t pid = -1;
     int result = program_start(arguments, variable, -1, true, &pipe_end, &pid, error);
 
     while (result == 0) {

@@ -244,6 +244,7 @@ static int archive_write(struct snapshot *snapshot, struct error *error)
 /* The place of `directory` in the folder, "" for the folder itself; NULL: it lies elsewhere. */
 static const char *place_in(const char *folder, const char *directory)
 {
+    /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): folder_choose() has set it */
     size_t length = strlen(folder);
 
     if (strcmp(folder, "/") == 0)
