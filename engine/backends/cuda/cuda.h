@@ -136,7 +136,7 @@ struct backend_program {
     struct muon **muons;               /* per node, or NULL */
     struct linear **linears;           /* per node, or NULL */
     struct convolution **convolutions; /* per node, or NULL */
-    const void *input[2];              /* on the host: samples, target */
+    const void *input[3];              /* on the host: samples, target, lengths */
     struct cuda_control *control;
     struct loss_scale *loss_scale; /* on the device: that of the first program of the model */
     const struct cuda_scalars *step_scalars; /* on the device: of the step that is being captured */
@@ -227,6 +227,13 @@ static inline bool program_is_channels_last(const struct backend_program *progra
 
 /* The layout of a stored tensor; {1, 1}: it is in PyTorch's order. */
 struct cuda_layout program_layout(const struct backend_program *program, int32_t tensor);
+
+/* Whether the node, in the present run, adds to the gradient that is its output `number`. */
+static inline bool program_accumulates(const struct backend_program *program,
+                                       const struct graph_node *node, int number)
+{
+    return program->run.accumulate || node->adds >> number & 1;
+}
 
 /* tensor < 0: an array without address. */
 static inline struct cuda_array program_array(const struct backend_program *program, int32_t tensor)
@@ -321,6 +328,10 @@ cuda_operator cuda_nothing;
 cuda_operator cuda_done_forward;
 /* The bytes of workspace that the node needs while it runs. */
 size_t cuda_operator_workspace(const struct graph *graph, const struct graph_node *node);
+/* Whether the operator can add to a gradient that another node has written: graph_node.adds. */
+bool cuda_operator_adds(enum graph_op op);
+/* Whether the output holds sums of a row for the backward part: those stay float32. */
+bool cuda_operator_keeps_sums(const struct graph_node *node, int output);
 
 /* ---- normalization.c ---- */
 

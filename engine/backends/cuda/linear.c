@@ -215,7 +215,8 @@ int linear_backward_weights_run(struct backend_program *program, int32_t index, 
 {
     const struct graph_node *node = &program->graph->nodes[index];
     const struct linear *linear = program->linears[index];
-    bool accumulate = program->run.accumulate, sums = linear->adds_vector && !accumulate;
+    bool accumulate = program_accumulates(program, node, 1);
+    bool sums = linear->adds_vector && !accumulate;
     int64_t outputs = program->graph->tensors[node->output[0]].shape.extent[0];
     float *gradient =
         has_bias_gradient(linear, node) ? program_floats(program, node->output[1]) : NULL;
@@ -224,7 +225,7 @@ int linear_backward_weights_run(struct backend_program *program, int32_t index, 
                                 .c = program->address[node->output[0]],
                                 .result = program->address[node->output[0]],
                                 .vector = gradient,
-                                .beta = accumulate ? 1 : 0};
+                                .beta = program_accumulates(program, node, 0) ? 1 : 0};
     cudaError_t status;
     int r = run_product(program, node, sums || !linear->alone ? linear->product : linear->alone,
                         &call, error);

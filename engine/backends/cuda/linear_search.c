@@ -370,11 +370,18 @@ static int launch_head(void *context, struct error *error)
             head.saved = linear_array(m->operand[0], p->small[0]);
     }
     if (run->head == HEAD_APART) {
-        status = cuda_cross_entropy(m->control, m->scalars, logits, labels, NULL, log_sum_exp,
-                                    p->rows, p->outputs, partial, run->stream);
+        const struct cuda_cross_entropy loss = {.control = m->control,
+                                                .scalars = m->scalars,
+                                                .logits = logits,
+                                                .label = labels,
+                                                .log_sum_exp = log_sum_exp,
+                                                .samples = p->rows,
+                                                .rows = p->rows,
+                                                .classes = p->outputs};
+
+        status = cuda_cross_entropy(&loss, partial, run->stream);
         if (status == cudaSuccess)
-            status = cuda_cross_entropy_backward(m->scalars, logits, labels, NULL, log_sum_exp,
-                                                 dlogits, p->rows, p->outputs, run->stream);
+            status = cuda_cross_entropy_backward(&loss, dlogits, run->stream);
     } else {
         status = cuda_small_head((int)p->compute, m->control, m->scalars, &head, run->stream);
     }

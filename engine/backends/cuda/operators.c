@@ -1,6 +1,6 @@
 /* operators.c: the functions that launch the work of each node, apart from products and the
  * update. */
-#include "engine/backends/cuda/cuda.h"
+#include "engine/backends/cuda/transformer.h"
 #include "engine/graph/operator.h"
 
 #include <errno.h>
@@ -99,14 +99,14 @@ static int run_embedding_backward(struct backend_program *program, int32_t index
     const struct graph_node *node = &program->graph->nodes[index];
     const struct graph_shape *table = &program->graph->tensors[node->output[0]].shape;
 
-    return checked(program, node,
-                   cuda_embedding_backward((const int32_t *)program->address[node->input[0]],
-                                           program_array(program, node->input[1]),
-                                           program_floats(program, node->output[0]),
-                                           program_elements(program, node->input[0]),
-                                           table->extent[1], table->extent[0],
-                                           program->run.accumulate, program->device->stream),
-                   error);
+    return checked(
+        program, node,
+        cuda_embedding_backward(
+            (const int32_t *)program->address[node->input[0]],
+            program_array(program, node->input[1]), program_floats(program, node->output[0]),
+            program_elements(program, node->input[0]), table->extent[1], table->extent[0],
+            program_accumulates(program, node, 0), program->device->stream),
+        error);
 }
 
 /* Converts between rows and images. If both are stored in the same order, the result is an alias or
@@ -131,20 +131,34 @@ static int run_reshape(struct backend_program *program, int32_t index, struct er
 
 /* ---- losses ---------------------------------------------------------------------------------- */
 
+static struct cuda_cross_entropy describe_cross_entropy(const struct backend_program *program,
+                                                        const struct graph_node *node,
+                                                        int32_t log_sum_exp)
+{
+    const struct graph_tensor *logits = &program->graph->tensors[node->input[0]];
+    const void *target = program->address[node->input[1]];
+    bool soft = program->graph->tensors[node->input[1]].type == TENSOR_FLOAT32;
+    int64_t classes = logits->shape.extent[logits->shape.rank - 1];
+
+    return (struct cuda_cross_entropy){.control = program->control,
+                                       .scalars = program->step_scalars,
+                                       .logits = program_floats(program, node->input[0]),
+                                       .label = soft ? NULL : target,
+                                       .probability = soft ? target : NULL,
+                                       .log_sum_exp = program_floats(program, log_sum_exp),
+                                       .samples = program->graph->batch,
+                                       .rows = program_elements(program, node->input[0]) / classes,
+                                       .classes = classes,
+                                       .tokens = !soft && logits->shape.rank == 3};
+}
+
 static int run_cross_entropy(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];
-    const void *target = program->address[node->input[1]];
-    bool soft = program->graph->tensors[node->input[1]].type == TENSOR_FLOAT32;
-    int64_t rows = program->graph->batch;
-    int64_t classes = program_elements(program, node->input[0]) / rows;
+    const struct cuda_cross_entropy loss = describe_cross_entropy(program, node, node->output[0]);
 
     return checked(program, node,
-                   cuda_cross_entropy(program->control, program->step_scalars,
-                                      program_floats(program, node->input[0]), soft ? NULL : target,
-                                      soft ? target : NULL,
-                                      program_floats(program, node->output[0]), rows, classes,
-                                      program->workspace[index], program->device->stream),
+                   cuda_cross_entropy(&loss, program->workspace[index], program->device->stream),
                    error);
 }
 
@@ -152,18 +166,12 @@ static int run_cross_entropy_backward(struct backend_program *program, int32_t i
                                       struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];
-    const void *target = program->address[node->input[1]];
-    bool soft = program->graph->tensors[node->input[1]].type == TENSOR_FLOAT32;
-    int64_t rows = program->graph->batch;
-    int64_t classes = program_elements(program, node->input[0]) / rows;
+    const struct cuda_cross_entropy loss = describe_cross_entropy(program, node, node->input[2]);
 
-    return checked(
-        program, node,
-        cuda_cross_entropy_backward(
-            program->step_scalars, program_floats(program, node->input[0]), soft ? NULL : target,
-            soft ? target : NULL, program_floats(program, node->input[2]),
-            program_floats(program, node->output[0]), rows, classes, program->device->stream),
-        error);
+    return checked(program, node,
+                   cuda_cross_entropy_backward(&loss, program_floats(program, node->output[0]),
+                                               program->device->stream),
+                   error);
 }
 
 static int run_mse(struct backend_program *program, int32_t index, struct error *error)
@@ -220,6 +228,28 @@ static cuda_operator *const operators[OP_COUNT] = {
     [OP_CHANNEL_SCALE_BACKWARD] = channel_scale_backward_run,
     [OP_EMBEDDING] = run_embedding,
     [OP_EMBEDDING_BACKWARD] = run_embedding_backward,
+    [OP_LAYER_NORM] = row_norm_run,
+    [OP_ADD_LAYER_NORM] = row_norm_run,
+    [OP_LAYER_NORM_BACKWARD] = row_norm_backward_run,
+    [OP_RMS_NORM] = row_norm_run,
+    [OP_ADD_RMS_NORM] = row_norm_run,
+    [OP_RMS_NORM_BACKWARD] = row_norm_backward_run,
+    [OP_ATTENTION] = attention_run,
+    [OP_ATTENTION_BACKWARD] = attention_backward_run,
+    [OP_ROTARY] = rotary_run,
+    [OP_ROTARY_BACKWARD] = rotary_run,
+    [OP_ADD_POSITIONS] = add_positions_run,
+    [OP_ADD_POSITIONS_BACKWARD] = add_positions_backward_run,
+    [OP_IMAGE_TOKENS] = image_tokens_run,
+    [OP_TOKEN_IMAGE] = image_tokens_run,
+    [OP_PREPEND_TOKEN] = prepend_token_run,
+    [OP_PREPEND_TOKEN_BACKWARD] = prepend_token_backward_run,
+    [OP_TOKEN_POOL] = step_pool_run,
+    [OP_TOKEN_POOL_BACKWARD] = step_pool_backward_run,
+    [OP_LAST_STEP] = step_pool_run,
+    [OP_LAST_STEP_BACKWARD] = step_pool_backward_run,
+    [OP_MEAN_OVER_TIME] = step_pool_run,
+    [OP_MEAN_OVER_TIME_BACKWARD] = step_pool_backward_run,
     [OP_ACTIVATION] = run_pointwise,
     [OP_ACTIVATION_BACKWARD] = run_pointwise,
     [OP_LEAKY_RELU] = run_pointwise,
@@ -244,5 +274,40 @@ cuda_operator *cuda_operator_of(enum graph_op op)
 
 size_t cuda_operator_workspace(const struct graph *graph, const struct graph_node *node)
 {
-    return graph_node_operator(node)->is_loss ? (size_t)graph->batch * CUDA_LOSS_PARTIAL_BYTES : 0;
+    const struct graph_shape *operand = &graph->tensors[node->input[0]].shape;
+
+    if (!graph_node_operator(node)->is_loss)
+        return transformer_workspace(graph, node);
+    return (size_t)(graph_shape_elements(operand) / operand->extent[operand->rank - 1]) *
+           CUDA_LOSS_PARTIAL_BYTES;
+}
+
+bool cuda_operator_adds(enum graph_op op)
+{
+    switch (op) {
+    case OP_LINEAR_BACKWARD_WEIGHTS:
+    case OP_EMBEDDING_BACKWARD:
+    case OP_LAYER_NORM_BACKWARD:
+    case OP_RMS_NORM_BACKWARD:
+    case OP_ADD_POSITIONS_BACKWARD:
+    case OP_PREPEND_TOKEN_BACKWARD:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool cuda_operator_keeps_sums(const struct graph_node *node, int output)
+{
+    switch (node->op) {
+    case OP_LAYER_NORM:
+    case OP_RMS_NORM:
+    case OP_ATTENTION:
+        return output > 0;
+    case OP_ADD_LAYER_NORM:
+    case OP_ADD_RMS_NORM:
+        return output > 1; /* the second one is x + residual */
+    default:
+        return false;
+    }
 }

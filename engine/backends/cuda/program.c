@@ -3,6 +3,7 @@
 #include "base/alignment.h"
 #include "engine/backends/cuda/muon.h"
 #include "engine/backends/cuda/small_linear.h"
+#include "engine/backends/cuda/transformer.h"
 #include "engine/graph/operator.h"
 #include "engine/graph/optimizer.h"
 
@@ -25,12 +26,9 @@ bool cuda_supports(struct backend_device *device, const struct graph *graph,
         snprintf(reason, 256, "the CUDA backend has no %s", graph_op_to_string(node->op));
         return false;
     }
-    if (graph_node_operator(node)->is_loss && graph->tensors[node->input[0]].shape.rank != 2) {
-        snprintf(reason, 256, "the CUDA backend has no %s of sequences",
-                 graph_op_to_string(node->op));
+    if (!attention_supports(graph, node, reason))
         return false;
-    }
-    if (node->adds) {
+    if (node->adds && !cuda_operator_adds(node->op)) {
         snprintf(reason, 256, "the CUDA backend has no %s that shares its parameter",
                  graph_op_to_string(node->op));
         return false;
@@ -105,6 +103,9 @@ static void choose_types(struct backend_program *program)
     for (int32_t i = 0; i < graph->node_count; i++) {
         const struct graph_node *node = &graph->nodes[i];
 
+        for (int k = 0; k < node->output_count; k++)
+            if (cuda_operator_keeps_sums(node, k))
+                program->stored[node->output[k]] = TENSOR_FLOAT32;
         if (graph_node_operator(node)->cost_class != COST_LOSS)
             continue;
         for (int k = 0; k < node->input_count; k++)
@@ -138,7 +139,8 @@ static bool is_alias(const struct backend_program *program, const struct graph_n
         return false;
     if (program->stored[node->input[0]] != program->stored[node->output[0]])
         return false;
-    return node->op == OP_CAST ||
+    /* channels last, an image is its tokens */
+    return node->op == OP_CAST || node->op == OP_IMAGE_TOKENS || node->op == OP_TOKEN_IMAGE ||
            (is_canonical(program, node->input[0]) && is_canonical(program, node->output[0]));
 }
 

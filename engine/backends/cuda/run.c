@@ -8,13 +8,24 @@
 #include <errno.h>
 #include <string.h>
 
+/* The inputs of a program, in the order of its `input`. */
+enum { SAMPLES, TARGET, LENGTHS, INPUTS };
+
+/* -1: the graph has no such input. */
+static int32_t input_tensor(const struct graph *graph, int input)
+{
+    return (const int32_t[]){graph->input, graph->target, graph->lengths}[input];
+}
+
 int cuda_program_set_input(struct backend_program *program, int32_t tensor, const void *canonical,
                            struct error *error)
 {
     if (program->graph->tensors[tensor].role != TENSOR_INPUT)
         return error_set(error, -EINVAL, "the tensor %s is no input",
                          program->graph->tensors[tensor].name);
-    program->input[tensor == program->graph->target] = canonical;
+    for (int i = 0; i < INPUTS; i++)
+        if (tensor == input_tensor(program->graph, i))
+            program->input[i] = canonical;
     return 0;
 }
 
@@ -29,19 +40,19 @@ struct arrival {
     char *place;
 };
 
-static int describe_arrival(const struct backend_program *program, bool target,
+static int describe_arrival(const struct backend_program *program, int input,
                             struct arrival *arrival, struct error *error)
 {
     const struct graph *graph = program->graph;
-    int32_t tensor = target ? graph->target : graph->input;
+    int32_t tensor = input_tensor(graph, input);
 
     *arrival = (struct arrival){.tensor = -1};
     if (tensor < 0 || !program->address[tensor])
         return 0;
-    if (!program->input[target])
+    if (!program->input[input])
         return error_set(error, -EINVAL, "a step was run before its input was set");
     arrival->tensor = tensor;
-    arrival->from = program->input[target];
+    arrival->from = program->input[input];
     arrival->bytes =
         (size_t)program_elements(program, tensor) * tensor_type_bytes(graph->tensors[tensor].type);
     arrival->place = buffer_arrival(program->buffer, arrival->from, arrival->bytes);
@@ -74,17 +85,17 @@ static int place_arrival(struct backend_program *program, const struct arrival *
 static int bring_batch(struct backend_program *program, struct error *error)
 {
     struct cuda_queue *queue = &program->device->queue;
-    struct arrival arrivals[2];
+    struct arrival arrivals[INPUTS];
     cudaError_t status;
     int r = 0;
 
-    for (int i = 0; r == 0 && i < 2; i++)
-        r = describe_arrival(program, i == 1, &arrivals[i], error);
+    for (int i = 0; r == 0 && i < INPUTS; i++)
+        r = describe_arrival(program, i, &arrivals[i], error);
     if (r < 0)
         return r;
     /* the host may fill this part again after the run */
     status = cudaEventSynchronize(queue->copied);
-    for (int i = 0; status == cudaSuccess && i < 2; i++)
+    for (int i = 0; status == cudaSuccess && i < INPUTS; i++)
         if (arrivals[i].place)
             status = cudaMemcpyAsync(arrivals[i].place, arrivals[i].from, arrivals[i].bytes,
                                      cudaMemcpyHostToDevice, queue->copies);
@@ -94,7 +105,7 @@ static int bring_batch(struct backend_program *program, struct error *error)
         status = cudaStreamWaitEvent(program->device->stream, queue->copied, 0);
     if (status != cudaSuccess)
         return cuda_fail(error, status, "a batch on its way to the GPU");
-    for (int i = 0; r == 0 && i < 2; i++)
+    for (int i = 0; r == 0 && i < INPUTS; i++)
         r = place_arrival(program, &arrivals[i], error);
     return r;
 }
@@ -371,7 +382,7 @@ void cuda_program_read_metrics(struct backend_program *program, struct step_metr
     read_control(program, offsetof(struct cuda_control, metrics), &read, sizeof read);
     *metrics = (struct step_metrics){.loss_sum = read.loss_sum,
                                      .samples = read.samples,
-                                     .labels = read.samples,
+                                     .labels = read.labels,
                                      .correct = read.correct,
                                      .last_loss = read.last_loss,
                                      .nonfinite_step = read.nonfinite_step};
@@ -383,6 +394,7 @@ void cuda_program_restore_metrics(struct backend_program *program,
     struct cuda_metrics write = {.loss_sum = metrics->loss_sum,
                                  .last_loss = metrics->last_loss,
                                  .samples = metrics->samples,
+                                 .labels = metrics->labels,
                                  .correct = metrics->correct,
                                  .nonfinite_step = metrics->nonfinite_step};
 

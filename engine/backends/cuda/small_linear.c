@@ -80,6 +80,25 @@ static int allocate(struct backend_program *program, struct error *error)
     return 0;
 }
 
+/* Whether several nodes write the gradient, one after the other: that of a parameter which serves
+ * several layers. It cannot be moved to the end, nor be updated by one of them. */
+static bool is_shared(const struct graph *graph, int32_t gradient)
+{
+    for (int32_t i = 0; i < graph->node_count; i++)
+        for (int k = 0; k < graph->nodes[i].output_count; k++)
+            if (graph->nodes[i].output[k] == gradient && graph->nodes[i].adds >> k & 1)
+                return true;
+    return false;
+}
+
+static bool writes_shared(const struct graph *graph, const struct graph_node *node)
+{
+    for (int k = 0; k < node->output_count; k++)
+        if (is_shared(graph, node->output[k]))
+            return true;
+    return false;
+}
+
 /* Finds out whether the fastest way for the node is a kernel of ours. */
 static int choose_node(struct backend_program *program, int32_t index, struct error *error)
 {
@@ -92,7 +111,8 @@ static int choose_node(struct backend_program *program, int32_t index, struct er
     small->pass = linear_pass(program->graph, node);
     small->activation = -1;
     small->result = node->output_count ? node->output[0] : -1;
-    if (small->pass == OP_COUNT)
+    if (small->pass == OP_COUNT ||
+        (small->pass == OP_LINEAR_BACKWARD_WEIGHTS && writes_shared(program->graph, node)))
         return 0;
     problem = linear_describe(program, index);
     r = linear_search(program->device, &problem, &choice, error);

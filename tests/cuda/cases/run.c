@@ -95,12 +95,21 @@ static float draw_round(uint64_t seed, uint64_t index, int side, float unit)
 
 struct batch {
     void *samples, *target;
+    int32_t *lengths; /* NULL: the graph has no such input */
 };
 
 static struct batch batch_make(const struct graph *graph)
 {
     return (struct batch){allocate(4 * tensor_elements(graph, graph->input)),
-                          allocate(4 * tensor_elements(graph, graph->target))};
+                          allocate(4 * tensor_elements(graph, graph->target)),
+                          graph->lengths < 0 ? NULL : allocate(4 * (size_t)graph->batch)};
+}
+
+static void batch_free(const struct batch *batch)
+{
+    free(batch->samples);
+    free(batch->target);
+    free(batch->lengths);
 }
 
 static void batch_fill(const struct batch *batch, const struct graph *graph, uint64_t seed,
@@ -110,7 +119,8 @@ static void batch_fill(const struct batch *batch, const struct graph *graph, uin
     const struct graph_tensor *target = &graph->tensors[graph->target];
     size_t samples = tensor_elements(graph, graph->input);
     size_t targets = tensor_elements(graph, graph->target);
-    int64_t classes = (int64_t)tensor_elements(graph, graph->output) / graph->batch;
+    const struct graph_shape *output = &graph->tensors[graph->output].shape;
+    int64_t classes = output->extent[output->rank - 1];
     uint64_t base = (uint64_t)step << 32;
 
     for (size_t i = 0; i < samples; i++)
@@ -120,10 +130,15 @@ static void batch_fill(const struct batch *batch, const struct graph *graph, uin
         else
             ((float *)batch->samples)[i] =
                 round ? draw_round(seed, base + i, 2, 0.5f) : draw(seed, base + i, -1, 2);
+    for (int64_t i = 0; batch->lengths && i < graph->batch; i++)
+        batch->lengths[i] = 1 + (int32_t)draw(seed, base + (3ull << 30) + (uint64_t)i, 0,
+                                              (float)input->shape.extent[1] - 0.01f);
     for (size_t i = 0; i < targets; i++) {
         float value = draw(seed, base + (1ull << 31) + i, 0, 1);
 
-        if (target->type == TENSOR_INT32)
+        if (target->type == TENSOR_INT32 && output->rank == 3 && value < 0.2f)
+            ((int32_t *)batch->target)[i] = -1; /* a step that does not count */
+        else if (target->type == TENSOR_INT32)
             /* not all equal: otherwise gradients of biases would be differences of equal sums */
             ((int32_t *)batch->target)[i] =
                 (int32_t)(value * value * (float)classes) % (int32_t)classes;
@@ -268,6 +283,7 @@ static int compare_all(const struct session *cpu, const struct session *gpu, boo
             1);
     compare(outcome, "last_loss", (float[]){(float)got.last_loss}, (float[]){(float)want.last_loss},
             1);
+    compare(outcome, "labels", (float[]){(float)got.labels}, (float[]){(float)want.labels}, 1);
     compare(outcome, "samples", (float[]){(float)got.samples}, (float[]){(float)want.samples}, 1);
     compare(outcome, "loss scale", (float[]){(float)gpu->loss_scale.scale},
             (float[]){(float)cpu->loss_scale.scale}, 1);
@@ -330,6 +346,8 @@ static int run_step(struct session *session, const struct test_case *test, float
     }
     if (result == 0)
         result = backend->program_set_input(program, graph->target, batch->target, error);
+    if (result == 0 && batch->lengths)
+        result = backend->program_set_input(program, graph->lengths, batch->lengths, error);
     if (result == 0 && test->evaluation)
         return backend->program_run(program, PROGRAM_FORWARD, &scalars, error);
     if (result == 0 && test->accumulate) {
@@ -360,8 +378,7 @@ static int run_both(const struct test_case *test, enum tensor_type type, struct 
         if (result == 0)
             result = run_step(gpu, test, loss_scale, step, &batch, error);
     }
-    free(batch.samples);
-    free(batch.target);
+    batch_free(&batch);
     if (result == 0 && test->scale_follows &&
         (cpu->loss_scale.skipped == 0 || cpu->loss_scale.skipped == test->steps))
         return error_set(error, -EINVAL, "of %d updates %lld overflow: all the same", test->steps,

@@ -54,10 +54,11 @@ struct cuda_scalars {
 /* What the device keeps for a program between runs. */
 struct cuda_metrics {
     double loss_sum, last_loss;
-    int64_t samples, correct, nonfinite_step;
+    int64_t samples, labels, correct, nonfinite_step;
 };
 struct cuda_control {
     struct cuda_metrics metrics;
+    int64_t labels;                   /* of the step's loss: those that count */
     float gradient_factor;            /* of the current update */
     int32_t skipped;                  /* the update changes nothing */
     unsigned arrivals[CUDA_ARRIVALS]; /* zero between launches */
@@ -179,6 +180,10 @@ cudaError_t cuda_embedding_backward(const int32_t *index, struct cuda_array dy, 
 /* sum[c] (+)= sum over r of x[r, c] */
 cudaError_t cuda_column_sum(struct cuda_array x, int64_t rows, int64_t columns, bool accumulate,
                             float *sum, cudaStream_t stream);
+/* The same of rows whose beginnings are `pitch` numbers apart. */
+cudaError_t cuda_strided_column_sum(struct cuda_array x, int64_t rows, int64_t pitch,
+                                    int64_t columns, bool accumulate, float *sum,
+                                    cudaStream_t stream);
 /* sum[c][k] (+)= sum over p < count of parts[p][k][c]: gradients of filters with `taps` taps. */
 cudaError_t cuda_filter_total(const float *parts, int count, int channels, int taps,
                               bool accumulate, float *sum, cudaStream_t stream);
@@ -187,15 +192,23 @@ cudaError_t cuda_filter_total(const float *parts, int count, int channels, int t
 
 enum { CUDA_LOSS_PARTIAL_BYTES = 12 }; /* for each row */
 
-/* Uses label[rows], or if it is NULL, probability[rows, classes]. Adds to the control's metrics. */
-cudaError_t cuda_cross_entropy(struct cuda_control *control, const struct cuda_scalars *scalars,
-                               const float *logits, const int32_t *label, const float *probability,
-                               float *log_sum_exp, int64_t rows, int64_t classes, void *partial,
+/* Uses label[rows], or if it is NULL, probability[rows, classes]. Adds to the control's metrics.
+ * `tokens`: the rows are steps of sequences, of which those with the label -1 do not count; the
+ * control then keeps how many do, for the gradient. */
+struct cuda_cross_entropy {
+    struct cuda_control *control;
+    const struct cuda_scalars *scalars;
+    const float *logits;
+    const int32_t *label;
+    const float *probability;
+    float *log_sum_exp;
+    int64_t samples, rows, classes;
+    bool tokens;
+};
+cudaError_t cuda_cross_entropy(const struct cuda_cross_entropy *loss, void *partial,
                                cudaStream_t stream);
-cudaError_t cuda_cross_entropy_backward(const struct cuda_scalars *scalars, const float *logits,
-                                        const int32_t *label, const float *probability,
-                                        const float *log_sum_exp, float *dlogits, int64_t rows,
-                                        int64_t classes, cudaStream_t stream);
+cudaError_t cuda_cross_entropy_backward(const struct cuda_cross_entropy *loss, float *dlogits,
+                                        cudaStream_t stream);
 cudaError_t cuda_mse(struct cuda_control *control, const struct cuda_scalars *scalars,
                      const float *prediction, const float *target, int64_t rows, int64_t features,
                      void *partial, cudaStream_t stream);

@@ -39,13 +39,16 @@ __device__ static float row_maximum(const float *row, int64_t classes, int64_t *
     return value[0];
 }
 
+/* Steps of sequences have labels that do not count. */
+constexpr int32_t NO_LABEL = -1;
+
 /* One block for each row. */
-__global__ void cross_entropy_kernel(const float *logits, const int32_t *label,
-                                     const float *probability, float *log_sum_exp, int64_t classes,
-                                     double *loss, int32_t *correct)
+__global__ void cross_entropy_kernel(const struct cuda_cross_entropy of, double *loss,
+                                     int32_t *correct)
 {
-    const int64_t r = blockIdx.x;
-    const float *row = logits + r * classes, *target = probability + r * classes;
+    const int64_t r = blockIdx.x, classes = of.classes;
+    const int32_t *label = of.label;
+    const float *row = of.logits + r * classes, *target = of.probability + r * classes;
     int64_t best, likeliest = 0;
     float maximum = row_maximum(row, classes, &best), sum = 0, total;
     double soft = 0;
@@ -61,8 +64,11 @@ __global__ void cross_entropy_kernel(const float *logits, const int32_t *label,
     }
     if (threadIdx.x > 0)
         return;
-    log_sum_exp[r] = total;
-    if (label) {
+    of.log_sum_exp[r] = total;
+    if (label && of.tokens && label[r] == NO_LABEL) {
+        loss[r] = 0;
+        correct[r] = 0;
+    } else if (label) {
         bool known = label[r] >= 0 && label[r] < classes;
 
         loss[r] = (double)total - (known ? row[label[r]] : NAN);
@@ -73,50 +79,53 @@ __global__ void cross_entropy_kernel(const float *logits, const int32_t *label,
     }
 }
 
-/* One block adds the rows' losses to the metrics. `divisor`: turns their sum into that of the
- * samples. */
-__global__ void metrics_kernel(struct cuda_control *control, const struct cuda_scalars *scalars,
-                               const double *loss, const int32_t *correct, int64_t rows,
-                               double divisor)
+/* One block adds the rows' losses to the metrics. */
+__global__ void cross_entropy_metrics_kernel(const struct cuda_cross_entropy of, const double *loss,
+                                             const int32_t *correct)
 {
+    int64_t right = 0, labels = 0;
     double sum = 0;
-    int64_t right = 0;
 
-    for (int64_t r = threadIdx.x; r < rows; r += BLOCK) {
+    for (int64_t r = threadIdx.x; r < of.rows; r += BLOCK) {
         sum += loss[r];
-        right += correct ? correct[r] : 0;
+        right += correct[r];
+        labels += !of.tokens || of.label[r] != NO_LABEL;
     }
-    sum = block_sum(sum) / divisor;
+    sum = block_sum(sum);
     right = block_sum(right);
+    labels = block_sum(labels);
     if (threadIdx.x > 0)
         return;
-    metrics_add(control, scalars, sum, rows, right);
+    of.control->labels = labels;
+    metrics_add(of.control, of.scalars, sum, of.samples, labels, right);
 }
 
-cudaError_t cuda_cross_entropy(struct cuda_control *control, const struct cuda_scalars *scalars,
-                               const float *logits, const int32_t *label, const float *probability,
-                               float *log_sum_exp, int64_t rows, int64_t classes, void *partial,
+cudaError_t cuda_cross_entropy(const struct cuda_cross_entropy *loss, void *partial,
                                cudaStream_t stream)
 {
-    double *loss = (double *)partial;
-    int32_t *correct = (int32_t *)(loss + rows);
+    double *losses = (double *)partial;
+    int32_t *correct = (int32_t *)(losses + loss->rows);
 
-    cross_entropy_kernel<<<(unsigned)rows, BLOCK, 0, stream>>>(logits, label, probability,
-                                                               log_sum_exp, classes, loss, correct);
-    metrics_kernel<<<1, BLOCK, 0, stream>>>(control, scalars, loss, correct, rows, 1.0);
+    cross_entropy_kernel<<<(unsigned)loss->rows, BLOCK, 0, stream>>>(*loss, losses, correct);
+    cross_entropy_metrics_kernel<<<1, BLOCK, 0, stream>>>(*loss, losses, correct);
     return cudaGetLastError();
 }
 
-__global__ void cross_entropy_backward_kernel(const struct cuda_scalars *scalars,
-                                              const float *logits, const int32_t *label,
-                                              const float *probability, const float *log_sum_exp,
-                                              float *dlogits, int64_t classes)
+__global__ void cross_entropy_backward_kernel(const struct cuda_cross_entropy of, float *dlogits)
 {
-    const int64_t r = blockIdx.x;
-    const float *row = logits + r * classes, *target = probability + r * classes;
-    const float scale = loss_factor(scalars) / (float)gridDim.x;
+    const int64_t r = blockIdx.x, classes = of.classes;
+    const int64_t labels = of.tokens ? max(of.control->labels, (int64_t)1) : of.rows;
+    const int32_t *label = of.label;
+    const float *row = of.logits + r * classes, *target = of.probability + r * classes;
+    const float *log_sum_exp = of.log_sum_exp;
+    const float scale = loss_factor(of.scalars) / (float)labels;
     float sum = 1.0f;
 
+    if (label && of.tokens && label[r] == NO_LABEL) {
+        for (int64_t c = threadIdx.x; c < classes; c += BLOCK)
+            dlogits[r * classes + c] = 0;
+        return;
+    }
     if (!label) {
         sum = 0;
         for (int64_t c = threadIdx.x; c < classes; c += BLOCK)
@@ -130,13 +139,10 @@ __global__ void cross_entropy_backward_kernel(const struct cuda_scalars *scalars
     }
 }
 
-cudaError_t cuda_cross_entropy_backward(const struct cuda_scalars *scalars, const float *logits,
-                                        const int32_t *label, const float *probability,
-                                        const float *log_sum_exp, float *dlogits, int64_t rows,
-                                        int64_t classes, cudaStream_t stream)
+cudaError_t cuda_cross_entropy_backward(const struct cuda_cross_entropy *loss, float *dlogits,
+                                        cudaStream_t stream)
 {
-    cross_entropy_backward_kernel<<<(unsigned)rows, BLOCK, 0, stream>>>(
-        scalars, logits, label, probability, log_sum_exp, dlogits, classes);
+    cross_entropy_backward_kernel<<<(unsigned)loss->rows, BLOCK, 0, stream>>>(*loss, dlogits);
     return cudaGetLastError();
 }
 
@@ -156,14 +162,27 @@ __global__ void mse_kernel(const float *prediction, const float *target, int64_t
         loss[blockIdx.x] = sum;
 }
 
+/* One block adds the rows' losses, sums over their features, to the metrics. */
+__global__ void mse_metrics_kernel(struct cuda_control *control, const struct cuda_scalars *scalars,
+                                   const double *loss, int64_t rows, double features)
+{
+    double sum = 0;
+
+    for (int64_t r = threadIdx.x; r < rows; r += BLOCK)
+        sum += loss[r];
+    sum = block_sum(sum) / features;
+    if (threadIdx.x == 0)
+        metrics_add(control, scalars, sum, rows, rows, 0);
+}
+
 cudaError_t cuda_mse(struct cuda_control *control, const struct cuda_scalars *scalars,
                      const float *prediction, const float *target, int64_t rows, int64_t features,
                      void *partial, cudaStream_t stream)
 {
     mse_kernel<<<(unsigned)rows, BLOCK, 0, stream>>>(prediction, target, features,
                                                      (double *)partial);
-    metrics_kernel<<<1, BLOCK, 0, stream>>>(control, scalars, (double *)partial, NULL, rows,
-                                            (double)features);
+    mse_metrics_kernel<<<1, BLOCK, 0, stream>>>(control, scalars, (double *)partial, rows,
+                                                (double)features);
     return cudaGetLastError();
 }
 

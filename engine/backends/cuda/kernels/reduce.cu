@@ -21,7 +21,7 @@ template <int LANES> __device__ static inline float column_total(float total)
 
 /* A block has 32 columns. LANES threads sum up each column and take its rows in turn. */
 template <int LANES>
-__global__ void column_sum_kernel(struct cuda_array x, int64_t rows, int64_t columns,
+__global__ void column_sum_kernel(struct cuda_array x, int64_t rows, int64_t pitch, int64_t columns,
                                   bool accumulate, float *sum)
 {
     int64_t column = (int64_t)blockIdx.x * COLUMNS + threadIdx.x % COLUMNS;
@@ -31,24 +31,31 @@ __global__ void column_sum_kernel(struct cuda_array x, int64_t rows, int64_t col
     if (column < columns)
 #pragma unroll 8
         for (int64_t r = lane; r < rows; r += LANES)
-            total += array_load(x, r * columns + column);
+            total += array_load(x, r * pitch + column);
     total = column_total<LANES>(total);
     if (lane == 0 && column < columns)
         sum[column] = accumulate ? sum[column] + total : total;
 }
 
-cudaError_t cuda_column_sum(struct cuda_array x, int64_t rows, int64_t columns, bool accumulate,
-                            float *sum, cudaStream_t stream)
+cudaError_t cuda_strided_column_sum(struct cuda_array x, int64_t rows, int64_t pitch,
+                                    int64_t columns, bool accumulate, float *sum,
+                                    cudaStream_t stream)
 {
     const unsigned blocks = (unsigned)((columns + COLUMNS - 1) / COLUMNS);
 
     if (rows <= ROWS_OF_FEW)
         column_sum_kernel<FEW>
-            <<<blocks, FEW * COLUMNS, 0, stream>>>(x, rows, columns, accumulate, sum);
+            <<<blocks, FEW * COLUMNS, 0, stream>>>(x, rows, pitch, columns, accumulate, sum);
     else
         column_sum_kernel<MANY>
-            <<<blocks, MANY * COLUMNS, 0, stream>>>(x, rows, columns, accumulate, sum);
+            <<<blocks, MANY * COLUMNS, 0, stream>>>(x, rows, pitch, columns, accumulate, sum);
     return cudaGetLastError();
+}
+
+cudaError_t cuda_column_sum(struct cuda_array x, int64_t rows, int64_t columns, bool accumulate,
+                            float *sum, cudaStream_t stream)
+{
+    return cuda_strided_column_sum(x, rows, columns, columns, accumulate, sum, stream);
 }
 
 /* The same for `count` rows of `channels` times `taps` columns each, which it transposes. */

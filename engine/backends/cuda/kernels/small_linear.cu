@@ -300,7 +300,7 @@ __device__ static void add_losses(struct cuda_control *control, const struct cud
         right += __shfl_xor_sync(~0u, right, distance);
     }
     if (lane == 0)
-        metrics_add(control, scalars, sum, rows, right);
+        metrics_add(control, scalars, sum, rows, rows, right);
 }
 
 /* The block that comes last adds up the losses. */

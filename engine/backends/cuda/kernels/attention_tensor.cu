@@ -1,0 +1,460 @@
+/* attention_tensor.cu: attention as in attention.cu, by tensor cores, for numbers of 16 bits. A
+ * warp has 16 rows of one side, as operands in its registers, and goes through tiles of the other
+ * side in shared memory. A block of products goes from one product to the next in registers: what a
+ * thread has of a result is what it needs of an operand (Dao 2023, arXiv:2307.08691). Sums are
+ * float32; probabilities and slopes are rounded to 16 bits, as operands. */
+#include "engine/backends/cuda/kernels/attention.cuh"
+
+#include <math.h>
+
+constexpr int WARPS = 4, THREADS = 32 * WARPS;
+constexpr int STRIP = 16;           /* rows of a warp, and rows of a tile that it takes at a time */
+constexpr int ROWS = WARPS * STRIP; /* rows of a block */
+constexpr int TILE = 64;            /* rows of a tile */
+
+/* ---- products of fragments ---- */
+
+template <typename T> struct bits;
+template <> struct bits<__nv_bfloat16> {
+    __device__ static inline uint32_t of(float x)
+    {
+        return __bfloat16_as_ushort(__float2bfloat16_rn(x));
+    }
+};
+template <> struct bits<__half> {
+    __device__ static inline uint32_t of(float x)
+    {
+        return __half_as_ushort(__float2half_rn(x));
+    }
+};
+
+template <typename T> __device__ static inline uint32_t pack(float low, float high)
+{
+    return bits<T>::of(low) | bits<T>::of(high) << 16;
+}
+
+/* sum += a b, for 16 x 8 x 16 numbers: PTX ISA, "Matrix multiply-accumulate instruction using
+ * mma". With g = lane / 4 and t = lane % 4, a thread has of `a` rows g and g + 8, of `b` column g,
+ * and of `sum` columns 2 t and the next. */
+template <typename T>
+__device__ static inline void multiply(float *sum, const uint32_t *a, uint32_t b0, uint32_t b1);
+#if __CUDA_ARCH__ >= 800
+#define MULTIPLY(type)                                                 \
+    asm("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 " \
+        "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"        \
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])       \
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
+#else
+#define MULTIPLY(type) (void)sum, (void)a, (void)b0, (void)b1
+#endif
+template <>
+__device__ inline void multiply<__nv_bfloat16>(float *sum, const uint32_t *a, uint32_t b0,
+                                               uint32_t b1)
+{
+    MULTIPLY("bf16");
+}
+template <>
+__device__ inline void multiply<__half>(float *sum, const uint32_t *a, uint32_t b0, uint32_t b1)
+{
+    MULTIPLY("f16");
+}
+#undef MULTIPLY
+
+/* Four blocks of 8 x 8 numbers; lanes 8 k to 8 k + 7 give the addresses of the rows of block k. Of
+ * each a thread gets rows 2 t and the next, of column g: ldmatrix with .trans. */
+__device__ static inline void load_transposed(uint32_t *to, const void *row)
+{
+#if __CUDA_ARCH__ >= 800
+    const uint32_t address = (uint32_t)__cvta_generic_to_shared(row);
+
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(address)
+                 : "memory");
+#else
+    (void)to;
+    (void)row;
+#endif
+}
+
+/* A tile in shared memory. The pitch puts eight rows into different banks. */
+template <typename T, int WIDTH> struct tile {
+    static constexpr int PITCH = WIDTH + 8;
+    alignas(16) uint16_t value[TILE * PITCH];
+};
+
+/* Loads rows from `row0` on; beyond `rows`, and beyond the head's width, there are zeros. */
+template <typename T, int WIDTH>
+__device__ static inline void load_tile(struct tile<T, WIDTH> &to, const struct cuda_array &from,
+                                        int64_t start, int64_t row, int row0, int rows, int width)
+{
+    constexpr int CHUNKS = WIDTH / GROUP;
+
+    for (int k = threadIdx.x; k < TILE * CHUNKS; k += THREADS) {
+        const int r = k / CHUNKS, i = k % CHUNKS * GROUP;
+        uint4 chunk = make_uint4(0, 0, 0, 0);
+
+        if (row0 + r < rows && i < width)
+            chunk = *(const uint4 *)((const uint16_t *)from.at + start + (row0 + r) * row + i);
+        *(uint4 *)&to.value[r * tile<T, WIDTH>::PITCH + i] = chunk;
+    }
+}
+
+/* Loads a warp's rows, as operand a; beyond `rows` and the width there are zeros. */
+template <int WIDTH>
+__device__ static inline void load_rows(uint32_t (&to)[WIDTH / 16][4],
+                                        const struct cuda_array &from, int64_t start, int64_t row,
+                                        int row0, int rows, int width)
+{
+    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+
+#pragma unroll
+    for (int k = 0; k < WIDTH / 16; k++)
+#pragma unroll
+        for (int n = 0; n < 4; n++) {
+            const int r = row0 + g + 8 * (n % 2), i = 16 * k + 8 * (n / 2) + 2 * t;
+
+            to[k][n] = 0;
+            if (r < rows && i < width)
+                to[k][n] = *(const uint32_t *)((const uint16_t *)from.at + start + r * row + i);
+        }
+}
+
+/* product = a times STRIP rows of the tile from `row0` on: product[n][i] is that of row
+ * g + 8 (i / 2) of a and row 8 n + 2 t + i % 2 of the tile. */
+template <typename T, int WIDTH>
+__device__ static inline void multiply_rows(float (*product)[4], const uint32_t (&a)[WIDTH / 16][4],
+                                            const struct tile<T, WIDTH> &b, int row0)
+{
+    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+
+#pragma unroll
+    for (int n = 0; n < STRIP / 8; n++) {
+        const uint16_t *row = &b.value[(row0 + 8 * n + g) * tile<T, WIDTH>::PITCH + 2 * t];
+
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            product[n][i] = 0;
+#pragma unroll
+        for (int k = 0; k < WIDTH / 16; k++)
+            multiply<T>(product[n], a[k], *(const uint32_t *)(row + 16 * k),
+                        *(const uint32_t *)(row + 16 * k + 8));
+    }
+}
+
+/* sum += factors times the same rows of the tile, whose columns are those of the sum. */
+template <typename T, int WIDTH>
+__device__ static inline void add_weighted(float (&sum)[WIDTH / 8][4], const float (*factors)[4],
+                                           const struct tile<T, WIDTH> &b, int row0)
+{
+    const int lane = threadIdx.x % 32;
+    const uint32_t a[4] = {
+        pack<T>(factors[0][0], factors[0][1]), pack<T>(factors[0][2], factors[0][3]),
+        pack<T>(factors[1][0], factors[1][1]), pack<T>(factors[1][2], factors[1][3])};
+    /* blocks: rows 0 to 7, then 8 to 15, of eight columns; then of the next eight */
+    const uint16_t *row = &b.value[(row0 + lane % 16) * tile<T, WIDTH>::PITCH + 8 * (lane / 16)];
+
+#pragma unroll
+    for (int n = 0; n < WIDTH / 8; n += 2) {
+        uint32_t four[4];
+
+        load_transposed(four, row + 8 * n);
+        multiply<T>(sum[n], a, four[0], four[1]);
+        multiply<T>(sum[n + 1], a, four[2], four[3]);
+    }
+}
+
+/* Stores a warp's rows, of which the thread has rows g (times scale[0]) and g + 8 (scale[1]). */
+template <typename T, int WIDTH>
+__device__ static inline void store_rows(const float (&sum)[WIDTH / 8][4], const float *scale,
+                                         const struct cuda_array &to, int64_t start, int64_t row,
+                                         int row0, int rows, int width)
+{
+    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+
+#pragma unroll
+    for (int n = 0; n < WIDTH / 8; n++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const int r = row0 + g + 8 * h, i = 8 * n + 2 * t;
+
+            if (r < rows && i < width)
+                *(uint32_t *)((uint16_t *)to.at + start + r * row + i) =
+                    pack<T>(sum[n][2 * h] * scale[h], sum[n][2 * h + 1] * scale[h]);
+        }
+}
+
+/* The maximum and the sum over the four threads of a row; each of them gets it. */
+__device__ static inline float row_maximum(float value)
+{
+    value = fmaxf(value, __shfl_xor_sync(~0u, value, 1));
+    return fmaxf(value, __shfl_xor_sync(~0u, value, 2));
+}
+__device__ static inline float row_sum(float value)
+{
+    value += __shfl_xor_sync(~0u, value, 1);
+    return value + __shfl_xor_sync(~0u, value, 2);
+}
+
+/* ---- forward ---- */
+
+/* What a warp knows of its rows g and g + 8, and the sums of their values. */
+template <int WIDTH> struct running {
+    float maximum[2], total[2], sum[WIDTH / 8][4];
+};
+
+/* Takes a tile of keys and values. */
+template <typename T, int WIDTH>
+__device__ static inline void
+take_tile(const struct cuda_attention &attention, const struct head &head, int query0, int key0,
+          const uint32_t (&query)[WIDTH / 16][4], const struct tile<T, WIDTH> &keys,
+          const struct tile<T, WIDTH> &values, struct running<WIDTH> &running)
+{
+    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    float product[TILE / 8][4], largest[2] = {running.maximum[0], running.maximum[1]};
+    float more[2] = {}, factor[2];
+
+#pragma unroll
+    for (int s = 0; s < TILE / STRIP; s++)
+        multiply_rows<T, WIDTH>(&product[2 * s], query, keys, s * STRIP);
+#pragma unroll
+    for (int n = 0; n < TILE / 8; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const bool seen =
+                is_seen(attention, head, query0 + g + 8 * (i / 2), key0 + 8 * n + 2 * t + i % 2);
+
+            product[n][i] = seen ? product[n][i] * head.scale : -INFINITY;
+            largest[i / 2] = fmaxf(largest[i / 2], product[n][i]);
+        }
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        largest[h] = row_maximum(largest[h]);
+        factor[h] = largest[h] > -INFINITY ? __expf(running.maximum[h] - largest[h]) : 1;
+        running.maximum[h] = largest[h];
+    }
+#pragma unroll
+    for (int n = 0; n < TILE / 8; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            product[n][i] = product[n][i] == -INFINITY ? 0 : __expf(product[n][i] - largest[i / 2]);
+            more[i / 2] += product[n][i];
+        }
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+        running.total[h] = running.total[h] * factor[h] + row_sum(more[h]);
+#pragma unroll
+    for (int n = 0; n < WIDTH / 8; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            running.sum[n][i] *= factor[i / 2];
+#pragma unroll
+    for (int s = 0; s < TILE / STRIP; s++)
+        add_weighted<T, WIDTH>(running.sum, &product[2 * s], values, s * STRIP);
+}
+
+template <typename T, int WIDTH>
+__global__ void __launch_bounds__(THREADS)
+    attention_tensor_kernel(const struct cuda_attention attention)
+{
+    __shared__ struct tile<T, WIDTH> keys, values;
+    const struct head head = head_of(attention, blockIdx.x);
+    const int steps = (int)attention.steps, width = attention.width;
+    const int block0 = (int)(gridDim.y - 1 - blockIdx.y) * ROWS;
+    const int query0 = block0 + threadIdx.x / 32 * STRIP, g = threadIdx.x % 32 / 4;
+    const int end = keys_before(attention, head, block0 + ROWS);
+    uint32_t query[WIDTH / 16][4];
+    struct running<WIDTH> running = {
+        {-INFINITY, -INFINITY}, {0, 0},
+        {
+        }
+    };
+
+    load_rows<WIDTH>(query, attention.qkv, head.query, head.row, query0, steps, width);
+    for (int key0 = 0; key0 < end; key0 += TILE) {
+        __syncthreads(); /* other warps may still read the tile before */
+        load_tile(keys, attention.qkv, head.key, head.row, key0, steps, width);
+        load_tile(values, attention.qkv, head.value, head.row, key0, steps, width);
+        __syncthreads();
+        take_tile<T, WIDTH>(attention, head, query0, key0, query, keys, values, running);
+    }
+    for (int h = 0; h < 2; h++) {
+        const int at = query0 + g + 8 * h;
+
+        if (attention.log_sum_exp && threadIdx.x % 4 == 0 && at < steps)
+            attention.log_sum_exp[head.sums + at] = running.maximum[h] + logf(running.total[h]);
+        running.total[h] = running.total[h] > 0 ? 1 / running.total[h] : running.total[h];
+    }
+    store_rows<T, WIDTH>(running.sum, running.total, attention.y, head.result, head.result_row,
+                         query0, steps, width);
+}
+
+/* ---- backward -------------------------------------------------------------------------------- */
+
+/* The gradient by the queries: a warp has 16 of them, and their rows of dy. */
+template <typename T, int WIDTH>
+__global__ void __launch_bounds__(THREADS)
+    attention_tensor_queries_kernel(const struct cuda_attention attention)
+{
+    __shared__ struct tile<T, WIDTH> keys, values;
+    const struct head head = head_of(attention, blockIdx.x);
+    const int steps = (int)attention.steps, width = attention.width;
+    const int block0 = (int)(gridDim.y - 1 - blockIdx.y) * ROWS;
+    const int query0 = block0 + threadIdx.x / 32 * STRIP;
+    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    const int end = keys_before(attention, head, block0 + ROWS);
+    uint32_t query[WIDTH / 16][4], dy[WIDTH / 16][4];
+    float dquery[WIDTH / 8][4] = {}, sums[2] = {}, delta[2] = {};
+    const float one[2] = {1, 1};
+
+    load_rows<WIDTH>(query, attention.qkv, head.query, head.row, query0, steps, width);
+    load_rows<WIDTH>(dy, attention.dy, head.result, head.result_row, query0, steps, width);
+    for (int h = 0; h < 2; h++)
+        if (query0 + g + 8 * h < steps) {
+            sums[h] = attention.log_sum_exp[head.sums + query0 + g + 8 * h];
+            delta[h] = attention.delta[head.sums + query0 + g + 8 * h];
+        }
+    for (int key0 = 0; key0 < end; key0 += TILE) {
+        __syncthreads(); /* other warps may still read the tile before */
+        load_tile(keys, attention.qkv, head.key, head.row, key0, steps, width);
+        load_tile(values, attention.qkv, head.value, head.row, key0, steps, width);
+        __syncthreads();
+#pragma unroll
+        for (int s = 0; s < TILE; s += STRIP) {
+            float product[2][4], gradient[2][4];
+
+            multiply_rows<T, WIDTH>(product, query, keys, s);
+            multiply_rows<T, WIDTH>(gradient, dy, values, s);
+#pragma unroll
+            for (int i = 0; i < 8; i++) {
+                const int h = i % 4 / 2, key = key0 + s + 8 * (i / 4) + 2 * t + i % 2;
+                const bool seen = is_seen(attention, head, query0 + g + 8 * h, key);
+                const float p = seen ? __expf(product[i / 4][i % 4] * head.scale - sums[h]) : 0;
+
+                product[i / 4][i % 4] =
+                    seen ? p * (gradient[i / 4][i % 4] - delta[h]) * head.scale : 0;
+            }
+            add_weighted<T, WIDTH>(dquery, product, keys, s);
+        }
+    }
+    store_rows<T, WIDTH>(dquery, one, attention.dqkv, head.query, head.row, query0, steps, width);
+}
+
+/* The gradients by keys and values: a warp has 16 of both. Rows of the products are keys. */
+template <typename T, int WIDTH>
+__global__ void __launch_bounds__(THREADS)
+    attention_tensor_keys_kernel(const struct cuda_attention attention)
+{
+    __shared__ struct tile<T, WIDTH> queries, gradients;
+    __shared__ float sums[TILE], delta[TILE];
+    const struct head head = head_of(attention, blockIdx.x);
+    const int steps = (int)attention.steps, width = attention.width;
+    const int block0 = (int)blockIdx.y * ROWS, key0 = block0 + threadIdx.x / 32 * STRIP;
+    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    uint32_t key[WIDTH / 16][4], value[WIDTH / 16][4];
+    float dkey[WIDTH / 8][4] = {}, dvalue[WIDTH / 8][4] = {};
+    const float one[2] = {1, 1};
+
+    load_rows<WIDTH>(key, attention.qkv, head.key, head.row, key0, steps, width);
+    load_rows<WIDTH>(value, attention.qkv, head.value, head.row, key0, steps, width);
+    for (int query0 = attention.causal ? block0 : 0; query0 < steps && block0 < head.keys;
+         query0 += TILE) {
+        __syncthreads(); /* other warps may still read the tile before */
+        load_tile(queries, attention.qkv, head.query, head.row, query0, steps, width);
+        load_tile(gradients, attention.dy, head.result, head.result_row, query0, steps, width);
+        for (int k = threadIdx.x; k < TILE; k += THREADS) {
+            const bool known = query0 + k < steps;
+
+            sums[k] = known ? attention.log_sum_exp[head.sums + query0 + k] : 0;
+            delta[k] = known ? attention.delta[head.sums + query0 + k] : 0;
+        }
+        __syncthreads();
+#pragma unroll
+        for (int s = 0; s < TILE; s += STRIP) {
+            float product[2][4], gradient[2][4];
+
+            multiply_rows<T, WIDTH>(product, key, queries, s);
+            multiply_rows<T, WIDTH>(gradient, value, gradients, s);
+#pragma unroll
+            for (int i = 0; i < 8; i++) {
+                const int at = s + 8 * (i / 4) + 2 * t + i % 2;
+                const bool seen = is_seen(attention, head, query0 + at, key0 + g + 8 * (i % 4 / 2));
+                const float p = seen ? __expf(product[i / 4][i % 4] * head.scale - sums[at]) : 0;
+
+                product[i / 4][i % 4] = p;
+                gradient[i / 4][i % 4] =
+                    seen ? p * (gradient[i / 4][i % 4] - delta[at]) * head.scale : 0;
+            }
+            add_weighted<T, WIDTH>(dvalue, product, gradients, s);
+            add_weighted<T, WIDTH>(dkey, gradient, queries, s);
+        }
+    }
+    store_rows<T, WIDTH>(dkey, one, attention.dqkv, head.key, head.row, key0, steps, width);
+    store_rows<T, WIDTH>(dvalue, one, attention.dqkv, head.value, head.row, key0, steps, width);
+}
+
+/* ---- launches -------------------------------------------------------------------------------- */
+
+bool cuda_attention_tensor_is_possible(const struct cuda_attention *attention)
+{
+    return (attention->qkv.type == TENSOR_BFLOAT16 || attention->qkv.type == TENSOR_FLOAT16) &&
+           attention->y.type == attention->qkv.type && attention->width % GROUP == 0 &&
+           attention->width <= CUDA_ATTENTION_WIDTH_MAX &&
+           (!attention->dy.at || (attention->dy.type == attention->qkv.type &&
+                                  attention->dqkv.type == attention->qkv.type));
+}
+
+static dim3 grid_of(const struct cuda_attention *attention)
+{
+    return dim3((unsigned)(attention->batch * attention->heads),
+                (unsigned)((attention->steps + ROWS - 1) / ROWS));
+}
+
+template <typename T, int WIDTH>
+static void launch(const struct cuda_attention *attention, bool backward, cudaStream_t stream)
+{
+    const dim3 grid = grid_of(attention);
+
+    if (backward) {
+        attention_tensor_keys_kernel<T, WIDTH><<<grid, THREADS, 0, stream>>>(*attention);
+        attention_tensor_queries_kernel<T, WIDTH><<<grid, THREADS, 0, stream>>>(*attention);
+    } else {
+        attention_tensor_kernel<T, WIDTH><<<grid, THREADS, 0, stream>>>(*attention);
+    }
+}
+
+template <typename T>
+static cudaError_t launch_width(const struct cuda_attention *attention, bool backward,
+                                cudaStream_t stream)
+{
+    if (attention->width <= 16)
+        launch<T, 16>(attention, backward, stream);
+    else if (attention->width <= 32)
+        launch<T, 32>(attention, backward, stream);
+    else if (attention->width <= 64)
+        launch<T, 64>(attention, backward, stream);
+    else
+        launch<T, 128>(attention, backward, stream);
+    return cudaGetLastError();
+}
+
+static cudaError_t launch_type(const struct cuda_attention *attention, bool backward,
+                               cudaStream_t stream)
+{
+    return attention->qkv.type == TENSOR_BFLOAT16
+               ? launch_width<__nv_bfloat16>(attention, backward, stream)
+               : launch_width<__half>(attention, backward, stream);
+}
+
+cudaError_t cuda_attention_tensor(const struct cuda_attention *attention, cudaStream_t stream)
+{
+    return launch_type(attention, false, stream);
+}
+
+cudaError_t cuda_attention_tensor_backward(const struct cuda_attention *attention,
+                                           cudaStream_t stream)
+{
+    cudaError_t status = cuda_attention_delta(attention, stream);
+
+    return status == cudaSuccess ? launch_type(attention, true, stream) : status;
+}
