@@ -123,9 +123,9 @@ static int read_options(int argc, char **argv, struct options *options)
     return 0;
 }
 
-static const struct case_table *const tables[] = {&linear_cases,      &operator_cases,
-                                                  &transformer_cases, &optimizer_cases,
-                                                  &image_cases,       &convolution_cases};
+static const struct case_table *const tables[] = {
+    &linear_cases,    &operator_cases, &transformer_cases, &sequence_cases,
+    &optimizer_cases, &image_cases,    &convolution_cases};
 enum { TABLES = sizeof tables / sizeof *tables };
 
 static int run_tables(const struct options *options, struct backend_device *cpu,

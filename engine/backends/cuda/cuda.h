@@ -1,12 +1,12 @@
 /* cuda.h: what the files of the CUDA plugin share: plugin.c (the vtable), device.c (device and
  * memory), program.c (prepare, memory, bind), tensors.c (written and read), data.c (data in the
  * device's memory), run.c (runs as CUDA graphs, metrics), queue.c (their launches), operators.c,
- * normalization.c, images.c (a launch for each node), fusion.c, image_fusion.c (what batch norms,
- * and convolutions and channel scales, do along with their own work), casts.c (of parameters),
- * linear.c (linear layers by cublaslt.c's products), small_linear.c (by kernels of our own),
- * linear_search.c (which of both is the faster), choices.c (what was measured), convolution.c (by
- * cuDNN), convolution_own.c (by kernels of our own), update.c (optimizers), profile.c (when each
- * node of a run was done). */
+ * normalization.c, images.c, sequences.c (launches for each node), recurrent.c (LSTM and GRU),
+ * fusion.c, image_fusion.c (what batch norms, and convolutions and channel scales, do along with
+ * their own work), casts.c (of parameters), linear.c (linear layers by cublaslt.c's products),
+ * small_linear.c (by kernels of our own), linear_search.c (which of both is the faster), choices.c
+ * (what was measured), convolution.c (by cuDNN), convolution_own.c (by kernels of our own),
+ * update.c (optimizers), profile.c (when each node of a run was done). */
 #pragma once
 
 #include "engine/backends/backend.h"
@@ -24,6 +24,7 @@ struct linear;      /* linear.c */
 struct convolution; /* convolution.c */
 struct small_linear;
 struct muon;
+struct recurrent; /* recurrent.c */
 /* Launches the node's work on the device's stream. */
 typedef int cuda_operator(struct backend_program *program, int32_t node, struct error *error);
 
@@ -136,6 +137,7 @@ struct backend_program {
     struct muon **muons;               /* per node, or NULL */
     struct linear **linears;           /* per node, or NULL */
     struct convolution **convolutions; /* per node, or NULL */
+    struct recurrent **recurrents;     /* per node, or NULL */
     const void *input[3];              /* on the host: samples, target, lengths */
     struct cuda_control *control;
     struct loss_scale *loss_scale; /* on the device: that of the first program of the model */
@@ -346,6 +348,21 @@ struct cuda_pool image_describe_pool(const struct backend_program *program,
                                      const struct graph_node *node, int32_t large, int32_t small);
 cuda_operator max_pool_run, max_pool_backward_run, average_pool_run, average_pool_backward_run,
     channel_scale_run, channel_scale_backward_run;
+
+/* ---- sequences.c ---- */
+
+cuda_operator sequence_lengths_run, max_over_time_run, max_over_time_backward_run, columns_run,
+    both_strands_run, causal_conv_run, causal_conv_backward_run, selective_scan_run,
+    selective_scan_backward_run;
+/* The bytes of workspace of one of these operators; 0 for any other. */
+size_t sequence_workspace(const struct graph *graph, const struct graph_node *node);
+
+/* ---- recurrent.c ---- */
+
+/* Chooses how to compute a node of LSTM or GRU. */
+int recurrent_prepare(struct backend_program *program, int32_t node, struct error *error);
+void recurrent_free(struct recurrent *recurrent);
+cuda_operator recurrent_run, recurrent_backward_run, recurrent_backward_weights_run;
 
 /* ---- casts.c ---- */
 

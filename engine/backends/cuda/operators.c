@@ -263,6 +263,19 @@ static cuda_operator *const operators[OP_COUNT] = {
     [OP_CROSS_ENTROPY_BACKWARD] = run_cross_entropy_backward,
     [OP_MSE] = run_mse,
     [OP_MSE_BACKWARD] = run_mse,
+    [OP_RECURRENT] = recurrent_run,
+    [OP_RECURRENT_BACKWARD] = recurrent_backward_run,
+    [OP_RECURRENT_BACKWARD_WEIGHTS] = recurrent_backward_weights_run,
+    [OP_SEQUENCE_LENGTHS] = sequence_lengths_run,
+    [OP_MAX_OVER_TIME] = max_over_time_run,
+    [OP_MAX_OVER_TIME_BACKWARD] = max_over_time_backward_run,
+    [OP_CONCATENATE] = columns_run,
+    [OP_SPLIT] = columns_run,
+    [OP_BOTH_STRANDS] = both_strands_run,
+    [OP_CAUSAL_CONV1D] = causal_conv_run,
+    [OP_CAUSAL_CONV1D_BACKWARD] = causal_conv_backward_run,
+    [OP_SELECTIVE_SCAN] = selective_scan_run,
+    [OP_SELECTIVE_SCAN_BACKWARD] = selective_scan_backward_run,
     [OP_OPTIMIZER] = update_run,
     [OP_MOVING_AVERAGE] = run_moving_average,
 };
@@ -277,7 +290,7 @@ size_t cuda_operator_workspace(const struct graph *graph, const struct graph_nod
     const struct graph_shape *operand = &graph->tensors[node->input[0]].shape;
 
     if (!graph_node_operator(node)->is_loss)
-        return transformer_workspace(graph, node);
+        return transformer_workspace(graph, node) + sequence_workspace(graph, node);
     return (size_t)(graph_shape_elements(operand) / operand->extent[operand->rank - 1]) *
            CUDA_LOSS_PARTIAL_BYTES;
 }
@@ -291,6 +304,9 @@ bool cuda_operator_adds(enum graph_op op)
     case OP_RMS_NORM_BACKWARD:
     case OP_ADD_POSITIONS_BACKWARD:
     case OP_PREPEND_TOKEN_BACKWARD:
+    case OP_RECURRENT_BACKWARD_WEIGHTS:
+    case OP_CAUSAL_CONV1D_BACKWARD:
+    case OP_SELECTIVE_SCAN_BACKWARD:
         return true;
     default:
         return false;
@@ -303,6 +319,7 @@ bool cuda_operator_keeps_sums(const struct graph_node *node, int output)
     case OP_LAYER_NORM:
     case OP_RMS_NORM:
     case OP_ATTENTION:
+    case OP_SELECTIVE_SCAN: /* the states from which those between them are made again */
         return output > 0;
     case OP_ADD_LAYER_NORM:
     case OP_ADD_RMS_NORM:

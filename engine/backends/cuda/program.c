@@ -17,6 +17,12 @@ static bool is_convolution(const struct graph_node *node)
     return graph_node_operator(node)->cost_class == COST_CONVOLUTION;
 }
 
+static bool is_recurrent(const struct graph_node *node)
+{
+    return node->op == OP_RECURRENT || node->op == OP_RECURRENT_BACKWARD ||
+           node->op == OP_RECURRENT_BACKWARD_WEIGHTS;
+}
+
 bool cuda_supports(struct backend_device *device, const struct graph *graph,
                    const struct graph_node *node, char *reason)
 {
@@ -75,12 +81,13 @@ static struct backend_program *allocate_program(struct backend_device *device,
     program->linears = calloc(nodes, sizeof *program->linears);
     program->muons = calloc(nodes, sizeof *program->muons);
     program->convolutions = calloc(nodes, sizeof *program->convolutions);
+    program->recurrents = calloc(nodes, sizeof *program->recurrents);
     program->operators = calloc(nodes, sizeof *program->operators);
     program->node_step = calloc(nodes, sizeof *program->node_step);
     if (program->tensor_bytes && program->alias && program->stored && program->address &&
         program->workspace_bytes && program->workspace && program->fusions &&
         program->image_fusions && program->linears && program->muons && program->convolutions &&
-        program->operators && program->node_step)
+        program->recurrents && program->operators && program->node_step)
         return program;
     cuda_program_free(program);
     return NULL;
@@ -294,6 +301,8 @@ int cuda_program_prepare(struct backend_device *device, const struct graph *grap
             r = linear_prepare(made, i, error);
         else if (graph_node_updates_matrix(graph, &graph->nodes[i]))
             r = muon_prepare(made, i, error);
+        else if (is_recurrent(&graph->nodes[i]))
+            r = recurrent_prepare(made, i, error);
     }
     if (r < 0) {
         cuda_program_free(made);
@@ -315,6 +324,8 @@ void cuda_program_free(struct backend_program *program)
         muon_free(program->muons[i]);
     for (int32_t i = 0; program->convolutions && i < program->graph->node_count; i++)
         convolution_free(program->convolutions[i]);
+    for (int32_t i = 0; program->recurrents && i < program->graph->node_count; i++)
+        recurrent_free(program->recurrents[i]);
     if (program->control)
         program->device->control_used[program->control - program->device->controls] = false;
     small_free(program->small);
@@ -330,6 +341,7 @@ void cuda_program_free(struct backend_program *program)
     free(program->linears);
     free(program->muons);
     free(program->convolutions);
+    free(program->recurrents);
     free(program->operators);
     free(program->node_step);
     free(program->fusions);
