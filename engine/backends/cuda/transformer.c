@@ -295,9 +295,6 @@ static struct cuda_step_pool describe_pool(const struct backend_program *program
 
     if (node->op == OP_LAST_STEP || node->op == OP_LAST_STEP_BACKWARD)
         pool.pooled = node->attributes.recurrent.reverse ? CUDA_FIRST_STEP : CUDA_LAST_STEP;
-    else if ((node->op == OP_TOKEN_POOL || node->op == OP_TOKEN_POOL_BACKWARD) &&
-             !node->attributes.token_mean)
-        pool.pooled = CUDA_FIRST_STEP;
     return pool;
 }
 

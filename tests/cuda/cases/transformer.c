@@ -47,7 +47,7 @@ static int32_t residual_norms(struct graph *graph, int32_t x, bool centred)
     x = graph_linear(graph, x, "3", 40, true);
     x = centred ? graph_add_layer_norm(graph, x, sum, "4", 1e-5f, true, NULL)
                 : graph_add_rms_norm(graph, x, sum, "4", 1e-5f, NULL);
-    return graph_token_pool(graph, graph_linear(graph, x, "5", 10, true), "6", true);
+    return graph_mean_over_time(graph, graph_linear(graph, x, "5", 10, true), -1, "6");
 }
 
 static int32_t build_add_layer_norm(struct graph *graph, int32_t x)
@@ -76,8 +76,9 @@ static int32_t attend(struct graph *graph, int32_t x, struct attention_case of)
         x = graph_rotary(graph, x, "rotary", of.heads, 10000);
     x = graph_attention(graph, x, "1", of.heads, of.causal, lengths);
     x = graph_linear(graph, x, "2", 12, true);
-    x = of.lengths ? graph_mean_over_time(graph, x, lengths, "3")
-                   : graph_token_pool(graph, x, "3", !of.causal);
+    x = of.lengths  ? graph_mean_over_time(graph, x, lengths, "3")
+        : of.causal ? graph_first_step(graph, x, "3")
+                    : graph_mean_over_time(graph, x, -1, "3");
     return graph_linear(graph, x, "4", 10, true);
 }
 
@@ -146,7 +147,9 @@ static int32_t patches(struct graph *graph, int32_t x, bool token)
         x = graph_prepend_token(graph, x, "2", parameter);
     x = graph_add_positions(graph, x, "3", position_parameter(graph, token ? 13 : 12, 24));
     x = graph_linear(graph, x, "4", 24, true);
-    return graph_linear(graph, graph_token_pool(graph, x, "5", !token), "6", 10, true);
+    return graph_linear(
+        graph, token ? graph_first_step(graph, x, "5") : graph_mean_over_time(graph, x, -1, "5"),
+        "6", 10, true);
 }
 
 static int32_t build_patches(struct graph *graph, int32_t x)
@@ -169,7 +172,7 @@ static int32_t build_pixels(struct graph *graph, int32_t x)
     x = graph_linear(graph, graph_image_tokens(graph, x, "0"), "1", 24, true);
     x = graph_prepend_token(graph, x, "2", token);
     x = graph_add_positions(graph, x, "3", position_parameter(graph, 13, 24));
-    x = graph_token_pool(graph, graph_linear(graph, x, "4", 24, true), "5", true);
+    x = graph_mean_over_time(graph, graph_linear(graph, x, "4", 24, true), -1, "5");
     return graph_linear(graph, x, "6", 10, true);
 }
 
@@ -181,7 +184,7 @@ static int32_t build_token_image(struct graph *graph, int32_t x)
     x = graph_linear(graph, x, "0", 16, true);
     x = graph_conv2d(graph, graph_token_image(graph, x, "1"), "2", 16, &window, true);
     x = graph_linear(graph, graph_image_tokens(graph, x, "3"), "4", 12, true);
-    return graph_token_pool(graph, x, "5", true);
+    return graph_mean_over_time(graph, x, -1, "5");
 }
 
 /* Each symbol predicts the next one; the output's weights are the embedding's. */
