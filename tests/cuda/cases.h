@@ -39,7 +39,7 @@ struct case_layer {
     struct conv_attributes window;
 };
 
-enum case_loss { CASE_CLASSES, CASE_SOFT, CASE_MSE };
+enum case_loss { CASE_CLASSES, CASE_SOFT, CASE_MSE, CASE_HEADS /* five and four classes */ };
 enum { CASE_LAYERS_MAX = 8, CASE_VOCABULARY = 11, CASE_GROUPS_MAX = 256 };
 enum { FLOAT32_ALONE = 1 << TENSOR_FLOAT32 };
 

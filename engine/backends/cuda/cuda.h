@@ -332,7 +332,7 @@ cuda_operator cuda_done_forward;
 size_t cuda_operator_workspace(const struct graph *graph, const struct graph_node *node);
 /* Whether the operator can add to a gradient that another node has written: graph_node.adds. */
 bool cuda_operator_adds(enum graph_op op);
-/* Whether the output holds sums of a row for the backward part: those stay float32. */
+/* Whether the output stays float32: sums of a row for the backward part, and carried states. */
 bool cuda_operator_keeps_sums(const struct graph_node *node, int output);
 
 /* ---- normalization.c ---- */
@@ -351,9 +351,9 @@ cuda_operator max_pool_run, max_pool_backward_run, average_pool_run, average_poo
 
 /* ---- sequences.c ---- */
 
-cuda_operator sequence_lengths_run, max_over_time_run, max_over_time_backward_run, columns_run,
-    both_strands_run, causal_conv_run, causal_conv_backward_run, selective_scan_run,
-    selective_scan_backward_run;
+cuda_operator sequence_lengths_run, window_lengths_run, mask_steps_run, max_over_time_run,
+    max_over_time_backward_run, columns_run, both_strands_run, causal_conv_run,
+    causal_conv_backward_run, selective_scan_run, selective_scan_backward_run;
 /* The bytes of workspace of one of these operators; 0 for any other. */
 size_t sequence_workspace(const struct graph *graph, const struct graph_node *node);
 
@@ -362,7 +362,8 @@ size_t sequence_workspace(const struct graph *graph, const struct graph_node *no
 /* Chooses how to compute a node of LSTM or GRU. */
 int recurrent_prepare(struct backend_program *program, int32_t node, struct error *error);
 void recurrent_free(struct recurrent *recurrent);
-cuda_operator recurrent_run, recurrent_backward_run, recurrent_backward_weights_run;
+cuda_operator recurrent_run, recurrent_backward_run, recurrent_backward_weights_run,
+    carry_state_run;
 
 /* ---- casts.c ---- */
 

@@ -4,6 +4,7 @@
 #include "engine/graph/operator.h"
 
 #include <errno.h>
+#include <string.h>
 
 static int64_t result_elements(const struct backend_program *program, const struct graph_node *node)
 {
@@ -193,6 +194,29 @@ static int run_mse(struct backend_program *program, int32_t index, struct error 
                    error);
 }
 
+static int run_head_losses(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    const struct graph *graph = program->graph;
+    struct cuda_head_losses losses = {.control = program->control,
+                                      .scalars = program->step_scalars,
+                                      .logits = program_floats(program, node->input[0]),
+                                      .label = (const int32_t *)program->address[node->input[1]],
+                                      .rows = graph->batch,
+                                      .classes = graph->tensors[node->input[0]].shape.extent[1],
+                                      .labels = graph->tensors[node->input[1]].shape.extent[1],
+                                      .head_count = graph->head_count};
+    cudaStream_t stream = program->device->stream;
+
+    memcpy(losses.heads, graph->heads, sizeof losses.heads);
+    return checked(
+        program, node,
+        node->op == OP_HEAD_LOSSES
+            ? cuda_head_losses(&losses, program->workspace[index], stream)
+            : cuda_head_losses_backward(&losses, program_floats(program, node->output[0]), stream),
+        error);
+}
+
 /* ---- statistics ------------------------------------------------------------------------------ */
 
 static int run_moving_average(struct backend_program *program, int32_t index, struct error *error)
@@ -261,10 +285,15 @@ static cuda_operator *const operators[OP_COUNT] = {
     [OP_CROSS_ENTROPY_BACKWARD] = run_cross_entropy_backward,
     [OP_MSE] = run_mse,
     [OP_MSE_BACKWARD] = run_mse,
+    [OP_HEAD_LOSSES] = run_head_losses,
+    [OP_HEAD_LOSSES_BACKWARD] = run_head_losses,
     [OP_RECURRENT] = recurrent_run,
     [OP_RECURRENT_BACKWARD] = recurrent_backward_run,
     [OP_RECURRENT_BACKWARD_WEIGHTS] = recurrent_backward_weights_run,
+    [OP_CARRY_STATE] = carry_state_run,
     [OP_SEQUENCE_LENGTHS] = sequence_lengths_run,
+    [OP_WINDOW_LENGTHS] = window_lengths_run,
+    [OP_MASK_STEPS] = mask_steps_run,
     [OP_MAX_OVER_TIME] = max_over_time_run,
     [OP_MAX_OVER_TIME_BACKWARD] = max_over_time_backward_run,
     [OP_CONCATENATE] = columns_run,
@@ -322,6 +351,9 @@ bool cuda_operator_keeps_sums(const struct graph_node *node, int output)
     case OP_ADD_LAYER_NORM:
     case OP_ADD_RMS_NORM:
         return output > 1; /* the second one is x + residual */
+    case OP_RECURRENT:     /* what is carried to the next batch: its state is float32 */
+        return output > 0 && (node->output[output] == graph_recurrent_results(node).last_h ||
+                              node->output[output] == graph_recurrent_results(node).last_c);
     default:
         return false;
     }

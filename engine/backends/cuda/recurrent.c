@@ -178,8 +178,11 @@ static int run_steps(struct backend_program *program, int32_t index, const struc
         weight = copy;
     }
     call.a = weight.at;
+    if (status == cudaSuccess && r->h0)
+        status = cuda_cast((struct cuda_array){.at = (void *)r->h0, .type = TENSOR_FLOAT32},
+                           step.operand, r->batch * r->hidden, stream);
     for (; status == cudaSuccess && step.number < r->steps; step.number++) {
-        if (step.number > 0)
+        if (step.number > 0 || r->h0)
             result = product_run(own->product, &call, stream, error);
         if (result < 0)
             return error_prefix(error, "%s", node->name);
@@ -187,6 +190,12 @@ static int run_steps(struct backend_program *program, int32_t index, const struc
                           : cuda_recurrent_step(r, &step, stream);
     }
     return checked(node, status, error);
+}
+
+/* What is carried from batch to batch; -1: nothing is. */
+static int32_t carried_input(const struct graph_node *node, int number)
+{
+    return number < node->input_count ? node->input[number] : -1;
 }
 
 static const int32_t *lengths_of(const struct backend_program *program, int32_t lengths)
@@ -197,6 +206,7 @@ static const int32_t *lengths_of(const struct backend_program *program, int32_t 
 int recurrent_run(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];
+    const struct recurrent_results results = graph_recurrent_results(node);
     const struct recurrent *own = program->recurrents[index];
     struct cuda_recurrent r = describe(program, node, node->output[0]);
 
@@ -204,9 +214,13 @@ int recurrent_run(struct backend_program *program, int32_t index, struct error *
     r.weight = program_floats(program, node->input[1]);
     r.bias = program_floats(program, node->input[2]);
     r.input = program_array(program, node->input[0]);
-    r.y = program_array(program, node->output[0]);
-    r.gates = program_array(program, node->output_count > 1 ? node->output[1] : -1);
-    r.cells = program_array(program, node->output_count > 2 ? node->output[2] : -1);
+    r.h0 = program_floats(program, carried_input(node, RECURRENT_H0));
+    r.c0 = program_floats(program, carried_input(node, RECURRENT_C0));
+    r.y = program_array(program, results.y);
+    r.gates = program_array(program, results.gates);
+    r.cells = program_array(program, results.cells);
+    r.last_h = program_floats(program, results.last_h);
+    r.last_c = program_floats(program, results.last_c);
     if (!own->whole)
         return run_steps(program, index, &r, error);
     return checked(node,
@@ -228,6 +242,7 @@ int recurrent_backward_run(struct backend_program *program, int32_t index, struc
     r.dy = program_array(program, node->input[2]);
     r.memory = program_array(program, node->input[3]);
     r.dinput = program_array(program, node->output[0]);
+    r.memory_first = program_floats(program, carried_input(node, 5));
     if (!own->whole)
         return run_steps(program, index, &r, error);
     return checked(node,
@@ -242,7 +257,7 @@ int recurrent_backward_weights_run(struct backend_program *program, int32_t inde
 {
     const struct graph_node *node = &program->graph->nodes[index];
     const struct recurrent *own = program->recurrents[index];
-    const struct cuda_recurrent r = describe(program, node, node->input[0]);
+    struct cuda_recurrent r = describe(program, node, node->input[0]);
     const struct cuda_array previous = {.at = workspace_at(program, index, own->operand),
                                         .type = (int)own->operands};
     bool adds = program_accumulates(program, node, 0);
@@ -255,10 +270,11 @@ int recurrent_backward_weights_run(struct backend_program *program, int32_t inde
                                 .alpha = 1,
                                 .beta = adds ? 1 : 0,
                                 .scratch = program->scratch};
-    cudaError_t status =
-        cuda_recurrent_previous(&r, program_array(program, node->input[0]), previous, stream);
+    cudaError_t status;
     int result;
 
+    r.h0 = program_floats(program, carried_input(node, 3));
+    status = cuda_recurrent_previous(&r, program_array(program, node->input[0]), previous, stream);
     if (status == cudaSuccess && own->copies_gradient) {
         const struct cuda_array copy = {.at = workspace_at(program, index, own->sums),
                                         .type = (int)own->operands};
@@ -278,4 +294,17 @@ int recurrent_backward_weights_run(struct backend_program *program, int32_t inde
                                    program_elements(program, node->output[1]), adds_bias,
                                    program_floats(program, node->output[1]), stream),
                    error);
+}
+
+int carry_state_run(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+
+    return checked(
+        node,
+        cudaMemcpyAsync(program_floats(program, node->input[1]),
+                        program_floats(program, node->input[0]),
+                        (size_t)program_elements(program, node->input[0]) * sizeof(float),
+                        cudaMemcpyDeviceToDevice, program->device->stream),
+        error);
 }

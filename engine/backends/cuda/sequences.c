@@ -1,5 +1,5 @@
-/* sequences.c: operators over sequences (kernels/sequence.h): the maximum over time, lengths,
- * features side by side, both strands of DNA, the causal convolution and the selective scan. */
+/* sequences.c: operators over sequences (kernels/sequence.h): the maximum over time, lengths, zeros
+ * behind the end, features side by side, both strands of DNA, the causal convolution and the selective scan. */
 #include "base/alignment.h"
 #include "engine/backends/cuda/cuda.h"
 #include "engine/backends/cuda/kernels/sequence.h"
@@ -64,6 +64,30 @@ int sequence_lengths_run(struct backend_program *program, int32_t index, struct 
                                          (int32_t *)(void *)program->address[node->output[0]],
                                          extent[0], extent[1], node->attributes.padding_symbol,
                                          program->device->stream),
+                   error);
+}
+
+int window_lengths_run(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+
+    return checked(node,
+                   cuda_window_lengths(&node->attributes.windows,
+                                       (const int32_t *)program->address[node->input[0]],
+                                       (int32_t *)(void *)program->address[node->output[0]],
+                                       program->graph->batch, program->device->stream),
+                   error);
+}
+
+int mask_steps_run(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    const struct cuda_time_pool pool = describe_pool(program, node, node->input[0]);
+
+    return checked(node,
+                   cuda_mask_steps(&pool, program_array(program, node->input[0]),
+                                   program_array(program, node->output[0]),
+                                   program->device->stream),
                    error);
 }
 

@@ -67,10 +67,16 @@ static int32_t append_layers(struct graph *graph, const struct test_case *test)
 
 static void append_loss(struct graph *graph, enum case_loss loss, int32_t output)
 {
+    static const struct loss_head heads[] = {
+        {.classes = 5, .labels = 3, .binary = true, .weight = 0.5f},
+        {.classes = 4, .labels = 2, .weight = 1.5f}};
+
     if (loss == CASE_CLASSES)
         graph_cross_entropy(graph, output);
     else if (loss == CASE_SOFT)
         graph_soft_cross_entropy(graph, output);
+    else if (loss == CASE_HEADS)
+        graph_head_losses(graph, output, heads, sizeof heads / sizeof *heads);
     else
         graph_mse(graph, output);
 }
@@ -107,6 +113,8 @@ static int append_training(struct graph *graph, const struct test_case *test, en
 
     if (result == 0 && test->recompute != RECOMPUTE_NONE)
         result = graph_recompute(graph, &recompute, error);
+    if (result == 0)
+        result = graph_carry_states(graph, error);
     if (result == 0 && type != TENSOR_FLOAT32)
         result = graph_lower_precision(graph, type, error);
     if (result == 0 && has_parameters(graph))
@@ -128,7 +136,9 @@ int case_build(const struct test_case *test, enum tensor_type type, struct graph
     append_loss(graph, test->loss, append_layers(graph, test));
     if (!test->evaluation)
         result = append_training(graph, test, type, error);
-    else if (type != TENSOR_FLOAT32)
+    else
+        result = graph_carry_states(graph, error);
+    if (result == 0 && test->evaluation && type != TENSOR_FLOAT32)
         result = graph_lower_precision(graph, type, error);
     return result ? result : graph_finish(graph, error);
 }

@@ -112,6 +112,22 @@ static void batch_free(const struct batch *batch)
     free(batch->lengths);
 }
 
+/* How many values a label may have; `i` is its place among those of the batch. */
+static int64_t label_classes(const struct graph *graph, size_t i)
+{
+    const struct graph_shape *output = &graph->tensors[graph->output].shape;
+    int64_t place = 0;
+
+    if (graph->head_count > 0)
+        place = (int64_t)i % graph->tensors[graph->target].shape.extent[1];
+    for (int h = 0; h < graph->head_count; h++) {
+        if (place < graph->heads[h].labels)
+            return graph->heads[h].classes;
+        place -= graph->heads[h].labels;
+    }
+    return output->extent[output->rank - 1];
+}
+
 static void batch_fill(const struct batch *batch, const struct graph *graph, uint64_t seed,
                        bool round, int step)
 {
@@ -120,7 +136,6 @@ static void batch_fill(const struct batch *batch, const struct graph *graph, uin
     size_t samples = tensor_elements(graph, graph->input);
     size_t targets = tensor_elements(graph, graph->target);
     const struct graph_shape *output = &graph->tensors[graph->output].shape;
-    int64_t classes = output->extent[output->rank - 1];
     uint64_t base = (uint64_t)step << 32;
 
     for (size_t i = 0; i < samples; i++)
@@ -135,6 +150,7 @@ static void batch_fill(const struct batch *batch, const struct graph *graph, uin
                                               (float)input->shape.extent[1] - 0.01f);
     for (size_t i = 0; i < targets; i++) {
         float value = draw(seed, base + (1ull << 31) + i, 0, 1);
+        int64_t classes = label_classes(graph, i);
 
         if (target->type == TENSOR_INT32 && output->rank == 3 && value < 0.2f)
             ((int32_t *)batch->target)[i] = -1; /* a step that does not count */

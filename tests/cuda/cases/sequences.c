@@ -1,5 +1,5 @@
 /* sequences.c: cases of sequences: what is made of all steps, the causal convolution, the selective
- * scan, LSTM and GRU. */
+ * scan, LSTM and GRU, and the losses of several heads. */
 #include "tests/cuda/cases.h"
 
 #define SGD .optimizer = {.kind = OPTIMIZER_SGD, .momentum = 0.9}
@@ -69,6 +69,29 @@ static int32_t build_padded(struct graph *graph, int32_t x)
 
     x = graph_embedding(graph, x, "1", CASE_VOCABULARY, 24);
     x = graph_last_step(graph, x, lengths, "2", false);
+    return graph_linear(graph, x, "3", CLASSES, true);
+}
+
+/* As behind a convolution with padding and a stride of 2: what is made of x behind the end of a
+ * sequence, where the bias alone is left, is 0, and then half of the steps count. */
+static int32_t build_masked(struct graph *graph, int32_t x)
+{
+    const struct window_lengths windows = {.more = -1, .stride = 2};
+    int32_t lengths = graph_lengths(graph);
+
+    x = graph_mask_steps(graph, graph_linear(graph, x, "0", 21, true), lengths, "1");
+    x = graph_activation(graph, graph_linear(graph, x, "2", 13, true), "3", ACTIVATION_TANH);
+    lengths = graph_window_lengths(graph, lengths, "4", &windows);
+    x = graph_mean_over_time(graph, graph_mask_steps(graph, x, lengths, "5"), -1, "6");
+    return graph_linear(graph, x, "7", CLASSES, true);
+}
+
+static int32_t build_window_maximum(struct graph *graph, int32_t x)
+{
+    const struct window_lengths windows = {.more = 1, .stride = 3};
+    int32_t lengths = graph_window_lengths(graph, graph_lengths(graph), "0", &windows);
+
+    x = graph_max_over_time(graph, graph_linear(graph, x, "1", 33, true), lengths, "2");
     return graph_linear(graph, x, "3", CLASSES, true);
 }
 
@@ -165,7 +188,144 @@ static int32_t build_both_directions(struct graph *graph, int32_t x)
     return graph_linear(graph, graph_mean_over_time(graph, x, lengths, "3"), "4", CLASSES, true);
 }
 
+/* Two layers that begin with the state that the batch before left, which is drawn at the start.
+ * The states have rows for a larger batch. */
+static int32_t carried(struct graph *graph, int32_t x, enum recurrent_cell cell, int hidden,
+                       bool reverse)
+{
+    struct recurrent_layer layer = {
+        .cell = cell, .hidden = hidden, .reverse = reverse, .carries_state = true};
+
+    graph->streams += 3;
+    x = graph_recurrent(graph, x, -1, "0", &layer);
+    layer.number = 1;
+    layer.reverse = false;
+    x = graph_recurrent(graph, x, -1, "0", &layer);
+    for (int32_t i = 0; i < graph->tensor_count; i++)
+        if (graph->tensors[i].role == TENSOR_STATE)
+            graph->tensors[i].initializer = (struct initializer){INITIALIZER_UNIFORM, 1};
+    return graph_linear(graph, graph_mean_over_time(graph, x, -1, "1"), "2", CLASSES, true);
+}
+
+#define CARRIED(name, cell, hidden, reverse)                         \
+    static int32_t name(struct graph *graph, int32_t x)              \
+    {                                                                \
+        return carried(graph, x, RECURRENT_##cell, hidden, reverse); \
+    }
+CARRIED(build_lstm_carried, LSTM, 33, false)
+CARRIED(build_lstm_carried_reverse, LSTM, 12, true)
+CARRIED(build_lstm_carried_1900, LSTM, 1900, false)
+CARRIED(build_gru_carried, GRU, 33, false)
+CARRIED(build_gru_carried_reverse, GRU, 12, true)
+CARRIED(build_gru_carried_1900, GRU, 1900, false)
+RECURRENT(build_lstm_1, LSTM, 1, true, false)
+RECURRENT(build_lstm_257, LSTM, 257, true, true)
+RECURRENT(build_gru_1, GRU, 1, false, true)
+RECURRENT(build_gru_257, GRU, 257, true, false)
+
+static int32_t build_heads(struct graph *graph, int32_t x)
+{
+    x = graph_activation(graph, graph_linear(graph, x, "0", 20, true), "1", ACTIVATION_TANH);
+    return graph_linear(graph, x, "2", 9, true); /* CASE_HEADS */
+}
+
 static const struct test_case cases[] = {
+    {.name = "steps behind the end are 0", SEQUENCES(9, 9, 13), .build = build_masked, SGD},
+    {.name = "steps behind the end, of one", SEQUENCES(1, 1, 13), .build = build_masked, SGD},
+    {.name = "steps behind the end, evaluation",
+     SEQUENCES(9, 9, 13),
+     .build = build_masked,
+     .evaluation = true},
+    {.name = "maximum over windows",
+     SEQUENCES(7, 20, 5),
+     .build = build_window_maximum,
+     SGD,
+     .seed = 3},
+    {.name = "losses of two heads",
+     .batch = 30,
+     .sample = {11},
+     .rank = 1,
+     .build = build_heads,
+     .loss = CASE_HEADS,
+     .steps = 2,
+     SGD},
+    {.name = "losses of two heads, accumulated",
+     .batch = 1,
+     .sample = {11},
+     .rank = 1,
+     .build = build_heads,
+     .loss = CASE_HEADS,
+     .accumulate = true,
+     SGD},
+    {.name = "losses of two heads, evaluation",
+     .batch = 30,
+     .sample = {11},
+     .rank = 1,
+     .build = build_heads,
+     .loss = CASE_HEADS,
+     .evaluation = true},
+    {.name = "LSTM, carried state",
+     SEQUENCES(40, 7, 5),
+     .build = build_lstm_carried,
+     .steps = 3,
+     SGD},
+    {.name = "LSTM, carried state, reverse",
+     SEQUENCES(18, 5, 5),
+     .build = build_lstm_carried_reverse,
+     .steps = 2,
+     SGD},
+    {.name = "LSTM, carried state, one step",
+     SEQUENCES(1, 1, 5),
+     .build = build_lstm_carried,
+     .steps = 3,
+     SGD},
+    {.name = "LSTM, carried state, evaluation",
+     SEQUENCES(18, 4, 5),
+     .build = build_lstm_carried,
+     .steps = 2,
+     .evaluation = true},
+    {.name = "LSTM, carried state, recomputed",
+     SEQUENCES(6, 5, 5),
+     .build = build_lstm_carried,
+     .steps = 2,
+     .recompute = RECOMPUTE_SELECTIVE,
+     SGD},
+    {.name = "LSTM of 1900 units, carried state",
+     SEQUENCES(3, 3, 5),
+     .build = build_lstm_carried_1900,
+     .types = FLOAT32_ALONE,
+     .steps = 2,
+     SGD},
+    {.name = "GRU, carried state",
+     SEQUENCES(40, 7, 5),
+     .build = build_gru_carried,
+     .steps = 2,
+     SGD},
+    {.name = "GRU, carried state, reverse",
+     SEQUENCES(6, 5, 5),
+     .build = build_gru_carried_reverse,
+     .steps = 2,
+     SGD},
+    {.name = "GRU, carried state, evaluation",
+     SEQUENCES(18, 4, 5),
+     .build = build_gru_carried,
+     .steps = 2,
+     .evaluation = true},
+    {.name = "GRU of 1900 units, carried state",
+     SEQUENCES(3, 3, 5),
+     .build = build_gru_carried_1900,
+     .types = FLOAT32_ALONE,
+     .steps = 2,
+     SGD},
+    {.name = "LSTM of 1 unit", SEQUENCES(5, 6, 3), .build = build_lstm_1, SGD},
+    {.name = "LSTM of 257 units", SEQUENCES(17, 3, 7), .build = build_lstm_257, SGD},
+    {.name = "GRU of 1 unit", SEQUENCES(40, 6, 3), .build = build_gru_1, SGD},
+    {.name = "GRU of 257 units", SEQUENCES(17, 3, 7), .build = build_gru_257, SGD},
+    {.name = "GRU, one sequence", SEQUENCES(1, 9, 5), .build = build_gru_12, SGD},
+    {.name = "last step of one", SEQUENCES(1, 1, 1), .build = build_last_step, SGD},
+    {.name = "causal conv of 4, one step", SEQUENCES(1, 2, 3), .build = build_conv_4_reverse, SGD},
+    {.name = "selective scan, one step", SEQUENCES(1, 1, 3), .build = build_scan, SGD},
+    {.name = "selective scan, 33 steps", SEQUENCES(5, 66, 3), .build = build_scan_reverse, SGD},
     {.name = "last step", SEQUENCES(5, 9, 13), .build = build_last_step, SGD},
     {.name = "last step, lengths", SEQUENCES(6, 9, 13), .build = build_last_step_ragged, SGD},
     {.name = "last step, reverse", SEQUENCES(6, 9, 13), .build = build_last_step_reverse, SGD},
@@ -233,7 +393,7 @@ static const struct test_case cases[] = {
      .build = build_lstm_12,
      SGD,
      .accumulate = true},
-    {.name = "GRU of 12 units", SEQUENCES(6, 7, 5), .build = build_gru_12, SGD, .steps = 2},
+    {.name = "GRU of 12 units", SEQUENCES(50, 7, 5), .build = build_gru_12, SGD, .steps = 2},
     {.name = "GRU of 64 units, lengths", SEQUENCES(40, 20, 9), .build = build_gru_64, SGD},
     {.name = "GRU of 21 units, reverse", SEQUENCES(18, 9, 5), .build = build_gru_reverse, SGD},
     {.name = "GRU of 256 units", SEQUENCES(33, 30, 16), .build = build_gru_256, SGD},

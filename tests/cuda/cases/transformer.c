@@ -253,7 +253,54 @@ static int32_t build_block(struct graph *graph, int32_t x)
     return graph_linear_shared(graph, y, "head", graph_find_tensor(graph, "table.weight"), -1);
 }
 
+static int32_t build_rms_norm_3(struct graph *graph, int32_t x)
+{
+    return norm_of(graph, x, 3, false, false);
+}
+
+static int32_t build_rms_norm_4099(struct graph *graph, int32_t x)
+{
+    return norm_of(graph, x, 4099, false, false);
+}
+
+ATTENTION(attention_1, .heads = 3, .width = 1, .causal = true)
+ATTENTION(attention_120, .heads = 1, .width = 120, .lengths = true)
+
+/* A vocabulary of `symbols`, of which CASE_VOCABULARY occur, and as many classes. */
+static int32_t symbols_of(struct graph *graph, int32_t x, int64_t symbols)
+{
+    x = graph_embedding(graph, x, "0", symbols, 3);
+    return graph_linear(graph, x, "1", symbols, true);
+}
+
+static int32_t build_symbols_65(struct graph *graph, int32_t x)
+{
+    return symbols_of(graph, x, 65);
+}
+
+static int32_t build_symbols_50000(struct graph *graph, int32_t x)
+{
+    return symbols_of(graph, x, 50000);
+}
+
 static const struct test_case cases[] = {
+    {.name = "RMS norm of 3", .batch = 5, .sample = {3}, .rank = 1, .build = build_rms_norm_3, SGD},
+    {.name = "RMS norm of 4099", SEQUENCES(1, 3, 3), .build = build_rms_norm_4099, SGD},
+    {.name = "attention, one step", SEQUENCES(1, 1, 5), .build = build_attention_32, SGD},
+    {.name = "attention, causal, 3 heads of 1",
+     SEQUENCES(2, 3, 5),
+     .build = build_attention_1,
+     SGD},
+    {.name = "attention, a head of 120, lengths",
+     SEQUENCES(3, 67, 5),
+     .build = build_attention_120,
+     SGD},
+    {.name = "65 symbols, one step", TOKENS(3, 1), .build = build_symbols_65, SGD},
+    {.name = "50,000 symbols",
+     TOKENS(2, 5),
+     .build = build_symbols_50000,
+     .types = FLOAT32_ALONE,
+     SGD},
     {.name = "layer norm", .batch = 24, .sample = {40}, .rank = 1, .build = build_layer_norm, SGD},
     {.name = "layer norm of 45", SEQUENCES(5, 9, 40), .build = build_layer_norm_odd, SGD},
     {.name = "layer norm of 1032",

@@ -5,6 +5,7 @@
  * bits. */
 #pragma once
 
+#include "engine/graph/graph.h"
 #include "engine/graph/loss_scale.h"
 
 #include <cuda_runtime_api.h>
@@ -209,6 +210,20 @@ cudaError_t cuda_cross_entropy(const struct cuda_cross_entropy *loss, void *part
                                cudaStream_t stream);
 cudaError_t cuda_cross_entropy_backward(const struct cuda_cross_entropy *loss, float *dlogits,
                                         cudaStream_t stream);
+/* The sum of the losses of several heads (engine/graph/loss_head.h). */
+struct cuda_head_losses {
+    struct cuda_control *control;
+    const struct cuda_scalars *scalars;
+    const float *logits;           /* [rows, classes] */
+    const int32_t *label;          /* [rows, labels] */
+    int64_t rows, classes, labels; /* of all heads */
+    struct loss_head heads[GRAPH_HEADS_MAX];
+    int head_count;
+};
+cudaError_t cuda_head_losses(const struct cuda_head_losses *losses, void *partial,
+                             cudaStream_t stream);
+cudaError_t cuda_head_losses_backward(const struct cuda_head_losses *losses, float *dlogits,
+                                      cudaStream_t stream);
 cudaError_t cuda_mse(struct cuda_control *control, const struct cuda_scalars *scalars,
                      const float *prediction, const float *target, int64_t rows, int64_t features,
                      void *partial, cudaStream_t stream);

@@ -1,4 +1,4 @@
-/* loss.cu: softmax cross entropy and mean squared error. Losses are summed up in double, row by row
+/* loss.cu: softmax cross entropy, mean squared error and the losses of several heads. Losses are summed up in double, row by row
  * in a fixed order. */
 #include "engine/backends/cuda/kernels/launch.cuh"
 #include "engine/backends/cuda/kernels/metrics.cuh"
@@ -201,5 +201,94 @@ cudaError_t cuda_mse_backward(const struct cuda_scalars *scalars, const float *p
 {
     mse_backward_kernel<<<blocks_for(rows * features), BLOCK, 0, stream>>>(
         scalars, prediction, target, dprediction, rows * features);
+    return cudaGetLastError();
+}
+
+/* ---- several heads --------------------------------------------------------------------------- */
+
+/* log of the sum of exp(logits), or of a binary head the sum of log(1 + exp(logit)). The whole block
+ * calls it. */
+__device__ static double head_total(const struct loss_head &head, const float *logits)
+{
+    float largest = -INFINITY;
+    double sum = 0;
+    int64_t place;
+
+    if (!head.binary)
+        largest = row_maximum(logits, head.classes, &place);
+    for (int c = threadIdx.x; c < head.classes; c += BLOCK) {
+        const double z = (double)logits[c];
+
+        sum += head.binary ? fmax(z, 0.0) + log1p(exp(-fabs(z))) : exp(z - (double)largest);
+    }
+    sum = block_sum(sum);
+    return head.binary ? sum : (double)largest + log(sum);
+}
+
+/* A block has a row. */
+__global__ void head_losses_kernel(const struct cuda_head_losses of, double *loss)
+{
+    const float *logits = of.logits + blockIdx.x * of.classes;
+    const int32_t *label = of.label + blockIdx.x * of.labels;
+    double sum = 0;
+
+    for (int h = 0; h < of.head_count; h++) {
+        const struct loss_head &head = of.heads[h];
+        double total = head_total(head, logits);
+
+        total *= head.binary ? 1 : head.labels;
+        for (int k = 0; k < head.labels; k++) {
+            const bool known = label[k] >= 0 && label[k] < head.classes;
+
+            total -= known ? (double)logits[label[k]] : (double)NAN;
+        }
+        sum += (double)head.weight * (total / (head.binary ? head.classes : head.labels));
+        logits += head.classes;
+        label += head.labels;
+    }
+    if (threadIdx.x == 0)
+        loss[blockIdx.x] = sum;
+}
+
+cudaError_t cuda_head_losses(const struct cuda_head_losses *losses, void *partial,
+                             cudaStream_t stream)
+{
+    head_losses_kernel<<<(unsigned)losses->rows, BLOCK, 0, stream>>>(*losses, (double *)partial);
+    mse_metrics_kernel<<<1, BLOCK, 0, stream>>>(losses->control, losses->scalars,
+                                                (const double *)partial, losses->rows, 1);
+    return cudaGetLastError();
+}
+
+/* A block has a row. A label that occurs twice counts twice. */
+__global__ void head_losses_backward_kernel(const struct cuda_head_losses of, float *dlogits)
+{
+    const float *logits = of.logits + blockIdx.x * of.classes;
+    const int32_t *label = of.label + blockIdx.x * of.labels;
+    const float scale = loss_factor(of.scalars) / (float)of.rows;
+
+    dlogits += blockIdx.x * of.classes;
+    for (int h = 0; h < of.head_count; h++) {
+        const struct loss_head &head = of.heads[h];
+        const float factor = scale * head.weight;
+        const float share = factor / (float)(head.binary ? head.classes : head.labels);
+        const float total = head.binary ? 0 : (float)head_total(head, logits);
+
+        for (int c = threadIdx.x; c < head.classes; c += BLOCK) {
+            float d = head.binary ? share / (1 + expf(-logits[c])) : factor * expf(logits[c] - total);
+
+            for (int k = 0; k < head.labels; k++)
+                d -= label[k] == c ? share : 0;
+            dlogits[c] = d;
+        }
+        logits += head.classes;
+        dlogits += head.classes;
+        label += head.labels;
+    }
+}
+
+cudaError_t cuda_head_losses_backward(const struct cuda_head_losses *losses, float *dlogits,
+                                      cudaStream_t stream)
+{
+    head_losses_backward_kernel<<<(unsigned)losses->rows, BLOCK, 0, stream>>>(*losses, dlogits);
     return cudaGetLastError();
 }

@@ -68,6 +68,29 @@ __device__ static inline int64_t length_of(const struct cuda_recurrent &r, int64
     return length < r.steps ? length : r.steps;
 }
 
+/* A number of the unit's in an array [batch, hidden] of what is carried; NULL: 0. */
+__device__ static inline float carried_at(const struct cuda_recurrent &r,
+                                          const struct unit_place &p, const float *carried)
+{
+    return carried ? carried[p.sample * r.hidden + p.unit] : 0.0f;
+}
+
+/* Behind the last step: leaves the state and the cells' content to the next batch. */
+__device__ static inline void leave(const struct cuda_recurrent &r, const struct unit_place &p,
+                                    float state, float content)
+{
+    if (r.last_h)
+        r.last_h[p.sample * r.hidden + p.unit] = state;
+    if (r.last_c)
+        r.last_c[p.sample * r.hidden + p.unit] = content;
+}
+
+/* What a step changes in place, before the first one: an LSTM's cells, a GRU's state. */
+__device__ static inline const float *carried_first(const struct cuda_recurrent &r)
+{
+    return r.cell == RECURRENT_LSTM ? r.c0 : r.h0;
+}
+
 __device__ static inline int64_t row_of(const struct cuda_recurrent &r, const struct unit_place &p)
 {
     return p.sample * r.steps + p.time;
@@ -141,7 +164,8 @@ __device__ static inline struct unit_saved load_saved(const struct cuda_recurren
     for (int g = 0; g < GATES; g++)
         saved.gates[g] = array_load(r.gates, (row * GATES + g) * r.hidden + p.unit);
     saved.memory = array_load(r.memory, at);
-    saved.before = first ? 0.0f : array_load(r.memory, at + (r.reverse ? r.hidden : -r.hidden));
+    saved.before = first ? carried_at(r, p, r.memory_first)
+                         : array_load(r.memory, at + (r.reverse ? r.hidden : -r.hidden));
     saved.dy = array_load(r.dy, at);
     return saved;
 }
@@ -202,24 +226,24 @@ __global__ void recurrent_step_kernel(struct cuda_recurrent r, struct cuda_recur
     {
         const struct unit_place p = {
             .unit = i % r.hidden, .sample = i / r.hidden, .time = time_of(r, s.number, false)};
-        const bool inside = p.time < length_of(r, p.sample);
-        float input[GATES] = {}, sums[GATES] = {}, bias[GATES], carried = 0, state = 0;
+        const bool inside = p.time < length_of(r, p.sample), first = s.number == 0;
+        float input[GATES] = {}, sums[GATES] = {}, bias[GATES];
+        float carried = first ? carried_at(r, p, carried_first(r)) : s.carried[i];
+        float state = first ? carried_at(r, p, r.h0) : array_load(s.operand, i);
 
         if (inside)
             load_input(r, p, input);
-        if (s.number > 0) {
-            carried = s.carried[i];
-            state = array_load(s.operand, i);
-        }
 #pragma unroll
         for (int g = 0; g < GATES; g++) {
             bias[g] = g < gates ? r.bias[g * r.hidden + p.unit] : 0.0f;
-            if (s.number > 0 && g < gates)
+            if ((!first || r.h0) && g < gates)
                 sums[g] = s.sums[(p.sample * gates + g) * r.hidden + p.unit];
         }
         state = unit_forward(r, p, inside, input, sums, bias, state, &carried);
         s.carried[i] = carried;
         array_store(s.operand, i, state);
+        if (s.number + 1 == r.steps)
+            leave(r, p, state, carried);
     }
 }
 
@@ -342,6 +366,19 @@ __device__ static inline void multiply_states(const float *state, const float *w
 
 static_assert(UNITS % WARPS == 0, "each warp has as many states");
 
+/* The states [unit][ROWS] that the first step of a tile of samples begins with. */
+__device__ static inline void load_first_states(const struct cuda_recurrent &r, int64_t tile,
+                                                int64_t slot, float *state)
+{
+    for (int64_t at = threadIdx.x; at < slot; at += BLOCK) {
+        const struct unit_place p = {
+            .unit = at / ROWS, .sample = tile * ROWS + at % ROWS, .time = 0};
+        const bool exists = p.unit < r.hidden && p.sample < r.batch;
+
+        state[at] = exists ? rounded(r.compute, carried_at(r, p, r.h0)) : 0.0f;
+    }
+}
+
 /* `exchange`: [2][group][unit][ROWS]. */
 __global__ void __launch_bounds__(BLOCK)
     recurrent_forward_kernel(struct cuda_recurrent r, float *exchange, unsigned *arrivals)
@@ -366,7 +403,8 @@ __global__ void __launch_bounds__(BLOCK)
         struct unit_place p = {.unit = first_unit + unit, .sample = tile * ROWS + row, .time = 0};
         const bool exists = has_unit && p.unit < r.hidden && p.sample < r.batch;
         const int64_t length = exists ? length_of(r, p.sample) : 0;
-        float carried = 0, own = 0;
+        float carried = exists ? carried_at(r, p, carried_first(r)) : 0.0f;
+        float own = exists ? carried_at(r, p, r.h0) : 0.0f;
 
         for (int64_t number = 0; number < r.steps; number++) {
             float input[GATES] = {}, sums[GATES] = {};
@@ -383,6 +421,10 @@ __global__ void __launch_bounds__(BLOCK)
                 await(meetings);
                 for (int64_t at = threadIdx.x * 4; at < slot; at += BLOCK * 4)
                     *(float4 *)(state + at) = __ldcg((const float4 *)(from + at));
+            } else if (r.h0) {
+                load_first_states(r, tile, slot, state);
+            }
+            if (number > 0 || r.h0) {
                 __syncthreads();
                 multiply_states(state, weights, units, parts);
                 __syncthreads();
@@ -393,6 +435,8 @@ __global__ void __launch_bounds__(BLOCK)
             }
             if (exists)
                 own = unit_forward(r, p, inside, input, sums, bias, own, &carried);
+            if (exists && number + 1 == r.steps)
+                leave(r, p, own, carried);
             if (number + 1 == r.steps)
                 continue;
             if (has_unit)
@@ -584,11 +628,14 @@ __global__ void recurrent_previous_kernel(struct cuda_recurrent r, struct cuda_a
 {
     FOR_EACH_ELEMENT(i, r.batch * r.steps * r.hidden)
     {
-        const int64_t time = i / r.hidden % r.steps;
-        const bool first = time == (r.reverse ? r.steps - 1 : 0);
+        const int64_t row = i / r.hidden;
+        const struct unit_place p = {
+            .unit = i % r.hidden, .sample = row / r.steps, .time = row % r.steps};
+        const bool first = p.time == (r.reverse ? r.steps - 1 : 0);
 
         array_store(previous, i,
-                    first ? 0.0f : array_load(y, i + (r.reverse ? r.hidden : -r.hidden)));
+                    first ? carried_at(r, p, r.h0)
+                          : array_load(y, i + (r.reverse ? r.hidden : -r.hidden)));
     }
 }
 

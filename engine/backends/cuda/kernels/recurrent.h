@@ -22,8 +22,13 @@ struct cuda_recurrent {
     const float *bias;   /* of the state's product */
     struct cuda_array input, y;
     struct cuda_array gates, cells; /* at NULL: are not kept */
+    /* [batch, hidden]: what the batch before left of the state and of an LSTM's cells, NULL: 0; and
+     * what this one leaves */
+    const float *h0, *c0;
+    float *last_h, *last_c;
     /* backward */
     struct cuda_array dy, memory, dinput; /* memory: the cells (LSTM) or y (GRU) */
+    const float *memory_first;            /* before the first step: c0 (LSTM) or h0 (GRU) */
 };
 
 /* ---- a launch for all steps: blocks that hold the weights, and wait for each other ---- */
@@ -49,13 +54,13 @@ cudaError_t cuda_recurrent_sequence_backward(const struct cuda_recurrent *recurr
 struct cuda_recurrent_step {
     int64_t number; /* of `steps`, in the order of the walk */
     /* The state's product [batch, gates hidden]; backward [batch, hidden]. It is not read at the
-     * first step. */
+     * first step, unless that has a state before it. */
     const float *sums;
     /* Forward: the state [batch, hidden] for the next product. Backward: the gradients by what the
      * product gives [batch, gates hidden]. */
     struct cuda_array operand;
     /* [batch, hidden]: LSTM: the cells' content, or the gradient by it. GRU: the state, or the part
-     * of its gradient that passes by. */
+     * of its gradient that passes by. The first step does not read it. */
     float *carried;
 };
 cudaError_t cuda_recurrent_step(const struct cuda_recurrent *recurrent,
@@ -66,7 +71,7 @@ cudaError_t cuda_recurrent_step_backward(const struct cuda_recurrent *recurrent,
 
 /* ---- the gradient by the weights: its operands ---- */
 
-/* previous[b, t] = y of the step that was read before t; 0 at the first one. */
+/* previous[b, t] = y of the step that was read before t; at the first one h0, or 0. */
 cudaError_t cuda_recurrent_previous(const struct cuda_recurrent *recurrent, struct cuda_array y,
                                     struct cuda_array previous, cudaStream_t stream);
 /* The gradients by what the state's product gives: dinput, of a GRU's third gate times the reset

@@ -1,5 +1,5 @@
-/* sequence.cu: sequences [batch, steps, features]: the maximum over time, features side by side,
- * and both strands of DNA. */
+/* sequence.cu: sequences [batch, steps, features]: the maximum over time, their lengths and what
+ * lies behind their ends, features side by side, and both strands of DNA. */
 #include "engine/backends/cuda/kernels/sequence.h"
 #include "engine/backends/cuda/kernels/values.cuh"
 
@@ -65,6 +65,28 @@ cudaError_t cuda_max_over_time_backward(const struct cuda_time_pool *pool, struc
 {
     max_over_time_backward_kernel<<<blocks_for(pool->batch * pool->steps * pool->features), BLOCK,
                                     0, stream>>>(*pool, dy, position, dx);
+    return cudaGetLastError();
+}
+
+/* ---- steps that do not count ----------------------------------------------------------------- */
+
+__global__ void mask_steps_kernel(struct cuda_time_pool pool, struct cuda_array x,
+                                  struct cuda_array y)
+{
+    FOR_EACH_ELEMENT(i, pool.batch * pool.steps * pool.features)
+    {
+        const int64_t row = i / pool.features;
+        const bool counts = row % pool.steps < length_of(pool, row / pool.steps);
+
+        array_store(y, i, counts ? array_load(x, i) : 0.0f);
+    }
+}
+
+cudaError_t cuda_mask_steps(const struct cuda_time_pool *pool, struct cuda_array x,
+                            struct cuda_array y, cudaStream_t stream)
+{
+    mask_steps_kernel<<<blocks_for(pool->batch * pool->steps * pool->features), BLOCK, 0, stream>>>(
+        *pool, x, y);
     return cudaGetLastError();
 }
 
@@ -164,5 +186,24 @@ cudaError_t cuda_sequence_lengths(const int32_t *index, int32_t *lengths, int64_
                                   int64_t steps, int32_t padding, cudaStream_t stream)
 {
     sequence_lengths_kernel<<<(unsigned)batch, BLOCK, 0, stream>>>(index, lengths, steps, padding);
+    return cudaGetLastError();
+}
+
+__global__ void window_lengths_kernel(struct window_lengths windows, const int32_t *lengths,
+                                      int32_t *result, int64_t batch)
+{
+    FOR_EACH_ELEMENT(i, batch)
+    {
+        const int64_t count = (lengths[i] + windows.more) / windows.stride;
+
+        result[i] = (int32_t)max(count, (int64_t)1);
+    }
+}
+
+cudaError_t cuda_window_lengths(const struct window_lengths *windows, const int32_t *lengths,
+                                int32_t *result, int64_t batch, cudaStream_t stream)
+{
+    window_lengths_kernel<<<blocks_for(batch), BLOCK, 0, stream>>>(*windows, lengths, result,
+                                                                   batch);
     return cudaGetLastError();
 }

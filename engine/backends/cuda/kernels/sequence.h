@@ -23,6 +23,10 @@ cudaError_t cuda_max_over_time_backward(const struct cuda_time_pool *pool, struc
                                         const int32_t *position, struct cuda_array dx,
                                         cudaStream_t stream);
 
+/* Lets the steps behind the end of each sequence be 0. y may overwrite x. */
+cudaError_t cuda_mask_steps(const struct cuda_time_pool *pool, struct cuda_array x,
+                            struct cuda_array y, cudaStream_t stream);
+
 /* Parts that lie side by side in the rows of a wide array. */
 struct cuda_columns {
     int count;
@@ -41,6 +45,10 @@ cudaError_t cuda_both_strands(const struct complement_attributes *complement, co
 /* lengths[batch] of index[batch, steps], which `padding` fills up: 1 at least. */
 cudaError_t cuda_sequence_lengths(const int32_t *index, int32_t *lengths, int64_t batch,
                                   int64_t steps, int32_t padding, cudaStream_t stream);
+
+/* result[batch]: the windows of sequences with these lengths (graph_window_lengths()): 1 at least. */
+cudaError_t cuda_window_lengths(const struct window_lengths *windows, const int32_t *lengths,
+                                int32_t *result, int64_t batch, cudaStream_t stream);
 
 /* ---- causal_conv.cu ---- */
 
