@@ -1,7 +1,7 @@
 /* cuda.h: what the files of the CUDA plugin share: plugin.c (the vtable), device.c (device and
  * memory), program.c (prepare, memory, bind), tensors.c (written and read), data.c (data in the
  * device's memory), run.c (runs as CUDA graphs, metrics), queue.c (their launches), operators.c,
- * normalization.c, images.c, sequences.c (launches for each node), recurrent.c (LSTM and GRU),
+ * normalization.c, images.c, sequences.c (launches for each node), recurrent.c, recurrent_ways.c (LSTM and GRU),
  * fusion.c, image_fusion.c (what batch norms, and convolutions and channel scales, do along with
  * their own work), casts.c (of parameters), linear.c (linear layers by cublaslt.c's products),
  * small_linear.c (by kernels of our own), linear_search.c (which of both is the faster), choices.c

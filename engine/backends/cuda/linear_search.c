@@ -160,7 +160,7 @@ static enum product_epilogue epilogue_of(const struct linear_problem *problem)
 
 /* ---- the search ------------------------------------------------------------------------------ */
 
-static int open_choices(struct backend_device *device, struct error *error)
+int linear_search_open(struct backend_device *device, struct error *error)
 {
     char path[PATH_MAX];
     bool kept = choices_name_file(device->cache_folder, "products", device->model,
@@ -320,7 +320,7 @@ int linear_search(struct backend_device *device, const struct linear_problem *pr
                   struct linear_choice *choice, struct error *error)
 {
     const struct linear_problem measured = measured_problem(problem);
-    int r = open_choices(device, error);
+    int r = linear_search_open(device, error);
 
     if (r < 0 || (find_choice(device, &measured, choice) && holds(device, problem, choice)) ||
         (find_choice(device, problem, choice) && holds(device, problem, choice)))
@@ -425,7 +425,7 @@ int linear_search_head(struct backend_device *device, const struct linear_proble
     char key[CHOICES_KEY_MAX], problem[CHOICES_KEY_MAX];
     double microseconds[HEAD_APART + 1];
     const char *known;
-    int found, r = open_choices(device, error);
+    int found, r = linear_search_open(device, error);
 
     *head = HEAD_APART;
     if (r < 0)

@@ -58,4 +58,6 @@ int linear_search(struct backend_device *device, const struct linear_problem *pr
 int linear_search_head(struct backend_device *device, const struct linear_problem *forward,
                        const struct linear_problem *data, enum linear_head *head,
                        struct error *error);
+/* Opens the table of what was measured, device->products, if it is not open. */
+int linear_search_open(struct backend_device *device, struct error *error);
 void linear_search_close(struct backend_device *device);

@@ -1,20 +1,17 @@
-/* recurrent.c: LSTM and GRU. Where the device can hold the weights of all units at once, one launch
- * goes through all steps (kernels/recurrent.h). Elsewhere each step is a product of cuBLASLt and a
- * launch for the gates. The gradient by the weights is one product over all steps. */
-#include "engine/backends/cuda/kernels/recurrent.h"
-
+/* recurrent.c: LSTM and GRU: what goes from step to step (recurrent_ways.h), forward and backward, the
+ * gradient by the weights, which is one product over all steps, and the state that is carried to the
+ * next batch. */
 #include "base/alignment.h"
-#include "engine/backends/cuda/cuda.h"
+#include "engine/backends/cuda/recurrent_ways.h"
 
 #include <stdlib.h>
 
 struct recurrent {
-    bool whole; /* one launch for all steps, by `plan` */
-    struct cuda_recurrent_plan plan;
+    struct recurrent_way way; /* of the operators that go from step to step */
+    /* of the gradient by the weights: its product, and where its operands are in the workspace */
     struct product *product;
-    enum tensor_type operands; /* of products */
-    /* where parts of the workspace begin */
-    size_t weight, operand, carried, sums;
+    enum tensor_type operands;
+    size_t previous, gradient;
     bool copies_gradient; /* dinput is no operand of the product as it is */
 };
 
@@ -59,29 +56,6 @@ static size_t reserve(struct backend_program *program, int32_t index, int64_t el
     return offset;
 }
 
-static int prepare_steps(struct backend_program *program, int32_t index,
-                         const struct cuda_recurrent *shape, struct recurrent *recurrent,
-                         struct error *error)
-{
-    bool backward = program->graph->nodes[index].op == OP_RECURRENT_BACKWARD;
-    int64_t hidden = shape->hidden, gates = recurrent_cell_gates(shape->cell) * hidden;
-    const struct product_shape product = {.m = backward ? hidden : gates,
-                                          .n = shape->batch,
-                                          .k = backward ? gates : hidden,
-                                          .transpose_a = !backward,
-                                          .operands = recurrent->operands,
-                                          .result = TENSOR_FLOAT32,
-                                          .tf32 = program->graph->compute_type == TENSOR_TF32};
-
-    recurrent->plan.workspace_bytes = 0;
-    recurrent->operand = reserve(program, index, shape->batch * product.k, recurrent->operands);
-    recurrent->carried = reserve(program, index, shape->batch * hidden, TENSOR_FLOAT32);
-    recurrent->sums = reserve(program, index, shape->batch * product.m, TENSOR_FLOAT32);
-    if (recurrent->operands != TENSOR_FLOAT32)
-        recurrent->weight = reserve(program, index, gates * hidden, recurrent->operands);
-    return product_make(program->device->cublaslt, &product, &recurrent->product, error);
-}
-
 static int prepare_weights(struct backend_program *program, int32_t index,
                            const struct cuda_recurrent *shape, struct recurrent *recurrent,
                            struct error *error)
@@ -100,10 +74,25 @@ static int prepare_weights(struct backend_program *program, int32_t index,
     recurrent->copies_gradient =
         shape->cell == RECURRENT_GRU ||
         program_stored_type(program, node->input[1]) != recurrent->operands;
-    recurrent->operand = reserve(program, index, rows * shape->hidden, recurrent->operands);
+    recurrent->previous = reserve(program, index, rows * shape->hidden, recurrent->operands);
     if (recurrent->copies_gradient)
-        recurrent->sums = reserve(program, index, rows * gates, recurrent->operands);
+        recurrent->gradient = reserve(program, index, rows * gates, recurrent->operands);
     return product_make(program->device->cublaslt, &product, &recurrent->product, error);
+}
+
+/* The two operators that go from step to step. */
+static int prepare_way(struct backend_program *program, int32_t index,
+                       const struct cuda_recurrent *shape, struct recurrent *recurrent,
+                       struct error *error)
+{
+    const struct recurrent_problem problem = {.shape = *shape,
+                                              .backward = program->graph->nodes[index].op ==
+                                                          OP_RECURRENT_BACKWARD,
+                                              .tf32 = program->graph->compute_type == TENSOR_TF32};
+    int r = recurrent_choose(program->device, &problem, &recurrent->way, error);
+
+    program->workspace_bytes[index] = recurrent->way.workspace_bytes;
+    return r;
 }
 
 int recurrent_prepare(struct backend_program *program, int32_t index, struct error *error)
@@ -111,22 +100,15 @@ int recurrent_prepare(struct backend_program *program, int32_t index, struct err
     const struct graph_node *node = &program->graph->nodes[index];
     struct recurrent *recurrent = calloc(1, sizeof *recurrent);
     const struct cuda_recurrent shape = describe(program, node, sequences_of(node));
-    bool backward = node->op == OP_RECURRENT_BACKWARD;
-    int r = 0;
+    int r;
 
     if (!recurrent)
         return error_no_memory(error, "a recurrent layer");
     program->recurrents[index] = recurrent;
     recurrent->operands = operand_type(program);
-    if (node->op == OP_RECURRENT_BACKWARD_WEIGHTS)
-        r = prepare_weights(program, index, &shape, recurrent, error);
-    else if (cuda_recurrent_plan(&shape, backward, &recurrent->plan))
-        recurrent->whole = true;
-    else
-        r = prepare_steps(program, index, &shape, recurrent, error);
-    if (recurrent->whole)
-        recurrent->operand =
-            reserve(program, index, (int64_t)recurrent->plan.workspace_bytes, TENSOR_UINT8);
+    r = node->op == OP_RECURRENT_BACKWARD_WEIGHTS
+            ? prepare_weights(program, index, &shape, recurrent, error)
+            : prepare_way(program, index, &shape, recurrent, error);
     return r < 0 ? error_prefix(error, "%s", node->name) : 0;
 }
 
@@ -134,6 +116,7 @@ void recurrent_free(struct recurrent *recurrent)
 {
     if (!recurrent)
         return;
+    recurrent_way_free(&recurrent->way);
     product_free(recurrent->product);
     free(recurrent);
 }
@@ -150,46 +133,14 @@ static void *workspace_at(const struct backend_program *program, int32_t index, 
     return program->workspace[index] + offset;
 }
 
-/* Goes from step to step: the product of what the step before left, and a launch. */
-static int run_steps(struct backend_program *program, int32_t index, const struct cuda_recurrent *r,
-                     struct error *error)
+static int launch(struct backend_program *program, int32_t index, const struct cuda_recurrent *r,
+                  bool backward, struct error *error)
 {
-    const struct graph_node *node = &program->graph->nodes[index];
-    const struct recurrent *own = program->recurrents[index];
-    bool backward = node->op == OP_RECURRENT_BACKWARD, rounds = own->operands != TENSOR_FLOAT32;
-    cudaStream_t stream = program->device->stream;
-    struct cuda_array weight = program_array(program, node->input[1]);
-    struct cuda_recurrent_step step = {
-        .sums = workspace_at(program, index, own->sums),
-        .operand = {.at = workspace_at(program, index, own->operand), .type = (int)own->operands},
-        .carried = workspace_at(program, index, own->carried)};
-    struct product_call call = {.b = step.operand.at,
-                                .result = workspace_at(program, index, own->sums),
-                                .alpha = 1,
-                                .scratch = program->scratch};
-    cudaError_t status = cudaSuccess;
-    int result = 0;
+    int result =
+        recurrent_launch(&program->recurrents[index]->way, r, backward, program->workspace[index],
+                         program->scratch, program->device->stream, error);
 
-    if (rounds) {
-        const struct cuda_array copy = {.at = workspace_at(program, index, own->weight),
-                                        .type = (int)own->operands};
-
-        status = cuda_cast(weight, copy, program_elements(program, node->input[1]), stream);
-        weight = copy;
-    }
-    call.a = weight.at;
-    if (status == cudaSuccess && r->h0)
-        status = cuda_cast((struct cuda_array){.at = (void *)r->h0, .type = TENSOR_FLOAT32},
-                           step.operand, r->batch * r->hidden, stream);
-    for (; status == cudaSuccess && step.number < r->steps; step.number++) {
-        if (step.number > 0 || r->h0)
-            result = product_run(own->product, &call, stream, error);
-        if (result < 0)
-            return error_prefix(error, "%s", node->name);
-        status = backward ? cuda_recurrent_step_backward(r, &step, stream)
-                          : cuda_recurrent_step(r, &step, stream);
-    }
-    return checked(node, status, error);
+    return result < 0 ? error_prefix(error, "%s", program->graph->nodes[index].name) : 0;
 }
 
 /* What is carried from batch to batch; -1: nothing is. */
@@ -207,7 +158,6 @@ int recurrent_run(struct backend_program *program, int32_t index, struct error *
 {
     const struct graph_node *node = &program->graph->nodes[index];
     const struct recurrent_results results = graph_recurrent_results(node);
-    const struct recurrent *own = program->recurrents[index];
     struct cuda_recurrent r = describe(program, node, node->output[0]);
 
     r.lengths = lengths_of(program, node->input[3]);
@@ -221,19 +171,12 @@ int recurrent_run(struct backend_program *program, int32_t index, struct error *
     r.cells = program_array(program, results.cells);
     r.last_h = program_floats(program, results.last_h);
     r.last_c = program_floats(program, results.last_c);
-    if (!own->whole)
-        return run_steps(program, index, &r, error);
-    return checked(node,
-                   cuda_recurrent_sequence(&r, &own->plan,
-                                           workspace_at(program, index, own->operand),
-                                           program->device->stream),
-                   error);
+    return launch(program, index, &r, false, error);
 }
 
 int recurrent_backward_run(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];
-    const struct recurrent *own = program->recurrents[index];
     struct cuda_recurrent r = describe(program, node, node->input[2]);
 
     r.lengths = lengths_of(program, node->input[4]);
@@ -243,13 +186,7 @@ int recurrent_backward_run(struct backend_program *program, int32_t index, struc
     r.memory = program_array(program, node->input[3]);
     r.dinput = program_array(program, node->output[0]);
     r.memory_first = program_floats(program, carried_input(node, 5));
-    if (!own->whole)
-        return run_steps(program, index, &r, error);
-    return checked(node,
-                   cuda_recurrent_sequence_backward(&r, &own->plan,
-                                                    workspace_at(program, index, own->operand),
-                                                    program->device->stream),
-                   error);
+    return launch(program, index, &r, true, error);
 }
 
 int recurrent_backward_weights_run(struct backend_program *program, int32_t index,
@@ -258,7 +195,7 @@ int recurrent_backward_weights_run(struct backend_program *program, int32_t inde
     const struct graph_node *node = &program->graph->nodes[index];
     const struct recurrent *own = program->recurrents[index];
     struct cuda_recurrent r = describe(program, node, node->input[0]);
-    const struct cuda_array previous = {.at = workspace_at(program, index, own->operand),
+    const struct cuda_array previous = {.at = workspace_at(program, index, own->previous),
                                         .type = (int)own->operands};
     bool adds = program_accumulates(program, node, 0);
     bool adds_bias = program_accumulates(program, node, 1);
@@ -276,7 +213,7 @@ int recurrent_backward_weights_run(struct backend_program *program, int32_t inde
     r.h0 = program_floats(program, carried_input(node, 3));
     status = cuda_recurrent_previous(&r, program_array(program, node->input[0]), previous, stream);
     if (status == cudaSuccess && own->copies_gradient) {
-        const struct cuda_array copy = {.at = workspace_at(program, index, own->sums),
+        const struct cuda_array copy = {.at = workspace_at(program, index, own->gradient),
                                         .type = (int)own->operands};
 
         status = cuda_recurrent_product_gradient(&r, program_array(program, node->input[2]),

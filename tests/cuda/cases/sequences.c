@@ -302,7 +302,7 @@ static const struct test_case cases[] = {
      .steps = 2,
      SGD},
     {.name = "GRU, carried state, reverse",
-     SEQUENCES(6, 5, 5),
+     SEQUENCES(18, 5, 5),
      .build = build_gru_carried_reverse,
      .steps = 2,
      SGD},
