@@ -53,6 +53,9 @@ __device__ static int find_positions(const int32_t *index, int64_t first, int64_
 
 /* A block has `rows` rows of the table, and BLOCK columns, one for each thread. */
 constexpr int ROWS_MAX = 16;
+/* How many gradients a thread asks for before it adds the first one: a symbol that is frequent, such
+ * as the blank of a text, keeps one block waiting for memory. They are added in their order. */
+constexpr int AHEAD = 16;
 
 __global__ void embedding_backward_kernel(const int32_t *index, struct cuda_array dy,
                                           float *dweight, int64_t count, int64_t width,
@@ -68,10 +71,20 @@ __global__ void embedding_backward_kernel(const int32_t *index, struct cuda_arra
     for (int64_t first = 0; first < count; first += BLOCK) {
         const int total = find_positions(index, first, count, low, rows, found);
 
-        for (int k = 0; k < total && column < width; k++) {
-            const int64_t at = first + found[k];
+        for (int k = 0; k < total && column < width; k += AHEAD) {
+            float gradient[AHEAD];
+            int row[AHEAD];
 
-            sum[index[at] - low][threadIdx.x] += array_load(dy, at * width + column);
+#pragma unroll
+            for (int i = 0; i < AHEAD; i++)
+                if (k + i < total) {
+                    gradient[i] = array_load(dy, (first + found[k + i]) * width + column);
+                    row[i] = (int)(index[first + found[k + i]] - low);
+                }
+#pragma unroll
+            for (int i = 0; i < AHEAD; i++)
+                if (k + i < total)
+                    sum[row[i]][threadIdx.x] += gradient[i];
         }
     }
     for (int r = 0; r < rows && low + r < vocabulary && column < width; r++) {
