@@ -60,6 +60,7 @@ struct test_case {
     int groups;
     int steps; /* 0: one */
     bool evaluation, average, accumulate;
+    bool pure; /* of 16 bits each update rounds the parameters, which is checked */
     float clip_norm, clip_value, loss_scale;
     /* the loss scale begins at 8 and follows overflows, on the device if it can do that */
     bool scale_follows;

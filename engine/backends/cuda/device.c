@@ -195,6 +195,7 @@ void cuda_device_describe(struct backend_device *device, struct backend_device_i
         .threads = 1,
         .memory_bytes = device->memory_bytes,
         .owns_memory = true,
+        .rounds_parameters = true,
         .compute_types = 1u << TENSOR_FLOAT32 | fast,
         .fast_linear_types = fast,
         .fast_convolution_types = fast,

@@ -536,7 +536,7 @@ bool small_updates(const struct backend_program *program)
     const struct step_kind *run = &program->run;
 
     return program->small->weights_count && run->phases & PROGRAM_BACKWARD &&
-           run->phases & PROGRAM_UPDATE && !run->sums_squares;
+           run->phases & PROGRAM_UPDATE && !run->sums_squares && !program->graph->rounds_parameters;
 }
 
 int small_weights_run(struct backend_program *program, int32_t index, struct error *error)

@@ -39,6 +39,9 @@ static struct update_rule rule_of(enum optimizer_kind kind)
 
 struct cuda_item update_item(const struct backend_program *program, const struct graph_node *node)
 {
+    enum tensor_type type = program->graph->compute_type;
+    bool rounds =
+        program->graph->rounds_parameters && (type == TENSOR_BFLOAT16 || type == TENSOR_FLOAT16);
     int group = node->attributes.optimizer_group;
 
     return (struct cuda_item){
@@ -48,7 +51,8 @@ struct cuda_item update_item(const struct backend_program *program, const struct
         .state1 = node->input_count > 3 ? program_floats(program, node->input[3]) : NULL,
         .count = program_elements(program, node->input[0]),
         .formula = (int32_t)rule_of(program->graph->groups[group].config.kind).formula,
-        .group = group};
+        .group = group,
+        .rounding = rounds ? (int32_t)type : TENSOR_FLOAT32};
 }
 
 struct cuda_item update_item_of(const struct backend_program *program, int32_t gradient)

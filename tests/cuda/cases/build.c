@@ -131,6 +131,7 @@ int case_build(const struct test_case *test, enum tensor_type type, struct graph
 
     graph_init(graph, test->batch, !test->evaluation);
     graph->accumulate = test->accumulate;
+    graph->rounds_parameters = test->pure && type != TENSOR_FLOAT32 && type != TENSOR_TF32;
     graph->wants_input_gradient = !test->evaluation && !test->indices;
     graph_input(graph, test->indices ? TENSOR_INT32 : TENSOR_FLOAT32, test->sample, test->rank);
     append_loss(graph, test->loss, append_layers(graph, test));

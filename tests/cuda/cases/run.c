@@ -255,6 +255,23 @@ static int compare_tensor(const struct session *cpu, int32_t of_cpu, const struc
     return result;
 }
 
+/* Whether the parameter has no bits beyond those of the graph's type. */
+static int check_rounded(const struct session *gpu, int32_t parameter, struct error *error)
+{
+    size_t count = tensor_elements(&gpu->graph, parameter);
+    float *values = allocate(4 * count), *rounded = allocate(4 * count);
+    int result = gpu->backend->tensor_read(gpu->program, parameter, values, error);
+
+    memcpy(rounded, values, 4 * count);
+    tensor_type_round(gpu->graph.compute_type, rounded, (int64_t)count);
+    if (result == 0 && memcmp(values, rounded, 4 * count) != 0)
+        result = error_set(error, -EINVAL, "%s was not rounded by its update",
+                           gpu->graph.tensors[parameter].name);
+    free(values);
+    free(rounded);
+    return result;
+}
+
 static int compare_persistent(const struct session *cpu, const struct session *gpu,
                               struct case_outcome *outcome, struct error *error)
 {
@@ -270,6 +287,8 @@ static int compare_persistent(const struct session *cpu, const struct session *g
             tensor->role == TENSOR_GRADIENT)
             continue;
         result = compare_tensor(cpu, i, gpu, other, tensor->name, outcome, error);
+        if (result == 0 && gpu->graph.rounds_parameters && tensor->role == TENSOR_PARAMETER)
+            result = check_rounded(gpu, other, error);
         if (result || tensor->role != TENSOR_PARAMETER || !graph->training)
             continue;
         snprintf(name, sizeof name, "gradient of %s", tensor->name);

@@ -423,6 +423,7 @@ struct cuda_item {
     float *state0, *state1; /* NULL: none */
     int64_t count;
     int32_t formula, group; /* enum cuda_formula; the index of the group's coefficients */
+    int32_t rounding; /* enum tensor_type, to which the parameter is rounded; float32: it is not */
 };
 struct cuda_items {
     int32_t count;

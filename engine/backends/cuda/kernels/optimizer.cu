@@ -146,6 +146,9 @@ __device__ static void update_quad(const struct cuda_item &item, const float *c,
 #pragma unroll
     for (int k = 0; k < QUAD; k++)
         update_value(item.formula, c, clipped(factor * g[k], limit), &w[k], &s0[k], &s1[k]);
+#pragma unroll
+    for (int k = 0; k < QUAD; k++)
+        w[k] = rounded_to(item.rounding, w[k]);
     quad_store(item.parameter + i, w);
     if (item.state0)
         quad_store(item.state0 + i, s0);

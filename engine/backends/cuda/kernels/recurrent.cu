@@ -44,18 +44,6 @@ __device__ static inline float sigmoid(float x)
     return 1.0f / (1.0f + expf(-x));
 }
 
-__device__ static inline float rounded(int type, float x)
-{
-    switch (type) {
-    case TENSOR_BFLOAT16:
-        return to_float(from_float<__nv_bfloat16>(x));
-    case TENSOR_FLOAT16:
-        return to_float(from_float<__half>(x));
-    default:
-        return x;
-    }
-}
-
 /* The unit, its sample, and the step as it lies in memory. */
 struct unit_place {
     int64_t unit, sample, time;
@@ -334,7 +322,7 @@ __device__ static inline float weight_at(const struct cuda_recurrent &r, int64_t
 
     if (gate >= gates_of(r) || unit >= r.hidden || k >= r.hidden)
         return 0.0f;
-    return rounded(r.compute, r.weight[(gate * r.hidden + unit) * r.hidden + k]);
+    return rounded_to(r.compute, r.weight[(gate * r.hidden + unit) * r.hidden + k]);
 }
 
 /* The products of the states state[k][ROWS] and the weights [k][COLUMNS], each warp for its part of
@@ -375,7 +363,7 @@ __device__ static inline void load_first_states(const struct cuda_recurrent &r, 
             .unit = at / ROWS, .sample = tile * ROWS + at % ROWS, .time = 0};
         const bool exists = p.unit < r.hidden && p.sample < r.batch;
 
-        state[at] = exists ? rounded(r.compute, carried_at(r, p, r.h0)) : 0.0f;
+        state[at] = exists ? rounded_to(r.compute, carried_at(r, p, r.h0)) : 0.0f;
     }
 }
 
@@ -441,7 +429,7 @@ __global__ void __launch_bounds__(BLOCK)
                 continue;
             if (has_unit)
                 exchange[(meetings.passed % 2 * gridDim.y + blockIdx.y) * slot + p.unit * ROWS +
-                         row] = rounded(r.compute, own);
+                         row] = rounded_to(r.compute, own);
             arrive(&meetings);
         }
     }
@@ -539,7 +527,7 @@ __global__ void __launch_bounds__(BLOCK)
 #pragma unroll
             for (int g = 0; g < GATES; g++)
                 if (has_unit)
-                    gradient[(g * UNITS + unit) * ROWS + row] = rounded(r.compute, product[g]);
+                    gradient[(g * UNITS + unit) * ROWS + row] = rounded_to(r.compute, product[g]);
             __syncthreads();
             multiply_gradients(gradient, weights, units, columns,
                                exchange + (meetings.passed % 2 * gridDim.y + blockIdx.y) * group +

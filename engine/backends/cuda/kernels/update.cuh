@@ -104,6 +104,7 @@ __device__ static inline void update_element(const struct cuda_item *item, const
 {
     update_value(item->formula, c, gradient, &item->parameter[i],
                  item->state0 ? &item->state0[i] : NULL, item->state1 ? &item->state1[i] : NULL);
+    item->parameter[i] = rounded_to(item->rounding, item->parameter[i]);
 }
 
 /* Limits a gradient to the step's limits; a NaN stays. */

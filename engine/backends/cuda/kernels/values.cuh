@@ -43,6 +43,19 @@ template <> __device__ inline __half from_float<__half>(float x)
     return __float2half_rn(x);
 }
 
+/* x as a number of the type holds it. */
+__device__ static inline float rounded_to(int type, float x)
+{
+    switch (type) {
+    case TENSOR_BFLOAT16:
+        return to_float(from_float<__nv_bfloat16>(x));
+    case TENSOR_FLOAT16:
+        return to_float(from_float<__half>(x));
+    default:
+        return x;
+    }
+}
+
 /* Eight numbers as they are stored, so that several loads can be started before the first is
  * used. */
 template <typename T> union packed {
