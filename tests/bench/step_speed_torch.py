@@ -114,4 +114,5 @@ def main():
         print(time.perf_counter() - wall, time.process_time() - processor, 0, flush=True)
 
 
-main()
+if __name__ == "__main__":  # cuda/torch_speed.py takes a model from here
+    main()

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import optax
 
 WINDOW, STEPS = 0.5, 20
+SYMBOLS, CONTEXT = 65, 256  # of gpt
 STAGES = 64, 128, 256, 512
 
 
@@ -75,12 +76,94 @@ def make_resnet18(draw, kind):
     return weights, forward
 
 
+def layer_norm(x, norm):
+    wide = x.astype(jnp.float32)
+    centred = wide - wide.mean(-1, keepdims=True)
+    return (centred * jax.lax.rsqrt(jnp.square(centred).mean(-1, keepdims=True) + 1e-5) * norm["scale"] + norm["shift"]).astype(x.dtype)
+
+
+def make_blocks(draw, width, depth):
+    def dense(i, o):
+        return {"weight": draw((i, o), 0.02), "bias": jnp.zeros(o)}
+
+    def norm():
+        return {"scale": jnp.ones(width), "shift": jnp.zeros(width)}
+
+    return [{"norm1": norm(), "qkv": dense(width, 3 * width), "out": dense(width, width), "norm2": norm(),
+             "up": dense(width, 4 * width), "down": dense(4 * width, width)} for _ in range(depth)], norm()
+
+
+def apply_blocks(x, blocks, heads, causal):
+    batch, steps, width = x.shape
+    for block in blocks:
+        query, key, value = jnp.moveaxis(linear(layer_norm(x, block["norm1"]), block["qkv"]).reshape(batch, steps, 3, heads, -1), 2, 0)
+        y = jax.nn.dot_product_attention(query, key, value, is_causal=causal)
+        x = x + linear(y.reshape(batch, steps, width), block["out"])
+        x = x + linear(jax.nn.gelu(linear(layer_norm(x, block["norm2"]), block["up"]), approximate=False), block["down"])
+    return x
+
+
+def make_vit(draw, kind):
+    width, patch = 192, 4
+    blocks, norm = make_blocks(draw, width, 12)
+    weights = {"patch": draw((patch, patch, 3, width), 0.02), "token": draw((width,), 0.02), "positions": draw((65, width), 0.02),
+               "blocks": blocks, "norm": norm, "head": {"weight": draw((width, 10), 0.02), "bias": jnp.zeros(10)}}
+
+    def forward(w, x):
+        x = jax.lax.conv_general_dilated(x.astype(kind), w["patch"].astype(kind), (patch, patch), "VALID",
+                                         dimension_numbers=("NHWC", "HWIO", "NHWC")).reshape(x.shape[0], -1, width)
+        x = jnp.concatenate([jnp.broadcast_to(w["token"].astype(kind), (x.shape[0], 1, width)), x], 1) + w["positions"].astype(kind)
+        return linear(layer_norm(apply_blocks(x, w["blocks"], 3, False), w["norm"])[:, 0], w["head"])
+
+    return weights, forward
+
+
+def make_gpt(draw, kind):
+    blocks, norm = make_blocks(draw, 384, 6)
+    weights = {"table": draw((SYMBOLS, 384), 0.02), "positions": draw((CONTEXT, 384), 0.02), "blocks": blocks, "norm": norm}
+
+    def forward(w, x):
+        x = (w["table"][x] + w["positions"]).astype(kind)
+        return layer_norm(apply_blocks(x, w["blocks"], 6, True), w["norm"]) @ w["table"].astype(kind).T
+
+    return weights, forward
+
+
+def make_lstm(draw, kind):
+    weights = {"input": draw((64, 1024), 0.06), "state": draw((256, 1024), 0.06), "bias": jnp.zeros(1024),
+               "head": {"weight": draw((256, 10), 0.06), "bias": jnp.zeros(10)}}
+
+    def forward(w, x):
+        gates, state = x.astype(kind) @ w["input"].astype(kind) + w["bias"].astype(kind), w["state"].astype(kind)
+
+        def advance(carry, given):
+            h, c = carry
+            i, f, g, o = jnp.split((given + h @ state).astype(jnp.float32), 4, -1)
+            c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+            return ((jax.nn.sigmoid(o) * jnp.tanh(c)).astype(kind), c), None
+
+        first = jnp.zeros((x.shape[0], 256), kind), jnp.zeros((x.shape[0], 256))
+        return linear(jax.lax.scan(advance, first, jnp.moveaxis(gates, 1, 0))[0][0], w["head"])
+
+    return weights, forward
+
+
+MAKERS = {"mlp": make_mlp, "resnet18": make_resnet18, "vit": make_vit, "gpt": make_gpt, "lstm": make_lstm}
+SHAPES = {"mlp": (784,), "resnet18": (32, 32, 3), "vit": (32, 32, 3), "lstm": (100, 64)}
+
+
+def batch_of(name, batch, draw):
+    if name == "gpt":
+        symbols = jnp.arange(batch * CONTEXT).reshape(batch, CONTEXT) * 7 % SYMBOLS
+        return symbols, (symbols + 7) % SYMBOLS
+    return draw((batch, *SHAPES[name])), jnp.arange(batch) % 10
+
+
 def training(name, batch, kind):
     draw = Draw()
-    weights, forward = make_mlp(draw, kind) if name == "mlp" else make_resnet18(draw, kind)
-    samples = draw((batch, 784) if name == "mlp" else (batch, 32, 32, 3))
-    labels = jnp.arange(batch) % 10
-    optimizer = optax.adamw(1e-3) if name == "mlp" else optax.chain(optax.add_decayed_weights(5e-4), optax.sgd(0.01, 0.9))
+    weights, forward = MAKERS[name](draw, kind)
+    samples, labels = batch_of(name, batch, draw)
+    optimizer = optax.adamw(1e-3) if name in ("mlp", "vit", "gpt") else optax.chain(optax.add_decayed_weights(5e-4), optax.sgd(0.01, 0.9))
 
     def loss_of(w):
         return optax.softmax_cross_entropy_with_integer_labels(forward(w, samples).astype(jnp.float32), labels).mean()

@@ -16,10 +16,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "reference"))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "..", "reference"), os.path.join(HERE, "..")]
 
 WINDOW = 0.5
-CLASSES = 10
+CLASSES, SYMBOLS = 10, 65
 KEPT = []  # what a captured step reads: its model and batch must not be given back
 ACTIVATIONS = {"relu": nn.ReLU, "silu": nn.SiLU, "gelu": nn.GELU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid, "hardswish": nn.Hardswish,
                "hardsigmoid": nn.Hardsigmoid}
@@ -73,6 +74,12 @@ def build(model, sample):
             chain.append(layer_of(layer, x.shape))
             x = chain[-1](x)
         return nn.Sequential(*chain), x.shape[1]
+    if model["name"] in ("lstm", "gru"):
+        from step_speed_torch import Recurrent
+        return Recurrent(model["name"], sample[-1], model["hidden_size"], 1, False), CLASSES
+    if model["name"] == "gpt":
+        from torch_models import GPT
+        return GPT(SYMBOLS, model["context"], model["embedding"], model["depth"], model["heads"]), SYMBOLS
     from torch_models import MODELS  # needs torchvision
     options = {key: value for key, value in model.items() if key != "name"}
     return MODELS[model["name"]](CLASSES, sample[0], **options), CLASSES
@@ -85,6 +92,8 @@ def make(case, channels_last):
     if channels_last and samples.dim() == 4:
         model, samples = model.to(memory_format=torch.channels_last), samples.to(memory_format=torch.channels_last)
     labels = torch.randint(classes, (batch,), device="cuda")
+    if case["model"]["name"] == "gpt":
+        samples, labels = torch.randint(classes, (2, batch, *case["sample"]), device="cuda")
     options = copy.copy(case["optimizer"])
     optimizer = {"sgd": torch.optim.SGD, "adamw": torch.optim.AdamW}[options.pop("name")]
     capturable = {"capturable": True} if optimizer is torch.optim.AdamW else {}
@@ -99,7 +108,7 @@ def step_function(case):
 
     def loss_of(x, y):
         with torch.autocast("cuda", torch.bfloat16, enabled=words[0] == "bfloat16"):
-            return F.cross_entropy(model(x).float(), y)
+            return F.cross_entropy(model(x).float().flatten(0, -2), y.flatten())
 
     forward = torch.compile(loss_of, dynamic=False) if "compile" in words else loss_of
 
