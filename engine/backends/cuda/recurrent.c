@@ -1,6 +1,6 @@
-/* recurrent.c: LSTM and GRU: what goes from step to step (recurrent_ways.h), forward and backward, the
- * gradient by the weights, which is one product over all steps, and the state that is carried to the
- * next batch. */
+/* recurrent.c: LSTM and GRU: what goes from step to step (recurrent_ways.h), forward and
+ * backward, the gradient by the weights, which is one product over all steps, and the state that
+ * is carried to the next batch. */
 #include "base/alignment.h"
 #include "engine/backends/cuda/recurrent_ways.h"
 

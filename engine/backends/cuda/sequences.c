@@ -1,5 +1,6 @@
-/* sequences.c: operators over sequences (kernels/sequence.h): the maximum over time, lengths, zeros
- * behind the end, features side by side, both strands of DNA, the causal convolution and the selective scan. */
+/* sequences.c: operators over sequences (kernels/sequence.h): the maximum over time, lengths,
+ * zeros behind the end, features side by side, both strands of DNA, the causal convolution and
+ * the selective scan. */
 #include "base/alignment.h"
 #include "engine/backends/cuda/cuda.h"
 #include "engine/backends/cuda/kernels/sequence.h"

@@ -4,6 +4,7 @@
  * thread has of a result is what it needs of an operand (Dao 2023, arXiv:2307.08691). Sums are
  * float32; probabilities and slopes are rounded to 16 bits, as operands. */
 #include "engine/backends/cuda/kernels/attention.cuh"
+#include "engine/backends/cuda/kernels/fragments.cuh"
 
 #include <math.h>
 
@@ -12,53 +13,7 @@ constexpr int STRIP = 16;           /* rows of a warp, and rows of a tile that i
 constexpr int ROWS = WARPS * STRIP; /* rows of a block */
 constexpr int TILE = 64;            /* rows of a tile */
 
-/* ---- products of fragments ---- */
-
-template <typename T> struct bits;
-template <> struct bits<__nv_bfloat16> {
-    __device__ static inline uint32_t of(float x)
-    {
-        return __bfloat16_as_ushort(__float2bfloat16_rn(x));
-    }
-};
-template <> struct bits<__half> {
-    __device__ static inline uint32_t of(float x)
-    {
-        return __half_as_ushort(__float2half_rn(x));
-    }
-};
-
-template <typename T> __device__ static inline uint32_t pack(float low, float high)
-{
-    return bits<T>::of(low) | bits<T>::of(high) << 16;
-}
-
-/* sum += a b, for 16 x 8 x 16 numbers: PTX ISA, "Matrix multiply-accumulate instruction using
- * mma". With g = lane / 4 and t = lane % 4, a thread has of `a` rows g and g + 8, of `b` column g,
- * and of `sum` columns 2 t and the next. */
-template <typename T>
-__device__ static inline void multiply(float *sum, const uint32_t *a, uint32_t b0, uint32_t b1);
-#if __CUDA_ARCH__ >= 800
-#define MULTIPLY(type)                                                 \
-    asm("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 " \
-        "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"        \
-        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])       \
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
-#else
-#define MULTIPLY(type) (void)sum, (void)a, (void)b0, (void)b1
-#endif
-template <>
-__device__ inline void multiply<__nv_bfloat16>(float *sum, const uint32_t *a, uint32_t b0,
-                                               uint32_t b1)
-{
-    MULTIPLY("bf16");
-}
-template <>
-__device__ inline void multiply<__half>(float *sum, const uint32_t *a, uint32_t b0, uint32_t b1)
-{
-    MULTIPLY("f16");
-}
-#undef MULTIPLY
+/* ---- tiles ---- */
 
 /* Four blocks of 8 x 8 numbers; lanes 8 k to 8 k + 7 give the addresses of the rows of block k. Of
  * each a thread gets rows 2 t and the next, of column g: ldmatrix with .trans. */
@@ -137,8 +92,8 @@ __device__ static inline void multiply_rows(float (*product)[4], const uint32_t 
             product[n][i] = 0;
 #pragma unroll
         for (int k = 0; k < WIDTH / 16; k++)
-            multiply<T>(product[n], a[k], *(const uint32_t *)(row + 16 * k),
-                        *(const uint32_t *)(row + 16 * k + 8));
+            fragment_multiply<T>(product[n], a[k], *(const uint32_t *)(row + 16 * k),
+                                 *(const uint32_t *)(row + 16 * k + 8));
     }
 }
 
@@ -148,9 +103,10 @@ __device__ static inline void add_weighted(float (&sum)[WIDTH / 8][4], const flo
                                            const struct tile<T, WIDTH> &b, int row0)
 {
     const int lane = threadIdx.x % 32;
-    const uint32_t a[4] = {
-        pack<T>(factors[0][0], factors[0][1]), pack<T>(factors[0][2], factors[0][3]),
-        pack<T>(factors[1][0], factors[1][1]), pack<T>(factors[1][2], factors[1][3])};
+    const uint32_t a[4] = {fragment_pack<T>(factors[0][0], factors[0][1]),
+                           fragment_pack<T>(factors[0][2], factors[0][3]),
+                           fragment_pack<T>(factors[1][0], factors[1][1]),
+                           fragment_pack<T>(factors[1][2], factors[1][3])};
     /* blocks: rows 0 to 7, then 8 to 15, of eight columns; then of the next eight */
     const uint16_t *row = &b.value[(row0 + lane % 16) * tile<T, WIDTH>::PITCH + 8 * (lane / 16)];
 
@@ -159,8 +115,8 @@ __device__ static inline void add_weighted(float (&sum)[WIDTH / 8][4], const flo
         uint32_t four[4];
 
         load_transposed(four, row + 8 * n);
-        multiply<T>(sum[n], a, four[0], four[1]);
-        multiply<T>(sum[n + 1], a, four[2], four[3]);
+        fragment_multiply<T>(sum[n], a, four[0], four[1]);
+        fragment_multiply<T>(sum[n + 1], a, four[2], four[3]);
     }
 }
 
@@ -180,7 +136,7 @@ __device__ static inline void store_rows(const float (&sum)[WIDTH / 8][4], const
 
             if (r < rows && i < width)
                 *(uint32_t *)((uint16_t *)to.at + start + r * row + i) =
-                    pack<T>(sum[n][2 * h] * scale[h], sum[n][2 * h + 1] * scale[h]);
+                    fragment_pack<T>(sum[n][2 * h] * scale[h], sum[n][2 * h + 1] * scale[h]);
         }
 }
 

@@ -53,8 +53,9 @@ __device__ static int find_positions(const int32_t *index, int64_t first, int64_
 
 /* A block has `rows` rows of the table, and BLOCK columns, one for each thread. */
 constexpr int ROWS_MAX = 16;
-/* How many gradients a thread asks for before it adds the first one: a symbol that is frequent, such
- * as the blank of a text, keeps one block waiting for memory. They are added in their order. */
+/* How many gradients a thread asks for before it adds the first one: a symbol that is frequent,
+ * such as the blank of a text, keeps one block waiting for memory. They are added in their
+ * order. */
 constexpr int AHEAD = 16;
 
 __global__ void embedding_backward_kernel(const int32_t *index, struct cuda_array dy,

@@ -1,5 +1,5 @@
-/* loss.cu: softmax cross entropy, mean squared error and the losses of several heads. Losses are summed up in double, row by row
- * in a fixed order. */
+/* loss.cu: softmax cross entropy, mean squared error and the losses of several heads. Losses are
+ * summed up in double, row by row in a fixed order. */
 #include "engine/backends/cuda/kernels/launch.cuh"
 #include "engine/backends/cuda/kernels/metrics.cuh"
 
@@ -206,8 +206,8 @@ cudaError_t cuda_mse_backward(const struct cuda_scalars *scalars, const float *p
 
 /* ---- several heads --------------------------------------------------------------------------- */
 
-/* log of the sum of exp(logits), or of a binary head the sum of log(1 + exp(logit)). The whole block
- * calls it. */
+/* log of the sum of exp(logits), or of a binary head the sum of log(1 + exp(logit)). The whole
+ * block calls it. */
 __device__ static double head_total(const struct loss_head &head, const float *logits)
 {
     float largest = -INFINITY;
@@ -274,7 +274,8 @@ __global__ void head_losses_backward_kernel(const struct cuda_head_losses of, fl
         const float total = head.binary ? 0 : (float)head_total(head, logits);
 
         for (int c = threadIdx.x; c < head.classes; c += BLOCK) {
-            float d = head.binary ? share / (1 + expf(-logits[c])) : factor * expf(logits[c] - total);
+            float d =
+                head.binary ? share / (1 + expf(-logits[c])) : factor * expf(logits[c] - total);
 
             for (int k = 0; k < head.labels; k++)
                 d -= label[k] == c ? share : 0;

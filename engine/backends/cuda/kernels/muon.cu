@@ -55,8 +55,7 @@ __global__ void muon_update_kernel(struct cuda_muon m, float scale, const float 
     if (m.summed && m.control->skipped)
         return;
     FOR_EACH_ELEMENT(i, m.item.count)
-    m.item.parameter[i] =
-        rounded_to(m.item.rounding, shrink * m.item.parameter[i] - rate * x[i]);
+    m.item.parameter[i] = rounded_to(m.item.rounding, shrink * m.item.parameter[i] - rate * x[i]);
 }
 
 cudaError_t cuda_muon_update(const struct cuda_muon *muon, float scale, const float *x,

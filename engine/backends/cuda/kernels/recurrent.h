@@ -34,6 +34,7 @@ struct cuda_recurrent {
 /* ---- a launch for all steps: blocks that hold the weights, and wait for each other ---- */
 
 struct cuda_recurrent_plan {
+    bool tensor;        /* tensor cores multiply */
     int blocks, groups; /* of units; of samples */
     size_t shared_bytes;
     size_t workspace_bytes; /* the last bytes are counters */

@@ -46,7 +46,8 @@ cudaError_t cuda_both_strands(const struct complement_attributes *complement, co
 cudaError_t cuda_sequence_lengths(const int32_t *index, int32_t *lengths, int64_t batch,
                                   int64_t steps, int32_t padding, cudaStream_t stream);
 
-/* result[batch]: the windows of sequences with these lengths (graph_window_lengths()): 1 at least. */
+/* result[batch]: the windows of sequences with these lengths (graph_window_lengths()): 1 at
+ * least. */
 cudaError_t cuda_window_lengths(const struct window_lengths *windows, const int32_t *lengths,
                                 int32_t *result, int64_t batch, cudaStream_t stream);
 
