@@ -35,11 +35,18 @@ struct subject {
     int rank;
     bool text;
     bool each;          /* every symbol of the text has a target, some of which do not count */
+    bool padded;        /* the last symbol fills up the end of texts */
+    bool heads;         /* `two_heads` share the output and the targets */
     float rate;         /* of learning; 0: 0.02 */
     float rounded_rate; /* where products are rounded; 0: the same */
 };
 
 static const int64_t mlp_hidden[] = {256}, cnn_channels[] = {32, 64}, hidden[] = {128};
+static const int64_t text_kernels[] = {3, 5}, dna_kernels[] = {7, 3}, dna_channels[] = {24, 32};
+static const struct loss_head two_heads[] = {
+    {.classes = 6, .labels = 2, .binary = true, .weight = 0.5f},
+    {.classes = 4, .labels = 1, .weight = 1}};
+enum { HEADS = sizeof two_heads / sizeof *two_heads, HEAD_LABELS = 3 };
 
 static struct subject subjects[] = {
     {"mlp",
@@ -157,7 +164,57 @@ static struct subject subjects[] = {
      .batch = 24,
      .shape = {30},
      .rank = 1,
-     .text = true},
+     .text = true,
+     .each = true},
+    {"gru, padded",
+     {.kind = MODEL_GRU,
+      .embedding = 24,
+      .hidden_size = 40,
+      .num_layers = 2,
+      .bidirectional = true,
+      .readout = READOUT_MEAN},
+     .batch = 24,
+     .shape = {30},
+     .rank = 1,
+     .text = true,
+     .padded = true},
+    {"lstm, carried state",
+     {.kind = MODEL_LSTM, .embedding = 24, .hidden_size = 64, .num_layers = 2, .carry_state = true},
+     .batch = 24,
+     .shape = {30},
+     .rank = 1,
+     .text = true,
+     .each = true},
+    {"text_cnn",
+     {.kind = MODEL_TEXT_CNN,
+      .embedding = 24,
+      .filters = 16,
+      .kernels = text_kernels,
+      .kernel_count = 2},
+     .batch = 24,
+     .shape = {30},
+     .rank = 1,
+     .text = true,
+     .padded = true},
+    {"dna_cnn",
+     {.kind = MODEL_DNA_CNN,
+      .embedding = 8,
+      .channels = dna_channels,
+      .channel_count = 2,
+      .kernels = dna_kernels,
+      .kernel_count = 2,
+      .batch_norm = true},
+     .batch = 24,
+     .shape = {40},
+     .rank = 1,
+     .text = true,
+     .padded = true},
+    {"mlp, two heads",
+     {.kind = MODEL_MLP, .hidden = mlp_hidden, .hidden_count = 1},
+     .batch = 128,
+     .shape = {33},
+     .rank = 1,
+     .heads = true},
     {"caduceus",
      {.kind = MODEL_CADUCEUS,
       .embedding = 32,
@@ -198,7 +255,14 @@ static int build(void *context, struct graph *graph, struct error *error)
     struct model_data data = {.type = subject->text ? TENSOR_INT32 : TENSOR_FLOAT32,
                               .rank = subject->rank,
                               .vocabulary = subject->text ? VOCABULARY : 0,
+                              .padded = subject->padded,
                               .outputs = subject->text ? VOCABULARY : CLASSES};
+
+    if (subject->heads) {
+        data.loss = LOSS_HEADS;
+        data.heads = two_heads;
+        data.head_count = HEADS;
+    }
 
     memcpy(data.sample_shape, subject->shape, sizeof subject->shape);
     return model_build(&subject->config, &data, graph, error);
@@ -220,19 +284,33 @@ static int64_t sample_numbers(const struct subject *subject)
 
 static int64_t target_numbers(const struct subject *subject)
 {
-    return subject->batch * (subject->each ? subject->shape[0] : 1);
+    return subject->batch * (subject->each ? subject->shape[0] : subject->heads ? HEAD_LABELS : 1);
+}
+
+/* The values of a label; `i` is its place among those of the batch. */
+static int label_classes(const struct subject *subject, int64_t i)
+{
+    if (subject->heads)
+        return two_heads[i % HEAD_LABELS < two_heads[0].labels ? 0 : 1].classes;
+    return subject->text ? VOCABULARY : CLASSES;
+}
+
+/* Where the padding of a text begins. */
+static int64_t text_end(const struct subject *subject, int64_t row)
+{
+    return subject->padded ? 1 + row * 7 % subject->shape[0] : subject->shape[0];
 }
 
 /* Samples of a class are shifted to one side, so that there is something to learn. */
 static void fill_batch(const struct subject *subject, int number, void *samples, int32_t *targets)
 {
     uint64_t base = (uint64_t)number << 32;
-    int64_t size = sample_numbers(subject);
+    int64_t size = sample_numbers(subject), labels = target_numbers(subject) / subject->batch;
 
     for (int64_t i = 0; i < target_numbers(subject); i++) {
         float drawn = draw(base + (1u << 31) + (uint64_t)i);
 
-        targets[i] = (int32_t)(drawn * (subject->text ? VOCABULARY - 0.01f : CLASSES - 0.01f));
+        targets[i] = (int32_t)(drawn * ((float)label_classes(subject, i) - 0.01f));
         if (subject->each && i % 7 == 0)
             targets[i] = -1;
     }
@@ -241,10 +319,12 @@ static void fill_batch(const struct subject *subject, int number, void *samples,
             float value = draw(base + (uint64_t)(row * size + i));
 
             if (subject->text)
-                ((int32_t *)samples)[row * size + i] = (int32_t)(value * (VOCABULARY - 0.01f));
+                ((int32_t *)samples)[row * size + i] = i < text_end(subject, row)
+                                                           ? (int32_t)(value * (VOCABULARY - 1.01f))
+                                                           : VOCABULARY - 1;
             else
                 ((float *)samples)[row * size + i] =
-                    3 * value - 1.5f + ((i + targets[row]) % CLASSES == 0 ? 0.5f : 0);
+                    3 * value - 1.5f + ((i + targets[row * labels]) % CLASSES == 0 ? 0.5f : 0);
         }
     }
 }
