@@ -346,13 +346,14 @@ static int folder_write(int folder, const char *name, struct json_object *object
     return folder_write_text(folder, name, text, length, mode, kept, error);
 }
 
-/* Moves the file into the folder and gives it to the job's user; does nothing if `file` is NULL. */
+/* Moves the file into the folder and gives it to the job's user; does nothing if `file` is NULL.
+ * Only root gives files away: a daemon of an ordinary user may not even have that user's group. */
 static int folder_put_checkpoint(const struct attempt_launch *launch, const struct user *user,
                                  const char *file, int folder, const char *name,
                                  struct error *error)
 {
     if (file && (renameat(AT_FDCWD, file, folder, name) < 0 ||
-                 fchownat(folder, name, launch->uid, user->gid, 0) < 0))
+                 (geteuid() == 0 && fchownat(folder, name, launch->uid, user->gid, 0) < 0)))
         return error_set_errno(error, -errno, "cannot put the checkpoint %s into the job's folder",
                                name);
     return 0;
