@@ -112,16 +112,19 @@ static int check_room(const char *state_directory, uint64_t bytes, struct error 
 {
     struct statvfs disk;
     uint64_t left;
-    char has[32], room[32];
+    char has[32], room[32], kept[32];
 
     if (statvfs(state_directory, &disk) < 0)
         return 0; /* writing will tell */
     left = (uint64_t)disk.f_bavail * disk.f_frsize;
     if (bytes <= UINT64_MAX - FREE_BYTES_LEFT && left >= bytes + FREE_BYTES_LEFT)
         return 0;
-    return error_set(error, -ENOSPC, "the snapshot has %s, and the disk of %s has room for %s only",
+    return error_set(error, -ENOSPC,
+                     "the snapshot has %s, and the disk of %s has %s free, of which %s stay free "
+                     "for the daemon's own data",
                      text_format_bytes(bytes, has, sizeof has), state_directory,
-                     text_format_bytes(left, room, sizeof room));
+                     text_format_bytes(left, room, sizeof room),
+                     text_format_bytes(FREE_BYTES_LEFT, kept, sizeof kept));
 }
 
 static int upload_file_give(int file, const char *path, uid_t uid, struct error *error)
