@@ -359,6 +359,7 @@ struct update {
     struct loaded_trial {
         int64_t job;
         enum job_state state;
+        bool stopped;
         struct json_object *chosen;
     } * trials; /* owned */
     size_t trial_count, trial_capacity;
@@ -385,7 +386,8 @@ static void row_take(void *data, const struct search_row *row)
     update->rows[update->row_count++] = *row;
 }
 
-static void trial_take(void *data, int64_t job, enum job_state state, struct json_object *chosen)
+static void trial_take(void *data, int64_t job, enum job_state state, bool stopped,
+                       struct json_object *chosen)
 {
     struct update *update = data;
 
@@ -394,7 +396,7 @@ static void trial_take(void *data, int64_t job, enum job_state state, struct jso
         update->trials =
             memory_grow(update->trials, update->trial_capacity * sizeof *update->trials);
     }
-    update->trials[update->trial_count++] = (struct loaded_trial){job, state, chosen};
+    update->trials[update->trial_count++] = (struct loaded_trial){job, state, stopped, chosen};
 }
 
 /* On the writer, behind the metrics that the news are about. */
@@ -460,6 +462,8 @@ static void take_loaded(struct update *update)
             continue;
         run->table.trials[index].exists = true;
         run->table.trials[index].ended = job_state_is_final(loaded->state);
+        run->table.trials[index].failed =
+            job_state_is_final(loaded->state) && loaded->state != JOB_DONE && !loaded->stopped;
         run->chosen[index] = TAKE_POINTER(loaded->chosen);
     }
 }
@@ -507,9 +511,12 @@ static void on_updated(void *data, int result, const struct error *error)
     if (update->loads)
         take_loaded(update);
     take_rows(update);
-    for (size_t i = 0; i < update->news_count; i++)
-        if (update->news[i].ended)
-            run->table.trials[update->news[i].job - update->first_job].ended = true;
+    for (size_t i = 0; i < update->news_count; i++) {
+        struct search_trial *trial = &run->table.trials[update->news[i].job - update->first_job];
+
+        trial->ended |= update->news[i].ended;
+        trial->failed |= update->news[i].failed;
+    }
     update_free(update);
     run->busy = false;
     judge(jobs, run);
@@ -538,13 +545,13 @@ static void store_news(struct jobs *jobs, struct search_run *run)
     store_write(jobs->daemon->store, update_work, on_updated, update);
 }
 
-static void add_news(struct jobs *jobs, struct search_run *run, int64_t job, bool ended)
+static void add_news(struct jobs *jobs, struct search_run *run, struct search_news news)
 {
     if (run->news_count == run->news_capacity) {
         run->news_capacity = run->news_capacity ? 2 * run->news_capacity : 16;
         run->news = memory_grow(run->news, run->news_capacity * sizeof *run->news);
     }
-    run->news[run->news_count++] = (struct search_news){job, ended};
+    run->news[run->news_count++] = news;
     store_news(jobs, run);
 }
 
@@ -566,7 +573,7 @@ void search_job_measured(struct jobs *jobs, const struct job *job)
     struct search_run *run = search_of(job);
 
     if (run)
-        add_news(jobs, run, job->id, false);
+        add_news(jobs, run, (struct search_news){.job = job->id});
 }
 
 void search_job_paused(struct jobs *jobs, const struct job *job)
@@ -585,10 +592,13 @@ void search_point_made(struct search_run *run, int64_t index, bool ended)
     run->table.trials[index].ended = ended;
 }
 
-bool search_point_left(struct jobs *jobs, struct search_run *run, int64_t index)
+bool search_point_left(struct jobs *jobs, struct search_run *run, int64_t index, bool done)
 {
     if (!jobs->stopping)
-        add_news(jobs, run, run->sweep->first_job + index, true);
+        add_news(jobs, run,
+                 (struct search_news){.job = run->sweep->first_job + index,
+                                      .ended = true,
+                                      .failed = !done && !run->stopped[index]});
     return run->stopped[index];
 }
 

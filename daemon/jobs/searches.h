@@ -17,7 +17,7 @@ typedef void (*search_changed)(struct jobs *jobs, void *owner);
 
 struct search_news {
     int64_t job;
-    bool ended;
+    bool ended, failed;
 };
 
 struct search_run {
@@ -44,8 +44,8 @@ bool search_run_is_busy(const struct search_run *run);
 
 /* The point has become a job; `ended`: one that never runs. */
 void search_point_made(struct search_run *run, int64_t index, bool ended);
-/* The job has ended and left memory. Returns whether the search had ended it. */
-bool search_point_left(struct jobs *jobs, struct search_run *run, int64_t index);
+/* The job has ended, `done` or not, and left memory. Returns whether the search had ended it. */
+bool search_point_left(struct jobs *jobs, struct search_run *run, int64_t index, bool done);
 /* No further points become jobs. */
 void search_points_end(struct jobs *jobs, struct search_run *run);
 /* How many points should become jobs now, of `most`. A sampler that learns wants few, so that it

@@ -323,7 +323,7 @@ void sweep_point_left(struct jobs *jobs, struct sweep_run *run, int64_t id, bool
 {
     run->live--;
     if (run->search) /* a trial that the search has ended is no failure */
-        done |= search_point_left(jobs, run->search, id - run->sweep.first_job);
+        done |= search_point_left(jobs, run->search, id - run->sweep.first_job, done);
     sweep_tell(jobs, run, !done);
     if (!jobs->stopping && !run_drop(jobs, run))
         run_expand(jobs, run);

@@ -117,12 +117,13 @@ int search_passed_store(struct store_connection *connection, int64_t job, uint32
 
 /* ---- trials ---------------------------------------------------------------------------------- */
 
-static const char select_trials[] = "SELECT job.id, job.state, search_trial.chosen FROM job"
+static const char select_trials[] = "SELECT job.id, job.state, search_trial.chosen,"
+                                    " coalesce(search_trial.stopped, 0) FROM job"
                                     " LEFT JOIN search_trial ON search_trial.job = job.id"
                                     " WHERE job.sweep = :sweep ORDER BY job.id";
 
 int search_trials_read(struct store_connection *connection, int64_t sweep,
-                       void (*take)(void *data, int64_t job, enum job_state state,
+                       void (*take)(void *data, int64_t job, enum job_state state, bool stopped,
                                     struct json_object *values),
                        void *data, struct error *error)
 {
@@ -132,7 +133,7 @@ int search_trials_read(struct store_connection *connection, int64_t sweep,
     while (statement_next(&rows) > 0)
         take(data, statement_int(&rows, 0),
              (enum job_state)statement_choice(&rows, 1, job_state_from_string, JOB_FAILED),
-             row_read_object(&rows, 2));
+             statement_int(&rows, 3) != 0, row_read_object(&rows, 2));
     return rows.result;
 }
 
@@ -231,12 +232,17 @@ int search_trials_list(struct store_connection *connection, int64_t sweep, int64
     return rows.result;
 }
 
-static const char select_lowest[] =
-    "SELECT job FROM search_result WHERE sweep = :sweep AND value IS NOT NULL"
-    " ORDER BY rung DESC, value, id LIMIT 1";
-static const char select_highest[] =
-    "SELECT job FROM search_result WHERE sweep = :sweep AND value IS NOT NULL"
-    " ORDER BY rung DESC, value DESC, id LIMIT 1";
+/* Trials that failed, or that a person has cancelled, come last. */
+#define SELECT_BEST                                                           \
+    "SELECT result.job FROM search_result AS result"                          \
+    " JOIN job ON job.id = result.job"                                        \
+    " LEFT JOIN search_trial ON search_trial.job = result.job"                \
+    " WHERE result.sweep = :sweep AND result.value IS NOT NULL"               \
+    " ORDER BY job.state = 'failed'"                                          \
+    "  OR job.state = 'cancelled' AND NOT coalesce(search_trial.stopped, 0)," \
+    " rung DESC, value"
+static const char select_lowest[] = SELECT_BEST ", result.id LIMIT 1";
+static const char select_highest[] = SELECT_BEST " DESC, result.id LIMIT 1";
 
 int search_best_find(struct store_connection *connection, int64_t sweep,
                      const struct search *search, int64_t *job, struct error *error)

@@ -29,10 +29,10 @@ int search_results_read(struct store_connection *connection, int64_t sweep,
 int search_passed_store(struct store_connection *connection, int64_t job, uint32_t rung,
                         struct error *error);
 
-/* Passes the jobs of the sweep that exist to `take`, ascending. `values` are those that the search
- * has chosen, or NULL; `take` owns them. */
+/* Passes the jobs of the sweep that exist to `take`, ascending. `stopped`: the search ends it.
+ * `values` are those that the search has chosen, or NULL; `take` owns them. */
 int search_trials_read(struct store_connection *connection, int64_t sweep,
-                       void (*take)(void *data, int64_t job, enum job_state state,
+                       void (*take)(void *data, int64_t job, enum job_state state, bool stopped,
                                     struct json_object *values),
                        void *data, struct error *error);
 /* Stores the values that the search has chosen for a trial. */
@@ -49,6 +49,7 @@ int search_rows_delete(struct store_connection *connection, int64_t sweep, struc
 int search_trials_list(struct store_connection *connection, int64_t sweep, int64_t first,
                        int64_t limit, const struct sweep_points *points, struct json_object *trials,
                        struct error *error);
-/* Finds the trial with the best value at the highest rung that any has come to; 0: none has. */
+/* Finds the trial with the best value at the highest rung that any has come to; one that failed
+ * only if all have. 0: none has come to a rung. */
 int search_best_find(struct store_connection *connection, int64_t sweep,
                      const struct search *search, int64_t *job, struct error *error);

@@ -55,8 +55,12 @@ bool search_is_better(const struct search *search, double a, double b)
 static int compare_results(const void *first, const void *second, void *data)
 {
     const struct search_result *const *a = first, *const *b = second;
-    const struct search *search = data;
+    const struct search_table *table = data;
+    const struct search *search = &table->search;
+    bool a_failed = table->trials[(*a)->trial].failed, b_failed = table->trials[(*b)->trial].failed;
 
+    if (a_failed != b_failed)
+        return a_failed ? 1 : -1;
     if (search_is_better(search, (*a)->value, (*b)->value))
         return -1;
     if (search_is_better(search, (*b)->value, (*a)->value))
@@ -67,8 +71,10 @@ static int compare_results(const void *first, const void *second, void *data)
 static int compare_reached(const void *first, const void *second, void *data)
 {
     const struct search_result *const *a = first, *const *b = second;
+    const struct search_table *table = data;
+    bool equal = table->trials[(*a)->trial].failed == table->trials[(*b)->trial].failed;
 
-    if ((*a)->rung != (*b)->rung)
+    if (equal && (*a)->rung != (*b)->rung)
         return (*a)->rung > (*b)->rung ? -1 : 1;
     return compare_results(first, second, data);
 }
@@ -76,13 +82,12 @@ static int compare_reached(const void *first, const void *second, void *data)
 size_t search_rank(const struct search_table *table, uint32_t *order)
 {
     const struct search_result **last = memory_zero((table->count + 1) * sizeof *last);
-    struct search search = table->search;
     size_t count = 0;
 
     for (size_t i = 0; i < table->count; i++)
         if (table->results[i].rung + 1 == table->trials[table->results[i].trial].results)
             last[count++] = &table->results[i];
-    qsort_r(last, count, sizeof *last, compare_reached, &search);
+    qsort_r(last, count, sizeof *last, compare_reached, (void *)table);
     for (size_t i = 0; i < count; i++)
         order[i] = last[i]->trial;
     free(last);
@@ -92,12 +97,11 @@ size_t search_rank(const struct search_table *table, uint32_t *order)
 const struct search_result *search_best(const struct search_table *table)
 {
     const struct search_result *best = NULL;
-    struct search search = table->search;
 
     for (size_t i = 0; i < table->count; i++) {
         const struct search_result *result = &table->results[i];
 
-        if (!best || compare_reached(&result, &best, &search) < 0)
+        if (!best || compare_reached(&result, &best, (void *)table) < 0)
             best = result;
     }
     return best;
@@ -108,21 +112,22 @@ const struct search_result *search_best(const struct search_table *table)
 /* A rung with its results, the best first. */
 struct rung {
     const struct search_result **results; /* owned */
-    size_t count;
-    size_t entered; /* trials that came, or will come, or ended on the way */
-    bool closed;    /* no more results can come */
+    size_t count, failed;                 /* those that failed come last */
+    size_t entered;                       /* trials that came, or will come, or ended on the way */
+    bool closed;                          /* no more results can come */
 };
 
 static void rung_collect(const struct search_table *table, uint32_t number, struct rung *rung)
 {
-    struct search search = table->search;
-
     rung->results = memory_zero((table->count + 1) * sizeof *rung->results);
-    rung->count = 0;
-    for (size_t i = 0; i < table->count; i++)
-        if (table->results[i].rung == number)
-            rung->results[rung->count++] = &table->results[i];
-    qsort_r(rung->results, rung->count, sizeof *rung->results, compare_results, &search);
+    rung->count = rung->failed = 0;
+    for (size_t i = 0; i < table->count; i++) {
+        if (table->results[i].rung != number)
+            continue;
+        rung->results[rung->count++] = &table->results[i];
+        rung->failed += table->trials[table->results[i].trial].failed;
+    }
+    qsort_r(rung->results, rung->count, sizeof *rung->results, compare_results, (void *)table);
 }
 
 /* Whether the trial may still come to the rung that follows `below`, or to the first one if that is
@@ -161,13 +166,14 @@ static void rung_count(const struct search_table *table, uint32_t number, const 
 /* How many of the rung's best go on. */
 static size_t rung_passes(const struct search *search, const struct rung *rung)
 {
-    size_t passes = (size_t)floor((double)rung->count / search->reduction + 1e-9);
+    size_t passes = (size_t)floor((double)rung->count / search->reduction + 1e-9), sound;
 
     if (search->algorithm == SEARCH_HALVING)
         passes = rung->closed ? (size_t)floor((double)rung->entered / search->reduction + 1e-9) : 0;
     if ((rung->closed || search->stops_only) && passes == 0)
         passes = 1; /* a search ends with a trial that ran to its end */
-    return passes < rung->count ? passes : rung->count;
+    sound = rung->count - rung->failed;
+    return passes < sound ? passes : sound;
 }
 
 static void rung_judge(const struct search_table *table, uint32_t number, const struct rung *rung,

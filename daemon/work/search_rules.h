@@ -19,6 +19,7 @@ struct search_result {
 struct search_trial {
     uint32_t results;   /* at rungs 0 … results - 1 */
     bool exists, ended; /* the trial has become a job; that has ended */
+    bool failed; /* it has ended before its end, and not by the search: it counts as the worst */
 };
 
 /* What is known of all trials. */
@@ -42,10 +43,12 @@ struct search_result *search_table_find(const struct search_table *table, uint32
 
 /* Whether value `a` is better than `b`. */
 bool search_is_better(const struct search *search, double a, double b);
-/* The best result, at the highest rung that any trial has reached; NULL: there is none. */
+/* The best result, at the highest rung that any trial has reached that has not failed; NULL: there
+ * is none. */
 const struct search_result *search_best(const struct search_table *table);
 /* Indices of the trials that have a result, the best first: those of higher rungs go before those
- * of lower ones. `order` has room for all trials; returns how many. */
+ * of lower ones, and those that failed come last. `order` has room for all trials; returns how
+ * many. */
 size_t search_rank(const struct search_table *table, uint32_t *order);
 
 enum search_action {

@@ -148,6 +148,40 @@ static void asha_ends_with_a_winner(void **state)
     assert_string_equal(apply(), "sss");
 }
 
+/* A leader that dies behind its rung leaves its place to the next one. */
+static void the_dead_hold_no_place(void **state)
+{
+    struct search search = asha;
+    uint32_t order[3];
+
+    (void)state;
+    search.reduction = 2;
+    for (int kind = 0; kind < 3; kind++) {
+        search.algorithm = kind == 2 ? SEARCH_HALVING : SEARCH_ASHA;
+        search.stops_only = kind == 1;
+        begin(search, 3);
+        come(0, 0.1);
+        assert_string_equal(apply(), kind == 1 ? "p.." : "w..");
+        table.trials[0].ended = table.trials[0].failed = true;
+        come(1, 0.5);
+        come(2, 0.6);
+        assert_string_equal(apply(), ".ps");
+        assert_int_equal(search_best(&table)->trial, 1);
+        assert_int_equal(search_rank(&table, order), 3);
+        assert_true(order[0] == 1 && order[2] == 0);
+        come(1, 0.7);
+        assert_string_equal(apply(), ".p.");
+    }
+
+    begin(search, 2); /* it has come further than all others */
+    come(0, 0.1);
+    come(0, 0.1);
+    table.trials[0].ended = table.trials[0].failed = true;
+    come(1, 0.5);
+    assert_string_equal(apply(), ".p");
+    assert_int_equal(search_best(&table)->trial, 1);
+}
+
 static void equal_values_go_by_arrival(void **state)
 {
     (void)state;
@@ -422,6 +456,7 @@ int main(void)
         cmocka_unit_test(rungs_multiply),
         cmocka_unit_test(asha_promotes_without_waiting),
         cmocka_unit_test(asha_ends_with_a_winner),
+        cmocka_unit_test(the_dead_hold_no_place),
         cmocka_unit_test(equal_values_go_by_arrival),
         cmocka_unit_test(asha_stops_what_cannot_pause),
         cmocka_unit_test(halving_waits),
