@@ -298,6 +298,30 @@ static void judge_medians(const struct search_table *table, struct search_verdic
 
 /* ---- population based training --------------------------------------------------------------- */
 
+/* Chooses one of the rung's `best` trials to go on from. Only those count whose newest checkpoint
+ * can be that of the rung: a trial that ran on while traind was down has been trained for longer.
+ * Returns whether there is one. */
+static bool donor_draw(const struct search_table *table, const struct rung *rung, size_t best,
+                       uint32_t trial, struct search_verdict *verdict)
+{
+    uint32_t number = verdict->rung;
+    struct philox bits =
+        philox_draw(table->search.seed, philox_stream(PHILOX_SEARCH, number), trial);
+    size_t count = 0, drawn;
+
+    for (size_t i = 0; i < best; i++)
+        count += table->trials[rung->results[i]->trial].results == number + 1;
+    if (count == 0)
+        return false;
+    drawn = bits.word[0] % count;
+    for (size_t i = 0; i < best; i++) {
+        verdict->donor = rung->results[i]->trial;
+        if (table->trials[verdict->donor].results == number + 1 && drawn-- == 0)
+            break;
+    }
+    return true;
+}
+
 /* Once all trials have come to a rung, each of the worst goes on from the checkpoint of one of the
  * best. This is the synchronous form of the paper's appendix A.1, so what happens depends on the
  * seed alone. */
@@ -320,15 +344,9 @@ static void population_judge(const struct search_table *table, uint32_t number,
         if (!rung->closed)
             continue;
         verdict->action = SEARCH_PASS;
-        if (i < rung->count - exchanged)
-            continue;
-        verdict->action = SEARCH_EXPLOIT;
-        verdict->donor =
-            rung->results[philox_draw(search->seed, philox_stream(PHILOX_SEARCH, number),
-                                      result->trial)
-                              .word[0] %
-                          exchanged]
-                ->trial;
+        if (i >= rung->count - exchanged &&
+            donor_draw(table, rung, exchanged, result->trial, verdict))
+            verdict->action = SEARCH_EXPLOIT;
     }
 }
 

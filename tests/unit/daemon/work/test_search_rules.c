@@ -298,6 +298,31 @@ static void population_copies_the_best(void **state)
     assert_string_equal(apply(), "........");
 }
 
+/* Trials that ran on while traind was down give no checkpoints: theirs lie beyond the rung. */
+static void population_leaves_out_who_ran_on(void **state)
+{
+    struct search search = {
+        .algorithm = SEARCH_POPULATION, .most = 6, .interval = 2, .quantile = 0.25, .seed = 3};
+
+    (void)state;
+    for (uint32_t ahead = 5; ahead < 7; ahead++) {
+        begin(search, 8);
+        for (uint32_t i = 0; i < 8; i++)
+            come(i, 0.1 * i);
+        for (uint32_t i = 6; i <= ahead; i++)
+            come(i, 0.1 * i);
+        come(7, 0.8);
+        come(7, 0.9);
+        table.trials[7].ended = true;
+        search_judge(&table, verdicts);
+        for (uint32_t i = 0; i < 2; i++) {
+            assert_int_equal(verdicts[i].action, ahead == 5 ? SEARCH_EXPLOIT : SEARCH_PASS);
+            assert_true(ahead == 6 || verdicts[i].donor == 6);
+        }
+        assert_string_equal(apply(), ahead == 5 ? "eeppppp." : "ppppppw.");
+    }
+}
+
 static void nobody_is_judged_without_an_algorithm(void **state)
 {
     struct search search = {.algorithm = SEARCH_NONE, .most = 4, .interval = 1};
@@ -463,6 +488,7 @@ int main(void)
         cmocka_unit_test(median_stops_the_worse_half),
         cmocka_unit_test(median_needs_others),
         cmocka_unit_test(population_copies_the_best),
+        cmocka_unit_test(population_leaves_out_who_ran_on),
         cmocka_unit_test(nobody_is_judged_without_an_algorithm),
         cmocka_unit_test(bad_searches_are_refused),
         cmocka_unit_test(native_trials_complete_a_search),
