@@ -87,12 +87,20 @@ struct attempt_place attempt_place(const struct attempt *attempt)
                                   .uid = attempt->uid};
 }
 
+double attempt_run_seconds(const struct attempt *attempt, double until)
+{
+    return attempt->started > 0 ? fmax(until - attempt->started - attempt->suspension.suspended, 0)
+                                : 0;
+}
+
 void attempt_take_exit(struct attempt *attempt, struct json_object *record)
 {
     exit_record_bound(record, attempt->launched, clock_now());
     attempt->exit = json_object_get(record);
     attempt->started = json_get_double(record, "started", 0);
     attempt->ended = json_get_double(record, "ended", 0);
+    attempt->suspension.suspended =
+        json_get_double(record, "suspended_seconds", attempt->suspension.suspended);
     attempt_is_gone(attempt);
 }
 

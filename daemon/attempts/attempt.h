@@ -127,3 +127,7 @@ void attempt_take_exit(struct attempt *attempt, struct json_object *record);
 void attempt_is_gone(struct attempt *attempt);
 /* Where the attempt's files and processes are found. */
 struct attempt_place attempt_place(const struct attempt *attempt);
+
+/* Seconds that the attempt has run until then, without those for which it was suspended, as far as
+ * they are known. */
+double attempt_run_seconds(const struct attempt *attempt, double until);

@@ -25,6 +25,7 @@ void exit_record_bound(struct json_object *record, double earliest, double now)
         {"exit_status", 0, 255},
         {"signal", 0, 64}, /* SIGRTMAX */
         {"cpu_seconds", 0, seconds_max},
+        {"suspended_seconds", 0, seconds_max},
         {"peak_resident_bytes", 0, bytes_max},
         {"peak_memory_bytes", 0, bytes_max},
         {"spool_bytes", 0, DBL_MAX},

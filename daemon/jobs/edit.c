@@ -162,7 +162,7 @@ static struct job_edit_target describe(struct jobs *jobs, const struct job *job)
         .planning = job->kind == JOB_NATIVE && planning_turns_find(jobs, job->id),
         .saves_state =
             job->kind == JOB_NATIVE || (job->details && job->details->preemption.possible),
-        .run_seconds = attempt && attempt->started > 0 ? clock_now() - attempt->started : 0,
+        .run_seconds = attempt ? attempt_run_seconds(attempt, clock_now()) : 0,
         .pinned = job->needs->pinned,
     };
 }

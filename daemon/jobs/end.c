@@ -61,7 +61,7 @@ struct attempt_end job_describe_end(const struct attempt *attempt, const struct 
         .preemption = attempt->preemption,
         .disagrees_with = attempt->report.disagrees_with[0] ? attempt->report.disagrees_with : NULL,
         .device = attempt->claim.device_count ? attempt->claim.devices[0]->name : DEVICE_HOST,
-        .seconds = attempt->ended > attempt->started ? attempt->ended - attempt->started : 0,
+        .seconds = attempt_run_seconds(attempt, attempt->ended),
         .time_limit = attempt->time_limit,
         .out_of_memory = attempt->report.out_of_memory,
         .fault = attempt->report.fault,
@@ -140,6 +140,7 @@ static void fill_in_end(struct transition *transition, const struct attempt *att
     if (end->executed) /* its end may be the first news of the attempt */
         transition->update.started = transition->update.attempt_started;
     transition->update.attempt_ended = attempt->ended;
+    transition->update.attempt_suspended = attempt->suspension.suspended;
     transition->update.attempt_exit_status = end->exit_status;
     transition->update.signal = end->signal;
     transition->update.message = memory_copy_text(end->message);

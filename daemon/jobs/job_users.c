@@ -99,7 +99,8 @@ void job_users_charge(struct jobs *jobs, const struct attempt *attempt)
     if (!user || attempt->started <= 0)
         return;
     user->usage =
-        usage_at(user, now) + attempt->claim.device_count * fmax(now - attempt->launched, 0);
+        usage_at(user, now) + attempt->claim.device_count *
+                                  fmax(now - attempt->launched - attempt->suspension.suspended, 0);
     user->usage_time = now;
 }
 

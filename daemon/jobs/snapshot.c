@@ -102,9 +102,7 @@ static double command_seconds(const struct job *job, const struct attempt *attem
     double total = job->needs->seconds > 0 ? job->needs->seconds
                    : isnan(learnt)         ? job->workload->seconds
                                            : learnt;
-    double done = attempt && attempt->started > 0
-                      ? fmax(now - attempt->started - attempt->suspension.suspended, 0)
-                      : 0;
+    double done = attempt ? attempt_run_seconds(attempt, now) : 0;
 
     *deviation = job->needs->seconds > 0 ? 0 : job->workload->seconds_deviation;
     if (attempt && attempt->claim.devices[0]->type == device->type &&

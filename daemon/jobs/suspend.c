@@ -25,6 +25,7 @@
 #include "daemon/jobs/transition.h"
 #include "daemon/work/job_table.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -174,6 +175,15 @@ static void wait_for_devices(struct jobs *jobs, struct job *job)
     jobs_dispatch(jobs);
 }
 
+/* Stores how long it was suspended, which is no time that it ran. */
+static void tell_suspended(struct transition *transition,
+                           const struct attempt_suspension *suspension, bool is_suspended)
+{
+    transition->update.attempt_change = ATTEMPT_SUSPEND;
+    transition->update.attempt_suspended = suspension->suspended;
+    transition->update.attempt_suspended_since = is_suspended ? transition->update.time : NAN;
+}
+
 /* The attempt has left its devices. */
 static void take_suspended(struct jobs *jobs, struct job *job, const struct suspension_news *news)
 {
@@ -210,6 +220,7 @@ static void take_suspended(struct jobs *jobs, struct job *job, const struct susp
     }
     transition_set_state(transition, job, paused ? JOB_PAUSED : JOB_QUEUED,
                          paused ? WAIT_NONE : WAIT_DEVICE_BUSY, reason);
+    tell_suspended(transition, suspension, true);
     transition_store(transition);
     if (!paused)
         job->wait_reason = WAIT_NONE;
@@ -292,6 +303,7 @@ static void take_resumed(struct jobs *jobs, struct job *job, const struct suspen
     transition = transition_new(jobs, job);
     transition_set_state(transition, job, JOB_RUNNING, WAIT_NONE, "");
     transition->update.keeps_reason = true;
+    tell_suspended(transition, suspension, false);
     transition_store(transition);
 }
 
@@ -331,6 +343,7 @@ static void take_stay(struct jobs *jobs, struct job *job, const struct suspensio
     hold(jobs, job->attempt);
     transition = transition_new(jobs, job);
     transition_set_state(transition, job, JOB_QUEUED, WAIT_DEVICE_BUSY, reason);
+    tell_suspended(transition, &job->attempt->suspension, true);
     transition_store(transition);
     job->wait_reason = WAIT_NONE;
     wait_for_devices(jobs, job);

@@ -129,8 +129,19 @@ static void intent_bind(struct statement *statement, const struct job_update *up
     statement_bind_text(statement, ":decision", update->decision);
 }
 
+static const char update_suspended[] =
+    "UPDATE attempt SET suspended = :suspended, suspended_since = :suspended_since"
+    " WHERE job = :job AND number = :number";
+
+static void suspend_bind(struct statement *statement, const struct job_update *update)
+{
+    statement_bind_double(statement, ":suspended", update->attempt_suspended);
+    statement_bind_double(statement, ":suspended_since", update->attempt_suspended_since);
+}
+
 static const char update_end[] =
     "UPDATE attempt SET started = coalesce(:started, started), ended = :ended, ending = :ending,"
+    "  suspended = :suspended, suspended_since = NULL,"
     "  exit_status = :exit_status, signal = :signal, message = coalesce(:message, message),"
     "  error_kind = coalesce(:error_kind, error_kind), peak_resident_bytes = :peak_resident_bytes,"
     "  cpu_seconds = :cpu_seconds, energy_joules = :energy_joules,"
@@ -141,6 +152,7 @@ static void end_bind(struct statement *statement, const struct job_update *updat
 {
     statement_bind_double(statement, ":started", update->attempt_started);
     statement_bind_double(statement, ":ended", update->attempt_ended);
+    statement_bind_double(statement, ":suspended", update->attempt_suspended);
     statement_bind_text(statement, ":ending", ending_to_string(update->ending));
     statement_bind_known(statement, ":exit_status", update->attempt_exit_status, -1);
     statement_bind_known(statement, ":signal", update->signal, 0);
@@ -161,8 +173,11 @@ int attempt_change_store(struct store_connection *connection, const struct job_u
         const char *sql;
         void (*bind)(struct statement *statement, const struct job_update *update);
     } changes[] = {
-        [ATTEMPT_BEGIN] = {insert_attempt, begin_bind},  [ATTEMPT_RUN] = {update_run, run_bind},
-        [ATTEMPT_INTEND] = {update_intent, intent_bind}, [ATTEMPT_END] = {update_end, end_bind},
+        [ATTEMPT_BEGIN] = {insert_attempt, begin_bind},
+        [ATTEMPT_RUN] = {update_run, run_bind},
+        [ATTEMPT_INTEND] = {update_intent, intent_bind},
+        [ATTEMPT_SUSPEND] = {update_suspended, suspend_bind},
+        [ATTEMPT_END] = {update_end, end_bind},
         [ATTEMPT_DELETE] = {delete_attempt, NULL},
     };
     AUTO_STATEMENT struct statement statement =

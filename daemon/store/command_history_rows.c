@@ -61,7 +61,7 @@ static int row_find(struct store_connection *connection, int64_t job, const char
 }
 
 static const char select_seconds[] =
-    "SELECT sum(ended - started) FROM attempt WHERE job = :job AND number > 0";
+    "SELECT sum(max(ended - started - suspended, 0)) FROM attempt WHERE job = :job AND number > 0";
 
 /* Sums the seconds of the job's attempts, this one included: an uninterrupted run takes that
  * long. */

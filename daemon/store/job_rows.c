@@ -19,8 +19,7 @@
     "id, name, kind, state, user, uid, priority, device, reason, wait_reason, attempt, submitted," \
     " started, ended, exit_status, best_metric, best_value, best_step, best_epoch, held," \
     " job_group, sweep, pinned," \
-    " (SELECT sum(coalesce(attempt.ended, (julianday('now') - 2440587.5) * 86400)" \
-    "   - attempt.started) FROM attempt WHERE attempt.job = job.id AND number > 0)," \
+    " " SQL_RAN "," \
     " state = 'cancelled' AND sweep IS NOT NULL AND " SQL_STOPPED
 /* clang-format on */
 

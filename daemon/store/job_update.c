@@ -24,6 +24,7 @@ struct job_update job_update_of(int64_t job, int64_t attempt, double time)
                                .exit_status = -1,
                                .attempt_started = NAN,
                                .attempt_ended = NAN,
+                               .attempt_suspended_since = NAN,
                                .attempt_exit_status = -1,
                                .cpu_seconds = NAN,
                                .energy_joules = NAN,

@@ -10,9 +10,10 @@
 
 enum attempt_change {
     ATTEMPT_UNCHANGED,
-    ATTEMPT_BEGIN,  /* a new row */
-    ATTEMPT_RUN,    /* pid and start */
-    ATTEMPT_INTEND, /* the ending that the daemon is about to cause */
+    ATTEMPT_BEGIN,   /* a new row */
+    ATTEMPT_RUN,     /* pid and start */
+    ATTEMPT_INTEND,  /* the ending that the daemon is about to cause */
+    ATTEMPT_SUSPEND, /* since when it is suspended, and how long it was before */
     ATTEMPT_END,
     ATTEMPT_DELETE /* it never started */
 };
@@ -39,6 +40,8 @@ struct job_update {
     int64_t attempt, job_attempt; /* the attempt that changes; the job's last attempt */
     pid_t pid;
     double attempt_started, attempt_ended;
+    double attempt_suspended;       /* seconds in all */
+    double attempt_suspended_since; /* NAN: it is not suspended */
     enum ending ending;
     enum preemption preemption; /* PREEMPTION_NONE: as before */
     int attempt_exit_status, signal;

@@ -269,6 +269,9 @@ static const char *const jobs_steps[] = {
     "CREATE INDEX search_trial_by_sweep ON search_trial (sweep);",
     /* 18: when a job was put before others of its user: `put_first` of its specification */
     "ALTER TABLE job ADD COLUMN put_first REAL NOT NULL DEFAULT 0;",
+    /* 19: how long an attempt was suspended, and since when it is: no time that it ran */
+    "ALTER TABLE attempt ADD COLUMN suspended REAL NOT NULL DEFAULT 0;"
+    "ALTER TABLE attempt ADD COLUMN suspended_since REAL;",
 };
 
 static const char *const checkpoints_steps[] = {

@@ -2,6 +2,7 @@
 #include "daemon/store/search_rows.h"
 
 #include "daemon/store/columns.h"
+#include "daemon/store/sql.h"
 #include "daemon/store/statement.h"
 
 #include <math.h>
@@ -188,9 +189,7 @@ static const char select_page[] =
     "  (SELECT max(rung) FROM search_result WHERE search_result.job = job.id),"
     "  iif(:metric IS NULL, best_metric, :metric), iif(:metric IS NULL, best_step, last.step),"
     "  iif(:metric IS NULL, best_epoch, last.epoch), iif(:metric IS NULL, best_value, last.value),"
-    "  (SELECT sum(coalesce(attempt.ended, (julianday('now') - 2440587.5) * 86400)"
-    "    - attempt.started) FROM attempt WHERE attempt.job = job.id AND number > 0)"
-    " FROM job LEFT JOIN search_trial ON search_trial.job = job.id"
+    "  " SQL_RAN " FROM job LEFT JOIN search_trial ON search_trial.job = job.id"
     " LEFT JOIN metric AS last ON last.job = job.id AND last.name = :metric AND last.step ="
     "   (SELECT max(step) FROM metric WHERE metric.job = job.id AND metric.name = :metric)"
     " WHERE job.sweep = :sweep AND job.id >= :first ORDER BY job.id LIMIT :limit";

@@ -161,6 +161,7 @@ static void shim_make_record(struct shim *shim, int exit_status, const char *mes
     json_set_int(record, "peak_memory_bytes",
                  shim->memory.peak > resident ? shim->memory.peak : resident);
     json_set_double(record, "cpu_seconds", trainee->cpu_seconds);
+    json_set_double(record, "suspended_seconds", shim_suspended_seconds(shim));
     if (shim->metrics.lost > 0)
         json_set_int(record, "lost_metrics", shim->metrics.lost);
     json_set_int(record, "spool_bytes", lstat("spool", &spool) == 0 ? (int64_t)spool.st_size : 0);
