@@ -31,7 +31,8 @@ int job_spec_check_value(const char *name, struct json_object *value, struct err
 bool job_spec_is_command(struct json_object *spec);
 
 /* Applies one `path=value` (trainctl --set) to `spec` in place: the value is JSON if it parses,
- * else a string. Creates missing objects on the path. */
+ * else a string. A number below environment or shell_environment becomes a string of the same
+ * characters. Creates missing objects on the path. */
 int job_spec_set(struct json_object *spec, const char *assignment, struct error *error);
 
 /* Applies `changes` to `spec` in place, as a JSON Merge Patch (RFC 7386) does: members of objects

@@ -84,11 +84,32 @@ static int step_assign(struct json_object *parent, const struct path_step *step,
     return 0;
 }
 
+/* Whether the key is a variable of the environment, which is a text. */
+static bool is_variable(const char *path)
+{
+    return strncmp(path, "environment.", 12) == 0 || strncmp(path, "shell_environment.", 18) == 0;
+}
+
+/* The value of an assignment; the caller owns it. */
+static struct json_object *value_parse(const char *path, const char *text)
+{
+    struct json_object *value = NULL;
+
+    if (json_parse(text, strlen(text), &value, NULL) < 0)
+        return json_object_new_string(text);
+    if (is_variable(path) && (json_object_is_type(value, json_type_int) ||
+                              json_object_is_type(value, json_type_double))) {
+        json_object_put(value);
+        value = json_object_new_string(text);
+    }
+    return value;
+}
+
 int job_spec_set(struct json_object *spec, const char *assignment, struct error *error)
 {
     const char *sign = strchr(assignment, '=');
     AUTO_FREE char *path = NULL, *words = NULL;
-    struct json_object *at = spec, *value;
+    struct json_object *at = spec;
     struct path_step step;
     char *dot, *word;
 
@@ -113,9 +134,7 @@ int job_spec_set(struct json_object *spec, const char *assignment, struct error 
     }
     if (step_parse(word, &step) < 0)
         return set_fail(path, "a path looks like train.epochs or model.layers[0].features", error);
-    if (json_parse(sign + 1, strlen(sign + 1), &value, NULL) < 0)
-        value = json_object_new_string(sign + 1);
-    if (step_assign(at, &step, value) < 0)
+    if (step_assign(at, &step, value_parse(path, sign + 1)) < 0)
         return set_fail(path, "the specification has no such element", error);
     return 0;
 }
