@@ -22,6 +22,7 @@
 #include "daemon/jobs/planning_turns.h"
 #include "daemon/jobs/predict.h"
 #include "daemon/jobs/start_times.h"
+#include "daemon/jobs/sweeps.h"
 #include "daemon/jobs/workload.h"
 #include "daemon/store/job_edit_rows.h"
 #include "daemon/store/job_rows.h"
@@ -238,6 +239,24 @@ static int check_needs(struct jobs *jobs, const struct job *job, struct job_edit
     return result;
 }
 
+/* Refuses keys that a search varies: it would go on judging, and showing, the value it gave. */
+static int check_search(const struct job *job, const struct job_editing *editing,
+                        struct error *error)
+{
+    const struct sweep_run *sweep = job->links ? job->links->sweep : NULL;
+    const char *key = sweep && sweep->search && !editing->by_search
+                          ? sweep_points_changed_key(sweep->sweep.values, editing->changes)
+                          : NULL;
+    long long id = job->id;
+
+    if (!key)
+        return 0;
+    return error_set(error, -EBUSY,
+                     "job %lld is a trial of a search, which chose its %s: `trainctl resubmit %lld "
+                     "--set %s=VALUE` queues a job beside the search",
+                     id, key, id, key);
+}
+
 static int check_job(struct jobs *jobs, struct job_editing *editing, struct edited_job *edited,
                      struct error *error)
 {
@@ -257,7 +276,9 @@ static int check_job(struct jobs *jobs, struct job_editing *editing, struct edit
         return 0;
     target = describe(jobs, job);
     target.by_search = editing->by_search;
-    result = job_edit_check(edit, &target, error);
+    result = check_search(job, editing, error);
+    if (result == 0)
+        result = job_edit_check(edit, &target, error);
     if (result == 0 && edit->priority)
         result = job_priority_check(edit->entry.submission.priority, editing->priority_max,
                                     &editing->fault, error);

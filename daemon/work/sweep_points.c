@@ -429,6 +429,31 @@ int sweep_point_spec(const struct sweep_points *points, int64_t index, struct js
     return sweep_values_apply(values, spec, made, error);
 }
 
+/* Whether a merge of `changes` sets the key, or replaces what it lies in. */
+static bool changes_reach(struct json_object *changes, const char *path)
+{
+    char key[128];
+
+    while (*path) {
+        snprintf(key, sizeof key, "%.*s", (int)strcspn(path, ".["), path);
+        if (!json_object_object_get_ex(changes, key, &changes))
+            return false;
+        if (!json_object_is_type(changes, json_type_object))
+            return true;
+        path += strcspn(path, ".");
+        path += *path == '.';
+    }
+    return true;
+}
+
+const char *sweep_points_changed_key(const struct sweep_points *points, struct json_object *changes)
+{
+    for (size_t i = 0; i < points->axis_count; i++)
+        if (changes_reach(changes, points->axes[i].path))
+            return points->axes[i].path;
+    return NULL;
+}
+
 /* ---- checking -------------------------------------------------------------------------------- */
 
 static int values_check(struct json_object *values, struct json_object *spec, int64_t priority_max,

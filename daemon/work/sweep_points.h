@@ -62,6 +62,11 @@ int sweep_values_apply(struct json_object *values, struct json_object *spec,
 int sweep_point_spec(const struct sweep_points *points, int64_t index, struct json_object *spec,
                      struct json_object **made, struct error *error);
 
+/* The first of the varied keys that a merge of `changes` into a specification would set; NULL: it
+ * leaves all of them as they are. It lives as long as the points. */
+const char *sweep_points_changed_key(const struct sweep_points *points,
+                                     struct json_object *changes);
+
 /* Checks `spec` with each value of each axis while the other axes have their first value. A list is
  * checked point by point, a random sweep at the ends of its ranges. Combinations are not checked.
  * No priority may be above `priority_max`. -EINVAL with a sentence and the fault. */
