@@ -214,12 +214,11 @@ static void judge_disk_full(const struct attempt_end *end, struct attempt_verdic
     verdict->ending = ENDING_EXITED;
     verdict->state = JOB_QUEUED;
     verdict->delay = retry_delay(end->backoff_seconds, 3);
-    snprintf(
-        verdict->reason, sizeof verdict->reason,
-        "the disk is full: %.300s; make room, for example with trainctl clean; it goes on from "
-        "its last checkpoint in %s",
-        end->message ? end->message : "no message",
-        text_format_duration(verdict->delay, delay, sizeof delay));
+    snprintf(verdict->reason, sizeof verdict->reason,
+             "the disk is full: %.300s; make room, for example with trainctl clean; it %s in %s",
+             end->message ? end->message : "no message",
+             end->executed ? "goes on from its last checkpoint" : "is tried again",
+             text_format_duration(verdict->delay, delay, sizeof delay));
 }
 
 struct attempt_verdict attempt_judge(const struct attempt_end *end)
@@ -285,7 +284,8 @@ struct attempt_verdict attempt_judge(const struct attempt_end *end)
                  EXIT_STATUS_REQUEUE);
         return verdict;
     }
-    if (end->kind == JOB_NATIVE && end->executed && end->exit_status == EXIT_STATUS_DISK_FULL) {
+    /* a command may mean anything by it, but not before it is executed (shim_unpack.c) */
+    if (end->executed == (end->kind == JOB_NATIVE) && end->exit_status == EXIT_STATUS_DISK_FULL) {
         judge_disk_full(end, &verdict);
         return verdict;
     }

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 enum {
-    EXIT_STATUS_DISK_FULL = 74, /* EX_IOERR, of traind-worker */
+    EXIT_STATUS_DISK_FULL = 74, /* EX_IOERR, of traind-worker, and of traind-shim for frozen code */
     EXIT_STATUS_REQUEUE = 75    /* EX_TEMPFAIL */
 };
 

@@ -218,6 +218,11 @@ int shim_fork_server(char *title, int (*run)(const char *folder));
 
 /* ---- shim_unpack.c --------------------------------------------------------------------------- */
 
+#define SHIM_UNPACK "--unpack"
+
 /* Unpacks frozen code into `folder`, unless it is there, and becomes the command in its folder
- * `inner`. Returns the exit status if that fails; the sentence is in the log. */
+ * `inner`. Returns the exit status if that fails; the sentence is in the log and in an
+ * `error` record. */
 int shim_unpack(char *archive, const char *folder, const char *inner, char **command);
+/* Whether the trainee's wait status says that it had no room to unpack its code. */
+bool shim_unpack_lacked_room(const struct attempt_config *config, int status);

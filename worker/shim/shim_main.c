@@ -198,7 +198,10 @@ static void shim_handle_signals(struct shim *shim)
         if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
             shim_stop(shim, 0, DEFAULT_STOP_GRACE_SECONDS);
     if (!shim->exit && shim_trainee_reap(&shim->trainee))
-        shim_make_record(shim, 0, NULL);
+        shim_make_record(shim, 0,
+                         shim_unpack_lacked_room(&shim->config, shim->trainee.wait_status)
+                             ? "there is no room to unpack the job's snapshot"
+                             : NULL);
     shim_suspension_tend(shim);
 }
 
@@ -440,7 +443,7 @@ int main(int argc, char **argv)
     log_configure("traind-shim", LOG_LEVEL_INFO);
     if (argc > 3 && strcmp(argv[1], "--warm") == 0)
         return shim_warm(argv[2], argv + 3, shim_run_with);
-    if (argc > 5 && strcmp(argv[1], "--unpack") == 0)
+    if (argc > 5 && strcmp(argv[1], SHIM_UNPACK) == 0)
         return shim_unpack(argv[2], argv[3], argv[4], argv + 5);
     if (argc == 3 && strcmp(argv[1], "--fork-server") == 0)
         return shim_fork_server(argv[2], shim_run);

@@ -68,7 +68,16 @@ static void native_endings(void **state)
           "the disk is full: cannot write step-3.safetensors; make room, for example with trainctl "
           "clean; it goes on from its last checkpoint in 40.0 s");
     assert_false(attempt_judge(&end).counts_as_retry);
-    end.message = NULL;
+    end.kind = JOB_COMMAND;
+    end.error_recorded = false;
+    assert_string_equal(attempt_judge(&end).reason,
+                        "cannot write step-3.safetensors; retry 1 of 3 in 5.0 s");
+    end.executed = false;
+    end.message = "no room";
+    check(&end, ENDING_EXITED, JOB_QUEUED,
+          "the disk is full: no room; make room, for example with trainctl clean; it is tried "
+          "again in 40.0 s");
+    end = native_end();
     end.exit_status = EXIT_STATUS_REQUEUE;
     check(&end, ENDING_PREEMPTED, JOB_QUEUED, "asked to be queued again (exit status 75)");
     assert_false(attempt_judge(&end).counts_as_retry);
