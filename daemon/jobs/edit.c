@@ -16,6 +16,7 @@
 #include "daemon/jobs/groups.h"
 #include "daemon/jobs/history.h"
 #include "daemon/jobs/job.h"
+#include "daemon/jobs/job_ability.h"
 #include "daemon/jobs/job_needs.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/parts.h"
@@ -73,7 +74,8 @@ static int freeze(struct jobs *jobs, struct job_editing *editing, struct error *
 /* Lets the job start again, and says what it waits for now. */
 static void thaw(struct jobs *jobs, struct job *job, const struct job_edit *edit)
 {
-    bool pauses = job->attempt || job->backoff || planning_turns_find(jobs, job->id);
+    bool pauses = (job->attempt && !job_is_suspended(job)) || job->backoff ||
+                  planning_turns_find(jobs, job->id);
 
     job->frozen = false;
     if (pauses || job->queue || job->state != JOB_QUEUED)
@@ -159,6 +161,7 @@ static struct job_edit_target describe(struct jobs *jobs, const struct job *job)
         .id = job->id,
         .state = (enum job_state)job->state,
         .runs = attempt != NULL,
+        .suspended = job_is_suspended(job),
         .begun = job->attempt_number > 0,
         .planning = job->kind == JOB_NATIVE && planning_turns_find(jobs, job->id),
         .saves_state =

@@ -22,6 +22,7 @@ static const struct {
     {"retry", JOB_EDIT_ALWAYS, JOB_EDIT_ALWAYS},
     {"time_limit", JOB_EDIT_ALWAYS, JOB_EDIT_ALWAYS},
     {"resources.time", JOB_EDIT_ALWAYS, JOB_EDIT_ALWAYS},
+    {"put_first", JOB_EDIT_PLACING, JOB_EDIT_PLACING},
     {"model", JOB_EDIT_UNBEGUN, JOB_EDIT_UNBEGUN},
     {"data", JOB_EDIT_UNBEGUN, JOB_EDIT_UNBEGUN},
     {"train", JOB_EDIT_UNBEGUN, JOB_EDIT_UNBEGUN},
@@ -216,7 +217,7 @@ int job_edit_check(const struct job_edit *edit, const struct job_edit_target *ta
                          "job %lld has begun to train, and its checkpoints depend on %s: `trainctl "
                          "resubmit %lld --set %s=VALUE` queues a new job",
                          id, edit->path, id, edit->path);
-    if (edit->time != JOB_EDIT_ALWAYS && target->runs)
+    if (edit->time > (target->suspended ? JOB_EDIT_PLACING : JOB_EDIT_ALWAYS) && target->runs)
         return refuse_while_it_runs(edit, target, error);
     if (edit->work && target->planning)
         return error_set(error, -EBUSY,

@@ -7,6 +7,7 @@
 /* When a key of a specification may change, the least restrictive first. */
 enum job_edit_time {
     JOB_EDIT_ALWAYS,  /* also while the job runs: the change is in effect at once */
+    JOB_EDIT_PLACING, /* while it waits for a device or is paused, suspended or not */
     JOB_EDIT_WAITING, /* while it waits or is paused: its next start reads it */
     JOB_EDIT_UNBEGUN, /* of a native job, before its first attempt: its checkpoints depend on it */
     JOB_EDIT_NEVER    /* another command does that */
@@ -36,6 +37,7 @@ struct job_edit_target {
     int64_t id;
     enum job_state state;
     bool runs;          /* it has an attempt that is not a planning run */
+    bool suspended;     /* that attempt waits for a device again, or is paused */
     bool begun;         /* it has had an attempt */
     bool planning;      /* its plan is being made */
     bool saves_state;   /* pausing it loses nothing */
