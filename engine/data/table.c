@@ -24,7 +24,8 @@ struct table_reader {
     struct label_names labels;     /* CLASS */
     int64_t row;                   /* of the present reading, with those that are left out */
     int64_t rows, capacity;
-    int64_t dropped, without_target, unknown;
+    int64_t dropped, without_target, unknown, unmarked; /* rows; and cells */
+    double *lowest, *highest;                           /* VALUE: of each value to predict */
     bool told_of_header;
 };
 
@@ -185,7 +186,6 @@ static int columns_match(void *context, struct error *error)
             r = error_set(error, -EINVAL, "%s lacks the column \"%s\" of the training data",
                           table->path, csv_cell_show(column->name, strlen(column->name), shown));
     }
-    reader->dataset->target_width = reader->reference->target_width;
     return r;
 }
 
@@ -355,6 +355,8 @@ static int target_store(struct table_reader *reader, const struct table_column *
     if (!isfinite((float)value))
         return report_cell(column, cell, "does not fit into a float32", error);
     dataset->targets[reader->rows * dataset->target_width + column->target] = (float)value;
+    reader->lowest[column->target] = fmin(reader->lowest[column->target], value);
+    reader->highest[column->target] = fmax(reader->highest[column->target], value);
     return 0;
 }
 
@@ -378,6 +380,8 @@ static int encode_cell(struct table_reader *reader, struct table_column *column,
         return report_cell(column, cell,
                            "is no value; fill it in, or let missing_values say what becomes of it",
                            error);
+    reader->unmarked += missing && !column->marks_missing && reader->reference &&
+                        reader->config->table.missing == DATASET_MISSING_INDICATE;
     features += column->first_feature;
     if (!table_column_encode(column, reader->config, missing ? NULL : cell->text, cell->length,
                              features, &reader->unknown))
@@ -449,6 +453,21 @@ static int columns_known(void *context, struct error *error)
     return 0;
 }
 
+static int ranges_begin(struct table_reader *reader, struct error *error)
+{
+    size_t count = (size_t)reader->dataset->target_width;
+
+    reader->lowest = calloc(count, sizeof *reader->lowest);
+    reader->highest = calloc(count, sizeof *reader->highest);
+    if (!reader->lowest || !reader->highest)
+        return reader_out_of_memory(reader->config->paths[0], error);
+    for (size_t i = 0; i < count; i++) {
+        reader->lowest[i] = INFINITY;
+        reader->highest[i] = -INFINITY;
+    }
+    return 0;
+}
+
 /* Finds what the columns of the training table hold. */
 static int survey(struct table_reader *reader, struct error *error)
 {
@@ -503,11 +522,33 @@ static void warn_of_rows(const struct table_reader *reader)
     if (reader->dropped)
         reader_warn(reader->config, "%s: %lld rows with missing values are left out", path,
                     (long long)reader->dropped);
+    if (reader->unmarked)
+        reader_warn(
+            reader->config,
+            "%s: %lld cells are empty in columns that are never empty in the training data; "
+            "numbers and dates become the mean, and of categories none is set",
+            path, (long long)reader->unmarked);
     if (reader->unknown)
         reader_warn(reader->config,
                     "%s: %lld cells hold categories that the training data lack; none of the "
                     "features of their columns is set",
                     path, (long long)reader->unknown);
+}
+
+/* Numbers to predict that float32 cannot tell apart would be learnt as one. */
+static int check_targets(const struct table_reader *reader, struct error *error)
+{
+    for (int32_t i = 0; i < reader->columns->count; i++) {
+        const struct table_column *column = &reader->columns->columns[i];
+        int r = column->target < 0
+                    ? 0
+                    : table_column_check_range(column, reader->lowest[column->target],
+                                               reader->highest[column->target], error);
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
 }
 
 static int finish(struct table_reader *reader, struct error *error)
@@ -520,6 +561,11 @@ static int finish(struct table_reader *reader, struct error *error)
         return error_set(error, -EINVAL, "%s has no row that can be used: %s",
                          reader->config->paths[0],
                          reader->row ? "each lacks a value" : "it has none");
+    if (dataset->target == DATASET_TARGET_VALUE && !reader->reference) {
+        r = check_targets(reader, error);
+        if (r < 0)
+            return r;
+    }
     reader_set_shape(dataset, &features, 1);
     dataset->element = DATASET_FLOAT32;
     dataset->sample_stride = (size_t)features * sizeof(float);
@@ -543,10 +589,14 @@ int table_read(const struct dataset_config *config, const struct dataset *refere
     bool trained = reference && reference->table;
     int r = 0;
 
-    if (trained)
+    if (trained) {
         reader.columns = reference->table;
-    else
+        dataset->target_width = reference->target_width;
+    } else {
         r = survey(&reader, error);
+    }
+    if (r == 0)
+        r = ranges_begin(&reader, error);
     if (r == 0)
         r = pass(&reader, trained ? columns_match : columns_known, encode_row, error);
     if (r == 0)
@@ -554,6 +604,8 @@ int table_read(const struct dataset_config *config, const struct dataset *refere
     csv_table_release(&reader.table);
     label_names_release(&reader.labels);
     free(reader.column_of);
+    free(reader.lowest);
+    free(reader.highest);
     if (r == 0)
         reader_unmap_all(dataset);
     return r;

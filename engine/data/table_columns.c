@@ -6,6 +6,8 @@
 #include "engine/data/reader.h"
 
 #include <errno.h>
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,6 +111,26 @@ bool table_cell_number(const struct dataset_config *config, const char *text, si
     return length && number_parse(text, text + length, value) == text + length;
 }
 
+/* With fewer steps than this between the extremes, rounding loses more than training in bfloat16,
+ * which has 8 bits of precision, would. */
+enum { STEPS_LEAST = 256 };
+
+int table_column_check_range(const struct table_column *column, double least, double highest,
+                             struct error *error)
+{
+    double step = fmax(fabs(least), fabs(highest)) * FLT_EPSILON;
+    char name[CSV_SHOWN_SIZE];
+
+    if (highest - least == 0 || highest - least >= STEPS_LEAST * step)
+        return 0;
+    return error_set(error, -EINVAL,
+                     "the numbers of the column \"%s\" go from %.17g to %.17g only, which is too "
+                     "close together for float32 at this size: subtract a number from all of them, "
+                     "such as %.17g",
+                     csv_cell_show(column->name, strlen(column->name), name), least, highest,
+                     least);
+}
+
 /* ---- the survey ---- */
 
 static void survey_word(struct table_column *column, const struct table_cell *cell)
@@ -152,7 +174,9 @@ int table_column_survey(struct table_column *column, const struct dataset_config
 
     if (table_cell_number(config, cell->text, cell->length, &value)) {
         if (column->numbers++ == 0)
-            column->first_number = value;
+            column->first_number = column->lowest = column->highest = value;
+        column->lowest = fmin(column->lowest, value);
+        column->highest = fmax(column->highest, value);
         column->number_sum += value;
         column->row_numbers += value == (double)cell->row + column->first_number &&
                                (column->first_number == 0 || column->first_number == 1);
@@ -248,7 +272,8 @@ static int decide(struct table_column *column, const struct dataset_config *conf
     if (column->numbers == column->present) {
         column->kind = is_row_number(column, rows) ? TABLE_LEFT_OUT : TABLE_NUMBER;
         *reason = column->kind == TABLE_LEFT_OUT ? "the number of the row" : NULL;
-        return 0;
+        return *reason ? 0
+                       : table_column_check_range(column, column->lowest, column->highest, error);
     }
     if (month || day) {
         column->kind = TABLE_DATE;

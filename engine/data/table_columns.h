@@ -30,7 +30,7 @@ struct table_column {
     int64_t row_numbers; /* cells that continue 0, 1, 2, … or 1, 2, 3, … from the first row on */
     bool has_time, has_order;
     long double number_sum, month_sum, day_sum; /* of the numbers, and of dates in days */
-    double first_number;
+    double first_number, lowest, highest;
     char first_word[CSV_SHOWN_SIZE];
     int64_t first_word_line, first_word_row;
     const char *first_word_path;
@@ -73,6 +73,11 @@ bool table_cell_is_missing(const struct dataset_config *config, const char *text
 /* Reads a number with the configured decimal sign; whether it is one. */
 bool table_cell_number(const struct dataset_config *config, const char *text, size_t length,
                        double *value);
+
+/* Reports numbers that are so close together, compared with their size, that float32 would make
+ * most of them the same; `least` and `highest` are the extremes of the column. -EINVAL, or 0. */
+int table_column_check_range(const struct table_column *column, double least, double highest,
+                             struct error *error);
 
 /* Counts a cell that is not missing. */
 int table_column_survey(struct table_column *column, const struct dataset_config *config,

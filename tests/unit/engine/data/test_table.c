@@ -128,6 +128,19 @@ static void other_tables_are_encoded_as_the_training_table(void **state)
     dataset_close(people);
 }
 
+static void values_that_are_missing_in_other_tables_alone_are_told(void **state)
+{
+    struct dataset *train = open_text("a,b,y\n1,u,0\n2,v,1\n3,u,1\n4,v,0\n", NULL), *test;
+
+    (void)state;
+    test = open_text("a,b,y\n,u,0\n2,,1\n", train);
+    check_row(test, 0, (float[]){2.5, 1, 0});
+    check_row(test, 1, (float[]){2, 0, 0});
+    assert_non_null(strstr(warnings, "2 cells are empty in columns that are never empty"));
+    dataset_close(test);
+    dataset_close(train);
+}
+
 static void configuration_decides_over_columns(void **state)
 {
     static const char *const age[] = {"age"}, *const member[] = {"4"}, *const none[] = {"none"};
@@ -364,6 +377,10 @@ static void faults_are_named(void **state)
     REFUSE("a,y\n1,0\n\"1,2\n", "table.csv:3, column 1", "quote");
     REFUSE("a,a,y\n1,2,0\n", "two columns are named \"a\"");
     REFUSE("a,y\n1e39,0\n1,1\n", "table.csv:2", "does not fit into a float32");
+    REFUSE("a,y\n1700000000,0\n1700000050,1\n", "column \"a\"", "too close together for float32");
+    config.target = DATASET_TARGET_VALUE;
+    REFUSE("a,y\n1,1700000000\n2,1700000050\n", "column \"y\"", "too close together");
+    config.target = DATASET_TARGET_CLASS;
     REFUSE("y\n1\n0\n", "no column that a model can learn from");
     REFUSE("a,y\n", "it has no row");
     REFUSE("\n\n", "has no row");
@@ -375,6 +392,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(kinds_are_found_by_reading, reset),
         cmocka_unit_test_setup(other_tables_are_encoded_as_the_training_table, reset),
+        cmocka_unit_test_setup(values_that_are_missing_in_other_tables_alone_are_told, reset),
         cmocka_unit_test_setup(configuration_decides_over_columns, reset),
         cmocka_unit_test_setup(labels_that_are_numbers_make_no_empty_classes, reset),
         cmocka_unit_test_setup(values_to_predict, reset),
