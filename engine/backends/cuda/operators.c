@@ -102,12 +102,23 @@ static int run_embedding_backward(struct backend_program *program, int32_t index
 
     return checked(
         program, node,
-        cuda_embedding_backward(
-            (const int32_t *)program->address[node->input[0]],
-            program_array(program, node->input[1]), program_floats(program, node->output[0]),
-            program_elements(program, node->input[0]), table->extent[1], table->extent[0],
-            program_accumulates(program, node, 0), program->device->stream),
+        cuda_embedding_backward((const int32_t *)program->address[node->input[0]],
+                                program_array(program, node->input[1]),
+                                program_floats(program, node->output[0]),
+                                program_elements(program, node->input[0]), table->extent[1],
+                                table->extent[0], program_accumulates(program, node, 0),
+                                (float *)program->workspace[index], program->device->stream),
         error);
+}
+
+/* The sums of its parts, if there are several. */
+static size_t embedding_workspace(const struct graph *graph, const struct graph_node *node)
+{
+    const struct graph_shape *table = &graph->tensors[node->output[0]].shape;
+    int64_t count = graph_shape_elements(&graph->tensors[node->input[0]].shape);
+    int parts = cuda_embedding_parts(count, table->extent[0]);
+
+    return parts > 1 ? (size_t)(parts * table->extent[0] * table->extent[1]) * sizeof(float) : 0;
 }
 
 /* Converts between rows and images. If both are stored in the same order, the result is an alias or
@@ -316,6 +327,8 @@ size_t cuda_operator_workspace(const struct graph *graph, const struct graph_nod
 {
     const struct graph_shape *operand = &graph->tensors[node->input[0]].shape;
 
+    if (node->op == OP_EMBEDDING_BACKWARD)
+        return embedding_workspace(graph, node);
     if (!graph_node_operator(node)->is_loss)
         return transformer_workspace(graph, node) + sequence_workspace(graph, node);
     return (size_t)(graph_shape_elements(operand) / operand->extent[operand->rank - 1]) *

@@ -267,20 +267,25 @@ ATTENTION(attention_1, .heads = 3, .width = 1, .causal = true)
 ATTENTION(attention_120, .heads = 1, .width = 120, .lengths = true)
 
 /* A vocabulary of `symbols`, of which CASE_VOCABULARY occur, and as many classes. */
-static int32_t symbols_of(struct graph *graph, int32_t x, int64_t symbols)
+static int32_t symbols_of(struct graph *graph, int32_t x, int64_t symbols, int64_t width)
 {
-    x = graph_embedding(graph, x, "0", symbols, 3);
+    x = graph_embedding(graph, x, "0", symbols, width);
     return graph_linear(graph, x, "1", symbols, true);
 }
 
 static int32_t build_symbols_65(struct graph *graph, int32_t x)
 {
-    return symbols_of(graph, x, 65);
+    return symbols_of(graph, x, 65, 3);
+}
+
+static int32_t build_symbols_65_wide(struct graph *graph, int32_t x)
+{
+    return symbols_of(graph, x, 65, 257);
 }
 
 static int32_t build_symbols_50000(struct graph *graph, int32_t x)
 {
-    return symbols_of(graph, x, 50000);
+    return symbols_of(graph, x, 50000, 3);
 }
 
 static const struct test_case cases[] = {
@@ -296,6 +301,12 @@ static const struct test_case cases[] = {
      .build = build_attention_120,
      SGD},
     {.name = "65 symbols, one step", TOKENS(3, 1), .build = build_symbols_65, SGD},
+    {.name = "65 symbols, parts", TOKENS(19, 101), .build = build_symbols_65, SGD},
+    {.name = "65 symbols of 257, parts, accumulated",
+     TOKENS(11, 101),
+     .build = build_symbols_65_wide,
+     .accumulate = true,
+     SGD},
     {.name = "50,000 symbols",
      TOKENS(2, 5),
      .build = build_symbols_50000,

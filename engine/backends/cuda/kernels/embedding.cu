@@ -1,5 +1,6 @@
-/* embedding.cu: copies rows of a table by their index, and sums up the gradient of each row in the
- * order of the positions, so that the same bits come out every time. */
+/* embedding.cu: copies rows of a table by their index, and sums up the gradient of each row in a
+ * fixed order, so that the same bits come out every time: by parts of the positions if a row is
+ * frequent, and then over the parts. */
 #include "engine/backends/cuda/kernels/values.cuh"
 
 #include <math.h>
@@ -51,60 +52,110 @@ __device__ static int find_positions(const int32_t *index, int64_t first, int64_
     return total;
 }
 
-/* A block has `rows` rows of the table, and BLOCK columns, one for each thread. */
-constexpr int ROWS_MAX = 16;
+/* A block has this many rows of a large table, and BLOCK columns, one for each thread. */
+constexpr int ROWS = 16;
 /* How many gradients a thread asks for before it adds the first one: a symbol that is frequent,
  * such as the blank of a text, keeps one block waiting for memory. They are added in their
  * order. */
 constexpr int AHEAD = 16;
 
-__global__ void embedding_backward_kernel(const int32_t *index, struct cuda_array dy,
-                                          float *dweight, int64_t count, int64_t width,
-                                          int64_t vocabulary, int rows, bool accumulate)
+/* A part has at least so many positions; the most frequent row of it keeps a block busy. */
+constexpr int64_t POSITIONS_OF_PART = 2 * BLOCK, PARTS_MAX = 256;
+/* A row of the table occurs at least so often in a part, on average: its sum costs a store and a
+ * load of float32. */
+constexpr int64_t OCCURRENCES_OF_PART = 4;
+
+/* Block (x, y, z) has `rows` rows of the table, BLOCK columns, and one part of the positions. If
+ * there are several parts, `sums` has a table for each. */
+template <typename T, int rows>
+__global__ void embedding_backward_kernel(const int32_t *index, const T *dy, float *sums,
+                                          int64_t count, int64_t width, int64_t vocabulary,
+                                          int64_t positions, bool accumulate)
 {
-    __shared__ float sum[ROWS_MAX][BLOCK];
+    __shared__ float sum[rows][BLOCK];
     __shared__ int found[BLOCK];
     const int64_t low = (int64_t)blockIdx.x * rows;
     const int64_t column = (int64_t)blockIdx.y * BLOCK + threadIdx.x;
+    const int64_t begin = blockIdx.z * positions;
+    const int64_t end = begin + positions < count ? begin + positions : count;
 
     for (int r = 0; r < rows; r++)
         sum[r][threadIdx.x] = 0;
-    for (int64_t first = 0; first < count; first += BLOCK) {
-        const int total = find_positions(index, first, count, low, rows, found);
+    for (int64_t first = begin; first < end; first += BLOCK) {
+        const int total = find_positions(index, first, end, low, rows, found);
 
         for (int k = 0; k < total && column < width; k += AHEAD) {
-            float gradient[AHEAD];
+            T gradient[AHEAD];
             int row[AHEAD];
 
 #pragma unroll
             for (int i = 0; i < AHEAD; i++)
                 if (k + i < total) {
-                    gradient[i] = array_load(dy, (first + found[k + i]) * width + column);
-                    row[i] = (int)(index[first + found[k + i]] - low);
+                    gradient[i] = dy[(first + found[k + i]) * width + column];
+                    row[i] = rows > 1 ? (int)(index[first + found[k + i]] - low) : 0;
                 }
 #pragma unroll
             for (int i = 0; i < AHEAD; i++)
                 if (k + i < total)
-                    sum[row[i]][threadIdx.x] += gradient[i];
+                    sum[row[i]][threadIdx.x] += to_float(gradient[i]);
         }
     }
     for (int r = 0; r < rows && low + r < vocabulary && column < width; r++) {
-        float *to = &dweight[(low + r) * width + column];
+        float *to = &sums[(blockIdx.z * vocabulary + low + r) * width + column];
 
         *to = accumulate ? *to + sum[r][threadIdx.x] : sum[r][threadIdx.x];
     }
 }
 
+int cuda_embedding_parts(int64_t count, int64_t vocabulary)
+{
+    const int64_t by_positions = count / POSITIONS_OF_PART;
+    const int64_t by_rows = count / vocabulary / OCCURRENCES_OF_PART;
+    const int64_t parts = by_positions < by_rows ? by_positions : by_rows;
+
+    return (int)(parts < 1 ? 1 : parts < PARTS_MAX ? parts : PARTS_MAX);
+}
+
+template <typename T>
+static void launch_backward(const int32_t *index, const void *dy, float *sums, int64_t count,
+                            int64_t width, int64_t vocabulary, int parts, bool accumulate,
+                            cudaStream_t stream)
+{
+    const int64_t positions = (count + parts - 1) / parts;
+    /* every block reads all indices of its part, so large tables are divided among fewer blocks */
+    const int rows = vocabulary <= 4096 ? 1 : ROWS;
+    const dim3 grid((unsigned)((vocabulary + rows - 1) / rows),
+                    (unsigned)((width + BLOCK - 1) / BLOCK), (unsigned)parts);
+
+    if (rows == 1)
+        embedding_backward_kernel<T, 1><<<grid, BLOCK, 0, stream>>>(
+            index, (const T *)dy, sums, count, width, vocabulary, positions, accumulate);
+    else
+        embedding_backward_kernel<T, ROWS><<<grid, BLOCK, 0, stream>>>(
+            index, (const T *)dy, sums, count, width, vocabulary, positions, accumulate);
+}
+
 cudaError_t cuda_embedding_backward(const int32_t *index, struct cuda_array dy, float *dweight,
                                     int64_t count, int64_t width, int64_t vocabulary,
-                                    bool accumulate, cudaStream_t stream)
+                                    bool accumulate, float *sums_of_parts, cudaStream_t stream)
 {
-    /* every block reads all indices, so large tables are divided among fewer blocks */
-    const int rows = vocabulary <= 4096 ? 1 : ROWS_MAX;
-    const dim3 grid((unsigned)((vocabulary + rows - 1) / rows),
-                    (unsigned)((width + BLOCK - 1) / BLOCK));
+    const int parts = cuda_embedding_parts(count, vocabulary);
+    const bool adds = accumulate && parts == 1;
+    float *sums = parts > 1 ? sums_of_parts : dweight;
 
-    embedding_backward_kernel<<<grid, BLOCK, 0, stream>>>(index, dy, dweight, count, width,
-                                                          vocabulary, rows, accumulate);
-    return cudaGetLastError();
+    switch (dy.type) {
+    case TENSOR_BFLOAT16:
+        launch_backward<__nv_bfloat16>(index, dy.at, sums, count, width, vocabulary, parts, adds,
+                                       stream);
+        break;
+    case TENSOR_FLOAT16:
+        launch_backward<__half>(index, dy.at, sums, count, width, vocabulary, parts, adds, stream);
+        break;
+    default:
+        launch_backward<float>(index, dy.at, sums, count, width, vocabulary, parts, adds, stream);
+    }
+    if (parts == 1)
+        return cudaGetLastError();
+    return cuda_column_sum(cuda_array{sums, TENSOR_FLOAT32}, parts, vocabulary * width, accumulate,
+                           dweight, stream);
 }

@@ -172,9 +172,13 @@ cudaError_t cuda_channel_scale_gradient(struct cuda_array dy, struct cuda_array 
 
 cudaError_t cuda_embedding(const int32_t *index, const float *weight, struct cuda_array y,
                            int64_t count, int64_t width, int64_t vocabulary, cudaStream_t stream);
+/* Into how many parts the positions are divided, whose sums are added up at the end. */
+int cuda_embedding_parts(int64_t count, int64_t vocabulary);
+/* sums_of_parts: cuda_embedding_parts() x vocabulary x width numbers; NULL if there is one part
+ * alone */
 cudaError_t cuda_embedding_backward(const int32_t *index, struct cuda_array dy, float *dweight,
                                     int64_t count, int64_t width, int64_t vocabulary,
-                                    bool accumulate, cudaStream_t stream);
+                                    bool accumulate, float *sums_of_parts, cudaStream_t stream);
 
 /* ---- reduce.cu ---- */
 
