@@ -31,20 +31,30 @@ static int32_t build_layer_norm_wide(struct graph *graph, int32_t x)
     return norm_of(graph, x, 1032, true, true);
 }
 
+static int32_t build_layer_norm_1000(struct graph *graph, int32_t x)
+{
+    return norm_of(graph, x, 1000, true, true);
+}
+
+static int32_t build_rms_norm_600(struct graph *graph, int32_t x)
+{
+    return norm_of(graph, x, 600, false, false);
+}
+
 static int32_t build_rms_norm(struct graph *graph, int32_t x)
 {
     return norm_of(graph, x, 264, false, false);
 }
 
 /* Two branches, each normalised with the sum of those before. */
-static int32_t residual_norms(struct graph *graph, int32_t x, bool centred)
+static int32_t residual_norms(struct graph *graph, int32_t x, int64_t width, bool centred)
 {
-    int32_t residual = graph_linear(graph, x, "0", 40, true), sum;
+    int32_t residual = graph_linear(graph, x, "0", width, true), sum;
 
     x = graph_activation(graph, residual, "1", ACTIVATION_TANH);
     x = centred ? graph_add_layer_norm(graph, x, residual, "2", 1e-5f, true, &sum)
                 : graph_add_rms_norm(graph, x, residual, "2", 1e-5f, &sum);
-    x = graph_linear(graph, x, "3", 40, true);
+    x = graph_linear(graph, x, "3", width, true);
     x = centred ? graph_add_layer_norm(graph, x, sum, "4", 1e-5f, true, NULL)
                 : graph_add_rms_norm(graph, x, sum, "4", 1e-5f, NULL);
     return graph_mean_over_time(graph, graph_linear(graph, x, "5", 10, true), -1, "6");
@@ -52,12 +62,17 @@ static int32_t residual_norms(struct graph *graph, int32_t x, bool centred)
 
 static int32_t build_add_layer_norm(struct graph *graph, int32_t x)
 {
-    return residual_norms(graph, x, true);
+    return residual_norms(graph, x, 40, true);
 }
 
 static int32_t build_add_rms_norm(struct graph *graph, int32_t x)
 {
-    return residual_norms(graph, x, false);
+    return residual_norms(graph, x, 40, false);
+}
+
+static int32_t build_add_layer_norm_384(struct graph *graph, int32_t x)
+{
+    return residual_norms(graph, x, 384, true);
 }
 
 /* ---- attention ---- */
@@ -319,6 +334,23 @@ static const struct test_case cases[] = {
      .sample = {40},
      .rank = 1,
      .build = build_layer_norm_wide,
+     SGD},
+    {.name = "layer norm of 1000",
+     .batch = 300,
+     .sample = {40},
+     .rank = 1,
+     .build = build_layer_norm_1000,
+     SGD},
+    {.name = "RMS norm of 600",
+     .batch = 67,
+     .sample = {40},
+     .rank = 1,
+     .build = build_rms_norm_600,
+     SGD},
+    {.name = "layer norm of sums of 384, accumulated",
+     SEQUENCES(7, 11, 20),
+     .build = build_add_layer_norm_384,
+     .accumulate = true,
      SGD},
     {.name = "layer norm, evaluation",
      .batch = 24,

@@ -1,6 +1,7 @@
-/* row_norm.cu: layer norm and RMS norm. A warp has a row, which stays in the cache between its
- * passes. The gradients of weight and bias are sums over the rows: each block adds up some rows of
- * some columns, and a second launch adds the blocks' sums in their order. */
+/* row_norm.cu: layer norm and RMS norm. A warp has a row. It keeps one of up to 1,024 numbers in
+ * registers; any other stays in the cache between its passes. The gradients of weight and bias are
+ * sums over the rows: each block adds up some rows, and a further launch adds the blocks' sums in
+ * their order. */
 #include "engine/backends/cuda/kernels/transformer.h"
 #include "engine/backends/cuda/kernels/values.cuh"
 
@@ -20,6 +21,81 @@ __device__ static inline void load_floats(const float *from, int64_t at, float (
 {
     load(cuda_array{(void *)from, TENSOR_FLOAT32}, at, value);
 }
+
+/* ---- rows that stay in registers: GROUPS groups in each thread, all of one type ---- */
+
+constexpr int GROUPS_MAX = 4;
+
+/* The first column of a thread's group. */
+__device__ static inline int64_t group_column(int group)
+{
+    return ((int64_t)group * LANES + threadIdx.x % LANES) * GROUP;
+}
+
+/* Asks for the thread's numbers of a row, all before the first one is used. */
+template <typename T, int GROUPS>
+__device__ static inline void load_row(const struct cuda_array &from, int64_t first, int64_t width,
+                                       union packed<T> (&raw)[GROUPS])
+{
+#pragma unroll
+    for (int g = 0; g < GROUPS; g++)
+        if (group_column(g) < width)
+            packed_load(&raw[g], (const T *)from.at + first + group_column(g));
+}
+
+template <typename T, int GROUPS>
+__device__ static inline void store_row(const struct cuda_array &to, int64_t first, int64_t width,
+                                        const struct group (&value)[GROUPS])
+{
+#pragma unroll
+    for (int g = 0; g < GROUPS; g++)
+        if (group_column(g) < width)
+            group_store((T *)to.at + first + group_column(g), value[g]);
+}
+
+/* Whether eight numbers may be read at a time. */
+static bool is_wide(const struct cuda_row_norm *norm)
+{
+    return norm->width % GROUP == 0;
+}
+
+/* How many groups a thread has; 0: the rows are too long, or not of groups. */
+static int groups_of(const struct cuda_row_norm *norm)
+{
+    const int64_t groups = (norm->width + LANES * GROUP - 1) / (LANES * GROUP);
+
+    return is_wide(norm) && groups <= GROUPS_MAX ? (int)groups : 0;
+}
+
+static bool is_of_type(const struct cuda_array &a, int type)
+{
+    return !a.at || (int)a.type == type;
+}
+
+/* Launches KERNEL<type, groups> on `blocks` blocks. */
+#define LAUNCH_GROUPS(KERNEL, T, groups, blocks, ...)            \
+    switch (groups) {                                            \
+    case 1:                                                      \
+        KERNEL<T, 1><<<blocks, BLOCK, 0, stream>>>(__VA_ARGS__); \
+        break;                                                   \
+    case 2:                                                      \
+        KERNEL<T, 2><<<blocks, BLOCK, 0, stream>>>(__VA_ARGS__); \
+        break;                                                   \
+    case 3:                                                      \
+        KERNEL<T, 3><<<blocks, BLOCK, 0, stream>>>(__VA_ARGS__); \
+        break;                                                   \
+    default:                                                     \
+        KERNEL<T, 4><<<blocks, BLOCK, 0, stream>>>(__VA_ARGS__); \
+    }
+#define LAUNCH_TYPED(KERNEL, type, groups, blocks, ...)                          \
+    switch (type) {                                                              \
+    case TENSOR_BFLOAT16:                                                        \
+        LAUNCH_GROUPS(KERNEL, __nv_bfloat16, groups, blocks, __VA_ARGS__) break; \
+    case TENSOR_FLOAT16:                                                         \
+        LAUNCH_GROUPS(KERNEL, __half, groups, blocks, __VA_ARGS__) break;        \
+    default:                                                                     \
+        LAUNCH_GROUPS(KERNEL, float, groups, blocks, __VA_ARGS__)                \
+    }
 
 /* ---- forward ---- */
 
@@ -86,12 +162,6 @@ static unsigned row_blocks(int64_t rows)
     return (unsigned)((rows + ROWS - 1) / ROWS);
 }
 
-/* Whether eight numbers may be read at a time. */
-static bool is_wide(const struct cuda_row_norm *norm)
-{
-    return norm->width % GROUP == 0;
-}
-
 cudaError_t cuda_row_norm(const struct cuda_row_norm *norm, cudaStream_t stream)
 {
     if (is_wide(norm))
@@ -139,6 +209,80 @@ __global__ void row_norm_data_kernel(const struct cuda_row_norm norm,
             x[k] = dy[k] * weight[k] * factor + (x[k] - center) * slope + offset +
                    (gradient.dsum.at ? dsum[k] : 0);
         store(gradient.dx, first + i, x);
+    }
+}
+
+/* Both at once: each warp writes dx of its rows and keeps its columns' sums of the gradients of
+ * weight and bias; the block adds the warps' sums in their order. */
+template <typename T, int GROUPS>
+__global__ void __launch_bounds__(BLOCK, GROUPS <= 2 ? 2 : 1)
+    row_norm_backward_kernel(const struct cuda_row_norm norm,
+                             const struct cuda_row_norm_gradient gradient)
+{
+    __shared__ float shared[2][ROWS][LANES * GROUP];
+    const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
+    const int64_t stride = (int64_t)gridDim.x * ROWS;
+    float weight[GROUPS][GROUP] = {}, total[2][GROUPS][GROUP] = {};
+
+#pragma unroll
+    for (int g = 0; g < GROUPS; g++)
+        if (group_column(g) < norm.width)
+            load_floats(norm.weight, group_column(g), weight[g]);
+    for (int64_t row = (int64_t)blockIdx.x * ROWS + warp; row < norm.rows; row += stride) {
+        const int64_t first = row * norm.width;
+        const float center = norm.mean ? norm.mean[row] : 0, factor = norm.inverse[row];
+        union packed<T> dy[GROUPS], x[GROUPS], dsum[GROUPS];
+        struct group dx[GROUPS];
+        float sum = 0, product = 0, offset, slope;
+
+        load_row(gradient.dy, first, norm.width, dy);
+        load_row(norm.x, first, norm.width, x);
+        if (gradient.dsum.at)
+            load_row(gradient.dsum, first, norm.width, dsum);
+#pragma unroll
+        for (int g = 0; g < GROUPS; g++)
+#pragma unroll
+            for (int k = 0; k < GROUP; k++)
+                if (group_column(g) < norm.width) {
+                    const float d = to_float(dy[g].value[k]), scaled = d * weight[g][k];
+                    const float distance = to_float(x[g].value[k]) - center;
+
+                    sum += scaled;
+                    product += scaled * distance;
+                    total[0][g][k] += d * (distance * factor);
+                    total[1][g][k] += d;
+                }
+        offset = norm.centred ? -factor * warp_sum(sum) / (float)norm.width : 0;
+        slope = -factor * factor * factor * warp_sum(product) / (float)norm.width;
+#pragma unroll
+        for (int g = 0; g < GROUPS; g++)
+#pragma unroll
+            for (int k = 0; k < GROUP; k++)
+                dx[g].value[k] = to_float(dy[g].value[k]) * weight[g][k] * factor +
+                                 (to_float(x[g].value[k]) - center) * slope + offset +
+                                 (gradient.dsum.at ? to_float(dsum[g].value[k]) : 0.0f);
+        store_row<T>(gradient.dx, first, norm.width, dx);
+    }
+#pragma unroll
+    for (int g = 0; g < GROUPS; g++) {
+        const int64_t low = (int64_t)g * LANES * GROUP;
+
+        __syncthreads(); /* other threads may still read the previous groups */
+#pragma unroll
+        for (int k = 0; k < GROUP; k++) {
+            shared[0][warp][lane * GROUP + k] = total[0][g][k];
+            shared[1][warp][lane * GROUP + k] = total[1][g][k];
+        }
+        __syncthreads();
+        for (int i = threadIdx.x; i < 2 * LANES * GROUP; i += BLOCK) {
+            const int which = i / (LANES * GROUP), at = i % (LANES * GROUP);
+            float all = 0;
+
+            for (int w = 0; w < ROWS; w++)
+                all += shared[which][w][at];
+            if (low + at < norm.width)
+                gradient.parts[((int64_t)blockIdx.x * 2 + which) * norm.width + low + at] = all;
+        }
     }
 }
 
@@ -193,6 +337,7 @@ __global__ void row_norm_total_kernel(const struct cuda_row_norm_gradient gradie
     const bool is_bias = column >= width, known = column < 2 * width;
     float *to = is_bias ? gradient.dbias : gradient.dweight, total = 0;
 
+#pragma unroll 8
     for (int p = warp; p < parts && known; p += ROWS)
         total += gradient.parts[(int64_t)p * 2 * width + column];
     shared[warp][lane] = total;
@@ -228,12 +373,16 @@ cudaError_t cuda_row_norm_backward(const struct cuda_row_norm *norm,
 {
     const int64_t columns = norm->width * (gradient->dbias ? 2 : 1);
     const unsigned blocks = (unsigned)((columns + LANES - 1) / LANES);
+    const int type = norm->x.type, groups = groups_of(norm);
+    const unsigned parts = (unsigned)cuda_row_norm_parts(norm->rows);
 
-    if (is_wide(norm))
+    if (groups > 0 && is_of_type(gradient->dy, type) && is_of_type(gradient->dx, type) &&
+        is_of_type(gradient->dsum, type))
+        LAUNCH_TYPED(row_norm_backward_kernel, type, groups, parts, *norm, *gradient)
+    else if (is_wide(norm))
         launch_backward<GROUP>(norm, gradient, stream);
     else
         launch_backward<1>(norm, gradient, stream);
-    row_norm_total_kernel<<<blocks, BLOCK, 0, stream>>>(*gradient, norm->width,
-                                                        cuda_row_norm_parts(norm->rows));
+    row_norm_total_kernel<<<blocks, BLOCK, 0, stream>>>(*gradient, norm->width, (int)parts);
     return cudaGetLastError();
 }
