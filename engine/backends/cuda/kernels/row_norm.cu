@@ -157,6 +157,61 @@ template <int WIDTH> __global__ void row_norm_kernel(const struct cuda_row_norm 
         norm.inverse[row] = factor;
 }
 
+/* The same with the row in registers. The norm is of the sum as it is stored. */
+template <typename T, int GROUPS>
+__global__ void row_norm_short_kernel(const struct cuda_row_norm norm)
+{
+    const int64_t row = (int64_t)blockIdx.x * ROWS + threadIdx.x / LANES, first = row * norm.width;
+    union packed<T> x[GROUPS], residual[GROUPS];
+    struct group value[GROUPS] = {};
+    float center = 0, squares = 0, factor;
+
+    if (row >= norm.rows)
+        return;
+    load_row(norm.x, first, norm.width, x);
+    if (norm.residual.at)
+        load_row(norm.residual, first, norm.width, residual);
+#pragma unroll
+    for (int g = 0; g < GROUPS; g++)
+#pragma unroll
+        for (int k = 0; k < GROUP; k++)
+            if (group_column(g) < norm.width) {
+                float sum = to_float(x[g].value[k]);
+
+                if (norm.residual.at)
+                    sum = to_float(from_float<T>(sum + to_float(residual[g].value[k])));
+                value[g].value[k] = sum;
+                center += sum;
+            }
+    if (norm.residual.at)
+        store_row<T>(norm.sum, first, norm.width, value);
+    center = norm.centred ? warp_sum(center) / (float)norm.width : 0;
+#pragma unroll
+    for (int g = 0; g < GROUPS; g++)
+#pragma unroll
+        for (int k = 0; k < GROUP; k++)
+            if (group_column(g) < norm.width)
+                squares += (value[g].value[k] - center) * (value[g].value[k] - center);
+    factor = 1.0f / sqrtf(warp_sum(squares) / (float)norm.width + norm.epsilon);
+#pragma unroll
+    for (int g = 0; g < GROUPS; g++)
+        if (group_column(g) < norm.width) {
+            float weight[GROUP], bias[GROUP] = {};
+
+            load_floats(norm.weight, group_column(g), weight);
+            if (norm.bias)
+                load_floats(norm.bias, group_column(g), bias);
+#pragma unroll
+            for (int k = 0; k < GROUP; k++)
+                value[g].value[k] = (value[g].value[k] - center) * factor * weight[k] + bias[k];
+        }
+    store_row<T>(norm.y, first, norm.width, value);
+    if (threadIdx.x % LANES == 0 && norm.mean)
+        norm.mean[row] = center;
+    if (threadIdx.x % LANES == 0 && norm.inverse)
+        norm.inverse[row] = factor;
+}
+
 static unsigned row_blocks(int64_t rows)
 {
     return (unsigned)((rows + ROWS - 1) / ROWS);
@@ -164,7 +219,12 @@ static unsigned row_blocks(int64_t rows)
 
 cudaError_t cuda_row_norm(const struct cuda_row_norm *norm, cudaStream_t stream)
 {
-    if (is_wide(norm))
+    const int type = norm->x.type, groups = groups_of(norm);
+
+    if (groups > 0 && is_of_type(norm->y, type) && is_of_type(norm->residual, type) &&
+        is_of_type(norm->sum, type))
+        LAUNCH_TYPED(row_norm_short_kernel, type, groups, row_blocks(norm->rows), *norm)
+    else if (is_wide(norm))
         row_norm_kernel<GROUP><<<row_blocks(norm->rows), BLOCK, 0, stream>>>(*norm);
     else
         row_norm_kernel<1><<<row_blocks(norm->rows), BLOCK, 0, stream>>>(*norm);
