@@ -3,14 +3,24 @@
 
 #include "engine/graph/graph.h"
 
-__device__ static inline float normal_distribution(float x)
+/* exp(-x^2 / 2), of which GELU and its derivative make the normal distribution and density. */
+__device__ static inline float normal_exponential(float x)
 {
-    return 0.5f * (1.0f + erff(x * 0.70710678118654752440f));
+    return __expf(-0.5f * x * x);
 }
 
-__device__ static inline float normal_density(float x)
+/* The tail is a polynomial times the exponential (Abramowitz and Stegun, 7.1.26), with an error of
+ * 7.5e-8. With erff(), GELU took longer than the memory that it reads. */
+__device__ static inline float normal_distribution(float x, float exponential)
 {
-    return 0.39894228040143267794f * expf(-0.5f * x * x);
+    const float t = __fdividef(1.0f, 1.0f + 0.3275911f * 0.70710678118654752440f * fabsf(x));
+    const float polynomial =
+        ((((1.061405429f * t - 1.453152027f) * t + 1.421413741f) * t - 0.284496736f) * t +
+         0.254829592f) *
+        t;
+    const float tail = 0.5f * polynomial * exponential;
+
+    return x < 0.0f ? tail : 1.0f - tail;
 }
 
 /* Uses the fast exponential and division, with an error of 2 units in the last place each. With the
@@ -34,7 +44,7 @@ template <int kind> __device__ static inline float activate(float x)
     case ACTIVATION_SILU:
         return x * sigmoid(x);
     case ACTIVATION_GELU:
-        return x * normal_distribution(x);
+        return x * normal_distribution(x, normal_exponential(x));
     case ACTIVATION_TANH:
         return tanhf(x);
     case ACTIVATION_SIGMOID:
@@ -57,8 +67,10 @@ template <int kind> __device__ static inline float activate_backward(float dy, f
         float g = sigmoid(s);
         return dy * g * (1.0f + s * (1.0f - g));
     }
-    case ACTIVATION_GELU:
-        return dy * (normal_distribution(s) + s * normal_density(s));
+    case ACTIVATION_GELU: {
+        const float e = normal_exponential(s);
+        return dy * (normal_distribution(s, e) + s * 0.39894228040143267794f * e);
+    }
     case ACTIVATION_TANH:
         return dy * (1.0f - s * s);
     case ACTIVATION_SIGMOID:
