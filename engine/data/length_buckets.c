@@ -124,9 +124,12 @@ int length_buckets_find(const struct length_buckets *buckets, int64_t length)
 void length_buckets_shares(const struct length_buckets *buckets, const struct dataset_view *view,
                            double shares[LENGTH_BUCKETS_MAX])
 {
-    memset(shares, 0, LENGTH_BUCKETS_MAX * sizeof *shares);
+    int64_t counts[LENGTH_BUCKETS_MAX] = {0};
+
     for (int64_t i = 0; i < view->count; i++)
-        shares[length_buckets_find(buckets, length_of(view, i))] += 1 / (double)view->count;
+        counts[length_buckets_find(buckets, length_of(view, i))]++;
+    for (int b = 0; b < LENGTH_BUCKETS_MAX; b++)
+        shares[b] = view->count ? (double)counts[b] / (double)view->count : 0;
 }
 
 /* The "American flag" sort of McIlroy, Bostic and McIlroy 1993: counts each bucket, then swaps each
