@@ -16,10 +16,10 @@ enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
 
 static bool kind_takes(const struct kind *kind, const char *option)
 {
-    for (const char *const *each = kind->options; *each; each++)
+    for (const char *const *each = kind->options; option && *each; each++)
         if (strcmp(*each, option) == 0)
             return true;
-    return strcmp(kind->option, option) == 0;
+    return option && strcmp(kind->option, option) == 0;
 }
 
 /* Finds what is asked for. Refuses none, two, and options that go with something else. */

@@ -73,7 +73,7 @@ bool job_can_be_suspended(const struct jobs *jobs, const struct job *job, char *
              : !attempt->link.can_suspend
                  ? "its shim is one of an earlier version, or does not answer"
                  : "");
-    if (!*why && suspension->obstacle)
+    if (!*why && suspension && suspension->obstacle)
         suspension->obstacle(jobs->daemon, why, size);
     return !*why && memory_suffices(jobs, attempt, why, size);
 }

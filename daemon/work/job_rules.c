@@ -221,6 +221,21 @@ static void judge_disk_full(const struct attempt_end *end, struct attempt_verdic
              text_format_duration(verdict->delay, delay, sizeof delay));
 }
 
+/* Not the job's fault: it uses up no retry. */
+static void judge_lost_device(const struct attempt_end *end, struct attempt_verdict *verdict)
+{
+    verdict->ending = ENDING_LOST;
+    verdict->state = JOB_QUEUED;
+    if (end->not_restored)
+        snprintf(verdict->reason, sizeof verdict->reason,
+                 "could not go on after it was suspended: %.300s; it goes on from what it saved "
+                 "before, and is not suspended again",
+                 end->message ? end->message : "the driver did not say why");
+    else
+        snprintf(verdict->reason, sizeof verdict->reason,
+                 "its device was lost; it goes on from what it saved before");
+}
+
 struct attempt_verdict attempt_judge(const struct attempt_end *end)
 {
     struct attempt_verdict verdict = {.state = JOB_FAILED};
@@ -233,20 +248,9 @@ struct attempt_verdict attempt_judge(const struct attempt_end *end)
         snprintf(verdict.reason, sizeof verdict.reason, "cancelled");
         return verdict;
     }
-    if (end->not_restored && !(end->executed && end->exit_status == 0)) {
-        verdict.ending = ENDING_LOST; /* not the job's fault, either */
-        verdict.state = JOB_QUEUED;
-        snprintf(verdict.reason, sizeof verdict.reason,
-                 "could not go on after it was suspended: %.300s; it goes on from what it saved "
-                 "before, and is not suspended again",
-                 end->message ? end->message : "the driver did not say why");
-        return verdict;
-    }
-    if (end->intent == ENDING_LOST && !(end->executed && end->exit_status == 0)) {
-        verdict.ending = ENDING_LOST; /* not the job's fault: it uses up no retry */
-        verdict.state = JOB_QUEUED;
-        snprintf(verdict.reason, sizeof verdict.reason,
-                 "its device was lost; it goes on from what it saved before");
+    if ((end->not_restored || end->intent == ENDING_LOST) &&
+        !(end->executed && end->exit_status == 0)) {
+        judge_lost_device(end, &verdict);
         return verdict;
     }
     if (made_room(end)) {

@@ -3,6 +3,8 @@
 
 #include "base/philox.h"
 
+#include <string.h>
+
 enum { BITS = 32, DEGREE_MAX = 7 };
 
 /* Of dimension 1 and above; dimension 0 is van der Corput's sequence. */
@@ -49,6 +51,7 @@ static void find_directions(unsigned dimension, uint32_t directions[BITS])
 {
     unsigned degree, coefficients;
 
+    memset(directions, 0, BITS * sizeof *directions);
     if (dimension == 0) {
         for (unsigned bit = 0; bit < BITS; bit++)
             directions[bit] = 1u << (BITS - 1 - bit);

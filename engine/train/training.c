@@ -358,8 +358,9 @@ static int prepare_session(struct training *training, const struct backend *back
         session.lengths[session.length_count++] = training->buckets.steps[i];
     for (int i = 0; i < 3; i++)
         session.staging_bytes += staging_bytes(&training->feed_configs[i]);
-    for (; session.data_count < training->set_count; session.data_count++)
-        session.data[session.data_count] = training->sets[session.data_count];
+    for (int i = 0; i < training->set_count; i++)
+        session.data[i] = training->sets[i];
+    session.data_count = training->set_count;
     return session_prepare(&session, &training->session, error);
 }
 

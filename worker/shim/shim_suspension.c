@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,9 +107,9 @@ static bool has_gpu(const struct shim *shim)
 /* What the GPU held comes into the memory of the job: its limit is raised by `more` bytes. */
 static void limit_memory(const struct shim *shim, uint64_t more)
 {
+    uint64_t limit = shim->config.memory_limit + more;
     char text[32];
-    int length =
-        snprintf(text, sizeof text, "%llu", (unsigned long long)(shim->config.memory_limit + more));
+    int length = snprintf(text, sizeof text, "%" PRIu64, limit);
 
     if (shim->config.memory_limit && shim->trainee.cgroup_memory >= 0 &&
         pwrite(shim->trainee.cgroup_memory, text, (size_t)length, 0) < 0)

@@ -26,19 +26,88 @@ static const char **texts_read(struct json_object *array, int *count)
     return texts;
 }
 
+/* The lists of texts that a source may have; their array is the specification's. */
+static int lists_read(struct json_object *source, struct worker_source *result, struct error *error)
+{
+    struct dataset_config *config = &result->config;
+    struct {
+        const char *key;
+        const char ***texts;
+        int *count;
+    } lists[] = {{"features", &result->features, &config->series.feature_count},
+                 {"targets", &result->targets, &config->series.target_count},
+                 {"ignore", &result->ignored, &config->table.ignored_count},
+                 {"categories", &result->categories, &config->table.category_count},
+                 {"missing", &result->missing, &config->table.missing_word_count},
+                 {"class_of_file", &result->classes, &config->fasta.class_count}};
+
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        struct json_object *array = json_get(source, lists[i].key);
+
+        *lists[i].texts = texts_read(array, lists[i].count);
+        if (array && !*lists[i].texts)
+            return error_set_errno(error, -ENOMEM, "cannot read the specification");
+    }
+    config->fasta.class_of_file = result->classes;
+    config->series.features = config->table.features = result->features;
+    config->series.targets = config->table.targets = result->targets;
+    config->table.feature_count = config->series.feature_count;
+    config->table.target_count = config->series.target_count;
+    config->table.ignored = result->ignored;
+    config->table.categories = result->categories;
+    config->table.missing_words = result->missing;
+    return 0;
+}
+
+/* How the cells of tables as text are read. */
+static int csv_read_keys(struct json_object *source, struct dataset_config *config,
+                         struct error *error)
+{
+    const char *delimiter = json_get_string(source, "delimiter", ",");
+    bool finds_delimiter = strcmp(delimiter, "auto") == 0;
+
+    if (delimiter[0] && delimiter[1] && !finds_delimiter)
+        return error_set(error, -EINVAL, "delimiter is \"%s\"; it must be one character, or auto",
+                         delimiter);
+    config->csv.delimiter = finds_delimiter ? '\0' : delimiter[0];
+    config->csv.label_column = json_get_string(source, "label_column", NULL);
+    config->csv.comment_prefix = json_get_string(source, "comment", NULL);
+    config->csv.header =
+        (enum dataset_header)dataset_header_from_string(json_get_string(source, "header", "auto"));
+    config->csv.divide_by = json_get_double(source, "divide_by", 1);
+    config->table.missing = (enum dataset_missing)dataset_missing_from_string(
+        json_get_string(source, "missing_values", "indicate"));
+    config->table.decimal_comma = strcmp(json_get_string(source, "decimal", ""), "comma") == 0;
+    config->table.day_first = json_get_bool(source, "day_first", false);
+    return 0;
+}
+
+static void series_read(struct json_object *source, struct dataset_config *config)
+{
+    struct json_object *rows = json_get(source, "rows");
+
+    config->series.input = json_get_int(source, "input", 1);
+    config->series.horizon = json_get_int(source, "horizon", 1);
+    config->series.stride = json_get_int(source, "stride", 1);
+    config->series.newest_first = json_get_bool(source, "newest_first", false);
+    config->series.first_label = (int32_t)json_get_int(source, "first_label", 0);
+    config->series.season = json_get_int(source, "season", 0);
+    for (int i = 0; rows && i < 2; i++)
+        config->series.rows[i] = json_object_get_double(json_object_array_get_idx(rows, (size_t)i));
+}
+
 static int source_read(struct json_object *source, const char *directory,
                        struct worker_source *result, struct error *error)
 {
     const char *format = json_get_string(source, "format", "");
-    const char *delimiter = json_get_string(source, "delimiter", ",");
-    bool finds_delimiter = strcmp(delimiter, "auto") == 0;
     struct json_object *command = json_get(source, "command");
     struct json_object *paths = command ? command : json_get(source, "path"),
                        *shape = json_get(source, "shape");
-    struct json_object *resize = json_get(source, "resize"), *rows = json_get(source, "rows");
+    struct json_object *resize = json_get(source, "resize");
     int64_t samples = json_get_int(source, "samples", 0);
     struct dataset_config *config = &result->config;
     size_t count = paths ? json_object_array_length(paths) : 1;
+    int r;
 
     *config = (struct dataset_config){.directory = directory, .path_count = (int)count};
     config->format = (enum dataset_format)dataset_format_from_string(format);
@@ -47,18 +116,7 @@ static int source_read(struct json_object *source, const char *directory,
     config->generate.seed = (uint64_t)json_get_int(source, "seed", 0);
     config->generate.values = (int32_t)json_get_int(source, "values", 1);
     result->paths = calloc(count + 1, sizeof *result->paths);
-    result->features = texts_read(json_get(source, "features"), &config->series.feature_count);
-    result->targets = texts_read(json_get(source, "targets"), &config->series.target_count);
-    result->ignored = texts_read(json_get(source, "ignore"), &config->table.ignored_count);
-    result->categories = texts_read(json_get(source, "categories"), &config->table.category_count);
-    result->missing = texts_read(json_get(source, "missing"), &config->table.missing_word_count);
-    result->classes = texts_read(json_get(source, "class_of_file"), &config->fasta.class_count);
-    if (!result->paths || (json_get(source, "class_of_file") && !result->classes) ||
-        (json_get(source, "features") && !result->features) ||
-        (json_get(source, "targets") && !result->targets) ||
-        (json_get(source, "ignore") && !result->ignored) ||
-        (json_get(source, "categories") && !result->categories) ||
-        (json_get(source, "missing") && !result->missing))
+    if (!result->paths)
         return error_set_errno(error, -ENOMEM, "cannot read the specification");
     for (size_t i = 0; i < count; i++)
         result->paths[i] = paths ? json_object_get_string(json_object_array_get_idx(paths, i))
@@ -66,15 +124,10 @@ static int source_read(struct json_object *source, const char *directory,
     config->paths = result->paths;
     config->labels_path = json_get_string(source, "labels", NULL);
     config->lengths_path = json_get_string(source, "lengths", NULL);
-    config->csv.label_column = json_get_string(source, "label_column", NULL);
-    config->csv.comment_prefix = json_get_string(source, "comment", NULL);
-    if (delimiter[1] && !finds_delimiter)
-        return error_set(error, -EINVAL, "delimiter is \"%s\"; it must be one character, or auto",
-                         delimiter);
-    config->csv.delimiter = finds_delimiter ? '\0' : delimiter[0];
-    config->csv.header =
-        (enum dataset_header)dataset_header_from_string(json_get_string(source, "header", "auto"));
-    config->csv.divide_by = json_get_double(source, "divide_by", 1);
+    r = lists_read(source, result, error);
+    if (r == 0)
+        r = csv_read_keys(source, config, error);
+    series_read(source, config);
     config->rank = shape ? (int)json_object_array_length(shape) : 0;
     for (int i = 0; i < config->rank; i++)
         config->shape[i] = json_object_get_int64(json_object_array_get_idx(shape, (size_t)i));
@@ -91,31 +144,9 @@ static int source_read(struct json_object *source, const char *directory,
     config->sequence.kmer_stride = (int32_t)json_get_int(source, "kmer_stride", 1);
     config->sequence.length = json_get_int(source, "length", 0);
     config->sequence.column = json_get_string(source, "sequence_column", NULL);
-    config->series.input = json_get_int(source, "input", 1);
-    config->series.horizon = json_get_int(source, "horizon", 1);
-    config->series.stride = json_get_int(source, "stride", 1);
-    config->series.newest_first = json_get_bool(source, "newest_first", false);
-    config->series.first_label = (int32_t)json_get_int(source, "first_label", 0);
-    config->series.season = json_get_int(source, "season", 0);
-    for (int i = 0; rows && i < 2; i++)
-        config->series.rows[i] = json_object_get_double(json_object_array_get_idx(rows, (size_t)i));
-    config->fasta.class_of_file = result->classes;
     config->fasta.skips_empty = strcmp(json_get_string(source, "empty_records", ""), "skip") == 0;
-    config->series.features = result->features;
-    config->series.targets = result->targets;
-    config->table.features = result->features;
-    config->table.feature_count = config->series.feature_count;
-    config->table.targets = result->targets;
-    config->table.target_count = config->series.target_count;
-    config->table.ignored = result->ignored;
-    config->table.categories = result->categories;
-    config->table.missing_words = result->missing;
-    config->table.missing = (enum dataset_missing)dataset_missing_from_string(
-        json_get_string(source, "missing_values", "indicate"));
-    config->table.decimal_comma = strcmp(json_get_string(source, "decimal", ""), "comma") == 0;
-    config->table.day_first = json_get_bool(source, "day_first", false);
     config->cifar.label_bytes = (int)json_get_int(source, "label_bytes", 1);
-    return 0;
+    return r;
 }
 
 static void augmentation_read(struct worker_spec *spec)

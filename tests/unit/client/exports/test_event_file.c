@@ -92,8 +92,8 @@ static void test_checksums(void **state)
     assert_int_equal(crc32c(bytes, sizeof bytes), 0x8A9136AA);
     memset(bytes, 0xFF, sizeof bytes);
     assert_int_equal(crc32c(bytes, sizeof bytes), 0x62A8AB43);
-    for (unsigned char i = 0; i < sizeof bytes; i++)
-        bytes[i] = i;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (unsigned char)i;
     assert_int_equal(crc32c(bytes, sizeof bytes), 0x46DD794E);
     assert_int_equal(crc32c("123456789", 9), 0xE3069283); /* the check value of the algorithm */
     assert_int_equal(crc32c("", 0), 0);

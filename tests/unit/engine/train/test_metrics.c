@@ -101,7 +101,7 @@ static void check_values(const char *file, const struct dump *dump)
                                targets + i * width);
     }
     for (int i = 0; i < 4; i++) {
-        double expected = *(const double *)dump_find(dump, names[i])->values;
+        double expected = *(const double *)dump_find(dump, "%s", names[i])->values;
         double scale = fmax(1, fabs(expected)); /* assert_near() is absolute */
 
         assert_near(file, names[i], metrics_value(metrics, kinds[i], &sums) / scale,
