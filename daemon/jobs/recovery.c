@@ -71,6 +71,8 @@ struct load {
     size_t attempt_count, attempt_capacity;
     size_t planned; /* index of the job at which load_plan() goes on */
     struct graph_load *graph;
+    struct schedule_row *schedules;
+    size_t schedule_count;
     struct sharing_leftovers *leftovers;
 };
 
@@ -193,6 +195,8 @@ static int load_work(struct store_connection *connection, void *data, struct err
         result = live_plans_read(connection, load_plan, load, error);
     if (result == 0)
         result = live_attempts_read(connection, load_attempt, load, error);
+    if (result == 0)
+        result = schedules_read(connection, &load->schedules, &load->schedule_count, error);
     if (result == 0) {
         look_for_folders(load);
         look_for_clients(load);
@@ -218,6 +222,9 @@ static void load_free(struct load *load)
         free(load->found[i].plan);
         free(load->found[i].launched_as.device);
     }
+    for (size_t i = 0; i < load->schedule_count; i++)
+        schedule_row_release(&load->schedules[i]);
+    free(load->schedules);
     graph_load_free(load->graph);
     sharing_leftovers_free(load->leftovers);
     free(load->attempts);
@@ -447,7 +454,8 @@ static void on_loaded(void *data, int result, const struct error *error)
     }
     jobs->loaded = true;
     job_graph_connect(jobs, load->graph);
-    schedules_load(jobs);
+    schedules_restore(jobs, load->schedules, load->schedule_count);
+    load->schedule_count = 0;
     jobs->ready(jobs->daemon);
     sharing_leftovers_remove(jobs->daemon, TAKE_POINTER(load->leftovers));
     load_free(load);

@@ -262,52 +262,22 @@ size_t schedules_count_of_user(const struct daemon *daemon, uid_t uid)
 
 /* ---- start and end --------------------------------------------------------------------------- */
 
-struct load {
-    struct jobs *jobs;
-    struct schedule_row *rows;
-    size_t count;
-};
-
-static int load_read(struct store_connection *connection, void *data, struct error *error)
+void schedules_restore(struct jobs *jobs, struct schedule_row *rows, size_t count)
 {
-    struct load *load = data;
-
-    return schedules_read(connection, &load->rows, &load->count, error);
-}
-
-static void on_loaded(void *data, int result, const struct error *error)
-{
-    struct load *load = data;
-    struct jobs *jobs = load->jobs;
-
-    if (result < 0)
-        log_error("schedules make no jobs until the next start: %s", error->text);
-    for (size_t i = 0; i < load->count; i++) {
+    jobs->schedules = memory_zero(sizeof *jobs->schedules);
+    wall_timer_start(&jobs->schedules->timer, jobs->daemon->loop, "schedules", on_time, jobs);
+    for (size_t i = 0; i < count; i++) {
         struct calendar calendar;
         struct error wrong = {0};
 
-        if (!jobs->stopping && calendar_parse(load->rows[i].every, &calendar, &wrong) == 0) {
-            take_in(jobs, &load->rows[i], &calendar);
-            continue;
+        if (calendar_parse(rows[i].every, &calendar, &wrong) == 0) {
+            take_in(jobs, &rows[i], &calendar);
+        } else {
+            log_error("schedule %lld makes no jobs: %s", (long long)rows[i].id, wrong.text);
+            schedule_row_release(&rows[i]);
         }
-        if (wrong.code)
-            log_error("schedule %lld makes no jobs: %s", (long long)load->rows[i].id, wrong.text);
-        schedule_row_release(&load->rows[i]);
     }
-    free(load->rows);
-    free(load);
-    if (!jobs->stopping)
-        look(jobs);
-}
-
-void schedules_load(struct jobs *jobs)
-{
-    struct load *load = memory_zero(sizeof *load);
-
-    jobs->schedules = memory_zero(sizeof *jobs->schedules);
-    wall_timer_start(&jobs->schedules->timer, jobs->daemon->loop, "schedules", on_time, jobs);
-    load->jobs = jobs;
-    store_read(jobs->daemon->store, load_read, on_loaded, load);
+    look(jobs);
 }
 
 void schedules_stop(struct jobs *jobs)

@@ -24,8 +24,9 @@ struct schedule {
     bool removed; /* it is freed once it is not busy */
 };
 
-/* Reads the schedules and begins to make jobs; call it once the jobs are loaded. */
-void schedules_load(struct jobs *jobs);
+/* Takes in the stored schedules and begins to make jobs. Call it once the jobs are loaded, before
+ * calls are answered. Takes over what the rows own. */
+void schedules_restore(struct jobs *jobs, struct schedule_row *rows, size_t count);
 void schedules_stop(struct jobs *jobs); /* before the loop ends */
 void schedules_free(struct jobs *jobs); /* after it */
 
