@@ -116,6 +116,9 @@ struct dataset_config {
                                        csv_sequences has further rules */
         double divide_by;           /* of every feature, not of the target; 0: 1 */
     } csv;
+    /* text, sequences: the symbols that a model knows which was trained on an earlier form of the
+     * set; NULL: those that occur */
+    const struct dataset_vocabulary *vocabulary;
     struct {
         int32_t context;  /* symbols that a sample holds */
         bool labels_each; /* each of them has a label, the symbol after it; else the last one */

@@ -32,7 +32,7 @@ static size_t letter_bytes(const struct dataset *dataset)
 
 static int vocabulary_begin(struct sequences *sequences, struct error *error)
 {
-    const struct dataset *reference = sequences->reference;
+    const struct dataset_vocabulary *known = sequences->known;
     const struct dataset_config *config = sequences->config;
     struct dataset_vocabulary *vocabulary = &sequences->dataset->vocabulary;
     int r = tokens_vocabulary(config->sequence.tokens, config->sequence.kmer,
@@ -40,29 +40,27 @@ static int vocabulary_begin(struct sequences *sequences, struct error *error)
 
     if (r < 0)
         return r;
-    if (reference && (reference->vocabulary.tokens != vocabulary->tokens ||
-                      reference->vocabulary.kmer != vocabulary->kmer ||
-                      reference->vocabulary.kmer_stride != vocabulary->kmer_stride))
+    if (known && (known->tokens != vocabulary->tokens || known->kmer != vocabulary->kmer ||
+                  known->kmer_stride != vocabulary->kmer_stride))
         return error_set(error, -EINVAL,
                          "%s is cut into other tokens (%s) than the training data (%s); both must "
                          "agree in tokens, kmer and kmer_stride",
                          config->paths[0], dataset_tokens_to_string(vocabulary->tokens),
-                         dataset_tokens_to_string(reference->vocabulary.tokens));
+                         dataset_tokens_to_string(known->tokens));
     if (vocabulary->tokens != DATASET_TOKENS_CHARACTERS)
         return 0;
     sequences->numbers = malloc(CODE_POINT_END * sizeof *sequences->numbers);
     if (!sequences->numbers)
         return reader_out_of_memory(config->paths[0], error);
     memset(sequences->numbers, 0xff, CODE_POINT_END * sizeof *sequences->numbers); /* -1 */
-    if (!reference)
+    if (!known)
         return 0;
-    vocabulary->symbols =
-        malloc((size_t)reference->vocabulary.count * sizeof *vocabulary->symbols + 1);
+    vocabulary->symbols = malloc((size_t)known->count * sizeof *vocabulary->symbols + 1);
     if (!vocabulary->symbols)
         return reader_out_of_memory(config->paths[0], error);
-    vocabulary->count = reference->vocabulary.count;
+    vocabulary->count = known->count;
     for (int32_t i = 0; i < vocabulary->count; i++) {
-        vocabulary->symbols[i] = reference->vocabulary.symbols[i];
+        vocabulary->symbols[i] = known->symbols[i];
         sequences->numbers[vocabulary->symbols[i]] = i;
     }
     return 0;
@@ -74,9 +72,15 @@ int sequences_begin(struct sequences *sequences, const struct dataset_config *co
     int64_t length = reference ? reference->shape[0] : config->sequence.length;
     int r;
 
-    *sequences = (struct sequences){.config = config, .reference = reference, .dataset = dataset};
-    dataset->element = reference ? reference->element : DATASET_UINT8;
+    *sequences =
+        (struct sequences){.config = config,
+                           .reference = reference,
+                           .known = reference ? &reference->vocabulary : config->vocabulary,
+                           .dataset = dataset};
     r = vocabulary_begin(sequences, error);
+    dataset->element = sequences->numbers && dataset->vocabulary.count > BYTE_SYMBOLS_MAX
+                           ? DATASET_INT32
+                           : DATASET_UINT8;
     if (r == 0 && length)
         sequences->letter_limit = letters_of_tokens(&dataset->vocabulary, length);
     return r;
@@ -180,7 +184,7 @@ static int add_characters(struct sequences *sequences, const struct sequence_pla
         int32_t number = sequences->numbers[symbol];
         int64_t left = sequences->letter_limit - sequences->open_letters;
 
-        if (number < 0 && sequences->reference)
+        if (number < 0 && sequences->known)
             return report_letter(sequences, place, column, symbol, error);
         sequences->open_letters++;
         if (sequences->letter_limit && left <= 0)
@@ -404,7 +408,7 @@ int sequences_end(struct sequences *sequences, struct error *error)
     if (count == 0)
         return error_set(error, -EINVAL, "%s has no sequence; add some",
                          sequences->config->paths[0]);
-    if (sequences->numbers && !reference)
+    if (sequences->numbers && !sequences->known)
         r = sort_characters(sequences, error);
     if (r == 0 && dataset->target == DATASET_TARGET_CLASS)
         r = label_names_resolve(&sequences->names, sequences->config, reference, dataset, error);

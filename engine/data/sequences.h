@@ -13,7 +13,8 @@ struct sequence_place {
 
 struct sequences {
     const struct dataset_config *config;
-    const struct dataset *reference; /* NULL: the training set */
+    const struct dataset *reference;        /* NULL: the training set */
+    const struct dataset_vocabulary *known; /* the symbols that may occur; NULL: any */
     struct dataset *dataset;
     struct label_names names;
 
@@ -26,7 +27,7 @@ struct sequences {
     struct sequence_place first_cut;
 
     /* characters: numbers by code point, -1: not met. In the order of their first occurrence, until
-     * sequences_end() sorts them, unless the reference has numbered them. */
+     * sequences_end() sorts them, unless `known` has numbered them. */
     int32_t *numbers; /* owned */
     uint32_t *met;    /* owned */
     int32_t met_count, met_capacity;

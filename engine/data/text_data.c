@@ -95,20 +95,22 @@ static void warn_of_bytes(const struct dataset_config *config,
 static int choose_vocabulary(const struct dataset_config *config, const struct dataset *reference,
                              struct dataset *dataset, struct error *error)
 {
+    const struct dataset_vocabulary *known =
+        reference ? &reference->vocabulary : config->vocabulary;
     const struct dataset_mapping *wrong = NULL;
     bool utf8 = all_utf8(dataset, &wrong);
 
-    if (!reference) {
+    if (!known) {
         dataset->vocabulary.bytes = !utf8;
         if (!utf8)
             warn_of_bytes(config, wrong);
         return collect_vocabulary(dataset, error);
     }
-    if (!utf8 && !reference->vocabulary.bytes)
+    if (!utf8 && !known->bytes)
         return error_set(error, -EINVAL,
                          "%s is not valid UTF-8, but the training text is; convert it",
                          wrong->path);
-    return copy_vocabulary(&reference->vocabulary, dataset, error);
+    return copy_vocabulary(known, dataset, error);
 }
 
 /* The sentence for a symbol that the training text does not have; line and column count from 1. */

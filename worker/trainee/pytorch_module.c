@@ -68,6 +68,19 @@ struct json_object *pytorch_module_features(const struct dataset *train)
                                           : NULL;
 }
 
+int64_t pytorch_module_sequence_length(const char *description)
+{
+    JSON_AUTO struct json_object *json = NULL;
+    struct json_object *input;
+
+    if (!description || json_parse(description, strlen(description), &json, NULL) < 0)
+        return 0;
+    input = json_get(json, "input");
+    if (!json_get_bool(input, "sequence", false))
+        return 0;
+    return json_object_get_int64(json_object_array_get_idx(json_get(input, "shape"), 0));
+}
+
 static struct json_object *describe_heads(const struct worker_spec *spec)
 {
     struct json_object *heads = json_object_new_array();

@@ -10,22 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int check_symbols(const char *trained, const struct dataset *train, const char *path,
-                         struct error *error)
-{
-    AUTO_FREE char *own = NULL;
-
-    if (!trained || !dataset_format_has_symbols(train->format))
-        return 0;
-    own = dataset_vocabulary_format(&train->vocabulary);
-    if (!own)
-        return error_set_errno(error, -ENOMEM, "cannot compare the data's symbols");
-    if (strcmp(own, trained) == 0)
-        return 0;
-    return error_set(error, -EINVAL,
-                     "%s was trained on data with other symbols: use the same training data", path);
-}
-
 /* The name of class i, or "" if there is none. */
 static const char *name_of(struct json_object *names, size_t i)
 {
@@ -79,9 +63,9 @@ int worker_data_check(const struct checkpoint_texts *texts, const struct dataset
     };
     const char *module = texts->module;
     JSON_AUTO struct json_object *description = NULL;
-    int r = check_symbols(texts->vocabulary, train, path, error);
+    int r = 0;
 
-    if (r < 0 || !module || json_parse(module, strlen(module), &description, NULL) < 0)
+    if (!module || json_parse(module, strlen(module), &description, NULL) < 0)
         return r;
     for (size_t i = 0; i < sizeof kept / sizeof *kept && r == 0; i++)
         r = check_names(&kept[i], description, train, path, error);

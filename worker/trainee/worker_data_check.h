@@ -1,4 +1,4 @@
-/* worker_data_check.h: whether data has the symbols and classes that a checkpoint was trained on.
+/* worker_data_check.h: whether data has the classes and features that a checkpoint was trained on.
  * Their numbers follow from the data, so other data gives the same numbers another meaning. */
 #pragma once
 

@@ -240,8 +240,7 @@ static int evaluate(const struct worker_options *options, struct worker_setup *s
     if (r < 0)
         return r;
     r = worker_setup_open(options,
-                          &(struct worker_opening){.normalisation = checkpoint.texts.normalisation,
-                                                   .evaluates = true},
+                          &(struct worker_opening){.trained = &checkpoint.texts, .evaluates = true},
                           setup, error);
     worker_precision_adopt(&checkpoint.state, true, setup);
     for (int i = 0; i < setup->data_warnings.count; i++)

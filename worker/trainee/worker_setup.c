@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "worker/trainee/pytorch_module.h"
 #include "worker/trainee/worker_add_norm.h"
 #include "worker/trainee/worker_heads.h"
 #include "worker/trainee/worker_precision.h"
@@ -39,7 +40,7 @@ static void on_data_progress(void *context, const char *what, int64_t done, int6
         log_info("%s", what);
 }
 
-/* Takes over the constants of a checkpoint, and warns if the data has others now. */
+/* Takes over the constants of a checkpoint, and warns if the data or the job has others now. */
 static int constants_adopt(struct worker_setup *setup, const char *stored, struct error *error)
 {
     struct dataset_normalisation measured = {0};
@@ -48,6 +49,12 @@ static int constants_adopt(struct worker_setup *setup, const char *stored, struc
 
     if (r < 0 || setup->train->is_absent)
         return r;
+    if (setup->normalisation.kind != setup->spec.normalisation) {
+        on_data_warning(&setup->data_warnings,
+                        "data.normalize has changed since the checkpoint was written; that of the "
+                        "checkpoint is used");
+        return 0;
+    }
     r = dataset_normalisation_measure(setup->spec.normalisation, &setup->split.train, &measured,
                                       error);
     if (r < 0)
@@ -63,11 +70,32 @@ static int constants_adopt(struct worker_setup *setup, const char *stored, struc
     return 0;
 }
 
-static int open_data(struct worker_setup *setup, const char *normalisation, struct error *error)
+/* Reads symbols and cuts sequences as a checkpoint's model was trained. */
+static int symbols_adopt(struct worker_setup *setup, const struct checkpoint_texts *trained,
+                         struct error *error)
+{
+    struct dataset_config *config = &setup->spec.train.config;
+    int r;
+
+    if (!trained || !trained->vocabulary || !dataset_format_has_symbols(config->format))
+        return 0;
+    r = dataset_vocabulary_parse(trained->vocabulary, &setup->vocabulary, error);
+    if (r < 0)
+        return r;
+    config->vocabulary = &setup->vocabulary;
+    if (!config->sequence.length)
+        config->sequence.length = pytorch_module_sequence_length(trained->module);
+    return 0;
+}
+
+static int open_data(struct worker_setup *setup, const struct checkpoint_texts *trained,
+                     struct error *error)
 {
     struct worker_spec *spec = &setup->spec;
-    int r = dataset_open(&spec->train.config, NULL, &setup->train, error);
+    int r = symbols_adopt(setup, trained, error);
 
+    if (r == 0)
+        r = dataset_open(&spec->train.config, NULL, &setup->train, error);
     if (r == 0 && spec->has_test)
         r = dataset_open(&spec->test.config, setup->train, &setup->test, error);
     if (r == 0)
@@ -77,8 +105,8 @@ static int open_data(struct worker_setup *setup, const char *normalisation, stru
                           &setup->split, error);
     if (r < 0 || dataset_format_has_symbols(spec->train.config.format))
         return r;
-    if (normalisation)
-        r = constants_adopt(setup, normalisation, error);
+    if (trained && trained->normalisation)
+        r = constants_adopt(setup, trained->normalisation, error);
     else if (!setup->train->is_absent) /* a plan gathers no batches */
         r = dataset_normalisation_measure(spec->normalisation, &setup->split.train,
                                           &setup->normalisation, error);
@@ -214,7 +242,7 @@ int worker_setup_open(const struct worker_options *options, const struct worker_
         begin_device(options, opening->stop, setup);
     configure_data(options, opening, setup);
     before = worker_resident_bytes();
-    if ((r = open_data(setup, opening->normalisation, error)) < 0 ||
+    if ((r = open_data(setup, opening->trained, error)) < 0 ||
         (r = describe_data(setup, error)) < 0)
         return r;
     setup->data_resident = worker_resident_bytes() - before;
@@ -262,7 +290,7 @@ int worker_setup_describe(const char *path, const struct checkpoint_texts *texts
                           struct worker_setup *setup, struct error *error)
 {
     static const struct worker_options options;
-    struct worker_opening opening = {.normalisation = texts->normalisation, .plans = true};
+    struct worker_opening opening = {.trained = texts, .plans = true};
     int r;
 
     *setup = (struct worker_setup){.stage = WORKER_STAGE_SPECIFICATION};
@@ -272,7 +300,7 @@ int worker_setup_describe(const char *path, const struct checkpoint_texts *texts
     setup->spec.has_test = false; /* only evaluations use it */
     setup->stage = WORKER_STAGE_DATA;
     configure_data(&options, &opening, setup);
-    r = open_data(setup, opening.normalisation, error);
+    r = open_data(setup, opening.trained, error);
     return r < 0 ? r : describe_data(setup, error);
 }
 

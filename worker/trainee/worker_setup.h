@@ -41,7 +41,7 @@ struct worker_setup {
     struct dataset *train, *test; /* test: NULL without one */
     struct dataset_split split;
     struct dataset_normalisation normalisation;
-    struct dataset_vocabulary vocabulary; /* only from worker_setup_open_text() */
+    struct dataset_vocabulary vocabulary; /* a checkpoint's, if it was opened with one */
     struct model_data model_data;
     struct worker_simulation simulation; /* of a simulated device */
     const struct backend *backend;
@@ -56,9 +56,11 @@ struct worker_setup {
 
 /* How to open the data. */
 struct worker_opening {
-    const char *normalisation; /* a checkpoint's constants as text; NULL: measure them */
-    const atomic_int *stop;    /* when it is set, opening ends with -EINTR; may be NULL */
-    bool evaluates;            /* the checkpoint's precision follows: worker_precision_adopt() */
+    /* Of a checkpoint: the data are read as its model was trained, with the same constants, symbols
+     * and lengths, whatever they have become since. NULL: they tell themselves */
+    const struct checkpoint_texts *trained;
+    const atomic_int *stop; /* when it is set, opening ends with -EINTR; may be NULL */
+    bool evaluates;         /* the checkpoint's precision follows: worker_precision_adopt() */
     bool plans; /* describes generated samples that are not in the cache, and does not make them */
 };
 

@@ -98,7 +98,7 @@ static int open_checkpoint(struct train_run *run, struct error *error)
     run->setup.stage = WORKER_STAGE_CHECKPOINT;
     r = checkpoint_open(run->options->resume, &run->resumed, error);
     run->resumes = r == 0;
-    return r == 0 ? find_best(run, error) : r;
+    return r;
 }
 
 static int resume(struct train_run *run, const struct checkpoint_texts *texts, struct error *error)
@@ -112,11 +112,6 @@ static int resume(struct train_run *run, const struct checkpoint_texts *texts, s
     run->setup.stage = WORKER_STAGE_CHECKPOINT;
     r = worker_data_check(stored, run->setup.train, path, error);
     /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): describe_texts() has set it */
-    if (r == 0 && texts_differ(stored->normalisation, texts->normalisation))
-        r = worker_events_warning(&run->events,
-                                  "the data has changed since the checkpoint was written: its mean "
-                                  "and deviation differ",
-                                  error);
     if (r == 0 && texts_differ(stored->specification, texts->specification))
         r = worker_events_warning(&run->events,
                                   "the specification has changed since the checkpoint was written; "
@@ -367,11 +362,17 @@ static int train(struct train_run *run, struct error *error)
     struct worker_setup *setup = &run->setup;
     struct training_events callbacks = worker_events_callbacks(&run->events);
     struct checkpoint_texts texts;
-    int r = worker_setup_open(run->options, &(struct worker_opening){.stop = &requests.stop}, setup,
-                              error);
+    struct worker_opening opening = {.stop = &requests.stop};
+    int r = open_checkpoint(run, error);
 
-    if (r < 0 || (r = make_checkpoint_folder(run->options->checkpoints, error)) < 0 ||
-        (r = open_checkpoint(run, error)) < 0)
+    if (r < 0)
+        return r;
+    opening.trained = run->resumes ? &run->resumed.texts : NULL;
+    if ((r = worker_setup_open(run->options, &opening, setup, error)) < 0 ||
+        (r = make_checkpoint_folder(run->options->checkpoints, error)) < 0)
+        return r;
+    setup->stage = WORKER_STAGE_CHECKPOINT;
+    if (run->resumes && (r = find_best(run, error)) < 0)
         return r;
     setup->stage = WORKER_STAGE_PLAN;
     if ((r = prepare_profile(run, error)) < 0)
