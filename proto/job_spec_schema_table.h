@@ -28,7 +28,9 @@
     }
 #define CHOICES(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define FALLBACKS(...) ((const struct job_spec_fallback[]){__VA_ARGS__, {NULL, NULL}})
-#define ACTIVATIONS CHOICES("relu", "silu", "gelu", "tanh", "sigmoid", "hardswish", "hardsigmoid")
+#define ACTIVATIONS                                                                         \
+    CHOICES("relu", "silu", "gelu", "tanh", "sigmoid", "hardswish", "hardsigmoid", "relu6", \
+            "gelu_tanh", "mish", "softplus")
 #define VALIDATION_METRIC(upper, lower, ...) "validation_" #lower,
 #define METRICS \
     ((const char *const[]){"train_loss", "train_accuracy", METRIC_KINDS(VALIDATION_METRIC) NULL})

@@ -18,7 +18,12 @@
     LAYER(SIGMOID, sigmoid)                             \
     LAYER(HARDSWISH, hardswish)                         \
     LAYER(HARDSIGMOID, hardsigmoid)                     \
+    LAYER(RELU6, relu6)                                 \
+    LAYER(GELU_TANH, gelu_tanh)                         \
+    LAYER(MISH, mish)                                   \
+    LAYER(SOFTPLUS, softplus)                           \
     LAYER(LEAKY_RELU, leaky_relu)                       \
+    LAYER(ELU, elu)                                     \
     LAYER(MAX_POOL2D, max_pool2d)                       \
     LAYER(AVERAGE_POOL2D, average_pool2d)               \
     LAYER(GLOBAL_AVERAGE_POOL2D, global_average_pool2d) \
@@ -66,6 +71,8 @@
            .variants = "dropout", .help = "Share of the values that are dropped during training") \
     NUMBER(negative_slope, 0.01f, .from = -100, .to = 100, .variants = "leaky_relu",              \
            .fallback = "0.01", .help = "Factor of numbers below zero")                            \
+    NUMBER(alpha, 1.0f, .from = -100, .to = 100, .variants = "elu", .fallback = "1",              \
+           .help = "Factor of e^x - 1 below zero")                                                \
     WHOLE(squeeze, 0, .minimum = 1, .maximum = 65536, .required = true,                           \
           .variants = "squeeze_excite", .help = "Channels between the two convolutions")
 /* clang-format on */

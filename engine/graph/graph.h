@@ -84,8 +84,13 @@ enum activation_kind {
     ACTIVATION_GELU, /* exact: x * Phi(x) with erf, PyTorch's default */
     ACTIVATION_TANH,
     ACTIVATION_SIGMOID,
-    ACTIVATION_HARDSWISH,  /* x min(max(x + 3, 0), 6) / 6: Howard et al. 2019, arXiv:1905.02244 */
-    ACTIVATION_HARDSIGMOID /* min(max(x + 3, 0), 6) / 6 */
+    ACTIVATION_HARDSWISH,   /* x min(max(x + 3, 0), 6) / 6: Howard et al. 2019, arXiv:1905.02244 */
+    ACTIVATION_HARDSIGMOID, /* min(max(x + 3, 0), 6) / 6 */
+    ACTIVATION_RELU6,       /* min(max(x, 0), 6) */
+    ACTIVATION_GELU_TANH,   /* x (1 + tanh(√(2/π) (x + 0.044715 x^3))) / 2: torch's
+                               approximate="tanh" */
+    ACTIVATION_MISH,        /* x tanh(log(1 + e^x)): Misra 2019, arXiv:1908.08681 */
+    ACTIVATION_SOFTPLUS     /* log(1 + e^x) */
 };
 
 /* What a recurrent layer keeps from step to step, and how. */
@@ -187,6 +192,7 @@ struct graph_node {
         struct conv_attributes conv; /* convolution and pooling */
         enum activation_kind activation;
         float negative_slope; /* leaky ReLU */
+        float elu_alpha;
         struct {
             float epsilon, momentum;
             bool training;
@@ -319,6 +325,7 @@ int32_t graph_activation(struct graph *graph, int32_t input, const char *name,
                          enum activation_kind kind);
 int32_t graph_leaky_relu(struct graph *graph, int32_t input, const char *name,
                          float negative_slope);
+int32_t graph_elu(struct graph *graph, int32_t input, const char *name, float alpha);
 int32_t graph_embedding(struct graph *graph, int32_t input, const char *name, int64_t vocabulary,
                         int64_t width);
 /* Returns `input` itself when the graph is not for training or `probability` is 0. */

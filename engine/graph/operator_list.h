@@ -75,13 +75,16 @@
     OPERATOR(PREPEND_TOKEN_BACKWARD, prepend_token_backward)                                      \
     /* x -> y */                                                                                  \
     OPERATOR(ACTIVATION, activation)                                                              \
-    /* dy saved -> dx; saved is y (ReLU, tanh, sigmoid, hardsigmoid) or x (SiLU, GELU,            \
-     * hardswish) */                                                                              \
+    /* dy saved -> dx; saved is y (ReLU, ReLU6, tanh, sigmoid, hardsigmoid) or x (the others) */  \
     OPERATOR(ACTIVATION_BACKWARD, activation_backward)                                            \
     /* x -> y = x where x > 0, else negative_slope x */                                           \
     OPERATOR(LEAKY_RELU, leaky_relu)                                                              \
     /* dy x -> dx */                                                                              \
     OPERATOR(LEAKY_RELU_BACKWARD, leaky_relu_backward)                                            \
+    /* x -> y = x where x > 0, else alpha (e^x - 1) */                                            \
+    OPERATOR(ELU, elu)                                                                            \
+    /* dy x -> dx */                                                                              \
+    OPERATOR(ELU_BACKWARD, elu_backward)                                                          \
     /* index[B,T] int32, weight[V,D] -> y[B,T,D] */                                               \
     OPERATOR(EMBEDDING, embedding)                                                                \
     /* index dy -> dweight */                                                                     \

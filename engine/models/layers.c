@@ -51,6 +51,12 @@ static int32_t build_leaky_relu(struct graph *graph, const struct model_layer *l
     return graph_leaky_relu(graph, x, name, layer->negative_slope);
 }
 
+static int32_t build_elu(struct graph *graph, const struct model_layer *layer, const char *name,
+                         int32_t x)
+{
+    return graph_elu(graph, x, name, layer->alpha);
+}
+
 /* The window of a convolution or pool. A pool without a stride has that of its kernel. */
 static struct conv_attributes pool_window(const struct model_layer *layer)
 {
@@ -136,6 +142,11 @@ static const struct {
     [LAYER_SIGMOID] = {build_activation, {.module = "nn.Sigmoid()"}},
     [LAYER_HARDSWISH] = {build_activation, {.module = "nn.Hardswish()"}},
     [LAYER_HARDSIGMOID] = {build_activation, {.module = "nn.Hardsigmoid()"}},
+    [LAYER_RELU6] = {build_activation, {.module = "nn.ReLU6()"}},
+    [LAYER_GELU_TANH] = {build_activation, {.module = "nn.GELU(approximate=\"tanh\")"}},
+    [LAYER_MISH] = {build_activation, {.module = "nn.Mish()"}},
+    [LAYER_SOFTPLUS] = {build_activation, {.module = "nn.Softplus()"}},
+    [LAYER_ELU] = {build_elu, {.module = "nn.ELU({alpha})"}},
     [LAYER_LEAKY_RELU] = {build_leaky_relu, {.module = "nn.LeakyReLU({negative_slope})"}},
     [LAYER_MAX_POOL2D] = {build_max_pool2d,
                           {.module = "nn.MaxPool2d({kernel}, stride={stride}{padding=0})"}},
@@ -151,8 +162,7 @@ static const struct {
                                .module = "SqueezeExcitation({fc1.inputs}, {fc1.outputs})"}},
 };
 /* clang-format on */
-_Static_assert(LAYER_HARDSIGMOID - LAYER_RELU == ACTIVATION_HARDSIGMOID,
-               "activations in the same order");
+_Static_assert(LAYER_SOFTPLUS - LAYER_RELU == ACTIVATION_SOFTPLUS, "activations in the same order");
 
 #define NAME(upper, lower) [LAYER_##upper] = #lower,
 static const char *const model_layer_kind_names[] = {MODEL_LAYERS(NAME)};

@@ -358,9 +358,13 @@ def operators():
     batch_norm("features-evaluation", 5, 7, training=False)
     batch_norm("images-evaluation", 2, 5, 4, 3, training=False)
     for kind, function in (("relu", torch.relu), ("silu", F.silu), ("gelu", F.gelu), ("tanh", torch.tanh),
-                           ("sigmoid", torch.sigmoid), ("hardswish", F.hardswish), ("hardsigmoid", F.hardsigmoid)):
+                           ("sigmoid", torch.sigmoid), ("hardswish", F.hardswish), ("hardsigmoid", F.hardsigmoid),
+                           ("relu6", F.relu6), ("gelu_tanh", functools.partial(F.gelu, approximate="tanh")),
+                           ("mish", F.mish), ("softplus", F.softplus)):
         operator(f"{kind}-plain", function, lambda: random(6, 16) * 2)
         operator(f"{kind}-odd", function, lambda: random(3, 5, 3, 7) * 4)
+    operator("elu-plain", F.elu, lambda: random(6, 16) * 2, alpha=1.0)
+    operator("elu-alpha", functools.partial(F.elu, alpha=-0.7), lambda: random(3, 5, 3, 7) * 4, alpha=-0.7)
     embedding = nn.Embedding(11, 5)
     operator("embedding-plain", None, lambda: torch.randint(0, 11, (6, 4)), embedding, vocabulary=11, width=5)
     embedding = nn.Embedding(3, 16)

@@ -106,6 +106,8 @@ static int32_t append_operator(const struct dump *dump, const char *kind, struct
                                                     graph_global_average_pool2d(graph, x, "0"), "1",
                                                     ACTIVATION_SIGMOID),
                                    "2");
+    if (strcmp(kind, "elu") == 0)
+        return graph_elu(graph, x, "0", (float)dump_attribute(dump, "alpha"));
     if (activation_kind_from_string(kind) >= 0)
         return graph_activation(graph, x, "0",
                                 (enum activation_kind)activation_kind_from_string(kind));

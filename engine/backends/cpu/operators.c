@@ -64,6 +64,8 @@ const struct operator_table cpu_operators = {.by_operator = {
     [OP_ADD] = {POINTWISE, TILES(tiles_add_run, tiles_suit_images)},
     [OP_LEAKY_RELU] = {POINTWISE},
     [OP_LEAKY_RELU_BACKWARD] = {POINTWISE},
+    [OP_ELU] = {POINTWISE},
+    [OP_ELU_BACKWARD] = {POINTWISE},
     [OP_CHANNEL_SCALE] = {SLICES(channel_scale_run)},
     [OP_CHANNEL_SCALE_BACKWARD] = {SLICES(channel_scale_backward_run)},
     [OP_RESHAPE] = {.prepare = reshape_prepare, SLICES(reshape_run),

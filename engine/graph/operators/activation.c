@@ -27,6 +27,10 @@ static const char *const activation_kind_names[] = {
     [ACTIVATION_SIGMOID] = "sigmoid",
     [ACTIVATION_HARDSWISH] = "hardswish",
     [ACTIVATION_HARDSIGMOID] = "hardsigmoid",
+    [ACTIVATION_RELU6] = "relu6",
+    [ACTIVATION_GELU_TANH] = "gelu_tanh",
+    [ACTIVATION_MISH] = "mish",
+    [ACTIVATION_SOFTPLUS] = "softplus",
 };
 DEFINE_STRING_TABLE(activation_kind, enum activation_kind, activation_kind_names)
 
@@ -37,12 +41,16 @@ static const struct {
     int flops, flops_backward;
 } activations[] = {
     [ACTIVATION_RELU] = {false, 1, 1},
-    [ACTIVATION_SILU] = {true, 4, 8},        /* x / (1 + exp(-x)); s (1 + x (1 - s)) */
-    [ACTIVATION_GELU] = {true, 5, 11},       /* x Phi(x); Phi(x) + x phi(x) */
-    [ACTIVATION_TANH] = {false, 1, 3},       /* dy (1 - y y) */
-    [ACTIVATION_SIGMOID] = {false, 3, 3},    /* dy y (1 - y) */
-    [ACTIVATION_HARDSWISH] = {true, 5, 5},   /* x clamp(x + 3) / 6; dy (x / 3 + 1 / 2) within */
-    [ACTIVATION_HARDSIGMOID] = {false, 4, 3} /* clamp(x + 3) / 6; dy / 6 between 0 and 1 */
+    [ACTIVATION_SILU] = {true, 4, 8},         /* x / (1 + exp(-x)); s (1 + x (1 - s)) */
+    [ACTIVATION_GELU] = {true, 5, 11},        /* x Phi(x); Phi(x) + x phi(x) */
+    [ACTIVATION_TANH] = {false, 1, 3},        /* dy (1 - y y) */
+    [ACTIVATION_SIGMOID] = {false, 3, 3},     /* dy y (1 - y) */
+    [ACTIVATION_HARDSWISH] = {true, 5, 5},    /* x clamp(x + 3) / 6; dy (x / 3 + 1 / 2) within */
+    [ACTIVATION_HARDSIGMOID] = {false, 4, 3}, /* clamp(x + 3) / 6; dy / 6 between 0 and 1 */
+    [ACTIVATION_RELU6] = {false, 2, 2},
+    [ACTIVATION_GELU_TANH] = {true, 9, 16}, /* x sigmoid(2u(x)); s + 2 x s (1 - s) u' */
+    [ACTIVATION_MISH] = {true, 5, 12},      /* x n / (n + 2), n = e^x (e^x + 2) */
+    [ACTIVATION_SOFTPLUS] = {true, 3, 3},
 };
 
 static const char *variant(const struct graph *graph, const struct graph_node *node)

@@ -21,7 +21,7 @@ static int32_t append_layer(struct graph *graph, const struct case_layer *layer,
         return graph_average_pool2d(graph, last, name, &layer->window);
     case CASE_GLOBAL_AVERAGE_POOL2D:
         return graph_global_average_pool2d(graph, last, name);
-    case CASE_RELU ... CASE_HARDSIGMOID:
+    case CASE_RELU ... CASE_SOFTPLUS:
         return graph_activation(graph, last, name, (enum activation_kind)(layer->kind - CASE_RELU));
     case CASE_BATCH_NORM:
         return graph_batch_norm(graph, last, name, 1e-5f, 0.1f);

@@ -32,6 +32,13 @@ static int32_t build_leaky_relu(struct graph *graph, int32_t x)
     return graph_linear(graph, x, "2", 10, true);
 }
 
+static int32_t build_elu(struct graph *graph, int32_t x)
+{
+    x = graph_linear(graph, x, "0", 48, true);
+    x = graph_elu(graph, x, "1", 0.7f);
+    return graph_linear(graph, x, "2", 10, true);
+}
+
 static const struct test_case cases[] = {
     ACTIVATION("ReLU", RELU),
     ACTIVATION("SiLU", SILU),
@@ -40,6 +47,11 @@ static const struct test_case cases[] = {
     ACTIVATION("sigmoid", SIGMOID),
     ACTIVATION("hardswish", HARDSWISH),
     ACTIVATION("hardsigmoid", HARDSIGMOID),
+    ACTIVATION("ReLU6", RELU6),
+    ACTIVATION("GELU with tanh", GELU_TANH),
+    ACTIVATION("mish", MISH),
+    ACTIVATION("softplus", SOFTPLUS),
+    {.name = "ELU", .batch = 24, .sample = {40}, .rank = 1, .build = build_elu, SGD},
     {.name = "leaky ReLU", .batch = 24, .sample = {40}, .rank = 1, .build = build_leaky_relu, SGD},
     {.name = "activation of 1 number",
      .batch = 1,

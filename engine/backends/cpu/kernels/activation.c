@@ -29,6 +29,18 @@ void KERNEL_NAME(activation_forward)(enum activation_kind kind, const float *x, 
     case ACTIVATION_HARDSIGMOID:
         FOR_EACH(y[i] = vector_hard_sigmoid(x[i]))
         break;
+    case ACTIVATION_RELU6:
+        FOR_EACH(float value = x[i] < 0.0f ? 0.0f : x[i]; y[i] = value > 6.0f ? 6.0f : value)
+        break;
+    case ACTIVATION_GELU_TANH:
+        FOR_EACH(y[i] = x[i] * vector_sigmoid(vector_gelu_tanh_argument(x[i])))
+        break;
+    case ACTIVATION_MISH:
+        FOR_EACH(y[i] = vector_mish(x[i]))
+        break;
+    case ACTIVATION_SOFTPLUS:
+        FOR_EACH(y[i] = vector_softplus(x[i]))
+        break;
     }
 }
 
@@ -57,6 +69,18 @@ void KERNEL_NAME(activation_backward)(enum activation_kind kind, const float *dy
         break;
     case ACTIVATION_HARDSIGMOID:
         FOR_EACH(dx[i] = saved[i] > 0.0f && saved[i] < 1.0f ? dy[i] * (1.0f / 6.0f) : 0.0f)
+        break;
+    case ACTIVATION_RELU6:
+        FOR_EACH(dx[i] = saved[i] > 0.0f && saved[i] < 6.0f ? dy[i] : 0.0f)
+        break;
+    case ACTIVATION_GELU_TANH:
+        FOR_EACH(dx[i] = dy[i] * vector_gelu_tanh_slope(saved[i]))
+        break;
+    case ACTIVATION_MISH:
+        FOR_EACH(dx[i] = dy[i] * vector_mish_slope(saved[i]))
+        break;
+    case ACTIVATION_SOFTPLUS:
+        FOR_EACH(dx[i] = dy[i] * vector_sigmoid(saved[i]))
         break;
     }
 }

@@ -2,6 +2,7 @@
  * operands alone, with their kernels. */
 #include "engine/backends/cpu/kernels/elements.h"
 #include "engine/backends/cpu/kernels/kernels.h"
+#include "engine/backends/cpu/kernels/vector_math.h"
 
 typedef void pointwise_function(const struct graph_node *node, const float *a, const float *b,
                                 float *y, int64_t count);
@@ -43,9 +44,31 @@ static void leaky_relu_backward(const struct graph_node *node, const float *dy, 
     FOR_EACH(dx[i] = x[i] > 0.0f ? dy[i] : slope * dy[i])
 }
 
+static void elu(const struct graph_node *node, const float *x, const float *none, float *y,
+                int64_t count)
+{
+    const float alpha = node->attributes.elu_alpha;
+
+    (void)none;
+    FOR_EACH(y[i] = x[i] > 0.0f ? x[i] : alpha * vector_expm1(x[i]))
+}
+
+static void elu_backward(const struct graph_node *node, const float *dy, const float *x, float *dx,
+                         int64_t count)
+{
+    const float alpha = node->attributes.elu_alpha;
+
+    FOR_EACH(dx[i] = x[i] > 0.0f ? dy[i] : alpha * dy[i] * vector_exp(x[i]))
+}
+
 static pointwise_function *const functions[OP_COUNT] = {
-    [OP_ACTIVATION] = activation, [OP_ACTIVATION_BACKWARD] = activation_backward, [OP_ADD] = add,
-    [OP_LEAKY_RELU] = leaky_relu, [OP_LEAKY_RELU_BACKWARD] = leaky_relu_backward,
+    [OP_ACTIVATION] = activation,
+    [OP_ACTIVATION_BACKWARD] = activation_backward,
+    [OP_ADD] = add,
+    [OP_LEAKY_RELU] = leaky_relu,
+    [OP_LEAKY_RELU_BACKWARD] = leaky_relu_backward,
+    [OP_ELU] = elu,
+    [OP_ELU_BACKWARD] = elu_backward,
 };
 
 void KERNEL_NAME(pointwise)(const struct graph_node *node, const float *a, const float *b, float *y,

@@ -133,3 +133,73 @@ static inline float vector_normal_density(float x)
 {
     return 0.39894228040143268f * vector_exp(-0.5f * x * x);
 }
+
+/* e^x - 1 for x <= 0, relative error below 1e-6. Near 0, where the difference would lose digits, it
+ * is the polynomial of e^x without its last term. */
+static inline float vector_expm1(float x)
+{
+    float p = x * 1.9875691500e-4f + 1.3981999507e-3f;
+
+    p = p * x + 8.3334519073e-3f;
+    p = p * x + 4.1665795894e-2f;
+    p = p * x + 1.6666665459e-1f;
+    p = p * x + 5.0000001201e-1f;
+    return x > -0.34f ? p * x * x + x : vector_exp(x) - 1.0f;
+}
+
+/* log(1 + e^x), relative error below 1e-6: max(x, 0) + log(1 + e^-|x|), the logarithm by the series
+ * 2 (s + s^3 / 3 + s^5 / 5 + …) of s = e / (2 + e), where e = e^-|x| and s at most 1/3. */
+static inline float vector_softplus(float x)
+{
+    float positive = x < 0.0f ? 0.0f : x;
+    float e = vector_exp(x - positive - positive);
+    float s = e / (2.0f + e), square = s * s;
+    float p = 1.0f / 17.0f;
+
+    p = p * square + 1.0f / 15.0f;
+    p = p * square + 1.0f / 13.0f;
+    p = p * square + 1.0f / 11.0f;
+    p = p * square + 1.0f / 9.0f;
+    p = p * square + 1.0f / 7.0f;
+    p = p * square + 1.0f / 5.0f;
+    p = p * square + 1.0f / 3.0f;
+    return positive + 2.0f * (p * square * s + s);
+}
+
+/* tanh(log(1 + e^x)) = n / (n + 2) with n = e^x (e^x + 2); 1 from 20 on, where n would overflow. */
+static inline float vector_mish(float x)
+{
+    float e = vector_exp(x > 20.0f ? 20.0f : x);
+    float n = e * (e + 2.0f);
+
+    return x * (n / (n + 2.0f));
+}
+
+/* t + x (1 - t^2) sigmoid(x) with t = n / (n + 2); sigmoid(x) = e / (1 + e), 1 + n = (1 + e)^2. */
+static inline float vector_mish_slope(float x)
+{
+    float c = x > 20.0f ? 20.0f : x;
+    float e = vector_exp(c);
+    float n = e * (e + 2.0f), inverse = 1.0f / (n + 2.0f);
+
+    return n * inverse + c * 4.0f * e * (1.0f + e) * inverse * inverse;
+}
+
+/* GELU with tanh is x (1 + tanh(u)) / 2 = x sigmoid(2u): this is 2u. */
+static inline float vector_gelu_tanh_argument(float x)
+{
+    return 1.59576912160573071f * x * (1.0f + 0.044715f * x * x);
+}
+
+static inline float vector_gelu_tanh_slope(float x)
+{
+    float c = x > 8.0f ? 8.0f : x; /* beyond, the slope is 0 or 1, and products might overflow */
+
+    c = c < -8.0f ? -8.0f : c;
+
+    float e = vector_exp(-vector_gelu_tanh_argument(c));
+    float s = 1.0f / (1.0f + e);
+    float slope = 1.59576912160573071f * (1.0f + 3.0f * 0.044715f * c * c);
+
+    return s + c * (e * s) * s * slope; /* e s is 1 - s, without the loss of digits */
+}

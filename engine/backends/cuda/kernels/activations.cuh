@@ -36,6 +36,12 @@ __device__ static inline float hard_sigmoid(float x)
     return fminf(fmaxf(x + 3.0f, 0.0f), 6.0f) * (1.0f / 6.0f);
 }
 
+/* GELU with tanh is x sigmoid of this. */
+__device__ static inline float gelu_tanh_argument(float x)
+{
+    return 1.59576912160573071f * x * (1.0f + 0.044715f * x * x);
+}
+
 template <int kind> __device__ static inline float activate(float x)
 {
     switch (kind) {
@@ -51,13 +57,23 @@ template <int kind> __device__ static inline float activate(float x)
         return sigmoid(x);
     case ACTIVATION_HARDSWISH:
         return x * hard_sigmoid(x);
+    case ACTIVATION_RELU6:
+        return x < 0.0f ? 0.0f : x > 6.0f ? 6.0f : x;
+    case ACTIVATION_GELU_TANH:
+        return x * sigmoid(gelu_tanh_argument(x));
+    case ACTIVATION_MISH: {
+        const float e = __expf(fminf(x, 20.0f)), n = e * (e + 2.0f);
+        return x * __fdividef(n, n + 2.0f);
+    }
+    case ACTIVATION_SOFTPLUS:
+        return (x < 0.0f ? 0.0f : x) + log1pf(__expf(-fabsf(x)));
     default:
         return hard_sigmoid(x);
     }
 }
 
-/* The derivative, given what the operator saves: the result, or the operand (SiLU, GELU,
- * hardswish). */
+/* The derivative, given what the operator saves: the result, or the operand (OP_ACTIVATION_BACKWARD
+ * says which). */
 template <int kind> __device__ static inline float activate_backward(float dy, float s)
 {
     switch (kind) {
@@ -77,19 +93,37 @@ template <int kind> __device__ static inline float activate_backward(float dy, f
         return dy * s * (1.0f - s);
     case ACTIVATION_HARDSWISH:
         return s <= -3.0f ? 0.0f : s >= 3.0f ? dy : dy * (s * (1.0f / 3.0f) + 0.5f);
+    case ACTIVATION_RELU6:
+        return s > 0.0f && s < 6.0f ? dy : 0.0f;
+    case ACTIVATION_GELU_TANH: {
+        const float c = fminf(fmaxf(s, -20.0f), 20.0f), g = sigmoid(gelu_tanh_argument(c));
+        return dy *
+               (g + c * g * (1.0f - g) * 1.59576912160573071f * (1.0f + 3.0f * 0.044715f * c * c));
+    }
+    case ACTIVATION_MISH: {
+        const float c = fminf(s, 20.0f), e = __expf(c), n = e * (e + 2.0f);
+        const float inverse = __fdividef(1.0f, n + 2.0f);
+        return dy * (n * inverse + c * 4.0f * e * (1.0f + e) * inverse * inverse);
+    }
+    case ACTIVATION_SOFTPLUS:
+        return dy * sigmoid(s);
     default:
         return s > 0.0f && s < 1.0f ? dy * (1.0f / 6.0f) : 0.0f;
     }
 }
 
-#define EVERY_ACTIVATION(DO) \
-    DO(ACTIVATION_RELU)      \
-    DO(ACTIVATION_SILU)      \
-    DO(ACTIVATION_GELU)      \
-    DO(ACTIVATION_TANH)      \
-    DO(ACTIVATION_SIGMOID)   \
-    DO(ACTIVATION_HARDSWISH) \
-    DO(ACTIVATION_HARDSIGMOID)
+#define EVERY_ACTIVATION(DO)   \
+    DO(ACTIVATION_RELU)        \
+    DO(ACTIVATION_SILU)        \
+    DO(ACTIVATION_GELU)        \
+    DO(ACTIVATION_TANH)        \
+    DO(ACTIVATION_SIGMOID)     \
+    DO(ACTIVATION_HARDSWISH)   \
+    DO(ACTIVATION_HARDSIGMOID) \
+    DO(ACTIVATION_RELU6)       \
+    DO(ACTIVATION_GELU_TANH)   \
+    DO(ACTIVATION_MISH)        \
+    DO(ACTIVATION_SOFTPLUS)
 
 /* An activation whose kind the launch gives; kind < 0: none. */
 __device__ static inline float activate_any(int kind, float x)

@@ -103,6 +103,20 @@ struct leaky_relu_backward_op {
         return x > 0.0f ? dy : slope * dy;
     }
 };
+struct elu_op {
+    float alpha;
+    __device__ float operator()(float x, float) const
+    {
+        return x > 0.0f ? x : alpha * expm1f(x);
+    }
+};
+struct elu_backward_op {
+    float alpha;
+    __device__ float operator()(float dy, float x) const
+    {
+        return x > 0.0f ? dy : alpha * dy * __expf(x);
+    }
+};
 struct add_op {
     __device__ float operator()(float a, float b) const
     {
@@ -159,6 +173,10 @@ cudaError_t cuda_pointwise(const struct graph_node *node, struct cuda_array a, s
         return map(leaky_relu_op{node->attributes.negative_slope}, a, b, y, count, stream);
     case OP_LEAKY_RELU_BACKWARD:
         return map(leaky_relu_backward_op{node->attributes.negative_slope}, a, b, y, count, stream);
+    case OP_ELU:
+        return map(elu_op{node->attributes.elu_alpha}, a, b, y, count, stream);
+    case OP_ELU_BACKWARD:
+        return map(elu_backward_op{node->attributes.elu_alpha}, a, b, y, count, stream);
     default:
         return cudaErrorInvalidValue;
     }

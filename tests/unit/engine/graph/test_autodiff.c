@@ -83,12 +83,13 @@ static void test_mlp(void **state)
 static void test_saved_tensors(void **state)
 {
     static const enum activation_kind kinds[] = {
-        ACTIVATION_RELU,    ACTIVATION_SILU,      ACTIVATION_GELU,       ACTIVATION_TANH,
-        ACTIVATION_SIGMOID, ACTIVATION_HARDSWISH, ACTIVATION_HARDSIGMOID};
-    static const bool saves_input[] = {false, true, true, false, false, true, false};
+        ACTIVATION_RELU,        ACTIVATION_SILU,    ACTIVATION_GELU,
+        ACTIVATION_TANH,        ACTIVATION_SIGMOID, ACTIVATION_HARDSWISH,
+        ACTIVATION_HARDSIGMOID, ACTIVATION_RELU6,   ACTIVATION_MISH};
+    static const bool saves_input[] = {false, true, true, false, false, true, false, false, true};
 
     (void)state;
-    for (int i = 0; i < 7; i++) {
+    for (int i = 0; i < 9; i++) {
         const struct graph_node *node;
         struct graph graph;
         int32_t x, y;

@@ -47,6 +47,14 @@ static double activate(enum activation_kind kind, double x)
         return x * fmin(fmax(x + 3, 0), 6) / 6;
     case ACTIVATION_HARDSIGMOID:
         return fmin(fmax(x + 3, 0), 6) / 6;
+    case ACTIVATION_RELU6:
+        return fmin(fmax(x, 0), 6);
+    case ACTIVATION_GELU_TANH:
+        return x / 2 * (1 + tanh(sqrt(M_2_PI) * (x + 0.044715 * x * x * x)));
+    case ACTIVATION_MISH:
+        return x * tanh(log1p(exp(x)));
+    case ACTIVATION_SOFTPLUS:
+        return log1p(exp(x));
     }
     return NAN;
 }
@@ -56,7 +64,8 @@ static bool has_kink(enum activation_kind kind, double x, double h)
 {
     bool hard = kind == ACTIVATION_HARDSWISH || kind == ACTIVATION_HARDSIGMOID;
 
-    return (kind == ACTIVATION_RELU && fabs(x) <= h) || (hard && fabs(fabs(x) - 3) <= h);
+    return (kind == ACTIVATION_RELU && fabs(x) <= h) || (hard && fabs(fabs(x) - 3) <= h) ||
+           (kind == ACTIVATION_RELU6 && fabs(fabs(x - 3) - 3) <= h);
 }
 
 /* Forward over [-20, 20] and near 0, relative to the value (GELU: to at least 0.5, because in its
@@ -65,17 +74,18 @@ static bool has_kink(enum activation_kind kind, double x, double h)
 static void test_activations(void **state)
 {
     (void)state;
-    for (int kind = ACTIVATION_RELU; kind <= ACTIVATION_HARDSIGMOID; kind++)
+    for (int kind = ACTIVATION_RELU; kind <= ACTIVATION_SOFTPLUS; kind++)
         for (int range = 0; range < 2; range++) {
             float *x = spread(COUNT, range ? -0.01f : -20, range ? 0.01f : 20);
             float *y = malloc(COUNT * sizeof(float)), *dx = malloc(COUNT * sizeof(float));
-            bool saves_x =
-                kind == ACTIVATION_SILU || kind == ACTIVATION_GELU || kind == ACTIVATION_HARDSWISH;
+            bool saves_x = kind == ACTIVATION_SILU || kind == ACTIVATION_GELU ||
+                           kind == ACTIVATION_HARDSWISH || kind >= ACTIVATION_GELU_TANH;
 
             k->activation_forward((enum activation_kind)kind, x, y, COUNT);
             for (int i = 0; i < COUNT; i++) {
                 double expected = activate((enum activation_kind)kind, x[i]);
-                double floor = kind == ACTIVATION_GELU && range == 0 ? 0.5 : 1e-30;
+                bool gelu = kind == ACTIVATION_GELU || kind == ACTIVATION_GELU_TANH;
+                double floor = gelu && range == 0 ? 0.5 : 1e-30;
                 expect_near(y[i], expected, fmax(fabs(expected), floor), 2e-6);
             }
             for (int i = 0; i < COUNT; i++)
@@ -100,14 +110,14 @@ static void test_special_values(void **state)
     float x[5] = {NAN, INFINITY, -INFINITY, 1e30f, -1e30f}, y[5];
 
     (void)state;
-    for (int kind = ACTIVATION_RELU; kind <= ACTIVATION_HARDSIGMOID; kind++) {
+    for (int kind = ACTIVATION_RELU; kind <= ACTIVATION_SOFTPLUS; kind++) {
         bool bounded =
             kind == ACTIVATION_TANH || kind == ACTIVATION_SIGMOID || kind == ACTIVATION_HARDSIGMOID;
 
         k->activation_forward((enum activation_kind)kind, x, y, 5);
         assert_true(isnan(y[0]));
         assert_false(isnan(y[3]));
-        assert_true(y[3] == (bounded ? 1.0f : 1e30f));
+        assert_true(y[3] == (kind == ACTIVATION_RELU6 ? 6.0f : bounded ? 1.0f : 1e30f));
         assert_true(y[4] == (kind == ACTIVATION_TANH ? -1.0f : 0.0f));
     }
 }

@@ -15,13 +15,15 @@
 
 #include <cmocka.h>
 
-/* Moves the samples away from points without a derivative: ReLU at 0, hardswish and hardsigmoid at
- * -3 and 3, windows with two equal maxima. */
+/* Moves the samples away from points without a derivative: ReLU and ELU at 0, ReLU6 at 6, too,
+ * hardswish and hardsigmoid at -3 and 3, windows with two equal maxima. */
 static void avoid_kinks(const char *file, float *samples, int64_t elements)
 {
     for (int64_t i = 0; i < elements; i++) {
-        if (strncmp(file, "relu", 4) == 0)
+        if (strncmp(file, "relu", 4) == 0 || strncmp(file, "elu", 3) == 0)
             samples[i] += samples[i] < 0 ? -0.05f : 0.05f;
+        if (strncmp(file, "relu6", 5) == 0 && fabsf(samples[i] - 6) < 0.05f)
+            samples[i] = 6.1f;
         if (strncmp(file, "hard", 4) == 0 && fabsf(fabsf(samples[i]) - 3) < 0.05f)
             samples[i] *= 1.05f;
         if (strncmp(file, "max_", 4) == 0) /* 0.02 apart, in a scrambled order */
