@@ -2,6 +2,7 @@
 #pragma once
 
 #include "client/command_line/invocation.h"
+#include "client/submission/snapshot.h"
 #include "client/submission/spec_input.h"
 
 /* clang-format off */
@@ -13,7 +14,7 @@
     {"hold", 0, NULL, "Wait until `trainctl release`", COMPLETE_NOTHING}, \
     {"at", 0, "TIME", "Start at this time or later: +2h, 03:00, \"tomorrow 03:00\", 2027-01-01T03:00", COMPLETE_NOTHING}, \
     {"every", 0, "CALENDAR", "Make a job at each of these times: daily, \"Mon..Fri 03:00\", \"*:0/15\" (systemd.time)", COMPLETE_NOTHING}, \
-    {"snapshot", 0, "[=FOLDER]", "Run the code as it is now: what git tracks or does not ignore, or all of FOLDER", COMPLETE_FILES}, \
+    SNAPSHOT_OPTION, \
     {"group", 'g', "NAME", "Count against the limit of a group: `trainctl group set`", COMPLETE_NOTHING}, \
     SPEC_INPUT_OPTION_ENV, \
     {"wait", 'w', NULL, "Wait until the job has ended; its end decides the exit status", COMPLETE_NOTHING}, \

@@ -14,10 +14,11 @@ from .errors import CallError, DaemonUnreachable, JobFailed, TraindError
 from .jobs import Job, follow, metrics, run, submit, wait
 from .metric_rows import Metric, Metrics
 from .reports import in_job, report
+from .snapshot import SnapshotFailed
 from .status import Status
 from .varlink import call
 
 __version__ = "0.1.0"
-__all__ = ["CallError", "DaemonUnreachable", "Job", "JobFailed", "Metric", "Metrics", "Status", "TraindError", "call",
-           "checkpoint", "errors", "follow", "in_job", "last_checkpoint", "listen", "metrics", "report", "run",
+__all__ = ["CallError", "DaemonUnreachable", "Job", "JobFailed", "Metric", "Metrics", "SnapshotFailed", "Status",
+           "TraindError", "call", "checkpoint", "errors", "follow", "in_job", "last_checkpoint", "listen", "metrics", "report", "run",
            "should_checkpoint", "submit", "wait"]

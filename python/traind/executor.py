@@ -102,6 +102,9 @@ class Executor(concurrent.futures.Executor):
     Function, arguments and result are pickled; a script's own functions need the usual `if __name__ == "__main__"`."""
 
     def __init__(self, max_workers: int = WORKERS, *, socket: Optional[str] = None, **keys: Any) -> None:
+        if keys.get("snapshot"):
+            raise ValueError("functions are imported from where they lie, so a snapshot would freeze nothing; submit() a "
+                             "command with snapshot=True")
         self._socket, self._keys = socket, keys
         self._threads = concurrent.futures.ThreadPoolExecutor(max_workers, thread_name_prefix="traind")
         self._folder = tempfile.TemporaryDirectory(prefix="traind-tasks.")

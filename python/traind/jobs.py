@@ -8,6 +8,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, SupportsIndex,
 from . import varlink
 from .errors import JobFailed
 from .metric_rows import Metric, Metrics
+from .snapshot import with_snapshot
 from .specification import Specification, complete
 from .status import Status
 
@@ -105,8 +106,10 @@ def submit(job: Specification, *, socket: Optional[str] = None, **keys: Any) -> 
     """Queues a job: a command as a list of words, a specification as a dict, or the pathlib.Path of a JSON file.
 
     `keys` are keys of the specification (docs/job-spec.md): name="a", resources={"memory": "2 GiB"}, after=[other]. The job
-    runs in the present folder, a command with the present environment. It is on disk when this returns."""
-    reply = varlink.call("Submit", socket=socket, spec=complete(job, keys))
+    runs in the present folder, a command with the present environment. It is on disk when this returns.
+
+    snapshot=True freezes the code that a command runs: what git tracks or does not ignore; snapshot=FOLDER all of that."""
+    reply = varlink.call("Submit", socket=socket, spec=with_snapshot(complete(job, keys), socket))
     return Job(reply["id"], socket, reply.get("note"))
 
 
