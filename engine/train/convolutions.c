@@ -18,6 +18,8 @@
 #include <time.h>
 
 enum { LANES_MAX = 8, TASKS_MAX = 8, BATCH_MAX = 64, BATCH_FEW = 16, CHANNELS_MIN = 16 };
+/* from as many samples on, a backend gives each part of the work whole samples */
+enum { BATCH_MANY = 32 };
 enum { CHANNELS_MANY = 64 }; /* convolutions with fewer channels are another kind of work */
 
 /* What a round measures: the most operations of the forward part, the runs (the first one warms up)
@@ -40,8 +42,9 @@ static const struct round together_round = {250e6, 16, false, 2, 4, 0.06, 1};
  * fastest of each direction. */
 static const double together_near = 1.25;
 
-/* A way that takes this many times as long as the fastest one is not run again. */
-static const double hopeless = 4;
+/* A way that takes this many times as long as the fastest one is not run again. The first run of a
+ * way also touches its memory for the first time, so more is allowed. */
+static const double hopeless = 4, hopeless_at_first = 20;
 
 /* A way must take less than this part of the time of the device's own way to be preferred, so that
  * chance decides nothing. */
@@ -263,6 +266,18 @@ static bool halve_many_channels(struct convolution_shape *shape)
     return true;
 }
 
+/* Halves the samples. If the parts of the model's work have whole samples, they still do
+ * afterwards: where they divide samples, other ways are the fastest. */
+static void halve_batch(struct convolution_shape *shape, const struct convolution_shape *whole)
+{
+    int64_t parts = whole->parts > 0 ? whole->parts : 1;
+    bool even = whole->batch >= BATCH_MANY || whole->batch % parts == 0;
+
+    shape->batch = (shape->batch + 1) / 2;
+    if (even)
+        shape->batch = shape->batch < parts ? parts : shape->batch / parts * parts;
+}
+
 /* The part of the layer's work that a round measures. */
 static struct convolution_shape reduce(const struct convolution_shape *whole,
                                        const struct round *round)
@@ -275,13 +290,13 @@ static struct convolution_shape reduce(const struct convolution_shape *whole,
     /* keep a few samples, because how they are divided among the threads is part of what is
      * measured */
     while (shape.batch > BATCH_FEW && operations(&shape) > most)
-        shape.batch = (shape.batch + 1) / 2;
+        halve_batch(&shape, whole);
     while (operations(&shape) > most && (halve_image(&shape.height, &shape.attributes, 0, least) ||
                                          halve_image(&shape.width, &shape.attributes, 1, least)))
         ;
     /* keep one sample for each task as long as possible */
     while (shape.batch > TASKS_MAX && operations(&shape) > most)
-        shape.batch = (shape.batch + 1) / 2;
+        halve_batch(&shape, whole);
     while (operations(&shape) > most && halve_many_channels(&shape))
         ;
     while (shape.batch > 1 && operations(&shape) > most)
@@ -315,13 +330,13 @@ static void take_times(const struct way *ways, struct convolution_times *times)
 
 /* Ends ways that are slow in every direction. Ends those, too, of which one run took as long as a
  * whole round should; the time of that run counts. */
-static void end_hopeless(struct way *ways, const struct convolution_times *times)
+static void end_hopeless(struct way *ways, const struct convolution_times *times, double limit)
 {
     for (int i = 0; i < times->count; i++) {
         bool hope = false;
 
         for (int d = 0; d < CONVOLUTION_DIRECTIONS; d++)
-            hope = hope || times->ways[i].seconds[d] < hopeless * fastest(times, d);
+            hope = hope || times->ways[i].seconds[d] < limit * fastest(times, d);
         ways[i].ends = ways[i].ends || !hope;
     }
 }
@@ -344,7 +359,7 @@ static int run_ways(struct way *ways, const struct convolution_shape *shape,
             ways[i].ends = now() - start > round->seconds;
         }
         take_times(ways, times);
-        end_hopeless(ways, times);
+        end_hopeless(ways, times, run == 0 ? hopeless_at_first : hopeless);
     }
     return r;
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* by enum convolution_method */
-static const char letters[] = "-dbnplcf";
+static const char letters[] = "-dbnpqlcf";
 
 /* Old checkpoints have a digit for each dense 3x3 convolution: the sum of 1, 2 and 4 for the
  * directions that were computed directly. */

@@ -14,13 +14,19 @@ enum convolution_method {
     CONVOLUTION_DIRECT,    /* d: oneDNN's direct method, on the images themselves */
     /* b: oneDNN's, on copies in blocks of channels, the last block filled up */
     CONVOLUTION_BLOCK_COPIES,
-    CONVOLUTION_PLAIN_COPIES, /* n: oneDNN's, on copies in NCHW */
-    CONVOLUTION_PLANES,       /* p: convolution_planes.h */
-    CONVOLUTION_LAST_COPIES,  /* l: oneDNN's direct method, on copies with channels last */
+    CONVOLUTION_PLAIN_COPIES,   /* n: oneDNN's, on copies in NCHW */
+    CONVOLUTION_PLANES,         /* p: convolution_planes.h */
+    CONVOLUTION_PLANES_IN_TURN, /* q: the same, with planes of some channels at a time */
+    CONVOLUTION_LAST_COPIES,    /* l: oneDNN's direct method, on copies with channels last */
     /* by convolution_channels.h: */
     CONVOLUTION_LAST_CHANNELS, /* c: its copies have channels last */
     CONVOLUTION_BLOCK_CHANNELS /* f: its copies are in blocks of channels */
 };
+
+static inline bool convolution_is_over_planes(enum convolution_method method)
+{
+    return method == CONVOLUTION_PLANES || method == CONVOLUTION_PLANES_IN_TURN;
+}
 
 enum convolution_order { CONVOLUTION_IN_BLOCKS = 'B', CONVOLUTION_CHANNELS_LAST = 'L' };
 

@@ -11,7 +11,8 @@ enum { PANEL_BYTES = 16 * 1024 };
 
 struct planes_convolution *planes_create(const struct kernels *kernels,
                                          enum onednn_direction direction,
-                                         const struct onednn_convolution_shape *shape, int parts)
+                                         const struct onednn_convolution_shape *shape, int parts,
+                                         bool in_turn)
 {
     struct planes_convolution *planes = calloc(1, sizeof(*planes));
     int64_t in = shape->channels / shape->groups, out = shape->out_channels / shape->groups;
@@ -30,7 +31,7 @@ struct planes_convolution *planes_create(const struct kernels *kernels,
     planes->padded = planes_round_up(planes->results, planes->block);
     if (planes_describe_axis(planes, 0) || planes_describe_axis(planes, 1))
         goto failed;
-    planes_choose_block(planes);
+    planes_choose_block(planes, in_turn);
     if (planes_list_places(planes) || planes_list_passes(planes))
         goto failed;
     return planes;
@@ -59,7 +60,7 @@ void planes_free(struct planes_convolution *planes)
 
 static int64_t planes_floats(const struct planes_convolution *planes)
 {
-    return planes->channels * planes_phase_count(planes) * planes->plane_stride;
+    return planes->turn * planes_phase_count(planes) * planes->plane_stride;
 }
 
 size_t planes_scratch_bytes(const struct planes_convolution *planes)
@@ -78,10 +79,23 @@ size_t planes_packed_bytes(const struct planes_convolution *planes)
 
 /* ---- weights --------------------------------------------------------------------------------- */
 
-/* How many rows of the second matrix one product takes. */
-static int64_t panel_depth(const struct planes_convolution *planes)
+/* How many rows of the second matrix belong to a channel. */
+static int64_t channel_depth(const struct planes_convolution *planes, const struct pass *pass)
 {
-    return PANEL_BYTES / (int64_t)sizeof(float) / planes->block;
+    return pass->depth / planes->channels;
+}
+
+/* Where the product ends that begins with row r of the second matrix. Its channels have planes at
+ * the same time. */
+static int64_t panel_end(const struct planes_convolution *planes, const struct pass *pass,
+                         int64_t r)
+{
+    int64_t turn = planes->turn * channel_depth(planes, pass);
+    int64_t panel = r + PANEL_BYTES / (int64_t)sizeof(float) / planes->block;
+    int64_t end = turn ? (r / turn + 1) * turn : pass->depth;
+
+    end = end < pass->depth ? end : pass->depth;
+    return panel < end ? panel : end;
 }
 
 /* Packs one block of rows as [depth][block]. */
@@ -114,21 +128,21 @@ static int64_t group_weights(const struct planes_convolution *planes, int64_t gr
 void planes_pack(const struct planes_convolution *planes, const float *weights, int part, int parts,
                  float *packed)
 {
-    int64_t most = panel_depth(planes), unit = 0;
+    int64_t unit = 0;
 
     for (int64_t g = 0; g < planes->shape.groups; g++)
         for (int i = 0; i < planes->pass_count; i++) {
             const struct pass *pass = &planes->passes[i];
             float *to = packed + g * planes->group_packed + pass->packed;
 
-            for (int64_t r = 0; r < pass->depth; r += most) {
-                int64_t depth = pass->depth - r < most ? pass->depth - r : most;
+            for (int64_t r = 0, end; r < pass->depth; r = end) {
+                end = panel_end(planes, pass, r);
 
                 for (int64_t m = 0; m < planes->padded; m += planes->block, unit++)
                     if (unit % parts == part)
                         pack_panel(planes, weights + group_weights(planes, g),
-                                   planes->weight + pass->first_tap + r, depth, m,
-                                   to + r * planes->padded + m * depth);
+                                   planes->weight + pass->first_tap + r, end - r, m,
+                                   to + r * planes->padded + m * (end - r));
             }
         }
 }
@@ -139,6 +153,7 @@ void planes_pack(const struct planes_convolution *planes, const float *weights, 
 struct block {
     int64_t group, first_sample, samples, first_row, rows;
     int64_t first_result, end_result; /* of the group's channels */
+    int64_t first_channel, channels;  /* whose planes there are */
     float *planes, *results;
 };
 
@@ -165,7 +180,7 @@ static void gather_source(const struct planes_convolution *planes,
                                   .columns = planes->pitch};
     float *to = block->planes;
 
-    for (int64_t c = 0; c < planes->channels; c++)
+    for (int64_t c = block->first_channel; c < block->first_channel + block->channels; c++)
         for (int i = 0; i < rows->phases; i++)
             for (int k = 0; k < columns->phases; k++, to += planes->plane_stride) {
                 int64_t end = block->samples * planes->sample_stride;
@@ -198,18 +213,19 @@ static void multiply_pass(const struct planes_convolution *planes, const struct 
 {
     struct planes_columns columns = block_columns(planes, block);
     const int32_t *offset = planes->offset + pass->first_tap;
-    int64_t most = panel_depth(planes), r = 0;
+    int64_t r = block->first_channel * channel_depth(planes, pass), end;
+    int64_t last = r + block->channels * channel_depth(planes, pass);
 
     packed += block->group * planes->group_packed + pass->packed;
     do {
-        int64_t depth = pass->depth - r < most ? pass->depth - r : most;
+        end = panel_end(planes, pass, r);
 
         for (int64_t m = block->first_result; m < block->end_result; m += planes->block)
             planes->kernels->planes_multiply(
-                planes->block, depth, packed + r * planes->padded + m * depth, block->planes,
+                planes->block, end - r, packed + r * planes->padded + m * (end - r), block->planes,
                 offset + r, &columns, block->results + m * planes->columns, planes->columns, r > 0);
-        r += depth;
-    } while (r < pass->depth);
+        r = end;
+    } while (r < last);
 }
 
 static void scatter_results(const struct planes_convolution *planes, const struct pass *pass,
@@ -292,29 +308,38 @@ static void add_gradient(const struct planes_convolution *planes, const struct b
     struct planes_columns columns = block_columns(planes, block);
     const struct pass *pass = planes->passes;
     int64_t row = planes->channels * planes->shape.kernel[0] * planes->shape.kernel[1];
+    int64_t depth = channel_depth(planes, pass), first = block->first_channel * depth;
 
     planes->kernels->planes_gradient(
-        block->end_result - block->first_result, pass->depth,
+        block->end_result - block->first_result, block->channels * depth,
         block->results + block->first_result * planes->columns, planes->columns, block->planes,
-        planes->offset, &columns, planes->weight,
+        planes->offset + first, &columns, planes->weight + first,
         weights + group_weights(planes, block->group) + block->first_result * row, row);
 }
 
 static void run_block(const struct planes_convolution *planes, const struct planes_images *x,
-                      const struct planes_images *y, const struct block *block, float *weights,
+                      const struct planes_images *y, struct block *block, float *weights,
                       float *bias)
 {
     bool backward = planes->direction == ONEDNN_BACKWARD_DATA;
 
-    gather_source(planes, backward ? y : x, block);
-    if (planes->direction == ONEDNN_BACKWARD_WEIGHTS) {
+    if (planes->direction == ONEDNN_BACKWARD_WEIGHTS)
         gather_gradient(planes, y, block, bias);
-        add_gradient(planes, block, weights);
-        return;
-    }
-    for (int i = 0; i < planes->pass_count; i++) {
-        multiply_pass(planes, &planes->passes[i], block, weights);
-        scatter_results(planes, &planes->passes[i], backward ? x : y, bias, block);
+    for (int64_t c = 0; c < planes->channels; c += planes->turn) {
+        int64_t left = planes->channels - c;
+
+        block->first_channel = c;
+        block->channels = left < planes->turn ? left : planes->turn;
+        gather_source(planes, backward ? y : x, block);
+        if (planes->direction == ONEDNN_BACKWARD_WEIGHTS) {
+            add_gradient(planes, block, weights);
+            continue;
+        }
+        for (int i = 0; i < planes->pass_count; i++) {
+            multiply_pass(planes, &planes->passes[i], block, weights);
+            if (left <= planes->turn)
+                scatter_results(planes, &planes->passes[i], backward ? x : y, bias, block);
+        }
     }
 }
 

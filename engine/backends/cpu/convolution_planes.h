@@ -21,10 +21,15 @@ struct planes_images {
 
 /* With `parts` 0, the shape's `samples` is the maximum for planes_run(). Otherwise it is the number
  * on which planes_run_part() works, divided into `parts` parts. The shape's order and type of
- * images do not matter. NULL: out of memory. Free with planes_free(). */
+ * images do not matter. `in_turn`: planes of some channels at a time, where those of all are too
+ * large for a block of whole images. NULL: out of memory. Free with planes_free(). */
 struct planes_convolution *planes_create(const struct kernels *kernels,
                                          enum onednn_direction direction,
-                                         const struct onednn_convolution_shape *shape, int parts);
+                                         const struct onednn_convolution_shape *shape, int parts,
+                                         bool in_turn);
+/* Whether the planes of a group, of so many pixels in a sample, may be too large to be made at
+ * once: otherwise `in_turn` changes nothing. */
+bool planes_may_turn(int64_t pixels);
 void planes_free(struct planes_convolution *planes);
 /* Scratch bytes of each thread that runs it. */
 size_t planes_scratch_bytes(const struct planes_convolution *planes);

@@ -9,7 +9,9 @@
  * (k dilation - a) / stride, for each k for which that is an integer. Kernel positions that never
  * meet a pixel are left out.
  *
- * A block is the unit of work: some samples, or some rows of one sample, of a group. If the work is
+ * A block is the unit of work: some samples, or some rows of one sample, of a group. In turn, the
+ * planes of some channels are made, multiplied and added to the results, then those of others, so
+ * that a block has more rows. If the work is
  * divided into parts, a part is a number of blocks, and a block may cover a range of the result
  * channels only. If there are enough such ranges, the gradient by the weights is divided by them
  * alone. Then no partial sums have to be added. */
@@ -156,7 +158,7 @@ static int64_t block_bytes(const struct planes_convolution *planes, int64_t rows
 {
     int64_t sample = (rows + planes->axis[0].reach) * planes->pitch;
     int64_t floats =
-        planes->channels * planes_phase_count(planes) * (samples * sample + 2 * PLANES_LINE) +
+        planes->turn * planes_phase_count(planes) * (samples * sample + 2 * PLANES_LINE) +
         planes_result_rows(planes) * (samples * planes_result_columns(planes, rows) + PLANES_LINE);
 
     return floats * (int64_t)sizeof(float);
@@ -229,7 +231,28 @@ static void divide_blocks(struct planes_convolution *planes)
         }
 }
 
-void planes_choose_block(struct planes_convolution *planes)
+bool planes_may_turn(int64_t pixels)
+{
+    return pixels * (int64_t)sizeof(float) > BLOCK_BYTES / 2;
+}
+
+/* Makes planes for as many channels at a time as fit into a block, evenly. */
+static void choose_turn(struct planes_convolution *planes)
+{
+    int64_t turns;
+
+    while (planes->turn < planes->channels) {
+        planes->turn++;
+        if (block_bytes(planes, planes->rows, 1) > BLOCK_BYTES) {
+            planes->turn--;
+            break;
+        }
+    }
+    turns = (planes->channels + planes->turn - 1) / planes->turn;
+    planes->turn = (planes->channels + turns - 1) / turns;
+}
+
+void planes_choose_block(struct planes_convolution *planes, bool in_turn)
 {
     int64_t all = planes->axis[0].count, reach = planes->axis[0].reach, width, wide;
 
@@ -241,11 +264,17 @@ void planes_choose_block(struct planes_convolution *planes)
     planes->rows = all;
     planes->samples = 1;
     planes->splits = 1;
+    planes->turn = planes->channels;
+    if (in_turn && planes->axis[0].passes * planes->axis[1].passes == 1 &&
+        block_bytes(planes, all, 1) > BLOCK_BYTES)
+        planes->turn = 1;
     while (planes->rows > 1 + reach / 2 && block_bytes(planes, planes->rows, 1) > BLOCK_BYTES)
         planes->rows = (planes->rows + 1) / 2;
     if (planes->parts)
         divide_blocks(planes);
-    if (planes->rows == all && (!planes->parts || planes->divides_weights))
+    choose_turn(planes);
+    if (planes->rows == all && planes->turn == planes->channels &&
+        (!planes->parts || planes->divides_weights))
         while (planes->samples < planes->shape.samples &&
                block_bytes(planes, all, planes->samples + 1) <= BLOCK_BYTES &&
                (planes->samples + 1) * planes_result_columns(planes, all) <= COLUMNS_MAX)
@@ -291,7 +320,8 @@ static int64_t list_rows(struct planes_convolution *planes, int row_pass, int co
         for (int r = 0; r < rows->tap_count; r++)
             for (int u = 0; u < columns->tap_count; u++) {
                 const struct axis_tap *row = &rows->taps[r], *column = &columns->taps[u];
-                int64_t plane = (c * rows->phases + row->phase) * columns->phases + column->phase;
+                int64_t plane = (c % planes->turn * rows->phases + row->phase) * columns->phases +
+                                column->phase;
                 int64_t channel = backward ? c * in : c;
 
                 if (row->pass != row_pass || column->pass != column_pass)

@@ -39,6 +39,7 @@ struct planes_convolution {
     struct onednn_convolution_shape shape;
     struct axis axis[2];       /* rows, columns */
     int64_t channels, results; /* per group: channels of planes, and rows of the product */
+    int64_t turn;              /* of how many channels the planes exist at the same time */
     /* rows of the product at once, and all rows rounded up to whole blocks */
     int64_t block, padded;
     int64_t taps; /* the taps of all passes */
@@ -72,8 +73,9 @@ static inline int64_t planes_round_up(int64_t value, int64_t step)
 /* Finds the source pixels and the kernel's positions along axis `d`. -1: no memory, as in all
  * functions that return int. */
 int planes_describe_axis(struct planes_convolution *planes, int d);
-/* Chooses the size of a block, how blocks are divided into parts, and how they are stored. */
-void planes_choose_block(struct planes_convolution *planes);
+/* Chooses the size of a block, how blocks are divided into parts, and how they are stored. In turn:
+ * the planes of some channels at a time, where all do not fit. */
+void planes_choose_block(struct planes_convolution *planes, bool in_turn);
 /* Lists where each vector of the results' columns begins in a plane. */
 int planes_list_places(struct planes_convolution *planes);
 /* Lists the passes, and the rows of the products' second matrix. */

@@ -1,6 +1,7 @@
 /* device.c: the CPU as a device: its threads, kernels and memory, and the backend's table. */
 #include "base/text.h"
 #include "engine/backends/cpu/convolution_method.h"
+#include "engine/backends/cpu/convolution_planes.h"
 #include "engine/backends/cpu/limits.h"
 #include "engine/backends/cpu/program.h"
 
@@ -180,9 +181,11 @@ static void convolution_methods(struct backend_device *device, const struct grap
                                 char methods[CONVOLUTION_METHODS_MAX])
 {
     const struct conv_attributes *a = &node->attributes.conv;
-    int64_t channels = graph->tensors[node->input[0]].shape.extent[1];
+    const int64_t *extent = graph->tensors[node->input[0]].shape.extent;
+    int64_t channels = extent[1];
     int64_t out_channels = graph->tensors[node->output[0]].shape.extent[1];
     bool last = graph_orders_channels_last(device, graph);
+    int64_t pixels = extent[2] * extent[3];
     int block = device->image_block;
     bool whole = channels % block == 0 && out_channels % block == 0;
 
@@ -203,6 +206,8 @@ static void convolution_methods(struct backend_device *device, const struct grap
     if (!last)
         *methods++ = 'l';
     *methods++ = 'p';
+    if (planes_may_turn(channels / a->groups * pixels))
+        *methods++ = 'q';
     if (device->threads > 1 && a->groups == 1 && graph_slices_differ(device, graph)) {
         *methods++ = 'c';
         *methods++ = 'f';

@@ -132,8 +132,9 @@ static int create_planes(struct backend_program *program, const struct graph_nod
     struct onednn_convolution_shape shape =
         describe_shape(program, node, state, divided ? program->graph->batch : state->rows[size]);
 
-    state->planes = planes_create(program->device->kernels, state->tensors.direction, &shape,
-                                  divided ? program->parts : 0);
+    state->planes = planes_create(
+        program->device->kernels, state->tensors.direction, &shape, divided ? program->parts : 0,
+        program_convolution_method(program, node) == CONVOLUTION_PLANES_IN_TURN);
     state->divided = divided;
     plain_layout(&shape, &state->layout);
     return state->planes ? 0 : error_no_memory(error, "a convolution");
@@ -257,7 +258,7 @@ static int create_primitives(struct backend_program *program, const struct graph
 
     state->rows[0] = batch / program->tasks;
     state->rows[1] = batch % program->tasks ? state->rows[0] + 1 : 0;
-    if (method == CONVOLUTION_PLANES && !program->compact[node->input[0]])
+    if (convolution_is_over_planes(method) && !program->compact[node->input[0]])
         return create_planes(program, node, state, error);
     if (depthwise && program->channels_last) {
         choose_own_kernel(program, node, state);

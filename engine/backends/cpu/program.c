@@ -92,7 +92,7 @@ static bool keeps_samples_plain(const struct backend_program *program)
                 (k > 0 || (node->op != OP_CONV2D && node->op != OP_CONV2D_BACKWARD_WEIGHTS) ||
                  operator_functions_of(program->device->operators, graph, node)->prepare !=
                      convolution_prepare ||
-                 program_convolution_method(program, node) != CONVOLUTION_PLANES))
+                 !convolution_is_over_planes(program_convolution_method(program, node))))
                 return false;
     }
     return graph->input >= 0 && graph->compute_type == TENSOR_FLOAT32;

@@ -1,13 +1,8 @@
-/* planes.c: the products of planes.h. Sums stay in registers over the whole length of a product:
- * some rows times some vectors. There are as many sums as the registers hold beside their
- * operands. */
+/* planes.c: the products of planes.h; planes_images.c makes the planes. Sums stay in registers over
+ * the whole length of a product: some rows times some vectors. There are as many sums as the
+ * registers hold beside their operands. */
 #include "engine/backends/cpu/kernels/kernels.h"
 #include "engine/backends/cpu/kernels/vector.h"
-
-#include <string.h>
-
-/* a vector at the address of any float */
-typedef float loose_vector __attribute__((vector_size(VECTOR * 4), may_alias, aligned(4)));
 
 /* ---- results: rows × vectors ----------------------------------------------------------------- */
 
@@ -265,97 +260,4 @@ float KERNEL_NAME(planes_sum)(const float *x, int64_t vectors)
     sum[2] += sum[3];
     sum[0] += sum[2];
     return sum_lanes(&sum[0]);
-}
-
-/* ---- planes from images, and back ------------------------------------------------------------ */
-
-/* Finds the columns [first, end) of the plane that have a pixel. */
-static void column_span(const struct planes_gather *shape, int64_t *first, int64_t *end)
-{
-    int64_t step = shape->column_step, origin = shape->column_origin;
-    int64_t last = shape->width - 1 - origin;
-
-    *first = origin < 0 ? (-origin + step - 1) / step : 0;
-    *end = last < 0 ? 0 : last / step + 1;
-    *end = *end < shape->columns ? *end : shape->columns;
-    *first = *first < *end ? *first : *end;
-}
-
-/* Clears `count` floats, and up to a vector more. */
-static ALWAYS_INLINE void clear_floats(float *to, int64_t count)
-{
-    for (int64_t u = 0; u < count; u += VECTOR)
-        *(loose_vector *)(to + u) = (vector){0};
-}
-
-/* Copies `count` floats, and up to a vector more if there are `left` to read. */
-static ALWAYS_INLINE void copy_floats(const float *from, int64_t left, float *to, int64_t count)
-{
-    if ((count + VECTOR - 1) / VECTOR * VECTOR > left) {
-        memcpy(to, from, (size_t)count * sizeof(*to));
-        return;
-    }
-    for (int64_t u = 0; u < count; u += VECTOR)
-        *(loose_vector *)(to + u) = *(const loose_vector *)(from + u);
-}
-
-/* Rows are adjacent: what one row writes beyond its end, the next row overwrites. */
-void KERNEL_NAME(planes_gather)(const struct planes_gather *shape, const float *image, float *plane)
-{
-    int64_t first, end, step = shape->column_step * shape->pixel;
-
-    column_span(shape, &first, &end);
-    for (int64_t t = 0; t < shape->rows; t++, plane += shape->columns) {
-        int64_t row = shape->row_origin + t * shape->row_step;
-        int64_t place = row * shape->width + shape->column_origin + first * shape->column_step;
-        const float *from = image + place * shape->pixel;
-
-        if (row < 0 || row >= shape->height || first == end) {
-            clear_floats(plane, shape->columns);
-            continue;
-        }
-        clear_floats(plane, first);
-        if (step == 1)
-            copy_floats(from, shape->height * shape->width - place, plane + first, end - first);
-        else if (step == 2)
-            for (int64_t u = 0; u < end - first; u++)
-                plane[first + u] = from[2 * u];
-        else
-            for (int64_t u = 0; u < end - first; u++)
-                plane[first + u] = from[u * step];
-        clear_floats(plane + end, shape->columns - end);
-    }
-}
-
-static ALWAYS_INLINE void scatter_row(const float *result, float bias, bool relu, int64_t count,
-                                      float *to, int64_t step)
-{
-    for (int64_t u = 0; u < count; u++) {
-        float value = result[u] + bias;
-
-        to[u * step] = relu && value < 0 ? 0 : value;
-    }
-}
-
-void KERNEL_NAME(planes_scatter)(const struct planes_scatter *shape, const float *result,
-                                 float bias, float *image)
-{
-    const struct planes_gather *places = &shape->image;
-    int64_t first, end, step = places->column_step * places->pixel;
-
-    column_span(places, &first, &end);
-    for (int64_t t = 0; t < places->rows; t++, result += shape->row_stride) {
-        int64_t row = places->row_origin + t * places->row_step;
-        float *to =
-            image + (row * places->width + places->column_origin) * places->pixel + first * step;
-
-        if (row < 0 || row >= places->height)
-            continue;
-        if (step == 1 && shape->relu)
-            scatter_row(result + first, bias, true, end - first, to, 1);
-        else if (step == 1)
-            scatter_row(result + first, bias, false, end - first, to, 1);
-        else
-            scatter_row(result + first, bias, shape->relu, end - first, to, step);
-    }
 }

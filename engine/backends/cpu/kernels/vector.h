@@ -9,5 +9,7 @@ enum { VECTOR = 8, REGISTERS = 16 };
 #endif
 
 typedef float vector __attribute__((vector_size(VECTOR * 4), may_alias));
+/* a vector at the address of any float */
+typedef float loose_vector __attribute__((vector_size(VECTOR * 4), may_alias, aligned(4)));
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))

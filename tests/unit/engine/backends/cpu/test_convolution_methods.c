@@ -282,8 +282,8 @@ static void vary(int i, struct test_session_options *options)
 
 static void test_methods(void **state)
 {
-    static const char *const choices[] = {"ppp", "bbb", "nnn", "ddd", "lll", "ccc",
-                                          "fff", "pcn", "nfb", "bnl", "lcf", "fbc"};
+    static const char *const choices[] = {"ppp", "bbb", "nnn", "ddd", "lll", "ccc", "fff",
+                                          "pcn", "nfb", "bnl", "lcf", "fbc", "qpq"};
 
     (void)state;
     random_state = 1;
@@ -302,10 +302,27 @@ static void test_methods(void **state)
     }
 }
 
-/* Blocks of planes are some rows of a sample, or many samples; weights have many panels. */
+/* Blocks of planes are some rows of a sample, many samples, or some channels in turn; weights have
+ * many panels. */
 static void test_planes_in_parts(void **state)
 {
     static const struct layer layers[] = {
+        {2,
+         75,
+         9,
+         61,
+         62,
+         {.kernel = {2, 3}, .stride = {3, 3}, .dilation = {1, 2}, .padding = {0, 2}, .groups = 1},
+         true,
+         true},
+        {3,
+         64,
+         14,
+         50,
+         53,
+         {.kernel = {3, 3}, .stride = {1, 1}, .dilation = {1, 1}, .padding = {1, 1}, .groups = 2},
+         true,
+         true},
         {2,
          3,
          5,
@@ -355,12 +372,13 @@ static void test_planes_in_parts(void **state)
         struct material m;
 
         prepare(&l, &m);
-        for (int k = 0; kernels_available()[k]; k++) {
-            struct test_session_options options = {
-                .threads = 2, .kernels = k, .direct_convolutions = "ppp"};
+        for (int k = 0; kernels_available()[k]; k++)
+            for (int in_turn = 0; in_turn < 2; in_turn++) {
+                struct test_session_options options = {
+                    .threads = 2, .kernels = k, .direct_convolutions = in_turn ? "qqq" : "ppp"};
 
-            check(&l, &m, &options);
-        }
+                check(&l, &m, &options);
+            }
         release(&m);
     }
 }
@@ -409,7 +427,7 @@ static float *run_with_threads(const struct layer *l, const struct material *m, 
  * Any number of threads gives the same bits. */
 static void test_few_samples(void **state)
 {
-    static const char *const choices[] = {"---", "ppp", "ccc", "fff", "lll", "pcf"};
+    static const char *const choices[] = {"---", "ppp", "qqq", "ccc", "fff", "lll", "pcf"};
     static const struct {
         int64_t batch, in, out, height, width;
         int kernel, stride, groups;
@@ -500,7 +518,7 @@ static void test_measured_in_the_parts_of_the_model(void **state)
 static void test_choices_are_checked(void **state)
 {
     static const char *const wrong[] = {"p", "pp", "ppx", "8", "pp7", "-d", "ppppp"};
-    static const char *const right[] = {"", "7", "0123", "---", "pbnd-p", "lcf"};
+    static const char *const right[] = {"", "7", "0123", "---", "pbnd-p", "lcf", "qpq"};
     struct error error;
 
     (void)state;
