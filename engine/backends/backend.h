@@ -255,7 +255,7 @@ struct backend {
      * letter whose method the device lacks for that convolution. Older choices have one digit for
      * each dense convolution of 3x3 (graph_node_is_dense_3x3): the sum of 1 (forward), 2 (data) and
      * 4 (weights) for the passes that are done directly, by the definition. -EINVAL: malformed.
-     * Optional, like the next three. */
+     * Optional, like the next four. */
     int (*device_choose_convolutions)(struct backend_device *device, const char *choice,
                                       struct error *error);
     /* Writes the letters that a convolution of the forward part can have: first the layout that the
@@ -265,6 +265,9 @@ struct backend {
                                 char methods[CONVOLUTION_METHODS_MAX]);
     /* The number of parts into which the device divides the work on the graph's batch. */
     int (*graph_parts)(const struct backend_device *device, const struct graph *graph);
+    /* Whether these parts would differ much in their numbers of samples, so that some convolutions
+     * divide samples, too. */
+    bool (*graph_slices_differ)(const struct backend_device *device, const struct graph *graph);
     /* Divides programs that are prepared from now on into `parts` parts; 0: the device decides by
      * the amount of work. */
     void (*device_divide)(struct backend_device *device, int parts);

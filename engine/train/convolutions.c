@@ -18,8 +18,6 @@
 #include <time.h>
 
 enum { LANES_MAX = 8, TASKS_MAX = 8, BATCH_MAX = 64, BATCH_FEW = 16, CHANNELS_MIN = 16 };
-/* from as many samples on, a backend gives each part of the work whole samples */
-enum { BATCH_MANY = 32 };
 enum { CHANNELS_MANY = 64 }; /* convolutions with fewer channels are another kind of work */
 
 /* What a round measures: the most operations of the forward part, the runs (the first one warms up)
@@ -61,8 +59,8 @@ static double now(void)
 bool convolutions_have_choice(const struct backend *backend)
 {
     return backend->device_choose_convolutions && backend->convolution_methods &&
-           backend->graph_parts && backend->device_divide && backend->device_profile &&
-           backend->program_profile_events;
+           backend->graph_parts && backend->graph_slices_differ && backend->device_divide &&
+           backend->device_profile && backend->program_profile_events;
 }
 
 /* ---- a network of one layer ------------------------------------------------------------------ */
@@ -266,16 +264,20 @@ static bool halve_many_channels(struct convolution_shape *shape)
     return true;
 }
 
-/* Halves the samples. If the parts of the model's work have whole samples, they still do
- * afterwards: where they divide samples, other ways are the fastest. */
-static void halve_batch(struct convolution_shape *shape, const struct convolution_shape *whole)
+/* Halves the samples. The parts of the work divide samples afterwards if those of the model do:
+ * other ways are the fastest then. False: there would not be fewer samples. */
+static bool halve_batch(struct convolution_shape *shape)
 {
-    int64_t parts = whole->parts > 0 ? whole->parts : 1;
-    bool even = whole->batch >= BATCH_MANY || whole->batch % parts == 0;
+    int64_t half = (shape->batch + 1) / 2, parts = shape->parts;
 
-    shape->batch = (shape->batch + 1) / 2;
-    if (even)
-        shape->batch = shape->batch < parts ? parts : shape->batch / parts * parts;
+    if (shape->slices_differ)
+        half -= half % parts == 0;
+    else
+        half = half < parts ? parts : half / parts * parts;
+    if (half < 1 || half >= shape->batch)
+        return false;
+    shape->batch = half;
+    return true;
 }
 
 /* The part of the layer's work that a round measures. */
@@ -289,14 +291,14 @@ static struct convolution_shape reduce(const struct convolution_shape *whole,
     shape.batch = whole->batch < BATCH_MAX ? whole->batch : BATCH_MAX;
     /* keep a few samples, because how they are divided among the threads is part of what is
      * measured */
-    while (shape.batch > BATCH_FEW && operations(&shape) > most)
-        halve_batch(&shape, whole);
+    while (shape.batch > BATCH_FEW && operations(&shape) > most && halve_batch(&shape))
+        ;
     while (operations(&shape) > most && (halve_image(&shape.height, &shape.attributes, 0, least) ||
                                          halve_image(&shape.width, &shape.attributes, 1, least)))
         ;
     /* keep one sample for each task as long as possible */
-    while (shape.batch > TASKS_MAX && operations(&shape) > most)
-        halve_batch(&shape, whole);
+    while (shape.batch > TASKS_MAX && operations(&shape) > most && halve_batch(&shape))
+        ;
     while (operations(&shape) > most && halve_many_channels(&shape))
         ;
     while (shape.batch > 1 && operations(&shape) > most)
@@ -535,7 +537,8 @@ static struct convolution_shape describe(const struct backend *backend,
                                       .attributes = node->attributes.conv,
                                       .bias = node->input_count > 2 && node->input[2] >= 0,
                                       .samples = node->input[0] == graph->input,
-                                      .parts = backend->graph_parts(device, graph)};
+                                      .parts = backend->graph_parts(device, graph),
+                                      .slices_differ = backend->graph_slices_differ(device, graph)};
 
     shape.out_channels = graph->tensors[node->output[0]].shape.extent[1];
     backend->convolution_methods(device, graph, node, shape.methods);

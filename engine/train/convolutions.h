@@ -11,8 +11,9 @@ struct convolution_shape {
     int64_t batch, channels, height, width, out_channels;
     struct conv_attributes attributes;
     bool bias;
-    bool samples; /* x is the model's input, whose gradient is not computed */
-    int parts;    /* parts of the model's work: graph_parts() of backend.h */
+    bool samples;       /* x is the model's input, whose gradient is not computed */
+    int parts;          /* parts of the model's work: graph_parts() of backend.h */
+    bool slices_differ; /* graph_slices_differ() of backend.h, of the model */
     char methods[CONVOLUTION_METHODS_MAX]; /* convolution_methods() of backend.h */
 };
 

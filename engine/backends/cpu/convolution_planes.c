@@ -7,7 +7,7 @@
 
 /* The bytes of a panel of packed weights. Every vector of columns reads them again, so they should
  * stay in the first-level cache. */
-enum { PANEL_BYTES = 16 * 1024 };
+enum { PANEL_BYTES = 16 * 1024, PREFETCH_AHEAD = 4096 };
 
 struct planes_convolution *planes_create(const struct kernels *kernels,
                                          enum onednn_direction direction,
@@ -28,6 +28,7 @@ struct planes_convolution *planes_create(const struct kernels *kernels,
     planes->channels = backward ? out : in;
     planes->results = backward ? in : out;
     planes->block = kernels->planes_block(planes->results);
+    planes->panel = PANEL_BYTES / (int64_t)sizeof(float) / planes->block;
     planes->padded = planes_round_up(planes->results, planes->block);
     if (planes_describe_axis(planes, 0) || planes_describe_axis(planes, 1))
         goto failed;
@@ -79,23 +80,11 @@ size_t planes_packed_bytes(const struct planes_convolution *planes)
 
 /* ---- weights --------------------------------------------------------------------------------- */
 
-/* How many rows of the second matrix belong to a channel. */
-static int64_t channel_depth(const struct planes_convolution *planes, const struct pass *pass)
+/* Where the product ends that begins with row r of the second matrix. Until row `end`, the planes
+ * exist at the same time. */
+static int64_t panel_end(const struct planes_convolution *planes, int64_t r, int64_t end)
 {
-    return pass->depth / planes->channels;
-}
-
-/* Where the product ends that begins with row r of the second matrix. Its channels have planes at
- * the same time. */
-static int64_t panel_end(const struct planes_convolution *planes, const struct pass *pass,
-                         int64_t r)
-{
-    int64_t turn = planes->turn * channel_depth(planes, pass);
-    int64_t panel = r + PANEL_BYTES / (int64_t)sizeof(float) / planes->block;
-    int64_t end = turn ? (r / turn + 1) * turn : pass->depth;
-
-    end = end < pass->depth ? end : pass->depth;
-    return panel < end ? panel : end;
+    return r + planes->panel < end ? r + planes->panel : end;
 }
 
 /* Packs one block of rows as [depth][block]. */
@@ -134,10 +123,11 @@ void planes_pack(const struct planes_convolution *planes, const float *weights, 
         for (int i = 0; i < planes->pass_count; i++) {
             const struct pass *pass = &planes->passes[i];
             float *to = packed + g * planes->group_packed + pass->packed;
+            int64_t turn = planes->turn * pass->channel_depth, turn_end = 0;
 
             for (int64_t r = 0, end; r < pass->depth; r = end) {
-                end = panel_end(planes, pass, r);
-
+                turn_end += r == turn_end ? turn : 0;
+                end = panel_end(planes, r, turn_end < pass->depth ? turn_end : pass->depth);
                 for (int64_t m = 0; m < planes->padded; m += planes->block, unit++)
                     if (unit % parts == part)
                         pack_panel(planes, weights + group_weights(planes, g),
@@ -164,6 +154,18 @@ static float *image_of(const struct planes_images *images, int64_t sample, int64
            channel % images->block;
 }
 
+/* How far ahead rows are prefetched between which a stride leaves out others, which the processor
+ * does not foresee: a whole number of such rows. */
+static int64_t prefetch_distance(const struct planes_convolution *planes,
+                                 const struct planes_images *source)
+{
+    int64_t row = planes->axis[0].step * planes->axis[1].source;
+
+    if (planes->turn == planes->channels || planes->axis[0].step == 1 || source->block > 1)
+        return 0;
+    return (PREFETCH_AHEAD + row) / row * row;
+}
+
 /* Copies the block's rows and samples of the source into planes. */
 static void gather_source(const struct planes_convolution *planes,
                           const struct planes_images *source, const struct block *block)
@@ -177,7 +179,8 @@ static void gather_source(const struct planes_convolution *planes,
                                   .row_step = rows->step,
                                   .column_step = columns->step,
                                   .rows = block->rows + rows->reach,
-                                  .columns = planes->pitch};
+                                  .columns = planes->pitch,
+                                  .prefetch = prefetch_distance(planes, source)};
     float *to = block->planes;
 
     for (int64_t c = block->first_channel; c < block->first_channel + block->channels; c++)
@@ -213,19 +216,18 @@ static void multiply_pass(const struct planes_convolution *planes, const struct 
 {
     struct planes_columns columns = block_columns(planes, block);
     const int32_t *offset = planes->offset + pass->first_tap;
-    int64_t r = block->first_channel * channel_depth(planes, pass), end;
-    int64_t last = r + block->channels * channel_depth(planes, pass);
+    int64_t r = block->first_channel * pass->channel_depth, end;
+    int64_t turn_end = r + block->channels * pass->channel_depth;
 
     packed += block->group * planes->group_packed + pass->packed;
     do {
-        end = panel_end(planes, pass, r);
-
+        end = panel_end(planes, r, turn_end);
         for (int64_t m = block->first_result; m < block->end_result; m += planes->block)
             planes->kernels->planes_multiply(
                 planes->block, end - r, packed + r * planes->padded + m * (end - r), block->planes,
                 offset + r, &columns, block->results + m * planes->columns, planes->columns, r > 0);
         r = end;
-    } while (r < last);
+    } while (r < turn_end);
 }
 
 static void scatter_results(const struct planes_convolution *planes, const struct pass *pass,
@@ -308,10 +310,10 @@ static void add_gradient(const struct planes_convolution *planes, const struct b
     struct planes_columns columns = block_columns(planes, block);
     const struct pass *pass = planes->passes;
     int64_t row = planes->channels * planes->shape.kernel[0] * planes->shape.kernel[1];
-    int64_t depth = channel_depth(planes, pass), first = block->first_channel * depth;
+    int64_t first = block->first_channel * pass->channel_depth;
 
     planes->kernels->planes_gradient(
-        block->end_result - block->first_result, block->channels * depth,
+        block->end_result - block->first_result, block->channels * pass->channel_depth,
         block->results + block->first_result * planes->columns, planes->columns, block->planes,
         planes->offset + first, &columns, planes->weight + first,
         weights + group_weights(planes, block->group) + block->first_result * row, row);

@@ -27,9 +27,9 @@ struct planes_convolution *planes_create(const struct kernels *kernels,
                                          enum onednn_direction direction,
                                          const struct onednn_convolution_shape *shape, int parts,
                                          bool in_turn);
-/* Whether the planes of a group, of so many pixels in a sample, may be too large to be made at
- * once: otherwise `in_turn` changes nothing. */
-bool planes_may_turn(int64_t pixels);
+/* Whether `in_turn` may make a difference where x and y of a group have so many numbers in a
+ * sample. Borders are not counted. */
+bool planes_may_turn(int64_t numbers);
 void planes_free(struct planes_convolution *planes);
 /* Scratch bytes of each thread that runs it. */
 size_t planes_scratch_bytes(const struct planes_convolution *planes);

@@ -11,10 +11,9 @@
  *
  * A block is the unit of work: some samples, or some rows of one sample, of a group. In turn, the
  * planes of some channels are made, multiplied and added to the results, then those of others, so
- * that a block has more rows. If the work is
- * divided into parts, a part is a number of blocks, and a block may cover a range of the result
- * channels only. If there are enough such ranges, the gradient by the weights is divided by them
- * alone. Then no partial sums have to be added. */
+ * that a block has more rows. If the work is divided into parts, a part is a number of blocks, and
+ * a block may cover a range of the result channels only. If there are enough such ranges, the
+ * gradient by the weights is divided by them alone. Then no partial sums have to be added. */
 #include "engine/backends/cpu/convolution_planes_internal.h"
 
 #include <stdlib.h>
@@ -231,9 +230,9 @@ static void divide_blocks(struct planes_convolution *planes)
         }
 }
 
-bool planes_may_turn(int64_t pixels)
+bool planes_may_turn(int64_t numbers)
 {
-    return pixels * (int64_t)sizeof(float) > BLOCK_BYTES / 2;
+    return numbers * (int64_t)sizeof(float) > BLOCK_BYTES / 2;
 }
 
 /* Makes planes for as many channels at a time as fit into a block, evenly. */
@@ -355,6 +354,7 @@ int planes_list_passes(struct planes_convolution *planes)
         pass->to[0] = rows->to[row];
         pass->to[1] = columns->to[column];
         pass->depth = list_rows(planes, row, column, first);
+        pass->channel_depth = pass->depth / planes->channels;
         first += pass->depth;
     }
     planes->group_packed = planes_round_up(first * planes->padded, PLANES_LINE);

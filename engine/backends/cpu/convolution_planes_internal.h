@@ -27,8 +27,9 @@ struct axis {
 };
 
 struct pass {
-    /* index of the pass's first `offset`, and how many of them there are for all channels */
-    int64_t first_tap, depth;
+    /* index of the pass's first `offset`, and how many of them there are for all channels and for
+     * one */
+    int64_t first_tap, depth, channel_depth;
     int64_t packed; /* the offset of the pass's packed weights, in floats */
     int64_t to[2];
 };
@@ -42,7 +43,8 @@ struct planes_convolution {
     int64_t turn;              /* of how many channels the planes exist at the same time */
     /* rows of the product at once, and all rows rounded up to whole blocks */
     int64_t block, padded;
-    int64_t taps; /* the taps of all passes */
+    int64_t panel; /* rows of the second matrix that one product takes at most */
+    int64_t taps;  /* the taps of all passes */
     struct pass *passes;
     int pass_count;
     /* by pass, for each row of the products' second matrix: where it begins, in floats */

@@ -181,11 +181,10 @@ static void convolution_methods(struct backend_device *device, const struct grap
                                 char methods[CONVOLUTION_METHODS_MAX])
 {
     const struct conv_attributes *a = &node->attributes.conv;
-    const int64_t *extent = graph->tensors[node->input[0]].shape.extent;
-    int64_t channels = extent[1];
-    int64_t out_channels = graph->tensors[node->output[0]].shape.extent[1];
+    const int64_t *x = graph->tensors[node->input[0]].shape.extent;
+    const int64_t *y = graph->tensors[node->output[0]].shape.extent;
+    int64_t channels = x[1], out_channels = y[1];
     bool last = graph_orders_channels_last(device, graph);
-    int64_t pixels = extent[2] * extent[3];
     int block = device->image_block;
     bool whole = channels % block == 0 && out_channels % block == 0;
 
@@ -206,7 +205,7 @@ static void convolution_methods(struct backend_device *device, const struct grap
     if (!last)
         *methods++ = 'l';
     *methods++ = 'p';
-    if (planes_may_turn(channels / a->groups * pixels))
+    if (planes_may_turn((channels * x[2] * x[3] + out_channels * y[2] * y[3]) / a->groups))
         *methods++ = 'q';
     if (device->threads > 1 && a->groups == 1 && graph_slices_differ(device, graph)) {
         *methods++ = 'c';
@@ -314,6 +313,7 @@ const struct backend *backend_cpu(void)
         .device_choose_convolutions = device_choose_convolutions,
         .convolution_methods = convolution_methods,
         .graph_parts = graph_parts,
+        .graph_slices_differ = graph_slices_differ,
         .device_divide = device_divide,
         .program_prepare = cpu_program_prepare,
         .program_free = cpu_program_free,

@@ -21,6 +21,7 @@ struct planes_gather {
     int64_t height, width, pixel; /* of the image; `pixel`: floats from one pixel to the next */
     int64_t row_origin, column_origin, row_step, column_step;
     int64_t rows, columns; /* of the plane */
+    int64_t prefetch;      /* how many floats ahead of its use a row is prefetched; 0: not */
 };
 
 /* Writes results back into an image: row t, column u become the pixel as above, if there is one. */

@@ -48,7 +48,7 @@ static ALWAYS_INLINE void copy_floats(const float *from, int64_t left, float *to
 }
 
 /* Copies every `step`-th of the floats `from`, of which there are `left` to read: a vector of them
- * is chosen out of `step` vectors. Up to a vector more is overwritten. */
+ * is chosen out of `step` vectors. */
 static ALWAYS_INLINE void take_every(const int step, const float *from, int64_t left, float *to,
                                      int64_t count)
 {
@@ -56,7 +56,7 @@ static ALWAYS_INLINE void take_every(const int step, const float *from, int64_t 
 
     (void)left; /* unused on the baseline */
 #if defined(__AVX2__)
-    for (; u < count && (u + VECTOR) * step <= left; u += VECTOR) {
+    for (; u + VECTOR <= count && (u + VECTOR) * step <= left; u += VECTOR) {
         vector taken = *(const loose_vector *)(from + u * step);
 
 #pragma GCC unroll 4
@@ -77,9 +77,7 @@ static ALWAYS_INLINE void take_every(const int step, const float *from, int64_t 
         to[u] = from[u * step];
 }
 
-/* How many floats ahead the rows are prefetched that a stride leaves out some rows between: the
- * processor does not foresee them. */
-enum { PREFETCH_AHEAD = 4096, LINE = 16 };
+enum { LINE = 16 }; /* floats of a cache line */
 
 /* Rows are adjacent: what one row writes beyond its end, the next row overwrites. */
 void KERNEL_NAME(planes_gather)(const struct planes_gather *shape, const float *image, float *plane)
@@ -97,14 +95,15 @@ void KERNEL_NAME(planes_gather)(const struct planes_gather *shape, const float *
             clear_floats(plane, shape->columns);
             continue;
         }
-        if (shape->row_step > 1)
+        if (shape->prefetch)
             for (int64_t u = 0; u < (end - first) * step; u += LINE)
-                __builtin_prefetch(from + u + PREFETCH_AHEAD);
+                __builtin_prefetch(from + u + shape->prefetch);
         clear_floats(plane, first);
         if (step == 1)
             copy_floats(from, left, plane + first, end - first);
         else if (step == 2)
-            take_every(2, from, left, plane + first, end - first);
+            for (int64_t u = 0; u < end - first; u++)
+                plane[first + u] = from[2 * u];
         else if (step == 3)
             take_every(3, from, left, plane + first, end - first);
         else if (step == 4)
