@@ -20,7 +20,7 @@ static const char together[] = "together";
 
 /* Larger batches are measured as BATCH_MAX. Once a plan's measurements have taken seconds_max, the
  * device decides about the remaining shapes until a later plan measures them. */
-enum { BATCH_MAX = 64, KEY_BYTES = 160, VERSION = 5 };
+enum { BATCH_MAX = 64, KEY_BYTES = 160, VERSION = 6 };
 static const double seconds_max = 20;
 
 struct measurements {
