@@ -80,6 +80,7 @@ static size_t device_list_max(const struct policy_snapshot *snapshot, const stru
  * not fit into the cache. */
 struct survey {
     bool valid, usable; /* see numbers_are_usable() */
+    bool yields;        /* a job yields */
     size_t lists;       /* the sum of device_list_max() over all jobs */
 };
 
@@ -94,6 +95,7 @@ static struct survey survey_jobs(const struct policy_snapshot *snapshot)
         if (!survey.valid)
             break;
         survey.usable &= numbers_are_usable(job, snapshot->type_count);
+        survey.yields |= job->yields;
         survey.lists += device_list_max(snapshot, job);
     }
     return survey;
@@ -131,8 +133,8 @@ static unsigned find_suiting(const struct policy_run *run, const struct policy_j
         ever[type]++;
         preferred[type] += job_prefers(job, (int)d);
         open[type] += is_open;
-        now[type] +=
-            is_open && job->estimates[type].memory <= run->limit_now[d] && !run->above_watermark[d];
+        now[type] += is_open && job->estimates[type].memory <= run->limit_now[d] &&
+                     !run->above_watermark[d] && job_may_use(run, job, (int)d);
     }
     for (int type = 0; type < snapshot->type_count; type++) {
         bool can_run = isfinite(job->estimates[type].seconds);
@@ -427,6 +429,8 @@ int policy_decide(const struct policy_snapshot *snapshot, void *workspace, size_
     snapshot = numbers_mend(numbers_take(&memory, snapshot), snapshot, survey.usable);
     run->workspace = memory;
     run_begin(run, snapshot);
+    if (survey.yields)
+        memory_of_running(snapshot, run->held_now);
     value_jobs(run);
     pools_make(run);
     place_starving(run);

@@ -15,7 +15,7 @@
  *     the devices. A larger job starves only if all other work would keep the devices that suit it
  *     busy for at most POLICY_STARVING_ROOM of the time that it has waited. Of such larger jobs,
  *     each type of device serves one at a time.
- *  4. Higher priorities first; limits of users.
+ *  4. Higher priorities first; limits of users. No running job gives up memory for one that yields.
  *  5. Within a priority, the decision maximises the sum of the jobs' values (value.h, solve.h).
  *  6. Jobs share a device if the ledger and utilisation_limit allow it and the sum of values
  *     grows.
@@ -98,7 +98,10 @@ struct policy_job {
     bool length_known; /* false: `seconds` is a guess */
     /* a running job reports its remaining time itself; only forecast.h uses this */
     bool left_known;
-    bool movable;                            /* while it runs, it can be checkpointed and moved */
+    bool movable; /* while it runs, it can be checkpointed and moved */
+    /* it was made to leave because it held more memory than was booked for it: until it starves, it
+     * takes only what the running jobs leave, whatever their priorities */
+    bool yields;
     bool shares;                             /* may share a device with other jobs that may */
     const struct policy_estimate *estimates; /* one for each type */
     const int *on;                           /* the devices it runs on, or NULL */

@@ -32,6 +32,7 @@ struct view {
     const struct policy_device *device;
     const struct policy_estimate *estimate;
     struct policy_load load; /* without the job itself */
+    uint64_t held;           /* bytes that running jobs need not give up for it */
     int index;               /* of the device */
     bool here, chosen;       /* it ran there before; the decision places it there */
 };
@@ -111,6 +112,8 @@ static bool is_too_full(const struct view *view, int64_t *other)
     uint64_t limit = device_limit(view->device, true);
     uint64_t booked = may_join(view) ? view->load.memory : 0;
 
+    if (view->held > booked)
+        booked = view->held;
     if (view->estimate->memory <= limit && booked <= limit - view->estimate->memory &&
         (view->here || !device_above_watermark(view->device, booked)))
         return false;
@@ -152,10 +155,11 @@ static enum policy_candidate_verdict judge(const struct view *view, int64_t *oth
 static uint64_t memory_left(const struct view *view)
 {
     uint64_t limit = device_limit(view->device, true);
+    uint64_t taken = view->load.memory > view->held ? view->load.memory : view->held;
 
     if (limit == UINT64_MAX)
         return limit;
-    return view->load.memory < limit ? limit - view->load.memory : 0;
+    return taken < limit ? limit - taken : 0;
 }
 
 size_t policy_candidates(const struct policy_snapshot *snapshot,
@@ -165,7 +169,11 @@ size_t policy_candidates(const struct policy_snapshot *snapshot,
     const struct policy_job *job = &snapshot->jobs[index];
     const struct policy_placement *placement = &decision->placements[index];
     size_t count = limit < snapshot->device_count ? limit : snapshot->device_count;
+    uint64_t held[POLICY_DEVICES_MAX];
+    bool yields = job->yields && !placement->starving;
 
+    if (yields)
+        memory_of_running(snapshot, held);
     for (size_t d = 0; d < count; d++) {
         const struct policy_device *device = &snapshot->devices[d];
         struct view view = {.snapshot = snapshot,
@@ -174,6 +182,7 @@ size_t policy_candidates(const struct policy_snapshot *snapshot,
                             .device = device,
                             .estimate = &job->estimates[device->type],
                             .load = decision->loads[d],
+                            .held = yields ? held[d] : 0,
                             .index = (int)d,
                             .here = job_holds(job->on, job->devices, (int)d),
                             .chosen = job_holds(placement->devices, job->devices, (int)d)};

@@ -107,7 +107,7 @@ static void mark_candidates(const struct policy_run *run, const size_t *jobs, si
             double value;
 
             if (job->devices != size || job->estimates[pool->type].memory > pool->limit ||
-                (pool->closed && !here) || !job_allows(job, pool->device) ||
+                (pool->closed && !here) || !job_may_use(run, job, pool->device) ||
                 (pool->base != POOL_NONE &&
                  job->estimates[pool->type].seconds +
                          (here || !job->resumes ? 0 : job->restart_seconds) >

@@ -186,7 +186,7 @@ static bool has_room(const struct policy_run *run, const struct policy_job *job,
     bool here = job->on && job->on[0] == device;
 
     if (to->lost || (to->draining && !here) || !isfinite(estimate->seconds) ||
-        !job_allows(job, device) ||
+        !job_may_use(run, job, device) ||
         !memory_allows(to, run->limit_now[device], load, estimate->memory, here))
         return false;
     if (load->jobs == 0)

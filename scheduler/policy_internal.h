@@ -78,6 +78,7 @@ struct policy_run {
     size_t placed_count;
     uint64_t limit_ever[POLICY_DEVICES_MAX], limit_now[POLICY_DEVICES_MAX]; /* device_limit() */
     bool above_watermark[POLICY_DEVICES_MAX]; /* device_above_watermark() without jobs */
+    uint64_t held_now[POLICY_DEVICES_MAX];    /* memory_of_running(), if any job yields */
     int *device_lists;                        /* memory for the devices of each placed job */
     size_t device_list_at;
     struct policy_load *loads;
@@ -148,6 +149,16 @@ static inline bool job_allows(const struct policy_job *job, int device)
 {
     return !job->allowed || policy_mask_has(job->allowed, device);
 }
+
+/* Fills in how many bytes the running jobs hold of each device. */
+void memory_of_running(const struct policy_snapshot *snapshot, uint64_t held[POLICY_DEVICES_MAX]);
+
+/* Whether the device has `memory` bytes beside the `held` ones of the jobs that run there. */
+bool device_has_beside(const struct policy_device *device, uint64_t held, uint64_t memory);
+
+/* Whether the job may use the device now: it allows it, and no running job has to give up memory
+ * for one that yields. */
+bool job_may_use(const struct policy_run *run, const struct policy_job *job, int device);
 
 /* Whether `device` is one of the `count` devices of the list, which may be NULL. */
 static inline bool job_holds(const int *devices, int count, int device)

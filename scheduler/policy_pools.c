@@ -28,6 +28,32 @@ uint64_t device_limit(const struct policy_device *device, bool now)
     return limit > 0 ? (uint64_t)limit : 0;
 }
 
+void memory_of_running(const struct policy_snapshot *snapshot, uint64_t held[POLICY_DEVICES_MAX])
+{
+    memset(held, 0, snapshot->device_count * sizeof *held);
+    for (size_t i = 0; i < snapshot->job_count; i++) {
+        const struct policy_job *job = &snapshot->jobs[i];
+
+        for (int d = 0; job->on && d < job->devices; d++)
+            held[job->on[d]] = memory_sum(
+                held[job->on[d]], job->estimates[snapshot->devices[job->on[d]].type].memory);
+    }
+}
+
+bool device_has_beside(const struct policy_device *device, uint64_t held, uint64_t memory)
+{
+    return memory_sum(held, memory) <= device_limit(device, true);
+}
+
+bool job_may_use(const struct policy_run *run, const struct policy_job *job, int device)
+{
+    const struct policy_device *there = &run->snapshot->devices[device];
+
+    return job_allows(job, device) &&
+           (!job->yields || run->placements[job - run->snapshot->jobs].starving ||
+            device_has_beside(there, run->held_now[device], job->estimates[there->type].memory));
+}
+
 /* Takes the devices of jobs that cannot be moved out of all pools; counts the jobs on each
  * device. */
 static void pin_devices(struct policy_run *run, int *residents)
@@ -55,8 +81,8 @@ static void pin_devices(struct policy_run *run, int *residents)
     }
 }
 
-/* Groups of devices. Every set of devices that a job allows or prefers contains all of a group or
- * none of it. */
+/* Groups of devices. Every set of devices that a job allows, prefers or may use now contains all of
+ * a group or none of it. */
 struct groups {
     uint64_t devices[POLICY_DEVICES_MAX][POLICY_MASK_WORDS];
     int count;
@@ -99,9 +125,22 @@ static void groups_divide(struct groups *groups, const uint64_t *set)
     }
 }
 
-/* Fills the group of each device; 0 for all if no job has such a set. */
-static void group_devices(const struct policy_snapshot *snapshot, int *group)
+/* Divides the groups by the devices that leave the yielding job enough memory. */
+static void groups_divide_for(struct groups *groups, const struct policy_run *run,
+                              const struct policy_job *job)
 {
+    uint64_t usable[POLICY_MASK_WORDS] = {0};
+
+    for (size_t d = 0; d < run->snapshot->device_count; d++)
+        if (job_may_use(run, job, (int)d))
+            policy_mask_add(usable, (int)d);
+    groups_divide(groups, usable);
+}
+
+/* Fills the group of each device; 0 for all if no job has such a set. */
+static void group_devices(const struct policy_run *run, int *group)
+{
+    const struct policy_snapshot *snapshot = run->snapshot;
     struct groups groups;
 
     memset(group, 0, snapshot->device_count * sizeof *group);
@@ -109,7 +148,7 @@ static void group_devices(const struct policy_snapshot *snapshot, int *group)
     for (size_t i = 0; i < snapshot->job_count; i++) {
         const struct policy_job *job = &snapshot->jobs[i];
 
-        if (!job->allowed && !job->preferred)
+        if (!job->allowed && !job->preferred && !job->yields)
             continue;
         if (groups.count == 0) {
             memset(&groups, 0, sizeof groups);
@@ -119,6 +158,8 @@ static void group_devices(const struct policy_snapshot *snapshot, int *group)
         }
         groups_divide(&groups, job->allowed);
         groups_divide(&groups, job->preferred);
+        if (job->yields)
+            groups_divide_for(&groups, run, job);
     }
     for (int g = 1; g < groups.count; g++)
         for (size_t d = 0; d < snapshot->device_count; d++)
@@ -138,7 +179,7 @@ void pools_make(struct policy_run *run)
     int residents[POLICY_DEVICES_MAX], group[POLICY_DEVICES_MAX];
 
     pin_devices(run, residents);
-    group_devices(snapshot, group);
+    group_devices(run, group);
     for (size_t i = 0; i < snapshot->device_count; i++) {
         const struct policy_device *device = &snapshot->devices[i];
         struct pool pool = {.type = device->type,
@@ -273,8 +314,8 @@ static bool pool_suits(const struct listing *listing, int index, int type)
     double restart = listing->job->resumes || listing->job->on ? listing->job->restart_seconds : 0;
 
     return pool->type == type && pool->free > 0 && !pool->closed &&
-           job_allows(listing->job, pool->device) && estimate->memory <= pool->limit &&
-           estimate->seconds + restart <= pool->until;
+           job_may_use(listing->run, listing->job, pool->device) &&
+           estimate->memory <= pool->limit && estimate->seconds + restart <= pool->until;
 }
 
 /* Completes the option with `wanted` more devices from pool `first` on, in every combination. */

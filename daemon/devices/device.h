@@ -53,8 +53,8 @@ struct device {
     struct device_claim **claims;
     size_t claim_count, claim_capacity;
     uint64_t memory_booked; /* bytes, the sum over the claims */
-    /* what ended attempts held. It counts until a reading that begins after `left_at` (uv_hrtime())
-     * shows what is really free */
+    /* what ended attempts held. Starts wait for it until a reading that begins after `left_at`
+     * (uv_hrtime()) shows what is really free */
     uint64_t memory_leaving, left_at;
     /* the native job that left it last (jobs/sharing.c): when, in seconds since the epoch, and its
      * user */

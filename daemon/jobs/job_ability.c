@@ -23,15 +23,32 @@ static uint64_t raise_need(const struct job *job, const struct device *device, u
     return (uint64_t)raised;
 }
 
-uint64_t job_memory(const struct job *job, const struct device *device)
+/* Bytes that are booked on the device for an attempt that begins there. */
+static uint64_t memory_at_start(const struct job *job, const struct device *device)
 {
     uint64_t declared = 0;
 
-    if (job_is_suspended(job) && !device->driver->kind.is_host)
-        return job->attempt->suspension.memory;
     if (job->kind == JOB_COMMAND)
         declared = device->driver->kind.is_host ? job->needs->memory : job->needs->device_memory;
     return raise_need(job, device, declared ? declared : workload_memory(job->workload, device));
+}
+
+uint64_t job_memory(const struct job *job, const struct device *device)
+{
+    if (job_is_suspended(job) && !device->driver->kind.is_host)
+        return job->attempt->suspension.memory;
+    return memory_at_start(job, device);
+}
+
+bool job_yields(const struct job *job)
+{
+    const struct attempt_suspension *suspension;
+
+    if (!job_is_suspended(job) || job->attempt->preemption != PREEMPTION_MEMORY)
+        return false;
+    suspension = &job->attempt->suspension;
+    return suspension->device_count > 0 &&
+           suspension->memory > memory_at_start(job, suspension->devices[0]);
 }
 
 struct workload_speed job_speed(const struct job *job, const struct device *device,

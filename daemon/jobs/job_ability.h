@@ -13,6 +13,10 @@ const char *job_obstacle(const struct job *job, const struct device *device);
 /* Whether its attempt is suspended: it has left its devices and waits to go on. */
 bool job_is_suspended(const struct job *job);
 
+/* Whether it was suspended because it held more memory than was booked for it. Jobs that keep to
+ * their bookings do not leave for it (over_memory.h). */
+bool job_yields(const struct job *job);
+
 /* Whether the job could run on the device if it were moved there: the specification allows it and
  * the device is able to. */
 bool job_could_run_on(const struct job *job, const struct device *device);

@@ -226,7 +226,8 @@ static int add_devices(struct jobs *jobs, struct jobs_snapshot *snapshot)
             .type = device->type,
             .jobs_max = device->slots > 0 ? device->slots : 0,
             .memory_capacity = device->memory_total,
-            .memory_outside = device->memory_outside + device->memory_leaving +
+            /* what leaves is about to be free: only starts wait for it (waiting.c) */
+            .memory_outside = device->memory_outside +
                               headroom_ramp_up_reserve(device, clock_now()) +
                               memory_of_suspended(device),
             .high_watermark_ratio = device->high_watermark_ratio,
@@ -314,6 +315,7 @@ static void describe_job(struct jobs *jobs, struct jobs_snapshot *snapshot, cons
     entry->length_known =
         job->kind == JOB_NATIVE || job->needs->seconds > 0 || !isnan(job->workload->seconds);
     entry->left_known = job->attempt && job->attempt->report.progress.seconds_left >= 0;
+    entry->yields = job_yields(job);
     entry->shares = job->needs->devices == 1;
     fill_masks(jobs, job, snapshot->masks[index]);
     entry->pinned = job->needs->pinned;

@@ -64,6 +64,15 @@ static int64_t leaving(const struct device *device)
     return 0;
 }
 
+/* Whether the job has to wait until what an ended attempt held of the device is free. */
+static bool is_still_held(const struct device *device, uint64_t memory)
+{
+    uint64_t limit = device_memory_limit(device);
+
+    return device->memory_leaving > 0 && limit != UINT64_MAX &&
+           device->memory_booked + device->memory_leaving + memory > limit;
+}
+
 /* The job starts, unless another job has yet to leave its devices. */
 static enum wait_reason explain_start(const struct jobs *jobs, size_t index, char *text,
                                       size_t size)
@@ -75,10 +84,14 @@ static enum wait_reason explain_start(const struct jobs *jobs, size_t index, cha
         const struct device *device = jobs->daemon->devices->list[placement->devices[i]];
         int64_t other = leaving(device);
 
-        if (!other)
+        if (!other && !is_still_held(device, snapshot->jobs[index].estimates[device->type].memory))
             continue;
-        snprintf(text, size, "takes %s as soon as job %lld has left it", device->name,
-                 (long long)other);
+        if (other)
+            snprintf(text, size, "takes %s as soon as job %lld has left it", device->name,
+                     (long long)other);
+        else
+            snprintf(text, size, "takes %s as soon as the memory of the last job there is free",
+                     device->name);
         return WAIT_DEVICE_BUSY;
     }
     return WAIT_NONE;

@@ -138,23 +138,24 @@ static void take_memory(struct daemon *daemon, struct device *device,
                         const struct nvidia_device *nvidia, uint64_t begun)
 {
     struct nvidia_use use = device_use(daemon, device, nvidia);
-    uint64_t outside = use.outside;
-    uint64_t before = device->memory_outside + device->memory_leaving;
+    uint64_t outside = use.outside, before = device->memory_outside;
     uint64_t change;
+    bool left = device->memory_leaving > 0 && begun > device->left_at;
 
-    if (begun > device->left_at) /* what is not free by now does not belong to ended jobs */
+    if (begun > device->left_at) { /* what is not free by now does not belong to ended jobs */
         device->memory_leaving = 0;
-    else
+    } else { /* this counts processes that have left since as others */
+        outside = outside < before ? outside : before;
         nvidia_monitor_read(state_of(daemon)->monitor);
-    change = outside + device->memory_leaving;
-    change = change > before ? change - before : before - change;
+    }
+    change = outside > before ? outside - before : before - outside;
 
     device->memory_total = nvidia->memory_total;
     device->memory_outside = outside;
     take_peaks(device, nvidia, nvidia->processes_known && !use.by_booking);
     if (daemon->jobs)
         strays_find(daemon, device, nvidia->processes, nvidia->process_count);
-    if (change > device->memory_total / CHANGE_THAT_COUNTS && daemon->jobs)
+    if ((left || change > device->memory_total / CHANGE_THAT_COUNTS) && daemon->jobs)
         daemon->devices->listener->changed(daemon, device);
 }
 

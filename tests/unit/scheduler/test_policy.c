@@ -491,6 +491,38 @@ static void sharing_has_limits(void **state)
     free(machine);
 }
 
+/* A running job leaves for one of a higher priority, but not for one that held more than was booked
+ * for it, unless that one starves. */
+static void nobody_gives_up_memory_for_one_that_yields(void **state)
+{
+    struct machine *machine = two_small_jobs();
+
+    (void)state;
+    machine->snapshot.device_count = 1;
+    machine->estimates[0][0].memory = machine->estimates[1][0].memory = 500;
+    run_on(machine, 0, on_device[0]);
+    machine->jobs[1].priority = 5;
+    decide(machine);
+    assert_int_equal(verdict(machine, 0), POLICY_PREEMPT);
+    assert_int_equal(verdict(machine, 1), POLICY_START);
+    machine->jobs[1].yields = true;
+    decide(machine);
+    assert_int_equal(verdict(machine, 0), POLICY_STAY);
+    assert_int_equal(verdict(machine, 1), POLICY_WAIT_MEMORY);
+    check_sentence(machine, 1,
+                   "waits for memory: needs 500 B, and fast:0 has 350 B free below its watermark");
+    machine->estimates[1][0].memory = 350; /* it fits beside the other */
+    decide(machine);
+    assert_int_equal(verdict(machine, 0), POLICY_STAY);
+    assert_int_equal(verdict(machine, 1), POLICY_START);
+    machine->estimates[1][0].memory = 500;
+    machine->jobs[1].waited = 1e6;
+    decide(machine);
+    assert_int_equal(verdict(machine, 1), POLICY_START);
+    assert_true(machine->decision.placements[1].starving);
+    free(machine);
+}
+
 /* ---- what is said, what is refused ----------------------------------------------------------- */
 
 static void sentences(void **state)
@@ -595,6 +627,7 @@ int main(void)
         cmocka_unit_test(reservations_are_backfilled),
         cmocka_unit_test(small_jobs_share_the_fast_device),
         cmocka_unit_test(sharing_has_limits),
+        cmocka_unit_test(nobody_gives_up_memory_for_one_that_yields),
         cmocka_unit_test(sentences),
         cmocka_unit_test(contradictions_are_refused),
         cmocka_unit_test(numbers_that_are_none_are_mended),

@@ -143,6 +143,30 @@ static void check_booking(const struct policy_snapshot *snapshot,
     }
 }
 
+/* Checks that who yields goes only where the jobs that run leave enough memory. */
+static void check_yielding(const struct policy_snapshot *snapshot,
+                           const struct policy_decision *decision)
+{
+    for (size_t i = 0; i < snapshot->job_count; i++) {
+        const struct policy_placement *placement = &decision->placements[i];
+
+        if (!snapshot->jobs[i].yields || placement->starving || !placement->devices)
+            continue;
+        for (int n = 0; n < snapshot->jobs[i].devices; n++) {
+            int at = placement->devices[n];
+            const struct policy_device *device = &snapshot->devices[at];
+            double memory = (double)device->memory_outside +
+                            (double)snapshot->jobs[i].estimates[device->type].memory;
+
+            for (size_t k = 0; k < snapshot->job_count; k++)
+                if (is_running_on(&snapshot->jobs[k], at))
+                    memory += (double)snapshot->jobs[k].estimates[device->type].memory;
+            assert_true(device->high_watermark_ratio == 0 || device->memory_capacity == 0 ||
+                        memory <= device->high_watermark_ratio * (double)device->memory_capacity);
+        }
+    }
+}
+
 static void check_limits(const struct policy_snapshot *snapshot,
                          const struct policy_decision *decision)
 {
@@ -304,11 +328,14 @@ static void rules_hold_on_random_snapshots(void **state)
 
         random_snapshot_make(&random, &shape, seed);
         random.snapshot.settings.makespan = seed / 16 % 2;
+        for (size_t i = 0; i < random.snapshot.job_count; i++)
+            random.jobs[i].yields = seed / 32 % 2 && i % 3 == 0 && !random.jobs[i].on;
         size = policy_workspace_size(&random.snapshot);
         workspace = calloc(1, size);
         assert_int_equal(policy_decide(&random.snapshot, workspace, size, &decision), 0);
         check_devices(&random.snapshot, &decision);
         check_booking(&random.snapshot, &decision);
+        check_yielding(&random.snapshot, &decision);
         check_limits(&random.snapshot, &decision);
         check_starvation(&random.snapshot, &decision);
         check_all_candidates(&random.snapshot, &decision);
