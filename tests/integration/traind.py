@@ -97,7 +97,11 @@ class Client:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         # of a connect that waits for room in the queue, as that of other programs does: with settimeout() it would not
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(timeout), 0))
-        self.socket.connect(path)
+        try:
+            self.socket.connect(path)
+        except OSError:
+            self.socket.close()
+            raise
         self.socket.settimeout(timeout)
         self.buffer = bytearray()
 
