@@ -512,6 +512,42 @@ static void default_best(struct json_object *spec, struct json_object *checkpoin
         json_set_string(checkpoint, "best", "train_loss");
 }
 
+/* The parts of the split have to fit the data, and each other. */
+static int check_split(struct job_spec_check *check, struct json_object *given,
+                       struct json_object *data)
+{
+    struct json_object *split = json_get(data, "split");
+    const char *by = json_get_string(split, "by", "");
+    const char *format = json_get_string(json_get(data, "train"), "format", "");
+
+    if (!split)
+        return 0;
+    if (json_get(split, "folds") && json_get(given, "validation_fraction"))
+        return fail_at(check, "data.validation_fraction",
+                       "data.split.folds decides how many samples validate; leave out "
+                       "data.validation_fraction");
+    if (json_get(split, "folds") &&
+        json_get_int(split, "fold", 0) >= json_get_int(split, "folds", 0))
+        return fail_at(check, "data.split.fold",
+                       "data.split.fold counts from 0 and has to be below data.split.folds");
+    if (json_get_int(split, "fold", 0) > 0 && !json_get(split, "folds"))
+        return fail_at(check, "data.split.folds",
+                       "data.split.fold names a fold, but data.split.folds does not say how many "
+                       "there are");
+    if (json_get(split, "column") && strcmp(format, "table") != 0)
+        return fail_at(check, "data.split.column",
+                       "data.split.column names a column, which only data of the format table "
+                       "have; leave it out, or read the file as a table");
+    if (strcmp(by, "group") == 0 && !json_get(split, "column"))
+        return fail_at(check, "data.split.column",
+                       "data.split.by is group, so data.split.column has to name the column whose "
+                       "texts are the groups");
+    if (json_get(split, "column") && strcmp(by, "group") != 0 && strcmp(by, "order") != 0)
+        return fail_at(check, "data.split.column",
+                       "data.split.column is for data.split.by group or order; leave it out");
+    return 0;
+}
+
 int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
                          struct json_object *normalised)
 {
@@ -541,6 +577,8 @@ int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
         r = check_generators(check, json_get(normalised, "model"), data);
     if (r == 0)
         r = check_targets(check, normalised);
+    if (r == 0)
+        r = check_split(check, json_get(spec, "data"), data);
     if (r == 0)
         r = check_metrics(check, normalised);
     if (r == 0)

@@ -1,6 +1,7 @@
 /* job_spec_schema_data.c: the keys of a specification's `data`; see job_spec_schema.c. */
 #include "proto/data_formats.h"
 #include "proto/job_spec_schema_table.h"
+#include "proto/split_rules.h"
 #include "proto/token_kinds.h"
 
 #define NAME(upper, lower, ...) #lower,
@@ -137,6 +138,24 @@ static const struct job_spec_operation augmentations[] = {
     {NULL, NULL, 0, 0, false},
 };
 
+static const char *const split_rule_names[] = {SPLIT_RULES(NAME) NULL};
+
+static const struct job_spec_key split_keys[] = {
+    {"by", JOB_SPEC_CHOICE, .choices = split_rule_names, .fallback = "\"random\"",
+     .help = SPLIT_RULES(TOKEN_HELP) "see data.md"},
+    {"column", JOB_SPEC_COLUMN, .minimum = 0, .maximum = 1000000, .count_minimum = 1,
+     .count_maximum = 255,
+     .help = "Column of a table whose texts are the groups, or whose numbers or dates are the "
+             "order. It is no feature unless features names it"},
+    {"folds", JOB_SPEC_INTEGER, .minimum = 2, .maximum = 1000, .unit = "folds",
+     .help = "Number of parts that data.train is cut into for cross-validation; one of them "
+             "validates, instead of the share validation_fraction"},
+    {"fold", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 999, .fallback = "0",
+     .help = "The part that validates, from 0; a sweep over it is a cross-validation (trainctl "
+             "submit --folds)"},
+};
+SECTION(split, NULL);
+
 static const struct job_spec_key data_keys[] = {
     {"train", JOB_SPEC_OBJECT, .section = &source_section, .required = true,
      .help = "The samples to learn from"},
@@ -145,6 +164,9 @@ static const struct job_spec_key data_keys[] = {
              "taken from data.train"},
     {"validation_fraction", JOB_SPEC_NUMBER, .from = 0, .to = 0.9, .fallback = "0.1",
      .help = "Share of data.train that is set aside for validation; for a text, its end"},
+    {"split", JOB_SPEC_OBJECT, .section = &split_section,
+     .help = "How the samples for validation are chosen. When absent: at random; for texts and "
+             "time series always the end"},
     {"normalize", JOB_SPEC_CHOICE, .choices = CHOICES("none", "standard"),
      .help =
          "standard: mean 0 and deviation 1 over the training set, for each channel of images and "

@@ -149,6 +149,7 @@ void dataset_close(struct dataset *dataset)
     free(dataset->series.files);
     free(dataset->letter_first);
     free(dataset->lengths);
+    free(dataset->split_keys);
     free(dataset->labels);
     free(dataset->targets);
     free(dataset->target_units);

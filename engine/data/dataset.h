@@ -133,6 +133,10 @@ struct dataset_config {
         int feature_count, target_count, ignored_count, category_count, missing_word_count;
         enum dataset_missing missing;
         bool decimal_comma, day_first; /* 3,5 is a number; 3/4/2026 is in April */
+        /* The column that fills dataset.split_keys, of label_column's form; it is no feature unless
+         * `features` names it. NULL: none. Its texts are groups, or numbers and dates to order by */
+        const char *split_column;
+        bool split_by_group;
     } table;
     struct {
         enum dataset_tokens tokens;
@@ -294,6 +298,9 @@ struct dataset {
     char **class_names;
     int32_t class_count;
     int32_t label_column; /* csv: from 0 */
+    /* table with a split_column: of each sample the number of its group, or its place in the order;
+     * owned, [count]; NULL: there are none */
+    double *split_keys;
 
     struct dataset_mapping *mappings; /* owned */
     int mapping_count;
@@ -354,25 +361,6 @@ static inline int64_t dataset_stream_place(int64_t count, int64_t batch, int64_t
 /* How many samples further on the epoch's samples lie than dataset_view_index() says, where they
  * are in random order: a function of seed and epoch (sampler.h). */
 int64_t dataset_view_shift(const struct dataset_view *view, uint64_t seed, uint32_t epoch);
-
-/* A training and a validation part. */
-struct dataset_split {
-    struct dataset_view train, validation; /* validation.count is 0 without a fraction */
-    uint32_t *indices;                     /* owned: both lists, each ascending; NULL for text */
-};
-
-/* Splits off round(fraction * count) samples, at least one of each part unless fraction is 0.
- * Images and rows are chosen by a permutation drawn from (seed, PHILOX_SPLIT). Text is cut in two
- * at one place and its tail becomes the validation part: neighbouring samples overlap in all but
- * one symbol, so that samples chosen at random would lie within the text trained on. Where all
- * symbols of a text have labels, an epoch of training is windows end to end from a place that is
- * drawn for it, in random order: each symbol is a label about once. Time series are cut at one
- * row: the validation part predicts those from there on, the training part those before, and
- * samples that predict both are left out. -EINVAL for a fraction outside [0, 1) or a set too
- * small. */
-int dataset_split(const struct dataset *dataset, double fraction, uint64_t seed,
-                  struct dataset_split *split, struct error *error);
-void dataset_split_release(struct dataset_split *split);
 
 /* The whole set as a view. Of a text whose symbols all have labels: windows end to end, so that
  * each symbol but the first is a label once. */

@@ -1,14 +1,19 @@
-/* split.c: divides a set into the training and the validation part. */
-#include "base/cleanup.h"
-#include "base/philox.h"
+/* split.c: see split.h. Text and time series are cut at one place; split_rows.c splits the other
+ * sets. */
+#include "base/string_table.h"
 #include "engine/data/reader.h"
-#include "engine/data/sampler.h"
+#include "engine/data/split_internal.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
-static int64_t validation_count(int64_t count, double fraction)
+#define NAME(upper, lower, ...) [DATASET_SPLIT_##upper] = #lower,
+static const char *const rule_names[] = {SPLIT_RULES(NAME)};
+#undef NAME
+DEFINE_STRING_TABLE(dataset_split_rule, enum dataset_split_rule, rule_names)
+
+int64_t split_fraction_count(int64_t count, double fraction)
 {
     int64_t chosen = llround(fraction * (double)count);
 
@@ -76,55 +81,51 @@ static int split_series(const struct dataset *dataset, double fraction, struct d
     return 0;
 }
 
-static int split_at_random(const struct dataset *dataset, int64_t validation, uint64_t seed,
-                           struct dataset_split *split, struct error *error)
+static int check_config(const struct dataset *dataset, const struct dataset_split_config *config,
+                        struct error *error)
 {
-    uint32_t count = (uint32_t)dataset->count;
-    AUTO_FREE uint32_t *order = calloc(count, sizeof *order);
-    AUTO_FREE uint8_t *chosen = calloc(count, 1);
-    uint32_t *indices = calloc(count, sizeof *indices);
+    bool in_order =
+        dataset_format_is_text(dataset->format) || dataset->format == DATASET_TIME_SERIES;
 
-    if (!order || !chosen || !indices) {
-        free(indices);
-        return error_set(error, -ENOMEM, "not enough memory to split %u samples", count);
-    }
-    sampler_permute_stream(seed, philox_stream(PHILOX_SPLIT, 0), order, count);
-    for (int64_t i = 0; i < validation; i++)
-        chosen[order[i]] = 1;
-
-    uint32_t *train = indices, *held_out = indices + (count - validation);
-    split->train.indices = train;
-    split->train.count = count - validation;
-    split->validation =
-        (struct dataset_view){.dataset = dataset, .indices = held_out, .count = validation};
-    for (uint32_t i = 0; i < count; i++)
-        *(chosen[i] ? held_out++ : train++) = i;
-    split->indices = indices;
+    if (!(config->fraction >= 0 && config->fraction < 1))
+        return error_set(error, -EINVAL,
+                         "the validation fraction is %g; it must be at least 0 and below 1",
+                         config->fraction);
+    if (config->folds && config->fold >= config->folds)
+        return error_set(error, -EINVAL,
+                         "data.split.fold is %d, but with %d folds the last one is number %d",
+                         config->fold, config->folds, config->folds - 1);
+    if (in_order && (config->folds ||
+                     (config->rule != DATASET_SPLIT_RANDOM && config->rule != DATASET_SPLIT_ORDER)))
+        return error_set(error, -EINVAL,
+                         "data of the format %s is cut at one place, the validation part is its "
+                         "end; leave out data.split",
+                         dataset_format_to_string(dataset->format));
     return 0;
 }
 
-int dataset_split(const struct dataset *dataset, double fraction, uint64_t seed,
+int dataset_split(const struct dataset *dataset, const struct dataset_split_config *config,
                   struct dataset_split *split, struct error *error)
 {
+    int r = check_config(dataset, config, error);
+
     *split = (struct dataset_split){.train = dataset_view_all(dataset),
                                     .validation = {.dataset = dataset}};
+    if (r < 0)
+        return r;
     if (dataset->labels_each)
         split->train = text_training_windows(dataset, 0, dataset->count);
-    if (!(fraction >= 0 && fraction < 1))
-        return error_set(error, -EINVAL,
-                         "the validation fraction is %g; it must be at least 0 and below 1",
-                         fraction);
-    if (fraction == 0)
+    if (config->fraction == 0 && !config->folds)
         return 0;
     if (dataset->count < 2)
         return error_set(error, -EINVAL,
                          "a data set of one sample cannot be split into training and validation");
     if (dataset->format == DATASET_TIME_SERIES)
-        return split_series(dataset, fraction, split, error);
-    int64_t validation = validation_count(dataset->count, fraction);
+        return split_series(dataset, config->fraction, split, error);
     if (dataset_format_is_text(dataset->format))
-        return split_text(dataset, validation, split, error);
-    return split_at_random(dataset, validation, seed, split, error);
+        return split_text(dataset, split_fraction_count(dataset->count, config->fraction), split,
+                          error);
+    return split_rows(dataset, config, split, error);
 }
 
 void dataset_split_release(struct dataset_split *split)

@@ -22,6 +22,8 @@ struct table_reader {
     struct table_columns *columns; /* the set's own, or the reference's, which stays as it is */
     int32_t *column_of;            /* [columns of this table]: in `columns`, -1: none */
     struct label_names labels;     /* CLASS */
+    struct label_names groups;     /* of dataset.split_keys */
+    bool has_dates;                /* those are dates, because the first one is */
     int64_t row;                   /* of the present reading, with those that are left out */
     int64_t rows, capacity;
     int64_t dropped, without_target, unknown, unmarked; /* rows; and cells */
@@ -76,6 +78,20 @@ static int mark_targets(struct table_reader *reader, struct error *error)
     return 0;
 }
 
+static int mark_split_column(struct table_reader *reader, const bool *features, struct error *error)
+{
+    int32_t place;
+    int r = csv_column_find(&reader->table, "data.split.column", reader->config->table.split_column,
+                            -1, &place, error);
+
+    if (r < 0)
+        return r;
+    reader->columns->columns[place].is_split_key = true;
+    if (!features[place])
+        reader->columns->columns[place].is_ignored = true;
+    return 0;
+}
+
 static int mark_features(struct table_reader *reader, struct error *error)
 {
     const struct dataset_config *config = reader->config;
@@ -101,6 +117,8 @@ static int mark_features(struct table_reader *reader, struct error *error)
             ignored[i] || (config->table.features && !features[i]);
         reader->columns->columns[i].is_category = categories[i];
     }
+    if (r == 0 && config->table.split_column)
+        r = mark_split_column(reader, features, error);
     return r;
 }
 
@@ -360,13 +378,51 @@ static int target_store(struct table_reader *reader, const struct table_column *
     return 0;
 }
 
+/* Stores the group of the row, or its place in the order. */
+static int split_key_store(struct table_reader *reader, const struct table_column *column,
+                           const struct table_cell *cell, struct error *error)
+{
+    const struct dataset_config *config = reader->config;
+    double *key = &reader->dataset->split_keys[reader->rows];
+    struct table_date date;
+    int number;
+
+    if (config->table.split_by_group) {
+        number = label_names_number(&reader->groups, cell->text, cell->length, cell->path,
+                                    cell->line, error);
+        *key = number;
+        return number < 0 ? number : 0;
+    }
+    if (table_date_parse(cell->text, cell->length,
+                         config->table.day_first ? TABLE_DATE_DAY_FIRST : TABLE_DATE_MONTH_FIRST,
+                         &date) &&
+        (reader->has_dates || reader->rows == 0)) {
+        reader->has_dates = true;
+        *key = date.days;
+        return 0;
+    }
+    if (!reader->has_dates && table_cell_number(config, cell->text, cell->length, key) &&
+        !isnan(*key))
+        return 0;
+    return report_cell(column, cell,
+                       reader->has_dates
+                           ? "is no date, as those in front of it are; data.split orders by them"
+                           : "is neither a number nor a date; data.split orders by them",
+                       error);
+}
+
 static int encode_cell(struct table_reader *reader, struct table_column *column,
                        const struct table_cell *cell, float *features, struct error *error)
 {
     static const char *const wanted[] = {
         [TABLE_NUMBER] = "is no number", [TABLE_DATE] = "is no date"};
     bool missing;
+    int r = 0;
 
+    if (column->is_split_key && reader->dataset->split_keys)
+        r = split_key_store(reader, column, cell, error);
+    if (r < 0)
+        return r;
     if (column->target >= 0)
         return target_store(reader, column, cell, error);
     if (column->kind == TABLE_LEFT_OUT)
@@ -408,6 +464,12 @@ static int rows_grow(struct table_reader *reader, struct error *error)
         *targets = grown;
     if (!buffer || !grown)
         return reader_out_of_memory(reader->table.path, error);
+    if (reader->config->table.split_column && !reader->reference) {
+        grown = reallocarray(dataset->split_keys, capacity, sizeof *dataset->split_keys);
+        if (!grown)
+            return reader_out_of_memory(reader->table.path, error);
+        dataset->split_keys = grown;
+    }
     reader->capacity = (int64_t)capacity;
     return 0;
 }
@@ -571,7 +633,8 @@ static int finish(struct table_reader *reader, struct error *error)
     dataset->sample_stride = (size_t)features * sizeof(float);
     dataset->memory_bytes +=
         (size_t)reader->capacity *
-        (dataset->sample_stride + (size_t)dataset->target_width * sizeof(float));
+        (dataset->sample_stride + (size_t)dataset->target_width * sizeof(float) +
+         (dataset->split_keys ? sizeof *dataset->split_keys : 0));
     warn_of_rows(reader);
     r = name_features(reader, error);
     if (r == 0)
@@ -603,6 +666,7 @@ int table_read(const struct dataset_config *config, const struct dataset *refere
         r = finish(&reader, error);
     csv_table_release(&reader.table);
     label_names_release(&reader.labels);
+    label_names_release(&reader.groups);
     free(reader.column_of);
     free(reader.lowest);
     free(reader.highest);

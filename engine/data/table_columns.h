@@ -23,6 +23,7 @@ struct table_column {
     enum table_kind kind;
     bool is_category; /* the configuration says so, whatever the cells are */
     bool is_ignored;
+    bool is_split_key; /* its cells fill dataset.split_keys */
     int32_t target; /* its place among those to predict; -1: it is none */
 
     /* What the survey counts; `first_word` is the first cell that is no number. */

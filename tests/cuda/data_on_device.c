@@ -2,6 +2,7 @@
  * loader's, bit for bit. After an epoch, the weights are the same, too, for any number of steps in
  * a launch. `data_on_device [PLUGIN]` exits with 0: all agree; 1: not; 77: there is no GPU. */
 #include "engine/data/augmentation.h"
+#include "engine/data/split.h"
 #include "engine/train/device_data.h"
 #include "engine/train/feed.h"
 #include "worker/trainee/worker_plugin.h"
@@ -382,8 +383,12 @@ int main(int argc, char **argv)
     }
     images = open_images();
     rows = open_rows();
-    expect(dataset_split(images, 0.1, 3, &image_split, &error), &error);
-    expect(dataset_split(rows, 0.1, 3, &row_split, &error), &error);
+    expect(dataset_split(images, &(struct dataset_split_config){.fraction = 0.1, .seed = 3},
+                         &image_split, &error),
+           &error);
+    expect(dataset_split(rows, &(struct dataset_split_config){.fraction = 0.1, .seed = 3},
+                         &row_split, &error),
+           &error);
     expect(dataset_normalisation_measure(DATASET_NORMALISE_STANDARD, &image_split.train, &standard,
                                          &error),
            &error);

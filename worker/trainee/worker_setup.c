@@ -101,8 +101,7 @@ static int open_data(struct worker_setup *setup, const struct checkpoint_texts *
     if (r == 0)
         r = augmentation_check(&spec->augmentation, setup->train, error);
     if (r == 0)
-        r = dataset_split(setup->train, spec->validation_fraction, spec->training.seed,
-                          &setup->split, error);
+        r = dataset_split(setup->train, &spec->split, &setup->split, error);
     if (r < 0 || dataset_format_has_symbols(spec->train.config.format))
         return r;
     if (trained && trained->normalisation)

@@ -176,6 +176,22 @@ static void augmentation_read(struct worker_spec *spec)
     to->seed = (uint64_t)json_get_int(train, "seed", 0);
 }
 
+static void split_read(struct worker_spec *spec)
+{
+    struct json_object *data = json_get(spec->normalised, "data");
+    struct json_object *split = json_get(data, "split");
+    struct dataset_split_config *to = &spec->split;
+
+    to->fraction = json_get_double(data, "validation_fraction", 0);
+    to->seed = (uint64_t)json_get_int(json_get(spec->normalised, "train"), "seed", 0);
+    to->rule = (enum dataset_split_rule)dataset_split_rule_from_string(
+        json_get_string(split, "by", dataset_split_rule_to_string(DATASET_SPLIT_RANDOM)));
+    to->folds = (int)json_get_int(split, "folds", 0);
+    to->fold = (int)json_get_int(split, "fold", 0);
+    spec->train.config.table.split_column = json_get_string(split, "column", NULL);
+    spec->train.config.table.split_by_group = to->rule == DATASET_SPLIT_GROUP;
+}
+
 static int data_read(struct worker_spec *spec, struct error *error)
 {
     struct json_object *data = json_get(spec->normalised, "data");
@@ -202,7 +218,7 @@ static int data_read(struct worker_spec *spec, struct error *error)
         return error_set(error, -EINVAL,
                          "model.context is missing: a list of layers that reads text needs the "
                          "length of the text before the predicted symbol");
-    spec->validation_fraction = json_get_double(data, "validation_fraction", 0);
+    split_read(spec);
     spec->normalisation = (enum dataset_normalisation_kind)dataset_normalisation_kind_from_string(
         json_get_string(data, "normalize", "none"));
     augmentation_read(spec);
@@ -223,7 +239,7 @@ static void checkpoint_read(struct worker_spec *spec)
     config->checkpoint_keep = (int)json_get_int(checkpoint, "keep", 1);
     config->best_metric = json_get_string(checkpoint, "best", NULL);
     if (config->best_metric && strncmp(config->best_metric, "validation", 10) == 0 &&
-        spec->validation_fraction == 0)
+        spec->split.fraction == 0)
         config->best_metric = "train_loss";
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "engine/data/dataset.h"
+#include "engine/data/split.h"
 #include "engine/models/models.h"
 #include "engine/train/choice.h"
 #include "engine/train/training.h"
@@ -35,7 +36,7 @@ struct worker_spec {
 
     struct worker_source train, test;
     bool has_test;
-    double validation_fraction;
+    struct dataset_split_config split;
     enum dataset_normalisation_kind normalisation;
     struct augmentation augmentation;
 

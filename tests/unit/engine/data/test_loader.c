@@ -2,6 +2,7 @@
  * position; limits, errors and the end. */
 #include "engine/data/loader.h"
 #include "engine/data/sampler.h"
+#include "engine/data/split.h"
 #include "tests/support/data_files.h"
 
 #include <errno.h>
@@ -36,7 +37,10 @@ static int open_rows(void **state)
     free(text);
     config.paths = &path;
     dataset = data_open(&config, NULL);
-    assert_int_equal(dataset_split(dataset, 0.1, 3, &split, &error), 0);
+    assert_int_equal(dataset_split(dataset,
+                                   &(struct dataset_split_config){.fraction = 0.1, .seed = 3},
+                                   &split, &error),
+                     0);
     return dataset_normalisation_measure(DATASET_NORMALISE_NONE, &split.train, &normalisation,
                                          &error);
 }

@@ -1,4 +1,5 @@
 /* test_real_data.c: the public data sets as they are distributed, in the folder TRAIND_DATA. */
+#include "engine/data/split.h"
 #include "tests/support/data_files.h"
 
 #include <math.h>
@@ -105,7 +106,9 @@ static void test_tinyshakespeare(void **state)
     (void)state;
     assert_int_equal(text->vocabulary.count, 65);
     assert_int_equal(text->symbol_count, 1115394);
-    assert_int_equal(dataset_split(text, 0.1, 0, &split, &error), 0);
+    assert_int_equal(dataset_split(text, &(struct dataset_split_config){.fraction = 0.1, .seed = 0},
+                                   &split, &error),
+                     0);
     assert_int_equal(text_baselines(&split.train, &split.validation, &baselines, &error), 0);
     assert_true(fabs(baselines.uniform - log(65)) < 1e-12);
     assert_true(baselines.bigram > 2.4 && baselines.bigram < 2.6);
@@ -224,7 +227,10 @@ static void test_ett(void **state)
     config.series.rows[0] = 11520;
     config.series.rows[1] = 14400;
     test = data_open(&config, train);
-    assert_int_equal(dataset_split(train, 0.25, 1, &split, &error), 0);
+    assert_int_equal(dataset_split(train,
+                                   &(struct dataset_split_config){.fraction = 0.25, .seed = 1},
+                                   &split, &error),
+                     0);
     assert_int_equal(split.train.count, 8640 - 96 - 24 + 1);
     assert_int_equal(split.validation.count, 2880 - 24 + 1);
     assert_int_equal(test->count, 2880 - 24 + 1);

@@ -1,6 +1,7 @@
 /* test_sampler.c: permutations, which depend on seed and epoch alone, and the split. */
 #include "base/philox.h"
 #include "engine/data/sampler.h"
+#include "engine/data/split.h"
 #include "tests/support/data_files.h"
 
 #include <errno.h>
@@ -102,7 +103,10 @@ static void test_split(void **state)
     struct dataset_split split, other;
     struct error error;
 
-    assert_int_equal(dataset_split(dataset, 0.1, 5, &split, &error), 0);
+    assert_int_equal(dataset_split(dataset,
+                                   &(struct dataset_split_config){.fraction = 0.1, .seed = 5},
+                                   &split, &error),
+                     0);
     assert_int_equal(split.train.count, 451);
     assert_int_equal(split.validation.count, 50);
     check_permutation(split.indices, 501);
@@ -114,26 +118,43 @@ static void test_split(void **state)
     sampler_permute_stream(5, philox_stream(PHILOX_SPLIT, 0), order, 501);
     for (int i = 0; i < 50; i++) /* each of the first 50 drawn samples was held out */
         assert_non_null(bsearch(&order[i], split.validation.indices, 50, sizeof order[0], compare));
-    dataset_split(dataset, 0.1, 6, &other, &error);
+    dataset_split(dataset, &(struct dataset_split_config){.fraction = 0.1, .seed = 6}, &other,
+                  &error);
     assert_memory_not_equal(split.validation.indices, other.validation.indices, 200);
     dataset_split_release(&other);
-    dataset_split(dataset, 0.1, 5, &other, &error);
+    dataset_split(dataset, &(struct dataset_split_config){.fraction = 0.1, .seed = 5}, &other,
+                  &error);
     assert_memory_equal(split.indices, other.indices, 501 * sizeof(uint32_t));
     dataset_split_release(&other);
     dataset_split_release(&split);
 
-    assert_int_equal(dataset_split(dataset, 0, 5, &split, &error), 0);
+    assert_int_equal(dataset_split(dataset,
+                                   &(struct dataset_split_config){.fraction = 0, .seed = 5}, &split,
+                                   &error),
+                     0);
     assert_int_equal(split.train.count, 501);
     assert_int_equal(split.validation.count, 0);
     dataset_split_release(&split);
-    assert_int_equal(dataset_split(dataset, 1e-9, 5, &split, &error), 0);
+    assert_int_equal(dataset_split(dataset,
+                                   &(struct dataset_split_config){.fraction = 1e-9, .seed = 5},
+                                   &split, &error),
+                     0);
     assert_int_equal(split.validation.count, 1);
     dataset_split_release(&split);
-    assert_int_equal(dataset_split(dataset, 0.9999, 5, &split, &error), 0);
+    assert_int_equal(dataset_split(dataset,
+                                   &(struct dataset_split_config){.fraction = 0.9999, .seed = 5},
+                                   &split, &error),
+                     0);
     assert_int_equal(split.train.count, 1);
     dataset_split_release(&split);
-    assert_int_equal(dataset_split(dataset, 1, 5, &split, &error), -EINVAL);
-    assert_int_equal(dataset_split(dataset, -0.1, 5, &split, &error), -EINVAL);
+    assert_int_equal(dataset_split(dataset,
+                                   &(struct dataset_split_config){.fraction = 1, .seed = 5}, &split,
+                                   &error),
+                     -EINVAL);
+    assert_int_equal(dataset_split(dataset,
+                                   &(struct dataset_split_config){.fraction = -0.1, .seed = 5},
+                                   &split, &error),
+                     -EINVAL);
     dataset_close(dataset);
 }
 

@@ -1,4 +1,5 @@
 /* test_text_data: text as samples: vocabulary, contexts, split and baselines. */
+#include "engine/data/split.h"
 #include "tests/support/data_files.h"
 
 #include <errno.h>
@@ -245,7 +246,10 @@ static void test_split(void **state)
 
     (void)state;
     assert_int_equal(dataset->count, 15);
-    assert_int_equal(dataset_split(dataset, 0.2, 7, &split, &error), 0);
+    assert_int_equal(dataset_split(dataset,
+                                   &(struct dataset_split_config){.fraction = 0.2, .seed = 7},
+                                   &split, &error),
+                     0);
     assert_int_equal(split.train.count, 12);
     assert_int_equal(split.validation.count, 3);
     assert_null(split.indices);
@@ -304,7 +308,10 @@ static void test_windows(void **state)
         count_labels(&all, 0, counts);
         for (int i = 0; i < length; i++)
             assert_int_equal(counts[i], i > 0);
-        assert_int_equal(dataset_split(dataset, 0, 7, &split, &error), 0);
+        assert_int_equal(dataset_split(dataset,
+                                       &(struct dataset_split_config){.fraction = 0, .seed = 7},
+                                       &split, &error),
+                         0);
         for (uint32_t epoch = 0; epoch < 9; epoch++) {
             int64_t shift = dataset_view_shift(&split.train, 7, epoch);
             int seen[64] = {0}, missed = 0;
@@ -368,7 +375,10 @@ static void test_split_windows(void **state)
     (void)state;
     config.text.labels_each = true;
     struct dataset *dataset = open_text("abcabcabbacbcabcabacbcbacbabcbbacbcabbabcabcbac");
-    assert_int_equal(dataset_split(dataset, 0.2, 7, &split, &error), 0);
+    assert_int_equal(dataset_split(dataset,
+                                   &(struct dataset_split_config){.fraction = 0.2, .seed = 7},
+                                   &split, &error),
+                     0);
     for (uint32_t epoch = 0; epoch < 50; epoch++) {
         int64_t shift = dataset_view_shift(&split.train, 7, epoch);
 
@@ -406,7 +416,9 @@ static void test_split_of_short_texts(void **state)
             int train[64] = {0}, validation[64] = {0};
             struct dataset_split split;
             struct error error = {0};
-            int r = dataset_split(dataset, fractions[k], 7, &split, &error);
+            int r = dataset_split(
+                dataset, &(struct dataset_split_config){.fraction = fractions[k], .seed = 7},
+                &split, &error);
 
             if (length < 2 * config.text.context + 1) {
                 assert_int_equal(r, -EINVAL);

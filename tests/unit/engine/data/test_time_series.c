@@ -1,6 +1,7 @@
 /* test_time_series: sliding windows over tables: their rows, the split, the constants, the
  * forecasts to beat, faults. */
 #include "engine/data/gather.h"
+#include "engine/data/split.h"
 #include "tests/support/data_files.h"
 
 #include <errno.h>
@@ -199,7 +200,10 @@ static void test_split_without_leak(void **state)
         config.series.rows[0] = 0.8;
         config.series.rows[1] = 1;
         test = data_open(&config, dataset);
-        assert_int_equal(dataset_split(dataset, 0.25, 1, &split, &error), 0);
+        assert_int_equal(dataset_split(dataset,
+                                       &(struct dataset_split_config){.fraction = 0.25, .seed = 1},
+                                       &split, &error),
+                         0);
         assert_int_equal(split.train.count, (30 - 5) / stride + 1);
         for (int64_t i = 0; i < split.train.count; i++) {
             gather(dataset, (uint32_t)dataset_view_index(&split.train, i), sample, targets);
@@ -231,7 +235,10 @@ static void test_constants(void **state)
 
     (void)state;
     dataset = open_text(squares(20));
-    assert_int_equal(dataset_split(dataset, 0.5, 1, &split, &error), 0);
+    assert_int_equal(dataset_split(dataset,
+                                   &(struct dataset_split_config){.fraction = 0.5, .seed = 1},
+                                   &split, &error),
+                     0);
     assert_int_equal(
         dataset_normalisation_measure(DATASET_NORMALISE_STANDARD, &split.train, &measured, &error),
         0);

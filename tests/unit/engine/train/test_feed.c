@@ -1,6 +1,7 @@
 /* test_feed.c: with data in the device's memory, the batches are the loader's, bit for bit. A run
  * whose launches have several steps reports the same, and learns the same, as a run of single
  * steps. The device is a stand-in on the CPU (tests/support/data_backend.h). */
+#include "engine/data/split.h"
 #include "engine/models/models.h"
 #include "engine/train/device_data.h"
 #include "engine/train/feed.h"
@@ -187,7 +188,10 @@ static void check_all(struct dataset *dataset, enum dataset_normalisation_kind k
     struct error error = {0};
     bool symbols = dataset_format_has_symbols(dataset->format);
 
-    assert_int_equal(dataset_split(dataset, 0.2, 1, &split, &error), 0);
+    assert_int_equal(dataset_split(dataset,
+                                   &(struct dataset_split_config){.fraction = 0.2, .seed = 1},
+                                   &split, &error),
+                     0);
     if (!symbols)
         assert_int_equal(dataset_normalisation_measure(kind, &split.train, &constants, &error), 0);
     for (uint32_t epoch = 0; epoch < 2; epoch++)
@@ -354,7 +358,10 @@ static struct dataset *open_launches(const struct backend *backend, struct backe
     struct error error = {0};
 
     assert_int_equal(backend->device_open(&config, device, &error), 0);
-    assert_int_equal(dataset_split(dataset, 0.3, 1, &launches.split, &error), 0);
+    assert_int_equal(dataset_split(dataset,
+                                   &(struct dataset_split_config){.fraction = 0.3, .seed = 1},
+                                   &launches.split, &error),
+                     0);
     assert_int_equal(dataset_normalisation_measure(DATASET_NORMALISE_STANDARD,
                                                    &launches.split.train, &launches.constants,
                                                    &error),

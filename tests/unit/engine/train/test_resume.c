@@ -2,6 +2,7 @@
  * from the checkpoint that it leaves. It must end with the bits of the run that was never
  * interrupted: its last checkpoint file, and its last report. This is checked for each setting that
  * has a state of its own, and for data in the device's memory with several steps in a launch. */
+#include "engine/data/split.h"
 #include "engine/models/models.h"
 #include "engine/train/training.h"
 #include "tests/support/data_backend.h"
@@ -123,7 +124,10 @@ static void open_streams(struct fixture *f)
         fputc('a' + (i * i % 11 + i) % LETTERS, file);
     fclose(file);
     assert_int_equal(dataset_open(&config, NULL, &f->streams, &f->error), 0);
-    assert_int_equal(dataset_split(f->streams, 0.2, 1, &f->windows, &f->error), 0);
+    assert_int_equal(dataset_split(f->streams,
+                                   &(struct dataset_split_config){.fraction = 0.2, .seed = 1},
+                                   &f->windows, &f->error),
+                     0);
     assert_true(f->windows.train.count > 4 * BATCH && f->windows.train.count < 5 * BATCH);
 }
 
@@ -149,7 +153,10 @@ static void open_sequences(struct fixture *f)
     }
     fclose(file);
     assert_int_equal(dataset_open(&config, NULL, &f->sequences, &f->error), 0);
-    assert_int_equal(dataset_split(f->sequences, 0.2, 1, &f->sequence_split, &f->error), 0);
+    assert_int_equal(dataset_split(f->sequences,
+                                   &(struct dataset_split_config){.fraction = 0.2, .seed = 1},
+                                   &f->sequence_split, &f->error),
+                     0);
 }
 
 static int setup(void **state)
@@ -174,7 +181,10 @@ static int setup(void **state)
         fprintf(file, "%f,%f,%d\n", sin(i), cos(2 * i), sin(i) * cos(2 * i) > 0.2 * sin(7 * i));
     fclose(file);
     assert_int_equal(dataset_open(&config, NULL, &f->dataset, &f->error), 0);
-    assert_int_equal(dataset_split(f->dataset, 0.2, 1, &f->split, &f->error), 0);
+    assert_int_equal(dataset_split(f->dataset,
+                                   &(struct dataset_split_config){.fraction = 0.2, .seed = 1},
+                                   &f->split, &f->error),
+                     0);
     assert_int_equal(dataset_normalisation_measure(DATASET_NORMALISE_STANDARD, &f->split.train,
                                                    &f->normalisation, &f->error),
                      0);

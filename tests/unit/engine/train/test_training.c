@@ -1,6 +1,7 @@
 /* test_training.c: a training run as a library: the promises of the loop besides learning.
  * tests/integration/test_worker_train covers exact resume, records and accuracies with the
  * program. */
+#include "engine/data/split.h"
 #include "engine/models/models.h"
 #include "engine/train/training.h"
 
@@ -140,7 +141,10 @@ static int setup(void **state)
     fclose(file);
     config.paths = &path;
     assert_int_equal(dataset_open(&config, NULL, &f->dataset, &f->error), 0);
-    assert_int_equal(dataset_split(f->dataset, 0.2, 1, &f->split, &f->error), 0);
+    assert_int_equal(dataset_split(f->dataset,
+                                   &(struct dataset_split_config){.fraction = 0.2, .seed = 1},
+                                   &f->split, &f->error),
+                     0);
     assert_int_equal(dataset_normalisation_measure(DATASET_NORMALISE_STANDARD, &f->split.train,
                                                    &f->normalisation, &f->error),
                      0);
