@@ -513,8 +513,7 @@ static void default_best(struct json_object *spec, struct json_object *checkpoin
 }
 
 /* The parts of the split have to fit the data, and each other. */
-static int check_split(struct job_spec_check *check, struct json_object *given,
-                       struct json_object *data)
+static int check_split(struct job_spec_check *check, struct json_object *data)
 {
     struct json_object *split = json_get(data, "split");
     const char *by = json_get_string(split, "by", "");
@@ -522,10 +521,10 @@ static int check_split(struct job_spec_check *check, struct json_object *given,
 
     if (!split)
         return 0;
-    if (json_get(split, "folds") && json_get(given, "validation_fraction"))
+    if (json_get(split, "folds") && json_get_double(data, "validation_fraction", 0) <= 0)
         return fail_at(check, "data.validation_fraction",
-                       "data.split.folds decides how many samples validate; leave out "
-                       "data.validation_fraction");
+                       "data.split.folds lets a part of the samples validate, but "
+                       "data.validation_fraction is 0; leave it out");
     if (json_get(split, "folds") &&
         json_get_int(split, "fold", 0) >= json_get_int(split, "folds", 0))
         return fail_at(check, "data.split.fold",
@@ -578,7 +577,7 @@ int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
     if (r == 0)
         r = check_targets(check, normalised);
     if (r == 0)
-        r = check_split(check, json_get(spec, "data"), data);
+        r = check_split(check, data);
     if (r == 0)
         r = check_metrics(check, normalised);
     if (r == 0)

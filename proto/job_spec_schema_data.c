@@ -147,10 +147,10 @@ static const struct job_spec_key split_keys[] = {
      .count_maximum = 255,
      .help = "Column of a table whose texts are the groups, or whose numbers or dates are the "
              "order. It is no feature unless features names it"},
-    {"folds", JOB_SPEC_INTEGER, .minimum = 2, .maximum = 1000, .unit = "folds",
+    {"folds", JOB_SPEC_INTEGER, .minimum = 2, .maximum = SPLIT_FOLDS_MAX, .unit = "folds",
      .help = "Number of parts that data.train is cut into for cross-validation; one of them "
              "validates, instead of the share validation_fraction"},
-    {"fold", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 999, .fallback = "0",
+    {"fold", JOB_SPEC_INTEGER, .minimum = 0, .maximum = SPLIT_FOLDS_MAX - 1, .fallback = "0",
      .help = "The part that validates, from 0; a sweep over it is a cross-validation (trainctl "
              "submit --folds)"},
 };

@@ -3,6 +3,9 @@
  * follows the rules. */
 #pragma once
 
+#define SPLIT_FOLD_KEY "data.split.fold" /* the part of a cross-validation that validates */
+enum { SPLIT_FOLDS_MAX = 1000 };
+
 /* Columns: DATASET_SPLIT_<upper> of enum dataset_split_rule; the name in specifications and
  * messages; a short description. */
 #define SPLIT_RULES(RULE)                                                              \

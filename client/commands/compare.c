@@ -238,8 +238,8 @@ static enum exit_status command_execute(struct invocation *invocation)
 
 static const struct command_option compare_options[] = {
     {"by", 0, "KEY[,KEY…]",
-     "Keys of the specification to group by (default: those that differ, except train.seed and "
-     "environment)",
+     "Keys of the specification to group by (default: those that differ, except train.seed, "
+     "data.split.fold and environment)",
      COMPLETE_KEYS},
     {"metric", 'm', "NAME[,NAME…]", "Metrics to compare (default: those of the test set)",
      COMPLETE_NOTHING},
@@ -253,8 +253,8 @@ const struct command command_compare = {
     .summary = "Compare the results of jobs: mean and deviation, grouped by differing keys",
     .details = "JOBS is a number, a range such as 12-41, sweep:12, or a name: all jobs that have "
                "it. Jobs "
-               "whose keys agree,\ntrain.seed aside, form a group; the deviation is that of a "
-               "sample (n - 1).",
+               "whose keys agree,\ntrain.seed and data.split.fold aside, form a group; the "
+               "deviation is that of a sample (n - 1).",
     .minimum = 1,
     .maximum = -1,
     .options = compare_options,

@@ -28,7 +28,7 @@ static enum exit_status command_execute(struct invocation *invocation)
         if (status)
             return status;
     }
-    if (sweep_options_read(invocation, &sweep, &error) < 0) {
+    if (sweep_options_read(invocation, specs, &sweep, &error) < 0) {
         complain("%s", error.text);
         return EXIT_STATUS_USAGE;
     }
@@ -43,6 +43,9 @@ static const struct command_option submit_options[] = {
     {"sweep", 0, "A.B=V1,V2,…",
      "A job for each value of a key (JSON or words); several make a grid; repeatable",
      COMPLETE_ASSIGNMENTS},
+    {"folds", 0, "N",
+     "A cross-validation: a job for each of N parts of data.train, which validates; see compare",
+     COMPLETE_NOTHING},
     {"random", 0, "A.B=HOW:V1,V2,…",
      "Draw a key's value: uniform:FROM,TO log_uniform:FROM,TO integer:FROM,TO choice:V1,V2,…",
      COMPLETE_ASSIGNMENTS},

@@ -7,6 +7,7 @@
 #include "client/connection/connection.h"
 #include "client/view/job.h"
 #include "client/view/table.h"
+#include "proto/split_rules.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -199,6 +200,10 @@ static void summary_print(struct json_object *reply, struct json_object *const *
         ran += json_get_double(trials[i], "ran", 0);
     }
     sweep_print_sentence(json_get(reply, "sweep"), stdout);
+    if (count && json_get(json_get(trials[0], "values"), SPLIT_FOLD_KEY))
+        printf("`trainctl compare sweep:%" PRId64
+               "` shows the mean and the deviation over the folds\n",
+               json_get_int(json_get(reply, "sweep"), "id", 0));
     if (search)
         printf("search: %s over %" PRId64 " trials (%s) by %s (%s): %" PRId64
                " stopped early, %s on devices\n",

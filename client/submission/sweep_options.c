@@ -2,6 +2,8 @@
  * values of an option. So a value may be any JSON; an object sets several keys at once. */
 #include "client/submission/sweep_options.h"
 
+#include "proto/split_rules.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -142,12 +144,45 @@ static int search_parse(const char *option, struct json_object **search, struct 
     return r < 0 ? error_prefix(error, "--search") : 0;
 }
 
-int sweep_options_read(const struct invocation *invocation, struct json_object **sweep,
-                       struct error *error)
+/* Adds the axis of --folds, and sets their number in each specification. */
+static int folds_add(const struct invocation *invocation, struct json_object *specs,
+                     struct json_object *axes, struct error *error)
+{
+    struct json_object *numbers = json_object_new_array();
+    int64_t folds = 0;
+
+    if (json_object_object_get_ex(axes, SPLIT_FOLD_KEY, NULL)) {
+        json_object_put(numbers);
+        return error_set(error, -EINVAL,
+                         "--folds makes the sweep over " SPLIT_FOLD_KEY
+                         "; leave it out of --sweep");
+    }
+    json_set(axes, SPLIT_FOLD_KEY, numbers);
+    if (invocation_option_integer(invocation, "folds", 2, &folds) || folds > SPLIT_FOLDS_MAX)
+        return error_set(error, -EINVAL, "--folds is a number from 2 to %d", SPLIT_FOLDS_MAX);
+    for (int64_t fold = 0; fold < folds; fold++)
+        json_object_array_add(numbers, json_object_new_int64(fold));
+    for (size_t i = 0; i < json_object_array_length(specs); i++) {
+        struct json_object *data = json_get(json_object_array_get_idx(specs, i), "data");
+        struct json_object *split = json_get(data, "split");
+
+        if (!data)
+            return error_set(error, -EINVAL,
+                             "--folds is for native jobs, whose specification has data");
+        if (!split)
+            json_set(data, "split", split = json_object_new_object());
+        json_set_int(split, "folds", folds);
+    }
+    return 0;
+}
+
+int sweep_options_read(const struct invocation *invocation, struct json_object *specs,
+                       struct json_object **sweep, struct error *error)
 {
     const char *points = invocation_option(invocation, "points");
     const char *search = invocation_option(invocation, "search");
-    bool grid = invocation_option(invocation, "sweep") != NULL;
+    bool folds = invocation_option(invocation, "folds") != NULL;
+    bool grid = folds || invocation_option(invocation, "sweep");
     bool random = invocation_option(invocation, "random") != NULL;
     JSON_AUTO struct json_object *made = json_object_new_object();
     struct json_object *axes = NULL;
@@ -155,8 +190,8 @@ int sweep_options_read(const struct invocation *invocation, struct json_object *
 
     *sweep = NULL;
     if (grid + random + (points != NULL) + (search != NULL) > 1)
-        return error_set(error, -EINVAL,
-                         "--sweep, --random, --points and --search exclude each other");
+        return error_set(error, -EINVAL, "%s, --random, --points and --search exclude each other",
+                         folds ? "--folds" : "--sweep");
     if (!random &&
         (invocation_option(invocation, "count") || invocation_option(invocation, "sample-seed")))
         return error_set(error, -EINVAL, "--count and --sample-seed belong to --random");
@@ -171,6 +206,8 @@ int sweep_options_read(const struct invocation *invocation, struct json_object *
         json_set(made, grid ? "grid" : "random", axes);
         r = grid ? each_option(invocation, "sweep", grid_add, axes, error)
                  : each_option(invocation, "random", random_add, axes, error);
+        if (r == 0 && folds)
+            r = folds_add(invocation, specs, axes, error);
         if (r == 0 && random)
             r = numbers_add(invocation, made, error);
     }

@@ -1,6 +1,8 @@
 /* comparison.c: see comparison.h. */
 #include "client/view/comparison.h"
 
+#include "proto/split_rules.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -60,7 +62,14 @@ static struct json_object *paths_collect(struct json_object *flats)
     return paths;
 }
 
-/* The keys that differ, except those that a study varies between repetitions, such as seeds. */
+/* Whether a study varies the key between repetitions of the same thing. */
+static bool is_repetition(const char *path)
+{
+    return strcmp(path, "train.seed") == 0 || strcmp(path, SPLIT_FOLD_KEY) == 0 ||
+           strcmp(path, "name") == 0;
+}
+
+/* The keys that differ, except those that tell repetitions apart. */
 static struct json_object *keys_that_differ(struct json_object *flats)
 {
     JSON_AUTO struct json_object *paths = paths_collect(flats);
@@ -68,8 +77,7 @@ static struct json_object *keys_that_differ(struct json_object *flats)
 
     json_object_object_foreach (paths, path, unused) {
         (void)unused;
-        if (strcmp(path, "train.seed") != 0 && strcmp(path, "name") != 0 &&
-            key_differs(flats, path))
+        if (!is_repetition(path) && key_differs(flats, path))
             json_object_array_add(keys, json_object_new_string(path));
     }
     return keys;

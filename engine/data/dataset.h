@@ -133,8 +133,9 @@ struct dataset_config {
         int feature_count, target_count, ignored_count, category_count, missing_word_count;
         enum dataset_missing missing;
         bool decimal_comma, day_first; /* 3,5 is a number; 3/4/2026 is in April */
-        /* The column that fills dataset.split_keys, of label_column's form; it is no feature unless
-         * `features` names it. NULL: none. Its texts are groups, or numbers and dates to order by */
+        /* The column that fills dataset.split_keys, of label_column's form; no feature unless
+         * `features` names it. NULL: none. Its texts are groups, or numbers and dates to order
+         * by */
         const char *split_column;
         bool split_by_group;
     } table;

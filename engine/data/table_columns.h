@@ -24,7 +24,7 @@ struct table_column {
     bool is_category; /* the configuration says so, whatever the cells are */
     bool is_ignored;
     bool is_split_key; /* its cells fill dataset.split_keys */
-    int32_t target; /* its place among those to predict; -1: it is none */
+    int32_t target;    /* its place among those to predict; -1: it is none */
 
     /* What the survey counts; `first_word` is the first cell that is no number. */
     int64_t present, missing, numbers, comma_numbers, month_dates, day_dates;

@@ -220,6 +220,25 @@ static void test_sentences(void **state)
          "train.early_stop.metric", "train_loss",
          "train.early_stop.metric is validation_loss, but data.validation_fraction is 0; use "
          "train_loss or set samples aside"},
+        {"{" MLP ",\"data\":{\"train\":{\"format\":\"csv\",\"path\":\"a\"},"
+         "\"split\":{\"by\":\"order\",\"column\":\"when\"}}}",
+         "data.split.column", "",
+         "data.split.column names a column, which only data of the format table have; leave it "
+         "out, or read the file as a table"},
+        {"{" MLP ",\"data\":{\"train\":{\"format\":\"table\",\"path\":\"a\"},"
+         "\"split\":{\"by\":\"group\"}}}",
+         "data.split.column", "",
+         "data.split.by is group, so data.split.column has to name the column whose texts are the "
+         "groups"},
+        {"{" MLP ",\"data\":{\"train\":{\"format\":\"csv\",\"path\":\"a\"},"
+         "\"split\":{\"folds\":5,\"fold\":5}}}",
+         "data.split.fold", "",
+         "data.split.fold counts from 0 and has to be below data.split.folds"},
+        {"{" MLP ",\"data\":{\"train\":{\"format\":\"csv\",\"path\":\"a\"},"
+         "\"validation_fraction\":0,\"split\":{\"folds\":5}}}",
+         "data.validation_fraction", "",
+         "data.split.folds lets a part of the samples validate, but data.validation_fraction is 0; "
+         "leave it out"},
         {"{\"model\":{\"name\":\"mlp\",\"loss\":\"mse\"}," CSV
          ",\"checkpoint\":{\"best\":\"validation_accuracy\"}}",
          "checkpoint.best", "validation_loss",
