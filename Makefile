@@ -18,9 +18,10 @@ ALL_CFLAGS := -std=gnu17 -D_GNU_SOURCE -DTRAIND_VERSION='"$(VERSION)"' -I. -I$(B
 ALL_LDFLAGS := -Wl,--gc-sections -Wl,--as-needed $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(LDFLAGS)
 
 # Rooms. Each is an archive, those of the daemon are one; main files and tests stay outside of it.
-ROOMS := base proto graph models data train simulated cpu scheduler simulator daemon attempt shim suspend trainee client
+ROOMS := base proto graph onnx models data train simulated cpu scheduler simulator daemon attempt shim suspend trainee client
 DIRECTORY_daemon := daemon $(patsubst %/,%,$(wildcard daemon/*/ daemon/*/*/))
 DIRECTORY_graph := engine/graph engine/graph/operators engine/graph/optimizers
+DIRECTORY_onnx := engine/onnx
 DIRECTORY_models := engine/models
 DIRECTORY_data := engine/data
 DIRECTORY_client := client $(patsubst %/,%,$(wildcard client/*/))
@@ -37,8 +38,8 @@ room_objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(call room_sources,$(1)))
 library = $(BUILD)/lib/lib$(1).a
 LIBRARIES := $(foreach r,$(ROOMS),$(call library,$(r)))
 
-ENGINE := $(foreach r,train models data simulated cpu graph,$(call library,$(r)))
-ENGINE_LIBRARIES := -ldnnl -lgomp -ljson-c -lnettle -lpng16 -ljpeg -lz -lpthread -lm
+ENGINE := $(foreach r,train models onnx data simulated cpu graph,$(call library,$(r)))
+ENGINE_LIBRARIES := -ldnnl -lgomp -ljson-c -lnettle -lprotobuf-c -lpng16 -ljpeg -lz -lpthread -lm
 
 PROGRAMS := traind trainctl traind-shim traind-suspend traind-worker traind-sim
 MAIN_traind := daemon/traind_main.c
@@ -95,6 +96,7 @@ help:
 	@echo 'check-decisions placement of a million random snapshots (DECISIONS=$(DECISIONS))'
 	@echo 'check-kills kill -9 of the daemon, 1,600 times: nothing acknowledged is lost, every start succeeds'
 	@echo 'check-vm   the installed service under a real systemd, in a virtual machine'
+	@echo 'check-onnx modules of PyTorch as ONNX models against PyTorch (MODELS=...; TORCH_PYTHON needs onnxscript)'
 	@echo 'check-torch exported weights and whole models against PyTorch (installs python3-torch, python3-torchvision)'
 	@echo 'check-python the package traind with mypy, joblib, Hydra, Optuna, Lightning, transformers, TensorBoard, pyarrow and MLflow (of PACKAGES_PYTHON=$(PACKAGES_PYTHON))'
 	@echo 'check-varlink the protocol against python-varlink (downloads it from PyPI)'
@@ -156,8 +158,19 @@ $(BUILD)/obj/proto/%.varlink.o: proto/%.varlink build-aux/embed-text Makefile
 	build-aux/embed-text $< > $(@:.o=.c)
 	$(CC) $(ALL_CFLAGS) -c $(@:.o=.c) -o $@
 
+# The messages of an ONNX file: protobuf-c's compiler makes the functions that read them
+ONNX_MESSAGES := $(BUILD)/generated/engine/onnx/onnx.pb-c
+$(ONNX_MESSAGES).h: engine/onnx/onnx.proto
+	@mkdir -p $(@D)
+	protoc-c --proto_path=engine/onnx --c_out=$(@D) $<
+$(ONNX_MESSAGES).c: $(ONNX_MESSAGES).h
+$(BUILD)/obj/engine/onnx/onnx.pb-c.o: $(ONNX_MESSAGES).c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -c $< -o $@
+$(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard engine/onnx/*.c)): | $(ONNX_MESSAGES).h
+
 define library_rule
-$(call library,$(1)): $(call room_objects,$(1)) $(if $(filter cpu,$(1)),$(KERNEL_OBJECTS)) $(if $(filter proto,$(1)),$(INTERFACE_OBJECTS))
+$(call library,$(1)): $(call room_objects,$(1)) $(if $(filter cpu,$(1)),$(KERNEL_OBJECTS)) $(if $(filter proto,$(1)),$(INTERFACE_OBJECTS)) $(if $(filter onnx,$(1)),$(BUILD)/obj/engine/onnx/onnx.pb-c.o)
 	@mkdir -p $$(@D)
 	@rm -f $$@
 	$$(AR) qcs $$@ $$^
@@ -351,6 +364,12 @@ check-torch: deps
 	@$(MAKE) --no-print-directory all $(BUILD)/tests/helpers/trajectory
 	@BUILD=$(BUILD) $(TORCH_PYTHON) tests/reference/check-torch
 	@BUILD=$(BUILD) $(TORCH_PYTHON) tests/reference/check-trajectories
+
+# MODELS: of tests/reference/onnx_models.py; when absent, the small ones. Needs onnxscript in TORCH_PYTHON
+.PHONY: check-onnx
+check-onnx: deps
+	@$(MAKE) --no-print-directory all $(BUILD)/tests/helpers/trajectory
+	@BUILD=$(BUILD) $(TORCH_PYTHON) tests/reference/check-onnx $(MODELS)
 
 # Debian has no python-varlink: PyPI's goes into a virtual environment below $(BUILD).
 .PHONY: check-varlink

@@ -156,21 +156,22 @@ static void copy_members(struct json_object *to, struct json_object *from)
     }
 }
 
-/* A model given as a list, or as an object with layers and no name. */
+/* A model given as a list, or as an object with layers or a file and no name. */
 static struct json_object *model_complete(struct json_object *model)
 {
+    const char *name = json_get(model, "onnx") ? "onnx" : "layers";
     struct json_object *complete;
 
     if (json_object_is_type(model, json_type_array)) {
         complete = json_object_new_object();
         json_set(complete, "layers", json_object_get(model));
-    } else if (json_get(model, "layers") && !json_get(model, "name")) {
+    } else if (json_get(model, name) && !json_get(model, "name")) {
         complete = json_object_new_object();
         copy_members(complete, model);
     } else {
         return json_object_get(model);
     }
-    json_set_string(complete, "name", "layers");
+    json_set_string(complete, "name", name);
     return complete;
 }
 

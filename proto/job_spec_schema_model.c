@@ -128,6 +128,10 @@ static const struct job_spec_key model_keys[] = {
      .help = "Multiplies the numbers of channels, which are rounded to multiples of 8"},
     {"layers", JOB_SPEC_OBJECTS, .section = &layer_section, .count_minimum = 1,
      .count_maximum = LAYERS_MAX, .required = true, .help = "The layers in order"},
+    {"onnx", JOB_SPEC_TEXT, .count_minimum = 1, .count_maximum = 4096, .required = true,
+     .help = "File of a model in the ONNX format; model may be {\"onnx\": FILE} alone"},
+    {"weights", JOB_SPEC_CHOICE, .choices = CHOICES("file", "drawn"), .fallback = "\"file\"",
+     .help = "Whether training begins with the file's weights, or with drawn ones"},
     {"loss", JOB_SPEC_CHOICE, .choices = CHOICES("cross_entropy", "mse", "output_heads"),
      .fallback = "\"cross_entropy\"",
      .help = "cross_entropy for classes, mse (mean squared error) for values, output_heads for the "

@@ -64,5 +64,7 @@ enum model_trait {
           {"num_layers", NULL}, {"bidirectional", NULL}, {"readout", NULL},                       \
           {"carry_state", NULL}, {"dropout", "0"})                                                \
     MODEL(LAYERS, layers, MODEL_READS_NUMBERS | MODEL_READS_TEXT | MODEL_READS_SEQUENCES,         \
-          {"classes", NULL}, {"context", NULL}, {"layers", NULL})
+          {"classes", NULL}, {"context", NULL}, {"layers", NULL})                                 \
+    MODEL(ONNX, onnx, MODEL_READS_NUMBERS | MODEL_READS_TEXT | MODEL_READS_SEQUENCES,             \
+          {"classes", NULL}, {"context", NULL}, {"onnx", NULL}, {"weights", NULL})
 /* clang-format on */

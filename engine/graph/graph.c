@@ -222,6 +222,28 @@ int32_t graph_input(struct graph *graph, enum tensor_type type, const int64_t *s
     return graph->input;
 }
 
+int32_t graph_given_parameter(struct graph *graph, const char *name, bool statistic,
+                              const struct graph_shape *shape, struct initializer initializer)
+{
+    int32_t id = graph_append_tensor(graph, statistic ? TENSOR_STATISTIC : TENSOR_PARAMETER,
+                                     TENSOR_FLOAT32, shape, false, "%s", name);
+
+    if (id >= 0)
+        graph->tensors[id].initializer = initializer;
+    return id;
+}
+
+void graph_bind_parameter(struct graph *graph, const char *suffix, int32_t tensor)
+{
+    if (tensor < 0 || graph->bound_count == GRAPH_BOUND_MAX) {
+        graph_fail(graph, -EINVAL, "the next layer cannot take tensor %d as its %s", tensor,
+                   suffix);
+        return;
+    }
+    graph->bound[graph->bound_count].suffix = suffix;
+    graph->bound[graph->bound_count++].tensor = tensor;
+}
+
 int32_t graph_lengths(struct graph *graph)
 {
     const struct graph_shape shape = {.rank = 1, .extent = {graph->batch}};
@@ -405,6 +427,9 @@ static void initial_values(const struct graph_tensor *t, int64_t first, const st
         case INITIALIZER_STEP_LOGITS:
             value[k] = step_logit(philox_uniform(draw->word[k]));
             break;
+        case INITIALIZER_GIVEN:
+        case INITIALIZER_BY_LAYER:
+            break; /* graph_initial_part() reads them */
         }
 }
 
@@ -414,6 +439,10 @@ void graph_initial_part(const struct graph *graph, int32_t tensor, uint64_t seed
     const struct graph_tensor *t = &graph->tensors[tensor];
     uint32_t number = 0;
 
+    if (t->initializer.values) {
+        t->initializer.values->read(t->initializer.values, first, end, values + first);
+        return;
+    }
     for (int32_t i = 0; i < tensor; i++)
         number += graph->tensors[i].role == TENSOR_PARAMETER;
     for (int64_t i = first; i < end; i += 4) {

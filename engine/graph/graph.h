@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 enum { GRAPH_RANK_MAX = 5, GRAPH_INPUTS_MAX = 12, GRAPH_OUTPUTS_MAX = 8, GRAPH_NAME_MAX = 96 };
+enum { GRAPH_BOUND_MAX = 4 };
 
 enum tensor_type {
     TENSOR_FLOAT32,
@@ -50,12 +51,21 @@ enum initializer_kind {
     INITIALIZER_CONSTANT,
     INITIALIZER_UNIFORM,
     INITIALIZER_NORMAL,
-    INITIALIZER_LOG_COUNT,  /* log 1, log 2, … along the last axis */
-    INITIALIZER_STEP_LOGITS /* softplus of it is a step size, log-uniform from 0.001 to 0.1 */
+    INITIALIZER_LOG_COUNT,   /* log 1, log 2, … along the last axis */
+    INITIALIZER_STEP_LOGITS, /* softplus of it is a step size, log-uniform from 0.001 to 0.1 */
+    INITIALIZER_GIVEN,       /* `values` has them */
+    INITIALIZER_BY_LAYER     /* as the layer draws it that binds it; without one, GIVEN */
+};
+/* Values from elsewhere, such as a file of weights. */
+struct initial_values {
+    /* Writes the elements from `first` to before `end` (row-major) to `to`. Several threads may
+     * call it. */
+    void (*read)(const struct initial_values *values, int64_t first, int64_t end, float *to);
 };
 struct initializer {
     enum initializer_kind kind;
     float bound; /* UNIFORM: the bound; NORMAL: the standard deviation; CONSTANT: the value */
+    const struct initial_values *values; /* GIVEN, BY_LAYER; must outlive the graph */
 };
 
 struct graph_tensor {
@@ -257,6 +267,12 @@ struct graph {
     int32_t target;         /* labels or targets, -1 until a loss is added */
     int32_t output;         /* logits or prediction; readable after a run */
     int32_t input_gradient; /* of the samples, -1 unless wanted */
+    /* parameters that the next layer takes: graph_bind_parameter() */
+    struct {
+        const char *suffix;
+        int32_t tensor;
+    } bound[GRAPH_BOUND_MAX];
+    int bound_count;
     struct error error;
 };
 
@@ -312,6 +328,12 @@ int32_t graph_rotary(struct graph *graph, int32_t input, const char *name, int h
 /* A parameter of that whole name, for the layers below. */
 int32_t graph_parameter(struct graph *graph, const char *name, const struct graph_shape *shape,
                         struct initializer initializer);
+/* A parameter of that whole name, or a statistic, whose first values are given. */
+int32_t graph_given_parameter(struct graph *graph, const char *name, bool statistic,
+                              const struct graph_shape *shape, struct initializer initializer);
+/* Makes the layer that is appended next take this tensor as its parameter "<layer>.<suffix>",
+ * instead of a new one. Its shape must be what the layer wants. `suffix` must outlive that call. */
+void graph_bind_parameter(struct graph *graph, const char *suffix, int32_t tensor);
 /* Adds a parameter of T x D numbers to each sequence [B,T,D]. */
 int32_t graph_add_positions(struct graph *graph, int32_t input, const char *name,
                             int32_t positions);
@@ -319,6 +341,9 @@ int32_t graph_add_positions(struct graph *graph, int32_t input, const char *name
 int32_t graph_image_tokens(struct graph *graph, int32_t input, const char *name);
 /* Steps as the only row of pixels of an image: [B,T,D] -> [B,D,1,T]. */
 int32_t graph_token_image(struct graph *graph, int32_t input, const char *name);
+/* The same of steps that are the pixels of images, row by row: [B,HW,C] -> [B,C,H,W]. */
+int32_t graph_tokens_to_image(struct graph *graph, int32_t input, const char *name, int64_t height,
+                              int64_t width);
 /* Puts a parameter of D numbers before each sequence: [B,T,D] -> [B,1+T,D]. */
 int32_t graph_prepend_token(struct graph *graph, int32_t input, const char *name, int32_t token);
 int32_t graph_activation(struct graph *graph, int32_t input, const char *name,
@@ -339,6 +364,10 @@ int32_t graph_add(struct graph *graph, int32_t a, int32_t b, const char *name);
 int32_t graph_channel_scale(struct graph *graph, int32_t input, int32_t scale, const char *name);
 /* Reshapes to [B, all other extents multiplied]. Returns `input` itself if it has that shape. */
 int32_t graph_flatten(struct graph *graph, int32_t input, const char *name);
+/* The same numbers of each sample, row-major, in another shape of `rank` extents. Returns `input`
+ * itself if it has that shape. */
+int32_t graph_reshape(struct graph *graph, int32_t input, const char *name, const int64_t *sample,
+                      int rank);
 /* One direction of layer `number` of an LSTM or GRU: [B,T,F] -> [B,T,hidden]. Parameters have
  * torch's names: "<name>.weight_ih_l0", "<name>.bias_hh_l1_reverse". `lengths`: a tensor, or -1 if
  * all sequences are as long as the batch. */

@@ -21,8 +21,9 @@ static int32_t append_state(struct graph *graph, int32_t parameter, const char *
         return state;
     graph->tensors[state].parameter = parameter;
     if (optimizer_of(config)->first_state)
-        graph->tensors[state].initializer = (struct initializer){
-            INITIALIZER_CONSTANT, (float)optimizer_of(config)->first_state(config)};
+        graph->tensors[state].initializer =
+            (struct initializer){.kind = INITIALIZER_CONSTANT,
+                                 .bound = (float)optimizer_of(config)->first_state(config)};
     return state;
 }
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/string_table.h"
 #include "engine/graph/graph.h"
+#include "engine/onnx/onnx.h"
 #include "proto/model_kinds.h"
 #include "proto/model_layers.h"
 
@@ -85,7 +86,8 @@ enum model_add_norm { MODEL_ADD_NORM_AUTO, MODEL_ADD_NORM_FUSED, MODEL_ADD_NORM_
  *                 last pool itself
  * MODEL_CADUCEUS: embedding of one or both strands, (norm, bidirectional Mamba, added to its
  *                 operand)*, norm, flatten, maximum or mean over time, dropout, linear
- * The arrays stay the caller's. */
+ * MODEL_ONNX:     a file of another program's (engine/onnx/).
+ * The arrays and the model stay the caller's. */
 struct model_config {
     enum model_kind kind;
     const int64_t *hidden; /* mlp, cnn, char_mlp: features of the hidden linear layers */
@@ -123,6 +125,8 @@ struct model_config {
     bool reverse_complement; /* both strands of DNA */
     const struct model_layer *layers;
     int layer_count;
+    struct onnx_model *onnx;
+    bool draws_weights; /* onnx: not those of the file */
     /* of the convolutional networks from resnet18 on */
     double width;    /* multiplies every number of channels (convnet_channels()), above 0 */
     int stem_stride; /* mobilenet_v3_small, efficientnet_b0: of the first convolution, 1 or 2 */

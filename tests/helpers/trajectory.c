@@ -2,10 +2,10 @@
  *
  *   trajectory SPECIFICATION INPUT OUTPUT
  *
- * INPUT (safetensors) has the initial weights under their names, and "samples.<i>" and
- * "targets.<i>" of step i, counted from 0. The optimizer and its rate are the specification's, its
- * data is not looked at. Prints the loss of every step and writes the weights behind the last one
- * to OUTPUT. */
+ * INPUT (safetensors) has the initial weights under their names (a model in the ONNX format may
+ * keep its own), and "samples.<i>" and "targets.<i>" of step i, counted from 0. The optimizer and
+ * its rate are the specification's, its data is not looked at. Prints the loss of every step and
+ * writes the weights behind the last one to OUTPUT. */
 #include "engine/train/safetensors.h"
 #include "engine/train/session.h"
 #include "worker/trainee/worker_spec.h"
@@ -79,6 +79,10 @@ static void open_session(struct task *task, struct backend_device *device)
     struct error error = {0};
 
     task->data = (struct model_data){.rank = samples->rank - 1, .outputs = task->spec.classes};
+    if (samples->type == SAFETENSORS_INT32) {
+        task->data.type = TENSOR_INT32;
+        task->data.vocabulary = task->spec.classes;
+    }
     for (int i = 0; i < task->data.rank; i++)
         task->data.sample_shape[i] = samples->shape[i + 1];
     expect(session_prepare(&config, &task->session, &error), &error);
@@ -96,7 +100,8 @@ static void write_weights(struct task *task)
     struct error error = {0};
 
     for (int i = 0; session_tensor(task->session, i, &tensor) == 0; i++)
-        if (is_weight(&tensor))
+        if (is_weight(&tensor) &&
+            (!task->spec.model.onnx || safetensors_find(&task->input, tensor.name)))
             expect(session_write(task->session, i, find(task, tensor.name)->data, &error), &error);
 }
 

@@ -210,7 +210,9 @@ static int data_read(struct worker_spec *spec, struct error *error)
         config->target = spec->loss == LOSS_MSE ? DATASET_TARGET_VALUE : DATASET_TARGET_CLASS;
         config->classes = (int32_t)spec->classes;
         config->text.context = (int32_t)json_get_int(model, "context", 0);
-        config->text.labels_each = model_traits(spec->model.kind) & MODEL_PREDICTS_EACH;
+        config->text.labels_each =
+            model_traits(spec->model.kind) & MODEL_PREDICTS_EACH ||
+            (spec->model.onnx && onnx_interface(spec->model.onnx).output_rank == 3);
         config->text.streams = spec->model.carry_state;
     }
     if (r == 0 && dataset_format_is_text(spec->train.config.format) &&
@@ -300,6 +302,7 @@ void worker_spec_release(struct worker_spec *spec)
         free(TAKE_POINTER(source->missing));
     }
     free(TAKE_POINTER(spec->layers));
+    onnx_close(TAKE_POINTER(spec->model.onnx));
     free(TAKE_POINTER(spec->groups));
     free(TAKE_POINTER(spec->patterns));
     json_object_put(TAKE_POINTER(spec->normalised));

@@ -123,5 +123,13 @@ int worker_spec_read_model(struct worker_spec *spec, struct error *error)
         (enum model_loss)model_loss_from_string(json_get_string(json, "loss", "cross_entropy"));
     spec->classes = json_get_int(json, "classes", 0);
     read_heads(spec, json_get(json, "output_heads"));
+    model->draws_weights = strcmp(json_get_string(json, "weights", ""), "drawn") == 0;
+    if (model->kind == MODEL_ONNX) {
+        int r = onnx_open(json_get_string(spec->normalised, "directory", NULL),
+                          json_get_string(json, "onnx", ""), &model->onnx, error);
+
+        if (r < 0)
+            return r;
+    }
     return read_layers(spec, json_get(json, "layers"), error);
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 int layer_fail(struct graph *graph, const char *name, enum graph_op op, const char *format, ...)
 {
@@ -89,13 +90,40 @@ int layer_prediction(struct graph *graph, int32_t input, enum graph_op op, const
     return 0;
 }
 
+/* The tensor that graph_bind_parameter() has named for this parameter; -1: none. */
+static int32_t take_bound(struct graph *graph, const char *layer, const char *suffix,
+                          const struct graph_shape *shape, struct initializer initializer)
+{
+    char first[SHAPE_TEXT_MAX], second[SHAPE_TEXT_MAX];
+
+    for (int i = 0; i < graph->bound_count; i++) {
+        int32_t id = graph->bound[i].tensor;
+        struct graph_tensor *tensor = &graph->tensors[id];
+
+        if (strcmp(graph->bound[i].suffix, suffix) != 0)
+            continue;
+        if (!graph_shape_equal(&tensor->shape, shape)) {
+            graph_fail(graph, -EINVAL, "layer %s: its %s %s is %s, but %s is needed", layer, suffix,
+                       tensor->name, graph_shape_format(&tensor->shape, first, sizeof first),
+                       graph_shape_format(shape, second, sizeof second));
+            return -1;
+        }
+        if (tensor->initializer.kind == INITIALIZER_BY_LAYER)
+            tensor->initializer = initializer;
+        return id;
+    }
+    return -1;
+}
+
 int32_t layer_append_parameter(struct graph *graph, const char *layer, const char *suffix,
                                enum tensor_role role, const struct graph_shape *shape,
                                struct initializer initializer)
 {
-    int32_t id =
-        graph_append_tensor(graph, role, TENSOR_FLOAT32, shape, false, "%s.%s", layer, suffix);
+    int32_t id = take_bound(graph, layer, suffix, shape, initializer);
 
+    if (id >= 0)
+        return id;
+    id = graph_append_tensor(graph, role, TENSOR_FLOAT32, shape, false, "%s.%s", layer, suffix);
     if (id >= 0)
         graph->tensors[id].initializer = initializer;
     return id;
@@ -112,6 +140,7 @@ struct graph_node *layer_append_node(struct graph *graph, enum graph_op op, cons
 {
     struct graph_node *node = graph_append_node(graph, op, GRAPH_FORWARD, name);
 
+    graph->bound_count = 0; /* they were this layer's */
     if (!node)
         return NULL;
     for (int i = 0; i < count; i++)

@@ -94,12 +94,24 @@ int32_t graph_image_tokens(struct graph *graph, int32_t input, const char *name)
 int32_t graph_token_image(struct graph *graph, int32_t input, const char *name)
 {
     const struct graph_tensor *x = layer_sequence(graph, input, name, OP_TOKEN_IMAGE);
+
+    return x ? graph_tokens_to_image(graph, input, name, 1, x->shape.extent[1]) : graph->error.code;
+}
+
+int32_t graph_tokens_to_image(struct graph *graph, int32_t input, const char *name, int64_t height,
+                              int64_t width)
+{
+    const struct graph_tensor *x = layer_sequence(graph, input, name, OP_TOKEN_IMAGE);
     struct graph_shape shape;
 
     if (!x)
         return graph->error.code;
-    shape = (struct graph_shape){
-        .rank = 4, .extent = {graph->batch, x->shape.extent[2], 1, x->shape.extent[1]}};
+    if (height < 1 || width < 1 || height > x->shape.extent[1] ||
+        height * width != x->shape.extent[1])
+        return layer_fail(graph, name, OP_TOKEN_IMAGE, "%lld steps are no %lldx%lld pixels",
+                          (long long)x->shape.extent[1], (long long)height, (long long)width);
+    shape = (struct graph_shape){.rank = 4,
+                                 .extent = {graph->batch, x->shape.extent[2], height, width}};
     layer_append_node(graph, OP_TOKEN_IMAGE, name, &input, 1,
                       layer_append_result(graph, name, &shape));
     return graph->error.code ? graph->error.code : graph->output;

@@ -203,7 +203,8 @@ static int32_t carried(struct graph *graph, int32_t x, enum recurrent_cell cell,
     x = graph_recurrent(graph, x, -1, "0", &layer);
     for (int32_t i = 0; i < graph->tensor_count; i++)
         if (graph->tensors[i].role == TENSOR_STATE)
-            graph->tensors[i].initializer = (struct initializer){INITIALIZER_UNIFORM, 1};
+            graph->tensors[i].initializer =
+                (struct initializer){.kind = INITIALIZER_UNIFORM, .bound = 1};
     return graph_linear(graph, graph_mean_over_time(graph, x, -1, "1"), "2", CLASSES, true);
 }
 

@@ -106,7 +106,8 @@ static void draw_states(struct graph *graph)
 {
     for (int32_t i = 0; i < graph->tensor_count; i++)
         if (graph->tensors[i].role == TENSOR_STATE)
-            graph->tensors[i].initializer = (struct initializer){INITIALIZER_UNIFORM, 1};
+            graph->tensors[i].initializer =
+                (struct initializer){.kind = INITIALIZER_UNIFORM, .bound = 1};
 }
 
 /* Recurrent layers of sizes that fill the kernels' vectors and tiles and do not, in both

@@ -1,0 +1,555 @@
+/* onnx_fold.c: nodes that compute with constants, number by number; see onnx_fold.h. Exporters make
+ * chains of them that work out shapes and masks. */
+#include "engine/onnx/onnx_fold.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPERANDS_MAX = 8 };
+
+int onnx_read_constant(struct onnx_import *import, const Onnx__Tensor *tensor,
+                       struct onnx_initializer *result)
+{
+    void *made, *kept;
+    int code = onnx_tensor_read(import->model, tensor, result, &made, &import->error);
+
+    if (code || !made)
+        return code;
+    kept =
+        onnx_allocate(import, (size_t)result->store.count + 1, onnx_type_bytes(result->store.type));
+    if (kept)
+        memcpy(kept, made, (size_t)result->store.count * onnx_type_bytes(result->store.type));
+    result->store.data = kept;
+    free(made);
+    return import->error.code;
+}
+
+/* ---- functions of numbers ---- */
+
+static double sign_of(double x)
+{
+    return (double)((x > 0) - (x < 0));
+}
+static double sigmoid_of(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+static double reciprocal_of(double x)
+{
+    return 1 / x;
+}
+static double negative_of(double x)
+{
+    return -x;
+}
+static double not_of(double x)
+{
+    return x == 0;
+}
+static double identity_of(double x)
+{
+    return x;
+}
+static double relu_of(double x)
+{
+    return x > 0 ? x : 0;
+}
+static double subtract(double x, double y)
+{
+    return x - y;
+}
+static double add(double x, double y)
+{
+    return x + y;
+}
+static double multiply(double x, double y)
+{
+    return x * y;
+}
+static double divide(double x, double y)
+{
+    return x / y;
+}
+static double and_of(double x, double y)
+{
+    return x != 0 && y != 0;
+}
+static double or_of(double x, double y)
+{
+    return x != 0 || y != 0;
+}
+static double xor_of(double x, double y)
+{
+    return (x != 0) != (y != 0);
+}
+static double equal(double x, double y)
+{
+    return x == y;
+}
+static double greater(double x, double y)
+{
+    return x > y;
+}
+static double less(double x, double y)
+{
+    return x < y;
+}
+static double greater_equal(double x, double y)
+{
+    return x >= y;
+}
+static double less_equal(double x, double y)
+{
+    return x <= y;
+}
+
+static const struct {
+    const char *name;
+    double (*of)(double);
+    bool to_boolean;
+} unary[] = {
+    {"Abs", fabs, false},
+    {"Ceil", ceil, false},
+    {"Cos", cos, false},
+    {"Erf", erf, false},
+    {"Exp", exp, false},
+    {"Floor", floor, false},
+    {"Log", log, false},
+    {"Neg", negative_of, false},
+    {"Not", not_of, true},
+    {"Reciprocal", reciprocal_of, false},
+    {"Relu", relu_of, false},
+    {"Round", nearbyint, false},
+    {"Sigmoid", sigmoid_of, false},
+    {"Sign", sign_of, false},
+    {"Sin", sin, false},
+    {"Sqrt", sqrt, false},
+    {"Tanh", tanh, false},
+    {"Cast", identity_of, false},
+    {"CastLike", identity_of, false},
+};
+
+static const struct {
+    const char *name;
+    double (*of)(double, double);
+    bool to_boolean;
+} binary[] = {
+    {"Add", add, false},
+    {"Sub", subtract, false},
+    {"Mul", multiply, false},
+    {"Div", divide, false},
+    {"Pow", pow, false},
+    {"Min", fmin, false},
+    {"Max", fmax, false},
+    {"Mod", fmod, false},
+    {"And", and_of, true},
+    {"Or", or_of, true},
+    {"Xor", xor_of, true},
+    {"Equal", equal, true},
+    {"Greater", greater, true},
+    {"Less", less, true},
+    {"GreaterOrEqual", greater_equal, true},
+    {"LessOrEqual", less_equal, true},
+};
+
+/* ---- walking over operands ---- */
+
+/* Operands of one shape, with axes repeated by strides of 0. Axes in which all of them repeat are
+ * computed once. */
+struct walk {
+    int count, rank;
+    const struct onnx_store *store[OPERANDS_MAX];
+    int64_t offset[OPERANDS_MAX], stride[OPERANDS_MAX][ONNX_RANK_MAX];
+    int64_t extent[ONNX_RANK_MAX], compact[ONNX_RANK_MAX];
+};
+
+static int walk_begin(struct onnx_import *import, const int *inputs, int count, struct walk *walk)
+{
+    struct onnx_value value[OPERANDS_MAX];
+
+    *walk = (struct walk){.count = count};
+    for (int i = 0; i < count; i++) {
+        value[i] = *onnx_input(import, inputs[i]);
+        if (onnx_value_trains(&value[i]))
+            return onnx_missing(import, "it computes with parameters alone");
+        if (onnx_constant_join(import, &value[i]))
+            return import->error.code;
+        walk->rank = value[i].rank > walk->rank ? value[i].rank : walk->rank;
+    }
+    for (int r = 0; r < walk->rank; r++) {
+        walk->extent[r] = walk->compact[r] = 1;
+        for (int i = 0; i < count; i++) {
+            int from = r - (walk->rank - value[i].rank);
+            int64_t extent = from >= 0 ? value[i].extent[from] : 1;
+
+            if (extent != 1 && walk->extent[r] != 1 && extent != walk->extent[r])
+                return onnx_fail(import, "extents %lld and %lld do not fit each other",
+                                 (long long)walk->extent[r], (long long)extent);
+            walk->extent[r] = extent != 1 ? extent : walk->extent[r];
+            walk->stride[i][r] = extent != 1 ? value[i].stride[from] : 0;
+            if (walk->stride[i][r] || extent == 0)
+                walk->compact[r] = extent;
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        walk->store[i] = value[i].store;
+        walk->offset[i] = value[i].offset;
+    }
+    return 0;
+}
+
+/* Number `index` (of the compact shape) of an operand: its store and place. */
+static int64_t walk_place(const struct walk *walk, int operand, int64_t index)
+{
+    int64_t place = walk->offset[operand];
+
+    for (int r = walk->rank - 1; r >= 0; r--) {
+        place += index % walk->compact[r] * walk->stride[operand][r];
+        index /= walk->compact[r];
+    }
+    return place;
+}
+
+static double walk_number(const struct walk *walk, int operand, int64_t index)
+{
+    return onnx_store_number(walk->store[operand], walk_place(walk, operand, index));
+}
+
+static int64_t walk_integer(const struct walk *walk, int operand, int64_t index)
+{
+    const struct onnx_value scalar = {.kind = ONNX_CONSTANT,
+                                      .store = walk->store[operand],
+                                      .offset = walk_place(walk, operand, index)};
+
+    return onnx_integer(&scalar, 0);
+}
+
+/* The result of a walk, whose repeated axes repeat. */
+static struct onnx_value walk_result(struct onnx_import *import, const struct walk *walk,
+                                     enum onnx_type type, void **numbers, int64_t *count)
+{
+    struct onnx_value result = onnx_constant_new(import, type, walk->rank, walk->compact, numbers);
+
+    *count = *numbers ? onnx_value_elements(&result) : 0;
+    for (int r = 0; r < walk->rank && *numbers; r++) {
+        if (walk->compact[r] == 1)
+            result.stride[r] = 0;
+        result.extent[r] = walk->extent[r];
+    }
+    return result;
+}
+
+static double rounded(enum onnx_type type, double number)
+{
+    return type == ONNX_DOUBLE ? number : (double)(float)number;
+}
+
+/* ---- operators ---- */
+
+static int fold_unary(struct onnx_import *import, int index)
+{
+    const char *name = import->node->proto->op_type;
+    enum onnx_type type = onnx_input(import, 0)->type;
+    bool casts = strcmp(name, "Cast") == 0, like = strcmp(name, "CastLike") == 0;
+    struct walk walk;
+    struct onnx_value result;
+    int64_t count;
+    void *numbers;
+
+    if (casts)
+        type = (enum onnx_type)onnx_attribute_int(import, "to", 0);
+    if (like)
+        type = onnx_input(import, 1)->type;
+    if (unary[index].to_boolean)
+        type = ONNX_BOOL;
+    if (onnx_type_bytes(type) == 0)
+        return onnx_missing(import, "type %d", (int)type);
+    /* a parameter stays one where its type does */
+    if ((casts || like) && onnx_type_is_float(type) && onnx_value_trains(onnx_input(import, 0))) {
+        *onnx_output(import, 0) = *onnx_input(import, 0);
+        return 0;
+    }
+    if (walk_begin(import, (int[]){0}, 1, &walk) || onnx_output(import, 0)->kind == ONNX_UNKNOWN)
+        return import->error.code;
+    result = walk_result(import, &walk, type, &numbers, &count);
+    for (int64_t i = 0; i < count; i++)
+        if (onnx_type_is_float(type))
+            ((double *)numbers)[i] = rounded(type, unary[index].of(walk_number(&walk, 0, i)));
+        else if (casts || like)
+            ((int64_t *)numbers)[i] =
+                type == ONNX_BOOL ? walk_number(&walk, 0, i) != 0 : walk_integer(&walk, 0, i);
+        else
+            ((int64_t *)numbers)[i] = (int64_t)unary[index].of(walk_number(&walk, 0, i));
+    *onnx_output(import, 0) = result;
+    return import->error.code;
+}
+
+/* Whole numbers exactly, as shapes need them; what overflows wraps. */
+static int64_t whole_binary(int index, int64_t x, int64_t y)
+{
+    const char *name = binary[index].name;
+
+    if (strcmp(name, "Add") == 0)
+        return (int64_t)((uint64_t)x + (uint64_t)y);
+    if (strcmp(name, "Sub") == 0)
+        return (int64_t)((uint64_t)x - (uint64_t)y);
+    if (strcmp(name, "Mul") == 0)
+        return (int64_t)((uint64_t)x * (uint64_t)y);
+    if (strcmp(name, "Div") == 0)
+        return y == 0 || (y == -1 && x == INT64_MIN) ? 0 : x / y;
+    if (strcmp(name, "Mod") == 0)
+        return y == 0 || y == -1 ? 0 : x % y + (x % y && (x < 0) != (y < 0) ? y : 0);
+    if (strcmp(name, "Min") == 0)
+        return x < y ? x : y;
+    if (strcmp(name, "Max") == 0)
+        return x > y ? x : y;
+    if (strcmp(name, "Equal") == 0)
+        return x == y;
+    double number = binary[index].of((double)x, (double)y);
+
+    return number >= 0x1p63 || !(number > -0x1p63) ? 0 : (int64_t)number;
+}
+
+static int fold_binary(struct onnx_import *import, int index)
+{
+    enum onnx_type from = onnx_input(import, 0)->type;
+    enum onnx_type type = binary[index].to_boolean ? ONNX_BOOL : from;
+    int inputs[OPERANDS_MAX], operands = import->node->input_count;
+    struct walk walk;
+    struct onnx_value result;
+    int64_t count;
+    void *numbers;
+
+    if (operands < 1 || operands > OPERANDS_MAX)
+        return onnx_missing(import, "%d operands", operands);
+    for (int i = 0; i < operands; i++)
+        inputs[i] = i;
+    if (walk_begin(import, inputs, operands, &walk) || onnx_output(import, 0)->kind == ONNX_UNKNOWN)
+        return import->error.code;
+    result = walk_result(import, &walk, type, &numbers, &count);
+    for (int64_t i = 0; i < count; i++) {
+        double number = walk_number(&walk, 0, i);
+        int64_t whole = onnx_type_is_float(from) ? 0 : walk_integer(&walk, 0, i);
+
+        for (int k = 1; k < operands; k++)
+            if (onnx_type_is_float(from))
+                number = binary[index].of(number, walk_number(&walk, k, i));
+            else
+                whole = whole_binary(index, whole, walk_integer(&walk, k, i));
+        if (onnx_type_is_float(type))
+            ((double *)numbers)[i] = rounded(type, number);
+        else
+            ((int64_t *)numbers)[i] = onnx_type_is_float(from) ? (int64_t)number : whole;
+    }
+    *onnx_output(import, 0) = result;
+    return import->error.code;
+}
+
+static int fold_where(struct onnx_import *import)
+{
+    enum onnx_type type = onnx_input(import, 1)->type;
+    struct walk walk;
+    struct onnx_value result;
+    int64_t count;
+    void *numbers;
+
+    if (walk_begin(import, (int[]){0, 1, 2}, 3, &walk) ||
+        onnx_output(import, 0)->kind == ONNX_UNKNOWN)
+        return import->error.code;
+    result = walk_result(import, &walk, type, &numbers, &count);
+    for (int64_t i = 0; i < count; i++) {
+        int from = walk_number(&walk, 0, i) != 0 ? 1 : 2;
+
+        if (onnx_type_is_float(type))
+            ((double *)numbers)[i] = walk_number(&walk, from, i);
+        else
+            ((int64_t *)numbers)[i] = walk_integer(&walk, from, i);
+    }
+    *onnx_output(import, 0) = result;
+    return import->error.code;
+}
+
+static int fold_range(struct onnx_import *import)
+{
+    const struct onnx_value *start = onnx_input(import, 0), *limit = onnx_input(import, 1),
+                            *delta = onnx_input(import, 2);
+    double from, step, numbers_wanted;
+    int64_t count;
+    void *numbers;
+
+    if (onnx_value_elements(start) != 1 || onnx_value_elements(limit) != 1 ||
+        onnx_value_elements(delta) != 1)
+        return onnx_fail(import, "its operands must be one number each");
+    from = onnx_number(start, 0);
+    step = onnx_number(delta, 0);
+    numbers_wanted = ceil((onnx_number(limit, 0) - from) / step);
+    if (!(numbers_wanted < 1e9))
+        return onnx_fail(import, "it has too many numbers");
+    count = numbers_wanted > 0 ? (int64_t)numbers_wanted : 0;
+    *onnx_output(import, 0) = onnx_constant_new(import, start->type, 1, &count, &numbers);
+    for (int64_t i = 0; numbers && i < count; i++)
+        if (onnx_type_is_float(start->type))
+            ((double *)numbers)[i] = rounded(start->type, from + (double)i * step);
+        else
+            ((int64_t *)numbers)[i] = (int64_t)(from + (double)i * step);
+    return import->error.code;
+}
+
+static int fold_trilu(struct onnx_import *import)
+{
+    struct onnx_value x = *onnx_input(import, 0), result;
+    int64_t diagonal = onnx_has_input(import, 1) ? onnx_integer(onnx_input(import, 1), 0) : 0;
+    bool upper = onnx_attribute_int(import, "upper", 1);
+    int64_t elements, rows, columns;
+    void *numbers;
+
+    if (x.rank < 2 || onnx_value_trains(&x))
+        return onnx_missing(import, "of a parameter, or of no matrix");
+    result = onnx_constant_new(import, x.type, x.rank, x.extent, &numbers);
+    rows = x.extent[x.rank - 2];
+    columns = x.extent[x.rank - 1];
+    elements = numbers ? onnx_value_elements(&x) : 0;
+    for (int64_t i = 0; i < elements; i++) {
+        int64_t row = i / columns % rows, column = i % columns;
+        bool keeps = upper ? column - row >= diagonal : column - row <= diagonal;
+
+        if (onnx_type_is_float(x.type))
+            ((double *)numbers)[i] = keeps ? onnx_number(&x, i) : 0;
+        else
+            ((int64_t *)numbers)[i] = keeps ? onnx_integer(&x, i) : 0;
+    }
+    *onnx_output(import, 0) = result;
+    return import->error.code;
+}
+
+/* Sums, products and extremes of all numbers of a constant: extents that are multiplied. */
+static int fold_reduce(struct onnx_import *import)
+{
+    const struct onnx_value *x = onnx_input(import, 0);
+    const char *name = import->node->proto->op_type;
+    int64_t axes[ONNX_RANK_MAX], elements = onnx_value_elements(x), extent[ONNX_RANK_MAX];
+    int count = onnx_integers(import, "axes", 1, axes, ONNX_RANK_MAX);
+    int rank = onnx_attribute_int(import, "keepdims", 1) ? x->rank : 0;
+    double number;
+    int64_t whole;
+    void *numbers;
+
+    if (import->error.code)
+        return import->error.code;
+    if ((count > 0 && count != x->rank) || elements < 1 || elements > 1 << 20 ||
+        onnx_value_trains(x))
+        return onnx_missing(import, "of some axes of a constant");
+    number = onnx_number(x, 0);
+    whole = onnx_type_is_float(x->type) ? 0 : onnx_integer(x, 0);
+    for (int64_t i = 1; i < elements; i++) {
+        double next = onnx_number(x, i);
+        int64_t next_whole = onnx_type_is_float(x->type) ? 0 : onnx_integer(x, i);
+
+        if (strcmp(name, "ReduceProd") == 0) {
+            number *= next;
+            whole = (int64_t)((uint64_t)whole * (uint64_t)next_whole);
+        } else if (strcmp(name, "ReduceMax") == 0) {
+            number = fmax(number, next);
+            whole = next_whole > whole ? next_whole : whole;
+        } else if (strcmp(name, "ReduceMin") == 0) {
+            number = fmin(number, next);
+            whole = next_whole < whole ? next_whole : whole;
+        } else {
+            number += next;
+            whole = (int64_t)((uint64_t)whole + (uint64_t)next_whole);
+        }
+    }
+    for (int r = 0; r < rank; r++)
+        extent[r] = 1;
+    *onnx_output(import, 0) = onnx_constant_new(import, x->type, rank, extent, &numbers);
+    if (numbers && onnx_type_is_float(x->type))
+        *(double *)numbers = rounded(x->type, number);
+    else if (numbers)
+        *(int64_t *)numbers = whole;
+    return import->error.code;
+}
+
+const struct onnx_fold_entry onnx_fold_arithmetic[] = {
+    {"Where", fold_where},      {"Range", fold_range},
+    {"Trilu", fold_trilu},      {"ReduceProd", fold_reduce},
+    {"ReduceSum", fold_reduce}, {"ReduceMax", fold_reduce},
+    {"ReduceMin", fold_reduce}, {NULL, NULL},
+};
+
+/* ---- which ---- */
+
+/* Whether what the node reads is known: all of it is constant, or it asks for shapes and types
+ * alone. */
+static bool is_known(const struct onnx_import *import)
+{
+    const char *name = import->node->proto->op_type;
+
+    if (strcmp(name, "Shape") == 0 || strcmp(name, "Size") == 0)
+        return import->node->input_count == 1;
+    if (strcmp(name, "CastLike") == 0)
+        return onnx_input(import, 0)->kind == ONNX_CONSTANT && onnx_has_input(import, 1);
+    for (int i = 0; i < import->node->input_count; i++)
+        if (onnx_has_input(import, i) && onnx_input(import, i)->kind != ONNX_CONSTANT)
+            return false;
+    return true;
+}
+
+/* Operands that the standard demands. */
+static bool has_operands(const struct onnx_import *import, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (!onnx_has_input(import, i))
+            return false;
+    return true;
+}
+
+int onnx_fold(struct onnx_import *import)
+{
+    const struct onnx_fold_entry *lists[] = {onnx_fold_views, onnx_fold_arithmetic};
+    static const char *const three[] = {"Where", "Range", "Slice"}, *const two[] = {"Reshape",
+                                                                                    "Expand",
+                                                                                    "Gather"};
+    const char *name = import->node->proto->op_type;
+    int wanted = strcmp(name, "Constant") != 0;
+
+    if (!is_known(import))
+        return -ENOTSUP;
+    for (size_t i = 0; i < sizeof three / sizeof *three; i++)
+        wanted = strcmp(name, three[i]) == 0 ? 3 : wanted;
+    for (size_t i = 0; i < sizeof two / sizeof *two; i++)
+        wanted = strcmp(name, two[i]) == 0 ? 2 : wanted;
+    for (size_t i = 0; i < sizeof binary / sizeof *binary; i++)
+        if (strcmp(name, binary[i].name) == 0)
+            return has_operands(import, import->node->input_count)
+                       ? fold_binary(import, (int)i)
+                       : onnx_fail(import, "an operand is missing");
+    if (!has_operands(import, wanted))
+        return onnx_fail(import, "an operand is missing");
+    for (size_t i = 0; i < sizeof unary / sizeof *unary; i++)
+        if (strcmp(name, unary[i].name) == 0)
+            return fold_unary(import, (int)i);
+    for (size_t list = 0; list < 2; list++)
+        for (const struct onnx_fold_entry *entry = lists[list]; entry->name; entry++)
+            if (strcmp(name, entry->name) == 0)
+                return entry->fold(import);
+    return -ENOTSUP;
+}
+
+bool onnx_fold_knows(const char *name)
+{
+    const struct onnx_fold_entry *lists[] = {onnx_fold_views, onnx_fold_arithmetic};
+
+    for (size_t i = 0; i < sizeof unary / sizeof *unary; i++)
+        if (strcmp(name, unary[i].name) == 0)
+            return true;
+    for (size_t i = 0; i < sizeof binary / sizeof *binary; i++)
+        if (strcmp(name, binary[i].name) == 0)
+            return true;
+    for (size_t list = 0; list < 2; list++)
+        for (const struct onnx_fold_entry *entry = lists[list]; entry->name; entry++)
+            if (strcmp(name, entry->name) == 0)
+                return true;
+    return false;
+}

@@ -1,0 +1,38 @@
+/* onnx_fold.h: shared by the files that compute nodes from constants. Internal to the folder. */
+#pragma once
+
+#include "engine/onnx/onnx_value.h"
+
+enum { ONNX_SPLIT_MAX = 64 };
+
+struct onnx_fold_entry {
+    const char *name;
+    onnx_operator *fold;
+};
+extern const struct onnx_fold_entry onnx_fold_views[], onnx_fold_arithmetic[];
+
+/* ---- onnx_shapes.c: what nodes say of shapes, for constants and tensors alike ---- */
+
+/* The shape that Reshape gives the value: its rank, or -1 with the error kept. */
+int onnx_new_shape(struct onnx_import *import, const struct onnx_value *value, int64_t *extent);
+/* The order of axes that Transpose wants. */
+int onnx_new_order(struct onnx_import *import, const struct onnx_value *value, int *axes);
+/* The shape behind Squeeze, or with `inserts` Unsqueeze: its rank, or -1 with the error kept. */
+int onnx_changed_axes(struct onnx_import *import, const struct onnx_value *value, bool inserts,
+                      int64_t *extent);
+/* What Slice keeps of axes: how many it cuts, or -1 with the error kept. */
+struct onnx_range {
+    int axis;
+    int64_t first, count, step;
+};
+int onnx_slice_ranges(struct onnx_import *import, const struct onnx_value *value,
+                      struct onnx_range *ranges);
+/* The parts that Split makes of an axis: how many, or -1 with the error kept. */
+int onnx_split_widths(struct onnx_import *import, const struct onnx_value *value, int *axis,
+                      int64_t *widths);
+
+/* ---- others ---- */
+
+/* Reads the tensor of an attribute; its memory is the import's or the model's. */
+int onnx_read_constant(struct onnx_import *import, const Onnx__Tensor *tensor,
+                       struct onnx_initializer *result);

@@ -1,0 +1,371 @@
+/* onnx_fold_views.c: nodes that only move constants: shapes, slices, transposed axes. Parameters
+ * keep their names through them. See onnx_fold.h. */
+#include "engine/onnx/onnx_fold.h"
+
+#include <errno.h>
+#include <string.h>
+
+static int fold_constant(struct onnx_import *import)
+{
+    const Onnx__Attribute *tensor = onnx_attribute(import->node, "value");
+    const Onnx__Attribute *one_int = onnx_attribute(import->node, "value_int");
+    const Onnx__Attribute *one_float = onnx_attribute(import->node, "value_float");
+    const Onnx__Attribute *ints = onnx_attribute(import->node, "value_ints");
+    const Onnx__Attribute *floats = onnx_attribute(import->node, "value_floats");
+    struct onnx_value *result = onnx_output(import, 0);
+    bool whole = ints || one_int;
+    int64_t count = ints ? (int64_t)ints->n_ints : floats ? (int64_t)floats->n_floats : 1;
+    void *numbers;
+
+    if (tensor && tensor->t) {
+        struct onnx_initializer *made = onnx_allocate(import, 1, sizeof *made);
+
+        if (!made || onnx_read_constant(import, tensor->t, made))
+            return import->error.code;
+        *result = onnx_constant_of(made);
+        return 0;
+    }
+    if (!ints && !floats && !one_int && !one_float)
+        return onnx_missing(import, "it has no number that traind reads");
+    *result = onnx_constant_new(import, whole ? ONNX_INT64 : ONNX_FLOAT, ints || floats, &count,
+                                &numbers);
+    for (int64_t i = 0; numbers && i < count; i++)
+        if (whole)
+            ((int64_t *)numbers)[i] = ints ? ints->ints[i] : one_int->i;
+        else
+            ((double *)numbers)[i] = (double)(floats ? floats->floats[i] : one_float->f);
+    return import->error.code;
+}
+
+static int fold_shape(struct onnx_import *import)
+{
+    const struct onnx_value *x = onnx_input(import, 0);
+    int64_t begin = onnx_attribute_int(import, "start", 0);
+    int64_t end = onnx_attribute_int(import, "end", x->rank), count;
+    void *numbers;
+
+    begin = begin < 0 ? begin + x->rank : begin;
+    end = end < 0 ? end + x->rank : end;
+    begin = begin < 0 ? 0 : begin > x->rank ? x->rank : begin;
+    end = end < begin ? begin : end > x->rank ? x->rank : end;
+    count = end - begin;
+    *onnx_output(import, 0) = onnx_constant_new(import, ONNX_INT64, 1, &count, &numbers);
+    if (numbers)
+        memcpy(numbers, x->extent + begin, (size_t)count * sizeof(int64_t));
+    return import->error.code;
+}
+
+static int fold_size(struct onnx_import *import)
+{
+    int64_t elements = onnx_value_elements(onnx_input(import, 0));
+    void *numbers;
+
+    *onnx_output(import, 0) = onnx_constant_new(import, ONNX_INT64, 0, NULL, &numbers);
+    if (numbers)
+        *(int64_t *)numbers = elements;
+    return import->error.code;
+}
+
+static int fold_identity(struct onnx_import *import)
+{
+    *onnx_output(import, 0) = *onnx_input(import, 0);
+    return 0;
+}
+
+static int fold_reshape(struct onnx_import *import)
+{
+    struct onnx_value value = *onnx_input(import, 0);
+    int64_t extent[ONNX_RANK_MAX];
+    int rank = onnx_new_shape(import, &value, extent);
+
+    if (rank >= 0 && onnx_constant_reshape(import, &value, rank, extent) == 0)
+        *onnx_output(import, 0) = value;
+    return import->error.code;
+}
+
+static int fold_transpose(struct onnx_import *import)
+{
+    struct onnx_value value = *onnx_input(import, 0);
+    int axes[ONNX_RANK_MAX];
+
+    if (onnx_new_order(import, &value, axes) == 0 &&
+        onnx_constant_permute(import, &value, axes) == 0)
+        *onnx_output(import, 0) = value;
+    return import->error.code;
+}
+
+static int fold_slice(struct onnx_import *import)
+{
+    struct onnx_value value = *onnx_input(import, 0);
+    struct onnx_range range[ONNX_RANK_MAX];
+    int count = onnx_slice_ranges(import, &value, range);
+
+    for (int i = 0; i < count && !import->error.code; i++)
+        onnx_constant_slice(import, &value, range[i].axis, range[i].first, range[i].count,
+                            range[i].step);
+    *onnx_output(import, 0) = value;
+    return import->error.code;
+}
+
+static int fold_split(struct onnx_import *import)
+{
+    const struct onnx_value *x = onnx_input(import, 0);
+    int64_t widths[ONNX_SPLIT_MAX], first = 0;
+    int axis, count = onnx_split_widths(import, x, &axis, widths);
+
+    for (int i = 0; i < count && !import->error.code; i++) {
+        struct onnx_value part = *x;
+
+        onnx_constant_slice(import, &part, axis, first, widths[i], 1);
+        *onnx_output(import, i) = part;
+        first += widths[i];
+    }
+    return import->error.code;
+}
+
+/* A single index is a slice; others copy. */
+static int fold_gather(struct onnx_import *import)
+{
+    struct onnx_value value = *onnx_input(import, 0), index = *onnx_input(import, 1), made;
+    int axis = onnx_axis(import, onnx_attribute_int(import, "axis", 0), value.rank);
+    int64_t extent[2 * ONNX_RANK_MAX], count = onnx_value_elements(&index), inner = 1, outer = 1;
+    int rank = 0;
+    void *numbers;
+
+    if (axis < 0)
+        return import->error.code;
+    if (value.rank + index.rank - 1 > ONNX_RANK_MAX)
+        return onnx_fail(import, "the result would have too many dimensions");
+    for (int64_t i = 0; i < count && count < INT32_MAX; i++) {
+        int64_t at = onnx_integer(&index, i);
+
+        if (at < -value.extent[axis] || at >= value.extent[axis])
+            return onnx_fail(import, "the index %lld is outside of 0 to %lld", (long long)at,
+                             (long long)value.extent[axis] - 1);
+    }
+    for (int r = 0; r < axis; r++)
+        outer *= extent[rank++] = value.extent[r];
+    for (int r = 0; r < index.rank; r++)
+        extent[rank++] = index.extent[r];
+    for (int r = axis + 1; r < value.rank; r++)
+        inner *= extent[rank++] = value.extent[r];
+    if (count == 1) {
+        int64_t at = onnx_integer(&index, 0);
+
+        at = at < 0 ? at + value.extent[axis] : at;
+        if (onnx_constant_slice(import, &value, axis, at, 1, 1) ||
+            onnx_constant_reshape(import, &value, rank, extent))
+            return import->error.code;
+        *onnx_output(import, 0) = value;
+        return 0;
+    }
+    if (onnx_value_trains(&value))
+        return onnx_missing(import, "it picks rows of a parameter by constant indices");
+    made = onnx_constant_new(import, value.type, rank, extent, &numbers);
+    for (int64_t o = 0; numbers && o < outer; o++)
+        for (int64_t i = 0; i < count; i++)
+            for (int64_t k = 0; k < inner; k++) {
+                int64_t at = onnx_integer(&index, i), to = (o * count + i) * inner + k;
+                int64_t from =
+                    (o * value.extent[axis] + (at < 0 ? at + value.extent[axis] : at)) * inner + k;
+
+                if (onnx_type_is_float(value.type))
+                    ((double *)numbers)[to] = onnx_number(&value, from);
+                else
+                    ((int64_t *)numbers)[to] = onnx_integer(&value, from);
+            }
+    *onnx_output(import, 0) = made;
+    return import->error.code;
+}
+
+/* Puts the parts of a joined part in its place. */
+static int parts_add(struct onnx_value *parts, int count, const struct onnx_value *value, int axis)
+{
+    if (!value->part_count || value->part_axis != axis) {
+        if (count < ONNX_PARTS_MAX)
+            parts[count] = *value;
+        return count + 1;
+    }
+    for (int i = 0; i < value->part_count; i++)
+        count = parts_add(parts, count, &value->parts[i], axis);
+    return count;
+}
+
+/* Copies the node's inputs one behind another along the axis. */
+static int concat_copy(struct onnx_import *import, const struct onnx_value *shape, int axis)
+{
+    int64_t inner = 1, outer = 1, before = 0, wide = shape->extent[axis];
+    void *numbers;
+    struct onnx_value made =
+        onnx_constant_new(import, shape->type, shape->rank, shape->extent, &numbers);
+
+    if (!numbers)
+        return import->error.code;
+    for (int r = 0; r < shape->rank; r++)
+        *(r < axis ? &outer : &inner) *= r == axis ? 1 : shape->extent[r];
+    for (int i = 0; i < import->node->input_count; i++) {
+        const struct onnx_value *x = onnx_input(import, i);
+        int64_t row = x->extent[axis] * inner;
+
+        for (int64_t k = 0; k < outer * row; k++) {
+            int64_t to = (k / row * wide + before) * inner + k % row;
+
+            if (onnx_type_is_float(shape->type))
+                ((double *)numbers)[to] = onnx_number(x, k);
+            else
+                ((int64_t *)numbers)[to] = onnx_integer(x, k);
+        }
+        before += x->extent[axis];
+    }
+    *onnx_output(import, 0) = made;
+    return 0;
+}
+
+static int fold_concat(struct onnx_import *import)
+{
+    const struct onnx_value *first = onnx_input(import, 0);
+    int axis = onnx_axis(import, onnx_attribute_int(import, "axis", 0), first->rank), count = 0;
+    struct onnx_value *parts = onnx_allocate(import, ONNX_PARTS_MAX, sizeof *parts),
+                      result = *first;
+    bool trains = false;
+
+    if (axis < 0 || !parts)
+        return import->error.code;
+    result.extent[axis] = 0;
+    for (int i = 0; i < import->node->input_count; i++) {
+        const struct onnx_value *x = onnx_input(import, i);
+
+        if (x->rank != first->rank)
+            return onnx_fail(import, "its inputs have %d and %d dimensions", first->rank, x->rank);
+        for (int r = 0; r < x->rank; r++)
+            if (r != axis && x->extent[r] != first->extent[r])
+                return onnx_fail(import, "its inputs differ before or behind axis %d", axis);
+        result.extent[axis] += x->extent[axis];
+        trains |= onnx_value_trains(x);
+        if (x->extent[axis] > 0)
+            count = parts_add(parts, count, x, axis);
+    }
+    if (count == 1) {
+        *onnx_output(import, 0) = parts[0];
+        return 0;
+    }
+    if (trains && count > ONNX_PARTS_MAX)
+        return onnx_missing(import, "it joins more than %d parameters", ONNX_PARTS_MAX);
+    if (!trains)
+        return concat_copy(import, &result, axis);
+    result.parts = parts;
+    result.part_axis = axis;
+    result.part_count = count;
+    *onnx_output(import, 0) = result;
+    return 0;
+}
+
+/* Repeats by strides of 0, so that a batch of constants costs nothing. */
+static int fold_expand(struct onnx_import *import)
+{
+    struct onnx_value value = *onnx_input(import, 0), result;
+    int64_t wanted[ONNX_RANK_MAX];
+    int rank = onnx_integers(import, "shape", 1, wanted, ONNX_RANK_MAX);
+
+    if (rank < 0 || onnx_constant_join(import, &value))
+        return import->error.code;
+    result = value;
+    result.rank = rank > value.rank ? rank : value.rank;
+    for (int r = 0; r < result.rank; r++) {
+        int from = r - (result.rank - value.rank), to = r - (result.rank - rank);
+        int64_t have = from >= 0 ? value.extent[from] : 1, want = to >= 0 ? wanted[to] : 1;
+
+        if (have != 1 && want != 1 && have != want)
+            return onnx_fail(import, "%lld numbers cannot be expanded to %lld", (long long)have,
+                             (long long)want);
+        result.extent[r] = have == 1 ? want : have;
+        result.stride[r] = from >= 0 && have != 1 ? value.stride[from] : 0;
+    }
+    *onnx_output(import, 0) = result;
+    return 0;
+}
+
+static int fold_constant_of_shape(struct onnx_import *import)
+{
+    const Onnx__Attribute *given = onnx_attribute(import->node, "value");
+    struct onnx_initializer *made = onnx_allocate(import, 1, sizeof *made);
+    struct onnx_value value;
+    int64_t extent[ONNX_RANK_MAX];
+    int rank = onnx_integers(import, "shape", 0, extent, ONNX_RANK_MAX);
+    void *numbers;
+
+    if (rank < 0 || !made)
+        return import->error.code;
+    if (given && given->t) {
+        if (onnx_read_constant(import, given->t, made))
+            return import->error.code;
+        if (made->store.count != 1)
+            return onnx_fail(import, "its value must be one number");
+        value = onnx_constant_of(made);
+    } else {
+        value = onnx_constant_new(import, ONNX_FLOAT, 0, NULL, &numbers);
+    }
+    value.rank = rank;
+    for (int r = 0; r < rank; r++) {
+        if (extent[r] < 0)
+            return onnx_fail(import, "an extent is %lld", (long long)extent[r]);
+        value.extent[r] = extent[r];
+        value.stride[r] = 0;
+    }
+    *onnx_output(import, 0) = value;
+    return import->error.code;
+}
+
+static int fold_axes(struct onnx_import *import, bool inserts)
+{
+    struct onnx_value value = *onnx_input(import, 0);
+    int64_t extent[ONNX_RANK_MAX];
+    int rank = onnx_changed_axes(import, &value, inserts, extent);
+
+    if (rank >= 0 && onnx_constant_reshape(import, &value, rank, extent) == 0)
+        *onnx_output(import, 0) = value;
+    return import->error.code;
+}
+
+static int fold_squeeze(struct onnx_import *import)
+{
+    return fold_axes(import, false);
+}
+
+static int fold_unsqueeze(struct onnx_import *import)
+{
+    return fold_axes(import, true);
+}
+
+static int fold_flatten(struct onnx_import *import)
+{
+    struct onnx_value value = *onnx_input(import, 0);
+    int64_t axis = onnx_attribute_int(import, "axis", 1), extent[2] = {1, 1};
+
+    axis = axis < 0 ? axis + value.rank : axis;
+    for (int r = 0; r < value.rank; r++)
+        extent[r >= axis] *= value.extent[r];
+    if (onnx_constant_reshape(import, &value, 2, extent) == 0)
+        *onnx_output(import, 0) = value;
+    return import->error.code;
+}
+
+const struct onnx_fold_entry onnx_fold_views[] = {
+    {"Constant", fold_constant},
+    {"Shape", fold_shape},
+    {"Size", fold_size},
+    {"Identity", fold_identity},
+    {"Dropout", fold_identity},
+    {"Reshape", fold_reshape},
+    {"Transpose", fold_transpose},
+    {"Slice", fold_slice},
+    {"Split", fold_split},
+    {"Gather", fold_gather},
+    {"Concat", fold_concat},
+    {"Expand", fold_expand},
+    {"ConstantOfShape", fold_constant_of_shape},
+    {"Squeeze", fold_squeeze},
+    {"Unsqueeze", fold_unsqueeze},
+    {"Flatten", fold_flatten},
+    {NULL, NULL},
+};

@@ -1,0 +1,158 @@
+/* onnx_import.c: walks over a model's nodes, computes those that are constant and appends the
+ * others to a graph; see onnx.h. */
+#include "engine/onnx/onnx_tensors.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct onnx_operator_entry *onnx_operator_find(const char *domain, const char *name)
+{
+    const struct onnx_operator_entry *lists[] = {onnx_layer_operators, onnx_shape_operators,
+                                                 onnx_elementwise_operators};
+
+    if (domain && *domain && strcmp(domain, "ai.onnx") != 0)
+        return NULL;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        for (const struct onnx_operator_entry *entry = lists[i]; entry->name; entry++)
+            if (strcmp(entry->name, name) == 0)
+                return entry;
+    return NULL;
+}
+
+/* Whether an input is what a missing operator would have given: then this node tells nothing. */
+static bool reads_unknown(const struct onnx_import *import)
+{
+    for (int i = 0; i < import->node->input_count; i++)
+        if (onnx_input(import, i)->kind == ONNX_UNKNOWN)
+            return true;
+    return false;
+}
+
+static int node_import(struct onnx_import *import)
+{
+    const Onnx__Node *proto = import->node->proto;
+    const struct onnx_operator_entry *entry = onnx_operator_find(proto->domain, proto->op_type);
+    int code;
+
+    for (int i = 0; i < import->node->output_count; i++)
+        if (import->node->output[i] >= 0)
+            import->values[import->node->output[i]] = (struct onnx_value){.kind = ONNX_ABSENT};
+    if (reads_unknown(import)) {
+        for (int i = 0; i < import->node->output_count; i++)
+            if (import->node->output[i] >= 0)
+                import->values[import->node->output[i]].kind = ONNX_UNKNOWN;
+        return entry || onnx_fold_knows(proto->op_type) ? 0 : onnx_missing(import, "%s", "");
+    }
+    code = proto->domain && *proto->domain && !entry ? -ENOTSUP : onnx_fold(import);
+    if (code != -ENOTSUP)
+        return code;
+    if (!entry)
+        return onnx_missing(import, "%s", onnx_fold_knows(proto->op_type) ? "of samples" : "");
+    code = entry->append(import);
+    return code == -ENOTSUP ? 0 : code;
+}
+
+/* All that is missing, in one sentence. */
+static int missing_report(const struct onnx_import *import, struct error *error)
+{
+    enum { LISTED_MAX = 6 };
+
+    return error_set(
+        error, -ERROR_UNSUPPORTED, "the model has %d node%s that traind cannot train: %s%s",
+        import->missing_count, import->missing_count == 1 ? "" : "s",
+        import->missing ? import->missing : "", import->missing_count > LISTED_MAX ? ", …" : "");
+}
+
+/* Gives the samples to the model's input, whose shape must be theirs. */
+static int input_bind(struct onnx_import *import, int32_t x, struct error *error)
+{
+    const struct graph_tensor *samples = &import->graph->tensors[x];
+    struct onnx_interface interface = onnx_interface(import->model);
+    int64_t extent[GRAPH_RANK_MAX] = {ONNX_BATCH};
+    bool symbols = samples->type == TENSOR_INT32, fits = true;
+    char text[128];
+
+    for (int r = 1; r < samples->shape.rank; r++) {
+        extent[r] = samples->shape.extent[r];
+        fits &= r > interface.rank || interface.sample_shape[r - 1] < 0 ||
+                interface.sample_shape[r - 1] == extent[r];
+    }
+    if (symbols != interface.symbols)
+        return error_set(error, -EINVAL, "the model reads %s, but the data has %s",
+                         interface.symbols ? "indices (whole numbers)" : "numbers",
+                         symbols ? "symbols" : "numbers");
+    if (interface.rank && (!fits || interface.rank != samples->shape.rank - 1)) {
+        struct graph_shape wanted = {.rank = interface.rank};
+        char model[128];
+
+        memcpy(wanted.extent, interface.sample_shape, sizeof wanted.extent);
+        return error_set(error, -EINVAL,
+                         "the model reads samples of %s (-1: any), but those of the data with "
+                         "the batch before them are %s; export the model for them, or set "
+                         "data.train.shape or resize",
+                         graph_shape_format(&wanted, model, sizeof model),
+                         graph_shape_format(&samples->shape, text, sizeof text));
+    }
+    import->values[import->model->input] = onnx_tensor_value(x, samples->shape.rank, extent);
+    import->values[import->model->input].type = symbols ? ONNX_INT64 : ONNX_FLOAT;
+    return 0;
+}
+
+static int output_take(struct onnx_import *import, int32_t *result, struct error *error)
+{
+    struct onnx_value value = import->values[import->model->output];
+
+    if (value.kind != ONNX_TENSOR)
+        return error_set(error, -EINVAL, "the model's output %s does not depend on the samples",
+                         import->model->names[import->model->output]);
+    if (value.rank < 1 || value.extent[0] != ONNX_BATCH)
+        return error_set(error, -ERROR_UNSUPPORTED,
+                         "the first axis of the model's output is not the batch");
+    *result = onnx_shaped(import, &value, value.rank - 1, value.extent + 1);
+    return import->missing_count ? missing_report(import, error) : 0;
+}
+
+static int nodes_import(struct onnx_import *import, struct error *error)
+{
+    for (int i = 0; i < import->model->node_count; i++) {
+        import->node = &import->model->nodes[i];
+        import->node_index = i;
+        if (import->absorbed[i])
+            continue;
+        node_import(import);
+        if (import->error.code)
+            return error_set(error, import->error.code, "%s", import->error.text);
+        if (import->graph->error.code)
+            return 0; /* the caller reports it */
+    }
+    return import->missing_count ? missing_report(import, error) : 0;
+}
+
+int onnx_build(struct onnx_model *model, bool keeps_weights, struct graph *graph, int32_t x,
+               int32_t *result, struct error *error)
+{
+    struct onnx_import import = {.model = model, .graph = graph, .keeps_weights = keeps_weights};
+    int code;
+
+    *result = x;
+    import.values = calloc((size_t)model->value_count + 1, sizeof *import.values);
+    import.absorbed = calloc((size_t)model->node_count + 1, sizeof *import.absorbed);
+    if (!import.values || !import.absorbed) {
+        free(import.values);
+        free(import.absorbed);
+        return error_no_memory(error, "the model's values");
+    }
+    for (int i = 0; i < model->initializer_count; i++)
+        import.values[model->initializers[i].value] = onnx_constant_of(&model->initializers[i]);
+    code = input_bind(&import, x, error);
+    if (code == 0)
+        code = nodes_import(&import, error);
+    if (code == 0 && !graph->error.code)
+        code = output_take(&import, result, error);
+    onnx_blocks_release(&import);
+    free(import.missing);
+    free(import.absorbed);
+    free(import.values);
+    return code;
+}

@@ -1,0 +1,416 @@
+/* onnx_model.c: reads a file, numbers its values and checks that nodes are in order; see
+ * onnx_model.h. */
+#include "engine/onnx/onnx_model.h"
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "engine/onnx/onnx_parameters.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+enum { OPSET_OLDEST = 13 };
+
+const Onnx__Attribute *onnx_attribute(const struct onnx_node *node, const char *name)
+{
+    for (size_t i = 0; i < node->proto->n_attribute; i++)
+        if (node->proto->attribute[i]->name && strcmp(node->proto->attribute[i]->name, name) == 0)
+            return node->proto->attribute[i];
+    return NULL;
+}
+
+/* ---- the file ---- */
+
+static int unpack(const char *path, Onnx__Model **proto, struct error *error)
+{
+    AUTO_CLOSE int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat status;
+    void *content;
+
+    if (file < 0)
+        return error_set_errno(error, -errno, "cannot open the model %s", path);
+    if (fstat(file, &status) < 0 || !S_ISREG(status.st_mode) || status.st_size == 0)
+        return error_set(error, -EINVAL, "the model %s is empty, or no file", path);
+    if (status.st_size > INT_MAX)
+        return error_set(error, -EFBIG,
+                         "the model %s has more than 2 GiB, which the format forbids: its weights "
+                         "have to lie in a file of their own (external data)",
+                         path);
+    content = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+    if (content == MAP_FAILED)
+        return error_set_errno(error, -errno, "cannot read the model %s", path);
+    *proto = onnx__model__unpack(NULL, (size_t)status.st_size, content);
+    munmap(content, (size_t)status.st_size);
+    if (!*proto)
+        return error_set(error, -EINVAL, "%s is no model in the ONNX format, or is cut off", path);
+    return 0;
+}
+
+static int opset_check(const Onnx__Model *proto, const char *path, struct error *error)
+{
+    int64_t version = 0;
+
+    for (size_t i = 0; i < proto->n_opset_import; i++)
+        if (!proto->opset_import[i]->domain || !*proto->opset_import[i]->domain ||
+            strcmp(proto->opset_import[i]->domain, "ai.onnx") == 0)
+            version = proto->opset_import[i]->version;
+    if (!proto->graph || proto->graph->n_node == 0)
+        return error_set(error, -EINVAL, "%s is no model in the ONNX format: it has no nodes",
+                         path);
+    if (version < OPSET_OLDEST)
+        return error_set(error, -ERROR_UNSUPPORTED,
+                         "%s is of opset %lld; traind reads opset %d and later: export it anew, or "
+                         "convert it with onnx.version_converter",
+                         path, (long long)version, OPSET_OLDEST);
+    return 0;
+}
+
+/* ---- names ---- */
+
+static int names_compare(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The number of a name; -1: it is "", or no value has it. */
+static int32_t value_find(const struct onnx_model *model, const char *name)
+{
+    const char **found;
+
+    if (!name || !*name)
+        return -1;
+    found = bsearch(&name, model->names, (size_t)model->value_count, sizeof *model->names,
+                    names_compare);
+    return found ? (int32_t)(found - model->names) : -1;
+}
+
+/* Collects what nodes give, and the inputs and initialisers. */
+static int names_collect(struct onnx_model *model, struct error *error)
+{
+    const Onnx__Graph *graph = model->proto->graph;
+    size_t count = graph->n_initializer + graph->n_input, kept = 0;
+
+    for (size_t i = 0; i < graph->n_node; i++)
+        count += graph->node[i]->n_output;
+    if (count > INT32_MAX / 4 || graph->n_node > INT32_MAX / 4)
+        return error_set(error, -EINVAL, "the model has too many nodes");
+    model->names = calloc(count + 1, sizeof *model->names);
+    if (!model->names)
+        return error_no_memory(error, "the model's names");
+    count = 0;
+    for (size_t i = 0; i < graph->n_initializer; i++)
+        model->names[count++] = graph->initializer[i]->name;
+    for (size_t i = 0; i < graph->n_input; i++)
+        model->names[count++] = graph->input[i]->name;
+    for (size_t i = 0; i < graph->n_node; i++)
+        for (size_t k = 0; k < graph->node[i]->n_output; k++)
+            model->names[count++] = graph->node[i]->output[k];
+    for (size_t i = 0; i < count; i++)
+        if (model->names[i] && *model->names[i])
+            model->names[kept++] = model->names[i];
+    qsort(model->names, kept, sizeof *model->names, names_compare);
+    count = 0;
+    for (size_t i = 0; i < kept; i++)
+        if (count == 0 || strcmp(model->names[count - 1], model->names[i]) != 0)
+            model->names[count++] = model->names[i];
+    model->value_count = (int32_t)count;
+    return 0;
+}
+
+/* ---- initialisers ---- */
+
+/* traind.export writes the names of a module's parameters; other files do not tell them from
+ * constants, and every vector or matrix of them trains. */
+static bool initializer_trains(const struct onnx_model *model, const struct onnx_initializer *given,
+                               const char *name)
+{
+    const Onnx__Model *proto = model->proto;
+
+    if (!onnx_type_is_float(given->store.type))
+        return false;
+    for (size_t i = 0; i < proto->n_metadata_props; i++) {
+        const char *at = proto->metadata_props[i]->value, *key = proto->metadata_props[i]->key;
+
+        if (!key || !at || strcmp(key, "traind.parameters") != 0)
+            continue;
+        for (size_t length; *at; at += length + (at[length] == '\n')) {
+            length = strcspn(at, "\n");
+            if (strlen(name) == length && strncmp(at, name, length) == 0)
+                return true;
+        }
+        return false;
+    }
+    return given->store.count > 1;
+}
+
+static int initializers_read(struct onnx_model *model, struct error *error)
+{
+    const Onnx__Graph *graph = model->proto->graph;
+    size_t count = graph->n_initializer;
+
+    model->initializers = calloc(count + 1, sizeof *model->initializers);
+    model->numbers_made = calloc(count + 1, sizeof *model->numbers_made);
+    if (!model->initializers || !model->numbers_made)
+        return error_no_memory(error, "the model's weights");
+    for (size_t i = 0; i < count; i++) {
+        const Onnx__Tensor *tensor = graph->initializer[i];
+        struct onnx_initializer *to = &model->initializers[i];
+        int code;
+
+        if (!tensor->name || !*tensor->name)
+            return error_set(error, -EINVAL, "weights of the model have no name");
+        code = onnx_tensor_read(model, tensor, to, &model->numbers_made[model->numbers_made_count],
+                                error);
+        if (code)
+            return code;
+        model->numbers_made_count++;
+        to->store.name = tensor->name;
+        to->store.trains = initializer_trains(model, to, tensor->name);
+        to->value = value_find(model, tensor->name);
+        model->initializer_count++;
+    }
+    return 0;
+}
+
+/* ---- nodes ---- */
+
+/* The name of a node's layer: that of its first output, which is always there and unique. */
+static void node_name(struct onnx_node *node, int index)
+{
+    const char *name = node->proto->n_output ? node->proto->output[0] : "";
+
+    if (!*name)
+        name = node->proto->name && *node->proto->name ? node->proto->name : "";
+    if (*name)
+        snprintf(node->name, sizeof node->name - 16, "%s", name);
+    else
+        snprintf(node->name, sizeof node->name, "node %d", index);
+}
+
+static int node_check(struct onnx_model *model, int index, bool *made, struct error *error)
+{
+    struct onnx_node *node = &model->nodes[index];
+
+    for (int i = 0; i < node->input_count; i++) {
+        const char *name = node->proto->input[i];
+
+        node->input[i] = value_find(model, name);
+        if (!*name)
+            continue;
+        if (node->input[i] < 0)
+            return error_set(error, -EINVAL,
+                             "node %s (%s) of the model reads '%s', which nothing in it gives",
+                             node->name, node->proto->op_type, name);
+        if (!made[node->input[i]])
+            return error_set(error, -EINVAL,
+                             "node %s (%s) of the model reads '%s' before it is made: the nodes "
+                             "form a cycle, or are not in order",
+                             node->name, node->proto->op_type, name);
+        model->readers[node->input[i]]++;
+        model->reader[node->input[i]] = index;
+    }
+    for (int i = 0; i < node->output_count; i++) {
+        node->output[i] = value_find(model, node->proto->output[i]);
+        if (node->output[i] >= 0 && made[node->output[i]])
+            return error_set(error, -EINVAL, "'%s' is made twice in the model",
+                             node->proto->output[i]);
+        if (node->output[i] >= 0)
+            made[node->output[i]] = true;
+    }
+    return 0;
+}
+
+static int nodes_number(struct onnx_model *model, bool *made, struct error *error)
+{
+    const Onnx__Graph *graph = model->proto->graph;
+    int32_t *number = model->numbers;
+
+    for (size_t i = 0; i < graph->n_node; i++) {
+        struct onnx_node *node = &model->nodes[i];
+        int code;
+
+        *node = (struct onnx_node){.proto = graph->node[i],
+                                   .input = number,
+                                   .output = number + graph->node[i]->n_input,
+                                   .input_count = (int)graph->node[i]->n_input,
+                                   .output_count = (int)graph->node[i]->n_output};
+        number += node->input_count + node->output_count;
+        node_name(node, (int)i);
+        if (!graph->node[i]->op_type)
+            return error_set(error, -EINVAL, "node %s of the model has no operator", node->name);
+        code = node_check(model, (int)i, made, error);
+        if (code)
+            return code;
+        model->node_count++;
+    }
+    return 0;
+}
+
+static int nodes_read(struct onnx_model *model, struct error *error)
+{
+    const Onnx__Graph *graph = model->proto->graph;
+    AUTO_FREE bool *made = calloc((size_t)model->value_count + 1, sizeof *made);
+    size_t numbers = 0, values = (size_t)model->value_count;
+
+    for (size_t i = 0; i < graph->n_node; i++)
+        numbers += graph->node[i]->n_input + graph->node[i]->n_output;
+    model->nodes = calloc(graph->n_node + 1, sizeof *model->nodes);
+    model->numbers = calloc(numbers + 1, sizeof *model->numbers);
+    model->readers = calloc(values + 1, sizeof *model->readers);
+    model->reader = malloc((values + 1) * sizeof *model->reader);
+    if (!made || !model->nodes || !model->numbers || !model->readers || !model->reader)
+        return error_no_memory(error, "the model's nodes");
+    memset(model->reader, -1, (values + 1) * sizeof *model->reader);
+    for (int i = 0; i < model->initializer_count; i++)
+        made[model->initializers[i].value] = true;
+    for (size_t i = 0; i < graph->n_input; i++)
+        if (value_find(model, graph->input[i]->name) >= 0)
+            made[value_find(model, graph->input[i]->name)] = true;
+    return nodes_number(model, made, error);
+}
+
+/* ---- what goes in and comes out ---- */
+
+/* Initialisers may stand among the inputs, too. */
+static bool is_initializer(const struct onnx_model *model, int32_t value)
+{
+    for (int i = 0; i < model->initializer_count; i++)
+        if (model->initializers[i].value == value)
+            return true;
+    return false;
+}
+
+static int ends_find(struct onnx_model *model, const char *path, struct error *error)
+{
+    const Onnx__Graph *graph = model->proto->graph;
+
+    model->input = model->output = -1;
+    for (size_t i = 0; i < graph->n_input; i++) {
+        int32_t value = value_find(model, graph->input[i]->name);
+
+        if (value < 0 || is_initializer(model, value))
+            continue;
+        if (model->input >= 0)
+            return error_set(error, -ERROR_UNSUPPORTED,
+                             "%s has several inputs (%s, %s); traind imports models with one", path,
+                             model->names[model->input], model->names[value]);
+        model->input = value;
+    }
+    if (model->input < 0)
+        return error_set(error, -EINVAL, "%s has no input", path);
+    if (graph->n_output == 0 || !graph->output[0]->name)
+        return error_set(error, -EINVAL, "%s has no output", path);
+    if (graph->n_output > 1)
+        return error_set(error, -ERROR_UNSUPPORTED,
+                         "%s has %zu outputs (%s, %s); traind imports models with one", path,
+                         graph->n_output, graph->output[0]->name, graph->output[1]->name);
+    model->output = value_find(model, graph->output[0]->name);
+    if (model->output < 0)
+        return error_set(error, -EINVAL, "nothing in %s gives its output '%s'", path,
+                         graph->output[0]->name);
+    model->readers[model->output] += 2;
+    return 0;
+}
+
+static const Onnx__TensorType *type_of(const Onnx__ValueInfo *info)
+{
+    return info->type ? info->type->tensor_type : NULL;
+}
+
+struct onnx_interface onnx_interface(const struct onnx_model *model)
+{
+    const Onnx__Graph *graph = model->proto->graph;
+    struct onnx_interface result = {0};
+
+    for (size_t i = 0; i < graph->n_input; i++) {
+        const Onnx__TensorType *type = type_of(graph->input[i]);
+
+        if (value_find(model, graph->input[i]->name) != model->input || !type)
+            continue;
+        result.symbols = type->elem_type == ONNX_INT64 || type->elem_type == ONNX_INT32;
+        if (!type->shape || type->shape->n_dim < 1 || type->shape->n_dim > GRAPH_RANK_MAX)
+            continue;
+        result.rank = (int)type->shape->n_dim - 1;
+        for (int k = 0; k < result.rank; k++) {
+            const Onnx__Dimension *dimension = type->shape->dim[k + 1];
+
+            result.sample_shape[k] = dimension->has_dim_value ? dimension->dim_value : -1;
+        }
+    }
+    if (type_of(graph->output[0]) && type_of(graph->output[0])->shape)
+        result.output_rank = (int)type_of(graph->output[0])->shape->n_dim;
+    return result;
+}
+
+static int model_read(struct onnx_model *model, const char *path, struct error *error)
+{
+    int code = unpack(path, &model->proto, error);
+
+    if (code == 0)
+        code = opset_check(model->proto, path, error);
+    if (code == 0)
+        code = names_collect(model, error);
+    if (code == 0)
+        code = initializers_read(model, error);
+    if (code == 0)
+        code = nodes_read(model, error);
+    return code ? code : ends_find(model, path, error);
+}
+
+int onnx_open(const char *directory, const char *path, struct onnx_model **result,
+              struct error *error)
+{
+    AUTO_FREE char *joined = NULL;
+    struct onnx_model *model = calloc(1, sizeof *model);
+    const char *slash;
+    int code;
+
+    *result = NULL;
+    if (!model)
+        return error_no_memory(error, "the model");
+    if (asprintf(&joined, "%s%s%s", *path == '/' || !directory ? "" : directory,
+                 *path == '/' || !directory ? "" : "/", path) < 0)
+        joined = NULL;
+    slash = joined ? strrchr(joined, '/') : NULL;
+    if (joined)
+        model->directory = slash ? strndup(joined, (size_t)(slash - joined)) : strdup(".");
+    if (!model->directory) {
+        free(model);
+        return error_no_memory(error, "the model's path");
+    }
+    code = model_read(model, joined, error);
+    if (code) {
+        onnx_close(model);
+        return code;
+    }
+    *result = model;
+    return 0;
+}
+
+void onnx_close(struct onnx_model *model)
+{
+    if (!model)
+        return;
+    onnx_lent_release(model);
+    for (int i = 0; i < model->numbers_made_count; i++)
+        free(model->numbers_made[i]);
+    free(model->numbers_made);
+    free(model->initializers);
+    free(model->nodes);
+    free(model->numbers);
+    free(model->names);
+    free(model->readers);
+    free(model->reader);
+    onnx_externals_release(model);
+    if (model->proto)
+        onnx__model__free_unpacked(model->proto, NULL);
+    free(model->directory);
+    free(model);
+}

@@ -1,0 +1,86 @@
+/* onnx_model.h: a file as it was read: its nodes, with numbers in place of the names of what they
+ * read and give. Internal to the folder. */
+#pragma once
+
+#include "engine/onnx/onnx.h"
+#include "engine/onnx/onnx.pb-c.h"
+
+/* Numbers of a tensor in the file, or computed while it is imported. */
+enum onnx_type {
+    ONNX_FLOAT = 1,
+    ONNX_UINT8 = 2,
+    ONNX_INT8 = 3,
+    ONNX_INT16 = 5,
+    ONNX_INT32 = 6,
+    ONNX_INT64 = 7,
+    ONNX_BOOL = 9,
+    ONNX_FLOAT16 = 10,
+    ONNX_DOUBLE = 11,
+    ONNX_BFLOAT16 = 16
+};
+enum { ONNX_RANK_MAX = 8 };
+
+struct onnx_store {
+    enum onnx_type type;
+    const void *data; /* little-endian, in the model's or another file's memory */
+    int64_t count;
+    const char *name; /* of the initialiser; NULL: computed */
+    bool trains;      /* it is a parameter, not a constant */
+};
+
+struct onnx_node {
+    const Onnx__Node *proto;
+    char name[GRAPH_NAME_MAX]; /* of its layer in the graph and in messages */
+    int32_t *input, *output;   /* numbers of values; -1: left out */
+    int input_count, output_count;
+};
+
+struct onnx_initializer {
+    struct onnx_store store;
+    int rank;
+    int64_t extent[ONNX_RANK_MAX];
+    int32_t value; /* number of what it gives */
+};
+
+/* A file with the numbers of weights. */
+struct onnx_external {
+    char *path;
+    void *content;
+    size_t bytes;
+};
+
+/* First values of a parameter that are lent to graphs (onnx_parameters.c). */
+struct onnx_lent;
+
+struct onnx_model {
+    Onnx__Model *proto;
+    char *directory; /* of the file */
+    struct onnx_node *nodes;
+    int node_count;
+    int32_t *numbers; /* of all nodes' inputs and outputs */
+    struct onnx_initializer *initializers;
+    int initializer_count;
+    const char **names; /* of the values, sorted */
+    int32_t value_count;
+    int32_t *readers; /* per value: nodes that read it, the model's outputs counted twice */
+    int32_t *reader;  /* per value: the last node that reads it, -1: none */
+    int32_t input, output;
+    int64_t fixed_batch; /* the first extent of the input; 0: the file leaves it open */
+    struct onnx_external *externals;
+    int external_count;
+    void **numbers_made; /* buffers of initialisers that are no raw data */
+    int numbers_made_count;
+    struct onnx_lent *lent;
+};
+
+/* Bytes of a number; 0: the type is none that traind reads. */
+unsigned onnx_type_bytes(enum onnx_type type);
+bool onnx_type_is_float(enum onnx_type type);
+
+/* Reads the numbers of a tensor message. A buffer that had to be made goes to `*made`, which the
+ * caller frees; else they stay the model's. -EINVAL with a sentence. */
+int onnx_tensor_read(struct onnx_model *model, const Onnx__Tensor *tensor,
+                     struct onnx_initializer *result, void **made, struct error *error);
+void onnx_externals_release(struct onnx_model *model);
+
+const Onnx__Attribute *onnx_attribute(const struct onnx_node *node, const char *name);

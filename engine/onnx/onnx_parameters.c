@@ -1,0 +1,310 @@
+/* onnx_parameters.c: see onnx_parameters.h. The first values of a parameter are read from the
+ * model when they are asked for, so they are held once. */
+#include "engine/onnx/onnx_parameters.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A strided view of a store's numbers; the store is the model's or lies in `own`. */
+struct piece {
+    struct onnx_store store;
+    int rank;
+    int64_t extent[ONNX_RANK_MAX], stride[ONNX_RANK_MAX], offset, count;
+};
+
+struct onnx_lent {
+    struct initial_values values; /* first: graphs point to it */
+    char name[GRAPH_NAME_MAX];
+    struct piece piece[ONNX_PARTS_MAX];
+    int count;
+    void *own;
+    struct onnx_lent *next;
+};
+
+void onnx_lent_release(struct onnx_model *model)
+{
+    while (model->lent) {
+        struct onnx_lent *lent = model->lent;
+
+        model->lent = lent->next;
+        free(lent->own);
+        free(lent);
+    }
+}
+
+/* ---- reading ---- */
+
+/* Reads `count` numbers of a piece from its number `first` on. */
+static void piece_read(const struct piece *piece, int64_t first, int64_t count, float *to)
+{
+    int64_t at[ONNX_RANK_MAX], place = piece->offset, rest = first;
+
+    for (int r = piece->rank - 1; r >= 0; r--) {
+        at[r] = rest % piece->extent[r];
+        rest /= piece->extent[r];
+        place += at[r] * piece->stride[r];
+    }
+    for (int64_t i = 0; i < count; i++) {
+        to[i] = (float)onnx_store_number(&piece->store, place);
+        for (int r = piece->rank - 1; r >= 0; r--) {
+            place += piece->stride[r];
+            if (++at[r] < piece->extent[r])
+                break;
+            place -= at[r] * piece->stride[r];
+            at[r] = 0;
+        }
+    }
+}
+
+static void lent_read(const struct initial_values *values, int64_t first, int64_t end, float *to)
+{
+    const struct onnx_lent *lent = (const struct onnx_lent *)values;
+    int64_t begin = 0;
+
+    for (int i = 0; i < lent->count; i++) {
+        const struct piece *piece = &lent->piece[i];
+        int64_t from = first > begin ? first : begin;
+        int64_t until = end < begin + piece->count ? end : begin + piece->count;
+
+        if (from < until)
+            piece_read(piece, from - begin, until - from, to + (from - first));
+        begin += piece->count;
+    }
+}
+
+/* ---- lending ---- */
+
+static bool pieces_equal(const struct onnx_lent *a, const struct onnx_lent *b)
+{
+    bool equal = a->count == b->count;
+
+    for (int i = 0; equal && i < a->count; i++) {
+        const struct piece *x = &a->piece[i], *y = &b->piece[i];
+        size_t bytes = (size_t)x->rank * sizeof *x->extent;
+
+        equal = x->rank == y->rank && x->offset == y->offset && x->store.name == y->store.name &&
+                memcmp(x->extent, y->extent, bytes) == 0 &&
+                memcmp(x->stride, y->stride, bytes) == 0;
+    }
+    return equal;
+}
+
+/* A view without axes of extent 1, and with those joined that lie one behind another. */
+static struct piece piece_of(const struct onnx_value *value)
+{
+    struct piece piece = {.store = *value->store, .offset = value->offset, .count = 1};
+
+    for (int r = 0; r < value->rank; r++) {
+        int last = piece.rank - 1;
+
+        piece.count *= value->extent[r];
+        if (value->extent[r] == 1)
+            continue;
+        if (last >= 0 && piece.stride[last] == value->stride[r] * value->extent[r]) {
+            piece.extent[last] *= value->extent[r];
+            piece.stride[last] = value->stride[r];
+            continue;
+        }
+        piece.extent[piece.rank] = value->extent[r];
+        piece.stride[piece.rank++] = value->stride[r];
+    }
+    return piece;
+}
+
+static bool is_run(const struct piece *piece)
+{
+    return piece->rank == 0 || (piece->rank == 1 && piece->stride[0] == 1);
+}
+
+/* Adds a piece; one that goes on where the last one ends becomes part of it. */
+static int lent_add(struct onnx_import *import, struct onnx_lent *lent,
+                    const struct onnx_value *value)
+{
+    struct piece piece;
+
+    for (int i = 0; i < value->part_count; i++)
+        if (lent_add(import, lent, &value->parts[i]))
+            return import->error.code;
+    if (value->part_count)
+        return 0;
+    piece = piece_of(value);
+    if (lent->count) {
+        struct piece *last = &lent->piece[lent->count - 1];
+
+        if (is_run(last) && is_run(&piece) && last->store.data == piece.store.data &&
+            last->offset + last->count == piece.offset) {
+            last->count += piece.count;
+            last->extent[0] = last->count;
+            last->stride[0] = last->rank = 1;
+            return 0;
+        }
+    }
+    if (lent->count == ONNX_PARTS_MAX)
+        return onnx_fail(import, "its weights have more than %d parts", ONNX_PARTS_MAX);
+    lent->piece[lent->count++] = piece;
+    return 0;
+}
+
+/* The initialiser all of whose numbers these are, in whatever order; NULL: there is none. */
+static const char *whole_of(const struct onnx_lent *lent, bool *in_order)
+{
+    const struct onnx_store *store = &lent->piece[0].store;
+    int64_t count = 0;
+
+    for (int i = 0; i < lent->count; i++) {
+        count += lent->piece[i].count;
+        if (lent->piece[i].store.data != store->data)
+            return NULL;
+    }
+    *in_order = lent->count == 1 && is_run(&lent->piece[0]) && lent->piece[0].offset == 0;
+    return count == store->count ? store->name : NULL;
+}
+
+static void lent_name(const struct onnx_import *import, struct onnx_lent *lent, bool *in_order)
+{
+    const char *whole = whole_of(lent, in_order), *some = lent->piece[0].store.name;
+
+    if (whole)
+        snprintf(lent->name, sizeof lent->name, "%s", whole);
+    else if (some)
+        snprintf(lent->name, sizeof lent->name, "%.64s.from%lld", some,
+                 (long long)lent->piece[0].offset);
+    else
+        snprintf(lent->name, sizeof lent->name, "%.64s.constant", import->node->name);
+}
+
+/* Copies numbers that do not outlive the import. */
+static int lent_own(struct onnx_import *import, struct onnx_lent *lent, int64_t count)
+{
+    bool computed = false;
+
+    for (int i = 0; i < lent->count; i++)
+        computed |= !lent->piece[i].store.name;
+    if (!computed)
+        return 0;
+    lent->own = malloc((size_t)count * sizeof(float));
+    if (!lent->own)
+        return error_no_memory(&import->error, "a constant of the model");
+    lent_read(&lent->values, 0, count, lent->own);
+    lent->count = 1;
+    lent->piece[0] =
+        (struct piece){.store = {.type = ONNX_FLOAT, .data = lent->own, .count = count},
+                       .rank = 1,
+                       .extent = {count},
+                       .stride = {1},
+                       .count = count};
+    return 0;
+}
+
+/* What the model has lent by that name, or the new one. */
+static const struct onnx_lent *lend(struct onnx_import *import, struct onnx_lent *wanted,
+                                    int64_t count)
+{
+    struct onnx_lent *lent;
+
+    for (lent = import->model->lent; lent; lent = lent->next)
+        if (strcmp(lent->name, wanted->name) == 0) {
+            if (!lent->own && !pieces_equal(lent, wanted)) {
+                onnx_fail(import,
+                          "the parameter %s is read in two orders, as by a product with the "
+                          "matrix and one with the transposed",
+                          lent->name);
+                return NULL;
+            }
+            return lent;
+        }
+    lent = malloc(sizeof *lent);
+    if (!lent) {
+        error_no_memory(&import->error, "the model's weights");
+        return NULL;
+    }
+    *lent = *wanted;
+    if (lent_own(import, lent, count)) {
+        free(lent);
+        return NULL;
+    }
+    lent->next = import->model->lent;
+    import->model->lent = lent;
+    return lent;
+}
+
+/* The shape that the file gives the initialiser. */
+static struct graph_shape shape_in_file(const struct onnx_import *import, const char *name,
+                                        const struct graph_shape *fallback)
+{
+    const struct onnx_model *model = import->model;
+    struct graph_shape shape = {0};
+
+    for (int i = 0; i < model->initializer_count; i++) {
+        const struct onnx_initializer *given = &model->initializers[i];
+
+        if (strcmp(given->store.name, name) != 0 || given->rank > GRAPH_RANK_MAX)
+            continue;
+        shape.rank = given->rank;
+        memcpy(shape.extent, given->extent, (size_t)given->rank * sizeof *given->extent);
+        return shape;
+    }
+    return *fallback;
+}
+
+/* The value's shape; as one row of numbers if it has too many axes for a tensor. */
+static const struct graph_shape *value_shape(const struct onnx_value *value,
+                                             struct graph_shape *shape)
+{
+    *shape = (struct graph_shape){.rank = 1, .extent = {onnx_value_elements(value)}};
+    if (value->rank > 0 && value->rank <= GRAPH_RANK_MAX) {
+        shape->rank = value->rank;
+        memcpy(shape->extent, value->extent, (size_t)value->rank * sizeof *value->extent);
+    }
+    return shape;
+}
+
+int32_t onnx_weights_tensor(struct onnx_import *import, const struct onnx_weights *weights,
+                            const struct graph_shape *shape, bool statistic)
+{
+    struct onnx_lent wanted = {.values = {lent_read}};
+    bool any_shape = !shape, in_order = false, trains = true;
+    int64_t count = 0, elements;
+    const struct onnx_lent *lent;
+    struct graph_shape own;
+    int32_t tensor;
+
+    if (!shape)
+        shape = value_shape(&weights->part[0], &own);
+    elements = graph_shape_elements(shape);
+    for (int i = 0; i < weights->count; i++) {
+        if (lent_add(import, &wanted, &weights->part[i]))
+            return import->error.code;
+        count += onnx_value_elements(&weights->part[i]);
+        trains &= onnx_value_trains(&weights->part[i]);
+    }
+    if (count != elements || !wanted.count)
+        return onnx_fail(import, "its weights have %lld numbers, but %lld are needed",
+                         (long long)count, (long long)elements);
+    lent_name(import, &wanted, &in_order);
+    lent = lend(import, &wanted, count);
+    if (!lent)
+        return import->error.code;
+    tensor = graph_find_tensor(import->graph, lent->name);
+    if (tensor >= 0)
+        return tensor;
+    statistic |= !trains;
+    if (any_shape && in_order)
+        own = shape_in_file(import, lent->name, shape);
+    return graph_given_parameter(
+        import->graph, lent->name, statistic, any_shape && in_order ? &own : shape,
+        (struct initializer){.kind = import->keeps_weights || !trains ? INITIALIZER_GIVEN
+                                                                      : INITIALIZER_BY_LAYER,
+                             .values = &lent->values});
+}
+
+int32_t onnx_weight(struct onnx_import *import, const struct onnx_value *value,
+                    const struct graph_shape *shape, bool statistic)
+{
+    struct onnx_weights weights = {.count = 1};
+
+    weights.part[0] = *value;
+    return onnx_weights_tensor(import, &weights, shape, statistic);
+}

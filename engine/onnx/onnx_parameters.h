@@ -1,0 +1,23 @@
+/* onnx_parameters.h: constants of a model become parameters and statistics of the graph. Internal
+ * to the folder. */
+#pragma once
+
+#include "engine/onnx/onnx_value.h"
+
+/* The numbers of a tensor of the graph: those of `count` constants, one behind another. */
+struct onnx_weights {
+    struct onnx_value part[ONNX_PARTS_MAX];
+    int count;
+};
+
+/* The graph's parameter or statistic that holds these numbers; the same one each time. It has the
+ * initialiser's name if it holds all of its numbers. `shape`: as the layer wants it; NULL:
+ * that of the file. A negative
+ * errno that the graph keeps. `statistic`: it is no parameter. */
+int32_t onnx_weights_tensor(struct onnx_import *import, const struct onnx_weights *weights,
+                            const struct graph_shape *shape, bool statistic);
+/* The same of one value. */
+int32_t onnx_weight(struct onnx_import *import, const struct onnx_value *value,
+                    const struct graph_shape *shape, bool statistic);
+
+void onnx_lent_release(struct onnx_model *model);

@@ -1,0 +1,186 @@
+/* onnx_shapes.c: what nodes that move numbers say of axes and shapes; see onnx_fold.h. */
+#include "engine/onnx/onnx_fold.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* A file that was exported with a fixed batch has its size in constants, too: where the numbers of
+ * the samples get a shape without the batch, its first extent is meant. */
+static void batch_restore(const struct onnx_import *import, const struct onnx_value *value,
+                          int64_t *extent, int rank)
+{
+    int64_t fixed = import->model->fixed_batch;
+    bool infers = false;
+
+    if (!fixed || !rank || value->kind != ONNX_TENSOR)
+        return;
+    for (int r = 0; r < rank; r++) {
+        if (extent[r] >= ONNX_BATCH)
+            return;
+        infers |= extent[r] == -1;
+    }
+    if (extent[0] > 0 && extent[0] % fixed == 0 && (!infers || value->extent[0] == ONNX_BATCH))
+        extent[0] = extent[0] / fixed * ONNX_BATCH;
+}
+
+int onnx_new_shape(struct onnx_import *import, const struct onnx_value *value, int64_t *extent)
+{
+    bool keeps_zero = onnx_attribute_int(import, "allowzero", 0);
+    int rank = onnx_integers(import, "shape", 1, extent, ONNX_RANK_MAX), inferred = -1;
+    int64_t elements = onnx_value_elements(value), product = 1;
+
+    if (rank < 0)
+        return import->error.code ? -1 : onnx_fail(import, "it has no shape");
+    batch_restore(import, value, extent, rank);
+    for (int r = 0; r < rank; r++) {
+        if (extent[r] == 0 && !keeps_zero && r < value->rank)
+            extent[r] = value->extent[r];
+        if (extent[r] == -1 && inferred < 0)
+            inferred = r;
+        else if (extent[r] < 0 || __builtin_mul_overflow(product, extent[r], &product))
+            return onnx_fail(import, "the shape has an impossible extent");
+    }
+    if (inferred >= 0 && product > 0 && elements % product == 0)
+        product *= extent[inferred] = elements / product;
+    if (product != elements || elements == INT64_MAX)
+        return onnx_fail(import, "the new shape does not have as many numbers as the input");
+    return rank;
+}
+
+int onnx_new_order(struct onnx_import *import, const struct onnx_value *value, int *axes)
+{
+    int64_t given[ONNX_RANK_MAX];
+    int count = onnx_integers(import, "perm", -1, given, ONNX_RANK_MAX);
+    unsigned seen = 0;
+
+    if (import->error.code)
+        return import->error.code;
+    if (count >= 0 && count != value->rank)
+        return onnx_fail(import, "it orders %d axes, but its input has %d", count, value->rank);
+    for (int r = 0; r < value->rank; r++) {
+        axes[r] = count < 0 ? value->rank - 1 - r : onnx_axis(import, given[r], value->rank);
+        if (axes[r] < 0)
+            return import->error.code;
+        seen |= 1u << axes[r];
+    }
+    return seen == (1u << value->rank) - 1 ? 0 : onnx_fail(import, "it names an axis twice");
+}
+
+/* Squeeze without axes drops all of extent 1. */
+static int squeezed(struct onnx_import *import, const struct onnx_value *value, unsigned axes,
+                    bool all, int64_t *extent)
+{
+    int rank = 0;
+
+    for (int r = 0; r < value->rank; r++) {
+        bool drops = all ? value->extent[r] == 1 : axes >> r & 1;
+
+        if (drops && value->extent[r] != 1)
+            return onnx_fail(import, "axis %d has %lld numbers and cannot be dropped", r,
+                             (long long)value->extent[r]);
+        if (!drops)
+            extent[rank++] = value->extent[r];
+    }
+    return rank;
+}
+
+int onnx_changed_axes(struct onnx_import *import, const struct onnx_value *value, bool inserts,
+                      int64_t *extent)
+{
+    int64_t given[ONNX_RANK_MAX];
+    int count = onnx_integers(import, "axes", 1, given, ONNX_RANK_MAX), from = 0;
+    int rank = value->rank + (inserts && count > 0 ? count : 0);
+    unsigned axes = 0;
+
+    if (import->error.code)
+        return -1;
+    if (rank > ONNX_RANK_MAX)
+        return onnx_fail(import, "the result would have %d dimensions", rank);
+    for (int i = 0; i < count; i++) {
+        int axis = onnx_axis(import, given[i], rank);
+
+        if (axis < 0)
+            return -1;
+        if (inserts && axes >> axis & 1)
+            return onnx_fail(import, "it names an axis twice");
+        axes |= 1u << axis;
+    }
+    if (!inserts)
+        return squeezed(import, value, axes, count < 0, extent);
+    for (int r = 0; r < rank; r++)
+        extent[r] = axes >> r & 1 ? 1 : value->extent[from++];
+    return rank;
+}
+
+/* The range of indices that starts, ends and steps name, cut to the axis as in Python. */
+static struct onnx_range range_of(int axis, int64_t extent, int64_t start, int64_t end,
+                                  int64_t step)
+{
+    int64_t least = step > 0 ? 0 : -1, most = step > 0 ? extent : extent - 1;
+
+    start = start < -extent ? least : start < 0 ? start + extent : start;
+    end = end < -extent ? least : end < 0 ? end + extent : end;
+    start = start < least ? least : start > most ? most : start;
+    end = end < least ? least : end > most ? most : end;
+    if ((step > 0 && start >= end) || (step < 0 && start <= end))
+        return (struct onnx_range){axis, 0, 0, step};
+    return (struct onnx_range){
+        axis, start, step > 0 ? (end - start - 1) / step + 1 : (start - end - 1) / -step + 1, step};
+}
+
+int onnx_slice_ranges(struct onnx_import *import, const struct onnx_value *value,
+                      struct onnx_range *ranges)
+{
+    int64_t starts[ONNX_RANK_MAX], ends[ONNX_RANK_MAX], axes[ONNX_RANK_MAX], steps[ONNX_RANK_MAX];
+    int count = onnx_integers(import, "starts", 1, starts, ONNX_RANK_MAX);
+    int end_count = onnx_integers(import, "ends", 2, ends, ONNX_RANK_MAX);
+    int axis_count = onnx_integers(import, "axes", 3, axes, ONNX_RANK_MAX);
+    int step_count = onnx_integers(import, "steps", 4, steps, ONNX_RANK_MAX);
+
+    if (import->error.code)
+        return -1;
+    if (count < 1 || end_count != count || (axis_count >= 0 && axis_count != count) ||
+        (step_count >= 0 && step_count != count) || (axis_count < 0 && count > value->rank))
+        return onnx_fail(import, "starts, ends, axes and steps differ in number");
+    for (int i = 0; i < count; i++) {
+        int axis = onnx_axis(import, axis_count < 0 ? i : axes[i], value->rank);
+        int64_t step = step_count < 0 ? 1 : steps[i];
+
+        if (axis < 0)
+            return -1;
+        if (step == 0 || step < -INT32_MAX || step > INT32_MAX)
+            return onnx_fail(import, "a step of %lld is impossible", (long long)step);
+        ranges[i] = range_of(axis, value->extent[axis], starts[i], ends[i], step);
+    }
+    return count;
+}
+
+int onnx_split_widths(struct onnx_import *import, const struct onnx_value *value, int *axis,
+                      int64_t *widths)
+{
+    int count = onnx_integers(import, "split", 1, widths, ONNX_SPLIT_MAX);
+    int64_t sum = 0, each;
+
+    *axis = onnx_axis(import, onnx_attribute_int(import, "axis", 0), value->rank);
+    if (*axis < 0 || import->error.code)
+        return -1;
+    if (count < 0) {
+        count = (int)onnx_attribute_int(import, "num_outputs", import->node->output_count);
+        if (count < 1 || count > ONNX_SPLIT_MAX)
+            return onnx_fail(import, "%d parts; 1 to %d are possible", count, ONNX_SPLIT_MAX);
+        each = (value->extent[*axis] + count - 1) / count;
+        for (int i = 0; i < count; i++) {
+            int64_t left = value->extent[*axis] - i * each;
+
+            widths[i] = left < each ? left : each;
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        if (widths[i] < 0 || widths[i] > value->extent[*axis])
+            return onnx_fail(import, "its parts do not make its input");
+        sum += widths[i];
+    }
+    if (sum != value->extent[*axis] || import->node->output_count > count)
+        return onnx_fail(import, "its parts do not make its input");
+    return count;
+}

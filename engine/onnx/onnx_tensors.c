@@ -1,0 +1,210 @@
+/* onnx_tensors.c: gives a tensor of the graph the order and the shape that an operator wants; see
+ * onnx_value.h. */
+#include "engine/onnx/onnx_tensors.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+struct onnx_value onnx_tensor_value(int32_t tensor, int rank, const int64_t *extent)
+{
+    struct onnx_value value = {
+        .kind = ONNX_TENSOR, .type = ONNX_FLOAT, .rank = rank, .tensor = tensor};
+
+    memcpy(value.extent, extent, (size_t)rank * sizeof *extent);
+    value.atoms = onnx_atoms_plain(rank, extent);
+    return value;
+}
+
+struct onnx_layer_name onnx_layer_name(const struct onnx_import *import, const char *suffix)
+{
+    struct onnx_layer_name name;
+
+    snprintf(name.text, sizeof name.text, "%.*s%s", (int)(sizeof name.text - strlen(suffix) - 1),
+             import->node->name, suffix);
+    return name;
+}
+
+/* The tensor with another shape of its samples. */
+static int32_t reshaped(struct onnx_import *import, int32_t tensor, int rank, const int64_t *sample)
+{
+    const struct graph_shape *shape = &import->graph->tensors[tensor].shape;
+    bool same = shape->rank == rank + 1;
+
+    for (int r = 0; r < rank && same; r++)
+        same = shape->extent[r + 1] == sample[r];
+    if (same)
+        return tensor;
+    /* images are no views of images: their channels may lie side by side */
+    if (shape->rank == 4 && rank == 3)
+        tensor = graph_flatten(import->graph, tensor, onnx_layer_name(import, ".flatten").text);
+    return graph_reshape(import->graph, tensor, onnx_layer_name(import, ".reshape").text, sample,
+                         rank);
+}
+
+/* Numbers of the atoms from `first` to before `end` of the tensor. */
+static int64_t product(const struct onnx_atoms *atoms, int first, int end)
+{
+    int64_t result = 1;
+
+    for (int i = first; i < end; i++)
+        result *= atoms->extent[i];
+    return result;
+}
+
+/* [.., P, Q] -> [.., Q, P], P being the atoms before `cut`. An image is its pixels' channels, so
+ * where channels lie side by side this moves nothing. */
+static int32_t swapped(struct onnx_import *import, const struct onnx_value *value, int cut)
+{
+    const struct graph_shape *shape = &import->graph->tensors[value->tensor].shape;
+    int64_t p = product(&value->atoms, 1, cut), q = product(&value->atoms, cut, value->atoms.count);
+    const char *name = onnx_layer_name(import, ".order").text;
+    int32_t tensor;
+
+    if (shape->rank == 4 && shape->extent[1] == p)
+        return graph_image_tokens(import->graph, value->tensor, name);
+    tensor = reshaped(import, value->tensor, 2, (int64_t[]){p, q});
+    return graph_token_image(import->graph, tensor, name);
+}
+
+/* Moves numbers so that atom i of the tensor becomes what atom from[i] was; from[0] is 0. */
+static int atoms_move(struct onnx_import *import, struct onnx_value *value, const int *from)
+{
+    struct onnx_atoms *atoms = &value->atoms, old = *atoms;
+    int to[ONNX_ATOMS_MAX], turned = 1, cut;
+
+    for (int i = 0; i < old.count; i++)
+        to[from[i]] = i;
+    cut = old.count > 1 ? from[1] : 1;
+    for (int i = 1; i < old.count; i++)
+        turned &= from[i] == (cut - 1 + i - 1) % (old.count - 1) + 1;
+    if (turned && cut == 1)
+        return 0;
+    if (turned) {
+        value->tensor = swapped(import, value, cut);
+    } else {
+        return onnx_missing(import, "more than two axes change places"), -ENOTSUP;
+    }
+    for (int i = 0; i < old.count; i++) {
+        atoms->extent[i] = old.extent[from[i]];
+        atoms->order[i] = to[old.order[i]];
+    }
+    return import->graph->error.code;
+}
+
+int onnx_settle(struct onnx_import *import, struct onnx_value *value)
+{
+    int from[ONNX_ATOMS_MAX] = {0}, count = 1;
+
+    for (int i = 0; i < value->atoms.count; i++)
+        if (value->atoms.order[i] != 0)
+            from[count++] = value->atoms.order[i];
+    return atoms_move(import, value, from);
+}
+
+int onnx_follow(struct onnx_import *import, struct onnx_value *value, struct onnx_value *like)
+{
+    int from[ONNX_ATOMS_MAX] = {0}, place[ONNX_ATOMS_MAX] = {0};
+    const struct graph_shape *shape;
+    int code;
+
+    if (!onnx_atoms_match(&value->atoms, &like->atoms, value->rank))
+        return onnx_missing(import, "the axes of its inputs were cut differently"), -ENOTSUP;
+    for (int i = 0; i < like->atoms.count; i++)
+        place[like->atoms.order[i]] = i;
+    for (int i = 0; i < like->atoms.count; i++)
+        from[i] = value->atoms.order[place[i]];
+    code = atoms_move(import, value, from);
+    if (code)
+        return code;
+    shape = &import->graph->tensors[like->tensor].shape;
+    value->tensor = reshaped(import, value->tensor, shape->rank - 1, shape->extent + 1);
+    return import->graph->error.code;
+}
+
+int32_t onnx_shaped(struct onnx_import *import, struct onnx_value *value, int rank,
+                    const int64_t *sample)
+{
+    if (onnx_settle(import, value))
+        return -ENOTSUP;
+    value->tensor = reshaped(import, value->tensor, rank, sample);
+    return value->tensor;
+}
+
+int32_t onnx_image(struct onnx_import *import, struct onnx_value *value)
+{
+    const int64_t *extent = value->extent;
+    int pixels = value->atoms.first[2], channels = value->atoms.first[1], cut;
+    int32_t tensor;
+
+    if (value->rank != 4 || extent[0] != ONNX_BATCH)
+        return onnx_missing(import, "of other than images [batch, channels, height, width]"),
+               -ENOTSUP;
+    /* pixels before channels: the rows of a network over tokens */
+    cut = value->atoms.count - (pixels - channels);
+    if (pixels > channels && pixels < value->atoms.count && value->atoms.order[channels] == cut &&
+        import->graph->tensors[value->tensor].shape.rank != 4) {
+        bool turned = true;
+
+        for (int i = channels; i < value->atoms.count; i++)
+            turned &= value->atoms.order[i] == (i < pixels ? cut + i - channels : i - pixels + 1);
+        if (turned) {
+            tensor =
+                reshaped(import, value->tensor, 2, (int64_t[]){extent[2] * extent[3], extent[1]});
+            tensor =
+                graph_tokens_to_image(import->graph, tensor, onnx_layer_name(import, ".image").text,
+                                      extent[2], extent[3]);
+            *value = onnx_tensor_value(tensor, 4, extent);
+            return tensor;
+        }
+    }
+    tensor = onnx_shaped(import, value, 3, extent + 1);
+    return tensor;
+}
+
+int32_t onnx_rows(struct onnx_import *import, struct onnx_value *value)
+{
+    struct onnx_atoms *atoms = &value->atoms;
+    int last = value->rank ? atoms->first[value->rank - 1] : 0, wide = atoms->count - last;
+    int from[ONNX_ATOMS_MAX] = {0}, count = 1;
+    bool moves = false;
+    int64_t steps, width = value->rank ? value->extent[value->rank - 1] : 1;
+
+    for (int i = last; i < atoms->count; i++) {
+        if (atoms->order[i] == 0)
+            return onnx_missing(import, "the batch would be its features"), -ENOTSUP;
+        moves |= atoms->order[i] != i;
+    }
+    /* other axes are rows, whose order does not matter */
+    for (int i = 1; i < atoms->count; i++) {
+        bool features = false;
+
+        for (int k = last; k < atoms->count; k++)
+            features |= atoms->order[k] == i;
+        if (!features)
+            from[count++] = i;
+    }
+    for (int i = 0; i < wide; i++)
+        from[count++] = atoms->order[last + i];
+    if (moves && atoms_move(import, value, from))
+        return -ENOTSUP;
+    steps = product(atoms, 1, atoms->count - wide);
+    value->tensor = steps > 1 ? reshaped(import, value->tensor, 2, (int64_t[]){steps, width})
+                              : reshaped(import, value->tensor, 1, &width);
+    return value->tensor;
+}
+
+void onnx_rows_widen(struct onnx_value *value, int32_t tensor, int64_t features)
+{
+    struct onnx_atoms *atoms = &value->atoms;
+
+    atoms->count = atoms->first[value->rank - 1];
+    if (features > 1) {
+        atoms->extent[atoms->count] = features;
+        atoms->order[atoms->count] = atoms->count;
+        atoms->count++;
+    }
+    atoms->first[value->rank] = atoms->count;
+    value->extent[value->rank - 1] = features;
+    value->tensor = tensor;
+}

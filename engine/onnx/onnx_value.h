@@ -1,0 +1,157 @@
+/* onnx_value.h: what a node of a model reads or gives while the model is imported: a constant, or a
+ * tensor of the graph. Extents may be multiples of ONNX_BATCH, a number that no other extent has,
+ * which stands for the batch: so arithmetic on shapes needs no symbols. Internal to the folder. */
+#pragma once
+
+#include "engine/onnx/onnx_model.h"
+
+#define ONNX_BATCH ((int64_t)1 << 40)
+enum { ONNX_ATOMS_MAX = 16, ONNX_PARTS_MAX = 16 };
+
+/* How the axes of a value lie in a tensor of the graph, whose numbers are in the order of the
+ * atoms. Atom 0 is the batch. Axis r of the value is made of the atoms order[first[r]] to before
+ * order[first[r + 1]], the last of which changes fastest; of none if its extent is 1. So transposed
+ * axes, and such that were cut or joined, need no copy. */
+struct onnx_atoms {
+    int count;
+    int64_t extent[ONNX_ATOMS_MAX];
+    int order[ONNX_ATOMS_MAX], first[ONNX_RANK_MAX + 1];
+};
+
+enum onnx_value_kind {
+    ONNX_ABSENT, /* an input that is left out */
+    ONNX_UNKNOWN /* what a missing operator would give */,
+    ONNX_CONSTANT,
+    ONNX_TENSOR
+};
+
+struct onnx_value {
+    enum onnx_value_kind kind;
+    enum onnx_type type;
+    int rank;
+    int64_t extent[ONNX_RANK_MAX];
+    /* a constant: number (i, j, …) is number offset + i stride[0] + j stride[1] + … of the store */
+    const struct onnx_store *store;
+    int64_t offset, stride[ONNX_RANK_MAX];
+    /* or, if part_count is not 0, constants one behind another along an axis */
+    const struct onnx_value *parts;
+    int part_count, part_axis;
+    /* a tensor of the graph */
+    int32_t tensor;
+    struct onnx_atoms atoms;
+};
+
+/* The state of an import. */
+struct onnx_import {
+    struct onnx_model *model;
+    struct graph *graph;
+    bool keeps_weights;
+    struct onnx_value *values;    /* per value of the model */
+    const struct onnx_node *node; /* the present one */
+    int node_index;
+    bool *absorbed;            /* per node: a node before has done its work */
+    struct onnx_block *blocks; /* memory that lives as long as the import */
+    struct error error;        /* the first */
+    char *missing;             /* operators that are missing, one a line; owned */
+    int missing_count;
+};
+
+/* ---- onnx_value.c ---- */
+
+/* Zeroed memory until the end of the import; NULL with the error kept. */
+void *onnx_allocate(struct onnx_import *import, size_t count, size_t bytes);
+void onnx_blocks_release(struct onnx_import *import);
+/* Keeps the error "node <name> (<operator>): <sentence>"; returns -EINVAL. */
+int onnx_fail(struct onnx_import *import, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Notes that this form of the present node is missing, and why; its results become unknown. Returns
+ * 0. */
+int onnx_missing(struct onnx_import *import, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Input or output `index` of the present node; an input that is left out is ONNX_ABSENT. */
+const struct onnx_value *onnx_input(const struct onnx_import *import, int index);
+struct onnx_value *onnx_output(struct onnx_import *import, int index);
+/* Whether an input is there. */
+bool onnx_has_input(const struct onnx_import *import, int index);
+int64_t onnx_attribute_int(const struct onnx_import *import, const char *name, int64_t fallback);
+float onnx_attribute_float(const struct onnx_import *import, const char *name, float fallback);
+const char *onnx_attribute_text(const struct onnx_import *import, const char *name,
+                                const char *fallback, char *buffer, size_t size);
+/* The list of whole numbers in attribute `name`, or in input `index` (-1: only the attribute).
+ * Returns how many, -1 if there are none, and fails (kept) on more than `most`. */
+int onnx_integers(struct onnx_import *import, const char *name, int index, int64_t *numbers,
+                  int most);
+/* An axis from the end if negative; -1 with the error kept if there is none such. */
+int onnx_axis(struct onnx_import *import, int64_t axis, int rank);
+
+/* ---- constants ---- */
+
+/* A constant of new memory: whole numbers (int64) or others (double), which the caller fills in. */
+struct onnx_value onnx_constant_new(struct onnx_import *import, enum onnx_type type, int rank,
+                                    const int64_t *extent, void **numbers);
+struct onnx_value onnx_constant_of(const struct onnx_initializer *initializer);
+int64_t onnx_value_elements(const struct onnx_value *value);
+/* Number `index` in row-major order, converted. */
+double onnx_number(const struct onnx_value *value, int64_t index);
+int64_t onnx_integer(const struct onnx_value *value, int64_t index);
+/* The number of `store` at `place`. */
+double onnx_store_number(const struct onnx_store *store, int64_t place);
+/* Whether it is a floating-point constant with this one number everywhere, of which no part
+ * trains. */
+bool onnx_is_uniform(const struct onnx_value *value, double *number);
+bool onnx_value_trains(const struct onnx_value *value);
+/* The part of an axis: every `step`th from `first` on. */
+int onnx_constant_slice(struct onnx_import *import, struct onnx_value *value, int axis,
+                        int64_t first, int64_t count, int64_t step);
+/* The same numbers in another shape, which has as many. */
+int onnx_constant_reshape(struct onnx_import *import, struct onnx_value *value, int rank,
+                          const int64_t *extent);
+int onnx_constant_permute(struct onnx_import *import, struct onnx_value *value, const int *axes);
+/* Makes parts one behind another a constant of their own; fails if they train. */
+int onnx_constant_join(struct onnx_import *import, struct onnx_value *value);
+/* Computes the present node from constants; -ENOTSUP: it is none that can be computed so. */
+int onnx_fold(struct onnx_import *import);
+/* Whether the operator can be computed from constants. */
+bool onnx_fold_knows(const char *name);
+
+/* ---- tensors (onnx_atoms.c, onnx_tensors.c) ---- */
+
+/* Axes that each are an atom. */
+struct onnx_atoms onnx_atoms_plain(int rank, const int64_t *extent);
+bool onnx_atoms_are_plain(const struct onnx_atoms *atoms);
+/* Takes the axes in another order. */
+void onnx_atoms_permute(struct onnx_atoms *atoms, int rank, const int *axes);
+/* Cuts and joins axes; false: they lie apart in the tensor, which has to be copied first. */
+bool onnx_atoms_reshape(struct onnx_atoms *atoms, int rank, const int64_t *extent);
+/* Joins the atoms before and behind the batch, of a value that onnx_settle() has changed; its axes
+ * are then to be set anew. */
+void onnx_atoms_join(struct onnx_atoms *atoms);
+/* Cuts both into the same atoms; false: their axes cannot be. */
+bool onnx_atoms_match(struct onnx_atoms *a, struct onnx_atoms *b, int rank);
+
+/* A value that is the graph's tensor, whose axes are each an atom in its order. */
+struct onnx_value onnx_tensor_value(int32_t tensor, int rank, const int64_t *extent);
+/* Makes the value a tensor whose numbers are in the order of its axes, the batch first. */
+int onnx_settle(struct onnx_import *import, struct onnx_value *value);
+/* The tensor as an image [B,C,H,W], of a value of that shape; -1 with the error kept. */
+int32_t onnx_image(struct onnx_import *import, struct onnx_value *value);
+/* The tensor as rows [B,D] or [B,T,D], D being the value's last axis; the value's atoms follow
+ * it. */
+int32_t onnx_rows(struct onnx_import *import, struct onnx_value *value);
+/* Makes the last axis, of a value that onnx_rows() has changed, `features` wide. */
+void onnx_rows_widen(struct onnx_value *value, int32_t tensor, int64_t features);
+/* The tensor of a shape of the sample with as many numbers, in the order of the value's axes. */
+int32_t onnx_shaped(struct onnx_import *import, struct onnx_value *value, int rank,
+                    const int64_t *sample);
+
+/* ---- the operators (onnx_operators.c and what it lists) ---- */
+
+/* Appends the present node, some of whose inputs are tensors, to the graph. 0, or the error that
+ * the import or its graph keeps. */
+typedef int onnx_operator(struct onnx_import *import);
+struct onnx_operator_entry {
+    const char *name;
+    onnx_operator *append; /* NULL: it is computed from constants only */
+};
+const struct onnx_operator_entry *onnx_operator_find(const char *domain, const char *name);

@@ -1,0 +1,122 @@
+"""Writes a PyTorch module as a model in the ONNX format that traind trains:
+
+    python -m traind.export model.py:Net --input 1,3,224,224 -o net.onnx
+
+`Net` is a class or a function without required arguments, or a module, in model.py. `--input` is the shape of a batch of
+samples; its first extent, the batch, is left open. Integers instead of numbers: `--input 1,64:int64`. The names of the weights
+are those of state_dict(), so trained weights load back with load_state_dict().
+
+This needs PyTorch with onnxscript ("pip install torch onnxscript"); the rest of the package does not.
+"""
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import inspect
+import os
+import sys
+import warnings
+from typing import Any
+
+
+class ExportError(Exception):
+    """The module cannot be exported; the message says why and what to do."""
+
+
+def load(reference: str) -> Any:
+    """The torch.nn.Module that "path.py:Name" names: an instance, or what a class or function gives without arguments."""
+    path, separator, name = reference.rpartition(":")
+    if not separator or not name or not path:
+        raise ExportError(f"{reference}: name a file and what is in it, such as model.py:Net")
+    if not os.path.isfile(path):
+        raise ExportError(f"there is no file {path}")
+    import torch
+
+    folder = os.path.dirname(os.path.abspath(path))
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(path))[0], path)
+    if spec is None or spec.loader is None:
+        raise ExportError(f"{path} is no Python file")
+    code = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = code
+    spec.loader.exec_module(code)
+    found = getattr(code, name, None)
+    if found is None:
+        raise ExportError(f"{path} has no {name}")
+    if not isinstance(found, torch.nn.Module):
+        if not callable(found):
+            raise ExportError(f"{name} in {path} is neither a module nor a class or function that gives one")
+        required = [parameter.name for parameter in inspect.signature(found).parameters.values()
+                    if parameter.default is parameter.empty and parameter.kind in
+                    (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)]
+        if required:
+            raise ExportError(f"{name} in {path} needs the argument{'s' if len(required) > 1 else ''} "
+                              f"{', '.join(required)}: write a function that gives the finished module, and name that")
+        found = found()
+    if not isinstance(found, torch.nn.Module):
+        raise ExportError(f"{name} in {path} gives {type(found).__name__}, not a torch.nn.Module")
+    return found
+
+
+def example(text: str) -> Any:
+    """A batch of the shape "1,3,224,224", or "1,64:int64" for integers."""
+    import torch
+
+    shape, _, kind = text.partition(":")
+    try:
+        extents = [int(extent) for extent in shape.split(",")]
+    except ValueError:
+        extents = []
+    if len(extents) < 2 or min(extents) < 1 or kind not in ("", "float32", "int64", "int32"):
+        raise ExportError(f"--input is {text}: name the shape of a batch, such as 1,3,224,224 or 1,64:int64")
+    extents[0] = 2  # torch.export takes an extent of 1 for a constant
+    if kind.startswith("int"):
+        return torch.zeros(extents, dtype=getattr(torch, kind))
+    return torch.randn(extents)
+
+
+def export(module: Any, batch: Any, path: str, opset: int | None = None) -> None:
+    """Writes `module`, of which `batch` is an example of a batch of samples, to the file `path`."""
+    try:
+        import onnxscript  # noqa: F401
+        import torch
+    except ImportError as error:
+        raise ExportError(f"this Python lacks {error.name}: pip install torch onnxscript") from None
+
+    module = module.eval()
+    parameters = dict(module.named_parameters(remove_duplicate=True))
+    # no optimisation: it would fold batch norm into convolutions, and transposed weights lose their names
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        program = torch.onnx.export(module, (batch,), dynamo=True, optimize=False, verbose=False, opset_version=opset,
+                                    dynamic_shapes=({0: torch.export.Dim("batch")},))
+    if program is None:
+        raise ExportError("torch.onnx gave no model")
+    for node in program.model.graph:  # where in the source each node comes from: paths of this machine
+        node.metadata_props.clear()
+    program.model.metadata_props["traind.parameters"] = "\n".join(
+        name for name, parameter in parameters.items() if parameter.requires_grad)
+    program.save(path, external_data=sum(parameter.nbytes for parameter in parameters.values()) > 1 << 30)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m traind.export", description="Writes a PyTorch module as an ONNX model.")
+    parser.add_argument("module", metavar="FILE:NAME", help="a file of Python, and the module, class or function in it")
+    parser.add_argument("--input", required=True, metavar="SHAPE", help="a batch of samples, such as 1,3,224,224 or 1,64:int64")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the ONNX model that is written")
+    parser.add_argument("--opset", type=int, help="version of ONNX's operators; when absent: PyTorch's choice")
+    options = parser.parse_args(arguments)
+    try:
+        export(load(options.module), example(options.input), options.output, options.opset)
+    except ExportError as error:
+        print(f"traind.export: {error}", file=sys.stderr)
+        return 1
+    except ImportError as error:
+        print(f"traind.export: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,346 @@
+/* test_onnx.c: models in the ONNX format: ten training steps beside PyTorch's, for each model of
+ * tests/reference/data/onnx; and files that are damaged, or have what traind does not train. */
+#include "base/file.h"
+#include "engine/models/models.h"
+#include "engine/onnx/onnx.h"
+#include "engine/onnx/onnx.pb-c.h"
+#include "engine/train/session.h"
+#include "tests/support/dump.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const char folder[] = "tests/reference/data/onnx";
+static const double tolerance = 1e-5;
+
+static void expect(int result, const struct error *error)
+{
+    if (result)
+        fail_msg("%s", error->text);
+}
+
+/* ---- ten steps ---- */
+
+struct trained {
+    struct model_config config;
+    struct model_data data;
+};
+
+static int build(void *context, struct graph *graph, struct error *error)
+{
+    const struct trained *trained = context;
+
+    return model_build(&trained->config, &trained->data, graph, error);
+}
+
+static void expect_loss(const char *model, int step, double loss, double expected)
+{
+    if (!(fabs(loss - expected) <= tolerance * fabs(expected)))
+        fail_msg("%s: step %d has %.9g, PyTorch %.9g", model, step, loss, expected);
+}
+
+static void run_steps(struct session *session, const struct dump *dump, const char *name)
+{
+    const struct dump_tensor *losses = dump_find(dump, "expected/losses");
+    struct step_metrics metrics;
+    struct error error = {0};
+    struct session_batch batch = {.count = dump_find(dump, "target/1")->shape.extent[0]};
+
+    for (int step = 1; step <= losses->elements; step++) {
+        struct step_scalars scalars = {.step = step,
+                                       .batch = step,
+                                       .learning_rate =
+                                           (float)dump_attribute(dump, "learning_rate"),
+                                       .gradient_scale = 1};
+
+        batch.samples = dump_find(dump, "samples/%d", step)->values;
+        batch.targets = dump_find(dump, "target/%d", step)->values;
+        expect(session_step(session, &batch, PROGRAM_STEP, &scalars, &error), &error);
+        session_read_metrics(session, true, &metrics);
+        expect_loss(name, step, metrics.last_loss, ((const double *)losses->values)[step - 1]);
+    }
+    batch.samples = dump_find(dump, "samples/1")->values;
+    batch.targets = dump_find(dump, "target/1")->values;
+    expect(session_evaluate(session, &batch, &error), &error);
+    session_read_metrics(session, false, &metrics);
+    expect_loss(name, 0, metrics.last_loss,
+                *(const double *)dump_find(dump, "expected/evaluation_loss")->values);
+}
+
+static void train(const char *name)
+{
+    struct session_config config = {.backend = backend_cpu(), .build = build, .seed = 1};
+    struct trained trained = {.config = {.kind = MODEL_ONNX}};
+    const struct dump_tensor *samples;
+    struct session *session;
+    struct error error = {0};
+    struct dump dump;
+    char path[512];
+
+    snprintf(path, sizeof path, "%s/%s.dump", folder, name);
+    expect(dump_read(path, &dump, &error), &error);
+    snprintf(path, sizeof path, "%s.onnx", name);
+    expect(onnx_open(folder, path, &trained.config.onnx, &error), &error);
+    samples = dump_find(&dump, "samples/1");
+    trained.data = (struct model_data){.rank = samples->shape.rank - 1,
+                                       .outputs = (int64_t)dump_attribute(&dump, "classes")};
+    if (samples->type == DUMP_INT32) {
+        trained.data.type = TENSOR_INT32;
+        trained.data.vocabulary = trained.data.outputs;
+    }
+    memcpy(trained.data.sample_shape, samples->shape.extent + 1,
+           (size_t)trained.data.rank * sizeof(int64_t));
+    config.build_context = &trained;
+    config.optimizer = (struct optimizer_config){.kind = OPTIMIZER_SGD, .momentum = 0.9};
+    config.training_batches[0] = config.evaluation_batches[0] = samples->shape.extent[0];
+    expect(config.backend->device_open(&(struct backend_device_config){.threads = 2},
+                                       &config.device, &error),
+           &error);
+    expect(session_prepare(&config, &session, &error), &error);
+    expect(session_allocate(session, &error), &error);
+    run_steps(session, &dump, name);
+    session_free(session);
+    config.backend->device_close(config.device);
+    onnx_close(trained.config.onnx);
+    dump_release(&dump);
+}
+
+static void steps_are_those_of_pytorch(void **state)
+{
+    DIR *directory = opendir(folder);
+    const struct dirent *entry;
+    int count = 0;
+
+    (void)state;
+    assert_non_null(directory);
+    while ((entry = readdir(directory))) {
+        char name[256];
+        size_t length = strlen(entry->d_name);
+
+        if (length < 6 || strcmp(entry->d_name + length - 5, ".onnx") != 0)
+            continue;
+        snprintf(name, sizeof name, "%.*s", (int)(length - 5), entry->d_name);
+        train(name);
+        count++;
+    }
+    closedir(directory);
+    assert_true(count >= 2);
+}
+
+/* ---- files that are refused ---- */
+
+static char directory[] = "/tmp/test-onnx.XXXXXX";
+
+static int directory_make(void **state)
+{
+    (void)state;
+    return mkdtemp(directory) ? 0 : -1;
+}
+
+static int directory_remove(void **state)
+{
+    char command[64];
+
+    (void)state;
+    snprintf(command, sizeof command, "rm -r %s", directory);
+    return system(command); /* NOLINT(cert-env33-c): a folder of the test's own */
+}
+
+static void write_file(const char *name, const void *content, size_t size)
+{
+    char path[128];
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(content, 1, size, file), size);
+    fclose(file);
+}
+
+/* Opens the file and builds a graph of it for samples of 1x8x8 numbers. */
+static int try(const char *name, struct error *error)
+{
+    struct model_config config = {.kind = MODEL_ONNX};
+    const struct model_data data = {.rank = 3, .sample_shape = {1, 8, 8}, .outputs = 10};
+    struct graph graph;
+    int result = onnx_open(directory, name, &config.onnx, error);
+
+    if (result)
+        return result;
+    graph_init(&graph, 4, true);
+    result = model_build(&config, &data, &graph, error);
+    graph_release(&graph);
+    onnx_close(config.onnx);
+    return result;
+}
+
+/* Writes the model, and expects a refusal whose sentence has these words. */
+static void refuse(const Onnx__Model *model, const char *words)
+{
+    size_t size = onnx__model__get_packed_size(model);
+    uint8_t *bytes = malloc(size + 1);
+    struct error error = {0};
+
+    onnx__model__pack(model, bytes);
+    write_file("net.onnx", bytes, size);
+    free(bytes);
+    assert_true(try("net.onnx", &error) < 0);
+    if (!strstr(error.text, words))
+        fail_msg("expected \"%s\" in \"%s\"", words, error.text);
+}
+
+/* The committed model, to be changed. */
+static Onnx__Model *model_read(void)
+{
+    struct error error = {0};
+    Onnx__Model *model;
+    char *content;
+    size_t size;
+
+    expect(
+        file_read(AT_FDCWD, "tests/reference/data/onnx/mlp.onnx", 1 << 20, &content, &size, &error),
+        &error);
+    model = onnx__model__unpack(NULL, size, (const uint8_t *)content);
+    assert_non_null(model);
+    free(content);
+    return model;
+}
+
+static Onnx__Node *node_find(const Onnx__Model *model, const char *type, int skip)
+{
+    for (size_t i = 0; i < model->graph->n_node; i++)
+        if (strcmp(model->graph->node[i]->op_type, type) == 0 && skip-- == 0)
+            return model->graph->node[i];
+    fail_msg("no node %s", type);
+    return NULL;
+}
+
+static void text_set(char **text, const char *value)
+{
+    free(*text);
+    *text = strdup(value);
+}
+
+static void a_cut_file_is_refused(void **state)
+{
+    struct error error = {0};
+    char *content;
+    size_t size;
+
+    (void)state;
+    expect(
+        file_read(AT_FDCWD, "tests/reference/data/onnx/mlp.onnx", 1 << 20, &content, &size, &error),
+        &error);
+    for (size_t kept = 0; kept < size; kept += 97) {
+        write_file("cut.onnx", content, kept);
+        error.text[0] = '\0';
+        if (try("cut.onnx", &error) == 0)
+            fail_msg("%zu of %zu bytes are read as a model", kept, size);
+        assert_true(*error.text);
+    }
+    free(content);
+}
+
+static void nodes_in_a_cycle_are_refused(void **state)
+{
+    Onnx__Model *model = model_read();
+
+    (void)state;
+    text_set(&node_find(model, "Relu", 0)->input[0], node_find(model, "Tanh", 0)->output[0]);
+    refuse(model, "form a cycle");
+    text_set(&node_find(model, "Relu", 0)->input[0], "nothing");
+    refuse(model, "which nothing in it gives");
+    onnx__model__free_unpacked(model, NULL);
+}
+
+static void all_missing_operators_are_named(void **state)
+{
+    Onnx__Model *model = model_read();
+
+    (void)state;
+    text_set(&node_find(model, "Relu", 0)->op_type, "Unheard");
+    text_set(&node_find(model, "Tanh", 0)->op_type, "Untold");
+    refuse(model, "Unheard (node");
+    refuse(model, "Untold (node");
+    onnx__model__free_unpacked(model, NULL);
+}
+
+static void shapes_that_disagree_are_refused(void **state)
+{
+    Onnx__Model *model = model_read();
+
+    (void)state;
+    model->graph->initializer[0]->dims[0]++;
+    refuse(model, "bytes, but their shape needs");
+    model->graph->initializer[0]->dims[0] -= 2;
+    model->graph->initializer[0]->raw_data.len -=
+        sizeof(float) * (size_t)model->graph->initializer[0]->dims[1];
+    refuse(model, "are needed");
+    onnx__model__free_unpacked(model, NULL);
+    model = model_read();
+    model->graph->input[0]->type->tensor_type->shape->dim[3]->dim_value = 9;
+    refuse(model, "the model reads samples of 1x8x9");
+    onnx__model__free_unpacked(model, NULL);
+}
+
+static void unknown_types_and_old_opsets_are_refused(void **state)
+{
+    Onnx__Model *model = model_read();
+
+    (void)state;
+    model->graph->initializer[0]->data_type = 8;
+    refuse(model, "type 8 of the ONNX standard");
+    onnx__model__free_unpacked(model, NULL);
+    model = model_read();
+    model->opset_import[0]->version = 12;
+    refuse(model, "is of opset 12; traind reads opset 13 and later");
+    onnx__model__free_unpacked(model, NULL);
+}
+
+static void missing_external_files_are_named(void **state)
+{
+    Onnx__StringPair pair = ONNX__STRING_PAIR__INIT, *pairs[] = {&pair};
+    Onnx__Model *model = model_read();
+    Onnx__Tensor *tensor = model->graph->initializer[0];
+
+    (void)state;
+    tensor->has_data_location = tensor->data_location = 1;
+    tensor->external_data = pairs;
+    tensor->n_external_data = 1;
+    pair.key = (char *)"location";
+    pair.value = (char *)"weights.bin";
+    refuse(model, "weights.bin, which holds weights of the model");
+    write_file("weights.bin", "short", 5);
+    refuse(model, "has 5 bytes, but the weights");
+    pair.value = (char *)"../weights.bin";
+    refuse(model, "it must be in the model's folder");
+    tensor->external_data = NULL;
+    tensor->n_external_data = 0;
+    onnx__model__free_unpacked(model, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_are_those_of_pytorch),
+        cmocka_unit_test(a_cut_file_is_refused),
+        cmocka_unit_test(nodes_in_a_cycle_are_refused),
+        cmocka_unit_test(all_missing_operators_are_named),
+        cmocka_unit_test(shapes_that_disagree_are_refused),
+        cmocka_unit_test(unknown_types_and_old_opsets_are_refused),
+        cmocka_unit_test(missing_external_files_are_named),
+    };
+
+    return cmocka_run_group_tests(tests, directory_make, directory_remove);
+}
