@@ -24,8 +24,9 @@ static const char *const state_names[] = {[SUSPENSION_RUNNING] = "running",
 DEFINE_STRING_TABLE(suspension_state, enum suspension_state, state_names)
 
 /* The library by which programs on the device are suspended; "": they need only be frozen. */
-static const char *library_of(const struct attempt *attempt, const struct device *device)
+static const char *library_of(const struct attempt *attempt)
 {
+    const struct device *device = attempt->suspension.devices[0];
     const struct device_suspension *suspension = device->driver->suspension;
 
     return suspension && suspension->library ? suspension->library(&attempt->daemon->config) : "";
@@ -37,7 +38,9 @@ static struct json_object *describe_request(const struct attempt *attempt)
     struct json_object *request = json_object_new_object();
 
     json_set_string(request, "helper", attempt->daemon->suspend_path);
-    json_set_string(request, "library", library_of(attempt, suspension->devices[0]));
+    json_set_string(request, "library", library_of(attempt));
+    if (getenv("LD_LIBRARY_PATH")) /* a shim of an earlier version knows no such parameter */
+        json_set_string(request, "library_path", getenv("LD_LIBRARY_PATH"));
     json_set_double(request, "limit_seconds",
                     limit_seconds + (double)suspension->memory * suspension->device_count /
                                         limit_bytes_per_second);
@@ -92,6 +95,11 @@ void attempt_resume(struct attempt *attempt)
     attempt_link_call(attempt, "io.traind.Worker.Resume", request);
 }
 
+int attempt_suspension_parts(const struct attempt *attempt)
+{
+    return attempt->suspension.device_count > 0 ? attempt->suspension.device_count : 1;
+}
+
 void attempt_suspension_found(struct attempt *attempt, struct json_object *suspension)
 {
     int state = suspension_state_from_string(json_get_string(suspension, "state", ""));
@@ -115,8 +123,8 @@ void attempt_suspension_take(struct attempt *attempt, struct json_object *json)
     if (state < 0 || attempt->claim.gone)
         return;
     suspension->suspended = json_get_double(json, "suspended_seconds", 0);
-    if (suspension->memory == 0 && memory > 0 && suspension->device_count > 0)
-        suspension->memory = (uint64_t)memory / (uint64_t)suspension->device_count;
+    if (suspension->memory == 0 && memory > 0)
+        suspension->memory = (uint64_t)memory / (uint64_t)attempt_suspension_parts(attempt);
     if (suspension->state == SUSPENSION_NONE && state == SUSPENSION_RUNNING)
         return;
     if (attempt->intent == ENDING_NONE && attempt->events->suspension)

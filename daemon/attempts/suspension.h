@@ -39,16 +39,21 @@ struct suspension_news {
 struct attempt_suspension {
     enum suspension state;
     struct device *devices[JOB_DEVICES_MAX]; /* that it had last */
-    int device_count;
-    uint64_t memory;  /* bytes that it held of each of them */
-    double suspended; /* seconds in all, up to the last news */
-    bool stays;       /* the driver did not restore it to other GPUs */
-    bool broken;      /* what it held of a GPU is lost; attempt->stop_reason says why */
-    bool measures;    /* the daemon itself asked, so the time counts */
+    int device_count;     /* 0: some of them are not there since a restart, so it waits */
+    uint64_t memory;      /* bytes that it held of each of them */
+    double suspended;     /* seconds in all, up to the last news */
+    bool stays;           /* the driver did not restore it to other GPUs */
+    int stayed;           /* how often in a row it was not restored */
+    int refused;          /* how often in a row it could not be suspended */
+    double refused_until; /* when that may be tried again, since the epoch */
+    bool broken;          /* what it held of a GPU is lost; attempt->stop_reason says why */
+    bool measures;        /* the daemon itself asked, so the time counts */
 };
 
 /* Asks the shim to suspend the attempt. Its devices stay booked until the events say that it is. */
 void attempt_suspend(struct attempt *attempt);
+/* On how many devices its memory was; 1 where they are not known. */
+int attempt_suspension_parts(const struct attempt *attempt);
 /* Asks the shim to let a suspended attempt go on on the devices of its claim. */
 void attempt_resume(struct attempt *attempt);
 /* The shim of an earlier daemon has answered: notes that its job is not running. */

@@ -116,8 +116,12 @@ double job_seconds_to_movable(const struct jobs *jobs, const struct job *job)
     const struct attempt *attempt = job->attempt;
 
     if (!attempt || job->state != JOB_RUNNING || attempt->intent != ENDING_NONE ||
-        attempt->claim.gone || attempt->claim.device_count == 0 || !job_can_make_room(jobs, job))
+        attempt->claim.gone || attempt->claim.device_count == 0)
         return INFINITY;
+    if (!job_can_make_room(jobs, job))
+        return attempt->suspension.refused_until > clock_now()
+                   ? attempt->suspension.refused_until - clock_now()
+                   : INFINITY;
     for (int i = 0; i < attempt->claim.device_count; i++)
         if (device_is_over_limit(attempt->claim.devices[i]))
             return one_is_leaving(attempt->claim.devices[i]) ? INFINITY

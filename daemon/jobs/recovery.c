@@ -330,6 +330,7 @@ static void restore_attempt(struct jobs *jobs, struct loaded_attempt *loaded)
     attempt->spool.position.n = loaded->row.n;
     attempt->report.resumed_from_step = loaded->row.resumed_from_step;
     attempt->preemption = loaded->row.preemption;
+    attempt->suspension.suspended = loaded->row.suspended;
     memcpy(attempt->report.disagrees_with, loaded->row.disagrees_with,
            sizeof attempt->report.disagrees_with);
     attempt->intent = job->ended ? ENDING_CANCELLED : loaded->row.ending;

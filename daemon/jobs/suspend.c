@@ -23,11 +23,17 @@
 #include "daemon/jobs/parts.h"
 #include "daemon/jobs/suspension_costs.h"
 #include "daemon/jobs/transition.h"
+#include "daemon/work/job_rules.h"
 #include "daemon/work/job_table.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+/* After a refusal by the driver; twice as long after each other one. */
+static const double refused_seconds = 60;
+/* The most between two tries of a driver that does not restore a job. */
+static const double stayed_seconds_max = 60;
 
 /* ---- what can be suspended ------------------------------------------------------------------- */
 
@@ -60,6 +66,7 @@ bool job_can_be_suspended(const struct jobs *jobs, const struct job *job, char *
 {
     const struct attempt *attempt = job->attempt;
     const struct device_suspension *suspension;
+    char again[32];
 
     snprintf(why, size, "it has not begun to run, or is about to end");
     if (job->kind != JOB_COMMAND || !attempt || attempt->planning || job->state != JOB_RUNNING ||
@@ -68,13 +75,17 @@ bool job_can_be_suspended(const struct jobs *jobs, const struct job *job, char *
         return false;
     suspension = attempt->claim.devices[0]->driver->suspension;
     snprintf(why, size, "%s",
-             job->unsuspendable ? "the driver could not suspend it before"
+             job->unsuspendable ? "the driver could not let it go on after it was suspended"
              : !suspension      ? "programs cannot leave such a device"
              : !attempt->link.can_suspend
                  ? "its shim is one of an earlier version, or does not answer"
                  : "");
     if (!*why && suspension && suspension->obstacle)
         suspension->obstacle(jobs->daemon, why, size);
+    if (!*why && attempt->suspension.refused_until > clock_now())
+        snprintf(why, size, "the driver could not suspend it before, which is tried again after %s",
+                 text_format_duration(ceil(attempt->suspension.refused_until - clock_now()), again,
+                                      sizeof again));
     return !*why && memory_suffices(jobs, attempt, why, size);
 }
 
@@ -102,8 +113,10 @@ double job_suspension_seconds(const struct jobs *jobs, const struct job *job, do
     if (!attempt || attempt->claim.device_count == 0)
         return otherwise;
     if (job_is_suspended(job))
-        return suspension_cost(jobs->suspension_costs, attempt->suspension.devices[0],
-                               attempt->suspension.memory, SUSPENSION_BACK);
+        return attempt->suspension.device_count == 0
+                   ? otherwise
+                   : suspension_cost(jobs->suspension_costs, attempt->suspension.devices[0],
+                                     attempt->suspension.memory, SUSPENSION_BACK);
     if ((job->details && job->details->preemption.possible) ||
         !job_can_be_suspended(jobs, job, why, sizeof why))
         return otherwise;
@@ -157,7 +170,7 @@ static uint64_t memory_when_suspended(const struct jobs *jobs, const struct atte
 
     return suspension->device_count && suspension->devices[0] == host_of(jobs)
                ? attempt->claim.memory_booked
-               : suspension->memory * (uint64_t)suspension->device_count;
+               : suspension->memory * (uint64_t)attempt_suspension_parts(attempt);
 }
 
 static void hold(struct jobs *jobs, struct attempt *attempt)
@@ -169,9 +182,9 @@ static void hold(struct jobs *jobs, struct attempt *attempt)
     rebook(jobs, attempt, &host, 1, memory_when_suspended(jobs, attempt));
 }
 
-static void wait_for_devices(struct jobs *jobs, struct job *job)
+static void wait_for_devices(struct jobs *jobs, struct job *job, double delay)
 {
-    job_queue_after(jobs, job, 0);
+    job_queue_after(jobs, job, delay);
     jobs_dispatch(jobs);
 }
 
@@ -224,7 +237,14 @@ static void take_suspended(struct jobs *jobs, struct job *job, const struct susp
     transition_store(transition);
     if (!paused)
         job->wait_reason = WAIT_NONE;
-    wait_for_devices(jobs, job); /* which frees its devices, also where it is paused */
+    wait_for_devices(jobs, job, 0); /* which frees its devices, also where it is paused */
+}
+
+/* What the driver refused it may do later: a program that waited for another one on its GPU, for
+ * example, does something else then. But each try stops the program for a while. */
+static void put_off(struct attempt_suspension *suspension)
+{
+    suspension->refused_until = clock_now() + retry_delay(refused_seconds, suspension->refused++);
 }
 
 /* The shim could not suspend it. Nothing is lost: it has its devices still. */
@@ -236,7 +256,8 @@ static void take_refusal(struct jobs *jobs, struct job *job, const struct suspen
     snprintf(reason, sizeof reason, "could not be suspended, so it runs on: %.400s",
              news->message ? news->message : "traind was restarted before it asked for that");
     log_warning("job %lld %s", (long long)job->id, reason);
-    job->unsuspendable = news->message != NULL;
+    if (news->message)
+        put_off(&job->attempt->suspension);
     job->attempt->suspension.state = SUSPENSION_NONE;
     job->attempt->preemption = PREEMPTION_NONE;
     transition_set_state(transition, job, JOB_RUNNING, WAIT_NONE, reason);
@@ -299,6 +320,7 @@ static void take_resumed(struct jobs *jobs, struct job *job, const struct suspen
                                  SUSPENSION_BACK, news->seconds);
     suspension->measures = false;
     suspension->state = SUSPENSION_NONE;
+    suspension->stayed = suspension->refused = 0;
     job->attempt->preemption = PREEMPTION_NONE;
     transition = transition_new(jobs, job);
     transition_set_state(transition, job, JOB_RUNNING, WAIT_NONE, "");
@@ -316,7 +338,7 @@ static void take_running(struct jobs *jobs, struct job *job, const struct suspen
     job_take_from_queues(jobs, job);
     attempt->claim.suspended = false;
     rebook(jobs, attempt, attempt->suspension.devices, attempt->suspension.device_count,
-           job_memory(job, attempt->suspension.devices[0]));
+           attempt->suspension.device_count ? job_memory(job, attempt->suspension.devices[0]) : 0);
     if (job->state == JOB_PAUSED) {
         transition = transition_new(jobs, job);
         transition_set_state(transition, job, JOB_QUEUED, WAIT_NONE, "");
@@ -330,23 +352,26 @@ static void take_running(struct jobs *jobs, struct job *job, const struct suspen
     take_resumed(jobs, job, news);
 }
 
-/* The driver did not take the devices, and the job stays suspended: it waits for those it had. */
+/* The driver did not take the devices, and the job stays suspended: it waits for those it had. A
+ * driver that does not start is not asked again at once. */
 static void take_stay(struct jobs *jobs, struct job *job, const struct suspension_news *news)
 {
+    struct attempt_suspension *suspension = &job->attempt->suspension;
+    double delay = fmin(retry_delay(1, suspension->stayed++), stayed_seconds_max);
     struct transition *transition;
     char reason[JOB_REASON_MAX];
 
     snprintf(reason, sizeof reason, "stays suspended, and waits for the GPUs that it had: %.350s",
              news->message);
     log_warning("job %lld %s", (long long)job->id, reason);
-    job->attempt->suspension.stays = true;
+    suspension->stays = true;
     hold(jobs, job->attempt);
     transition = transition_new(jobs, job);
     transition_set_state(transition, job, JOB_QUEUED, WAIT_DEVICE_BUSY, reason);
-    tell_suspended(transition, &job->attempt->suspension, true);
+    tell_suspended(transition, suspension, true);
     transition_store(transition);
     job->wait_reason = WAIT_NONE;
-    wait_for_devices(jobs, job);
+    wait_for_devices(jobs, job, delay);
 }
 
 /* ---- what the shim says ---------------------------------------------------------------------- */
@@ -384,9 +409,10 @@ void job_suspension_heard(struct attempt *attempt, const struct suspension_news 
         attempt->suspension.state = SUSPENSION_ENDS;
         break;
     case SUSPENSION_SUSPENDED:
-        if (waits && !job->class) { /* after a restart: what it needs is known by now */
+        if (waits && !job->class &&
+            !job->backoff) { /* after a restart: what it needs is known by now */
             hold(jobs, attempt);
-            wait_for_devices(jobs, job);
+            wait_for_devices(jobs, job, 0);
         } else if (job->state == JOB_STARTING && news->message) {
             take_stay(jobs, job, news);
         } else if (job->state == JOB_STARTING) { /* the Resume has got lost with a daemon */
@@ -428,10 +454,20 @@ void job_suspension_restore(struct jobs *jobs, struct job *job, struct attempt *
                             const char *device)
 {
     struct attempt_suspension *suspension = &attempt->suspension;
+    const char *names = device ? device : DEVICE_HOST;
+    int named = 1;
 
+    job_stop_backoff(job);
     job_dequeue(jobs, job);
     suspension->state = SUSPENSION_HOLDS;
-    suspension->device_count = devices_parse(jobs->daemon->devices, device ? device : DEVICE_HOST,
-                                             suspension->devices, JOB_DEVICES_MAX);
+    suspension->device_count =
+        devices_parse(jobs->daemon->devices, names, suspension->devices, JOB_DEVICES_MAX);
+    for (const char *at = names; (at = strchr(at, ',')); at++)
+        named++;
+    if (suspension->device_count < named) {
+        log_warning("job %lld was suspended on %s, which is not there now: it waits for it",
+                    (long long)job->id, names);
+        suspension->device_count = 0;
+    }
     attempt->claim.suspended = true;
 }

@@ -6,6 +6,7 @@
 #include "daemon/attempts/attempt.h"
 #include "daemon/jobs/graph.h"
 #include "daemon/jobs/groups.h"
+#include "daemon/jobs/job_ability.h"
 #include "daemon/jobs/job_class.h"
 #include "daemon/jobs/job_default.h"
 #include "daemon/jobs/job_needs.h"
@@ -125,6 +126,17 @@ static enum wait_reason explain_impossible(const struct jobs *jobs, const struct
 
     if (jobs_explain_lost(jobs, job, text, size))
         return WAIT_DEVICE_LOST;
+    if (job_is_suspended(job)) {
+        const struct attempt_suspension *suspension = &job->attempt->suspension;
+        char names[ATTEMPT_DEVICES_TEXT_MAX];
+
+        snprintf(text, size, "is suspended, and waits for %s",
+                 suspension->device_count
+                     ? devices_name((const struct device *const *)suspension->devices,
+                                    suspension->device_count, names, sizeof names)
+                     : "the GPU that it had, which is not there since traind was restarted");
+        return WAIT_DEVICE_LOST;
+    }
     policy_explain(&snapshot->policy, &snapshot->decision, index, text, size);
     if (!may_wait_for_changes(job))
         return WAIT_NONE;

@@ -138,7 +138,9 @@ static const char select_attempts[] =
     "  attempt.resumed_from_step, attempt.started, attempt.ending, attempt.preemption,"
     "  " EVENT_OF_ATTEMPT(SQL_JSON("detail") " ->> 'came_from'", "error") ","
     "  job.uid, job.kind, job.state, attempt.device, attempt.message,"
-    "  " EVENT_OF_ATTEMPT("detail", "start")
+    "  " EVENT_OF_ATTEMPT("detail", "start") ","
+    "  attempt.suspended + coalesce(max((julianday('now') - 2440587.5) * 86400"
+    "    - attempt.suspended_since, 0), 0)"
     " FROM attempt JOIN job ON job.id = attempt.job"
     "  LEFT JOIN spool_offset ON spool_offset.job = attempt.job"
     "   AND spool_offset.attempt = attempt.number"
@@ -162,6 +164,7 @@ static struct live_attempt attempt_read(const struct statement *row)
         .device = text_copy(row, 12),
         .message = text_copy(row, 13),
         .start = text_copy(row, 14),
+        .suspended = statement_double(row, 15),
     };
 
     statement_copy_text(row, 8, attempt.disagrees_with, sizeof attempt.disagrees_with);

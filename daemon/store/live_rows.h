@@ -58,6 +58,7 @@ struct live_attempt {
                                 * record, and that record's number */
     int64_t resumed_from_step; /* -1: it did not resume */
     double started;
+    double suspended;   /* seconds in all, up to now */
     enum ending ending; /* the ending that the daemon was causing */
     enum preemption preemption;
     char disagrees_with[DEVICE_NAME_MAX]; /* the device that its `error` record disagrees with; "":

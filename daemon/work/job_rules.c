@@ -31,8 +31,7 @@
  *                                        lost
  *                          done, failed  the trainee ended by itself
  *     preempting           queued        it has left its device; if it is suspended, its attempt
- * goes
- *                                        on
+ *                                        goes on
  *                          running       it could not be suspended
  *                          paused        it has left its device because of Pause
  *                          done, failed  it ended before it could leave

@@ -57,7 +57,7 @@ struct job {
     bool loading;            /* details are being read */
     bool notifies;           /* its end runs commands */
     bool avoids_sharing;     /* an error of a client ended it: it starts without a service */
-    bool unsuspendable;      /* the driver could not suspend or restore it */
+    bool unsuspendable;      /* the driver could not restore it, so it lost what it had done */
     bool disagreed;          /* the device that it disagreed with had been lost meanwhile */
     bool frozen;             /* it is being edited: it enters no queue meanwhile (jobs/edit.h) */
     bool ended;              /* leaves the table once its attempt is gone */

@@ -6,13 +6,16 @@
  *
  * fake_nvml.c lists what such processes hold. A file `fail` in the folder has lines
  *
- *     OPERATION RESULT [broken|PID]         OPERATION: lock, checkpoint, restore, remap, unlock
+ *     OPERATION RESULT [WORD]    OPERATION: init, lock, checkpoint, restore, remap, unlock
+ *                                WORD: broken, ended, die, wait, or the id of a process
  *
- * and each such call (PID: for that process) fails with this number. `remap` is a restore to other
- * GPUs; after a failure with `broken` the process is `failed`. Every call is a line of the file
- * `calls`. */
+ * and each such call (for that process) fails with this number. `remap` is a restore to other GPUs.
+ * After a failure with `broken` the process is `failed`, after one with `ended` it has no file any
+ * more. With `die` the caller is killed; with `wait` it waits until there is a file `go`. Every
+ * call is a line of the file `calls`. */
 #include "worker/suspend/cuda_driver.h"
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -83,6 +86,24 @@ static void process_write(int pid, const struct process *process)
     rename(path, renamed);
 }
 
+static void process_remove(int pid)
+{
+    char name[32], path[PATH_SIZE];
+
+    snprintf(name, sizeof name, "%d", pid);
+    path_of(name, path);
+    unlink(path);
+}
+
+static void wait_for_go(void)
+{
+    FILE *file;
+
+    while (!(file = file_open("go", "re")))
+        usleep(10000);
+    fclose(file);
+}
+
 /* The result that was ordered for this operation; 0: none. */
 static int failure_of(const char *operation, int pid, bool *broken)
 {
@@ -94,6 +115,12 @@ static int failure_of(const char *operation, int pid, bool *broken)
         words = sscanf(line, "%31s %d %31s", name, &ordered, word);
         if (words >= 2 && strcmp(name, operation) == 0 &&
             (words == 2 || atoi(word) == 0 || atoi(word) == pid)) {
+            if (words == 3 && strcmp(word, "ended") == 0)
+                process_remove(pid);
+            if (words == 3 && strcmp(word, "die") == 0)
+                raise(SIGKILL);
+            if (words == 3 && strcmp(word, "wait") == 0)
+                wait_for_go();
             result = ordered;
             *broken = words == 3 && strcmp(word, "broken") == 0;
         }
@@ -119,6 +146,8 @@ static int change(int pid, const char *operation, int from, int to, const char *
     if (process.state != from)
         return CUDA_RESULT_ILLEGAL_STATE;
     result = failure_of(operation, pid, &broken);
+    if (result && !process_read(pid, &process))
+        return result;
     if (result == 0)
         process.state = to;
     else if (broken)
@@ -140,7 +169,9 @@ static void uuid_print(const struct cuda_uuid *uuid, char text[UUID_SIZE])
 
 int cuInit(unsigned int flags)
 {
-    return flags == 0 ? CUDA_RESULT_SUCCESS : CUDA_RESULT_INVALID_VALUE;
+    bool broken;
+
+    return flags == 0 ? failure_of("init", 0, &broken) : CUDA_RESULT_INVALID_VALUE;
 }
 
 int cuGetErrorString(int result, const char **text)

@@ -116,13 +116,16 @@ struct shim_suspension {
     enum shim_suspension_state state;
     struct json_object *request; /* of Suspend or Resume, while that is under way */
     int output;                  /* what traind-suspend prints; -1: it does not run */
-    char text[1024];
+    char text[4096];
     size_t length;
-    int64_t deadline;           /* when traind-suspend is killed; monotonic ms, 0: never */
-    int64_t since;              /* when the request came, and later: since when it is suspended */
-    int64_t suspended;          /* ms that it was suspended before that */
-    int64_t memory;             /* bytes of Suspend */
-    int listed;                 /* how many processes the last helper was given */
+    int64_t deadline;  /* when traind-suspend is killed; monotonic ms, 0: never */
+    int64_t since;     /* when the request came, and later: since when it is suspended */
+    int64_t suspended; /* ms that it was suspended before that */
+    int64_t memory;    /* bytes of Suspend */
+    pid_t *pids;       /* that the last helper was given; owned */
+    int count;
+    int rounds;                 /* how many helpers the request has had */
+    char undone[512];           /* why what was done is being undone; "": it is not */
     struct json_object *result; /* of the last request; NULL: there was none */
     bool untold;                /* no Wait has been answered with it */
 };

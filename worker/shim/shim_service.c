@@ -282,7 +282,7 @@ static void method_get_description(struct shim *shim, struct shim_connection *co
  * attempt short. */
 static const struct method {
     const char *name;
-    const char *parameters[5]; /* the allowed ones */
+    const char *parameters[6]; /* the allowed ones */
     void (*run)(struct shim *shim, struct shim_connection *connection,
                 struct json_object *parameters);
 } methods[] = {
@@ -291,9 +291,11 @@ static const struct method {
     {"io.traind.Worker.Stop", {"grace_seconds", "signal"}, method_stop},
     {"io.traind.Worker.Checkpoint", {NULL}, method_checkpoint},
     {"io.traind.Worker.Suspend",
-     {"helper", "library", "lock_seconds", "limit_seconds", "memory"},
+     {"helper", "library", "library_path", "lock_seconds", "limit_seconds", "memory"},
      method_suspend},
-    {"io.traind.Worker.Resume", {"helper", "library", "pairs", "limit_seconds"}, method_resume},
+    {"io.traind.Worker.Resume",
+     {"helper", "library", "library_path", "pairs", "limit_seconds"},
+     method_resume},
     {"io.traind.Worker.Acknowledge", {NULL}, method_acknowledge},
     {"org.varlink.service.GetInfo", {NULL}, method_get_info},
     {"org.varlink.service.GetInterfaceDescription", {"interface"}, method_get_description},

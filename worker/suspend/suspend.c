@@ -23,7 +23,7 @@ static void explain(const struct cuda_driver *driver, const char *what, pid_t pi
              result, hint);
 }
 
-/* A process that has no restore thread uses no GPU, or has not got so far. */
+/* A process that has no restore thread uses no GPU, has not got so far, or has ended. */
 static bool uses_gpu(const struct cuda_driver *driver, pid_t pid)
 {
     int thread = 0;
@@ -51,8 +51,8 @@ static bool lock_all(const struct cuda_driver *driver, const pid_t *pids, int co
         if (state_of(driver, pids[i]) != CUDA_PROCESS_RUNNING)
             continue; /* an earlier try got so far */
         result = driver->lock((int)pids[i], &arguments);
-        if (result == CUDA_RESULT_SUCCESS)
-            continue;
+        if (result == CUDA_RESULT_SUCCESS || !uses_gpu(driver, pids[i]))
+            continue; /* it has ended meanwhile */
         if (result == CUDA_RESULT_NOT_READY)
             snprintf(report->message, sizeof report->message,
                      "process %d did not finish within %g s what it had begun on its GPU",
@@ -74,7 +74,7 @@ static bool checkpoint_all(const struct cuda_driver *driver, const pid_t *pids, 
         if (!uses_gpu(driver, pids[i]) || state_of(driver, pids[i]) != CUDA_PROCESS_LOCKED)
             continue;
         result = driver->checkpoint((int)pids[i], arguments);
-        if (result != CUDA_RESULT_SUCCESS) {
+        if (result != CUDA_RESULT_SUCCESS && uses_gpu(driver, pids[i])) {
             explain(driver, "suspended", pids[i], result, report);
             return false;
         }
@@ -103,7 +103,7 @@ static bool undo_all(const struct cuda_driver *driver, const pid_t *pids, int co
         if (!uses_gpu(driver, pids[i]) || state_of(driver, pids[i]) != CUDA_PROCESS_CHECKPOINTED)
             continue;
         result = driver->restore((int)pids[i], &arguments);
-        if (result != CUDA_RESULT_SUCCESS) {
+        if (result != CUDA_RESULT_SUCCESS && uses_gpu(driver, pids[i])) {
             explain(driver, "restored", pids[i], result, report);
             /* a driver that does not take these GPUs has done nothing, if this was the first try */
             report->outcome = pair_count && restored == 0 && refuses(result) &&
@@ -118,7 +118,7 @@ static bool undo_all(const struct cuda_driver *driver, const pid_t *pids, int co
         if (!uses_gpu(driver, pids[i]) || state_of(driver, pids[i]) == CUDA_PROCESS_RUNNING)
             continue;
         result = driver->unlock((int)pids[i], nothing);
-        if (result != CUDA_RESULT_SUCCESS) {
+        if (result != CUDA_RESULT_SUCCESS && uses_gpu(driver, pids[i])) {
             explain(driver, "unlocked", pids[i], result, report);
             report->outcome = SUSPEND_LOST;
             return false;
