@@ -111,22 +111,56 @@ const struct search_result *search_best(const struct search_table *table)
 
 /* A rung with its results, the best first. */
 struct rung {
-    const struct search_result **results; /* owned */
+    const struct search_result **results; /* of the ladder */
     size_t count, failed;                 /* those that failed come last */
     size_t entered;                       /* trials that came, or will come, or ended on the way */
     bool closed;                          /* no more results can come */
 };
 
-static void rung_collect(const struct search_table *table, uint32_t number, struct rung *rung)
+/* All results by their rungs. A command may have thousands of rungs, most of which nobody has come
+ * to: those are not looked at. */
+struct ladder {
+    const struct search_result **results; /* owned */
+    size_t *first;                        /* owned; of each rung, and one more */
+    uint32_t rungs;                       /* to which a trial has come */
+};
+
+static void ladder_make(const struct search_table *table, struct ladder *ladder)
 {
-    rung->results = memory_zero((table->count + 1) * sizeof *rung->results);
-    rung->count = rung->failed = 0;
-    for (size_t i = 0; i < table->count; i++) {
-        if (table->results[i].rung != number)
-            continue;
-        rung->results[rung->count++] = &table->results[i];
-        rung->failed += table->trials[table->results[i].trial].failed;
+    size_t *next;
+
+    ladder->rungs = 0;
+    for (size_t i = 0; i < table->trial_count; i++)
+        if (table->trials[i].results > ladder->rungs)
+            ladder->rungs = table->trials[i].results;
+    ladder->results = memory_zero((table->count + 1) * sizeof *ladder->results);
+    ladder->first = memory_zero(((size_t)ladder->rungs + 1) * sizeof *ladder->first);
+    next = memory_zero(((size_t)ladder->rungs + 1) * sizeof *next);
+    for (size_t i = 0; i < table->count; i++)
+        ladder->first[table->results[i].rung + 1]++;
+    for (uint32_t i = 0; i < ladder->rungs; i++) {
+        ladder->first[i + 1] += ladder->first[i];
+        next[i] = ladder->first[i];
     }
+    for (size_t i = 0; i < table->count; i++)
+        ladder->results[next[table->results[i].rung]++] = &table->results[i];
+    free(next);
+}
+
+static void ladder_free(struct ladder *ladder)
+{
+    free(ladder->results);
+    free(ladder->first);
+}
+
+static void rung_collect(const struct search_table *table, const struct ladder *ladder,
+                         uint32_t number, struct rung *rung)
+{
+    rung->results = ladder->results + ladder->first[number];
+    rung->count = ladder->first[number + 1] - ladder->first[number];
+    rung->failed = 0;
+    for (size_t i = 0; i < rung->count; i++)
+        rung->failed += table->trials[rung->results[i]->trial].failed;
     qsort_r(rung->results, rung->count, sizeof *rung->results, compare_results, (void *)table);
 }
 
@@ -202,19 +236,20 @@ static void judge_halving(const struct search_table *table, struct search_verdic
     uint32_t last = search_rungs(&table->search) - 1; /* a trial ends there by itself */
     struct rung below = {0}, rung = {0};
     size_t below_passed = 0;
+    struct ladder ladder;
 
-    for (uint32_t number = 0; number < last; number++) {
+    ladder_make(table, &ladder);
+    for (uint32_t number = 0; number < last && number < ladder.rungs; number++) {
         size_t passes;
 
-        rung_collect(table, number, &rung);
+        rung_collect(table, &ladder, number, &rung);
         rung_count(table, number, number ? &below : NULL, below_passed, &rung);
         passes = rung_passes(&table->search, &rung);
         rung_judge(table, number, &rung, passes, verdicts);
-        free(below.results);
         below = rung;
         below_passed = passes;
     }
-    free(below.results);
+    ladder_free(&ladder);
 }
 
 /* ---- the median stopping rule ---------------------------------------------------------------- */
@@ -354,15 +389,16 @@ static void judge_population(const struct search_table *table, struct search_ver
 {
     uint32_t last = search_rungs(&table->search) - 1;
     struct rung below = {0}, rung = {0};
+    struct ladder ladder;
 
-    for (uint32_t number = 0; number < last; number++) {
-        rung_collect(table, number, &rung);
+    ladder_make(table, &ladder);
+    for (uint32_t number = 0; number < last && number < ladder.rungs; number++) {
+        rung_collect(table, &ladder, number, &rung);
         rung_count(table, number, number ? &below : NULL, below.count, &rung);
         population_judge(table, number, &rung, verdicts);
-        free(below.results);
         below = rung;
     }
-    free(below.results);
+    ladder_free(&ladder);
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */
