@@ -9,6 +9,7 @@
 #include "daemon/jobs/details.h"
 #include "daemon/jobs/device_faults.h"
 #include "daemon/jobs/dispatch.h"
+#include "daemon/jobs/early_changes.h"
 #include "daemon/jobs/graph.h"
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/job_ability.h"
@@ -267,6 +268,7 @@ static void attempt_conclude(struct attempt *attempt)
     fill_in_end(transition, attempt, &end, verdict.ending);
     fill_in_run(transition, job, attempt, &end);
     transition->finish = attempt;
+    early_changes_found(jobs, job->id);
     job->attempt = NULL;
     attempt->job = NULL;
     if (job->ended) { /* the end of the job itself is stored already */

@@ -64,7 +64,7 @@ struct job *job_new(struct jobs *jobs, const struct job_submission *submission)
     if (job->id > jobs->last_job)
         jobs->last_job = job->id;
     job_users_count(jobs, job->uid, 1);
-    if (job->workload->references == 1)
+    if (job->workload->references == 1 && jobs->loaded) /* else recovery.c has read it */
         history_load(jobs, job->workload, job->id);
     return job;
 }

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "daemon/attempts/attempt.h"
 #include "daemon/jobs/dispatch.h"
+#include "daemon/jobs/early_changes.h"
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/job_ability.h"
 #include "daemon/jobs/job_class.h"
@@ -271,7 +272,7 @@ void jobs_pause(struct daemon *daemon, int64_t id, struct job_change change)
     struct transition *transition;
     char reason[JOB_REASON_MAX];
 
-    if (!job)
+    if (!job || early_change_waits(jobs, job, jobs_pause, &change))
         return;
     change.preemption = PREEMPTION_PAUSED;
     if (is_running(job)) {
@@ -320,7 +321,7 @@ void jobs_resume(struct daemon *daemon, int64_t id, struct job_change change)
     struct error error;
     double delay;
 
-    if (!job)
+    if (!job || early_change_waits(jobs, job, jobs_resume, &change))
         return;
     change.preemption = PREEMPTION_REQUEUED;
     change.reason = "resumed: it is queued again as soon as it has left its device";
@@ -347,7 +348,7 @@ void jobs_requeue(struct daemon *daemon, int64_t id, struct job_change change)
     char reason[JOB_REASON_MAX];
     struct error error;
 
-    if (!job)
+    if (!job || early_change_waits(jobs, job, jobs_requeue, &change))
         return;
     change.preemption = PREEMPTION_REQUEUED;
     if (is_running(job))
@@ -442,7 +443,7 @@ void jobs_move(struct daemon *daemon, int64_t id, struct job_change change)
     char reason[JOB_REASON_MAX], what[DEVICE_NAME_MAX + 16];
     struct error error;
 
-    if (!job)
+    if (!job || early_change_waits(jobs, job, jobs_move, &change))
         return;
     if (!device && !anywhere) {
         error_set(&error, -ERROR_DEVICE_LOST, "this machine has no device \"%s\"", change.device);
@@ -470,6 +471,20 @@ void jobs_move(struct daemon *daemon, int64_t id, struct job_change change)
 
 /* ---- devices that are gone ------------------------------------------------------------------- */
 
+/* Makes a job leave a device that was drained before the job was found. */
+static void leave_drained(struct daemon *daemon, int64_t id, struct job_change change)
+{
+    struct job *job = job_table_find(daemon->jobs->table, id);
+    const struct attempt *attempt = job && !job->ended ? job->attempt : NULL;
+
+    if (!attempt || attempt->intent != ENDING_NONE || attempt->claim.suspended ||
+        attempt->claim.device_count == 0 || attempt->claim.devices[0]->health == DEVICE_HEALTHY ||
+        !job_can_make_room(daemon->jobs, job))
+        return;
+    job_preempt(daemon->jobs, job, &change);
+    jobs_dispatch(daemon->jobs);
+}
+
 void jobs_leave_device(struct daemon *daemon, struct device *device, enum preemption preemption,
                        const char *reason)
 {
@@ -479,6 +494,8 @@ void jobs_leave_device(struct daemon *daemon, struct device *device, enum preemp
 
         if (attempt->job && !attempt->job->ended && attempt->intent == ENDING_NONE &&
             !attempt->claim.suspended &&
+            (preemption == PREEMPTION_DEVICE_LOST ||
+             !early_change_waits(daemon->jobs, attempt->job, leave_drained, &change)) &&
             (preemption == PREEMPTION_DEVICE_LOST || job_can_make_room(daemon->jobs, attempt->job)))
             job_preempt(daemon->jobs, attempt->job, &change);
     }

@@ -12,6 +12,7 @@
 #include "daemon/jobs/details.h"
 #include "daemon/jobs/device_backends.h"
 #include "daemon/jobs/dispatch.h"
+#include "daemon/jobs/early_changes.h"
 #include "daemon/jobs/forecast.h"
 #include "daemon/jobs/graph.h"
 #include "daemon/jobs/groups.h"
@@ -85,6 +86,7 @@ static void open_parts(struct jobs *jobs)
     sweeps_start(jobs);
     history_start(jobs, job_queue_anew);
     details_start(jobs);
+    early_changes_start(jobs);
     transitions_start(jobs, jobs_notify);
     planning_turns_start(jobs);
     recent_plans_start(jobs);
@@ -147,6 +149,7 @@ void jobs_stop(struct daemon *daemon)
                 attempt_detach(TAKE_POINTER(job->attempt));
         }
     }
+    early_changes_stop(jobs);
     transitions_stop(jobs);
     dispatch_stop(jobs);
     decide_stop(jobs);
@@ -189,6 +192,7 @@ void jobs_free(struct daemon *daemon)
     forecast_free(jobs);
     free(jobs->history);
     free(jobs->details_reads);
+    early_changes_free(jobs);
     free(jobs->dispatch);
     free(jobs->decider);
     free(jobs->headroom);

@@ -31,7 +31,8 @@ struct jobs {
     struct sweeps *sweeps;
     struct history *history;
     struct details_reads *details_reads; /* details.h */
-    struct transitions *transitions;     /* transition.h */
+    struct early_changes *early_changes;
+    struct transitions *transitions; /* transition.h */
 
     struct planning_turns *planning_turns;
     struct recent_plans *recent_plans;

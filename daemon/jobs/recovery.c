@@ -17,6 +17,7 @@
 #include "daemon/jobs/dispatch.h"
 #include "daemon/jobs/graph.h"
 #include "daemon/jobs/graph_load.h"
+#include "daemon/jobs/history.h"
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/job_ability.h"
 #include "daemon/jobs/ledger.h"
@@ -27,6 +28,7 @@
 #include "daemon/jobs/suspend.h"
 #include "daemon/jobs/transition.h"
 #include "daemon/jobs/workload.h"
+#include "daemon/store/command_history_rows.h"
 #include "daemon/store/live_rows.h"
 #include "daemon/store/store.h"
 #include "daemon/work/job_rules.h"
@@ -63,13 +65,22 @@ struct loaded_attempt {
     const struct device_sharing *shared_by; /* its service; NULL: none */
 };
 
+/* A row of the earlier runs of a command. */
+struct loaded_history {
+    int64_t job; /* the first one that runs it */
+    struct command_history_row row;
+};
+
 struct load {
     struct jobs *jobs;
     struct loaded_job *found;
     size_t count, capacity;
     struct loaded_attempt *attempts;
     size_t attempt_count, attempt_capacity;
-    size_t planned; /* index of the job at which load_plan() goes on */
+    struct loaded_history *histories; /* in the order of the jobs' ids */
+    size_t history_count, history_capacity;
+    size_t next_history; /* where restore_history() goes on */
+    size_t planned;      /* index of the job at which load_plan() goes on */
     struct graph_load *graph;
     struct schedule_row *schedules;
     size_t schedule_count;
@@ -114,6 +125,17 @@ static void load_plan(void *data, int64_t job, const char *plan)
         load->planned++;
     if (load->planned < load->count && load->found[load->planned].row.id == job)
         load->found[load->planned].plan = memory_copy_text(plan);
+}
+
+static int load_history(void *data, int64_t job, const struct command_history_row *row)
+{
+    struct load *load = data;
+    int result = array_reserve((void **)&load->histories, load->history_count,
+                               &load->history_capacity, sizeof *load->histories);
+
+    if (result == 0)
+        load->histories[load->history_count++] = (struct loaded_history){.job = job, .row = *row};
+    return result;
 }
 
 static int load_attempt(void *data, struct live_attempt *row)
@@ -194,6 +216,8 @@ static int load_work(struct store_connection *connection, void *data, struct err
     if (result == 0)
         result = live_plans_read(connection, load_plan, load, error);
     if (result == 0)
+        result = command_histories_live_read(connection, load_history, load, error);
+    if (result == 0)
         result = live_attempts_read(connection, load_attempt, load, error);
     if (result == 0)
         result = schedules_read(connection, &load->schedules, &load->schedule_count, error);
@@ -228,6 +252,7 @@ static void load_free(struct load *load)
     graph_load_free(load->graph);
     sharing_leftovers_free(load->leftovers);
     free(load->attempts);
+    free(load->histories);
     free(load->found);
     free(load);
 }
@@ -287,6 +312,7 @@ static void attempt_read_details(struct jobs *jobs, struct attempt *attempt)
 static void attempt_look_for(struct jobs *jobs, struct job *job, struct attempt *attempt,
                              const char *device)
 {
+    attempt->link.sought = true;
     attempt->claim.device_count =
         devices_parse(jobs->daemon->devices, device ? device : DEVICE_HOST, attempt->claim.devices,
                       JOB_DEVICES_MAX);
@@ -375,8 +401,26 @@ static void restore_plan(struct job *job, const char *text)
         workload_set_plan(job->workload, plan);
 }
 
-static void restore_job(struct jobs *jobs, const struct loaded_job *loaded,
-                        struct graph_load *graph)
+/* Before the running jobs are booked and the first decision is made, so that neither takes the need
+ * of a known command for unknown. */
+static void restore_history(struct jobs *jobs, struct job *job, struct load *load)
+{
+    struct command_history_row rows[COMMAND_HISTORY_TYPES_MAX];
+    int count = 0;
+
+    while (load->next_history < load->history_count &&
+           load->histories[load->next_history].job < job->id)
+        load->next_history++;
+    for (; load->next_history < load->history_count &&
+           load->histories[load->next_history].job == job->id;
+         load->next_history++)
+        if (count < COMMAND_HISTORY_TYPES_MAX)
+            rows[count++] = load->histories[load->next_history].row;
+    if (count > 0)
+        history_take(jobs, job->workload, rows, count);
+}
+
+static void restore_job(struct jobs *jobs, const struct loaded_job *loaded, struct load *load)
 {
     struct job_submission submission = {.id = loaded->row.id,
                                         .uid = loaded->row.uid,
@@ -400,14 +444,15 @@ static void restore_job(struct jobs *jobs, const struct loaded_job *loaded,
     job->retries = (uint16_t)loaded->row.retries;
     job->memory_failures = (uint8_t)loaded->row.memory_failures;
     job->avoids_sharing = loaded->row.avoids_sharing;
-    job->waits_since = loaded->row.state == JOB_QUEUED ? loaded->row.submitted : 0;
+    job->waits_since = loaded->row.state == JOB_QUEUED ? loaded->row.queued : 0;
     if (loaded->row.pinned[0])
         job_pin(jobs, job, loaded->row.pinned);
     restore_plan(job, loaded->plan);
+    restore_history(jobs, job, load);
     job_graph_restore(jobs, job,
                       (loaded->row.state != JOB_QUEUED && loaded->row.state != JOB_PAUSED) ||
                           loaded->has_folder,
-                      graph);
+                      load->graph);
     if (loaded->row.state != JOB_QUEUED)
         return; /* its attempt follows */
     if (loaded->has_folder)
@@ -440,7 +485,7 @@ static void on_loaded(void *data, int result, const struct error *error)
         return;
     }
     for (size_t i = 0; i < load->count; i++)
-        restore_job(jobs, &load->found[i], load->graph);
+        restore_job(jobs, &load->found[i], load);
     for (size_t i = 0; i < load->attempt_count; i++)
         restore_attempt(jobs, &load->attempts[i]);
     if (load->count || load->attempt_count)

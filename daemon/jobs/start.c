@@ -7,6 +7,8 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "daemon/attempts/attempt.h"
+#include "daemon/jobs/dispatch.h"
+#include "daemon/jobs/early_changes.h"
 #include "daemon/jobs/end.h"
 #include "daemon/jobs/job_ability.h"
 #include "daemon/jobs/job_class.h"
@@ -231,6 +233,10 @@ static void on_started(struct attempt *attempt)
     struct job *job = attempt->job;
     struct transition *transition;
 
+    if (job && attempt->link.sought) { /* found after a restart: it may be moved from now on */
+        early_changes_found(jobs, job->id);
+        jobs_dispatch(jobs);
+    }
     if (!job || job->state != JOB_STARTING ||
         attempt->suspension.state !=
             SUSPENSION_NONE) /* it was cancelled meanwhile, or found after a

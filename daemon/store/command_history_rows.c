@@ -1,6 +1,7 @@
 /* command_history_rows.c: see command_history_rows.h. */
 #include "daemon/store/command_history_rows.h"
 
+#include "daemon/store/sql.h"
 #include "daemon/store/statement.h"
 
 #include <math.h>
@@ -38,6 +39,31 @@ int command_history_read(struct store_connection *connection, uid_t uid, const c
     while (count < COMMAND_HISTORY_TYPES_MAX && statement_next(&row) > 0)
         row_read(&row, &rows[count++]);
     return row.result < 0 ? row.result : count;
+}
+
+static const char select_of_live[] =
+    "SELECT " COLUMNS ", job FROM"
+    "  (SELECT min(id) AS job, uid AS user, plan_digest FROM job"
+    "    WHERE " SQL_LIVE " AND kind = 'command' AND plan_digest IS NOT NULL"
+    "    GROUP BY uid, plan_digest)"
+    "  JOIN command_history ON uid = user AND digest = plan_digest"
+    " ORDER BY job";
+
+int command_histories_live_read(struct store_connection *connection,
+                                int (*take)(void *data, int64_t job,
+                                            const struct command_history_row *row),
+                                void *data, struct error *error)
+{
+    AUTO_STATEMENT struct statement rows = statement_open(connection, select_of_live, error);
+
+    while (statement_next(&rows) > 0) {
+        struct command_history_row row;
+
+        row_read(&rows, &row);
+        if (take(data, statement_int(&rows, 9), &row) < 0)
+            return error_no_memory(error, "the earlier runs of commands");
+    }
+    return rows.result;
 }
 
 static const char select_of_job[] =

@@ -12,3 +12,10 @@ int command_history_store(struct store_connection *connection, int64_t job, cons
 int command_history_read(struct store_connection *connection, uid_t uid, const char *digest,
                          struct command_history_row rows[COMMAND_HISTORY_TYPES_MAX],
                          struct error *error);
+
+/* Passes each row of a command that a live job runs to `take`, with the first such job, in the
+ * order of the jobs' ids. `take` returns 0 or -ENOMEM. */
+int command_histories_live_read(struct store_connection *connection,
+                                int (*take)(void *data, int64_t job,
+                                            const struct command_history_row *row),
+                                void *data, struct error *error);

@@ -38,7 +38,10 @@ static const char select_jobs[] =
     "  plan_digest, pinned,"
     "  json_object('device', json_extract(" SQL_JSON("spec") ", '$.device'),"
     "   'resources', json_extract(" SQL_JSON("spec") ", '$.resources')),"
-    "  put_first FROM job WHERE " SQL_LIVE " ORDER BY id";
+    "  put_first,"
+    "  CASE WHEN attempt > 0 AND state = 'queued' THEN (SELECT max(time) FROM transition"
+    "    WHERE transition.job = job.id AND to_state = 'queued' AND from_state <> 'queued') END"
+    " FROM job WHERE " SQL_LIVE " ORDER BY id";
 /* clang-format on */
 
 static struct live_job job_read(const struct statement *row)
@@ -59,6 +62,8 @@ static struct live_job job_read(const struct statement *row)
         .needs = text_copy(row, 14),
         .put_first = statement_double(row, 15),
     };
+
+    job.queued = statement_is_null(row, 16) ? job.submitted : statement_double(row, 16);
 
     statement_copy_text(row, 12, job.digest, sizeof job.digest);
     statement_copy_text(row, 13, job.pinned, sizeof job.pinned);

@@ -20,6 +20,7 @@ struct live_job {
     int memory_failures; /* attempts that ended for lack of memory */
     bool avoids_sharing; /* an error ended an attempt that used a sharing service */
     double submitted, put_first;
+    double queued;  /* when it began to wait, the last time that it did: its runs are no wait */
     double backoff; /* seconds, while the job waits for a retry: from its specification; -1: the
                      * configured default */
     char digest[JOB_DIGEST_SIZE];
