@@ -20,6 +20,8 @@
 
 enum {
     KEPT_SECONDS = 3600,         /* what is younger is never removed: its job may be on its way */
+    UPLOADS_MAX = 64,            /* of a user at once */
+    YOUNG_MAX = 10000,           /* files of a user that are too young to be removed */
     ARCHIVE_OVERHEAD = 64 << 20, /* of an archive beyond its files' bytes: headers, padding */
     FREE_BYTES_LEFT = 64 << 20   /* of the disk, for the daemon itself */
 };
@@ -68,30 +70,60 @@ static int user_folder_make(const char *state_directory, uid_t uid, struct error
     return 0;
 }
 
-/* How many bytes the user's snapshots have, those under way included. */
-static uint64_t user_bytes(const char *state_directory, uid_t uid)
+static bool is_upload(const char *name)
+{
+    return strncmp(name, UPLOAD_PREFIX, strlen(UPLOAD_PREFIX)) == 0;
+}
+
+/* What a user's snapshots have, those under way included. */
+struct usage {
+    uint64_t bytes;
+    size_t uploads, young; /* files */
+};
+
+/* Removes uploads that were given up, and counts the rest. */
+static struct usage user_usage(const char *state_directory, uid_t uid)
 {
     int folder = user_folder_open(state_directory, uid);
     DIR *listing = folder < 0 ? NULL : fdopendir(folder);
-    uint64_t bytes = 0;
+    time_t old = time(NULL) - KEPT_SECONDS;
+    struct usage usage = {0};
     struct dirent *entry;
     struct stat status;
 
-    while (listing && (entry = readdir(listing)))
-        if (fstatat(dirfd(listing), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-            S_ISREG(status.st_mode))
-            bytes += (uint64_t)status.st_size;
+    while (listing && (entry = readdir(listing))) {
+        if (fstatat(dirfd(listing), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
+            !S_ISREG(status.st_mode))
+            continue;
+        if (is_upload(entry->d_name) && status.st_ctime < old &&
+            unlinkat(dirfd(listing), entry->d_name, 0) == 0)
+            continue;
+        usage.bytes += (uint64_t)status.st_size;
+        usage.uploads += is_upload(entry->d_name);
+        usage.young += status.st_ctime >= old;
+    }
     if (listing)
         closedir(listing);
-    return bytes;
+    return usage;
 }
 
 static int check_limits(const char *state_directory, uid_t uid, uint64_t bytes,
                         const struct code_snapshot_limits *limits, struct error *error)
 {
-    uint64_t used = limits->bytes_per_user ? user_bytes(state_directory, uid) : 0;
+    struct usage usage = user_usage(state_directory, uid);
+    uint64_t used = usage.bytes;
     char has[32], most[32], kept[32];
 
+    if (usage.uploads >= 2 * UPLOADS_MAX) /* an archive and a diff each */
+        return error_set(error, -EDQUOT,
+                         "you have begun %d snapshots that are not complete; try again when some "
+                         "are. Those that were given up go after an hour",
+                         UPLOADS_MAX);
+    if (usage.young >= YOUNG_MAX)
+        return error_set(error, -EDQUOT,
+                         "you have taken %d snapshots within an hour, which is the most; jobs of "
+                         "the same code can have one: `trainctl resubmit`, or several in one call",
+                         YOUNG_MAX / 2);
     text_format_bytes(bytes, has, sizeof has);
     if (limits->bytes_per_snapshot && bytes > limits->bytes_per_snapshot)
         return error_set(error, -EDQUOT,
@@ -170,11 +202,19 @@ static const char *upload_name(const char *state_directory, uid_t uid, const cha
 
     user_folder_path(folder, state_directory, uid);
     length = strlen(folder);
-    if (strncmp(path, folder, length) != 0 ||
-        strncmp(path + length, "/" UPLOAD_PREFIX, 1 + strlen(UPLOAD_PREFIX)) != 0)
+    if (strncmp(path, folder, length) != 0 || path[length] != '/' || !is_upload(path + length + 1))
         return NULL;
     path += length + 1;
     return strlen(path) == strlen(UPLOAD_PREFIX "XXXXXX") && !strpbrk(path, "/.") ? path : NULL;
+}
+
+/* Whether more was written than was said at the beginning. */
+static bool is_too_large(int folder, const char *name, const struct code_snapshot_limits *limits)
+{
+    struct stat status;
+
+    return limits->bytes_per_snapshot && fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+           (uint64_t)status.st_size > limits->bytes_per_snapshot + ARCHIVE_OVERHEAD;
 }
 
 /* Gives a file of an upload its final name, if that is free. */
@@ -205,14 +245,14 @@ int code_snapshot_keep(const char *state_directory, uid_t uid, const char *path,
         return error_set(error, -EINVAL, "%s is no snapshot that you have begun", path);
     if (!code_snapshot_id_is_valid(id))
         return error_set(error, -EINVAL, "\"%.80s\" is no id of a snapshot", id);
-    if (limits->bytes_per_snapshot &&
-        (uint64_t)status.st_size > limits->bytes_per_snapshot + ARCHIVE_OVERHEAD) {
-        unlinkat(folder, name, 0);
-        return error_set(error, -EDQUOT,
-                         "the snapshot is larger than it may be "
-                         "(BytesPerSnapshot)");
-    }
     snprintf(diff, sizeof diff, "%s.diff", name);
+    if (is_too_large(folder, name, limits) || is_too_large(folder, diff, limits)) {
+        unlinkat(folder, name, 0);
+        unlinkat(folder, diff, 0);
+        return error_set(error, -EDQUOT,
+                         "the snapshot, or how it differs from its commit, is larger than it may "
+                         "be (BytesPerSnapshot)");
+    }
     pthread_mutex_lock(&names_lock);
     result = upload_rename(folder, diff, id, ".diff");
     if (result == 0)
@@ -225,12 +265,14 @@ int code_snapshot_keep(const char *state_directory, uid_t uid, const char *path,
 
 int code_snapshot_check(const char *state_directory, uid_t uid, const char *id, struct error *error)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX], diff[PATH_MAX];
     int result;
 
     code_snapshot_path(path, state_directory, uid, id);
+    snprintf(diff, sizeof diff, "%s/snapshots/%u/%s.diff", state_directory, (unsigned)uid, id);
     pthread_mutex_lock(&names_lock);
     result = utimensat(AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+    utimensat(AT_FDCWD, diff, NULL, AT_SYMLINK_NOFOLLOW); /* it counts as new, too */
     pthread_mutex_unlock(&names_lock);
     if (result == -ENOENT)
         return error_set(error, -ENOENT,

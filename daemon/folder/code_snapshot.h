@@ -34,8 +34,8 @@ void code_snapshot_path(char path[PATH_MAX], const char *state_directory, uid_t 
                         const char *id);
 
 /* Makes the two empty files of an upload of `bytes` bytes, owned by the user. `path` is that of the
- * archive; the diff's has ".diff" behind it. -EDQUOT: a limit forbids it; -ENOSPC: the disk has too
- * little room. */
+ * archive; the diff's has ".diff" behind it. Removes uploads that were given up. -EDQUOT: a limit
+ * forbids it; -ENOSPC: the disk has too little room. */
 int code_snapshot_begin(const char *state_directory, uid_t uid, uint64_t bytes,
                         const struct code_snapshot_limits *limits, char path[PATH_MAX],
                         struct error *error);

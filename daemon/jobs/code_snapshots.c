@@ -2,6 +2,7 @@
  * pool removes the rest (folder/code_snapshot.h says why nothing that is on its way goes). */
 #include "daemon/jobs/code_snapshots.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "daemon/context/context.h"
@@ -18,7 +19,10 @@ struct tidying {
     size_t count;
 };
 
+static const double tidy_seconds = 3600;
+
 static bool under_way;
+static double tidied_at; /* by the clock that never goes back */
 
 static void tidying_end(struct tidying *tidying)
 {
@@ -67,8 +71,15 @@ void code_snapshots_tidy(struct daemon *daemon)
     if (under_way)
         return;
     under_way = true;
+    tidied_at = clock_monotonic();
     tidying = memory_zero(sizeof *tidying);
     tidying->daemon = daemon;
     tidying->work.data = tidying;
     store_read(daemon->store, uses_read, on_uses_read, tidying);
+}
+
+void code_snapshots_tidy_hourly(struct daemon *daemon)
+{
+    if (clock_monotonic() - tidied_at > tidy_seconds)
+        code_snapshots_tidy(daemon);
 }

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "daemon/folder/code_snapshot.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/parts.h"
 #include "daemon/jobs/wall_timer.h"
@@ -80,6 +81,9 @@ static void making_check(uv_work_t *work)
     if (making->result == 0)
         making->result =
             job_entry_prepare(spec, making->row.uid, &making->entry, &fault, &making->error);
+    if (making->result == 0 && *making->entry.snapshot)
+        making->result = code_snapshot_check(making->jobs->daemon->state_directory, making->row.uid,
+                                             making->entry.snapshot, &making->error);
 }
 
 /* Stores the schedule's next time and the job, if there is one. */

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "daemon/context/context.h"
+#include "daemon/jobs/code_snapshots.h"
 #include "daemon/methods/methods.h"
 #include "daemon/store/code_snapshot_rows.h"
 #include "daemon/store/store.h"
@@ -104,6 +105,7 @@ static void on_kept(uv_work_t *work, int status)
         upload_fail(upload);
         return;
     }
+    code_snapshots_tidy_hourly(upload->call->daemon);
     call_reply(upload->call, json_object_new_object());
     free(upload);
 }

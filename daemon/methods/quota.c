@@ -50,9 +50,12 @@ bool quota_exceeded(struct call *call, int64_t count)
 bool quota_dependencies_exceeded(struct call *call, int64_t count)
 {
     int64_t limit = call->daemon->config.dependencies_per_user;
+    int64_t sum = jobs_dependencies_of_user(call->daemon, call->peer.uid) + count;
 
-    if (count == 0 || call->peer.admin ||
-        jobs_dependencies_of_user(call->daemon, call->peer.uid) + count <= limit)
+    for (const struct quota_claim *claim = claims; claim; claim = claim->next)
+        if (claim->uid == call->peer.uid)
+            sum += claim->dependencies;
+    if (count == 0 || call->peer.admin || sum <= limit)
         return false;
     call_fail(call, "QuotaExceeded", NULL,
               "the jobs of a user may wait for %lld others in all (DependenciesPerUser); wait for "

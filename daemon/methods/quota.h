@@ -13,6 +13,7 @@ struct quota_claim {
     struct quota_claim *next;
     uid_t uid;
     int64_t count;
+    int64_t dependencies; /* 0 until they are known */
 };
 void quota_claim_begin(struct quota_claim *claim, uid_t uid, int64_t count);
 void quota_claim_end(struct quota_claim *claim);

@@ -102,11 +102,22 @@ static void on_request_work(uv_work_t *work)
     request->result = request_check(request);
 }
 
+static int too_many(struct error *error)
+{
+    return error_set(error, -EDQUOT,
+                     "a user may have %d schedules; `trainctl unschedule` removes one",
+                     SCHEDULES_PER_USER);
+}
+
 static int request_store(struct store_connection *connection, void *data, struct error *error)
 {
     struct request *request = data;
+    int64_t count = 0;
+    int result = schedules_count(connection, request->row.uid, &count, error);
 
-    return schedule_insert(connection, &request->row, error);
+    if (result == 0 && !request->call->peer.admin && count >= SCHEDULES_PER_USER)
+        return too_many(error); /* others of the user's calls have been faster */
+    return result < 0 ? result : schedule_insert(connection, &request->row, error);
 }
 
 static void on_request_stored(void *data, int result, const struct error *error)
@@ -117,7 +128,10 @@ static void on_request_stored(void *data, int result, const struct error *error)
 
     if (result < 0) {
         request_free(request);
-        call_fail_storage(call, error);
+        if (result == -EDQUOT)
+            call_fail(call, "QuotaExceeded", NULL, "%s", error->text);
+        else
+            call_fail_storage(call, error);
         return;
     }
     reply = json_object_new_object();
@@ -169,9 +183,10 @@ static void handle_schedule(struct call *call)
 
     if (!call->peer.admin &&
         schedules_count_of_user(call->daemon, call->peer.uid) >= SCHEDULES_PER_USER) {
-        call_fail(call, "QuotaExceeded", NULL,
-                  "a user may have %d schedules; `trainctl unschedule` removes one",
-                  SCHEDULES_PER_USER);
+        struct error error;
+
+        too_many(&error);
+        call_fail(call, "QuotaExceeded", NULL, "%s", error.text);
         return;
     }
     request = memory_zero(sizeof *request);

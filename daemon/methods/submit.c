@@ -266,9 +266,12 @@ static int check_devices(struct batch *batch)
 }
 
 /* Whether the batch has too many dependencies; the call has ended then. */
-static bool waits_for_too_many(const struct batch *batch)
+static bool waits_for_too_many(struct batch *batch)
 {
-    return quota_dependencies_exceeded(batch->call, dependencies_of(batch));
+    if (quota_dependencies_exceeded(batch->call, dependencies_of(batch)))
+        return true;
+    batch->claim.dependencies = dependencies_of(batch);
+    return false;
 }
 
 static void on_prepared(uv_work_t *work, int status)

@@ -28,6 +28,7 @@ struct submission {
     struct sweep_run *run;
     struct job_entry first; /* the first point, for the row's name, kind and priority */
     int64_t points_max, priority_max;
+    struct quota_claim claim; /* until sweeps_add() */
     int result;
     bool sweep_wrong; /* the sweep is invalid, not its specification */
     struct error error;
@@ -36,6 +37,7 @@ struct submission {
 
 static void submission_free(struct submission *submission)
 {
+    quota_claim_end(&submission->claim);
     sweep_run_free(submission->run);
     job_entry_release(&submission->first);
     free(submission);
@@ -177,6 +179,7 @@ static void on_submission_checked(uv_work_t *work, int status)
 {
     struct submission *submission = work->data;
     struct call *call = submission->call;
+    int64_t points, dependencies;
 
     (void)status; /* never cancelled */
     call_set_user(call, submission->run->sweep.user);
@@ -184,13 +187,14 @@ static void on_submission_checked(uv_work_t *work, int status)
         refuse_submission(submission);
         return;
     }
-    if (quota_exceeded(call, submission->run->sweep.points) ||
-        quota_dependencies_exceeded(call,
-                                    submission->run->sweep.points *
-                                        (int64_t)submission->first.submission.dependencies.count)) {
+    points = submission->run->sweep.points;
+    dependencies = points * (int64_t)submission->first.submission.dependencies.count;
+    if (quota_exceeded(call, points) || quota_dependencies_exceeded(call, dependencies)) {
         submission_free(submission);
         return;
     }
+    quota_claim_begin(&submission->claim, submission->run->sweep.uid, points);
+    submission->claim.dependencies = dependencies;
     store_write(call->daemon->store, submission_store, on_submission_stored, submission);
 }
 

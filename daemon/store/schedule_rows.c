@@ -54,6 +54,19 @@ int schedule_update(struct store_connection *connection, const struct schedule_r
     return statement_run(&statement);
 }
 
+static const char count_schedules[] = "SELECT count(*) FROM schedule WHERE uid = :uid";
+
+int schedules_count(struct store_connection *connection, uid_t uid, int64_t *count,
+                    struct error *error)
+{
+    AUTO_STATEMENT struct statement row = statement_open(connection, count_schedules, error);
+
+    statement_bind_int(&row, ":uid", uid);
+    if (statement_next(&row) > 0)
+        *count = statement_int(&row, 0);
+    return row.result < 0 ? row.result : 0;
+}
+
 static const char delete_schedule[] = "DELETE FROM schedule WHERE id = :id";
 
 int schedule_delete(struct store_connection *connection, int64_t id, struct error *error)

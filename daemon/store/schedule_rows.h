@@ -22,6 +22,9 @@ struct schedule_row {
 };
 void schedule_row_release(struct schedule_row *row);
 
+/* How many schedules the user has. */
+int schedules_count(struct store_connection *connection, uid_t uid, int64_t *count,
+                    struct error *error);
 /* Inserts the row and sets its id. */
 int schedule_insert(struct store_connection *connection, struct schedule_row *row,
                     struct error *error);
