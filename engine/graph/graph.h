@@ -74,6 +74,7 @@ struct graph_tensor {
     enum tensor_role role;
     struct graph_shape shape;
     bool batched;      /* extent[0] is the batch; the elements of one sample are contiguous */
+    int dropped_axis;  /* an axis of extent 1 that files leave out, as PyTorch does; 0: none */
     int32_t parameter; /* GRADIENT, OPTIMIZER, AVERAGE: the tensor it belongs to, else -1 */
     int32_t producer;  /* node that writes it first, -1 for inputs and persistent tensors */
     struct initializer initializer;
@@ -169,6 +170,17 @@ struct conv_attributes {
     int groups;
 };
 
+/* How an image is made larger or smaller: PyTorch's interpolate() with its modes "nearest" and
+ * "bilinear", the latter with align_corners, too. */
+enum resize_mode { RESIZE_NEAREST, RESIZE_BILINEAR, RESIZE_BILINEAR_CORNERS };
+struct resize {
+    int64_t height, width; /* of the result */
+    /* what the extents were multiplied with, if that says where its points lie; 0: the extents */
+    double scale[2];
+    enum resize_mode mode;
+};
+enum { RESIZE_EXTENT_MAX = 65536 };
+
 /* Operators that walk along time. */
 struct time_attributes {
     int sequences; /* of equal length, one behind another */
@@ -213,6 +225,14 @@ struct graph_node {
             bool rows;
         } dropout;
         float row_norm_epsilon; /* layer norm, RMS norm */
+        struct {
+            int groups;
+            float epsilon;
+        } group_norm;
+        struct {
+            enum resize_mode mode;
+            float step[2]; /* pixels of the operand from one of the result to the next */
+        } resize;
         struct {
             int heads;
             bool causal;
@@ -303,10 +323,44 @@ int32_t graph_max_pool2d(struct graph *graph, int32_t input, const char *name,
                          const struct conv_attributes *attributes);
 int32_t graph_average_pool2d(struct graph *graph, int32_t input, const char *name,
                              const struct conv_attributes *attributes);
+/* The mean, or the largest number, of windows that divide the image into height x width parts as
+ * equal as possible; neighbours may share a row or column. */
+int32_t graph_adaptive_average_pool2d(struct graph *graph, int32_t input, const char *name,
+                                      int64_t height, int64_t width);
+int32_t graph_adaptive_max_pool2d(struct graph *graph, int32_t input, const char *name,
+                                  int64_t height, int64_t width);
+/* The parameters are "<name>.weight" [C,channels/groups,kh,kw] and "<name>.bias". output_padding is
+ * added to the height and width of the result, which several sizes of a convolution's operand
+ * share. */
+int32_t graph_conv_transpose2d(struct graph *graph, int32_t input, const char *name,
+                               int64_t channels, const struct conv_attributes *attributes,
+                               const int output_padding[2], bool bias);
+int32_t graph_resize2d(struct graph *graph, int32_t input, const char *name,
+                       const struct resize *resize);
+/* The same for sequences [B,C,L] -> [B,C',L'], by what the attributes say of axis 1. `scale` is
+ * that of struct resize. */
+int32_t graph_conv1d(struct graph *graph, int32_t input, const char *name, int64_t channels,
+                     const struct conv_attributes *attributes, bool bias);
+int32_t graph_conv_transpose1d(struct graph *graph, int32_t input, const char *name,
+                               int64_t channels, const struct conv_attributes *attributes,
+                               int output_padding, bool bias);
+int32_t graph_max_pool1d(struct graph *graph, int32_t input, const char *name,
+                         const struct conv_attributes *attributes);
+int32_t graph_average_pool1d(struct graph *graph, int32_t input, const char *name,
+                             const struct conv_attributes *attributes);
+int32_t graph_adaptive_average_pool1d(struct graph *graph, int32_t input, const char *name,
+                                      int64_t length);
+int32_t graph_adaptive_max_pool1d(struct graph *graph, int32_t input, const char *name,
+                                  int64_t length);
+int32_t graph_resize1d(struct graph *graph, int32_t input, const char *name, int64_t length,
+                       double scale, enum resize_mode mode);
 /* The mean of each channel: [B,C,H,W] -> [B,C,1,1]. */
 int32_t graph_global_average_pool2d(struct graph *graph, int32_t input, const char *name);
 int32_t graph_batch_norm(struct graph *graph, int32_t input, const char *name, float epsilon,
                          float momentum);
+/* Normalises the channels of each sample [B,C,...] in groups. */
+int32_t graph_group_norm(struct graph *graph, int32_t input, const char *name, int groups,
+                         float epsilon);
 /* Normalise the last dimension, the row. `bias`: the layer has one. */
 int32_t graph_layer_norm(struct graph *graph, int32_t input, const char *name, float epsilon,
                          bool bias);
@@ -555,4 +609,5 @@ DECLARE_STRING_TABLE(tensor_role, enum tensor_role);
 DECLARE_STRING_TABLE(recompute_kind, enum recompute_kind);
 DECLARE_STRING_TABLE(optimizer_kind, enum optimizer_kind);
 DECLARE_STRING_TABLE(activation_kind, enum activation_kind);
+DECLARE_STRING_TABLE(resize_mode, enum resize_mode);
 DECLARE_STRING_TABLE(recurrent_cell, enum recurrent_cell);

@@ -14,7 +14,7 @@
     OPERATOR(LINEAR_BACKWARD_WEIGHTS, linear_backward_weights)                                    \
     /* x[B,C,H,W] weight[O,C/groups,kh,kw] bias[O]? -> y[B,O,H',W'] */                            \
     OPERATOR(CONV2D, conv2d)                                                                      \
-    /* dy weight -> dx */                                                                         \
+    /* dy weight -> dx; in the forward part it is a transposed convolution */                     \
     OPERATOR(CONV2D_BACKWARD_DATA, conv2d_backward_data)                                          \
     /* x dy -> dweight dbias? */                                                                  \
     OPERATOR(CONV2D_BACKWARD_WEIGHTS, conv2d_backward_weights)                                    \
@@ -27,6 +27,29 @@
     OPERATOR(AVERAGE_POOL2D, average_pool2d)                                                      \
     /* dy -> dx */                                                                                \
     OPERATOR(AVERAGE_POOL2D_BACKWARD, average_pool2d_backward)                                    \
+    /* x[B,C,H,W] -> y[B,C,H',W']: pixel i of an axis is the mean over those from i H / H',         \
+     * rounded down, to before (i + 1) H / H', rounded up */                                      \
+    OPERATOR(ADAPTIVE_AVERAGE_POOL2D, adaptive_average_pool2d)                                    \
+    /* dy -> dx */                                                                                \
+    OPERATOR(ADAPTIVE_AVERAGE_POOL2D_BACKWARD, adaptive_average_pool2d_backward)                  \
+    /* the same windows; x -> y, arg (uint8, position within a window whose rows have             \
+     * W / W' + 2 pixels); arg only when training */                                              \
+    OPERATOR(ADAPTIVE_MAX_POOL2D, adaptive_max_pool2d)                                            \
+    /* dy arg -> dx */                                                                            \
+    OPERATOR(ADAPTIVE_MAX_POOL2D_BACKWARD, adaptive_max_pool2d_backward)                          \
+    /* x[B,C,H,W] -> y[B,C,H',W'] */                                                              \
+    OPERATOR(RESIZE2D, resize2d)                                                                  \
+    /* dy -> dx */                                                                                \
+    OPERATOR(RESIZE2D_BACKWARD, resize2d_backward)                                                \
+    /* x[B,C,...] bias[C] -> y */                                                                 \
+    OPERATOR(CHANNEL_BIAS, channel_bias)                                                          \
+    /* dy -> dbias */                                                                             \
+    OPERATOR(CHANNEL_BIAS_BACKWARD, channel_bias_backward)                                        \
+    /* x[B,C,...] weight[C] bias[C] -> y, mean[B,groups], inverse_std[B,groups]; the last two     \
+     * only when training */                                                                      \
+    OPERATOR(GROUP_NORM, group_norm)                                                              \
+    /* dy x weight mean inverse_std -> dx dweight dbias */                                        \
+    OPERATOR(GROUP_NORM_BACKWARD, group_norm_backward)                                            \
     /* x[B,C,...] weight[C] bias[C] running_mean[C] running_var[C] -> y, mean[C],                 \
      * inverse_std[C]; when training, normalises with the batch's (biased) variance and moves     \
      * the running values by `momentum` (variance unbiased), else uses the running values and     \

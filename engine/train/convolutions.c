@@ -560,7 +560,8 @@ void convolutions_choose(const struct backend *backend, struct backend_device *d
         struct convolution_times measured;
         bool known;
 
-        if (node->op != OP_CONV2D)
+        /* in the backward part it is a transposed convolution's gradient, or repeats another */
+        if (node->op != OP_CONV2D || node->phase != GRAPH_FORWARD)
             continue;
         shape = describe(backend, device, graph, node);
         known = shape.methods[1] && times(context, &shape, &measured) == 0;

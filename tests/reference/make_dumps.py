@@ -149,6 +149,9 @@ def lowered(module, name):
     def function(x, weight, bias):
         if isinstance(module, nn.Linear):
             return F.linear(x, weight, bias)
+        if isinstance(module, nn.ConvTranspose2d):
+            return F.conv_transpose2d(x, weight, bias, module.stride, module.padding, module.output_padding,
+                                      module.groups, module.dilation)
         return F.conv2d(x, weight, bias, module.stride, module.padding, module.dilation, module.groups)
 
     return lambda x: LowProduct.apply(x, module.weight, module.bias, function, LOW_TYPES[name][1])
@@ -176,6 +179,37 @@ def conv(name, *shape, channels, kernel=(3, 3), stride=(1, 1), padding=(0, 0), d
     module = nn.Conv2d(shape[1], channels, kernel, stride, padding, dilation, groups, bias)
     layer("conv2d-" + name, shape, module, compute, channels=channels, bias=float(bias), groups=float(groups),
           **window(kernel, stride, padding, dilation))
+
+
+def conv_transpose(name, *shape, channels, kernel, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, bias=True,
+                   output_padding=(0, 0), compute=None):
+    module = nn.ConvTranspose2d(shape[1], channels, kernel, stride, padding, output_padding, groups, bias, dilation)
+    layer("conv_transpose2d-" + name, shape, module, compute, channels=channels, bias=float(bias), groups=float(groups),
+          output_padding_h=float(output_padding[0]), output_padding_w=float(output_padding[1]),
+          **window(kernel, stride, padding, dilation))
+
+
+def conv1d(kind, name, *shape, channels, kernel, stride=1, padding=0, dilation=1, groups=1, bias=True):
+    module = kind(shape[1], channels, kernel, stride=stride, padding=padding, dilation=dilation, groups=groups, bias=bias)
+    operator(f"{'conv1d' if kind is nn.Conv1d else 'conv_transpose1d'}-{name}", None, lambda: random(*shape), module,
+             channels=channels, bias=float(bias), groups=float(groups), output_padding_w=0.0,
+             **window((1, kernel), (1, stride), (0, padding), (1, dilation)))
+
+
+def group_norm(name, *shape, groups, epsilon=1e-5, training=True, shift=1.0):
+    operator("group_norm-" + name, None, lambda: random(*shape) * 2 + shift, nn.GroupNorm(groups, shape[1], epsilon),
+             training=training, groups=float(groups), epsilon=epsilon)
+
+
+RESIZE_MODES = {"nearest": 0, "bilinear": 1, "corners": 2}  # enum resize_mode
+
+
+def resize(mode, *shape, scale=0.0, size=None, name="plain", align_corners=None):
+    target = torch.Size(int(extent * scale) for extent in shape[2:]) if scale else size
+    function = functools.partial(F.interpolate, size=size, scale_factor=scale or None, mode=mode,
+                                 align_corners=align_corners)
+    operator(f"resize2d-{mode}-{name}", function, lambda: random(*shape), scale=scale, height=float(target[0]),
+             width=float(target[1]), mode=float(RESIZE_MODES["corners" if align_corners else mode]))
 
 
 def pool(kind, name, *shape, kernel, stride, padding=(0, 0)):
@@ -430,6 +464,43 @@ def operators():
     rotary("plain", 3, 6, 2, 6)
     rotary("odd", 2, 17, 1, 2)
     tokens()
+    conv_transpose("plain", 2, 3, 5, 5, channels=4, kernel=(3, 3))
+    conv_transpose("double", 2, 16, 4, 4, channels=8, kernel=(2, 2), stride=(2, 2))
+    conv_transpose("uneven", 2, 6, 5, 4, channels=9, kernel=(4, 3), stride=(2, 3), padding=(1, 0), output_padding=(1, 2))
+    conv_transpose("dilation", 3, 4, 5, 6, channels=5, kernel=(3, 2), dilation=(2, 2), padding=(2, 1), bias=False)
+    conv_transpose("groups", 2, 8, 3, 5, channels=12, kernel=(3, 3), stride=(2, 2), groups=4, padding=(1, 1))
+    conv_transpose("blocked", 2, 32, 4, 3, channels=16, kernel=(4, 4), stride=(2, 2), padding=(1, 1))
+    conv_transpose("pixels", 5, 6, 1, 1, channels=7, kernel=(1, 1))
+    for kind in (nn.Conv1d, nn.ConvTranspose1d):
+        conv1d(kind, "plain", 3, 5, 11, channels=8, kernel=3, padding=1)
+        conv1d(kind, "odd", 2, 16, 9, channels=12, kernel=4, stride=2, padding=1, dilation=2, groups=4, bias=False)
+        conv1d(kind, "blocked", 2, 16, 7, channels=32, kernel=3, stride=3)
+    operator("resize1d-linear", functools.partial(F.interpolate, scale_factor=2.0, mode="linear"), lambda: random(3, 5, 7),
+             length=14.0, scale=2.0)
+    for low in LOW_TYPES:
+        conv_transpose(low, 2, 16, 4, 3, channels=16, kernel=(4, 4), stride=(2, 2), padding=(1, 1), bias=False, compute=low)
+    group_norm("images", 3, 6, 5, 4, groups=3)
+    group_norm("blocked", 2, 32, 3, 5, groups=8, epsilon=1e-3)
+    group_norm("one", 3, 24, 4, 4, groups=1)
+    group_norm("instances", 2, 5, 7, 3, groups=5)
+    group_norm("rows", 7, 12, groups=4)
+    group_norm("sequence", 3, 8, 33, groups=2)
+    group_norm("far", 2, 8, 15, 15, groups=2, shift=10.0)
+    group_norm("evaluation", 2, 9, 3, 3, groups=3, training=False)
+    for kind, module in (("adaptive_average", nn.AdaptiveAvgPool2d), ("max_adaptive", nn.AdaptiveMaxPool2d)):
+        for name, shape, size in (("plain", (2, 3, 8, 6), (4, 3)), ("odd", (3, 5, 7, 9), (3, 4)),
+                                  ("blocked", (2, 16, 10, 7), (7, 7)), ("eight", (2, 24, 5, 5), (3, 2))):
+            operator(f"{kind}_pool2d-{name}", None, lambda shape=shape: random(*shape), module(size),
+                     height=float(size[0]), width=float(size[1]))
+    resize("nearest", 2, 3, 4, 5, scale=2.0)
+    resize("nearest", 2, 16, 5, 3, size=(8, 7), name="odd")
+    resize("nearest", 2, 5, 6, 7, scale=0.5, name="smaller")
+    resize("bilinear", 2, 3, 4, 5, scale=2.0)
+    resize("bilinear", 2, 24, 5, 3, size=(8, 7), name="odd")
+    resize("bilinear", 3, 5, 6, 7, scale=1.7, name="fraction")
+    resize("bilinear", 2, 16, 9, 8, size=(3, 5), name="smaller")
+    resize("bilinear", 2, 4, 4, 5, scale=3.0, name="corners", align_corners=True)
+    resize("bilinear", 2, 8, 4, 5, size=(1, 9), name="corners-one", align_corners=True)
 
 
 # ---- optimizers --------------------------------------------------------------------------------

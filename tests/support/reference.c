@@ -106,6 +106,46 @@ static int32_t append_operator(const struct dump *dump, const char *kind, struct
                                                     graph_global_average_pool2d(graph, x, "0"), "1",
                                                     ACTIVATION_SIGMOID),
                                    "2");
+    if (strcmp(kind, "conv_transpose2d") == 0) {
+        window = read_window(dump);
+        return graph_conv_transpose2d(graph, x, "0", (int64_t)dump_attribute(dump, "channels"),
+                                      &window,
+                                      (int[]){(int)dump_attribute(dump, "output_padding_h"),
+                                              (int)dump_attribute(dump, "output_padding_w")},
+                                      dump_attribute(dump, "bias") != 0);
+    }
+    if (strcmp(kind, "conv1d") == 0) {
+        window = read_window(dump);
+        return graph_conv1d(graph, x, "0", (int64_t)dump_attribute(dump, "channels"), &window,
+                            dump_attribute(dump, "bias") != 0);
+    }
+    if (strcmp(kind, "conv_transpose1d") == 0) {
+        window = read_window(dump);
+        return graph_conv_transpose1d(graph, x, "0", (int64_t)dump_attribute(dump, "channels"),
+                                      &window, (int)dump_attribute(dump, "output_padding_w"),
+                                      dump_attribute(dump, "bias") != 0);
+    }
+    if (strcmp(kind, "resize1d") == 0)
+        return graph_resize1d(graph, x, "0", (int64_t)dump_attribute(dump, "length"),
+                              dump_attribute(dump, "scale"), RESIZE_BILINEAR);
+    if (strcmp(kind, "group_norm") == 0)
+        return graph_group_norm(graph, x, "0", (int)dump_attribute(dump, "groups"),
+                                (float)dump_attribute(dump, "epsilon"));
+    if (strcmp(kind, "adaptive_average_pool2d") == 0)
+        return graph_adaptive_average_pool2d(graph, x, "0", (int64_t)dump_attribute(dump, "height"),
+                                             (int64_t)dump_attribute(dump, "width"));
+    if (strcmp(kind, "max_adaptive_pool2d") == 0)
+        return graph_adaptive_max_pool2d(graph, x, "0", (int64_t)dump_attribute(dump, "height"),
+                                         (int64_t)dump_attribute(dump, "width"));
+    if (strcmp(kind, "resize2d") == 0) {
+        const struct resize resize = {
+            .height = (int64_t)dump_attribute(dump, "height"),
+            .width = (int64_t)dump_attribute(dump, "width"),
+            .scale = {dump_attribute(dump, "scale"), dump_attribute(dump, "scale")},
+            .mode = (enum resize_mode)dump_attribute(dump, "mode")};
+
+        return graph_resize2d(graph, x, "0", &resize);
+    }
     if (strcmp(kind, "elu") == 0)
         return graph_elu(graph, x, "0", (float)dump_attribute(dump, "alpha"));
     if (activation_kind_from_string(kind) >= 0)

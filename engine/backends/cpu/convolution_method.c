@@ -67,7 +67,8 @@ enum convolution_method convolution_method_of(const struct graph *graph, const c
     for (int32_t i = 0; i < graph->node_count && *choice; i++) {
         const struct graph_node *layer = &graph->nodes[i];
 
-        if (layer->op != OP_CONV2D || (old && !graph_node_is_dense_3x3(layer)))
+        if (layer->op != OP_CONV2D || layer->phase != GRAPH_FORWARD ||
+            (old && !graph_node_is_dense_3x3(layer)))
             continue;
         if (layer->input[1] == weights && old)
             return (*choice - '0') >> direction & 1 ? CONVOLUTION_DIRECT : CONVOLUTION_BY_DEVICE;

@@ -1,4 +1,4 @@
-/* operator_images.c: pooling on slices of the batch. */
+/* operator_images.c: pooling and resizing on slices of the batch. */
 #include "engine/backends/cpu/program.h"
 
 struct pool_shape program_pool_shape(const struct backend_program *program,
@@ -83,4 +83,90 @@ void average_pool_backward_run(struct backend_program *program, const struct ste
     (void)thread;
     program->device->kernels->average_pool_backward(pool.y, &pool.shape, pool.images, pool.block,
                                                     pool.x);
+}
+
+void adaptive_max_run(struct backend_program *program, const struct step *step, int task,
+                      int thread)
+{
+    const struct graph_node *node = step->node;
+    struct pool_task pool = pool_task(program, task, node, node->input[0], node->output[0]);
+    int64_t first = program_slice(program, task).first;
+
+    (void)thread;
+    program->device->kernels->adaptive_max_forward(
+        pool.x, &pool.shape, pool.images, pool.block, pool.y,
+        node->output_count > 1 ? program_sample(program, node->output[1], first) : NULL);
+}
+
+void adaptive_max_backward_run(struct backend_program *program, const struct step *step, int task,
+                               int thread)
+{
+    const struct graph_node *node = step->node;
+    struct pool_task pool = pool_task(program, task, node, node->output[0], node->input[0]);
+    int64_t first = program_slice(program, task).first;
+
+    (void)thread;
+    program->device->kernels->adaptive_max_backward(pool.y,
+                                                    program_sample(program, node->input[1], first),
+                                                    &pool.shape, pool.images, pool.block, pool.x);
+}
+
+void adaptive_average_run(struct backend_program *program, const struct step *step, int task,
+                          int thread)
+{
+    const struct graph_node *node = step->node;
+    struct pool_task pool = pool_task(program, task, node, node->input[0], node->output[0]);
+
+    (void)thread;
+    program->device->kernels->adaptive_average_forward(pool.x, &pool.shape, pool.images, pool.block,
+                                                       pool.y);
+}
+
+void adaptive_average_backward_run(struct backend_program *program, const struct step *step,
+                                   int task, int thread)
+{
+    const struct graph_node *node = step->node;
+    struct pool_task pool = pool_task(program, task, node, node->output[0], node->input[0]);
+
+    (void)thread;
+    program->device->kernels->adaptive_average_backward(pool.y, &pool.shape, pool.images,
+                                                        pool.block, pool.x);
+}
+
+/* ---- resizing: x is the operand or its gradient, y the result or its gradient ---- */
+
+static struct resize_shape resize_shape(const struct backend_program *program,
+                                        const struct graph_node *node, int32_t x, int32_t y)
+{
+    const int64_t *from = program_tensor(program, x)->shape.extent;
+    const int64_t *to = program_tensor(program, y)->shape.extent;
+
+    return (struct resize_shape){
+        .from = {from[2], from[3]},
+        .to = {to[2], to[3]},
+        .mode = node->attributes.resize.mode,
+        .step = {node->attributes.resize.step[0], node->attributes.resize.step[1]}};
+}
+
+void resize_run(struct backend_program *program, const struct step *step, int task, int thread)
+{
+    const struct graph_node *node = step->node;
+    struct resize_shape shape = resize_shape(program, node, node->input[0], node->output[0]);
+    struct pool_task images = pool_task(program, task, node, node->input[0], node->output[0]);
+
+    (void)thread;
+    program->device->kernels->resize_forward(images.x, &shape, images.images, images.block,
+                                             images.y);
+}
+
+void resize_backward_run(struct backend_program *program, const struct step *step, int task,
+                         int thread)
+{
+    const struct graph_node *node = step->node;
+    struct resize_shape shape = resize_shape(program, node, node->output[0], node->input[0]);
+    struct pool_task images = pool_task(program, task, node, node->output[0], node->input[0]);
+
+    (void)thread;
+    program->device->kernels->resize_backward(images.y, &shape, images.images, images.block,
+                                              images.x);
 }

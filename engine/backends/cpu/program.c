@@ -100,14 +100,41 @@ static bool keeps_samples_plain(const struct backend_program *program)
 
 /* ---- prepare --------------------------------------------------------------------------------- */
 
+/* The tensor, or what it is another shape of. */
+static int32_t before_reshapes(const struct graph *graph, int32_t tensor)
+{
+    int32_t producer = graph->tensors[tensor].producer;
+
+    while (producer >= 0 && graph->nodes[producer].op == OP_RESHAPE) {
+        tensor = graph->nodes[producer].input[0];
+        producer = graph->tensors[tensor].producer;
+    }
+    return tensor;
+}
+
+/* Whether a transposed convolution reads the samples: in the place of a convolution's result, which
+ * cannot lie where the host has it. */
+static bool input_is_transposed(const struct graph *graph)
+{
+    for (int32_t i = 0; i < graph->node_count; i++)
+        if (graph->nodes[i].op == OP_CONV2D_BACKWARD_DATA &&
+            before_reshapes(graph, graph->nodes[i].input[0]) == graph->input)
+            return true;
+    return false;
+}
+
 /* Whether the samples are converted into storage of their own, because they are images whose
- * channels lie side by side. All other input is read where the host has it. */
+ * channels lie side by side, or a transposed convolution reads them. All other input is read where
+ * the host has it. */
 static bool converts_input(const struct backend_program *program)
 {
     int32_t input = program->graph->input;
 
-    return input >= 0 && program_tensor(program, input)->shape.rank == 4 && !program->tiled &&
-           program_interleaves_channels(program, input);
+    if (input < 0 || program->tiled)
+        return false;
+    return input_is_transposed(program->graph) ||
+           (program_tensor(program, input)->shape.rank == 4 &&
+            program_interleaves_channels(program, input));
 }
 
 void program_make_view(struct backend_program *program, int32_t node)

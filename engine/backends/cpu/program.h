@@ -243,6 +243,11 @@ int row_norm_backward_bind(struct backend_program *, int32_t, struct error *);
  * its slice of the batch. */
 int slices_bind(struct backend_program *, int32_t, struct error *);
 int carry_state_bind(struct backend_program *, int32_t, struct error *);
+int group_norm_prepare(struct backend_program *, int32_t, struct error *);
+int group_norm_backward_bind(struct backend_program *, int32_t, struct error *);
+int channel_bias_backward_bind(struct backend_program *, int32_t, struct error *);
+step_function group_norm_run, channel_bias_run, resize_run, resize_backward_run, adaptive_max_run,
+    adaptive_max_backward_run, adaptive_average_run, adaptive_average_backward_run;
 step_function pointwise_run, dropout_run, channel_scale_run, channel_scale_backward_run,
     reshape_run, max_pool_run, max_pool_backward_run, average_pool_run, average_pool_backward_run,
     cross_entropy_run, cross_entropy_backward_run, mse_run, mse_backward_run, head_losses_run,

@@ -58,6 +58,19 @@ static void differentiate(struct differentiation *differentiation, const struct 
                           OP_CONV2D_BACKWARD_DATA);
 }
 
+/* Of a transposed convolution: its operand has the place of dy, its result that of dx. */
+static void differentiate_transposed(struct differentiation *differentiation,
+                                     const struct graph_node *node, int32_t dy)
+{
+    const int32_t x = node->input[0], weight = node->input[1];
+
+    differentiation_append(differentiation, node, OP_CONV2D_BACKWARD_WEIGHTS, (int32_t[]){dy, x}, 2,
+                           &weight, 1);
+    if (differentiation_needs(differentiation, x))
+        differentiation_append(differentiation, node, OP_CONV2D, (int32_t[]){dy, weight, -1}, 3, &x,
+                               1);
+}
+
 const struct graph_operator operator_conv2d = {
     .cost_class = COST_CONVOLUTION,
     .product = PRODUCT_FORWARD,
@@ -69,6 +82,7 @@ const struct graph_operator operator_conv2d_backward_data = {
     .cost_class = COST_CONVOLUTION,
     .product = PRODUCT_BACKWARD_DATA,
     .flops = product_backward_data_flops,
+    .differentiate = differentiate_transposed,
 };
 
 const struct graph_operator operator_conv2d_backward_weights = {

@@ -35,6 +35,8 @@ int32_t graph_reshape(struct graph *graph, int32_t input, const char *name, cons
         return layer_fail(graph, name, OP_RESHAPE, "%s has not as many numbers as %s",
                           graph_shape_format(&shape, first, sizeof first),
                           graph_shape_format(&x->shape, second, sizeof second));
+    if (x->shape.rank == 4 && rank == 3) /* no backend turns images into images at once */
+        input = graph_flatten(graph, input, name);
     layer_append_node(graph, OP_RESHAPE, name, &input, 1, layer_append_result(graph, name, &shape));
     return graph->error.code ? graph->error.code : graph->output;
 }

@@ -58,6 +58,19 @@ struct row_norm {
     const float *weight, *bias; /* bias may be NULL */
 };
 
+/* Images of from[0] x from[1] pixels become to[0] x to[1]; axis 0 is the height. */
+struct resize_shape {
+    int64_t from[2], to[2];
+    enum resize_mode mode;
+    float step[2]; /* struct graph_node */
+};
+
+struct group_norm {
+    int64_t groups;
+    float epsilon;
+    const float *weight, *bias;
+};
+
 /* The gradient with respect to batch norm's result, if a sum and an activation are fused with
  * it. */
 struct batch_norm_gradient {
@@ -217,6 +230,45 @@ static inline int64_t scan_scratch_floats(int64_t states, int64_t channels)
     KERNEL(void, dropout_rows,                                                                      \
            (const struct dropout_mask *mask, const float *x, float *y, int64_t first,               \
             int64_t rows, int64_t row_elements))                                                    \
+    /* y = x + bias[channel]; in place allowed */                                                   \
+    KERNEL(void, channel_bias_forward,                                                              \
+           (const float *x, const float *bias, const struct image_layout *layout, float *y))        \
+    /* dbias[c] = (accumulate ? dbias[c] : 0) + sum of dy over samples and pixels, for c in         \
+     * [first, end) */                                                                              \
+    KERNEL(void, channel_bias_backward,                                                             \
+           (const float *dy, const struct image_layout *layout, int64_t first, int64_t end,         \
+            bool accumulate, float *dbias))                                                         \
+    /* Of one sample; mean[group] and inverse_std[group] may be NULL; scratch has 2 floats for each \
+     * channel */                                                                                   \
+    KERNEL(void, group_norm_forward,                                                                \
+           (const struct group_norm *norm, const float *x, const struct image_layout *layout,       \
+            float *y, float *mean, float *inverse_std, float *scratch))                             \
+    /* dx, and the sample's part of dweight and dbias; dx may be dy; scratch has 4 floats for each  \
+     * channel */                                                                                   \
+    KERNEL(void, group_norm_backward,                                                               \
+           (const struct group_norm *norm, const float *dy, const float *x,                         \
+            const struct image_layout *layout, const float *mean, const float *inverse_std,         \
+            float *dx, float *dweight, float *dbias, float *scratch))                               \
+    /* OP_RESIZE2D of pieces of images with `block` channels side by side */                        \
+    KERNEL(void, resize_forward,                                                                    \
+           (const float *x, const struct resize_shape *shape, int64_t images, int64_t block,        \
+            float *y))                                                                              \
+    KERNEL(void, resize_backward,                                                                   \
+           (const float *dy, const struct resize_shape *shape, int64_t images, int64_t block,       \
+            float *dx))                                                                             \
+    /* Adaptive pools of such pieces; `arg` may be NULL; `shape` gives the extents alone */         \
+    KERNEL(void, adaptive_max_forward,                                                              \
+           (const float *x, const struct pool_shape *shape, int64_t images, int64_t block,          \
+            float *y, uint8_t *arg))                                                                \
+    KERNEL(void, adaptive_max_backward,                                                             \
+           (const float *dy, const uint8_t *arg, const struct pool_shape *shape, int64_t images,    \
+            int64_t block, float *dx))                                                              \
+    KERNEL(void, adaptive_average_forward,                                                          \
+           (const float *x, const struct pool_shape *shape, int64_t images, int64_t block,          \
+            float *y))                                                                              \
+    KERNEL(void, adaptive_average_backward,                                                         \
+           (const float *dy, const struct pool_shape *shape, int64_t images, int64_t block,         \
+            float *dx))                                                                             \
     /* y = x scale[sample][channel]; in place allowed */                                            \
     KERNEL(void, channel_scale_forward,                                                             \
            (const float *x, const float *scale, const struct image_layout *layout, float *y))       \
