@@ -63,6 +63,7 @@ struct loaded_job {
 struct loaded_attempt {
     struct live_attempt row;
     const struct device_sharing *shared_by; /* its service; NULL: none */
+    struct job_details *details;            /* owned; NULL: they are read again */
 };
 
 /* A row of the earlier runs of a command. */
@@ -207,6 +208,18 @@ static void look_for_folders(struct load *load)
     }
 }
 
+/* Reads whether running jobs save their state, and more that calls ask for from the first one on. */
+static void load_details(struct store_connection *connection, struct load *load)
+{
+    for (size_t i = 0; i < load->attempt_count; i++) {
+        struct details_read read = {.id = load->attempts[i].row.job};
+
+        if (details_read_work(connection, &read, NULL) == 0)
+            load->attempts[i].details = read.details;
+        json_object_put(read.plan);
+    }
+}
+
 static int load_work(struct store_connection *connection, void *data, struct error *error)
 {
     struct load *load = data;
@@ -222,6 +235,7 @@ static int load_work(struct store_connection *connection, void *data, struct err
     if (result == 0)
         result = schedules_read(connection, &load->schedules, &load->schedule_count, error);
     if (result == 0) {
+        load_details(connection, load);
         look_for_folders(load);
         look_for_clients(load);
     }
@@ -240,6 +254,7 @@ static void load_free(struct load *load)
 {
     for (size_t i = 0; i < load->attempt_count; i++) {
         live_attempt_release(&load->attempts[i].row);
+        job_details_free(load->attempts[i].details);
     }
     for (size_t i = 0; i < load->count; i++) {
         free(load->found[i].row.needs);
@@ -257,8 +272,8 @@ static void load_free(struct load *load)
     free(load);
 }
 
-/* Reads the job's details before it attaches to the attempt. They are needed when the attempt ends,
- * and the time limit before that. */
+/* Reads the job's details before it attaches to the attempt, where they could not be read with all
+ * others. They are needed when the attempt ends, and the time limit before that. */
 struct attach_read {
     struct details_read read;
     struct attempt *attempt;
@@ -273,6 +288,14 @@ static void on_read_again(uv_timer_t *timer)
     attempt_read_details(attempt->daemon->jobs, attempt);
 }
 
+/* Takes over `details`. */
+static void attempt_take_details(struct attempt *attempt, struct job_details *details)
+{
+    attempt->time_limit = details->time_limit;
+    job_details_free(attempt->job->details);
+    attempt->job->details = details;
+}
+
 static void on_attach_details(void *data, int result, const struct error *error)
 {
     struct attach_read *attach = data;
@@ -283,10 +306,8 @@ static void on_attach_details(void *data, int result, const struct error *error)
         log_warning("job %lld: its specification cannot be read: %s", (long long)job->id,
                     error->text);
     if (job && job->attempt == attach->attempt) {
-        if (result == 0) {
-            attach->attempt->time_limit = attach->read.details->time_limit;
-            job->details = TAKE_POINTER(attach->read.details);
-        }
+        if (result == 0)
+            attempt_take_details(attach->attempt, TAKE_POINTER(attach->read.details));
         if (result < 0 &&
             result != -EINVAL) /* -EINVAL: it is damaged, so reading it again does not help */
             attempt_timer_start(attach->attempt, &attach->attempt->link.seek, on_read_again,
@@ -309,8 +330,9 @@ static void attempt_read_details(struct jobs *jobs, struct attempt *attempt)
     store_read(jobs->daemon->store, details_read_work, on_attach_details, attach);
 }
 
+/* Takes over `details`; NULL: they are not known yet. */
 static void attempt_look_for(struct jobs *jobs, struct job *job, struct attempt *attempt,
-                             const char *device)
+                             const char *device, struct job_details *details)
 {
     attempt->link.sought = true;
     attempt->claim.device_count =
@@ -318,7 +340,12 @@ static void attempt_look_for(struct jobs *jobs, struct job *job, struct attempt 
                       JOB_DEVICES_MAX);
     jobs_book(jobs, attempt,
               attempt->claim.device_count ? job_memory(job, attempt->claim.devices[0]) : 0);
-    attempt_read_details(jobs, attempt);
+    if (!details) {
+        attempt_read_details(jobs, attempt);
+        return;
+    }
+    attempt_take_details(attempt, details);
+    attempt_attach(attempt);
 }
 
 static void attempt_restore_progress(struct attempt *attempt, const char *start)
@@ -364,10 +391,10 @@ static void restore_attempt(struct jobs *jobs, struct loaded_attempt *loaded)
     attempt_restore_progress(attempt, loaded->row.start);
     if (!job->ended && (job->state == JOB_QUEUED || job->state == JOB_PAUSED)) {
         job_suspension_restore(jobs, job, attempt, loaded->row.device);
-        attempt_look_for(jobs, job, attempt, DEVICE_HOST);
+        attempt_look_for(jobs, job, attempt, DEVICE_HOST, TAKE_POINTER(loaded->details));
         return;
     }
-    attempt_look_for(jobs, job, attempt, loaded->row.device);
+    attempt_look_for(jobs, job, attempt, loaded->row.device, TAKE_POINTER(loaded->details));
 }
 
 /* For a job whose shim was started by a daemon that was killed before the start was on disk. */
@@ -390,7 +417,7 @@ static void restore_unstored_start(struct jobs *jobs, struct job *job,
     transition->update.attempt_change = ATTEMPT_BEGIN;
     transition->update.attempt_started = transition->update.time;
     transition_store(transition);
-    attempt_look_for(jobs, job, attempt, device);
+    attempt_look_for(jobs, job, attempt, device, NULL);
 }
 
 static void restore_plan(struct job *job, const char *text)
