@@ -22,7 +22,7 @@ enum {
     LEVELS_MAX = 100000 /* passes in total, for nested folders */
 };
 
-static int open_beneath(int folder, const char *name, int flags)
+int folder_open_beneath(int folder, const char *name, int flags)
 {
     struct open_how how = {
         .flags = (uint64_t)(flags | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY),
@@ -127,7 +127,7 @@ int attempt_folder_open(const char *state_directory, int64_t job, int64_t attemp
 int attempt_folder_open_file(int folder, const char *name, uid_t uid, struct error *error)
 {
     /* O_NONBLOCK: opening a pipe that the user put there must not wait for a writer */
-    AUTO_CLOSE int descriptor = open_beneath(folder, name, O_RDONLY | O_NONBLOCK);
+    AUTO_CLOSE int descriptor = folder_open_beneath(folder, name, O_RDONLY | O_NONBLOCK);
     struct stat status;
 
     if (descriptor < 0)
@@ -159,7 +159,7 @@ int attempt_folder_remove_file(int folder, const char *name)
     if (!slash)
         return unlinkat(folder, name, 0) < 0 ? -errno : 0;
     snprintf(parent, sizeof parent, "%.*s", (int)(slash - name), name);
-    inner = open_beneath(folder, parent, O_RDONLY | O_DIRECTORY);
+    inner = folder_open_beneath(folder, parent, O_RDONLY | O_DIRECTORY);
     if (inner < 0)
         return inner;
     return unlinkat(inner, slash + 1, 0) < 0 ? -errno : 0;
@@ -209,7 +209,7 @@ static void take_over(int folder)
  * turn, so that depth costs neither stack nor descriptors. */
 static int empty_inner(int folder, const char *name, unsigned long *moved)
 {
-    AUTO_CLOSE int inner = open_beneath(folder, name, O_RDONLY | O_DIRECTORY);
+    AUTO_CLOSE int inner = folder_open_beneath(folder, name, O_RDONLY | O_DIRECTORY);
     int copy = inner < 0 ? -1 : openat(inner, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *listing = copy < 0 ? NULL : fdopendir(copy);
     struct dirent *entry;
@@ -271,7 +271,7 @@ int folder_entry_remove(int folder, const char *name)
 
     if (unlinkat(folder, name, 0) == 0)
         return 0;
-    inner = open_beneath(folder, name, O_RDONLY | O_DIRECTORY);
+    inner = folder_open_beneath(folder, name, O_RDONLY | O_DIRECTORY);
     if (inner < 0)
         return inner == -ENOENT ? 0 : inner;
     remove_content(inner);

@@ -63,6 +63,10 @@ int attempt_folder_remove_file(int folder, const char *name);
  * files meanwhile. */
 int attempt_folder_remove(const char *state_directory, int64_t job, int64_t attempt);
 
+/* Opens the name below the open folder. Symbolic links and mount points are not followed. A
+ * descriptor, or a negative errno. */
+int folder_open_beneath(int folder, const char *name, int flags);
+
 /* Removes the entry of that name from the open folder, whatever it is, with all its content. Does
  * not follow links. */
 int folder_entry_remove(int folder, const char *name);

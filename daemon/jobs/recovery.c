@@ -208,7 +208,7 @@ static void look_for_folders(struct load *load)
     }
 }
 
-/* Reads whether running jobs save their state, and more that calls ask for from the first one on. */
+/* Reads whether running jobs save their state, and more that even the first call asks for. */
 static void load_details(struct store_connection *connection, struct load *load)
 {
     for (size_t i = 0; i < load->attempt_count; i++) {

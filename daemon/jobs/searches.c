@@ -4,9 +4,11 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "daemon/attempts/attempt.h"
+#include "daemon/folder/checkpoint_folder.h"
 #include "daemon/jobs/edit.h"
 #include "daemon/jobs/graph.h"
 #include "daemon/jobs/job.h"
+#include "daemon/jobs/job_warning.h"
 #include "daemon/jobs/parts.h"
 #include "daemon/jobs/sweeps.h"
 #include "daemon/store/checkpoint_clone.h"
@@ -227,13 +229,18 @@ static void judge(struct jobs *jobs, struct search_run *run)
 
 /* ---- population based training --------------------------------------------------------------- */
 
-/* A trial that gets the checkpoint of another one, and changed values. */
+/* A trial that gets the checkpoint of another one, or what a command has saved, and changed
+ * values. */
 struct exploit {
     struct jobs *jobs;
     struct search_run *run;
     struct search_verdict verdict;
     uint32_t trial;
     int64_t sweep, job, donor, attempt;
+    uid_t uid;
+    bool command;
+    uv_work_t work;
+    struct error copied;                  /* of a command */
     struct json_object *values, *changes; /* owned */
     struct job_editing editing;
     struct edited_job edited;
@@ -242,8 +249,9 @@ struct exploit {
 static int clone_work(struct store_connection *connection, void *data, struct error *error)
 {
     const struct exploit *exploit = data;
-    int result =
-        checkpoints_clone(connection, exploit->donor, exploit->job, exploit->attempt, error);
+    int result = exploit->command ? 0
+                                  : checkpoints_clone(connection, exploit->donor, exploit->job,
+                                                      exploit->attempt, error);
 
     return result < 0 ? result
                       : search_values_store(connection, exploit->sweep, exploit->job,
@@ -264,9 +272,14 @@ static void exploit_end(struct exploit *exploit, int result, const struct error 
     struct search_run *run = exploit->run;
     struct job *job = jobs->stopping ? NULL : live_job(jobs, run, exploit->trial);
 
-    if (result < 0 && !jobs->stopping)
-        log_warning("job %lld cannot go on from job %lld, as its search wants: %s",
-                    (long long)exploit->job, (long long)exploit->donor, error->text);
+    if (result < 0 && !jobs->stopping) {
+        char sentence[JOB_REASON_MAX];
+
+        snprintf(sentence, sizeof sentence,
+                 "it goes on as it was, and not from job %lld, as its search wants: %.400s",
+                 (long long)exploit->donor, error->text);
+        job_warn(jobs->daemon, exploit->job, exploit->attempt, sentence);
+    }
     if (job)
         trial_pass(jobs, run, exploit->trial, &exploit->verdict, job);
     exploit_free(exploit);
@@ -313,6 +326,25 @@ static void on_cloned(void *data, int result, const struct error *error)
     jobs_edit(jobs->daemon, &exploit->editing);
 }
 
+static void folder_work(uv_work_t *work)
+{
+    struct exploit *exploit = work->data;
+
+    checkpoint_folder_copy(exploit->jobs->daemon->state_directory, exploit->donor, exploit->job,
+                           exploit->uid, &exploit->copied);
+}
+
+static void on_folder_copied(uv_work_t *work, int status)
+{
+    struct exploit *exploit = work->data;
+
+    (void)status;
+    if (exploit->copied.code < 0 || exploit->jobs->stopping)
+        exploit_end(exploit, exploit->copied.code, &exploit->copied);
+    else
+        store_write(exploit->jobs->daemon->store, clone_work, on_cloned, exploit);
+}
+
 static struct json_object *values_of(const struct search_run *run, uint32_t trial);
 
 static void exploit_begin(struct jobs *jobs, struct search_run *run, uint32_t trial,
@@ -331,6 +363,9 @@ static void exploit_begin(struct jobs *jobs, struct search_run *run, uint32_t tr
         .job = job->id,
         .donor = run->sweep->first_job + verdict->donor,
         .attempt = job->attempt_number,
+        .uid = job->uid,
+        .command = job_spec_is_command(run->sweep->spec),
+        .work.data = exploit,
         .values = sweep_point_explore(run->sweep->values, donor, trial, verdict->rung),
     };
     if (sweep_values_apply(exploit->values, NULL, &exploit->changes, &error) < 0) {
@@ -340,7 +375,10 @@ static void exploit_begin(struct jobs *jobs, struct search_run *run, uint32_t tr
         return;
     }
     run->exploits++;
-    store_write(jobs->daemon->store, clone_work, on_cloned, exploit);
+    if (exploit->command)
+        daemon_queue_work(jobs->daemon, &exploit->work, folder_work, on_folder_copied);
+    else
+        store_write(jobs->daemon->store, clone_work, on_cloned, exploit);
 }
 
 /* ---- news ------------------------------------------------------------------------------------ */

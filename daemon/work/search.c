@@ -388,6 +388,24 @@ static const char *const changeable[] = {
 };
 enum { CHANGEABLE_COUNT = sizeof changeable / sizeof *changeable };
 
+/* A command learns of other values by its environment, when it starts again. */
+static int variables_check(struct json_object *space, struct job_spec_fault *fault,
+                           struct error *error)
+{
+    char key[160];
+
+    json_object_object_foreach (space, path, value) {
+        (void)value;
+        if (strncmp(path, "environment.", sizeof "environment." - 1) == 0)
+            continue;
+        snprintf(key, sizeof key, "space.%.100s", path);
+        return fail(fault, error, key,
+                    "pbt changes values in mid-run, and of a command these can only be variables: "
+                    "environment.NAME");
+    }
+    return 0;
+}
+
 static int changes_check(struct json_object *space, struct job_spec_fault *fault,
                          struct error *error)
 {
@@ -445,9 +463,12 @@ static int command_complete(struct search *search, struct json_object *object,
         return fail(
             fault, error, "max_epochs",
             "it must say how many epochs the command trains (or max_steps: how many steps)");
-    if (search->algorithm == SEARCH_POPULATION)
+    if (search->algorithm == SEARCH_POPULATION && !search_trials_pause(spec))
         return fail(fault, error, "algorithm",
-                    "it copies checkpoints between trials, which it can do for native jobs alone");
+                    "pbt gives a trial what another one has saved, and this command does not say "
+                    "that it saves its state below TRAIND_CHECKPOINT_DIRECTORY (preemptible)");
+    if (search->algorithm == SEARCH_POPULATION)
+        return variables_check(json_get(object, "space"), fault, error);
     if (search->algorithm == SEARCH_HALVING && !search_trials_pause(spec))
         return fail(fault, error, "algorithm",
                     "trials of successive_halving wait for each other, and this command does not "

@@ -1,0 +1,146 @@
+/* test_checkpoint_folder.c: what a command has saved is copied whole or not at all. */
+#include "daemon/folder/checkpoint_folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char state_directory[] = "/tmp/traind-checkpoint-folder.XXXXXX";
+
+/* The path of a name below STATE/jobs/0. */
+static const char *path_of(const char *name)
+{
+    static char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/jobs/0/%s", state_directory, name);
+    return path;
+}
+
+static void write_file(const char *name, const char *text)
+{
+    FILE *file = fopen(path_of(name), "we");
+
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void check_file(const char *name, const char *text)
+{
+    FILE *file = fopen(path_of(name), "re");
+    char content[64] = "";
+
+    assert_non_null(file);
+    (void)!fread(content, 1, sizeof content - 1, file);
+    fclose(file);
+    assert_string_equal(content, text);
+}
+
+static int copy(int64_t from, int64_t to, struct error *error)
+{
+    return checkpoint_folder_copy(state_directory, from, to, geteuid(), error);
+}
+
+static int set_up(void **state)
+{
+    char path[PATH_MAX];
+
+    (void)state;
+    snprintf(state_directory, sizeof state_directory, "/tmp/traind-checkpoint-folder.XXXXXX");
+    assert_non_null(mkdtemp(state_directory));
+    snprintf(path, sizeof path, "%s/jobs", state_directory);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(mkdir(path_of(""), 0700), 0);
+    assert_int_equal(mkdir(path_of("1.checkpoints"), 0700), 0);
+    assert_int_equal(mkdir(path_of("2.checkpoints"), 0700), 0);
+    write_file("2.checkpoints/old", "of two");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    char command[PATH_MAX];
+
+    (void)state;
+    snprintf(command, sizeof command, "rm -r %s", state_directory);
+    return system(command);
+}
+
+static void all_is_copied(void **state)
+{
+    const struct timespec times[] = {{1000, 0}, {2000, 500}};
+    struct error error = {0};
+    struct stat status;
+    char target[16] = "";
+
+    (void)state;
+    write_file("1.checkpoints/model", "weights");
+    assert_int_equal(chmod(path_of("1.checkpoints/model"), 0640), 0);
+    assert_int_equal(utimensat(AT_FDCWD, path_of("1.checkpoints/model"), times, 0), 0);
+    assert_int_equal(mkdir(path_of("1.checkpoints/deep"), 0750), 0);
+    write_file("1.checkpoints/deep/state", "");
+    assert_int_equal(symlink("deep/state", path_of("1.checkpoints/latest")), 0);
+    assert_int_equal(symlink("/nowhere", path_of("1.checkpoints/outside")), 0);
+    assert_int_equal(mkfifo(path_of("1.checkpoints/pipe"), 0600), 0);
+    assert_int_equal(mkdir(path_of("2.checkpoints.new"), 0700), 0); /* a kill left it */
+    write_file("2.checkpoints.new/half", "half");
+
+    assert_int_equal(copy(1, 2, &error), 0);
+    check_file("2.checkpoints/model", "weights");
+    check_file("2.checkpoints/deep/state", "");
+    assert_int_equal(stat(path_of("2.checkpoints/model"), &status), 0);
+    assert_int_equal(status.st_mode & 07777, 0640);
+    assert_true(status.st_mtim.tv_sec == 2000 && status.st_mtim.tv_nsec == 500);
+    assert_true(readlink(path_of("2.checkpoints/latest"), target, sizeof target - 1) > 0);
+    assert_string_equal(target, "deep/state");
+    assert_int_equal(lstat(path_of("2.checkpoints/outside"), &status), 0);
+    assert_int_equal(lstat(path_of("2.checkpoints/pipe"), &status), -1);
+    assert_int_equal(lstat(path_of("2.checkpoints/old"), &status), -1);
+    assert_int_equal(lstat(path_of("2.checkpoints/half"), &status), -1);
+    assert_int_equal(lstat(path_of("2.checkpoints.new"), &status), -1);
+    check_file("1.checkpoints/model", "weights");
+
+    assert_int_equal(copy(1, 3, &error), 0); /* which has none yet */
+    check_file("3.checkpoints/model", "weights");
+}
+
+static void what_cannot_be_copied_changes_nothing(void **state)
+{
+    struct error error = {0};
+    struct stat status;
+
+    (void)state;
+    assert_int_equal(copy(1, 2, &error), -ENOENT);
+    assert_string_equal(error.text, "job 1 has saved nothing below TRAIND_CHECKPOINT_DIRECTORY");
+    write_file("1.checkpoints/theirs", "of another user");
+    assert_int_equal(checkpoint_folder_copy(state_directory, 1, 2, geteuid() + 1, &error), -EPERM);
+    assert_non_null(strstr(error.text, "theirs, which job 1 has saved, is not its user's file"));
+    assert_int_equal(copy(7, 2, &error), -ENOENT);
+    check_file("2.checkpoints/old", "of two");
+    assert_int_equal(lstat(path_of("2.checkpoints.new"), &status), -1);
+    /* a folder that is a link is not followed */
+    assert_int_equal(symlink("/etc", path_of("9.checkpoints")), 0);
+    assert_true(copy(9, 2, &error) < 0);
+    check_file("2.checkpoints/old", "of two");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(all_is_copied, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_cannot_be_copied_changes_nothing, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
