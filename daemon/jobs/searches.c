@@ -502,6 +502,7 @@ static void take_loaded(struct update *update)
         run->table.trials[index].ended = job_state_is_final(loaded->state);
         run->table.trials[index].failed =
             job_state_is_final(loaded->state) && loaded->state != JOB_DONE && !loaded->stopped;
+        run->table.trials[index].done = loaded->state == JOB_DONE;
         run->chosen[index] = TAKE_POINTER(loaded->chosen);
     }
 }
@@ -554,6 +555,7 @@ static void on_updated(void *data, int result, const struct error *error)
 
         trial->ended |= update->news[i].ended;
         trial->failed |= update->news[i].failed;
+        trial->done |= update->news[i].done;
     }
     update_free(update);
     run->busy = false;
@@ -636,6 +638,7 @@ bool search_point_left(struct jobs *jobs, struct search_run *run, int64_t index,
         add_news(jobs, run,
                  (struct search_news){.job = run->sweep->first_job + index,
                                       .ended = true,
+                                      .done = done,
                                       .failed = !done && !run->stopped[index]});
     return run->stopped[index];
 }

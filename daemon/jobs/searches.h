@@ -17,7 +17,7 @@ typedef void (*search_changed)(struct jobs *jobs, void *owner);
 
 struct search_news {
     int64_t job;
-    bool ended, failed;
+    bool ended, failed, done;
 };
 
 struct search_run {

@@ -210,10 +210,21 @@ static size_t rung_passes(const struct search *search, const struct rung *rung)
     return passes < sound ? passes : sound;
 }
 
+static bool one_is_done(const struct search_table *table)
+{
+    for (size_t i = 0; i < table->trial_count; i++)
+        if (table->trials[i].done)
+            return true;
+    return false;
+}
+
+/* Where a rung is closed, the best of those that do not go on waits until any trial is done: if
+ * those that went on fail, it takes their place. The others are stopped. */
 static void rung_judge(const struct search_table *table, uint32_t number, const struct rung *rung,
                        size_t passes, struct search_verdict *verdicts)
 {
     bool stops = rung->closed || table->search.stops_only;
+    bool keeps_one = !table->search.stops_only && !one_is_done(table);
 
     for (size_t i = 0; i < rung->count; i++) {
         const struct search_result *result = rung->results[i];
@@ -224,9 +235,13 @@ static void rung_judge(const struct search_table *table, uint32_t number, const 
             continue;
         verdict->rung = number;
         verdict->cut = passes > 0 ? rung->results[passes - 1]->value : NAN;
-        verdict->action = i < passes && !isnan(result->value) ? SEARCH_PASS
-                          : stops                             ? SEARCH_STOP
-                                                              : SEARCH_WAIT;
+        verdict->action = SEARCH_WAIT;
+        if (i < passes && !isnan(result->value))
+            verdict->action = SEARCH_PASS;
+        else if (stops && (!keeps_one || isnan(result->value)))
+            verdict->action = SEARCH_STOP;
+        else if (stops)
+            keeps_one = false;
     }
 }
 

@@ -20,6 +20,7 @@ struct search_trial {
     uint32_t results;   /* at rungs 0 … results - 1 */
     bool exists, ended; /* the trial has become a job; that has ended */
     bool failed; /* it has ended before its end, and not by the search: it counts as the worst */
+    bool done;   /* it has run to its end */
 };
 
 /* What is known of all trials. */

@@ -105,12 +105,14 @@ static void asha_promotes_without_waiting(void **state)
     assert_string_equal(apply(), "wwwwww...");
     come(6, 0.55);
     come(7, 0.95);
-    come(8, 0.45); /* three of nine: 3, 8, 1. The rung is full, so the others end */
-    assert_string_equal(apply(), "swswssssp");
+    come(8, 0.45); /* three of nine: 3, 8, 1. The rung is full: the others end but for the next */
+    assert_string_equal(apply(), "swswsswsp");
     come(8, 0.38); /* one of three: 1 */
-    assert_string_equal(apply(), ".p.s....s");
+    assert_string_equal(apply(), ".p.w..w.s");
     come(1, 0.2); /* at its end */
-    assert_string_equal(apply(), ".........");
+    assert_string_equal(apply(), "...w..w..");
+    table.trials[1].ended = table.trials[1].done = true;
+    assert_string_equal(apply(), "...s..s..");
     assert_int_equal(search_best(&table)->trial, 1);
 }
 
@@ -131,7 +133,7 @@ static void asha_ends_with_a_winner(void **state)
     table.trials[2].ended = true;
     assert_string_equal(apply(), "ww..");
     table.trials[3].ended = true;
-    assert_string_equal(apply(), "ps..");
+    assert_string_equal(apply(), "pw..");
 
     begin(asha, 3); /* nor do those that are still to be made, unless the search was cancelled */
     come(0, 0.5);
@@ -165,12 +167,12 @@ static void the_dead_hold_no_place(void **state)
         table.trials[0].ended = table.trials[0].failed = true;
         come(1, 0.5);
         come(2, 0.6);
-        assert_string_equal(apply(), ".ps");
+        assert_string_equal(apply(), kind == 1 ? ".ps" : ".pw");
         assert_int_equal(search_best(&table)->trial, 1);
         assert_int_equal(search_rank(&table, order), 3);
         assert_true(order[0] == 1 && order[2] == 0);
         come(1, 0.7);
-        assert_string_equal(apply(), ".p.");
+        assert_string_equal(apply(), kind == 1 ? ".p." : ".pw");
     }
 
     begin(search, 2); /* it has come further than all others */
@@ -182,13 +184,42 @@ static void the_dead_hold_no_place(void **state)
     assert_int_equal(search_best(&table)->trial, 1);
 }
 
+/* A leader that dies once the others were stopped leaves one that can take its place. */
+static void the_next_best_stands_by(void **state)
+{
+    struct search search = asha;
+
+    (void)state;
+    for (int kind = 0; kind < 2; kind++) {
+        search.algorithm = kind ? SEARCH_HALVING : SEARCH_ASHA;
+        begin(search, 4);
+        for (uint32_t i = 0; i < 4; i++)
+            come(i, 0.1 * (i + 1));
+        assert_string_equal(apply(), "pwss");
+        assert_string_equal(apply(), ".w..");
+        come(0, 0.05);
+        assert_string_equal(apply(), "pw..");
+        table.trials[0].ended = table.trials[0].failed = true;
+        assert_string_equal(apply(), ".p..");
+        come(1, 0.15);
+        assert_string_equal(apply(), ".p..");
+    }
+
+    begin(search, 4); /* nobody stands by once a trial is done */
+    for (uint32_t i = 0; i < 3; i++)
+        come(i, 0.1 * (i + 1));
+    table.trials[0].ended = table.trials[0].done = true;
+    table.trials[3].ended = true;
+    assert_string_equal(apply(), ".ss.");
+}
+
 static void equal_values_go_by_arrival(void **state)
 {
     (void)state;
     begin(asha, 6);
     for (uint32_t i = 6; i-- > 0;)
         come(i, 0.5);
-    assert_string_equal(apply(), "sssspp");
+    assert_string_equal(apply(), "ssswpp");
 }
 
 /* Trials that cannot pause: who is below the cut when it comes ends at once. */
@@ -232,12 +263,12 @@ static void halving_waits(void **state)
     table.trials[7].ended = true;
     assert_string_equal(apply(), "wwwwwww..");
     come(8, 0.05);
-    assert_string_equal(apply(), "ppsssss.p");
+    assert_string_equal(apply(), "ppwssss.p");
     come(8, 0.3);
     come(1, 0.1);
-    assert_string_equal(apply(), ".w......w");
+    assert_string_equal(apply(), ".ww.....w");
     come(0, 0.2);
-    assert_string_equal(apply(), "sp......s");
+    assert_string_equal(apply(), "wpw.....s");
 }
 
 /* Of five courses the running means up to step 2 are 0.5, 0.6, 0.7, 0.8, 0.9: the median is 0.7. */
@@ -482,6 +513,7 @@ int main(void)
         cmocka_unit_test(asha_promotes_without_waiting),
         cmocka_unit_test(asha_ends_with_a_winner),
         cmocka_unit_test(the_dead_hold_no_place),
+        cmocka_unit_test(the_next_best_stands_by),
         cmocka_unit_test(equal_values_go_by_arrival),
         cmocka_unit_test(asha_stops_what_cannot_pause),
         cmocka_unit_test(halving_waits),
