@@ -21,7 +21,10 @@ struct csv_reader {
     int32_t class_limit,
         highest; /* class_limit 0: the labels decide; highest: the highest label so far */
 
-    int32_t label_column; /* from 0 */
+    int32_t label_column; /* from 0; -1: there is none */
+    /* unlabelled: [columns], the feature that each column is, -1: none; NULL: all but the label
+     * are, in their order; owned */
+    int32_t *feature_of;
     int64_t rows, capacity;
 };
 
@@ -60,6 +63,11 @@ static int report_word(const struct csv_reader *reader, int32_t column, const ch
                          : "");
 }
 
+static bool is_read(const struct csv_reader *reader, int32_t column)
+{
+    return !reader->feature_of || reader->feature_of[column] >= 0;
+}
+
 /* Reports why the row could not be read: the number of cells is wrong, or a cell is no number. */
 static int report_row(const struct csv_reader *reader, const char *row, const char *end,
                       struct error *error)
@@ -71,11 +79,11 @@ static int report_row(const struct csv_reader *reader, const char *row, const ch
     if (count != reader->table.columns)
         return csv_report_columns(&reader->table, count, error);
     for (int32_t column = 1; csv_cell_next(&reader->table, &row, end, &cell, &length); column++) {
-        if (length == 0)
+        if (length == 0 && is_read(reader, column - 1))
             return error_set(error, -EINVAL,
                              "%s:%lld, column %d: the cell is empty; fill it in or remove the row",
                              reader->table.path, (long long)reader->table.line, column);
-        if (!csv_cell_is_number(cell, length))
+        if (!csv_cell_is_number(cell, length) && is_read(reader, column - 1))
             return report_word(reader, column - 1, cell, length, error);
     }
     return error_set(error, -EINVAL, "%s:%lld: the row cannot be read; check its quotes",
@@ -98,6 +106,58 @@ static int label_column_choose(struct csv_reader *reader, struct error *error)
     return csv_column_find(&reader->table, "label_column", wanted ? wanted : "last",
                            reader->reference ? reader->reference->label_column : -1,
                            &reader->label_column, error);
+}
+
+/* Finds a column of the training data by its name, in a table without what is to be predicted. */
+static int feature_find(struct csv_reader *reader, int32_t feature, struct error *error)
+{
+    const struct csv_table *table = &reader->table;
+    const char *name = reader->reference->column_names[feature];
+    char shown[CSV_SHOWN_SIZE];
+
+    /* mostly it is in its place, before or behind the label */
+    for (int32_t i = 0; i < table->columns; i++) {
+        int32_t column = (feature + i) % table->columns;
+
+        if (reader->feature_of[column] < 0 && strcmp(table->names[column], name) == 0) {
+            reader->feature_of[column] = feature;
+            return 0;
+        }
+    }
+    return error_set(error, -EINVAL, "%s lacks the column \"%s\" of the training data", table->path,
+                     csv_cell_show(name, strlen(name), shown));
+}
+
+/* Which columns are the features, where labels are not known: those that have their names, or
+ * without names all, or all but the label. */
+static int features_choose(struct csv_reader *reader, struct error *error)
+{
+    const struct dataset *reference = reader->reference;
+    const struct csv_table *table = &reader->table;
+    int64_t wanted = reference->sample_elements;
+    int32_t feature = 0;
+    int r = 0;
+
+    reader->label_column = -1;
+    reader_set_shape(reader->dataset, reference->shape, reference->rank);
+    reader->feature_of = malloc((size_t)table->columns * sizeof *reader->feature_of);
+    if (!reader->feature_of)
+        return reader_out_of_memory(table->path, error);
+    memset(reader->feature_of, 0xff, (size_t)table->columns * sizeof *reader->feature_of); /* -1 */
+    if (table->names && reference->column_names) {
+        for (; feature < wanted && r == 0; feature++)
+            r = feature_find(reader, feature, error);
+        return r;
+    }
+    if (table->columns != wanted && table->columns != wanted + 1)
+        return error_set(error, -EINVAL,
+                         "%s:%lld: the row has %d columns, but samples of the training data have "
+                         "%lld, and perhaps a label",
+                         table->path, (long long)table->line, table->columns, (long long)wanted);
+    for (int32_t i = 0; i < table->columns; i++)
+        if (table->columns == wanted || i != reference->label_column)
+            reader->feature_of[i] = feature++;
+    return 0;
 }
 
 static int shape_choose(struct csv_reader *reader, struct error *error)
@@ -128,6 +188,8 @@ static int table_begin(void *context, struct error *error)
     const struct csv_table *table = &reader->table;
     int result;
 
+    if (reader->config->unlabelled)
+        return features_choose(reader, error);
     if (table->columns < 2)
         return error_set(error, -EINVAL,
                          "%s:%lld: the first row has one column only; a label and at least one "
@@ -143,7 +205,7 @@ static int table_grow(struct csv_reader *reader, struct error *error)
 {
     struct dataset *dataset = reader->dataset;
     int64_t capacity = reader->capacity ? reader->capacity * 2 : FIRST_CAPACITY;
-    size_t row_bytes = (size_t)(reader->table.columns - 1) * sizeof(float);
+    size_t row_bytes = (size_t)dataset->sample_elements * sizeof(float);
     bool classes = dataset->target == DATASET_TARGET_CLASS;
     void **column = classes ? (void **)&dataset->labels : (void **)&dataset->targets;
 
@@ -155,6 +217,8 @@ static int table_grow(struct csv_reader *reader, struct error *error)
         *column = targets;
     if (!buffer || !targets)
         return reader_out_of_memory(reader->table.path, error);
+    if (reader->config->unlabelled)
+        memset(targets, 0, (size_t)capacity * sizeof(float));
     reader->capacity = capacity;
     return 0;
 }
@@ -189,36 +253,59 @@ static int label_store(struct csv_reader *reader, double value, struct error *er
     return 0;
 }
 
+/* Writes a number into its place in the sample. */
+static int feature_store(struct csv_reader *reader, int32_t column, double value, float *sample,
+                         struct error *error)
+{
+    int32_t feature = reader->feature_of              ? reader->feature_of[column]
+                      : column > reader->label_column ? column - 1
+                                                      : column;
+
+    sample[feature] = (float)(value / reader->divide_by);
+    return isfinite(sample[feature])
+               ? 0
+               : report_value(reader, column, value, "does not fit into a float32", error);
+}
+
+/* Behind the cell of a column that is not read; NULL: there is none. */
+static const char *cell_skip(const struct csv_reader *reader, const char *at, const char *end)
+{
+    const char *cell;
+    size_t length;
+
+    if (!csv_cell_next(&reader->table, &at, end, &cell, &length))
+        return NULL;
+    return at ? at - 1 : end;
+}
+
 static int row_read(void *context, const char *row, const char *end, struct error *error)
 {
     struct csv_reader *reader = context;
-    float *features;
     const char *at = row;
+    float *sample;
     double value;
 
     if (reader->rows == reader->capacity && table_grow(reader, error) < 0)
         return -ENOMEM;
-    features = (float *)reader->dataset->buffer + reader->rows * (reader->table.columns - 1);
+    sample = (float *)reader->dataset->buffer + reader->rows * reader->dataset->sample_elements;
     for (int32_t column = 0; column < reader->table.columns; column++) {
-        bool last = column == reader->table.columns - 1;
+        bool last = column == reader->table.columns - 1, read = is_read(reader, column);
+        int result = 0;
 
         at = csv_skip_padding(&reader->table, at, end);
         bool quoted = at < end && *at == '"';
-        at = number_parse(at + quoted, end, &value);
-        if (!at || (quoted && (at == end || *at++ != '"')))
+        at = read ? number_parse(at + quoted, end, &value) : cell_skip(reader, at, end);
+        if (!at || (read && quoted && (at == end || *at++ != '"')))
             return report_row(reader, row, end, error);
         at = csv_skip_padding_after(&reader->table, at, end);
         if (last ? at != end : at == end || *at++ != reader->table.delimiter)
             return report_row(reader, row, end, error);
-        if (column == reader->label_column) {
-            int result = label_store(reader, value, error);
-            if (result < 0)
-                return result;
-        } else {
-            *features = (float)(value / reader->divide_by);
-            if (!isfinite(*features++))
-                return report_value(reader, column, value, "does not fit into a float32", error);
-        }
+        if (column == reader->label_column)
+            result = label_store(reader, value, error);
+        else if (read)
+            result = feature_store(reader, column, value, sample, error);
+        if (result < 0)
+            return result;
     }
     reader->rows++;
     return 0;
@@ -278,11 +365,11 @@ static int table_end(struct csv_reader *reader, struct error *error)
         dataset->buffer = shrunk;
     dataset->element = DATASET_FLOAT32;
     dataset->sample_stride = row_bytes;
-    dataset->label_column = reader->label_column;
+    dataset->label_column = reader->label_column < 0 ? 0 : reader->label_column;
     if (dataset->target == DATASET_TARGET_CLASS)
         dataset->classes = reader->class_limit ? reader->class_limit : reader->highest + 1;
     dataset->memory_bytes += (size_t)reader->rows * (row_bytes + sizeof(float));
-    result = names_hand_over(reader, error);
+    result = reader->config->unlabelled ? 0 : names_hand_over(reader, error);
     if (result == 0)
         result = check_names(reader, error);
     if (result == 0)
@@ -308,6 +395,7 @@ int csv_read(const struct dataset_config *config, const struct dataset *referenc
     if (result == 0)
         result = table_end(&reader, error);
     csv_table_release(&reader.table);
+    free(reader.feature_of);
     if (result == 0)
         reader_unmap_all(dataset);
     return result;

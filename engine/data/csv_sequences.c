@@ -183,6 +183,10 @@ static int table_begin(void *context, struct error *error)
     int r = csv_column_find(&reader->table, "sequence_column", sequence, -1,
                             &reader->sequence_column, error);
 
+    if (reader->table.config->unlabelled) {
+        reader->label_column = -1;
+        return r;
+    }
     if (r == 0)
         r = csv_column_find(&reader->table, "label_column", label, -1, &reader->label_column,
                             error);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 enum { CELL_SHOWN_MAX = (CSV_SHOWN_SIZE - 20) / 4 /* bytes of a cell in a message */ };
+enum { ROW_QUOTED_MAX = 1 << 20 /* bytes in which the quote of a cell is closed, if it is one */ };
 
 void csv_table_init(struct csv_table *table, const struct dataset_config *config)
 {
@@ -245,7 +246,6 @@ static const char *line_end(const char *at, const char *end)
 static const char *quoted_row_end(const struct csv_table *table, const char *row, const char *stop,
                                   const char *end)
 {
-    enum { ROW_QUOTED_MAX = 1 << 20 };
     const char *limit = end - row > ROW_QUOTED_MAX ? row + ROW_QUOTED_MAX : end, *at = row, *cell;
     size_t length;
 
@@ -383,9 +383,43 @@ static int table_begin(struct csv_table *table, const char *row, const char *end
     return result == 0 ? table->begin(table->context, error) : result;
 }
 
-/* The character that parts the first row into the most cells, and the rows behind it into as many.
- * Ties go to the one that is named first. */
-static char find_delimiter(const struct csv_table *table, struct csv_cursor cursor)
+/* Whether a quoted cell of the row may go on behind it. */
+static bool row_is_open(const struct csv_table *table, const char *row, const char *end)
+{
+    const char *at = row, *cell;
+    size_t length;
+
+    if (!memchr(row, '"', (size_t)(end - row)))
+        return false;
+    while (csv_cell_next(table, &at, end, &cell, &length))
+        if (csv_cell_is_quoted(row, cell) && cell + length == end)
+            return true;
+    return false;
+}
+
+struct csv_rows csv_rows_whole(const struct csv_table *table, const char *text, size_t size,
+                               int64_t limit, size_t bytes, bool ended)
+{
+    struct csv_cursor cursor = {text, text + size, 0, 0};
+    struct csv_rows rows = {0};
+    const char *row, *end;
+
+    while (rows.count < limit && csv_row_next(table, &cursor, &row, &end)) {
+        bool unfinished = cursor.at == cursor.end && text[size - 1] != '\n';
+
+        if (!ended &&
+            (unfinished || (cursor.end - row < ROW_QUOTED_MAX && row_is_open(table, row, end))))
+            return rows;
+        if (rows.count && (size_t)(cursor.at - text) > bytes)
+            return rows;
+        rows = (struct csv_rows){(size_t)(cursor.at - text), rows.count + 1, cursor.lines};
+    }
+    if (rows.count == 0 && size && (ended || text[size - 1] == '\n')) /* nothing but comments */
+        return (struct csv_rows){size, 0, cursor.lines};
+    return rows;
+}
+
+char csv_delimiter_find(const struct csv_table *table, struct csv_cursor cursor)
 {
     static const char candidates[] = ",;\t|";
     enum { ROWS_MAX = 16 };
@@ -429,11 +463,11 @@ static int file_read(struct csv_table *table, const struct dataset_mapping *mapp
     if (!cursor.at)
         return -EINVAL;
     if (!table->delimiter)
-        table->delimiter = find_delimiter(table, cursor);
+        table->delimiter = csv_delimiter_find(table, cursor);
     while (result == 0 && csv_row_next(table, &cursor, &row, &end)) {
         bool header = first && row_is_header(table, row, end, cursor);
 
-        table->line = cursor.line;
+        table->line = cursor.line + (header ? 0 : table->config->rows_line);
         first = false;
         if (!table->columns)
             result = table_begin(table, row, end, header, error);
@@ -441,7 +475,7 @@ static int file_read(struct csv_table *table, const struct dataset_mapping *mapp
             result = names_compare(table, row, end, error);
         if (result == 0 && !header)
             result = table->read_row(table->context, row, end, error);
-        if (cursor.at - (const char *)kept > READER_DROP_BYTES)
+        if (!table->config->rows && cursor.at - (const char *)kept > READER_DROP_BYTES)
             kept = reader_drop_pages(kept, (const uint8_t *)cursor.at);
     }
     return result;
@@ -452,6 +486,14 @@ int csv_table_read(struct csv_table *table, struct dataset *dataset, struct erro
     const struct dataset_config *config = table->config;
     int result = 0;
 
+    if (config->rows) {
+        struct dataset_mapping rows = {.address =
+                                           (void *)(uintptr_t)config->rows, /* it is only read */
+                                       .bytes = config->row_bytes,
+                                       .path = (char *)(uintptr_t)config->paths[0]};
+
+        return file_read(table, &rows, error);
+    }
     for (int i = 0; i < config->path_count && result == 0; i++) {
         const struct dataset_mapping *mapping;
 

@@ -45,6 +45,21 @@ int csv_table_read(struct csv_table *table, struct dataset *dataset, struct erro
 bool csv_row_next(const struct csv_table *table, struct csv_cursor *cursor, const char **row,
                   const char **end);
 
+/* The character that parts the first row into the most cells, and the rows behind it into as many.
+ * Ties go to comma, semicolon, tab and bar, in this order. */
+char csv_delimiter_find(const struct csv_table *table, struct csv_cursor cursor);
+
+/* Rows at the beginning of a text that may go on. */
+struct csv_rows {
+    size_t bytes;  /* that they take, with blank lines and comments between them */
+    int64_t count; /* 0 where the first row is not whole yet */
+    int64_t lines;
+};
+/* The rows that are whole, at most `limit` of them, and no more than `bytes` but the first. The
+ * text `ended`: what is there is all. */
+struct csv_rows csv_rows_whole(const struct csv_table *table, const char *text, size_t size,
+                               int64_t limit, size_t bytes, bool ended);
+
 static inline bool csv_is_padding(const struct csv_table *table, char c)
 {
     return c == ' ' || (c == '\t' && table->delimiter != '\t');

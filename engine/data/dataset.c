@@ -60,7 +60,7 @@ static int check_config(const struct dataset_config *config, struct error *error
     bool has_labels = formats[config->format].traits & DATA_FORMAT_LABEL_FILE;
     bool has_values = formats[config->format].traits & DATA_FORMAT_VALUES;
 
-    if (config->path_count < 1 || (has_labels && !config->labels_path))
+    if (config->path_count < 1 || (has_labels && !config->labels_path && !config->unlabelled))
         return error_set(error, -EINVAL, "a data set of format %s needs %s",
                          dataset_format_to_string(config->format),
                          has_labels ? "a file of samples and a file of labels"

@@ -181,6 +181,15 @@ struct dataset_config {
         int processes;   /* at once; 0: as many as usable cores */
     } generate;
     bool describes; /* generate: what is not in the cache is described and not made (is_absent) */
+    /* What is to be predicted is not known: labels are not read where the format allows it, and are
+     * 0. Every row is a sample, also one with missing values that training leaves out. Columns are
+     * found by name, and others are left alone. For sets with a reference */
+    bool unlabelled;
+    /* csv, table, csv_sequences: the rows themselves, which stay where they are, instead of files;
+     * paths[0] names them in messages. NULL: the files are read */
+    const char *rows;
+    size_t row_bytes;
+    int64_t rows_line; /* lines of their source before them, beside a header that they begin with */
     const struct dataset_events *events; /* NULL allowed */
 };
 

@@ -101,9 +101,9 @@ static int record_close(struct fasta_reader *reader, struct error *error)
             reader->first_skipped = place;
         return 0;
     }
-    if (!label)
+    if (!label && !reader->config->unlabelled)
         label = field_find(reader, wanted ? wanted : "last", &length);
-    if (!label)
+    if (!label && !reader->config->unlabelled)
         return error_set(error, -EINVAL,
                          "%s:%lld: the record \"%s\" has no field %s for its label; correct "
                          "label_column or delimiter, or say the class_of_file",
@@ -168,7 +168,7 @@ int fasta_read(const struct dataset_config *config, const struct dataset *refere
                struct dataset *dataset, struct error *error)
 {
     struct fasta_reader reader = {.config = config};
-    int classes = config->fasta.class_count;
+    int classes = config->unlabelled ? 0 : config->fasta.class_count;
     int r;
 
     if (classes && classes != config->path_count)

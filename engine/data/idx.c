@@ -135,11 +135,36 @@ static int idx_check_labels(const struct idx_file *labels, int32_t limit, struct
     return 0;
 }
 
+static int idx_read_labels(const struct dataset_config *config, const struct dataset *reference,
+                           const struct idx_file *images, struct dataset *dataset,
+                           struct error *error)
+{
+    const struct dataset_mapping *mapping;
+    struct idx_file labels;
+    int result = reader_map(dataset, config->directory, config->labels_path, &mapping, error);
+
+    if (result == 0)
+        result = idx_parse(mapping, &labels, error);
+    if (result < 0)
+        return result;
+    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): idx_parse() has set it */
+    if (labels.rank != 1)
+        return error_set(error, -EINVAL, "%s has %d dimensions; labels have 1%s", labels.path,
+                         labels.rank, labels.rank == 3 ? ": is this the images file?" : "");
+    if (labels.elements != images->extent[0])
+        return error_set(error, -EINVAL,
+                         "%s holds %lld images, but %s %lld labels; take the two files of one set",
+                         images->path, (long long)images->extent[0], labels.path,
+                         (long long)labels.elements);
+    dataset->byte_labels = labels.data;
+    return idx_check_labels(&labels, reader_class_limit(config, reference), dataset, error);
+}
+
 int idx_read(const struct dataset_config *config, const struct dataset *reference,
              struct dataset *dataset, struct error *error)
 {
     const struct dataset_mapping *mapping;
-    struct idx_file images, labels;
+    struct idx_file images;
     int result;
 
     if (config->path_count != 1)
@@ -150,25 +175,16 @@ int idx_read(const struct dataset_config *config, const struct dataset *referenc
         result = idx_parse(mapping, &images, error);
     if (result == 0)
         result = idx_set_shape(&images, dataset, error);
-    if (result == 0)
-        result = reader_map(dataset, config->directory, config->labels_path, &mapping, error);
-    if (result == 0)
-        result = idx_parse(mapping, &labels, error);
     if (result < 0)
         return result;
-    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): idx_parse() has set it */
-    if (labels.rank != 1)
-        return error_set(error, -EINVAL, "%s has %d dimensions; labels have 1%s", labels.path,
-                         labels.rank, labels.rank == 3 ? ": is this the images file?" : "");
-    if (labels.elements != images.extent[0])
-        return error_set(error, -EINVAL,
-                         "%s holds %lld images, but %s %lld labels; take the two files of one set",
-                         images.path, (long long)images.extent[0], labels.path,
-                         (long long)labels.elements);
     dataset->element = DATASET_UINT8;
     dataset->sample_stride = (size_t)dataset->sample_elements;
-    dataset->byte_labels = labels.data;
-    result = idx_check_labels(&labels, reader_class_limit(config, reference), dataset, error);
+    if (config->unlabelled) {
+        dataset->classes = reference->classes;
+        result = reader_zero_labels(dataset, images.extent[0], error);
+    } else {
+        result = idx_read_labels(config, reference, &images, dataset, error);
+    }
     if (result == 0)
         result = reader_add_block(dataset, images.data, images.extent[0], error);
     return result;

@@ -318,8 +318,14 @@ static int targets_read(struct npy_reader *reader, const struct dataset *referen
     struct dataset *dataset = reader->dataset;
     struct npy_array array;
     const char *path;
-    int r = array_open(reader, reader->config->labels_path, &array, &path, error);
+    int r;
 
+    if (reader->config->unlabelled) {
+        dataset->classes = reference->classes;
+        dataset->target_width = reference->target_width;
+        return reader_zero_labels(dataset, dataset->count, error);
+    }
+    r = array_open(reader, reader->config->labels_path, &array, &path, error);
     if (r < 0)
         return r;
     if (array.rank == 0 || array.extent[0] != dataset->count)

@@ -93,6 +93,20 @@ int32_t reader_class_limit(const struct dataset_config *config, const struct dat
     return reference ? reference->classes : config->classes;
 }
 
+int reader_zero_labels(struct dataset *dataset, int64_t count, struct error *error)
+{
+    bool classes = dataset->target == DATASET_TARGET_CLASS;
+    void *zeros = calloc((size_t)count * (size_t)dataset->target_width + 1, sizeof(float));
+
+    if (!zeros)
+        return error_no_memory(error, "the predictions of %lld samples", (long long)count);
+    if (classes)
+        dataset->labels = zeros;
+    else
+        dataset->targets = zeros;
+    return 0;
+}
+
 void reader_warn(const struct dataset_config *config, const char *format, ...)
 {
     const struct dataset_events *events = config->events;

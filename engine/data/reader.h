@@ -55,6 +55,9 @@ char *reader_format_shape(const int64_t *shape, int rank, char *output, size_t s
  * 0 when the labels decide. */
 int32_t reader_class_limit(const struct dataset_config *config, const struct dataset *reference);
 
+/* Makes labels or values of 0 for `count` samples, of what is to be predicted and is not known. */
+int reader_zero_labels(struct dataset *dataset, int64_t count, struct error *error);
+
 /* Index of the first value that is infinite or not a number, -1 when all are finite. */
 int64_t reader_find_nonfinite(const float *values, int64_t count);
 

@@ -282,6 +282,11 @@ static int label_add(struct sequences *sequences, const struct sequence_place *p
     double value;
     int number;
 
+    if (sequences->config->unlabelled) {
+        memset(&(dataset->labels ? dataset->labels : (int32_t *)dataset->targets)[dataset->count],
+               0, sizeof(float));
+        return 0;
+    }
     if (length == 0)
         return error_set(error, -EINVAL,
                          "%s:%lld: the label is empty; fill it in or remove the sequence",
@@ -410,7 +415,9 @@ int sequences_end(struct sequences *sequences, struct error *error)
                          sequences->config->paths[0]);
     if (sequences->numbers && !sequences->known)
         r = sort_characters(sequences, error);
-    if (r == 0 && dataset->target == DATASET_TARGET_CLASS)
+    if (sequences->config->unlabelled)
+        dataset->classes = reference->classes;
+    else if (r == 0 && dataset->target == DATASET_TARGET_CLASS)
         r = label_names_resolve(&sequences->names, sequences->config, reference, dataset, error);
     if (r < 0)
         return r;

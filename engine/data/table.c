@@ -163,15 +163,68 @@ static int columns_begin(void *context, struct error *error)
     return r == 0 ? mark_targets(reader, error) : r;
 }
 
-/* Finds the columns of the training table in this one: by name, or by place without names. */
+/* Whether the set's columns are looked for: those to predict are not where they are not known. */
+static bool is_wanted(const struct table_reader *reader, const struct table_column *column)
+{
+    return column->target < 0 || !reader->config->unlabelled;
+}
+
+/* Finds the columns of a table without names by their places, those to predict being there or
+ * not. */
+static int columns_match_places(struct table_reader *reader, struct error *error)
+{
+    const struct csv_table *table = &reader->table;
+    const struct table_columns *columns = reader->columns;
+    int32_t wanted = 0, place = 0;
+
+    for (int32_t i = 0; i < columns->count; i++)
+        wanted += is_wanted(reader, &columns->columns[i]);
+    if (table->columns != columns->count && table->columns != wanted)
+        return error_set(error, -EINVAL, "%s has %d columns, but the training data %d", table->path,
+                         table->columns, columns->count);
+    for (int32_t i = 0; i < columns->count; i++) {
+        bool is_there = is_wanted(reader, &columns->columns[i]);
+
+        if (is_there)
+            reader->column_of[place] = i;
+        place += is_there || table->columns == columns->count;
+    }
+    return 0;
+}
+
+/* Finds the columns of the training table in this one by name. */
+static int columns_match_names(struct table_reader *reader, struct error *error)
+{
+    const struct csv_table *table = &reader->table;
+    const struct table_columns *columns = reader->columns;
+    CLEANUP(label_names_release) struct label_names index = {0};
+    char shown[CSV_SHOWN_SIZE];
+    int r = index_names(table, &index, error);
+
+    for (int32_t i = 0; i < columns->count && r == 0; i++) {
+        const struct table_column *column = &columns->columns[i];
+        int32_t found =
+            label_names_number(&index, column->name, strlen(column->name), table->path, 0, error);
+
+        if (found < 0)
+            return found;
+        if (!is_wanted(reader, column))
+            continue;
+        if (found < table->columns)
+            reader->column_of[found] = i;
+        else if (column->target >= 0 || column->kind != TABLE_LEFT_OUT)
+            r = error_set(error, -EINVAL, "%s lacks the column \"%s\" of the training data",
+                          table->path, csv_cell_show(column->name, strlen(column->name), shown));
+    }
+    return r;
+}
+
+/* Finds the columns of the training table in this one. */
 static int columns_match(void *context, struct error *error)
 {
     struct table_reader *reader = context;
     const struct csv_table *table = &reader->table;
     const struct table_columns *columns = reader->columns;
-    CLEANUP(label_names_release) struct label_names index = {0};
-    char shown[CSV_SHOWN_SIZE];
-    int r;
 
     if (columns->has_names != (table->names != NULL))
         return error_set(error, -EINVAL,
@@ -180,31 +233,11 @@ static int columns_match(void *context, struct error *error)
                          table->path, (long long)table->line,
                          columns->has_names ? "have a row of names" : "have no row of names",
                          table->names ? "has one" : "has none");
-    if (!table->names && table->columns != columns->count)
-        return error_set(error, -EINVAL, "%s has %d columns, but the training data %d", table->path,
-                         table->columns, columns->count);
     reader->column_of = calloc((size_t)table->columns, sizeof *reader->column_of);
     if (!reader->column_of)
         return reader_out_of_memory(table->path, error);
     memset(reader->column_of, 0xff, (size_t)table->columns * sizeof *reader->column_of); /* -1 */
-    r = index_names(table, &index, error);
-    for (int32_t i = 0; i < columns->count && r == 0; i++) {
-        const struct table_column *column = &columns->columns[i];
-        int32_t found = i;
-
-        if (table->names) {
-            found = label_names_number(&index, column->name, strlen(column->name), table->path, 0,
-                                       error);
-            if (found < 0)
-                return found;
-        }
-        if (found < table->columns)
-            reader->column_of[found] = i;
-        else if (column->target >= 0 || column->kind != TABLE_LEFT_OUT)
-            r = error_set(error, -EINVAL, "%s lacks the column \"%s\" of the training data",
-                          table->path, csv_cell_show(column->name, strlen(column->name), shown));
-    }
-    return r;
+    return table->names ? columns_match_names(reader, error) : columns_match_places(reader, error);
 }
 
 /* ---- whether the first row names the columns ---- */
@@ -428,7 +461,8 @@ static int encode_cell(struct table_reader *reader, struct table_column *column,
     if (column->kind == TABLE_LEFT_OUT)
         return 0;
     missing = table_cell_is_missing(reader->config, cell->text, cell->length);
-    if (missing && reader->config->table.missing == DATASET_MISSING_DROP) {
+    if (missing && reader->config->table.missing == DATASET_MISSING_DROP &&
+        !reader->config->unlabelled) {
         reader->dropped++;
         return ROW_LEFT_OUT;
     }
@@ -464,6 +498,8 @@ static int rows_grow(struct table_reader *reader, struct error *error)
         *targets = grown;
     if (!buffer || !grown)
         return reader_out_of_memory(reader->table.path, error);
+    if (reader->config->unlabelled)
+        memset(grown, 0, capacity * target_bytes);
     if (reader->config->table.split_column && !reader->reference) {
         grown = reallocarray(dataset->split_keys, capacity, sizeof *dataset->split_keys);
         if (!grown)
@@ -636,10 +672,12 @@ static int finish(struct table_reader *reader, struct error *error)
         (dataset->sample_stride + (size_t)dataset->target_width * sizeof(float) +
          (dataset->split_keys ? sizeof *dataset->split_keys : 0));
     warn_of_rows(reader);
-    r = name_features(reader, error);
+    r = reader->config->unlabelled ? 0 : name_features(reader, error);
     if (r == 0)
         r = reader_add_block(dataset, dataset->buffer, reader->rows, error);
-    if (r == 0 && dataset->target == DATASET_TARGET_CLASS)
+    if (reader->config->unlabelled)
+        dataset->classes = reader->reference->classes;
+    else if (r == 0 && dataset->target == DATASET_TARGET_CLASS)
         r = table_labels_resolve(&reader->labels, reader->config, reader->reference, dataset,
                                  error);
     return r;

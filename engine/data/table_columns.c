@@ -325,6 +325,18 @@ static int32_t count_features(const struct table_column *column)
     return 0;
 }
 
+void table_columns_number(struct table_columns *columns)
+{
+    columns->features = 0;
+    for (int32_t i = 0; i < columns->count; i++) {
+        struct table_column *column = &columns->columns[i];
+
+        column->first_feature = columns->features;
+        column->features = count_features(column);
+        columns->features += column->features;
+    }
+}
+
 static void set_mean(struct table_column *column)
 {
     if (column->kind == TABLE_NUMBER)
@@ -373,11 +385,9 @@ int table_columns_decide(struct table_columns *columns, const struct dataset_con
         column->marks_missing = column->missing > 0 && column->kind != TABLE_LEFT_OUT &&
                                 config->table.missing == DATASET_MISSING_INDICATE;
         set_mean(column);
-        column->first_feature = columns->features;
-        column->features = count_features(column);
-        columns->features += column->features;
         label_names_release(&column->texts);
     }
+    table_columns_number(columns);
     if (left_out.count > LEFT_OUT_SHOWN_MAX)
         reader_warn(config, "columns are left out: %s and %d more", left_out.text,
                     left_out.count - LEFT_OUT_SHOWN_MAX);

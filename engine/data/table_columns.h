@@ -88,6 +88,9 @@ int table_column_survey(struct table_column *column, const struct dataset_config
 int table_columns_decide(struct table_columns *columns, const struct dataset_config *config,
                          int64_t rows, struct error *error);
 
+/* Numbers the features of the columns, whose kinds and categories are known. */
+void table_columns_number(struct table_columns *columns);
+
 /* Writes the column's features. `text` is NULL for a missing cell. False: the cell is none of the
  * column's kind. `*unknown` grows if it is a category that the training table lacks. */
 bool table_column_encode(const struct table_column *column, const struct dataset_config *config,

@@ -197,7 +197,8 @@ int checkpoint_write(struct session *session, const struct checkpoint_state *sta
 
 /* ---- reading ---- */
 
-int checkpoint_open(const char *path, struct checkpoint *checkpoint, struct error *error)
+static int open_file(const char *path, bool exports, struct checkpoint *checkpoint,
+                     struct error *error)
 {
     int r;
 
@@ -205,12 +206,26 @@ int checkpoint_open(const char *path, struct checkpoint *checkpoint, struct erro
     r = safetensors_open(path, &checkpoint->file, error);
     if (r < 0)
         return r;
-    r = checkpoint_metadata_parse(&checkpoint->file, &checkpoint->state, &checkpoint->texts, error);
+    r = exports && checkpoint_metadata_is_export(&checkpoint->file)
+            ? checkpoint_metadata_parse_export(&checkpoint->file, &checkpoint->state,
+                                               &checkpoint->texts, error)
+            : checkpoint_metadata_parse(&checkpoint->file, &checkpoint->state, &checkpoint->texts,
+                                        error);
     if (r < 0) {
         error_prefix(error, "%s", path);
         checkpoint_close(checkpoint);
     }
     return r;
+}
+
+int checkpoint_open(const char *path, struct checkpoint *checkpoint, struct error *error)
+{
+    return open_file(path, false, checkpoint, error);
+}
+
+int checkpoint_open_model(const char *path, struct checkpoint *checkpoint, struct error *error)
+{
+    return open_file(path, true, checkpoint, error);
 }
 
 void checkpoint_close(struct checkpoint *checkpoint)

@@ -62,6 +62,9 @@ struct checkpoint_texts {
     const char *normalisation; /* dataset_normalisation_format() */
     const char *vocabulary;    /* dataset_vocabulary_format() */
     const char *module; /* description of the model for exports; the caller defines its form */
+    /* What the model is used by where its job and its data are not: the specification, whose form
+     * the caller defines, and dataset_description_format(). */
+    const char *job, *data;
 };
 
 /* Weights kept in host memory (the best so far), for early stopping. */
@@ -94,6 +97,9 @@ struct checkpoint {
 /* Opens and checks a file: -EINVAL with a sentence if it is not a checkpoint of traind. Release
  * with checkpoint_close(). */
 int checkpoint_open(const char *path, struct checkpoint *checkpoint, struct error *error);
+/* The same, also of a file that checkpoint_export() wrote: its state has the step, the precision
+ * and the ways of the convolutions, which decide about the bits of results, and no more. */
+int checkpoint_open_model(const char *path, struct checkpoint *checkpoint, struct error *error);
 void checkpoint_close(struct checkpoint *checkpoint);
 
 /* Copies the tensors into the session: those that evaluation reads (the moving averages if there
@@ -108,8 +114,7 @@ enum checkpoint_weights {
 };
 
 /* Writes the weights of a checkpoint to a file for other programs, with PyTorch's names and
- * layouts. Of the metadata it keeps the normalisation, the vocabulary, the model's description and
- * the step. */
+ * layouts. Of the metadata it keeps the texts and what checkpoint_open_model() reads. */
 int checkpoint_export(const char *path, const char *output, enum checkpoint_weights weights,
                       char digest[SAFETENSORS_DIGEST_SIZE], uint64_t *bytes, struct error *error);
 

@@ -79,12 +79,12 @@ static const struct checkpoint_field {
               LATER_FIELD("agreement.loss", FIELD_DOUBLE, agreement.loss, "nan"),
               LATER_FIELD("agreement.gradient_norm", FIELD_DOUBLE, agreement.gradient_norm, "nan")};
 
-static_assert(sizeof fields / sizeof fields[0] + 6 <= CHECKPOINT_PAIRS_MAX,
-              "beside the fields there are two formats and four texts");
+static_assert(sizeof fields / sizeof fields[0] + 8 <= CHECKPOINT_PAIRS_MAX,
+              "beside the fields there are two formats and six texts");
 
 static const char specification_key[] = "traind.specification";
 static const char normalisation_key[] = "normalisation", vocabulary_key[] = "vocabulary";
-static const char module_key[] = "module";
+static const char module_key[] = "module", job_key[] = "job", data_key[] = "data";
 
 static void add_pair(struct checkpoint_metadata *metadata, const char *key, const char *value)
 {
@@ -158,6 +158,8 @@ void checkpoint_metadata_format(const struct checkpoint_state *state,
     add_pair(metadata, normalisation_key, texts->normalisation);
     add_pair(metadata, vocabulary_key, texts->vocabulary);
     add_pair(metadata, module_key, texts->module);
+    add_pair(metadata, job_key, texts->job);
+    add_pair(metadata, data_key, texts->data);
 }
 
 static int parse_field(const struct checkpoint_field *field, const char *text, void *member,
@@ -194,6 +196,16 @@ static int parse_field(const struct checkpoint_field *field, const char *text, v
     return 0;
 }
 
+static struct checkpoint_texts parse_texts(const struct safetensors *file)
+{
+    return (struct checkpoint_texts){.specification = safetensors_metadata(file, specification_key),
+                                     .normalisation = safetensors_metadata(file, normalisation_key),
+                                     .vocabulary = safetensors_metadata(file, vocabulary_key),
+                                     .module = safetensors_metadata(file, module_key),
+                                     .job = safetensors_metadata(file, job_key),
+                                     .data = safetensors_metadata(file, data_key)};
+}
+
 int checkpoint_metadata_parse(const struct safetensors *file, struct checkpoint_state *state,
                               struct checkpoint_texts *texts, struct error *error)
 {
@@ -218,31 +230,63 @@ int checkpoint_metadata_parse(const struct safetensors *file, struct checkpoint_
     }
     if (!safetensors_metadata(file, "traind.epoch_labels"))
         state->sums.labels = state->sums.samples; /* in earlier files every sample had one label */
-    *texts =
-        (struct checkpoint_texts){.specification = safetensors_metadata(file, specification_key),
-                                  .normalisation = safetensors_metadata(file, normalisation_key),
-                                  .vocabulary = safetensors_metadata(file, vocabulary_key),
-                                  .module = safetensors_metadata(file, module_key)};
+    *texts = parse_texts(file);
+    return 0;
+}
+
+/* What an export keeps: the key in a checkpoint, and in the export. */
+static const char *const exported_keys[][2] = {
+    {"format", "format"},
+    {"traind.step", "step"},
+    {"traind.epoch", "epoch"},
+    {"traind.precision", "precision"},
+    {"traind.precision.model", "precision.model"},
+    {"traind.direct_convolutions", "direct_convolutions"},
+    {specification_key, "specification"},
+    {normalisation_key, normalisation_key},
+    {vocabulary_key, vocabulary_key},
+    {module_key, module_key},
+    {job_key, job_key},
+    {data_key, data_key}};
+enum { EXPORTED_KEYS = sizeof exported_keys / sizeof *exported_keys };
+static_assert((int)EXPORTED_KEYS == (int)CHECKPOINT_EXPORT_PAIRS, "an export keeps these");
+
+bool checkpoint_metadata_is_export(const struct safetensors *file)
+{
+    return !safetensors_metadata(file, format_key) && safetensors_metadata(file, "step") &&
+           safetensors_metadata(file, module_key);
+}
+
+int checkpoint_metadata_parse_export(const struct safetensors *file, struct checkpoint_state *state,
+                                     struct checkpoint_texts *texts, struct error *error)
+{
+    *state = (struct checkpoint_state){0};
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        for (size_t k = 0; k < EXPORTED_KEYS; k++) {
+            const char *text = strcmp(fields[i].key, exported_keys[k][0]) == 0
+                                   ? safetensors_metadata(file, exported_keys[k][1])
+                                   : NULL;
+            int r =
+                text ? parse_field(&fields[i], text, (char *)state + fields[i].offset, error) : 0;
+
+            if (r < 0)
+                return r;
+        }
+    }
+    *texts = parse_texts(file);
     return 0;
 }
 
 int checkpoint_metadata_export(const struct safetensors *file,
                                struct safetensors_pair pairs[CHECKPOINT_EXPORT_PAIRS])
 {
-    static const char *const keys[][2] = {{"format", "format"},
-                                          {"traind.step", "step"},
-                                          {"traind.epoch", "epoch"},
-                                          {specification_key, "specification"},
-                                          {normalisation_key, normalisation_key},
-                                          {vocabulary_key, vocabulary_key},
-                                          {module_key, module_key}};
     int count = 0;
 
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        const char *value = safetensors_metadata(file, keys[i][0]);
+    for (size_t i = 0; i < EXPORTED_KEYS; i++) {
+        const char *value = safetensors_metadata(file, exported_keys[i][0]);
 
         if (value)
-            pairs[count++] = (struct safetensors_pair){keys[i][1], value};
+            pairs[count++] = (struct safetensors_pair){exported_keys[i][1], value};
     }
     return count;
 }

@@ -4,7 +4,7 @@
 
 #include "engine/train/checkpoint.h"
 
-enum { CHECKPOINT_PAIRS_MAX = 56, CHECKPOINT_VALUE_MAX = 48, CHECKPOINT_EXPORT_PAIRS = 7 };
+enum { CHECKPOINT_PAIRS_MAX = 58, CHECKPOINT_VALUE_MAX = 48, CHECKPOINT_EXPORT_PAIRS = 12 };
 
 struct checkpoint_metadata {
     struct safetensors_pair pairs[CHECKPOINT_PAIRS_MAX];
@@ -22,6 +22,11 @@ void checkpoint_metadata_format(const struct checkpoint_state *state,
  * point into the file. */
 int checkpoint_metadata_parse(const struct safetensors *file, struct checkpoint_state *state,
                               struct checkpoint_texts *texts, struct error *error);
+
+/* Whether an export wrote the file; and reads it so, with the state that it keeps. */
+bool checkpoint_metadata_is_export(const struct safetensors *file);
+int checkpoint_metadata_parse_export(const struct safetensors *file, struct checkpoint_state *state,
+                                     struct checkpoint_texts *texts, struct error *error);
 
 /* Lists the pairs that an export keeps; returns their number. */
 int checkpoint_metadata_export(const struct safetensors *file,

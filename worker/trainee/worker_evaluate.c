@@ -235,7 +235,7 @@ static int evaluate(const struct worker_options *options, struct worker_setup *s
 {
     struct checkpoint checkpoint;
     struct dataset_view view = {0};
-    int r = checkpoint_open(options->checkpoint, &checkpoint, error);
+    int r = checkpoint_open_model(options->checkpoint, &checkpoint, error);
 
     if (r < 0)
         return r;

@@ -12,31 +12,38 @@ const struct worker_command worker_commands[] = {
     {"plan", "SPEC", "memory, work and duration of a job, without training it",
      "json spool checkpoints device device-config plugin threads memory-limit max-batch "
      "calibration also emulate-precision",
-     true, NULL, worker_plan},
+     true, false, NULL, worker_plan},
     {"train", "SPEC", "train; SIGTERM: checkpoint and exit 75, SIGUSR1: checkpoint and go on",
      "json spool checkpoints resume best device device-config plugin threads memory-limit "
      "choices emulate-precision profile "
      "profile-steps layers calibration timings mps mps-refused",
-     true, NULL, worker_train},
+     true, false, NULL, worker_train},
     {"eval", "SPEC --checkpoint FILE", "metrics of a checkpoint on the test set",
-     "json checkpoint logits device device-config plugin threads emulate-precision", true,
+     "json checkpoint logits device device-config plugin threads emulate-precision", true, false,
      "checkpoint", worker_evaluate},
+    {"predict", "MODEL DATA [--output FILE]",
+     "what a checkpoint or an exported model predicts for new data; DATA - reads rows from standard "
+     "input as they come",
+     "output format top-k probabilities lengths spec device device-config plugin threads "
+     "emulate-precision",
+     true, true, NULL, worker_predict},
     {"sample", "SPEC --checkpoint FILE", "write text with a trained text model",
      "json checkpoint prompt length temperature top-k seed device device-config plugin threads emulate-precision",
-     true, "checkpoint", worker_sample},
+     true, false, "checkpoint", worker_sample},
     {"export", "CHECKPOINT --output FILE",
      "only the weights, in PyTorch's names and layouts, and the model in Python",
-     "json output weights no-module spec", true, "output", worker_export},
+     "json output weights no-module spec", true, false, "output", worker_export},
     {"calibrate", "",
      "measure this machine's speeds, for `plan` and `train --profile`; they are kept",
-     "json output unless-kept device device-config plugin threads", false, NULL, worker_calibrate},
+     "json output unless-kept device device-config plugin threads", false, false, NULL,
+     worker_calibrate},
     {"warm", "--device NAME", "open a device and wait for traind-shim to hand over a job",
-     "device plugin threads", false, "device", worker_warm},
+     "device plugin threads", false, false, "device", worker_warm},
     {"mps", "--mps DIR --control PROGRAM",
      "run NVIDIA's MPS for one user's processes on a GPU while there are any", "mps control", false,
-     "mps", worker_mps},
+     false, "mps", worker_mps},
     {"devices", "", "list the devices that this machine's backends can train on",
-     "json device plugin", false, NULL, worker_devices},
+     "json device plugin", false, false, NULL, worker_devices},
 };
 const int worker_command_count = sizeof worker_commands / sizeof worker_commands[0];
 
@@ -55,6 +62,12 @@ static const struct option_row option_rows[] = {
     {"output", OPTION_TEXT, offsetof(struct worker_options, output), "FILE", "the file to write"},
     {"weights", OPTION_TEXT, offsetof(struct worker_options, weights), "WHICH",
      "evaluated (the moving averages if train.ema kept them; default) or trained"},
+    {"format", OPTION_TEXT, offsetof(struct worker_options, format), "NAME",
+     "of the predictions: csv, jsonl or npy; default: what the output's name ends in, else csv"},
+    {"probabilities", OPTION_FLAG, offsetof(struct worker_options, probabilities), NULL,
+     "write the probability of each class"},
+    {"lengths", OPTION_TEXT, offsetof(struct worker_options, lengths), "FILE",
+     "how many steps of each sample count, for npy data with lengths"},
     {"no-module", OPTION_FLAG, offsetof(struct worker_options, no_module), NULL,
      "write no Python module beside the weights"},
     {"logits", OPTION_TEXT, offsetof(struct worker_options, logits), "FILE",
@@ -109,7 +122,8 @@ static const struct option_row option_rows[] = {
     {"temperature", OPTION_NUMBER, offsetof(struct worker_options, temperature), "T",
      "of the sampling, default 0.8; 0 takes the likeliest"},
     {"top-k", OPTION_COUNT, offsetof(struct worker_options, top_k), "K",
-     "draw from the K likeliest characters, default all"},
+     "sample: draw from the K likeliest characters, default all; predict: write the K likeliest "
+     "classes"},
     {"seed", OPTION_SEED, offsetof(struct worker_options, seed), "N", "of the sampling"},
 };
 enum { OPTION_ROWS = sizeof option_rows / sizeof option_rows[0] };
@@ -137,6 +151,8 @@ int worker_options_parse(const struct worker_command *command, int argc, char **
             r = option_parse(&table, argc, argv, &i, options, &row, error);
         else if (command->wants_input && !options->input)
             options->input = argv[i];
+        else if (command->wants_data && !options->data)
+            options->data = argv[i];
         else
             r = error_set(error, -EINVAL, "%s does not know what to do with \"%s\"", command->name,
                           argv[i]);
@@ -144,7 +160,7 @@ int worker_options_parse(const struct worker_command *command, int argc, char **
             return r;
         options->seed_given |= row && row->type == OPTION_SEED;
     }
-    if ((command->wants_input && !options->input) ||
+    if ((command->wants_input && !options->input) || (command->wants_data && !options->data) ||
         (command->required && !option_given(options, command->required)))
         return error_set(error, -EINVAL, "usage: traind-worker %s %s", command->name,
                          command->arguments);

@@ -10,8 +10,9 @@ struct worker_device;
 
 struct worker_options {
     const char *input; /* SPEC, or the checkpoint to export */
+    const char *data;  /* DATA, the second argument */
     const char *spool, *checkpoints, *resume, *best, *checkpoint, *output, *logits, *weights,
-        *calibration, *specification;
+        *calibration, *specification, *format, *lengths;
     const char *device, *device_config, *plugin, *memory_limit, *choices, *profile;
     const char *also;                        /* more devices to plan for, as JSON */
     const char *mps, *mps_refused, *control; /* worker_mps.h */
@@ -21,7 +22,7 @@ struct worker_options {
     bool emulate_precision;
     int threads; /* 0: not given */
     bool max_batch;
-    bool json, no_module;
+    bool json, no_module, probabilities;
     bool timings;
     const char *prompt;
     int length, top_k;
@@ -36,7 +37,7 @@ struct worker_options {
 struct worker_command {
     const char *name, *arguments, *help;
     const char *options; /* its long options, separated by blanks */
-    bool wants_input;
+    bool wants_input, wants_data;
     const char *required;                             /* a mandatory option, or NULL */
     int (*run)(const struct worker_options *options); /* the exit status */
 };
@@ -59,6 +60,7 @@ enum {
 int worker_plan(const struct worker_options *options);
 int worker_train(const struct worker_options *options);
 int worker_evaluate(const struct worker_options *options);
+int worker_predict(const struct worker_options *options);
 int worker_sample(const struct worker_options *options);
 int worker_export(const struct worker_options *options);
 int worker_calibrate(const struct worker_options *options);

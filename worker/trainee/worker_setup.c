@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "engine/data/description.h"
 #include "worker/trainee/pytorch_module.h"
 #include "worker/trainee/worker_add_norm.h"
 #include "worker/trainee/worker_heads.h"
@@ -301,6 +302,46 @@ int worker_setup_describe(const char *path, const struct checkpoint_texts *texts
     configure_data(&options, &opening, setup);
     r = open_data(setup, opening.trained, error);
     return r < 0 ? r : describe_data(setup, error);
+}
+
+/* Makes the specification and a training set without samples of what the checkpoint keeps. */
+static int adopt_description(const struct checkpoint_texts *texts, const char *path,
+                             struct worker_setup *setup, struct error *error)
+{
+    int r = worker_spec_parse(texts->job, path, &setup->spec, error);
+
+    setup->stage = WORKER_STAGE_CHECKPOINT;
+    if (r == 0)
+        r = dataset_description_parse(texts->data, &setup->train, error);
+    if (r == 0 && texts->normalisation)
+        r = dataset_normalisation_parse(texts->normalisation, setup->train, &setup->normalisation,
+                                        error);
+    return r < 0 ? r : describe_data(setup, error);
+}
+
+int worker_setup_open_model(const struct worker_options *options,
+                            const struct checkpoint *checkpoint, const char *path,
+                            struct worker_setup *setup, struct error *error)
+{
+    int r;
+
+    *setup = (struct worker_setup){.stage = WORKER_STAGE_SPECIFICATION};
+    if (checkpoint->texts.job && checkpoint->texts.data)
+        r = adopt_description(&checkpoint->texts, path, setup, error);
+    else if (options->specification)
+        r = worker_setup_describe(options->specification, &checkpoint->texts, setup, error);
+    else
+        r = error_set(error, -ERROR_UNSUPPORTED,
+                      "an earlier traind wrote %s, which does not describe its job: give the "
+                      "specification with --spec, and have the training data in their place",
+                      path);
+    if (r < 0)
+        return r;
+    setup->stage = WORKER_STAGE_DEVICE;
+    begin_device(options, NULL, setup);
+    r = open_device(options, true, setup, error);
+    worker_precision_adopt(&checkpoint->state, true, setup);
+    return r;
 }
 
 void worker_setup_release(struct worker_setup *setup)

@@ -71,6 +71,12 @@ int worker_setup_open(const struct worker_options *options, const struct worker_
 /* The same for a text model without its text: the checkpoint's vocabulary describes the data. */
 int worker_setup_open_text(const struct worker_options *options, const char *vocabulary,
                            struct worker_setup *setup, struct error *error);
+/* The same for a trained model alone: its checkpoint (or an export), which was read from `path`,
+ * describes its job and its training data. Of an early one, which does not, options->specification
+ * and the training data do. */
+int worker_setup_open_model(const struct worker_options *options,
+                            const struct checkpoint *checkpoint, const char *path,
+                            struct worker_setup *setup, struct error *error);
 /* The same without a device and without generating samples, to describe a trained model. `texts`
  * describes its data: the vocabulary of a text, or the normalisation of other data. */
 int worker_setup_describe(const char *path, const struct checkpoint_texts *texts,

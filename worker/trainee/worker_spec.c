@@ -2,6 +2,7 @@
  * filled in the defaults; here values only change their form. */
 #include "worker/trainee/worker_spec.h"
 
+#include "base/cleanup.h"
 #include "proto/job_spec.h"
 #include "worker/trainee/worker_spec_model.h"
 #include "worker/trainee/worker_spec_train.h"
@@ -253,19 +254,11 @@ static void device_read(struct worker_spec *spec)
     spec->threads = (int)json_get_int(device, "threads", 0);
 }
 
-int worker_spec_load(const char *path, struct worker_spec *spec, struct error *error)
+static int spec_read(struct json_object *raw, const char *path, struct worker_spec *spec,
+                     struct error *error)
 {
-    JSON_AUTO struct json_object *raw = NULL;
-    char present[PATH_MAX]; /* where relative paths start if the specification has no directory */
-    int r;
+    int r = job_spec_normalise(raw, &spec->normalised, NULL, error);
 
-    *spec = (struct worker_spec){0};
-    r = json_parse_file(path, SPECIFICATION_BYTES_MAX, &raw, error);
-    if (r == 0 && json_object_is_type(raw, json_type_object) && !json_get(raw, "directory") &&
-        getcwd(present, sizeof present))
-        json_set_string(raw, "directory", present);
-    if (r == 0)
-        r = job_spec_normalise(raw, &spec->normalised, NULL, error);
     if (r == 0 && job_spec_is_command(spec->normalised))
         r = error_set(error, -EINVAL,
                       "%s is a command job: traind-worker trains jobs with a model only", path);
@@ -285,6 +278,82 @@ int worker_spec_load(const char *path, struct worker_spec *spec, struct error *e
     checkpoint_read(spec);
     device_read(spec);
     return 0;
+}
+
+int worker_spec_load(const char *path, struct worker_spec *spec, struct error *error)
+{
+    JSON_AUTO struct json_object *raw = NULL;
+    char present[PATH_MAX]; /* where relative paths start if the specification has no directory */
+    int r;
+
+    *spec = (struct worker_spec){0};
+    r = json_parse_file(path, SPECIFICATION_BYTES_MAX, &raw, error);
+    if (r == 0 && json_object_is_type(raw, json_type_object) && !json_get(raw, "directory") &&
+        getcwd(present, sizeof present))
+        json_set_string(raw, "directory", present);
+    return r < 0 ? r : spec_read(raw, path, spec, error);
+}
+
+int worker_spec_parse(const char *text, const char *path, struct worker_spec *spec,
+                      struct error *error)
+{
+    JSON_AUTO struct json_object *raw = NULL;
+    int r;
+
+    *spec = (struct worker_spec){0};
+    r = json_parse(text, strlen(text), &raw, error);
+    if (r == 0)
+        r = spec_read(raw, path, spec, error);
+    return r < 0 ? error_prefix(error, "the specification in %s", path) : 0;
+}
+
+/* Replaces what says where the data are. */
+static void hide_paths(struct json_object *source)
+{
+    static const char kept[] = "data"; /* a path must not be empty */
+    static const char *const files[] = {"images", "labels", "lengths"};
+    struct json_object *command = json_get(source, "command");
+
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (json_get(source, files[i]))
+            json_set_string(source, files[i], kept);
+    if (json_get(source, "path") || command) {
+        struct json_object *list = json_object_new_array();
+
+        json_object_array_add(list, json_object_new_string(command ? "{output}" : kept));
+        json_set(source, command ? "command" : "path", list);
+    }
+    json_object_object_del(source, "class_of_file"); /* as many as there were files */
+}
+
+/* The model's own file is found from anywhere; without it there is no model. */
+static void keep_model_file(struct json_object *model, const char *directory)
+{
+    const char *path = json_get_string(model, "onnx", NULL);
+    AUTO_FREE char *absolute = NULL;
+
+    if (path && path[0] != '/' && directory && asprintf(&absolute, "%s/%s", directory, path) >= 0)
+        json_set_string(model, "onnx", absolute);
+}
+
+char *worker_spec_keep(const struct worker_spec *spec)
+{
+    static const char *const kept[] = {"name", "model", "data", "train"};
+    JSON_AUTO struct json_object *json = json_object_new_object(), *copy = NULL;
+    struct error ignored;
+    const char *text;
+    size_t length;
+
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        json_set(json, kept[i], json_object_get(json_get(spec->normalised, kept[i])));
+    text = json_text(json, &length);
+    if (json_parse(text, length, &copy, &ignored) < 0)
+        return NULL;
+    json_set_string(copy, "directory", "/");
+    keep_model_file(json_get(copy, "model"), json_get_string(spec->normalised, "directory", NULL));
+    json_object_object_del(json_get(copy, "data"), "test");
+    hide_paths(json_get(json_get(copy, "data"), "train"));
+    return strdup(json_text(copy, NULL));
 }
 
 void worker_spec_release(struct worker_spec *spec)

@@ -56,6 +56,12 @@ struct worker_spec {
 /* Reads and checks a specification, raw or normalised. -EINVAL with a sentence that names the key;
  * other errno: the file cannot be opened. Release with worker_spec_release(). */
 int worker_spec_load(const char *path, struct worker_spec *spec, struct error *error);
+/* The same of a specification in memory, which the checkpoint at `path` has kept. */
+int worker_spec_parse(const char *text, const char *path, struct worker_spec *spec,
+                      struct error *error);
+/* What a checkpoint keeps of the specification: model, data and training, without the paths of this
+ * machine. The caller frees the text. NULL: no memory. */
+char *worker_spec_keep(const struct worker_spec *spec);
 void worker_spec_release(struct worker_spec *spec);
 
 /* Reads "none", "selective", "full", "auto" or a number of segments. */

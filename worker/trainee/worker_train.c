@@ -3,6 +3,7 @@
  * On SIGTERM and SIGINT it writes a checkpoint at the next step boundary and exits with 75. On
  * SIGUSR1 it writes one and goes on. Every failure leaves an `error` record and exit status 1. */
 #include "base/cleanup.h"
+#include "engine/data/description.h"
 #include "engine/train/agreement.h"
 #include "proto/profile_view.h"
 #include "worker/trainee/pytorch_module.h"
@@ -33,8 +34,8 @@ struct train_run {
     struct training *training;
     struct checkpoint resumed;
     bool resumes;
-    bool agrees;                               /* results agree with those of the previous device */
-    char *normalisation, *vocabulary, *module; /* as text; owned */
+    bool agrees; /* results agree with those of the previous device */
+    char *normalisation, *vocabulary, *module, *job, *data; /* as text; owned */
     struct training_result result;
     struct worker_calibration calibration; /* of a profile */
 };
@@ -54,10 +55,16 @@ static int describe_texts(struct train_run *run, struct checkpoint_texts *texts,
     run->module = pytorch_module_describe(setup, error);
     if (!run->module)
         return error->code;
+    run->job = worker_spec_keep(&setup->spec);
+    run->data = dataset_description_format(setup->train);
+    if (!run->job || !run->data)
+        return error_no_memory(error, "the description of the job for checkpoints");
     *texts = (struct checkpoint_texts){.specification = setup->spec.digest,
                                        .normalisation = run->normalisation,
                                        .vocabulary = run->vocabulary,
-                                       .module = run->module};
+                                       .module = run->module,
+                                       .job = run->job,
+                                       .data = run->data};
     return 0;
 }
 
@@ -417,6 +424,8 @@ static void train_run_release(struct train_run *run)
     free(run->normalisation);
     free(run->vocabulary);
     free(run->module);
+    free(run->job);
+    free(run->data);
     worker_calibration_release(&run->calibration);
 }
 

@@ -1,0 +1,455 @@
+/* prediction_writer.c: see prediction_writer.h. */
+#include "worker/trainee/prediction_writer.h"
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "engine/data/description.h"
+#include "proto/json.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const prediction_format_names[] = {
+    [PREDICTION_CSV] = "csv", [PREDICTION_JSONL] = "jsonl", [PREDICTION_NPY] = "npy"};
+DEFINE_STRING_TABLE(prediction_format, enum prediction_format, prediction_format_names)
+
+enum { NPY_HEADER_BYTES = 128 };
+
+/* Classes of a part of the outputs: all of them, or those of a head. */
+struct part {
+    const char *name; /* of the head; NULL: there is one part */
+    int64_t first, classes;
+    int top; /* the likeliest to write */
+};
+
+struct prediction_writer {
+    struct prediction_writer_config config;
+    FILE *file;
+    char *path, *temporary; /* owned; NULL: standard output */
+    bool classifies;
+    int64_t width; /* of an output */
+    struct part parts[GRAPH_HEADS_MAX];
+    int part_count;
+    char **names;          /* [width], of classes or values, as the format writes them; owned */
+    double *probabilities; /* [width] */
+    int32_t *order;        /* [width] */
+    float *row;            /* [width] */
+    int64_t count;
+};
+
+/* ---- names ---- */
+
+/* The name in quotes where CSV or JSON needs them; the caller frees it. NULL: no memory. */
+static char *name_quote(const char *name, enum prediction_format format)
+{
+    char *quoted, *to;
+
+    if (format == PREDICTION_JSONL) {
+        JSON_AUTO struct json_object *json = json_object_new_string(name);
+
+        return strdup(json_text(json, NULL));
+    }
+    if (!strpbrk(name, ",\"\r\n"))
+        return strdup(name);
+    to = quoted = malloc(2 * strlen(name) + 3);
+    if (!quoted)
+        return NULL;
+    *to++ = '"';
+    for (; *name; name++) {
+        if (*name == '"')
+            *to++ = '"';
+        *to++ = *name;
+    }
+    *to++ = '"';
+    *to = '\0';
+    return quoted;
+}
+
+static int names_make(struct prediction_writer *writer, struct error *error)
+{
+    const struct dataset *train = writer->config.setup->train;
+    char number[32];
+
+    writer->names = calloc((size_t)writer->width, sizeof *writer->names);
+    for (int p = 0; writer->names && p < writer->part_count; p++) {
+        const struct part *part = &writer->parts[p];
+
+        for (int64_t i = 0; i < part->classes; i++) {
+            const char *name = NULL;
+
+            if (!writer->classifies)
+                name = dataset_target_name(train, (int32_t)i);
+            else if (train->class_names && i < train->class_count)
+                name = train->class_names[i];
+            if (!name) {
+                snprintf(number, sizeof number,
+                         writer->classifies || writer->width > 1 ? "%s%lld" : "%s",
+                         writer->classifies ? "" : "prediction", (long long)i);
+                name = number;
+            }
+            writer->names[part->first + i] = name_quote(name, writer->config.format);
+            if (!writer->names[part->first + i])
+                return error_no_memory(error, "the names of the classes");
+        }
+    }
+    return writer->names ? 0 : error_no_memory(error, "the names of the classes");
+}
+
+static void parts_make(struct prediction_writer *writer)
+{
+    const struct worker_spec *spec = &writer->config.setup->spec;
+    int top = writer->config.top ? writer->config.top : 1;
+
+    writer->part_count = spec->head_count ? spec->head_count : 1;
+    writer->parts[0] = (struct part){.classes = writer->width, .top = top};
+    for (int i = 0, first = 0; i < spec->head_count; i++) {
+        writer->parts[i] = (struct part){.name = spec->head_names[i],
+                                         .first = first,
+                                         .classes = spec->heads[i].classes,
+                                         .top = writer->config.top ? top : spec->heads[i].labels};
+        first += spec->heads[i].classes;
+    }
+    for (int i = 0; i < writer->part_count; i++)
+        if (writer->parts[i].top > writer->parts[i].classes)
+            writer->parts[i].top = (int)writer->parts[i].classes;
+}
+
+/* ---- what stands before the predictions ---- */
+
+static void write_csv_header(struct prediction_writer *writer)
+{
+    const char *comma = "";
+
+    for (int p = 0; p < writer->part_count; p++) {
+        const struct part *part = &writer->parts[p];
+        const char *head = part->name ? part->name : "", *mark = part->name ? "_" : "";
+
+        for (int k = 0; writer->classifies && k < part->top; k++) {
+            char number[16] = "";
+
+            if (part->top > 1)
+                snprintf(number, sizeof number, "_%d", k + 1);
+            fprintf(writer->file, "%s%s%slabel%s,%s%sprobability%s", comma, head, mark, number,
+                    head, mark, number);
+            comma = ",";
+        }
+        for (int64_t i = 0;
+             (!writer->classifies || writer->config.probabilities) && i < part->classes; i++) {
+            fprintf(writer->file, "%s%s%s%s", comma, head, mark, writer->names[part->first + i]);
+            comma = ",";
+        }
+    }
+    fputc('\n', writer->file);
+}
+
+/* Version 1.0 of NumPy's format (numpy.lib.format), padded so that the number of rows fits. */
+static void write_npy_header(struct prediction_writer *writer)
+{
+    char header[NPY_HEADER_BYTES + 1];
+    int length =
+        snprintf(header, sizeof header,
+                 "\x93NUMPY\x01%c%c%c{'descr': '<f4', 'fortran_order': False, 'shape': "
+                 "(%lld, %lld), }",
+                 0, NPY_HEADER_BYTES - 10, 0, (long long)writer->count, (long long)writer->width);
+
+    memset(header + length, ' ', (size_t)(NPY_HEADER_BYTES - length - 1));
+    header[NPY_HEADER_BYTES - 1] = '\n';
+    fwrite(header, 1, NPY_HEADER_BYTES, writer->file);
+}
+
+/* ---- opening ---- */
+
+static int check_format(const struct prediction_writer *writer, struct error *error)
+{
+    const struct prediction_writer_config *config = &writer->config;
+
+    if (!writer->classifies && (config->top || config->probabilities))
+        return error_set(error, -EINVAL,
+                         "the model predicts numbers, not classes: leave out --top-k and "
+                         "--probabilities");
+    if (config->format == PREDICTION_NPY && config->top)
+        return error_set(error, -EINVAL,
+                         "an array of NumPy holds the probabilities of all classes: leave out "
+                         "--top-k, or choose csv or jsonl");
+    if (config->format == PREDICTION_NPY && !writer->path)
+        return error_set(error, -EINVAL,
+                         "an array of NumPy cannot be written to standard output, as its beginning "
+                         "says how long it is: name a file with --output");
+    return 0;
+}
+
+static int file_begin(struct prediction_writer *writer, struct error *error)
+{
+    if (!writer->path) {
+        writer->file = stdout;
+        return 0;
+    }
+    if (file_check_replaceable(writer->path, error) < 0)
+        return -EINVAL;
+    if (asprintf(&writer->temporary, "%s.tmp", writer->path) < 0) {
+        writer->temporary = NULL;
+        return error_no_memory(error, "%s", writer->path);
+    }
+    writer->file = fopen(writer->temporary, "we");
+    if (writer->file)
+        return 0;
+    free(TAKE_POINTER(writer->temporary));
+    return error_set_errno(error, -errno, "cannot write %s", writer->path);
+}
+
+int prediction_writer_open(const struct prediction_writer_config *config,
+                           struct prediction_writer **writer, struct error *error)
+{
+    struct prediction_writer *made = calloc(1, sizeof *made);
+    int r = 0;
+
+    if (!made)
+        return error_no_memory(error, "the predictions");
+    made->config = *config;
+    made->classifies = config->setup->train->target == DATASET_TARGET_CLASS;
+    made->width = config->setup->model_data.outputs;
+    made->probabilities = calloc((size_t)made->width, sizeof *made->probabilities);
+    made->order = calloc((size_t)made->width, sizeof *made->order);
+    made->row = calloc((size_t)made->width, sizeof *made->row);
+    if (config->path && strcmp(config->path, "-") != 0 && !(made->path = strdup(config->path)))
+        r = -ENOMEM;
+    if (r < 0 || !made->probabilities || !made->order || !made->row)
+        r = error_no_memory(error, "the predictions");
+    parts_make(made);
+    if (r == 0)
+        r = check_format(made, error);
+    if (r == 0)
+        r = names_make(made, error);
+    if (r == 0)
+        r = file_begin(made, error);
+    if (r < 0) {
+        prediction_writer_abort(made);
+        return r;
+    }
+    if (config->format == PREDICTION_CSV)
+        write_csv_header(made);
+    else if (config->format == PREDICTION_NPY)
+        write_npy_header(made);
+    *writer = made;
+    return 0;
+}
+
+/* ---- predictions ---- */
+
+/* Softmax, or of a head whose classes exclude none the sigmoid. */
+static void part_score(struct prediction_writer *writer, const float *outputs,
+                       const struct part *part)
+{
+    bool sigmoid = part->name && writer->config.setup->spec.heads[part - writer->parts].binary;
+    double *probabilities = writer->probabilities + part->first, largest = -INFINITY, sum = 0;
+
+    outputs += part->first;
+    for (int64_t i = 0; i < part->classes; i++)
+        largest = fmax(largest, (double)outputs[i]);
+    for (int64_t i = 0; i < part->classes; i++) {
+        probabilities[i] =
+            sigmoid ? 1 / (1 + exp(-(double)outputs[i])) : exp((double)outputs[i] - largest);
+        sum += probabilities[i];
+    }
+    for (int64_t i = 0; !sigmoid && i < part->classes; i++)
+        probabilities[i] /= sum;
+}
+
+/* Puts the `top` likeliest classes first; of equal ones, the one with the smaller number. */
+static void part_sort(struct prediction_writer *writer, const struct part *part)
+{
+    const double *probabilities = writer->probabilities + part->first;
+    int32_t *order = writer->order + part->first;
+    int count = 0;
+
+    for (int32_t i = 0; i < part->classes; i++) {
+        int at = count < part->top ? count++ : part->top;
+
+        while (at > 0 && probabilities[i] > probabilities[order[at - 1]]) {
+            if (at < part->top)
+                order[at] = order[at - 1];
+            at--;
+        }
+        if (at < part->top)
+            order[at] = i;
+    }
+}
+
+static void write_csv(struct prediction_writer *writer)
+{
+    const char *comma = "";
+
+    for (int p = 0; p < writer->part_count; p++) {
+        const struct part *part = &writer->parts[p];
+        const double *numbers = writer->probabilities + part->first;
+        char *const *names = writer->names + part->first;
+
+        for (int k = 0; writer->classifies && k < part->top; k++) {
+            int32_t class = writer->order[part->first + k];
+
+            fprintf(writer->file, "%s%s,%.9g", comma, names[class], numbers[class]);
+            comma = ",";
+        }
+        for (int64_t i = 0;
+             (!writer->classifies || writer->config.probabilities) && i < part->classes; i++) {
+            fprintf(writer->file, "%s%.9g", comma, numbers[i]);
+            comma = ",";
+        }
+    }
+    fputc('\n', writer->file);
+}
+
+static void write_json_number(FILE *file, double number)
+{
+    if (isfinite(number))
+        fprintf(file, "%.9g", number);
+    else
+        fputs("null", file); /* JSON has no other numbers */
+}
+
+static void write_json_class(struct prediction_writer *writer, const struct part *part, int k)
+{
+    int64_t class = part->first + writer->order[part->first + k];
+
+    fprintf(writer->file, "\"label\": %s, \"probability\": ", writer->names[class]);
+    write_json_number(writer->file, writer->probabilities[class]);
+}
+
+static void write_json_part(struct prediction_writer *writer, const struct part *part)
+{
+    FILE *file = writer->file;
+
+    if (writer->classifies) {
+        write_json_class(writer, part, 0);
+        for (int k = 0; part->top > 1 && k < part->top; k++) {
+            fputs(k ? ", {" : ", \"top\": [{", file);
+            write_json_class(writer, part, k);
+            fputs(k + 1 < part->top ? "}" : "}]", file);
+        }
+        if (!writer->config.probabilities)
+            return;
+        fputs(", \"probabilities\": {", file);
+    }
+    for (int64_t i = part->first; i < part->first + part->classes; i++) {
+        fprintf(file, "%s%s: ", i > part->first ? ", " : "", writer->names[i]);
+        write_json_number(file, writer->probabilities[i]);
+    }
+    if (writer->classifies)
+        fputc('}', file);
+}
+
+static void write_json(struct prediction_writer *writer)
+{
+    fputc('{', writer->file);
+    for (int p = 0; p < writer->part_count; p++) {
+        const struct part *part = &writer->parts[p];
+
+        if (part->name)
+            fprintf(writer->file, "%s\"%s\": {", p ? ", " : "", part->name);
+        write_json_part(writer, part);
+        if (part->name)
+            fputc('}', writer->file);
+    }
+    fputs("}\n", writer->file);
+}
+
+/* The values in the units of the training data. */
+static void values_unscale(struct prediction_writer *writer, const float *outputs)
+{
+    const struct dataset_normalisation *normalisation = &writer->config.setup->normalisation;
+
+    for (int64_t i = 0; i < writer->width; i++) {
+        double value = (double)outputs[i];
+
+        if (normalisation->target_groups)
+            value = value / (double)normalisation->target_factor[i] +
+                    (double)normalisation->target_mean[i];
+        writer->probabilities[i] = value;
+    }
+}
+
+int prediction_writer_add(struct prediction_writer *writer, const float *outputs, int64_t count,
+                          struct error *error)
+{
+    for (int64_t n = 0; n < count; n++, outputs += writer->width) {
+        if (!writer->classifies)
+            values_unscale(writer, outputs);
+        for (int p = 0; writer->classifies && p < writer->part_count; p++) {
+            part_score(writer, outputs, &writer->parts[p]);
+            part_sort(writer, &writer->parts[p]);
+        }
+        if (writer->config.format == PREDICTION_CSV) {
+            write_csv(writer);
+        } else if (writer->config.format == PREDICTION_JSONL) {
+            write_json(writer);
+        } else {
+            for (int64_t i = 0; i < writer->width; i++)
+                writer->row[i] = (float)writer->probabilities[i];
+            fwrite(writer->row, sizeof *writer->row, (size_t)writer->width, writer->file);
+        }
+    }
+    writer->count += count;
+    return ferror(writer->file)
+               ? error_set_errno(error, -EIO, "cannot write %s",
+                                 writer->path ? writer->path : "to standard output")
+               : 0;
+}
+
+bool prediction_writer_answers_errors(const struct prediction_writer *writer)
+{
+    return writer->config.format == PREDICTION_JSONL;
+}
+
+void prediction_writer_add_error(struct prediction_writer *writer, const char *sentence)
+{
+    JSON_AUTO struct json_object *json = json_object_new_object();
+
+    json_set_string(json, "error", sentence);
+    json_print(json, writer->file);
+}
+
+int prediction_writer_flush(struct prediction_writer *writer, struct error *error)
+{
+    return fflush(writer->file) == 0
+               ? 0
+               : error_set_errno(error, -errno, "cannot write %s",
+                                 writer->path ? writer->path : "to standard output");
+}
+
+int prediction_writer_finish(struct prediction_writer *writer, struct error *error)
+{
+    int r;
+
+    if (writer->config.format == PREDICTION_NPY && fseek(writer->file, 0, SEEK_SET) == 0)
+        write_npy_header(writer);
+    r = prediction_writer_flush(writer, error);
+    if (r == 0 && writer->temporary && rename(writer->temporary, writer->path) < 0)
+        r = error_set_errno(error, -errno, "cannot write %s", writer->path);
+    if (r == 0)
+        free(TAKE_POINTER(writer->temporary));
+    prediction_writer_abort(writer);
+    return r;
+}
+
+void prediction_writer_abort(struct prediction_writer *writer)
+{
+    if (!writer)
+        return;
+    if (writer->file && writer->file != stdout)
+        fclose(writer->file);
+    if (writer->temporary)
+        unlink(writer->temporary);
+    for (int64_t i = 0; writer->names && i < writer->width; i++)
+        free(writer->names[i]);
+    free(writer->names);
+    free(writer->temporary);
+    free(writer->path);
+    free(writer->probabilities);
+    free(writer->order);
+    free(writer->row);
+    free(writer);
+}

@@ -1,0 +1,332 @@
+/* worker_predict.c: `traind-worker predict` writes what a trained model says of new data. Tables
+ * are read in pieces, so that they may be of any length, and so that a service may keep the program
+ * open and be answered row by row; other data are mapped. */
+#include "base/alignment.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "engine/data/row_reader.h"
+#include "engine/train/evaluation.h"
+#include "worker/trainee/prediction_writer.h"
+#include "worker/trainee/worker_model.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Batches of a table read in pieces: the rows that are left are filled up to the next of these. */
+enum { SIZE_ONE, SIZE_FEW, SIZE_MANY, SIZES };
+static const int64_t batch_sizes[SIZES] = {1, 16, 256};
+enum { PIECE_ROWS = 4096, BATCH_WHOLE = 256 };
+
+struct predictor {
+    const struct worker_options *options;
+    struct worker_setup setup;
+    struct checkpoint checkpoint;
+    struct dataset_config config; /* of the new data */
+    bool pipe;
+    struct session *session;
+    struct prediction_writer *writer;
+    float *outputs; /* of one batch; owned */
+    int64_t rows, bad_rows;
+    struct worker_warnings warnings;
+};
+
+/* ---- what is asked for ---- */
+
+static bool is_standard_input(const char *path)
+{
+    return strcmp(path, "-") == 0;
+}
+
+static int check_data(struct predictor *predictor, struct error *error)
+{
+    const struct dataset *train = predictor->setup.train;
+    const char *data = predictor->options->data;
+
+    if (dataset_format_is_text(train->format))
+        return error_set(error, -EINVAL,
+                         "the model goes on with a text: let `traind-worker sample` write one");
+    if (train->format == DATASET_TIME_SERIES)
+        return error_set(
+            error, -EINVAL,
+            "the model forecasts a time series, which predict does not read: export it "
+            "and call forecast() of its Python module");
+    if (predictor->pipe && !row_reader_reads(train->format, true))
+        return error_set(error, -EINVAL,
+                         "only tables are read from standard input, and the model was trained on "
+                         "%s: name a file",
+                         dataset_format_to_string(train->format));
+    if (train->lengths && !predictor->options->lengths)
+        return error_set(error, -EINVAL,
+                         "the model reads sequences of several lengths: name the file of those of "
+                         "%s with --lengths",
+                         data);
+    return 0;
+}
+
+static void on_warning(void *context, const char *text)
+{
+    struct predictor *predictor = context;
+
+    if (predictor->warnings.count >= WORKER_WARNINGS_MAX)
+        return; /* of a table's many pieces the first ones tell */
+    predictor->warnings.count++;
+    log_warning("%s", text);
+}
+
+static int prediction_format(const struct worker_options *options, enum prediction_format *format,
+                             struct error *error)
+{
+    const char *dot = options->output ? strrchr(options->output, '.') : NULL;
+    const char *name = options->format ? options->format : dot ? dot + 1 : "csv";
+    int found = prediction_format_from_string(name);
+
+    if (found < 0 && options->format)
+        return error_set(error, -EINVAL, "--format must be csv, jsonl or npy, not \"%s\"", name);
+    if (found < 0 && dot && !options->format)
+        return error_set(error, -EINVAL,
+                         "%s ends in none of .csv, .jsonl and .npy: say the --format",
+                         options->output);
+    *format = found < 0 ? PREDICTION_CSV : (enum prediction_format)found;
+    return 0;
+}
+
+/* ---- batches ---- */
+
+static size_t staging_bytes(const struct dataset *train, int64_t batch)
+{
+    size_t count = (size_t)batch;
+
+    return align_up(count * dataset_sample_bytes(train), MEMORY_ALIGNMENT) +
+           align_up(count * dataset_target_bytes(train), MEMORY_ALIGNMENT) +
+           align_up(count * sizeof(int32_t), MEMORY_ALIGNMENT);
+}
+
+static int prepare(struct predictor *predictor, const int64_t *sizes, int count, size_t staging,
+                   struct error *error)
+{
+    struct worker_setup *setup = &predictor->setup;
+    struct session_config config = {.backend = setup->backend,
+                                    .device = setup->device,
+                                    .build = worker_setup_build,
+                                    .build_context = setup,
+                                    .compute_type = setup->precision.type,
+                                    .direct_convolutions =
+                                        predictor->checkpoint.state.direct_convolutions,
+                                    .staging_bytes = staging};
+    int64_t largest = 0;
+    int r;
+
+    for (int i = 0; i < count; i++) {
+        config.evaluation_batches[i] = sizes[i];
+        largest = sizes[i] > largest ? sizes[i] : largest;
+    }
+    r = session_prepare(&config, &predictor->session, error);
+    if (r == 0)
+        r = session_allocate(predictor->session, error);
+    if (r == 0)
+        r = checkpoint_restore(&predictor->checkpoint, predictor->session, false, NULL, error);
+    if (r < 0)
+        return r;
+    predictor->outputs =
+        calloc((size_t)(largest * setup->model_data.outputs), sizeof *predictor->outputs);
+    return predictor->outputs ? 0 : error_no_memory(error, "the model's outputs");
+}
+
+/* Predicts `count` samples from `first` on, at most the largest batch. */
+static int predict_batch(struct predictor *predictor, const struct dataset *data, int64_t first,
+                         int64_t count, struct error *error)
+{
+    uint8_t *staging = session_staging(predictor->session);
+    uint32_t indices[BATCH_WHOLE];
+    int64_t size = 0;
+    struct session_batch batch;
+    int r;
+
+    for (int i = 0; i < SIZES && size < count; i++)
+        size = batch_sizes[i];
+    for (int64_t i = 0; i < size; i++) /* the last sample fills the batch up */
+        indices[i] = (uint32_t)(first + (i < count ? i : count - 1));
+    batch = (struct session_batch){.count = size, .samples = staging};
+    staging += align_up((size_t)size * dataset_sample_bytes(data), MEMORY_ALIGNMENT);
+    batch.targets = staging;
+    r = dataset_gather(data, &predictor->setup.normalisation, indices, size,
+                       (void *)(uintptr_t)batch.samples, staging, error);
+    if (r == 0)
+        r = session_evaluate(predictor->session, &batch, error);
+    if (r == 0)
+        r = session_read_output(predictor->session, predictor->outputs, error);
+    predictor->rows += r == 0 ? count : 0;
+    return r < 0 ? r : prediction_writer_add(predictor->writer, predictor->outputs, count, error);
+}
+
+static int predict_piece(struct predictor *predictor, const struct dataset *data,
+                         struct error *error)
+{
+    int64_t most = batch_sizes[SIZE_MANY];
+    int r = 0;
+
+    for (int64_t first = 0; r == 0 && first < data->count; first += most)
+        r = predict_batch(predictor, data, first,
+                          data->count - first < most ? data->count - first : most, error);
+    if (r == 0 && predictor->pipe)
+        r = prediction_writer_flush(predictor->writer, error);
+    return r;
+}
+
+/* ---- tables, piece by piece ---- */
+
+/* What to do after rows that cannot be read: they end the program, but as JSON lines of a pipe each
+ * has an answer of its own. */
+static int answer_bad_rows(struct predictor *predictor, struct row_reader *reader, int code,
+                           int64_t *careful, struct error *error)
+{
+    if (!predictor->pipe || code != -EINVAL || !row_reader_count(reader) ||
+        !prediction_writer_answers_errors(predictor->writer))
+        return code;
+    if (row_reader_count(reader) > 1) {
+        *careful = row_reader_count(reader);
+        row_reader_retry(reader);
+        return 0;
+    }
+    predictor->bad_rows++;
+    prediction_writer_add_error(predictor->writer, error->text);
+    return prediction_writer_flush(predictor->writer, error);
+}
+
+static int predict_rows(struct predictor *predictor, struct error *error)
+{
+    struct row_reader *reader = NULL;
+    int64_t careful = 0; /* rows that are to be read one by one */
+    int r = row_reader_open(&predictor->config, predictor->setup.train,
+                            predictor->pipe ? STDIN_FILENO : -1, &reader, error);
+
+    if (r == 0)
+        r = prepare(predictor, batch_sizes, SIZES,
+                    staging_bytes(predictor->setup.train, batch_sizes[SIZE_MANY]), error);
+    while (r == 0) {
+        struct dataset *data = NULL;
+
+        r = row_reader_next(reader, careful ? 1 : PIECE_ROWS, &data, error);
+        careful -= careful > 0;
+        if (r < 0) {
+            r = answer_bad_rows(predictor, reader, r, &careful, error);
+            continue;
+        }
+        if (!data)
+            break;
+        r = predict_piece(predictor, data, error);
+        dataset_close(data);
+    }
+    row_reader_close(reader);
+    return r;
+}
+
+/* ---- other data, as a whole ---- */
+
+static int take_batch(void *context, struct session *session, const struct loader_batch *batch,
+                      struct error *error)
+{
+    struct predictor *predictor = context;
+    int r = session_read_output(session, predictor->outputs, error);
+
+    predictor->rows += r == 0 ? batch->count : 0;
+    return r < 0
+               ? r
+               : prediction_writer_add(predictor->writer, predictor->outputs, batch->count, error);
+}
+
+static int predict_view(struct predictor *predictor, const struct dataset_view *view,
+                        struct error *error)
+{
+    struct worker_setup *setup = &predictor->setup;
+    int64_t batch = view->count < BATCH_WHOLE ? view->count : BATCH_WHOLE;
+    int64_t sizes[] = {batch, view->count % batch};
+    struct loader_config loader = {
+        .view = *view,
+        .batch = batch,
+        .normalisation =
+            dataset_format_has_symbols(view->dataset->format) ? NULL : &setup->normalisation,
+        .threads = worker_setup_loader_threads(setup, batch)};
+    struct feed *feed = NULL;
+    struct step_metrics ignored;
+    int r = prepare(predictor, sizes, 2, loader_memory_bytes(&loader), error);
+
+    if (r == 0)
+        r = feed_create(&(struct feed_config){.session = predictor->session,
+                                              .loader = loader,
+                                              .memory = session_staging(predictor->session),
+                                              .data = -1},
+                        &feed, error);
+    if (r == 0)
+        r = evaluation_run(predictor->session, feed, 1, take_batch, predictor, NULL, &ignored,
+                           error);
+    feed_free(feed);
+    return r;
+}
+
+static int predict_whole(struct predictor *predictor, struct error *error)
+{
+    struct dataset *data = NULL;
+    struct dataset_view view;
+    int r = dataset_open(&predictor->config, predictor->setup.train, &data, error);
+
+    if (r < 0)
+        return r;
+    view = dataset_view_all(data);
+    r = predict_view(predictor, &view, error);
+    dataset_close(data);
+    return r;
+}
+
+/* ---- the command ---- */
+
+static int predict(struct predictor *predictor, struct error *error)
+{
+    const struct worker_options *options = predictor->options;
+    struct worker_setup *setup = &predictor->setup;
+    struct dataset_events events = {.context = predictor, .warning = on_warning};
+    const char *path = predictor->pipe ? "standard input" : options->data;
+    struct prediction_writer_config writer = {.setup = setup,
+                                              .path = options->output,
+                                              .top = options->top_k,
+                                              .probabilities = options->probabilities};
+    int r = prediction_format(options, &writer.format, error);
+
+    if (r == 0)
+        r = worker_model_open(options, options->input, &predictor->checkpoint, setup, error);
+    if (r == 0)
+        r = check_data(predictor, error);
+    if (r == 0)
+        r = prediction_writer_open(&writer, &predictor->writer, error);
+    if (r < 0)
+        return r;
+    predictor->config = worker_model_data(setup, &path);
+    predictor->config.unlabelled = true;
+    predictor->config.lengths_path = options->lengths;
+    predictor->config.events = &events;
+    r = row_reader_reads(predictor->config.format, predictor->pipe)
+            ? predict_rows(predictor, error)
+            : predict_whole(predictor, error);
+    return r < 0 ? r : prediction_writer_finish(TAKE_POINTER(predictor->writer), error);
+}
+
+int worker_predict(const struct worker_options *options)
+{
+    struct predictor predictor = {.options = options, .pipe = is_standard_input(options->data)};
+    struct error error = {0};
+    int r = predict(&predictor, &error);
+
+    prediction_writer_abort(predictor.writer);
+    session_free(predictor.session);
+    free(predictor.outputs);
+    checkpoint_close(&predictor.checkpoint);
+    worker_setup_release(&predictor.setup);
+    if (r < 0)
+        fprintf(stderr, "traind-worker: %s\n", error.text);
+    else if (options->output && strcmp(options->output, "-") != 0)
+        printf("%s: %lld rows\n", options->output, (long long)predictor.rows);
+    return r < 0 || predictor.bad_rows ? EXIT_FAILURE : EXIT_SUCCESS;
+}
