@@ -364,6 +364,7 @@ check-torch: deps
 	@$(MAKE) --no-print-directory all $(BUILD)/tests/helpers/trajectory
 	@BUILD=$(BUILD) $(TORCH_PYTHON) tests/reference/check-torch
 	@BUILD=$(BUILD) $(TORCH_PYTHON) tests/reference/check-trajectories
+	@BUILD=$(BUILD) $(TORCH_PYTHON) tests/reference/check-layers
 
 # MODELS: of tests/reference/onnx_models.py; when absent, the small ones. Needs onnxscript in TORCH_PYTHON
 .PHONY: check-onnx

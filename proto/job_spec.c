@@ -9,7 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SECTION_KEYS_MAX = 32, OTHER_PATH_MAX = 64, DEFAULT_NAME_MAX = 128 };
+enum {
+    SECTION_KEYS_MAX = 64,
+    JOB_SPEC_LIST_MAX = 4096,
+    OTHER_PATH_MAX = 64,
+    DEFAULT_NAME_MAX = 128
+};
 
 /* ---- unknown keys -------------------------------------------------------------------------- */
 
@@ -58,7 +63,7 @@ static int fail_unknown(struct job_spec_check *check, const struct job_spec_sect
     static const char *const spelled_out[] = {"learning_rate"}; /* elsewhere; here it is lr */
     const char *names[SECTION_KEYS_MAX], *nearest;
     size_t length, count = 0;
-    char other[OTHER_PATH_MAX] = "", keys[512];
+    char other[OTHER_PATH_MAX] = "", keys[1024];
 
     for (size_t i = 0; i < section->count && count < SECTION_KEYS_MAX; i++)
         names[count++] = section->keys[i].name;
@@ -156,16 +161,18 @@ static void copy_members(struct json_object *to, struct json_object *from)
     }
 }
 
-/* A model given as a list, or as an object with layers or a file and no name. */
+/* A model given as a list, or as an object with layers, nodes or a file and no name. */
 static struct json_object *model_complete(struct json_object *model)
 {
-    const char *name = json_get(model, "onnx") ? "onnx" : "layers";
+    bool graph = json_get(model, "nodes") != NULL;
+    const char *name = json_get(model, "onnx") ? "onnx" : graph ? "graph" : "layers";
+    const char *key = graph ? "nodes" : name;
     struct json_object *complete;
 
     if (json_object_is_type(model, json_type_array)) {
         complete = json_object_new_object();
         json_set(complete, "layers", json_object_get(model));
-    } else if (json_get(model, name) && !json_get(model, "name")) {
+    } else if (json_get(model, key) && !json_get(model, "name")) {
         complete = json_object_new_object();
         copy_members(complete, model);
     } else {
@@ -200,6 +207,36 @@ static struct json_object *data_complete(struct json_object *data)
     return complete;
 }
 
+/* An array of arrays of objects. */
+static int lists_normalise(struct job_spec_check *check, const struct job_spec_key *key,
+                           struct json_object *input, struct json_object **normalised)
+{
+    JSON_AUTO struct json_object *made = json_object_new_array();
+    struct job_spec_key list = *key;
+    size_t count;
+
+    if (!json_object_is_type(input, json_type_array))
+        return job_spec_fail_value(check, key, input);
+    count = json_object_array_length(input);
+    if (count < key->count_minimum || count > key->count_maximum)
+        return job_spec_fail_value(check, key, input);
+    list.type = JOB_SPEC_OBJECTS;
+    list.count_minimum = 0;
+    list.count_maximum = JOB_SPEC_LIST_MAX;
+    for (size_t i = 0; i < count; i++) {
+        size_t length = job_spec_path_push_index(check, i);
+        struct json_object *element;
+        int r = objects_normalise(check, &list, json_object_array_get_idx(input, i), &element);
+
+        if (r < 0)
+            return r;
+        json_object_array_add(made, element);
+        check->path[length] = '\0';
+    }
+    *normalised = TAKE_POINTER(made);
+    return 0;
+}
+
 static int key_normalise(struct job_spec_check *check, const struct job_spec_key *key,
                          struct json_object *value, struct json_object **normalised)
 {
@@ -208,6 +245,8 @@ static int key_normalise(struct job_spec_check *check, const struct job_spec_key
 
     if (key->type == JOB_SPEC_OBJECTS)
         return objects_normalise(check, key, value, normalised);
+    if (key->type == JOB_SPEC_OBJECT_LISTS)
+        return lists_normalise(check, key, value, normalised);
     if (key->type != JOB_SPEC_OBJECT)
         return job_spec_value_normalise(check, key, value, normalised);
     if (strcmp(check->path, "model") == 0) {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DESCRIPTION_MAX = 400, PATH_MAX_LENGTH = 128, MARKDOWN_LINE_MAX = 120 };
+enum { DESCRIPTION_MAX = 1024, PATH_MAX_LENGTH = 128, MARKDOWN_LINE_MAX = 120 };
 
 struct help {
     enum job_spec_help form;
@@ -164,7 +164,7 @@ static void print_section(struct help *help, const struct job_spec_section *sect
 
         for (size_t j = 0; j < i; j++)
             printed = printed || (key->section && section->keys[j].section == key->section);
-        if (!key->section || printed)
+        if (!key->section || printed || key->section == section)
             continue;
         snprintf(path, sizeof path, "%s%s%s%s", prefix, *prefix ? "." : "", key->name,
                  key->type == JOB_SPEC_OBJECTS ? "[]" : "");

@@ -348,6 +348,9 @@ char *job_spec_key_describe(const struct job_spec_key *key, char *output, size_t
     case JOB_SPEC_OBJECTS:
         describe_list(key, "objects", output, size);
         break;
+    case JOB_SPEC_OBJECT_LISTS:
+        describe_list(key, "arrays of objects", output, size);
+        break;
     case JOB_SPEC_BOOLEAN:
         snprintf(output, size, "true or false");
         break;

@@ -11,6 +11,7 @@ enum { JOB_SPEC_VARIANTS_MAX = 256 }; /* bytes of a list of variants */
 enum job_spec_type {
     JOB_SPEC_OBJECT,        /* keys of `section` */
     JOB_SPEC_OBJECTS,       /* array of such objects */
+    JOB_SPEC_OBJECT_LISTS,  /* array of such arrays, each of any length */
     JOB_SPEC_BOOLEAN,       /* true or false */
     JOB_SPEC_INTEGER,       /* minimum … maximum, or one of `choices` if there are any */
     JOB_SPEC_NUMBER,        /* from … to */

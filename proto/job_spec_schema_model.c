@@ -3,19 +3,35 @@
 #include "proto/model_kinds.h"
 #include "proto/model_layers.h"
 
-enum { KERNEL_MAX = 255, LAYERS_MAX = 512, DEPTH_MAX = 256 };
+enum { KERNEL_MAX = 255, LAYERS_MAX = 4096, DEPTH_MAX = 256 };
 
 #define NAME(upper, lower, ...) #lower,
 #define ROW(upper, lower, traits, ...) VARIANT(#lower, traits, __VA_ARGS__),
 #define WHOLE_ROW(name, usual, ...) {#name, JOB_SPEC_INTEGER, __VA_ARGS__},
 #define NUMBER_ROW(name, usual, ...) {#name, JOB_SPEC_NUMBER, __VA_ARGS__},
 #define SWITCH_ROW(name, usual, ...) {#name, JOB_SPEC_BOOLEAN, __VA_ARGS__},
+#define WORD_ROW(name, usual, ...) {#name, JOB_SPEC_CHOICE, __VA_ARGS__},
 #define WINDOW_ROW(name, type, ...) {#name, type, __VA_ARGS__},
 static const char *const layer_types[] = {MODEL_LAYERS(NAME) NULL};
+static const struct job_spec_section layer_section;
 static const struct job_spec_key layer_keys[] = {
+    {"name", JOB_SPEC_NAME, .count_minimum = 1, .count_maximum = 47,
+     .help = "Name of the layer, for the inputs of others. When absent: its number"},
+    {"inputs", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 8,
+     .help = "Names of the layers that it reads; \"input\" are the samples. When absent: the layer "
+             "before it"},
+    {"layers", JOB_SPEC_OBJECTS, .section = &layer_section, .count_minimum = 1,
+     .count_maximum = LAYERS_MAX, .required = true, .variants = "residual",
+     .help = "Layers to whose result their input is added"},
+    {"projection", JOB_SPEC_OBJECTS, .section = &layer_section, .count_minimum = 1,
+     .count_maximum = LAYERS_MAX, .variants = "residual",
+     .help = "Layers through which the input goes before it is added"},
+    {"branches", JOB_SPEC_OBJECT_LISTS, .section = &layer_section, .count_minimum = 1,
+     .count_maximum = 8, .required = true, .variants = "branches",
+     .help = "Lists of layers that read the same input; an empty list is the input itself"},
     {"type", JOB_SPEC_CHOICE, .required = true, .choices = layer_types,
      .help = "Kind of the layer"},
-    MODEL_LAYER_KEYS(WHOLE_ROW, NUMBER_ROW, SWITCH_ROW, WINDOW_ROW)};
+    MODEL_LAYER_KEYS(WHOLE_ROW, NUMBER_ROW, SWITCH_ROW, WORD_ROW, WINDOW_ROW)};
 SECTION(layer, "type");
 
 static const struct job_spec_key head_keys[] = {
@@ -128,6 +144,12 @@ static const struct job_spec_key model_keys[] = {
      .help = "Multiplies the numbers of channels, which are rounded to multiples of 8"},
     {"layers", JOB_SPEC_OBJECTS, .section = &layer_section, .count_minimum = 1,
      .count_maximum = LAYERS_MAX, .required = true, .help = "The layers in order"},
+    {"nodes", JOB_SPEC_OBJECTS, .section = &layer_section, .count_minimum = 1,
+     .count_maximum = LAYERS_MAX, .required = true,
+     .help = "The layers of a graph, in any order; their inputs name what they read"},
+    {"outputs", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 8,
+     .help = "Names of the nodes that give the output; several follow each other, as output_heads "
+             "has them. When absent: the last node"},
     {"onnx", JOB_SPEC_TEXT, .count_minimum = 1, .count_maximum = 4096, .required = true,
      .help = "File of a model in the ONNX format; model may be {\"onnx\": FILE} alone"},
     {"weights", JOB_SPEC_CHOICE, .choices = CHOICES("file", "drawn"), .fallback = "\"file\"",

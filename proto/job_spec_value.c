@@ -11,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { DESCRIPTION_MAX = 400 };
+enum { DESCRIPTION_MAX = 1024 };
 
 static const double INTERVAL_SECONDS_MIN = 1e-3, INTERVAL_SECONDS_MAX = 1e9;
 static const int64_t INTERVAL_COUNT_MAX = 1000000000000;

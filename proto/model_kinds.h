@@ -65,6 +65,8 @@ enum model_trait {
           {"carry_state", NULL}, {"dropout", "0"})                                                \
     MODEL(LAYERS, layers, MODEL_READS_NUMBERS | MODEL_READS_TEXT | MODEL_READS_SEQUENCES,         \
           {"classes", NULL}, {"context", NULL}, {"layers", NULL})                                 \
+    MODEL(GRAPH, graph, MODEL_READS_NUMBERS | MODEL_READS_TEXT | MODEL_READS_SEQUENCES,           \
+          {"classes", NULL}, {"context", NULL}, {"nodes", NULL}, {"outputs", NULL})               \
     MODEL(ONNX, onnx, MODEL_READS_NUMBERS | MODEL_READS_TEXT | MODEL_READS_SEQUENCES,             \
           {"classes", NULL}, {"context", NULL}, {"onnx", NULL}, {"weights", NULL})
 /* clang-format on */

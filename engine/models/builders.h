@@ -48,6 +48,17 @@ const struct model *model_of(enum model_kind kind);
 int chain_build(const struct model_config *config, const struct model_data *data,
                 struct graph *graph, int32_t x, int32_t *result, struct error *error);
 
-/* Appends layer `number` of a chain behind tensor `x` (layers.c); returns its result. */
-int32_t model_layer_build(struct graph *graph, const struct model_layer *layer, int number,
+/* Appends the layers of a list behind tensor `x` (layer_graph.c). Their names begin with
+ * `prefix`. */
+int layer_list_build(const struct model_layer_list *list, const char *prefix,
+                     const struct model_data *data, struct graph *graph, int32_t x, int32_t *result,
+                     struct error *error);
+
+/* Appends a layer that reads one tensor and has no lists (layers.c); returns its result. */
+int32_t model_layer_build(struct graph *graph, const struct model_layer *layer, const char *name,
                           int32_t x);
+/* Whether the layer reads any number of tensors: add, concat. */
+bool model_layer_joins(enum model_layer_kind kind);
+/* Joins tensors: their sum ("add"), or side by side along the axis ("concat"). */
+int32_t model_layers_join(struct graph *graph, const int32_t *inputs, int count, const char *join,
+                          int64_t axis, const char *name);

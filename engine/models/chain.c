@@ -4,6 +4,7 @@
 #include "engine/models/builders.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,19 +92,22 @@ static void append_given(struct layer_list *list, const struct model_config *con
                          const struct model_data *data)
 {
     (void)data;
-    memcpy(list->layers, config->layers, (size_t)config->layer_count * sizeof *list->layers);
-    list->count = config->layer_count;
+    memcpy(list->layers, config->layers.layers,
+           (size_t)config->layers.count * sizeof *list->layers);
+    list->count = config->layers.count;
 }
 const struct model models_layers = {.append = append_given};
+const struct model models_graph = {.append = append_given};
 
 static int check_counts(const struct model_config *config, struct error *error)
 {
     /* at most four layers for an entry of `hidden` or `channels`, and four around them */
     int64_t most = 4 * ((int64_t)config->hidden_count + config->channel_count) + 4;
+    bool given = config->kind == MODEL_LAYERS || config->kind == MODEL_GRAPH;
 
-    if (config->kind == MODEL_LAYERS)
-        most = config->layer_count;
-    if (config->kind == MODEL_LAYERS && config->layer_count < 1)
+    if (given)
+        most = config->layers.count;
+    if (given && config->layers.count < 1)
         return error_set(error, -EINVAL, "the model's list of layers is empty");
     if (config->kind == MODEL_CNN && config->kernel < 1)
         return error_set(error, -EINVAL, "the kernel of the cnn is %d, it must be at least 1",
@@ -140,40 +144,32 @@ int model_layers(const struct model_config *config, const struct model_data *dat
     return result;
 }
 
-/* Refuses indices for which an embedding has no row. */
-static int check_embedding(const struct model_layer *layer, int number,
-                           const struct model_data *data, struct error *error)
-{
-    if (layer->kind == LAYER_EMBEDDING && data->vocabulary > layer->vocabulary)
-        return error_set(error, -EINVAL,
-                         "layer %d (embedding) has a vocabulary of %lld, but the data has %lld "
-                         "different symbols",
-                         number, (long long)layer->vocabulary, (long long)data->vocabulary);
-    return 0;
-}
-
 /* Checks that the last layer of a list in a specification has as many outputs as the data needs. */
-static int check_outputs(const struct graph *graph, const struct model_layer *last, int number,
-                         const struct model_data *data, struct error *error)
+static int check_outputs(const struct graph *graph, const struct model_layer_list *list,
+                         int32_t output, const struct model_data *data, struct error *error)
 {
-    const struct graph_shape *shape = &graph->tensors[graph->output].shape;
-    char text[128];
+    const struct model_layer *last = &list->layers[list->count - 1];
+    const struct graph_shape *shape = &graph->tensors[output].shape;
+    char text[128], name[64];
 
+    if (last->name)
+        snprintf(name, sizeof name, "%s", list->output_count ? "outputs" : last->name);
+    else
+        snprintf(name, sizeof name, "%d", list->count - 1);
     if (shape->rank == 3)
         return error_set(error, -EINVAL,
-                         "layer %d (%s), the last one, gives a table of numbers for a sample (%s), "
+                         "layer %s (%s), the last one, gives a table of numbers for a sample (%s), "
                          "but a sample has one row of %s: put a flatten layer "
                          "before it",
-                         number, model_layer_kind_to_string(last->kind),
+                         name, model_layer_kind_to_string(last->kind),
                          graph_shape_format(shape, text, sizeof text),
                          data->loss == LOSS_CROSS_ENTROPY ? "scores" : "values to predict");
     if (shape->rank == 2 && shape->extent[1] != data->outputs)
         return error_set(error, -EINVAL,
-                         "layer %d (%s), the last one, gives %lld outputs (%s), but the data has "
+                         "layer %s (%s), the last one, gives %lld outputs (%s), but the data has "
                          "%lld %s",
-                         number, model_layer_kind_to_string(last->kind),
-                         (long long)shape->extent[1], graph_shape_format(shape, text, sizeof text),
-                         (long long)data->outputs,
+                         name, model_layer_kind_to_string(last->kind), (long long)shape->extent[1],
+                         graph_shape_format(shape, text, sizeof text), (long long)data->outputs,
                          data->loss == LOSS_CROSS_ENTROPY ? "classes" : "values to predict");
     return 0;
 }
@@ -181,19 +177,16 @@ static int check_outputs(const struct graph *graph, const struct model_layer *la
 int chain_build(const struct model_config *config, const struct model_data *data,
                 struct graph *graph, int32_t x, int32_t *result, struct error *error)
 {
-    struct layer_list list = {0};
-    int code = expand(config, data, &list, error);
+    struct layer_list expanded = {0};
+    struct model_layer_list list = config->layers;
+    int code = expand(config, data, &expanded, error);
 
-    for (int i = 0; i < list.count && !code && x >= 0; i++) {
-        if (list.layers[i].kind == LAYER_EMBEDDING && !list.layers[i].vocabulary)
-            list.layers[i].vocabulary = data->vocabulary;
-        code = check_embedding(&list.layers[i], i, data, error);
-        if (!code)
-            x = model_layer_build(graph, &list.layers[i], i, x);
-    }
-    if (!code && x >= 0)
-        code = check_outputs(graph, &list.layers[list.count - 1], list.count - 1, data, error);
-    free(list.layers);
-    *result = x;
+    list.layers = expanded.layers;
+    list.count = expanded.count;
+    if (!code)
+        code = layer_list_build(&list, "", data, graph, x, result, error);
+    if (!code && !graph->error.code)
+        code = check_outputs(graph, &list, *result, data, error);
+    free(expanded.layers);
     return code;
 }

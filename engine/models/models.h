@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { MODEL_LAYERS_MAX = 1024 };
+enum { MODEL_LAYERS_MAX = 4096 };
 
 /* Batch norm is BatchNorm1d or BatchNorm2d, as the input has it; squeeze_excite is
  * torchvision.ops.SqueezeExcitation: "<i>.fc1", "<i>.fc2". */
@@ -24,18 +24,38 @@ enum model_layer_kind {
 #undef KIND
 };
 
+/* Layers that read each other, and whose results are the output: the last one's, or those that
+ * `outputs` names, one behind another. The arrays stay the caller's. */
+struct model_layer_list {
+    const struct model_layer *layers;
+    int count;
+    const char *const *outputs;
+    int output_count;
+};
+
 /* Each kind uses its own fields: proto/model_layers.h says which, and what they mean. */
 struct model_layer {
     enum model_layer_kind kind;
-    struct conv_attributes window; /* conv2d and pools; a pool's stride 0 is its kernel */
+    const char *name; /* within its list; NULL: its number */
+    /* names of the layers that it reads, "input" for what the list reads; none: the one before */
+    const char *const *inputs;
+    int input_count;
+    /* residual: the layers, then perhaps the projection; branches: each */
+    const struct model_layer_list *lists;
+    int list_count;
+    /* convolutions, pools, group norm's groups; a pool's stride 0 is its kernel */
+    struct conv_attributes window;
+    int output_padding[2], size[2];
 #define WHOLE(name, ...) int64_t name;
 #define NUMBER(name, ...) float name;
 #define SWITCH(name, ...) bool name;
+#define WORD(name, ...) const char *name;
 #define WINDOW(name, ...)
-    MODEL_LAYER_KEYS(WHOLE, NUMBER, SWITCH, WINDOW)
+    MODEL_LAYER_KEYS(WHOLE, NUMBER, SWITCH, WORD, WINDOW)
 #undef WHOLE
 #undef NUMBER
 #undef SWITCH
+#undef WORD
 #undef WINDOW
 };
 
@@ -69,7 +89,7 @@ enum model_add_norm { MODEL_ADD_NORM_AUTO, MODEL_ADD_NORM_FUSED, MODEL_ADD_NORM_
  *                 torchvision's VisionTransformer; with POOL_MEAN without its class token.
  * MODEL_LSTM, MODEL_GRU: [embedding], torch.nn.LSTM or torch.nn.GRU, linear. Of a text it scores
  *                 the symbol after each.
- * MODEL_LAYERS:   the given layers; the last must give as many outputs as the data has.
+ * MODEL_LAYERS, MODEL_GRAPH: the given layers; the output must be as long as the data has it.
  * MODEL_RESNET18: He, Zhang, Ren and Sun, "Deep residual learning for image recognition" (2015),
  *                 arXiv:1512.03385, with the stem that is usual for images of 32x32: a convolution
  *                 of 3x3 with stride 1 and no pool. torchvision's names, for which the model is
@@ -123,8 +143,7 @@ struct model_config {
     enum model_norm norm;
     enum model_add_norm add_norm;
     bool reverse_complement; /* both strands of DNA */
-    const struct model_layer *layers;
-    int layer_count;
+    struct model_layer_list layers;
     struct onnx_model *onnx;
     bool draws_weights; /* onnx: not those of the file */
     /* of the convolutional networks from resnet18 on */
@@ -163,6 +182,8 @@ struct model_layer model_layer_default(enum model_layer_kind kind);
  *   {dimensions}        "2d" if its input has height and width, else "1d"
  *   {key}               the value of a NUMBER or WINDOW key (proto/model_layers.h)
  *   {key=usual}         ", key=value", or nothing if the value is `usual`
+ *   {lists}             the lists of layers that it has, as modules
+ *   {join}              the axis along which branches are joined; 0: they are added
  */
 struct model_layer_python {
     const char *imports; /* lines of imports or definitions that `module` needs; NULL: none */
@@ -170,8 +191,12 @@ struct model_layer_python {
     bool flattens;       /* the result has no height and width */
 };
 const struct model_layer_python *model_layer_python(enum model_layer_kind kind);
-/* The value of a NUMBER key; NAN if the key is none. */
+/* Lines of Python that define Graph: modules by name, with the names that each reads. */
+extern const char model_graph_python[];
+/* The value of a WHOLE or NUMBER key; NAN if the key is none. */
 double model_layer_number(const struct model_layer *layer, const char *key);
+/* The value of a WORD key; NULL if the key is none. */
+const char *model_layer_word(const struct model_layer *layer, const char *key);
 /* Writes the values of a WINDOW key and returns their number (2 or 1); 0 if the key is none. */
 int model_layer_window(const struct model_layer *layer, const char *key, int values[2]);
 
@@ -191,9 +216,9 @@ struct model_python {
 };
 const struct model_python *model_python(enum model_kind kind);
 
-/* The layers of a model that is a chain of them (mlp, cnn, char_mlp, layers), fitted to the data:
- * layer i is module i of torch.nn.Sequential. The caller frees them; NULL and 0 for other models.
- */
+/* The layers of a model that is made of them (mlp, cnn, char_mlp, layers, graph), fitted to the
+ * data: without names, layer i is module i of torch.nn.Sequential. The caller frees them; NULL and
+ * 0 for other models. */
 int model_layers(const struct model_config *config, const struct model_data *data,
                  struct model_layer **layers, int *count, struct error *error);
 

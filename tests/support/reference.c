@@ -390,7 +390,7 @@ const struct reference_model *reference_models(void)
           .activation = ACTIVATION_TANH},
          {.type = TENSOR_INT32, .sample_shape = {4}, .rank = 1, .vocabulary = 13, .outputs = 13}},
         {"regression",
-         {.kind = MODEL_LAYERS, .layers = regression, .layer_count = 5},
+         {.kind = MODEL_LAYERS, .layers = {regression, 5}},
          {.sample_shape = {6}, .rank = 1, .outputs = 2, .loss = LOSS_MSE}},
         {"resnet18",
          {.kind = MODEL_RESNET18, .width = 0.0625},

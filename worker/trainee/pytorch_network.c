@@ -52,10 +52,21 @@ static const char *usual_of(char *key)
     return sign + 1;
 }
 
+static struct json_object *describe_list(const struct model_layer_list *list);
+
+static struct json_object *describe_names(const char *const *names, int count)
+{
+    struct json_object *json = json_object_new_array();
+
+    for (int i = 0; i < count; i++)
+        json_object_array_add(json, json_object_new_string(names[i]));
+    return json;
+}
+
 /* Describes the values that the module needs; the weights say all else. */
 static struct json_object *describe_layer(const struct model_layer *layer)
 {
-    struct json_object *json = json_object_new_object();
+    struct json_object *json = json_object_new_object(), *lists;
     const char *module = model_layer_python(layer->kind)->module;
     char key[MODULE_KEY_MAX];
 
@@ -71,7 +82,29 @@ static struct json_object *describe_layer(const struct model_layer *layer)
             json_set_int(json, key, values[0]);
         else if (!isnan(model_layer_number(layer, key)))
             json_set_double(json, key, model_layer_number(layer, key));
+        else if (model_layer_word(layer, key))
+            json_set_string(json, key, model_layer_word(layer, key));
     }
+    if (layer->name)
+        json_set_string(json, "name", layer->name);
+    if (layer->input_count)
+        json_set(json, "inputs", describe_names(layer->inputs, layer->input_count));
+    if (layer->list_count) {
+        lists = json_object_new_array();
+        for (int i = 0; i < layer->list_count; i++)
+            json_object_array_add(lists, describe_list(&layer->lists[i]));
+        json_set(json, "lists", lists);
+        json_set_int(json, "axis", layer->axis);
+    }
+    return json;
+}
+
+static struct json_object *describe_list(const struct model_layer_list *list)
+{
+    struct json_object *json = json_object_new_array();
+
+    for (int i = 0; i < list->count; i++)
+        json_object_array_add(json, describe_layer(&list->layers[i]));
     return json;
 }
 
@@ -133,7 +166,7 @@ static void describe_keys(const struct worker_setup *setup, struct json_object *
 struct json_object *pytorch_network_describe(const struct worker_setup *setup, struct error *error)
 {
     const struct model_config *model = &setup->spec.model;
-    struct json_object *json, *list;
+    struct json_object *json;
     struct model_layer *layers;
     int count;
 
@@ -143,10 +176,11 @@ struct json_object *pytorch_network_describe(const struct worker_setup *setup, s
     json_set_string(json, "name", model_kind_to_string(model->kind));
     json_set_int(json, "rank", setup->model_data.rank);
     if (count > 0) {
-        list = json_object_new_array();
-        for (int i = 0; i < count; i++)
-            json_object_array_add(list, describe_layer(&layers[i]));
-        json_set(json, "layers", list);
+        json_set(json, "layers",
+                 describe_list(&(struct model_layer_list){.layers = layers, .count = count}));
+        if (model->layers.output_count)
+            json_set(json, "outputs",
+                     describe_names(model->layers.outputs, model->layers.output_count));
     } else {
         describe_transformer(setup, json);
         if (model->kind == MODEL_LSTM || model->kind == MODEL_GRU)
@@ -160,25 +194,30 @@ struct json_object *pytorch_network_describe(const struct worker_setup *setup, s
     return json;
 }
 
-/* ---- chains ---- */
+/* ---- lists of layers ---- */
 
 struct chain {
     FILE *file;
     const struct safetensors *weights;
-    int number; /* of the layer */
-    bool flat;  /* the layer's input has no height and width */
+    char name[128]; /* of the present layer, with those of the layers that it lies in */
+    int depth;      /* of lists in lists */
+    bool flat;      /* the layer's input has no height and width */
 };
+
+static int write_list(struct chain *chain, struct json_object *list, struct json_object *outputs,
+                      struct error *error);
 
 /* A tensor of the present layer; NULL: the layer does not have it. */
 static const struct safetensors_tensor *tensor_of(const struct chain *chain, const char *part)
 {
-    char name[64];
+    char name[192];
 
-    snprintf(name, sizeof name, "%d.%s", chain->number, part);
+    snprintf(name, sizeof name, "%s.%s", chain->name, part);
     return safetensors_find(chain->weights, name);
 }
 
-/* Prints a value: "3" for a number or a pair of equal numbers, else "(3, 1)". */
+/* Prints a value: "3" for a number or a pair of equal numbers, else "(3, 1)"; of a word its small
+ * letters. */
 static void format_value(struct json_object *value, char text[VALUE_MAX])
 {
     int pair[2];
@@ -190,9 +229,40 @@ static void format_value(struct json_object *value, char text[VALUE_MAX])
             snprintf(text, VALUE_MAX, "%d", pair[0]);
         else
             snprintf(text, VALUE_MAX, "(%d, %d)", pair[0], pair[1]);
+    } else if (json_object_is_type(value, json_type_string)) {
+        const char *word = json_object_get_string(value);
+
+        snprintf(text, VALUE_MAX, "%.*s", (int)strspn(word, "abcdefghijklmnopqrstuvwxyz_"), word);
     } else {
         snprintf(text, VALUE_MAX, "%.7g", json_object_get_double(value));
     }
+}
+
+/* Writes the lists of a layer, each as a module, and keeps the layer's name. */
+static int write_lists(struct chain *chain, struct json_object *layer, struct error *error)
+{
+    struct json_object *lists = json_get(layer, "lists");
+    size_t count =
+        lists && json_object_is_type(lists, json_type_array) ? json_object_array_length(lists) : 0;
+    bool residual = strcmp(json_get_string(layer, "type", ""), "residual") == 0;
+    bool flat = chain->flat, after = flat;
+    size_t length = strlen(chain->name);
+    int r = 0;
+
+    for (size_t i = 0; i < count && r == 0; i++) {
+        chain->flat = flat;
+        fputs(i ? ", " : "", chain->file);
+        if (residual)
+            snprintf(chain->name + length, sizeof chain->name - length, "%s",
+                     i ? ".projection" : ".layers");
+        else
+            snprintf(chain->name + length, sizeof chain->name - length, ".branches.%zu", i);
+        r = write_list(chain, json_object_array_get_idx(lists, i), NULL, error);
+        after |= chain->flat;
+        chain->name[length] = '\0';
+    }
+    chain->flat = after;
+    return r;
 }
 
 /* Whether the key is "inputs" or "outputs", possibly with a prefix: "fc1.inputs". */
@@ -216,22 +286,29 @@ static int write_extent(const struct chain *chain, struct json_object *layer, co
     snprintf(part, sizeof part, "%.*sweight", prefix, key);
     weight = tensor_of(chain, part);
     if (!weight || weight->rank <= dimension)
-        return error_set(error, -EINVAL, "the checkpoint lacks the weights of its layer %d",
-                         chain->number);
+        return error_set(error, -EINVAL, "the checkpoint lacks the weights of its layer %s",
+                         chain->name);
     extent = weight->shape[dimension] * (dimension ? json_get_int(layer, "groups", 1) : 1);
     fprintf(chain->file, "%" PRId64, extent);
     return 0;
 }
 
 /* Writes what "{key}" stands for (struct model_layer_python). */
-static int write_key(const struct chain *chain, struct json_object *layer, char *key,
-                     struct error *error)
+static int write_key(struct chain *chain, struct json_object *layer, char *key, struct error *error)
 {
     const char *usual = usual_of(key);
     char text[VALUE_MAX];
 
     if (is_extent(key))
         return write_extent(chain, layer, key, error);
+    if (strcmp(key, "lists") == 0)
+        return write_lists(chain, layer, error);
+    if (strcmp(key, "join") == 0) {
+        bool concat = strcmp(json_get_string(layer, key, ""), "concat") == 0;
+
+        fprintf(chain->file, "%d", concat ? (int)json_get_int(layer, "axis", 1) : 0);
+        return 0;
+    }
     if (strcmp(key, "bias") == 0) {
         fputs(tensor_of(chain, "bias") ? "" : ", bias=False", chain->file);
     } else if (strcmp(key, "dimensions") == 0) {
@@ -254,8 +331,8 @@ static int write_layer(struct chain *chain, struct json_object *layer, struct er
     char key[MODULE_KEY_MAX];
 
     if (kind < 0)
-        return error_set(error, -EINVAL, "layer %d is of no kind that this program knows",
-                         chain->number);
+        return error_set(error, -EINVAL, "layer %s is of no kind that this program knows",
+                         chain->name);
     python = model_layer_python((enum model_layer_kind)kind);
     at = module = python->module;
     while (r == 0 && (length = module_part(&at, key)) >= 0) {
@@ -268,22 +345,129 @@ static int write_layer(struct chain *chain, struct json_object *layer, struct er
     return r;
 }
 
+/* Writes a text that may be a node's name. */
+static void write_name(FILE *file, const char *name)
+{
+    fputc('"', file);
+    for (const char *at = name; *at; at++)
+        if (isalnum((unsigned char)*at) || strchr("_-", *at))
+            fputc(*at, file);
+    fputc('"', file);
+}
+
+static void write_names(FILE *file, struct json_object *names)
+{
+    size_t count = names ? json_object_array_length(names) : 0;
+
+    fputc('[', file);
+    for (size_t i = 0; i < count; i++) {
+        fputs(i ? ", " : "", file);
+        write_name(file, json_object_get_string(json_object_array_get_idx(names, i)));
+    }
+    fputc(']', file);
+}
+
+/* The layer's name within its list. */
+static void layer_name_of(struct json_object *list, size_t index, char name[64])
+{
+    struct json_object *layer = json_object_array_get_idx(list, index);
+    const char *own = json_get_string(layer, "name", NULL);
+
+    if (own)
+        snprintf(name, 64, "%s", own);
+    else
+        snprintf(name, 64, "%zu", index);
+}
+
+/* Whether some layer names what it reads, or has a name of its own. */
+static bool list_is_graph(struct json_object *list)
+{
+    for (size_t i = 0; i < json_object_array_length(list); i++) {
+        struct json_object *layer = json_object_array_get_idx(list, i);
+
+        if (json_get(layer, "name") || json_get(layer, "inputs"))
+            return true;
+    }
+    return false;
+}
+
+static void indent(const struct chain *chain)
+{
+    fprintf(chain->file, "\n%*s", 4 + 4 * chain->depth, "");
+}
+
+/* Writes what stands behind a node of a graph: the names that it reads. */
+static void write_inputs(const struct chain *chain, struct json_object *list, size_t index)
+{
+    struct json_object *inputs = json_get(json_object_array_get_idx(list, index), "inputs");
+    char before[64];
+
+    fputs(", ", chain->file);
+    if (inputs) {
+        write_names(chain->file, inputs);
+    } else {
+        if (index)
+            layer_name_of(list, index - 1, before);
+        fputc('[', chain->file);
+        write_name(chain->file, index ? before : "input");
+        fputc(']', chain->file);
+    }
+    fputc(')', chain->file);
+}
+
+/* Writes a list as nn.Sequential or, where layers have names, as Graph. */
+static int write_list(struct chain *chain, struct json_object *list, struct json_object *outputs,
+                      struct error *error)
+{
+    size_t count = json_object_array_length(list), length = strlen(chain->name);
+    bool graph = list_is_graph(list);
+    char own[64] = "input";
+    int r = 0;
+
+    chain->depth++;
+    fputs(graph ? "Graph([" : "nn.Sequential(", chain->file);
+    for (size_t i = 0; i < count && r == 0; i++) {
+        indent(chain);
+        layer_name_of(list, i, own);
+        snprintf(chain->name + length, sizeof chain->name - length, "%s%s", length ? "." : "", own);
+        if (graph) {
+            fputc('(', chain->file);
+            write_name(chain->file, own);
+            fputs(", ", chain->file);
+        }
+        r = write_layer(chain, json_object_array_get_idx(list, i), error);
+        if (graph)
+            write_inputs(chain, list, i);
+        fputs(i + 1 < count ? "," : "", chain->file);
+        chain->name[length] = '\0';
+    }
+    if (graph) {
+        fputs("], ", chain->file);
+        if (outputs)
+            write_names(chain->file, outputs);
+        else {
+            fputc('[', chain->file);
+            write_name(chain->file, own);
+            fputc(']', chain->file);
+        }
+    }
+    fputc(')', chain->file);
+    chain->depth--;
+    return r;
+}
+
 static int write_chain(FILE *file, struct json_object *network, const struct safetensors *weights,
                        struct error *error)
 {
-    struct json_object *layers = json_get(network, "layers");
+    struct json_object *outputs = json_get(network, "outputs");
     struct chain chain = {
         .file = file, .weights = weights, .flat = json_get_int(network, "rank", 1) != 3};
-    size_t count = json_object_array_length(layers);
-    int r = 0;
+    int r;
 
-    fputs("    return nn.Sequential(\n", file);
-    for (size_t i = 0; i < count && r == 0; i++) {
-        chain.number = (int)i;
-        fputs("        ", file);
-        r = write_layer(&chain, json_object_array_get_idx(layers, i), error);
-        fputs(i + 1 < count ? ",\n" : ")\n", file);
-    }
+    fputs("    return ", file);
+    r = write_list(&chain, json_get(network, "layers"),
+                   json_object_is_type(outputs, json_type_array) ? outputs : NULL, error);
+    fputc('\n', file);
     return r;
 }
 
@@ -339,13 +523,31 @@ static int write_built(FILE *file, struct json_object *network, struct error *er
 
 /* ---- both ---- */
 
-static bool has_layer(struct json_object *network, const char *type)
+static bool has_graph(struct json_object *list)
 {
-    struct json_object *layers = json_get(network, "layers");
+    bool found = list_is_graph(list);
 
-    for (size_t i = 0; layers && i < json_object_array_length(layers); i++)
-        if (strcmp(json_get_string(json_object_array_get_idx(layers, i), "type", ""), type) == 0)
+    for (size_t i = 0; i < json_object_array_length(list) && !found; i++) {
+        struct json_object *lists = json_get(json_object_array_get_idx(list, i), "lists");
+
+        for (size_t k = 0; lists && k < json_object_array_length(lists); k++)
+            found |= has_graph(json_object_array_get_idx(lists, k));
+    }
+    return found;
+}
+
+static bool has_layer(struct json_object *list, const char *type)
+{
+    for (size_t i = 0; i < json_object_array_length(list); i++) {
+        struct json_object *layer = json_object_array_get_idx(list, i);
+        struct json_object *lists = json_get(layer, "lists");
+
+        if (strcmp(json_get_string(layer, "type", ""), type) == 0)
             return true;
+        for (size_t k = 0; lists && k < json_object_array_length(lists); k++)
+            if (has_layer(json_object_array_get_idx(lists, k), type))
+                return true;
+    }
     return false;
 }
 
@@ -353,15 +555,20 @@ void pytorch_network_write_imports(FILE *file, struct json_object *network)
 {
     int kind = model_kind_from_string(json_get_string(network, "name", ""));
     const struct model_python *python = kind < 0 ? NULL : model_python((enum model_kind)kind);
+    struct json_object *layers = json_get(network, "layers");
     const char *type;
 
     if (python)
         fputs(python->imports, file);
+    if (!layers || !json_object_is_type(layers, json_type_array))
+        return;
+    if (has_graph(layers))
+        fprintf(file, "\n\n%s", model_graph_python);
     for (int i = 0; (type = model_layer_kind_to_string((enum model_layer_kind)i)); i++) {
         const char *imports = model_layer_python((enum model_layer_kind)i)->imports;
 
-        if (imports && has_layer(network, type))
-            fputs(imports, file);
+        if (imports && has_layer(layers, type))
+            fprintf(file, "%s%s", strncmp(imports, "class", 5) == 0 ? "\n\n" : "", imports);
     }
 }
 

@@ -370,7 +370,7 @@ void worker_spec_release(struct worker_spec *spec)
         free(TAKE_POINTER(source->categories));
         free(TAKE_POINTER(source->missing));
     }
-    free(TAKE_POINTER(spec->layers));
+    worker_spec_release_layers(&spec->model.layers);
     onnx_close(TAKE_POINTER(spec->model.onnx));
     free(TAKE_POINTER(spec->groups));
     free(TAKE_POINTER(spec->patterns));

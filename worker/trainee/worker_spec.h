@@ -27,7 +27,6 @@ struct worker_spec {
 
     struct model_config model;
     int64_t hidden[WORKER_WIDTHS_MAX], channels[WORKER_WIDTHS_MAX], kernels[WORKER_WIDTHS_MAX];
-    struct model_layer *layers; /* owned */
     enum model_loss loss;
     struct loss_head heads[GRAPH_HEADS_MAX]; /* LOSS_HEADS */
     const char *head_names[GRAPH_HEADS_MAX];

@@ -24,8 +24,54 @@ static void read_pair(struct json_object *layer, const char *key, int pair[2])
     pair[1] = json_object_get_int(json_object_array_get_idx(value, 1));
 }
 
-static struct model_layer read_layer(struct json_object *json)
+static int read_list(struct json_object *json, struct model_layer_list *list, struct error *error);
+
+/* Reads the names that a node reads or a model gives; the texts stay JSON's. */
+static int read_names(struct json_object *json, const char *const **names, int *count,
+                      struct error *error)
 {
+    size_t length = json ? json_object_array_length(json) : 0;
+    const char **made;
+
+    *names = NULL;
+    *count = (int)length;
+    if (!length)
+        return 0;
+    made = calloc(length, sizeof *made);
+    if (!made)
+        return error_no_memory(error, "the names of layers");
+    for (size_t i = 0; i < length; i++)
+        made[i] = json_object_get_string(json_object_array_get_idx(json, i));
+    *names = made;
+    return 0;
+}
+
+/* Reads the lists that a layer has: of a residual the layers and the projection, or branches. */
+static int read_lists(struct json_object *json, struct model_layer *layer, struct error *error)
+{
+    struct json_object *branches = json_get(json, "branches");
+    struct json_object *own[] = {json_get(json, "layers"), json_get(json, "projection")};
+    int count = branches ? (int)json_object_array_length(branches) : !own[0] ? 0 : own[1] ? 2 : 1;
+    struct model_layer_list *lists;
+    int r = 0;
+
+    if (!count)
+        return 0;
+    lists = calloc((size_t)count, sizeof *lists);
+    if (!lists)
+        return error_no_memory(error, "the lists of a layer");
+    layer->lists = lists;
+    layer->list_count = count;
+    for (int i = 0; i < count && r == 0; i++)
+        r = read_list(branches ? json_object_array_get_idx(branches, (size_t)i) : own[i], &lists[i],
+                      error);
+    return r;
+}
+
+static int read_layer(struct json_object *json, struct model_layer *to, struct error *error)
+{
+    int r;
+
     struct model_layer layer = model_layer_default(
         (enum model_layer_kind)model_layer_kind_from_string(json_get_string(json, "type", "")));
 
@@ -33,27 +79,53 @@ static struct model_layer read_layer(struct json_object *json)
     read_pair(json, "stride", layer.window.stride);
     read_pair(json, "padding", layer.window.padding);
     read_pair(json, "dilation", layer.window.dilation);
+    read_pair(json, "output_padding", layer.output_padding);
+    read_pair(json, "size", layer.size);
     layer.window.groups = (int)json_get_int(json, "groups", layer.window.groups);
 #define WHOLE(name, ...) layer.name = json_get_int(json, #name, layer.name);
 #define NUMBER(name, ...) layer.name = (float)json_get_double(json, #name, layer.name);
 #define SWITCH(name, ...) layer.name = json_get_bool(json, #name, layer.name);
+#define WORD(name, ...) layer.name = json_get_string(json, #name, layer.name);
 #define WINDOW(name, ...)
-    MODEL_LAYER_KEYS(WHOLE, NUMBER, SWITCH, WINDOW)
-    return layer;
+    MODEL_LAYER_KEYS(WHOLE, NUMBER, SWITCH, WORD, WINDOW)
+    layer.name = json_get_string(json, "name", NULL);
+    r = read_names(json_get(json, "inputs"), &layer.inputs, &layer.input_count, error);
+    if (r == 0)
+        r = read_lists(json, &layer, error);
+    *to = layer;
+    return r;
 }
 
-static int read_layers(struct worker_spec *spec, struct json_object *layers, struct error *error)
+/* The list owns what it reads; worker_spec_release_layers() frees it. */
+static int read_list(struct json_object *json, struct model_layer_list *list, struct error *error)
 {
-    size_t count = layers ? json_object_array_length(layers) : 0;
+    size_t count = json ? json_object_array_length(json) : 0;
+    struct model_layer *layers = calloc(count + 1, sizeof *layers);
+    int r = 0;
 
-    spec->layers = calloc(count + 1, sizeof *spec->layers);
-    if (!spec->layers)
-        return error_set_errno(error, -ENOMEM, "cannot read the model's layers");
-    for (size_t i = 0; i < count; i++)
-        spec->layers[i] = read_layer(json_object_array_get_idx(layers, i));
-    spec->model.layers = spec->layers;
-    spec->model.layer_count = (int)count;
-    return 0;
+    if (!layers)
+        return error_no_memory(error, "the model's layers");
+    list->layers = layers;
+    for (size_t i = 0; i < count && r == 0; i++) {
+        list->count++;
+        r = read_layer(json_object_array_get_idx(json, i), &layers[i], error);
+    }
+    return r;
+}
+
+void worker_spec_release_layers(struct model_layer_list *list)
+{
+    for (int i = 0; i < list->count; i++) {
+        const struct model_layer *layer = &list->layers[i];
+
+        for (int k = 0; k < layer->list_count; k++)
+            worker_spec_release_layers((struct model_layer_list *)&layer->lists[k]);
+        free((void *)layer->lists);
+        free((void *)layer->inputs);
+    }
+    free((void *)list->layers);
+    free((void *)list->outputs);
+    *list = (struct model_layer_list){0};
 }
 
 static void read_heads(struct worker_spec *spec, struct json_object *heads)
@@ -77,6 +149,7 @@ int worker_spec_read_model(struct worker_spec *spec, struct error *error)
 {
     struct json_object *json = json_get(spec->normalised, "model");
     struct model_config *model = &spec->model;
+    int r;
 
     model->kind = (enum model_kind)model_kind_from_string(json_get_string(json, "name", ""));
     model->hidden = spec->hidden;
@@ -125,11 +198,14 @@ int worker_spec_read_model(struct worker_spec *spec, struct error *error)
     read_heads(spec, json_get(json, "output_heads"));
     model->draws_weights = strcmp(json_get_string(json, "weights", ""), "drawn") == 0;
     if (model->kind == MODEL_ONNX) {
-        int r = onnx_open(json_get_string(spec->normalised, "directory", NULL),
-                          json_get_string(json, "onnx", ""), &model->onnx, error);
-
+        r = onnx_open(json_get_string(spec->normalised, "directory", NULL),
+                      json_get_string(json, "onnx", ""), &model->onnx, error);
         if (r < 0)
             return r;
     }
-    return read_layers(spec, json_get(json, "layers"), error);
+    r = read_list(json_get(json, json_get(json, "nodes") ? "nodes" : "layers"), &model->layers,
+                  error);
+    return r ? r
+             : read_names(json_get(json, "outputs"), &model->layers.outputs,
+                          &model->layers.output_count, error);
 }

@@ -2,17 +2,14 @@
 #include "engine/graph/operators/operators.h"
 
 int32_t layer_append_channel_bias(struct graph *graph, int32_t input, const char *name,
-                                  struct initializer initializer)
+                                  int32_t bias)
 {
-    int32_t inputs[2] = {input, -1};
+    const int32_t inputs[2] = {input, bias};
     struct graph_shape shape;
 
     if (graph->error.code)
         return graph->error.code;
     shape = graph->tensors[input].shape;
-    inputs[1] = layer_append_parameter(
-        graph, name, "bias", TENSOR_PARAMETER,
-        &(struct graph_shape){.rank = 1, .extent = {shape.extent[1]}}, initializer);
     layer_append_node(graph, OP_CHANNEL_BIAS, name, inputs, 2,
                       layer_append_result(graph, name, &shape));
     return graph->error.code ? graph->error.code : graph->output;

@@ -18,9 +18,10 @@ static struct part_name part_name(const char *layer, const char *part)
     return name;
 }
 
-/* [B,C,L] -> [B,C,1,L]. */
+/* [B,C,L] -> [B,C,1,L]. Parameters that are bound stay those of the next layer. */
 static int32_t to_row(struct graph *graph, int32_t input, const char *name)
 {
+    int bound = graph->bound_count;
     const struct graph_tensor *x = layer_input(graph, input, name, OP_RESHAPE, TENSOR_FLOAT32);
     char text[SHAPE_TEXT_MAX];
     int64_t channels, length;
@@ -33,8 +34,10 @@ static int32_t to_row(struct graph *graph, int32_t input, const char *name)
                           graph_shape_format(&x->shape, text, sizeof text));
     channels = x->shape.extent[1];
     length = x->shape.extent[2];
-    return graph_reshape(graph, input, part_name(name, "row").text,
-                         (int64_t[]){channels, 1, length}, 3);
+    input = graph_reshape(graph, input, part_name(name, "row").text,
+                          (int64_t[]){channels, 1, length}, 3);
+    graph->bound_count = bound;
+    return input;
 }
 
 /* [B,C,1,L] -> [B,C,L]. */

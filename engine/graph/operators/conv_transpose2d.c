@@ -51,7 +51,7 @@ int32_t graph_conv_transpose2d(struct graph *graph, int32_t input, const char *n
     const struct graph_tensor *x = layer_image(graph, input, name, OP_CONV2D_BACKWARD_DATA);
     struct initializer initializer = {.kind = INITIALIZER_UNIFORM};
     struct graph_shape result, weight;
-    int32_t inputs[2] = {input, -1};
+    int32_t inputs[2] = {input, -1}, added = -1;
     struct graph_node *node;
 
     if (!x || check(graph, name, &x->shape, channels, attributes, output_padding))
@@ -67,11 +67,14 @@ int32_t graph_conv_transpose2d(struct graph *graph, int32_t input, const char *n
         1.0f / sqrtf((float)weight.extent[1] * (float)weight.extent[2] * (float)weight.extent[3]);
     inputs[1] =
         layer_append_parameter(graph, name, "weight", TENSOR_PARAMETER, &weight, initializer);
+    if (bias)
+        added = layer_append_parameter(graph, name, "bias", TENSOR_PARAMETER,
+                                       &(struct graph_shape){.rank = 1, .extent = {channels}},
+                                       initializer);
     node = layer_append_node(graph, OP_CONV2D_BACKWARD_DATA, name, inputs, 2,
                              layer_append_result(graph, name, &result));
     if (!node)
         return graph->error.code;
     node->attributes.conv = *attributes;
-    return bias ? layer_append_channel_bias(graph, graph->output, name, initializer)
-                : graph->output;
+    return bias ? layer_append_channel_bias(graph, graph->output, name, added) : graph->output;
 }

@@ -47,9 +47,9 @@ struct graph_node *layer_append_node(struct graph *graph, enum graph_op op, cons
  * if the window does not fit. */
 int64_t layer_window_extent(struct graph *graph, const struct graph_tensor *x, const char *name,
                             enum graph_op op, const struct conv_attributes *attributes, int axis);
-/* Appends a parameter "<layer>.bias" that is added to the channels of [B,C,...]. */
+/* Adds the parameter `bias` [C] to the channels of [B,C,...]. */
 int32_t layer_append_channel_bias(struct graph *graph, int32_t input, const char *name,
-                                  struct initializer initializer);
+                                  int32_t bias);
 /* Appends a pool of images. `keeps_position`: in training, a second output holds the position that
  * was taken within each window. */
 int32_t layer_append_pool(struct graph *graph, int32_t input, const char *name, enum graph_op op,

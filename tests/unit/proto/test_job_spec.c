@@ -370,7 +370,7 @@ static void check_section(const struct job_spec_section *section)
 {
     for (size_t i = 0; i < section->count; i++) {
         const struct job_spec_key *key = &section->keys[i];
-        char description[400];
+        char description[1024];
 
         assert_true(key->help && *key->help);
         assert_true(*job_spec_key_describe(key, description, sizeof description));
@@ -379,7 +379,7 @@ static void check_section(const struct job_spec_section *section)
         if (key->type == JOB_SPEC_CHOICE || key->type == JOB_SPEC_CHOICES ||
             key->type == JOB_SPEC_SWITCH)
             assert_non_null(key->choices);
-        if (key->type == JOB_SPEC_OBJECT || key->type == JOB_SPEC_OBJECTS)
+        if (key->section && key->section != section)
             check_section(key->section);
         if (section->variant_key)
             assert_non_null(job_spec_key_find(section, section->variant_key));

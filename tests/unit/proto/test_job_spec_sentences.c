@@ -73,7 +73,18 @@ static void test_sentences(void **state)
         {"{\"model\":[{\"type\":\"linear\"}]," IDX "}", "model.layers[0].features", "",
          "model.layers[0].features is missing; it must be an integer from 1 to 1000000"},
         {"{\"model\":[]," IDX "}", "model.layers", "",
-         "model.layers is []; it must be an array of 1 to 512 objects"},
+         "model.layers is []; it must be an array of 1 to 4096 objects"},
+        {"{\"model\":[{\"type\":\"branches\",\"branches\":[[],[{\"type\":\"linear\"}]]}]," IDX "}",
+         "model.layers[0].branches[1][0].features", "",
+         "model.layers[0].branches[1][0].features is missing; it must be an integer from 1 to "
+         "1000000"},
+        {"{\"model\":[{\"type\":\"branches\",\"branches\":[{\"type\":\"relu\"}]}]," IDX "}",
+         "model.layers[0].branches[0]", "",
+         "model.layers[0].branches[0] is {\"type\":\"relu\"}; it must be an array of 0 to 4096 "
+         "objects"},
+        {"{\"model\":{\"nodes\":[{\"type\":\"residual\",\"layers\":[]}]}," IDX "}",
+         "model.nodes[0].layers", "",
+         "model.nodes[0].layers is []; it must be an array of 1 to 4096 objects"},
         {"{\"model\":[5]," IDX "}", "model.layers[0]", "",
          "model.layers[0] is 5; it must be an object"},
         {"{" MLP "," IDX ",\"device\":{\"fallback\":\"maybe\"}}", "device.fallback", "",
@@ -152,7 +163,7 @@ static void test_sentences(void **state)
          "train.optimizer.nesterov needs a momentum above 0 and no dampening"},
         {"{" MLP ",\"data\":{\"train\":{\"format\":\"text\",\"path\":\"a\"}}}", "model.name",
          "char_mlp",
-         "model.name is mlp, which cannot read text; these can: char_mlp, gpt, lstm, gru and layers "
+         "model.name is mlp, which cannot read text; these can: char_mlp, gpt, lstm, gru, layers, graph and onnx "
          "(layers begin with an embedding)"},
         {"{\"model\":{\"name\":\"char_mlp\"}," IDX "}", "data.train.format", "text",
          "data.train.format is idx; the model char_mlp needs text"},
