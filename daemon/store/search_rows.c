@@ -4,8 +4,11 @@
 #include "daemon/store/columns.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/statement.h"
+#include "proto/job_spec.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* ---- results --------------------------------------------------------------------------------- */
 
@@ -189,19 +192,65 @@ static const char select_page[] =
     "  (SELECT max(rung) FROM search_result WHERE search_result.job = job.id),"
     "  iif(:metric IS NULL, best_metric, :metric), iif(:metric IS NULL, best_step, last.step),"
     "  iif(:metric IS NULL, best_epoch, last.epoch), iif(:metric IS NULL, best_value, last.value),"
-    "  " SQL_RAN " FROM job LEFT JOIN search_trial ON search_trial.job = job.id"
+    "  " SQL_RAN ", iif(EXISTS (SELECT 1 FROM transition"
+    "   WHERE transition.job = job.id AND from_state = to_state), spec, NULL)"
+    " FROM job LEFT JOIN search_trial ON search_trial.job = job.id"
     " LEFT JOIN metric AS last ON last.job = job.id AND last.name = :metric AND last.step ="
     "   (SELECT max(step) FROM metric WHERE metric.job = job.id AND metric.name = :metric)"
     " WHERE job.sweep = :sweep AND job.id >= :first ORDER BY job.id LIMIT :limit";
+
+/* The value of a key such as "data.train.path[0]"; NULL: it is not there. */
+static struct json_object *value_at(struct json_object *spec, const char *path)
+{
+    while (spec && *path) {
+        AUTO_FREE char *key = strndup(path, strcspn(path, ".["));
+
+        if (!key)
+            return NULL;
+        if (*path == '[')
+            spec = json_object_is_type(spec, json_type_array)
+                       ? json_object_array_get_idx(spec, (size_t)strtoul(path + 1, NULL, 10))
+                       : NULL;
+        else
+            spec = json_get(spec, key);
+        path += *path == '[' ? strcspn(path, "]") + 1 : strlen(key);
+        path += *path == '.';
+    }
+    return spec;
+}
+
+/* The values of a point, of a job that was edited as its specification has them now. */
+static struct json_object *values_now(const struct sweep_points *points, int64_t index,
+                                      struct json_object *spec)
+{
+    JSON_AUTO struct json_object *values = sweep_point_values(points, index);
+    JSON_AUTO struct json_object *given = NULL, *normalised = NULL;
+    struct json_object *now;
+    struct error error;
+
+    if (!spec)
+        return TAKE_POINTER(values);
+    now = json_object_new_object();
+    if (sweep_point_spec(points, index, spec, &given, &error) == 0)
+        job_spec_normalise(given, &normalised, NULL, &error);
+    json_object_object_foreach (values, path, value) {
+        struct json_object *present = value_at(spec, path);
+        bool same = json_object_equal(value_at(normalised, path), present);
+
+        json_object_object_add(now, path, json_object_get(same ? value : present));
+    }
+    return now;
+}
 
 static struct json_object *trial_make(const struct statement *row, int64_t sweep,
                                       const struct sweep_points *points)
 {
     struct json_object *trial = json_object_new_object(), *chosen = row_read_object(row, 4);
+    JSON_AUTO struct json_object *edited = row_read_object(row, 12);
     int64_t index = statement_int(row, 0) - sweep;
 
     row_set_int(trial, "job", row, 0);
-    json_set(trial, "values", chosen ? chosen : sweep_point_values(points, index));
+    json_set(trial, "values", chosen ? chosen : values_now(points, index, edited));
     row_set_text(trial, "state", row, 1);
     row_set_text(trial, "reason", row, 2);
     row_set_text(trial, "device", row, 3);
