@@ -9,7 +9,8 @@
 
 const struct config_key config_keys[] = {
     {"Access", "AdminGroup", VALUE_TEXT, offsetof(struct config, admin_group), "", 0, 0,
-     "Members of this group may see and cancel every user's jobs, as root may. Empty: no group."},
+     "Members of this group may see and cancel every user's jobs, as root may, and edit when and "
+     "where they run. Empty: no group."},
     {"Access", "PrivateJobs", VALUE_SWITCH, offsetof(struct config, private_jobs), "yes", 0, 0,
      "Whether users are kept from each other's jobs. Of another user's job they then see only the "
      "owner, the state, the device and the times; no name, metrics or reasons. Of programs that "

@@ -31,6 +31,7 @@
 #include "daemon/work/job_table.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,7 +136,14 @@ static int prepare_job(struct store_connection *connection, struct job_editing *
                          "its specification in the database is damaged; submit it again");
     if (owner != editing->uid && !editing->user)
         editing->user = job_user_name(editing->uid);
-    return job_edit_prepare(spec, editing->changes, owner, &edited->edit, &editing->fault, error);
+    result = job_edit_prepare(spec, editing->changes, owner, &edited->edit, &editing->fault, error);
+    if (result < 0 || owner == editing->uid || editing->uid == 0 || !*edited->edit.owners_path)
+        return result;
+    snprintf(editing->fault.path, sizeof editing->fault.path, "%s", edited->edit.owners_path);
+    return error_set(error, -EINVAL,
+                     "%s says what runs with the rights of the job's owner, so the owner and root "
+                     "alone change it",
+                     edited->edit.owners_path);
 }
 
 static int prepare_work(struct store_connection *connection, void *data, struct error *error)

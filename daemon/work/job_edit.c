@@ -32,16 +32,34 @@ static const struct {
     {"snapshot", JOB_EDIT_NEVER, JOB_EDIT_NEVER},
 };
 
+/* Keys that say when and where a job runs, and those that nobody edits. All others say what runs
+ * with its owner's rights. */
+static const char *const placing_keys[] = {"name",      "priority",   "put_first", "group",
+                                           "retry",     "time_limit", "at",        "device",
+                                           "resources", "after",      "hold",      "snapshot"};
+
+/* Whether the path is that of the key, or of a key below it. */
+static bool is_below(const char *path, const char *key)
+{
+    size_t length = strlen(key);
+
+    return strncmp(path, key, length) == 0 && (path[length] == '\0' || path[length] == '.');
+}
+
 static enum job_edit_time time_of(const char *path, enum job_kind kind)
 {
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-        size_t length = strlen(rules[i].path);
-
-        if (strncmp(path, rules[i].path, length) == 0 &&
-            (path[length] == '\0' || path[length] == '.'))
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (is_below(path, rules[i].path))
             return kind == JOB_NATIVE ? rules[i].native : rules[i].command;
-    }
     return JOB_EDIT_WAITING;
+}
+
+static bool is_owners(const char *path)
+{
+    for (size_t i = 0; i < sizeof placing_keys / sizeof *placing_keys; i++)
+        if (is_below(path, placing_keys[i]))
+            return false;
+    return true;
 }
 
 /* ---- what changes ---------------------------------------------------------------------------- */
@@ -55,6 +73,8 @@ static void note_change(struct job_edit *edit, const char *path, struct json_obj
     size_t used = strlen(edit->change), room = sizeof edit->change - used, added;
     static const char more[] = "; …";
 
+    if (!*edit->owners_path && is_owners(path))
+        snprintf(edit->owners_path, sizeof edit->owners_path, "%s", path);
     if (!*edit->path || time > edit->time)
         snprintf(edit->path, sizeof edit->path, "%s", path);
     edit->time = time > edit->time ? time : edit->time;

@@ -18,6 +18,7 @@ struct job_edit {
     char change[JOB_REASON_MAX]; /* "priority 0 → 5; name a → b"; "": nothing changes */
     enum job_edit_time time;     /* the most restrictive of the keys that change */
     char path[256];              /* the key that is so */
+    char owners_path[256];       /* a key that only the owner and root may change; "": none */
     bool priority, group, needs, work, time_limit,
         at;                    /* what changes; work: the plan or the command */
     double time_limit_seconds; /* 0: none */
