@@ -68,7 +68,10 @@ bool job_can_be_suspended(const struct jobs *jobs, const struct job *job, char *
     const struct device_suspension *suspension;
     char again[32];
 
-    snprintf(why, size, "it has not begun to run, or is about to end");
+    snprintf(why, size, "%s",
+             attempt && attempt->suspension.state == SUSPENSION_ENDS
+                 ? "it is about to go on after a suspension, so ask again in a moment"
+                 : "it has not begun to run, or is about to end");
     if (job->kind != JOB_COMMAND || !attempt || attempt->planning || job->state != JOB_RUNNING ||
         attempt->intent != ENDING_NONE || attempt->claim.gone || attempt->claim.device_count == 0 ||
         attempt->suspension.state != SUSPENSION_NONE)

@@ -334,20 +334,39 @@ int shim_trainee_list(const struct shim_trainee *trainee, pid_t *pids, int limit
     return count;
 }
 
+static int signal_all(const struct shim_trainee *trainee, pid_t *pids, int signal_number)
+{
+    int count = shim_trainee_list(trainee, pids, SHIM_PROCESSES_MAX);
+
+    for (int i = 0; i < count; i++)
+        kill(pids[i], signal_number);
+    return count;
+}
+
+/* A process that forks is stopped before or after: then its child is in the next list. So all are
+ * stopped once two lists are the same. */
+static int stop_all(const struct shim_trainee *trainee)
+{
+    pid_t lists[2][SHIM_PROCESSES_MAX];
+    int counts[2] = {signal_all(trainee, lists[0], SIGSTOP), -1};
+
+    for (int i = 1; counts[0] != counts[1] ||
+                    memcmp(lists[0], lists[1], (size_t)counts[0] * sizeof(pid_t)) != 0;
+         i = !i)
+        counts[i] = signal_all(trainee, lists[i], SIGSTOP);
+    return counts[0] < SHIM_PROCESSES_MAX ? 0 : -1; /* there may be more of them */
+}
+
 int shim_trainee_freeze(const struct shim_trainee *trainee, bool freeze)
 {
     pid_t pids[SHIM_PROCESSES_MAX];
-    int before = -1, count;
 
     if (trainee->cgroup_freeze >= 0)
         return pwrite(trainee->cgroup_freeze, freeze ? "1" : "0", 1, 0) == 1 ? 0 : -1;
-    /* a process that forks is stopped before or after: then its child is in the next list */
-    while ((count = shim_trainee_list(trainee, pids, SHIM_PROCESSES_MAX)) != before) {
-        for (int i = 0; i < count; i++)
-            kill(pids[i], freeze ? SIGSTOP : SIGCONT);
-        before = count;
-    }
-    return 0;
+    if (freeze && stop_all(trainee) == 0)
+        return 0;
+    signal_all(trainee, pids, SIGCONT);
+    return freeze ? -1 : 0;
 }
 
 /* ---- reaping --------------------------------------------------------------------------------- */
