@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/memory.h"
 #include "daemon/methods/methods.h"
+#include "daemon/server/reply_size.h"
 #include "daemon/store/search_rows.h"
 #include "daemon/store/sweep_rows.h"
 #include "daemon/work/search.h"
@@ -13,8 +14,9 @@ enum { TRIALS_LIMIT = 200, TRIALS_LIMIT_MAX = 500 };
 
 struct trials_query {
     struct call *call;
-    int64_t id, first, limit;
-    struct json_object *reply; /* owned */
+    int64_t id, first, limit, next; /* next: 0 if all have been listed */
+    size_t bytes;                   /* of the trials */
+    struct json_object *reply;      /* owned */
 };
 
 static void describe_search(struct json_object *reply, const struct search *search, int64_t best)
@@ -37,17 +39,33 @@ static void describe_search(struct json_object *reply, const struct search *sear
     json_set(reply, "search", described);
 }
 
+/* Adds a trial while it fits; the values of one may be most of a message. */
+static bool take_trial(void *data, struct json_object *trial)
+{
+    struct trials_query *query = data;
+    struct json_object *trials = json_get(query->reply, "trials");
+    size_t count = json_object_array_length(trials);
+
+    if ((int64_t)count < query->limit &&
+        (reply_fits(trial, &query->bytes, REPLY_LIST_BYTES) || count == 0)) {
+        json_object_array_add(trials, trial);
+        return true;
+    }
+    query->next = json_get_int(trial, "job", 0);
+    json_object_put(trial);
+    return false;
+}
+
 static int fill_in(struct store_connection *connection, struct trials_query *query,
                    const struct sweep_points *points, struct error *error)
 {
     const struct search *search = sweep_points_search(points);
-    struct json_object *trials = json_object_new_array();
     int64_t best = 0;
     int result;
 
-    json_set(query->reply, "trials", trials);
-    result = search_trials_list(connection, query->id, query->first, query->limit, points, trials,
-                                error);
+    json_set(query->reply, "trials", json_object_new_array());
+    result =
+        search_trials_list(connection, query->id, query->first, points, take_trial, query, error);
     if (result == 0 && search)
         result = search_best_find(connection, query->id, search, &best, error);
     if (result < 0)
@@ -56,11 +74,8 @@ static int fill_in(struct store_connection *connection, struct trials_query *que
     if (search)
         describe_search(query->reply, search, best);
     json_set(query->reply, "next", NULL);
-    if ((int64_t)json_object_array_length(trials) == query->limit)
-        json_set_int(
-            query->reply, "next",
-            json_get_int(json_object_array_get_idx(trials, (size_t)query->limit - 1), "job", 0) +
-                1);
+    if (query->next)
+        json_set_int(query->reply, "next", query->next);
     return 0;
 }
 

@@ -197,7 +197,7 @@ static const char select_page[] =
     " FROM job LEFT JOIN search_trial ON search_trial.job = job.id"
     " LEFT JOIN metric AS last ON last.job = job.id AND last.name = :metric AND last.step ="
     "   (SELECT max(step) FROM metric WHERE metric.job = job.id AND metric.name = :metric)"
-    " WHERE job.sweep = :sweep AND job.id >= :first ORDER BY job.id LIMIT :limit";
+    " WHERE job.sweep = :sweep AND job.id >= :first ORDER BY job.id";
 
 /* The value of a key such as "data.train.path[0]"; NULL: it is not there. */
 static struct json_object *value_at(struct json_object *spec, const char *path)
@@ -265,7 +265,8 @@ static struct json_object *trial_make(const struct statement *row, int64_t sweep
 }
 
 int search_trials_list(struct store_connection *connection, int64_t sweep, int64_t first,
-                       int64_t limit, const struct sweep_points *points, struct json_object *trials,
+                       const struct sweep_points *points,
+                       bool (*take)(void *data, struct json_object *trial), void *data,
                        struct error *error)
 {
     const struct search *search = sweep_points_search(points);
@@ -273,11 +274,11 @@ int search_trials_list(struct store_connection *connection, int64_t sweep, int64
 
     statement_bind_int(&rows, ":sweep", sweep);
     statement_bind_int(&rows, ":first", first);
-    statement_bind_int(&rows, ":limit", limit);
     statement_bind_text(&rows, ":metric", search ? search->metric : NULL);
     while (statement_next(&rows) > 0)
-        json_object_array_add(trials, trial_make(&rows, sweep, points));
-    return rows.result;
+        if (!take(data, trial_make(&rows, sweep, points)))
+            break;
+    return rows.result < 0 ? rows.result : 0;
 }
 
 /* Trials that failed, or that a person has cancelled, come last. */

@@ -44,10 +44,11 @@ int search_stopped_store(struct store_connection *connection, int64_t sweep, int
 /* Deletes all rows of the sweep. */
 int search_rows_delete(struct store_connection *connection, int64_t sweep, struct error *error);
 
-/* Adds a Trial of io.traind to `trials` for each job of the sweep from `first` on, at most `limit`.
- * `points` are the sweep's. */
+/* Passes a Trial of io.traind to `take` for each job of the sweep from `first` on, until that
+ * returns false. `take` owns it. `points` are the sweep's. */
 int search_trials_list(struct store_connection *connection, int64_t sweep, int64_t first,
-                       int64_t limit, const struct sweep_points *points, struct json_object *trials,
+                       const struct sweep_points *points,
+                       bool (*take)(void *data, struct json_object *trial), void *data,
                        struct error *error);
 /* Finds the trial with the best value at the highest rung that any has come to; one that failed
  * only if all have. 0: none has come to a rung. */
