@@ -19,6 +19,9 @@
 
 enum { LANES_MAX = 8, TASKS_MAX = 8, BATCH_MAX = 64, BATCH_FEW = 16, CHANNELS_MIN = 16 };
 enum { CHANNELS_MANY = 64 }; /* convolutions with fewer channels are another kind of work */
+/* How many times as much work as a round should is measured rather than that samples are divided
+ * which the model does not divide. */
+enum { EXCESS_MAX = 4 };
 
 /* What a round measures: the most operations of the forward part, the runs (the first one warms up)
  * and their seconds, and which ways go on. */
@@ -34,7 +37,7 @@ static const struct round rounds[] = {{20e6, 16, true, 2, 3, 0.05, 3},
 enum { ROUNDS = sizeof rounds / sizeof *rounds, TOGETHER_MAX = 4 };
 
 /* For ways that are known to be fast: if they differ, they differ clearly. */
-static const struct round together_round = {250e6, 16, false, 2, 4, 0.06, 1};
+static const struct round together_round = {500e6, 16, false, 3, 8, 0.06, 1};
 
 /* A way for all directions is measured as a whole if it took at most this many times as long as the
  * fastest of each direction. */
@@ -44,9 +47,9 @@ static const double together_near = 1.25;
  * way also touches its memory for the first time, so more is allowed. */
 static const double hopeless = 4, hopeless_at_first = 20;
 
-/* A way must take less than this part of the time of the device's own way to be preferred, so that
- * chance decides nothing. */
-static const double margin = 0.9;
+/* A way must take less than this part of the time of the device's own way to be preferred:
+ * measurements of the same work differ by about as much. */
+static const double margin = 0.97;
 
 static double now(void)
 {
@@ -280,6 +283,14 @@ static bool halve_batch(struct convolution_shape *shape)
     return true;
 }
 
+/* Whether the parts of the work have whole samples, as those of the model, and would not with half
+ * as many samples. */
+static bool halves_slices(const struct convolution_shape *shape)
+{
+    return !shape->slices_differ && shape->batch >= shape->parts &&
+           (shape->batch + 1) / 2 < shape->parts;
+}
+
 /* The part of the layer's work that a round measures. */
 static struct convolution_shape reduce(const struct convolution_shape *whole,
                                        const struct round *round)
@@ -301,7 +312,7 @@ static struct convolution_shape reduce(const struct convolution_shape *whole,
         ;
     while (operations(&shape) > most && halve_many_channels(&shape))
         ;
-    while (shape.batch > 1 && operations(&shape) > most)
+    while (shape.batch > 1 && operations(&shape) > (halves_slices(&shape) ? EXCESS_MAX : 1) * most)
         shape.batch = (shape.batch + 1) / 2;
     while (operations(&shape) > most && round->fewer_channels && halve_channels(&shape))
         ;
@@ -330,8 +341,7 @@ static void take_times(const struct way *ways, struct convolution_times *times)
     }
 }
 
-/* Ends ways that are slow in every direction. Ends those, too, of which one run took as long as a
- * whole round should; the time of that run counts. */
+/* Ends ways that are slow in every direction. */
 static void end_hopeless(struct way *ways, const struct convolution_times *times, double limit)
 {
     for (int i = 0; i < times->count; i++) {
@@ -358,7 +368,8 @@ static int run_ways(struct way *ways, const struct convolution_shape *shape,
             if (!ways[i].session || ways[i].ends)
                 continue;
             r = run_way(&ways[i], shape, run <= 1, error);
-            ways[i].ends = now() - start > round->seconds;
+            /* one run took as long as a whole round should: its time counts */
+            ways[i].ends = now() - start > round->seconds * (run == 0 ? hopeless : 1);
         }
         take_times(ways, times);
         end_hopeless(ways, times, run == 0 ? hopeless_at_first : hopeless);

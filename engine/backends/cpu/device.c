@@ -207,7 +207,7 @@ static void convolution_methods(struct backend_device *device, const struct grap
     *methods++ = 'p';
     if (planes_may_turn((channels * x[2] * x[3] + out_channels * y[2] * y[3]) / a->groups))
         *methods++ = 'q';
-    if (device->threads > 1 && a->groups == 1 && graph_slices_differ(device, graph)) {
+    if (a->groups == 1 && graph_slices_differ(device, graph)) {
         *methods++ = 'c';
         *methods++ = 'f';
     }
