@@ -204,6 +204,19 @@ static int check_symbols(struct job_spec_check *check, struct json_object *model
     return 0;
 }
 
+/* Whether the loss compares values. */
+static bool loss_is_of_values(struct json_object *model)
+{
+    static const char *const names[] = {"mse",      "mae",    "huber",
+                                        "quantile", "cosine", "binary_cross_entropy"};
+    const char *loss = json_get_string(model, "loss", "");
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(loss, names[i]) == 0)
+            return true;
+    return false;
+}
+
 static int check_model_and_data(struct job_spec_check *check, struct json_object *model,
                                 struct json_object *data)
 {
@@ -215,14 +228,14 @@ static int check_model_and_data(struct job_spec_check *check, struct json_object
         return fail_at(check, "model.output_heads",
                        "model.output_heads share the labels of a sample, but a text has one symbol "
                        "to predict at each place: leave them out, or take time_series or npy");
-    if (r < 0 || strcmp(json_get_string(model, "loss", ""), "mse") != 0 ||
-        format_traits(format) & DATA_FORMAT_VALUES)
+    if (r < 0 || !loss_is_of_values(model) || format_traits(format) & DATA_FORMAT_VALUES)
         return r;
     job_spec_path_push(check, "", "model.loss");
     return job_spec_fail(
         check, "cross_entropy",
-        "model.loss is mse, which needs values to predict: only %s have them, and "
+        "model.loss is %s, which needs values to predict: only %s have them, and "
         "data.train.format is %s",
+        json_get_string(model, "loss", ""),
         list_variants(&job_spec_data_section, DATA_FORMAT_VALUES, formats, sizeof formats), format);
 }
 
@@ -346,7 +359,7 @@ static int check_generators(struct job_spec_check *check, struct json_object *mo
         r = check_generator(check, test, "data.test");
     if (r < 0 || !is_generated(train))
         return r;
-    if (strcmp(json_get_string(model, "loss", ""), "cross_entropy") == 0 &&
+    if (!loss_is_of_values(model) && !json_get(model, "output_heads") &&
         !json_get(model, "classes"))
         return fail_at(check, "model.classes",
                        "model.classes is missing; the labels of generated samples are not known "
@@ -375,7 +388,7 @@ static int check_targets(struct job_spec_check *check, struct json_object *norma
 
     if (strcmp(loss, "cross_entropy") == 0)
         return 0;
-    if (json_get_double(data, "label_noise", 0) > 0)
+    if (json_get_double(data, "label_noise", 0) > 0 && strcmp(loss, "focal") != 0)
         key = "data.label_noise";
     else if (json_get_double(json_get(normalised, "train"), "label_smoothing", 0) > 0)
         key = "train.label_smoothing";
@@ -389,7 +402,10 @@ static int check_targets(struct job_spec_check *check, struct json_object *norma
     check->path[0] = '\0';
     job_spec_path_push(check, "", path);
     return job_spec_fail(check, NULL, "%s needs %s to predict, but model.loss is %s", key,
-                         strcmp(loss, "mse") == 0 ? "classes" : "one class for each sample", loss);
+                         strcmp(loss, "output_heads") == 0 ? "one class for each sample"
+                         : strcmp(loss, "focal") == 0 ? "cross_entropy, which has probabilities"
+                                                      : "classes",
+                         loss);
 }
 
 #define METRIC(upper, lower, traits, ...) {#lower, traits},
@@ -413,8 +429,8 @@ static unsigned find_task(struct json_object *normalised, const char **words)
 {
     struct json_object *train = json_get(json_get(normalised, "data"), "train");
 
-    if (strcmp(json_get_string(json_get(normalised, "model"), "loss", ""), "mse") == 0) {
-        *words = "values (model.loss mse)";
+    if (loss_is_of_values(json_get(normalised, "model"))) {
+        *words = "values (model.loss mse and the like)";
         return METRIC_OF_VALUES;
     }
     if (json_get(json_get(normalised, "model"), "output_heads")) {

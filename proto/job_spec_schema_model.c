@@ -154,10 +154,22 @@ static const struct job_spec_key model_keys[] = {
      .help = "File of a model in the ONNX format; model may be {\"onnx\": FILE} alone"},
     {"weights", JOB_SPEC_CHOICE, .choices = CHOICES("file", "drawn"), .fallback = "\"file\"",
      .help = "Whether training begins with the file's weights, or with drawn ones"},
-    {"loss", JOB_SPEC_CHOICE, .choices = CHOICES("cross_entropy", "mse", "output_heads"),
+    {"loss", JOB_SPEC_CHOICE,
+     .choices = CHOICES("cross_entropy", "focal", "mse", "mae", "huber", "quantile",
+                        "binary_cross_entropy", "cosine", "output_heads"),
      .fallback = "\"cross_entropy\"",
-     .help = "cross_entropy for classes, mse (mean squared error) for values, output_heads for the "
-             "sum of their losses"},
+     .help =
+         "cross_entropy and focal for classes; mse (mean squared error), mae, huber, quantile and "
+         "cosine for values; binary_cross_entropy for several values that are 0 or 1; "
+         "output_heads for the sum of their losses"},
+    {"focal_gamma", JOB_SPEC_NUMBER, .from = 0, .to = 100,
+     .help = "The loss focal counts a sample by (1 - p)^focal_gamma, where p is the probability of "
+             "its class. When absent: 2"},
+    {"huber_delta", JOB_SPEC_NUMBER, .from = 0, .to = 1e6, .above_from = true,
+     .help = "The loss huber is quadratic up to this difference. When absent: 1"},
+    {"quantile", JOB_SPEC_NUMBER, .from = 0, .to = 1, .above_from = true, .below_to = true,
+     .help =
+         "What the loss quantile predicts: 0.9 is exceeded once in ten times. When absent: 0.5"},
     {"output_heads", JOB_SPEC_OBJECTS, .section = &head_section, .count_minimum = 1,
      .count_maximum = 8,
      .help = "Parts of the output, each with a loss of its own, for samples with several labels"},

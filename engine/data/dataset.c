@@ -111,6 +111,7 @@ int dataset_open(const struct dataset_config *config, const struct dataset *refe
         return reader_out_of_memory(config->paths[0], error);
     made->format = config->format;
     made->target = config->target;
+    made->plain_targets = config->plain_targets;
     made->target_width = 1;
     result = formats[config->format].read(config, reference, made, error);
     if (!made->target_stride)

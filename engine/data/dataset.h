@@ -102,7 +102,8 @@ struct dataset_config {
     int path_count;
     const char *labels_path;         /* idx, npy */
     const char *lengths_path;        /* npy, of sequences: struct dataset; NULL: there are none */
-    enum dataset_target target;      /* cross entropy wants CLASS, mean squared error VALUE */
+    enum dataset_target target;      /* losses of classes want CLASS, those of values VALUE */
+    bool plain_targets;              /* values to predict are not standardised: they are 0 or 1 */
     int32_t classes;                 /* 0: highest label + 1; text: always the vocabulary */
     int64_t shape[DATASET_RANK_MAX]; /* csv, npy, generate: of one sample */
     int rank;                        /* 0: as the file has it; csv: [columns] */
@@ -259,6 +260,7 @@ struct dataset {
     enum dataset_format format;
     enum dataset_element element;
     enum dataset_target target;
+    bool plain_targets;
     int rank;
     int64_t shape[DATASET_RANK_MAX]; /* of one sample: [1,28,28], [64], [context] */
     int64_t sample_elements;         /* their product */

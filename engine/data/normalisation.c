@@ -213,7 +213,7 @@ static int measure_series(const struct dataset_view *train,
     int r = measure_columns((const float *)(const void *)dataset->samples[0], rows, &all,
                             normalisation, error);
 
-    if (r < 0 || dataset->target == DATASET_TARGET_CLASS)
+    if (r < 0 || dataset->target == DATASET_TARGET_CLASS || dataset->plain_targets)
         return r;
     return measure_targets(dataset->targets + series->past * series->values, rows, series->values,
                            &all, normalisation, error);
@@ -225,7 +225,7 @@ static int measure_table(const struct dataset_view *train,
     const struct dataset *dataset = train->dataset;
     int r = measure_floats(train, normalisation, error);
 
-    if (r < 0 || dataset->target == DATASET_TARGET_CLASS)
+    if (r < 0 || dataset->target == DATASET_TARGET_CLASS || dataset->plain_targets)
         return r;
     return measure_targets(dataset->targets, dataset->count, dataset->target_width, train,
                            normalisation, error);

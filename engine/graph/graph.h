@@ -152,6 +152,18 @@ struct optimizer_group {
     struct optimizer_config config;
 };
 
+/* Losses of values, each the mean over all of them: of the absolute differences; of their squares
+ * / 2 up to `delta` and straight beyond; of the differences by which a quantile is missed; of the
+ * binary cross entropy of the prediction's sigmoid. COSINE: 1 - the cosine of each sample's two
+ * rows. */
+enum value_loss {
+    VALUE_LOSS_MAE,
+    VALUE_LOSS_HUBER,
+    VALUE_LOSS_QUANTILE,
+    VALUE_LOSS_BINARY,
+    VALUE_LOSS_COSINE
+};
+
 enum { GRAPH_HEADS_MAX = 8 };
 
 /* A part of a model's output with a loss of its own. The heads' logits follow each other in the
@@ -249,6 +261,11 @@ struct graph_node {
         struct complement_attributes complement;
         int32_t padding_symbol; /* sequence lengths */
         struct window_lengths windows;
+        struct {
+            enum value_loss kind;
+            float parameter; /* huber: delta; quantile: the quantile */
+        } value_loss;
+        float focal_gamma;
         int optimizer_group; /* of graph->groups */
     } attributes;
 };
@@ -505,6 +522,10 @@ int graph_set_initializer(struct graph *graph, int32_t parameter, struct initial
 int32_t graph_cross_entropy(struct graph *graph, int32_t logits);
 int32_t graph_soft_cross_entropy(struct graph *graph, int32_t logits);
 int32_t graph_mse(struct graph *graph, int32_t prediction);
+int32_t graph_value_loss(struct graph *graph, int32_t prediction, enum value_loss kind,
+                         float parameter);
+/* Of one label for each row [B,C]; gamma 0 is the cross entropy. */
+int32_t graph_focal_loss(struct graph *graph, int32_t logits, float gamma);
 /* Appends the sum of the losses of the heads, at most GRAPH_HEADS_MAX, and its target. */
 int32_t graph_head_losses(struct graph *graph, int32_t logits, const struct loss_head *heads,
                           int count);
@@ -610,4 +631,5 @@ DECLARE_STRING_TABLE(recompute_kind, enum recompute_kind);
 DECLARE_STRING_TABLE(optimizer_kind, enum optimizer_kind);
 DECLARE_STRING_TABLE(activation_kind, enum activation_kind);
 DECLARE_STRING_TABLE(resize_mode, enum resize_mode);
+DECLARE_STRING_TABLE(value_loss, enum value_loss);
 DECLARE_STRING_TABLE(recurrent_cell, enum recurrent_cell);

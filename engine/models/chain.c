@@ -163,14 +163,14 @@ static int check_outputs(const struct graph *graph, const struct model_layer_lis
                          "before it",
                          name, model_layer_kind_to_string(last->kind),
                          graph_shape_format(shape, text, sizeof text),
-                         data->loss == LOSS_CROSS_ENTROPY ? "scores" : "values to predict");
+                         model_loss_is_of_values(data->loss) ? "values to predict" : "scores");
     if (shape->rank == 2 && shape->extent[1] != data->outputs)
         return error_set(error, -EINVAL,
                          "layer %s (%s), the last one, gives %lld outputs (%s), but the data has "
                          "%lld %s",
                          name, model_layer_kind_to_string(last->kind), (long long)shape->extent[1],
                          graph_shape_format(shape, text, sizeof text), (long long)data->outputs,
-                         data->loss == LOSS_CROSS_ENTROPY ? "classes" : "values to predict");
+                         model_loss_is_of_values(data->loss) ? "values to predict" : "classes");
     return 0;
 }
 

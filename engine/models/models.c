@@ -12,8 +12,14 @@ DEFINE_STRING_TABLE(model_kind, enum model_kind, model_kind_names)
 
 static const char *const model_loss_names[] = {
     [LOSS_CROSS_ENTROPY] = "cross_entropy",
-    [LOSS_MSE] = "mse",
+    [LOSS_FOCAL] = "focal",
     [LOSS_HEADS] = "output_heads",
+    [LOSS_MSE] = "mse",
+    [LOSS_MAE] = "mae",
+    [LOSS_HUBER] = "huber",
+    [LOSS_QUANTILE] = "quantile",
+    [LOSS_BINARY] = "binary_cross_entropy",
+    [LOSS_COSINE] = "cosine",
 };
 DEFINE_STRING_TABLE(model_loss, enum model_loss, model_loss_names)
 
@@ -71,11 +77,14 @@ const struct model_python *model_python(enum model_kind kind)
     return models[kind].model->python.body ? &models[kind].model->python : NULL;
 }
 
+_Static_assert(LOSS_COSINE - LOSS_MAE == VALUE_LOSS_COSINE, "losses in the same order");
+
 int model_build(const struct model_config *config, const struct model_data *given,
                 struct graph *graph, struct error *error)
 {
     const struct model *model = model_of(config->kind);
     bool row_by_row = model->reads_steps && given->rank == 3 && given->sample_shape[0] == 1;
+    bool of_values = model_loss_is_of_values(given->loss);
     struct model_data own = *given;
     const struct model_data *data = &own;
     int32_t x;
@@ -88,18 +97,21 @@ int model_build(const struct model_config *config, const struct model_data *give
         code = (model->build ? model->build : chain_build)(config, data, graph, x, &x, error);
     if (code)
         return code;
-    if (!graph->error.code && data->outputs < (data->loss == LOSS_CROSS_ENTROPY ? 2 : 1))
+    if (!graph->error.code && data->outputs < (of_values ? 1 : 2))
         return error_set(error, -EINVAL, "the data has %lld %s, too few to learn from",
-                         (long long)data->outputs,
-                         data->loss == LOSS_CROSS_ENTROPY ? "classes" : "values to predict");
+                         (long long)data->outputs, of_values ? "values to predict" : "classes");
     if (data->loss == LOSS_CROSS_ENTROPY && data->soft_targets && graph->training)
         graph_soft_cross_entropy(graph, x);
     else if (data->loss == LOSS_CROSS_ENTROPY)
         graph_cross_entropy(graph, x);
     else if (data->loss == LOSS_HEADS)
         graph_head_losses(graph, x, data->heads, data->head_count);
-    else
+    else if (data->loss == LOSS_FOCAL)
+        graph_focal_loss(graph, x, data->loss_parameter);
+    else if (data->loss == LOSS_MSE)
         graph_mse(graph, x);
+    else
+        graph_value_loss(graph, x, (enum value_loss)(data->loss - LOSS_MAE), data->loss_parameter);
     if (graph->error.code)
         return error_set(error, graph->error.code, "%s", graph->error.text);
     return 0;

@@ -152,7 +152,22 @@ struct model_config {
     float stochastic_depth; /* efficientnet_b0: probability of dropping the last block, 0 is none */
 };
 
-enum model_loss { LOSS_CROSS_ENTROPY, LOSS_MSE, LOSS_HEADS };
+/* The losses of values follow each other, MSE first and then those of enum value_loss. */
+enum model_loss {
+    LOSS_CROSS_ENTROPY,
+    LOSS_FOCAL,
+    LOSS_HEADS,
+    LOSS_MSE,
+    LOSS_MAE,
+    LOSS_HUBER,
+    LOSS_QUANTILE,
+    LOSS_BINARY,
+    LOSS_COSINE
+};
+static inline bool model_loss_is_of_values(enum model_loss loss)
+{
+    return loss >= LOSS_MSE;
+}
 
 /* What the model must fit. */
 struct model_data {
@@ -165,6 +180,7 @@ struct model_data {
     bool nucleotides;   /* the indices are those of A C G T N and perhaps of a padding */
     int64_t outputs;    /* classes, or values per sample for MSE */
     enum model_loss loss;
+    float loss_parameter;          /* focal: gamma; huber: delta; quantile: the quantile */
     const struct loss_head *heads; /* LOSS_HEADS: whose classes are the outputs */
     int head_count;
     bool soft_targets; /* cross entropy: the targets are probabilities of the classes while

@@ -91,7 +91,9 @@ def operator(name, forward, x, module=None, target=None, training=True, **attrib
     if "compute_type" in attributes:
         low = [low for number, low in LOW_TYPES.values() if number == attributes["compute_type"]][0]
         tensors["target"] = target = clear_of_ties(y.detach(), target, low)
-    if name.startswith("cross_entropy-soft"):
+    if name.split("-")[0] in LOSSES:
+        loss = LOSSES[name.split("-")[0]](y, target, attributes)
+    elif name.startswith("cross_entropy-soft"):
         loss = F.cross_entropy(y, target)
     else:
         loss = loss_of(y, target)
@@ -110,6 +112,21 @@ def operator(name, forward, x, module=None, target=None, training=True, **attrib
     write("operators", name, tensors)
 
 
+def focal(y, target, attributes):
+    log_probability = F.log_softmax(y, 1).gather(1, target.long()[:, None])[:, 0]
+    return -((1 - log_probability.exp()) ** attributes["gamma"] * log_probability).mean()
+
+
+def quantile(y, target, attributes):
+    error, q = target - y, attributes["parameter"]
+    return torch.maximum(q * error, (q - 1) * error).mean()
+
+
+LOSSES = {"mae": lambda y, target, _: F.l1_loss(y, target),
+          "huber": lambda y, target, attributes: F.huber_loss(y, target, delta=attributes["parameter"]),
+          "quantile": quantile, "focal": focal,
+          "binary_cross_entropy": lambda y, target, _: F.binary_cross_entropy_with_logits(y, target),
+          "cosine": lambda y, target, _: (1 - F.cosine_similarity(y, target)).mean()}
 LOW_TYPES = {"bfloat16": (1, torch.bfloat16), "float16": (2, torch.float16)}  # numbers of enum tensor_type
 
 
@@ -487,6 +504,13 @@ def operators():
     group_norm("sequence", 3, 8, 33, groups=2)
     group_norm("far", 2, 8, 15, 15, groups=2, shift=10.0)
     group_norm("evaluation", 2, 9, 3, 3, groups=3, training=False)
+    for kind, parameter in (("mae", 0.0), ("huber", 0.7), ("quantile", 0.9), ("cosine", 0.0)):
+        operator(f"{kind}-plain", lambda x: x, lambda: random(7, 5) * 2, parameter=float(np.float32(parameter)))
+    operator("binary_cross_entropy-plain", lambda x: x, lambda: random(9, 6) * 4,
+             target=torch.randint(0, 2, (9, 6)).double(), parameter=0.0)
+    for gamma in (0.0, 2.0):
+        operator(f"focal-{int(gamma)}", lambda x: x, lambda: random(8, 5) * 3, target=torch.randint(0, 5, (8,)).int(),
+                 gamma=gamma)
     for kind, module in (("adaptive_average", nn.AdaptiveAvgPool2d), ("max_adaptive", nn.AdaptiveMaxPool2d)):
         for name, shape, size in (("plain", (2, 3, 8, 6), (4, 3)), ("odd", (3, 5, 7, 9), (3, 4)),
                                   ("blocked", (2, 16, 10, 7), (7, 7)), ("eight", (2, 24, 5, 5), (3, 2))):

@@ -172,7 +172,12 @@ int reference_build_operator(const struct dump *dump, const char *name, struct g
     x = graph_input(graph, samples->type == DUMP_INT32 ? TENSOR_INT32 : TENSOR_FLOAT32,
                     samples->shape.extent + 1, samples->shape.rank - 1);
     x = graph_flatten(graph, append_operator(dump, kind, graph, x), "9");
-    if (target->type == DUMP_INT32)
+    if (value_loss_from_string(kind) >= 0)
+        graph_value_loss(graph, x, (enum value_loss)value_loss_from_string(kind),
+                         (float)dump_attribute(dump, "parameter"));
+    else if (strcmp(kind, "focal") == 0)
+        graph_focal_loss(graph, x, (float)dump_attribute(dump, "gamma"));
+    else if (target->type == DUMP_INT32)
         graph_cross_entropy(graph, x);
     else if (strcmp(kind, "cross_entropy") == 0)
         graph_soft_cross_entropy(graph, x);

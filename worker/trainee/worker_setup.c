@@ -134,11 +134,12 @@ static int describe_data(struct worker_setup *setup, struct error *error)
         .padded = symbols && train->vocabulary.is_padded,
         .nucleotides = symbols && train->vocabulary.tokens == DATASET_TOKENS_NUCLEOTIDES,
         .soft_targets = augmentation_is_soft(&setup->spec.augmentation),
-        .loss = setup->spec.loss};
+        .loss = setup->spec.loss,
+        .loss_parameter = setup->spec.loss_parameter};
     memcpy(data->sample_shape, train->shape, (size_t)train->rank * sizeof *train->shape);
     if (data->loss == LOSS_HEADS)
         return worker_heads_describe(setup, error);
-    if (data->loss == LOSS_MSE) {
+    if (model_loss_is_of_values(data->loss)) {
         data->outputs = train->target_width;
         return 0;
     }

@@ -208,7 +208,9 @@ static int data_read(struct worker_spec *spec, struct error *error)
     for (int i = 0; i < 2; i++) {
         struct dataset_config *config = i ? &spec->test.config : &spec->train.config;
 
-        config->target = spec->loss == LOSS_MSE ? DATASET_TARGET_VALUE : DATASET_TARGET_CLASS;
+        config->target =
+            model_loss_is_of_values(spec->loss) ? DATASET_TARGET_VALUE : DATASET_TARGET_CLASS;
+        config->plain_targets = spec->loss == LOSS_BINARY;
         config->classes = (int32_t)spec->classes;
         config->text.context = (int32_t)json_get_int(model, "context", 0);
         config->text.labels_each =

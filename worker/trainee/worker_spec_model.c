@@ -194,6 +194,10 @@ int worker_spec_read_model(struct worker_spec *spec, struct error *error)
     model->stochastic_depth = (float)json_get_double(json, "stochastic_depth", 0);
     spec->loss =
         (enum model_loss)model_loss_from_string(json_get_string(json, "loss", "cross_entropy"));
+    spec->loss_parameter =
+        (float)(spec->loss == LOSS_FOCAL   ? json_get_double(json, "focal_gamma", 2)
+                : spec->loss == LOSS_HUBER ? json_get_double(json, "huber_delta", 1)
+                                           : json_get_double(json, "quantile", 0.5));
     spec->classes = json_get_int(json, "classes", 0);
     read_heads(spec, json_get(json, "output_heads"));
     model->draws_weights = strcmp(json_get_string(json, "weights", ""), "drawn") == 0;

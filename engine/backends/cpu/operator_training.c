@@ -49,8 +49,7 @@ void cross_entropy_run(struct backend_program *program, const struct step *step,
                   has_token_labels(program, node) ? &program->labels[task] : NULL);
 }
 
-/* The factor of the gradient of the batch's mean loss. */
-static float loss_gradient_factor(const struct backend_program *program)
+float program_loss_factor(const struct backend_program *program)
 {
     const struct step_scalars *scalars = &program->scalars;
 
@@ -82,7 +81,7 @@ void cross_entropy_backward_run(struct backend_program *program, const struct st
     const void *target = program_sample(program, node->input[1], slice.first);
     const float *log_sum_exp = program_sample(program, node->input[2], slice.first);
     float *dlogits = program_sample(program, node->output[0], slice.first);
-    float scale = loss_gradient_factor(program) / (float)counted_labels(program, node);
+    float scale = program_loss_factor(program) / (float)counted_labels(program, node);
 
     (void)thread;
     if (has_soft_targets(program, node))
@@ -134,7 +133,7 @@ void mse_backward_run(struct backend_program *program, const struct step *step, 
         program_sample(program, node->input[0], slice.first),
         program_sample(program, node->input[1], slice.first),
         program_sample(program, node->output[0], slice.first), (slice.end - slice.first) * features,
-        2.0f * loss_gradient_factor(program) / (float)(program->graph->batch * features));
+        2.0f * program_loss_factor(program) / (float)(program->graph->batch * features));
 }
 
 void head_losses_run(struct backend_program *program, const struct step *step, int task, int thread)
@@ -163,7 +162,7 @@ void head_losses_backward_run(struct backend_program *program, const struct step
         graph->heads, graph->head_count, program_sample(program, node->input[0], slice.first),
         program_sample(program, node->input[1], slice.first),
         program_sample(program, node->output[0], slice.first), slice.end - slice.first,
-        loss_gradient_factor(program) / (float)graph->batch);
+        program_loss_factor(program) / (float)graph->batch);
 }
 
 /* ---- update ---------------------------------------------------------------------------------- */

@@ -253,7 +253,7 @@ static void test_sentences(void **state)
         {"{\"model\":{\"name\":\"mlp\",\"loss\":\"mse\"}," CSV
          ",\"checkpoint\":{\"best\":\"validation_accuracy\"}}",
          "checkpoint.best", "validation_loss",
-         "checkpoint.best is validation_accuracy, but values (model.loss mse) have no accuracy; "
+         "checkpoint.best is validation_accuracy, but values (model.loss mse and the like) have no accuracy; "
          "use validation_loss"},
         {"{" MLP "," CSV ",\"train\":{\"early_stop\":{\"metric\":\"validation_perplexity\"}}}",
          "train.early_stop.metric", "validation_loss",
