@@ -10,7 +10,9 @@ enum metric_trait {
     METRIC_OF_TEXT = 4,    /* the next symbol is predicted */
     METRIC_OF_HEADS = 8,   /* several labels are predicted */
     METRIC_FALLS = 16,     /* it improves when it falls */
-    METRIC_READS = 32      /* it is computed from the outputs of every sample */
+    METRIC_READS = 32,     /* it is computed from the outputs of every sample */
+    METRIC_ASKED = 64,     /* it is measured where it is asked for alone */
+    METRIC_SCORES = 128    /* all probabilities of the set are kept for it */
 };
 
 /* The name of a head's loss, beside these metrics; a format with the head's name. */
@@ -30,9 +32,45 @@ enum metric_trait {
            "harmonic mean of precision and recall of class 1, or with more than two classes the " \
            "mean over the classes")                                                               \
     METRIC(MCC, mcc, METRIC_OF_CLASSES | METRIC_READS, "Matthews' correlation coefficient")       \
-    METRIC(AUC, auc, METRIC_OF_CLASSES | METRIC_READS,                                            \
+    METRIC(AUC, auc, METRIC_OF_CLASSES | METRIC_READS | METRIC_SCORES,                                            \
            "area under the ROC curve, with more than two classes the mean of one against the "    \
            "rest")                                                                                \
+    METRIC(AVERAGE_PRECISION, average_precision,                                                  \
+           METRIC_OF_CLASSES | METRIC_READS | METRIC_SCORES | METRIC_ASKED,                       \
+           "area under the curve of precision over recall, with more than two classes the mean")  \
+    METRIC(BALANCED_ACCURACY, balanced_accuracy, METRIC_OF_CLASSES | METRIC_READS | METRIC_ASKED, \
+           "mean recall of the classes")                                                          \
+    METRIC(LOG_LOSS, log_loss, METRIC_OF_CLASSES | METRIC_READS | METRIC_ASKED | METRIC_FALLS,    \
+           "cross entropy of the labels, without smoothing or weights")                           \
+    METRIC(CALIBRATION_ERROR, calibration_error,                                                  \
+           METRIC_OF_CLASSES | METRIC_READS | METRIC_ASKED | METRIC_FALLS,                        \
+           "how far the probabilities of the predicted classes are from how often they are right")\
+    METRIC(TOP_3_ACCURACY, top_3_accuracy, METRIC_OF_CLASSES | METRIC_READS | METRIC_ASKED,       \
+           "share of the samples whose class is among the 3 likeliest")                           \
+    METRIC(TOP_5_ACCURACY, top_5_accuracy, METRIC_OF_CLASSES | METRIC_READS | METRIC_ASKED,       \
+           "share of the samples whose class is among the 5 likeliest")                           \
+    METRIC(PRECISION, precision, METRIC_OF_CLASSES | METRIC_READS | METRIC_ASKED, \
+           "share of a class's predictions that are right, of class 1, or with more than two classes the mean over the classes") \
+    METRIC(PRECISION_MACRO, precision_macro, METRIC_OF_CLASSES | METRIC_READS | METRIC_ASKED, \
+           "share of a class's predictions that are right, the mean over the classes") \
+    METRIC(PRECISION_MICRO, precision_micro, METRIC_OF_CLASSES | METRIC_READS | METRIC_ASKED, \
+           "share of a class's predictions that are right, over all samples") \
+    METRIC(PRECISION_WEIGHTED, precision_weighted, METRIC_OF_CLASSES | METRIC_READS | METRIC_ASKED, \
+           "share of a class's predictions that are right, the mean over the classes by their samples") \
+    METRIC(RECALL, recall, METRIC_OF_CLASSES | METRIC_READS | METRIC_ASKED, \
+           "share of a class's samples that are found, of class 1, or with more than two classes the mean over the classes") \
+    METRIC(RECALL_MACRO, recall_macro, METRIC_OF_CLASSES | METRIC_READS | METRIC_ASKED, \
+           "share of a class's samples that are found, the mean over the classes") \
+    METRIC(RECALL_MICRO, recall_micro, METRIC_OF_CLASSES | METRIC_READS | METRIC_ASKED, \
+           "share of a class's samples that are found, over all samples") \
+    METRIC(RECALL_WEIGHTED, recall_weighted, METRIC_OF_CLASSES | METRIC_READS | METRIC_ASKED, \
+           "share of a class's samples that are found, the mean over the classes by their samples") \
+    METRIC(F1_MACRO, f1_macro, METRIC_OF_CLASSES | METRIC_READS | METRIC_ASKED, \
+           "harmonic mean of precision and recall, the mean over the classes") \
+    METRIC(F1_MICRO, f1_micro, METRIC_OF_CLASSES | METRIC_READS | METRIC_ASKED, \
+           "harmonic mean of precision and recall, over all samples") \
+    METRIC(F1_WEIGHTED, f1_weighted, METRIC_OF_CLASSES | METRIC_READS | METRIC_ASKED, \
+           "harmonic mean of precision and recall, the mean over the classes by their samples") \
     METRIC(MSE, mse, METRIC_OF_VALUES | METRIC_FALLS | METRIC_READS, "mean squared error")        \
     METRIC(RMSE, rmse, METRIC_OF_VALUES | METRIC_FALLS | METRIC_READS,                            \
            "root of the mean squared error, with several values the mean of their roots")         \

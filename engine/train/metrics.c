@@ -5,6 +5,7 @@
 #include "engine/graph/loss_head.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,19 +98,16 @@ metric_set metrics_of_sums(unsigned task)
 
 metric_set metrics_usual(const struct dataset *dataset, unsigned task, enum metric_subset subset)
 {
+    metric_set set = metrics_of_task(task);
+
+    for (int i = 0; i < METRIC_COUNT; i++)
+        set &= ~(metric_traits[i] & METRIC_ASKED ? bit(i) : 0);
     if (task != METRIC_OF_CLASSES || dataset->classes == 2)
-        return metrics_of_task(task);
-    return subset == METRIC_VALIDATION ? metrics_of_sums(task)
-                                       : metrics_of_task(task) & ~bit(METRIC_AUC);
+        return set;
+    return subset == METRIC_VALIDATION ? metrics_of_sums(task) : set & ~bit(METRIC_AUC);
 }
 
 /* ---- sums over the outputs ---- */
-
-/* The probability that a sample is of a class, and whether it is. */
-struct score {
-    double probability;
-    bool positive;
-};
 
 struct metrics {
     metric_set kinds; /* to be computed now */
@@ -120,12 +118,17 @@ struct metrics {
     /* owned: for each class, how many samples were predicted as it, have its label, and both; one
      * block */
     int64_t *predicted, *labelled, *matching;
-    /* for AUC, owned: probabilities [ranked][capacity], labels, and the sorted scores of one
+    /* METRIC_SCORES, owned: probabilities [ranked][capacity], labels, and the sorted scores of one
      * class */
     int64_t ranked, capacity;
     double *probabilities;
     int32_t *labels;
-    struct score *scores;
+    struct class_score *scores;
+    double *sample; /* owned: the probabilities of one sample */
+    long double log_loss;
+    struct class_bins bins;
+    int64_t within[2];  /* samples whose class is among the likeliest TOP_RANKS */
+    int64_t *confusion; /* owned: [classes of labels][predicted classes]; NULL: not wanted */
 
     /* heads: sums of the losses and of their squares */
     struct loss_head heads[GRAPH_HEADS_MAX];
@@ -140,14 +143,28 @@ struct metrics {
     const double *units; /* the training set's target_units, or NULL */
     struct value_sums {
         double absolute, squares; /* of the errors */
-        double mean, spread;      /* of the targets; the sum of squares of their differences */
+        /* of the targets, and the sum of squares of their differences; of values that are close
+         * together far from 0, a double would lose digits that scikit-learn's two passes keep */
+        long double mean, spread;
     } * values;
 };
+
+static const int64_t top_ranks[] = {3, 5};
+
+/* The metrics that have one of the traits. */
+static metric_set with_trait(unsigned trait)
+{
+    metric_set set = 0;
+
+    for (int i = 0; i < METRIC_COUNT; i++)
+        set |= metric_traits[i] & trait ? bit(i) : 0;
+    return set;
+}
 
 /* Of two classes, only the second is ranked. */
 static int64_t ranked_classes(const struct metrics_config *config)
 {
-    if (!(config->kinds & bit(METRIC_AUC)))
+    if (!(config->kinds & with_trait(METRIC_SCORES)))
         return 0;
     return config->dataset->classes == 2 ? 1 : config->dataset->classes;
 }
@@ -168,7 +185,7 @@ static bool reads_outputs(const struct metrics_config *config)
 {
     unsigned task = metric_task(config->dataset, &config->heads);
 
-    return config->heads.count || config->kinds & ~metrics_of_sums(task);
+    return config->heads.count || config->confusion || config->kinds & ~metrics_of_sums(task);
 }
 
 size_t metrics_host_bytes(const struct metrics_config *config)
@@ -180,10 +197,13 @@ size_t metrics_host_bytes(const struct metrics_config *config)
         return 0;
     bytes += (size_t)config->batch * width * sizeof(float);
     bytes += width * sizeof(struct value_sums);
-    bytes += 3 * (size_t)config->dataset->classes * sizeof(int64_t);
+    bytes += (size_t)config->dataset->classes * (3 * sizeof(int64_t) + sizeof(double));
+    if (config->confusion)
+        bytes +=
+            (size_t)config->dataset->classes * (size_t)config->dataset->classes * sizeof(int64_t);
     if (ranked)
         bytes += (size_t)config->count *
-                 (ranked * sizeof(double) + sizeof(int32_t) + 2 * sizeof(struct score));
+                 (ranked * sizeof(double) + sizeof(int32_t) + 2 * sizeof(struct class_score));
     return bytes;
 }
 
@@ -225,6 +245,9 @@ int metrics_create(const struct metrics_config *config, struct metrics **metrics
     made->values = calloc((size_t)made->width, sizeof *made->values);
     made->outputs = calloc((size_t)config->batch, (size_t)made->width * sizeof *made->outputs);
     made->predicted = calloc(3 * classes + 1, sizeof *made->predicted);
+    made->sample = calloc(classes + 1, sizeof *made->sample);
+    if (config->confusion)
+        made->confusion = calloc(classes, classes * sizeof *made->confusion);
     if (made->predicted) {
         made->labelled = made->predicted + classes;
         made->matching = made->labelled + classes;
@@ -235,6 +258,7 @@ int metrics_create(const struct metrics_config *config, struct metrics **metrics
         made->scores = calloc(count, sizeof *made->scores);
     }
     if (!made->outputs || !made->predicted || !made->sample_labels || !made->values ||
+        !made->sample || (config->confusion && !made->confusion) ||
         (made->ranked && (!made->probabilities || !made->labels || !made->scores)))
         return error_set_errno(error, -ENOMEM, "cannot hold the outputs of %lld samples",
                                (long long)config->count);
@@ -252,6 +276,8 @@ void metrics_free(struct metrics *metrics)
     free(metrics->probabilities);
     free(metrics->labels);
     free(metrics->scores);
+    free(metrics->sample);
+    free(metrics->confusion);
     free(metrics);
 }
 
@@ -262,6 +288,12 @@ void metrics_begin(struct metrics *metrics, metric_set kinds)
     memset(metrics->values, 0, (size_t)metrics->width * sizeof *metrics->values);
     memset(metrics->head_sum, 0, sizeof metrics->head_sum);
     memset(metrics->head_squares, 0, sizeof metrics->head_squares);
+    metrics->log_loss = 0;
+    metrics->bins = (struct class_bins){0};
+    memset(metrics->within, 0, sizeof metrics->within);
+    if (metrics->confusion)
+        memset(metrics->confusion, 0,
+               (size_t)(metrics->classes * metrics->classes) * sizeof *metrics->confusion);
     memset(metrics->predicted, 0, 3 * (size_t)metrics->classes * sizeof *metrics->predicted);
 }
 
@@ -274,31 +306,56 @@ static int64_t largest_of(const float *logits, int64_t classes)
     return largest;
 }
 
-/* Keeps the probabilities of the ranked classes for sample `metrics->count`. */
-static void keep_probabilities(struct metrics *metrics, const float *logits, int32_t label)
+/* Softmax in double precision. */
+static void find_probabilities(struct metrics *metrics, const float *logits, int64_t largest)
 {
-    double largest = (double)logits[largest_of(logits, metrics->classes)], sum = 0;
+    double sum = 0;
 
-    for (int64_t c = 0; c < metrics->classes; c++)
-        sum += exp((double)logits[c] - largest);
-    for (int64_t c = 0; c < metrics->ranked; c++) {
-        int64_t class = metrics->ranked == 1 ? 1 : c;
-
-        metrics->probabilities[c * metrics->capacity + metrics->count] =
-            exp((double)logits[class] - largest) / sum;
+    for (int64_t c = 0; c < metrics->classes; c++) {
+        metrics->sample[c] = exp((double)logits[c] - (double)logits[largest]);
+        sum += metrics->sample[c];
     }
-    metrics->labels[metrics->count] = label;
+    for (int64_t c = 0; c < metrics->classes; c++)
+        metrics->sample[c] /= sum;
+}
+
+static void add_probabilities(struct metrics *metrics, const float *logits, int64_t predicted,
+                              int32_t label)
+{
+    double own;
+
+    find_probabilities(metrics, logits, predicted);
+    own = metrics->sample[label];
+    /* scikit-learn's log_loss clips probabilities so */
+    metrics->log_loss -= log(isnan(own) ? own : fmin(fmax(own, DBL_EPSILON), 1 - DBL_EPSILON));
+    class_bins_add(&metrics->bins, metrics->sample[predicted], predicted == label);
+    for (int64_t c = 0; c < metrics->ranked; c++)
+        metrics->probabilities[c * metrics->capacity + metrics->count] =
+            metrics->sample[metrics->ranked == 1 ? 1 : c];
+    if (metrics->ranked)
+        metrics->labels[metrics->count] = label;
 }
 
 void metrics_add_class(struct metrics *metrics, const float *logits, int32_t label)
 {
+    metric_set probable =
+        with_trait(METRIC_SCORES) | bit(METRIC_LOG_LOSS) | bit(METRIC_CALIBRATION_ERROR);
+    metric_set ranked = bit(METRIC_TOP_3_ACCURACY) | bit(METRIC_TOP_5_ACCURACY);
     int64_t predicted = largest_of(logits, metrics->classes);
 
     metrics->predicted[predicted]++;
     metrics->labelled[label]++;
     metrics->matching[label] += predicted == label;
-    if (metrics->kinds & bit(METRIC_AUC))
-        keep_probabilities(metrics, logits, label);
+    if (metrics->confusion)
+        metrics->confusion[label * metrics->classes + predicted]++;
+    if (metrics->kinds & probable)
+        add_probabilities(metrics, logits, predicted, label);
+    if (metrics->kinds & ranked) {
+        int64_t rank = class_rank(logits, metrics->classes, label);
+
+        for (int i = 0; i < 2; i++)
+            metrics->within[i] += rank < top_ranks[i];
+    }
     metrics->count++;
 }
 
@@ -311,11 +368,11 @@ void metrics_add_values(struct metrics *metrics, const float *output, const floa
         struct value_sums *sums = &metrics->values[i];
         double unit = metrics->units ? metrics->units[i] : 1;
         double error = ((double)output[i] - (double)target[i]) * unit;
-        double value = (double)target[i] * unit, difference = value - sums->mean;
+        long double value = (double)target[i] * unit, difference = value - sums->mean;
 
         sums->absolute += fabs(error);
         sums->squares += error * error;
-        sums->mean += difference / (double)metrics->count;
+        sums->mean += difference / (long double)metrics->count;
         sums->spread += difference * (value - sums->mean);
     }
 }
@@ -365,98 +422,95 @@ int metrics_add(struct metrics *metrics, struct session *session, const struct d
 
 /* ---- results ---- */
 
-static double f1_of_class(const struct metrics *metrics, int64_t class)
+struct class_counts metrics_counts(const struct metrics *metrics)
 {
-    int64_t both = metrics->predicted[class] + metrics->labelled[class];
-
-    return both ? 2 * (double)metrics->matching[class] / (double)both : NAN;
+    return (struct class_counts){.classes = metrics->classes,
+                                 .count = metrics->count,
+                                 .predicted = metrics->predicted,
+                                 .labelled = metrics->labelled,
+                                 .matching = metrics->matching};
 }
 
-/* The mean leaves out classes that are neither labels nor predictions, as scikit-learn does. */
-static double f1(const struct metrics *metrics)
+const int64_t *metrics_confusion(const struct metrics *metrics)
 {
-    double sum = 0;
-    int64_t met = 0;
-
-    if (metrics->classes == 2) {
-        double value = f1_of_class(metrics, 1);
-
-        return isnan(value) ? 0 : value;
-    }
-    for (int64_t c = 0; c < metrics->classes; c++) {
-        double value = f1_of_class(metrics, c);
-
-        sum += isnan(value) ? 0 : value;
-        met += !isnan(value);
-    }
-    return met ? sum / (double)met : 0;
-}
-
-/* Gorodkin 2004, "Comparing two K-category assignments by a K-category correlation coefficient",
- * Computational Biology and Chemistry 28(5-6). 0 if there is only one class. */
-static double mcc(const struct metrics *metrics)
-{
-    double count = (double)metrics->count, matching = 0, product = 0, predicted = 0, labelled = 0;
-
-    for (int64_t c = 0; c < metrics->classes; c++) {
-        double p = (double)metrics->predicted[c], l = (double)metrics->labelled[c];
-
-        matching += (double)metrics->matching[c];
-        product += p * l;
-        predicted += p * p;
-        labelled += l * l;
-    }
-    predicted = count * count - predicted;
-    labelled = count * count - labelled;
-    return predicted > 0 && labelled > 0
-               ? (matching * count - product) / sqrt(predicted) / sqrt(labelled)
-               : 0;
+    return metrics ? metrics->confusion : NULL;
 }
 
 static int compare_scores(const void *a, const void *b)
 {
-    double x = ((const struct score *)a)->probability, y = ((const struct score *)b)->probability;
+    double x = ((const struct class_score *)a)->probability,
+           y = ((const struct class_score *)b)->probability;
 
     return (x > y) - (x < y);
 }
 
-/* The area, from the ranks of the positive samples; equal probabilities get their mean rank: Hanley
- * and McNeil 1982, "The meaning and use of the area under a ROC curve", Radiology 143(1). */
-static double auc_of_class(const struct metrics *metrics, int64_t row, int32_t class)
+/* A metric of the sorted scores of a class. */
+typedef double score_metric(const struct class_score *scores, int64_t count, int64_t positives);
+
+static double measure_class(const struct metrics *metrics, int64_t row, int32_t class,
+                            score_metric *measure)
 {
     const double *probabilities = metrics->probabilities + row * metrics->capacity;
-    struct score *scores = metrics->scores;
-    double positives = (double)metrics->labelled[class], rank_sum = 0;
-    double negatives = (double)metrics->count - positives;
+    struct class_score *scores = metrics->scores;
 
     for (int64_t i = 0; i < metrics->count; i++) {
-        scores[i] = (struct score){probabilities[i], metrics->labels[i] == class};
+        scores[i] = (struct class_score){probabilities[i], metrics->labels[i] == class};
         if (isnan(probabilities[i]))
             return NAN;
     }
     qsort(scores, (size_t)metrics->count, sizeof *scores, compare_scores);
-    for (int64_t first = 0, next; first < metrics->count; first = next) {
-        int64_t tied = 0;
-
-        for (next = first;
-             next < metrics->count && scores[next].probability == scores[first].probability; next++)
-            tied += scores[next].positive;
-        rank_sum += (double)tied * (double)(first + 1 + next) / 2;
-    }
-    return positives > 0 && negatives > 0
-               ? (rank_sum - positives * (positives + 1) / 2) / positives / negatives
-               : NAN;
+    return measure(scores, metrics->count, metrics->labelled[class]);
 }
 
-static double auc(const struct metrics *metrics)
+static double measure_scores(const struct metrics *metrics, score_metric *measure)
 {
     double sum = 0;
 
     if (metrics->ranked == 1)
-        return auc_of_class(metrics, 0, 1);
+        return measure_class(metrics, 0, 1, measure);
     for (int64_t c = 0; c < metrics->ranked; c++)
-        sum += auc_of_class(metrics, c, (int32_t)c);
+        sum += measure_class(metrics, c, (int32_t)c, measure);
     return sum / (double)metrics->ranked;
+}
+
+static double measure_classes(const struct metrics *metrics, enum metric_kind kind)
+{
+    const struct class_counts counts = metrics_counts(metrics);
+    double count = (double)metrics->count;
+
+    switch (kind) {
+#define RATES(NAME)                                                    \
+    case METRIC_##NAME:                                                \
+        return class_rate_average(&counts, CLASS_##NAME, CLASS_USUAL); \
+    case METRIC_##NAME##_MACRO:                                        \
+        return class_rate_average(&counts, CLASS_##NAME, CLASS_MACRO); \
+    case METRIC_##NAME##_MICRO:                                        \
+        return class_rate_average(&counts, CLASS_##NAME, CLASS_MICRO); \
+    case METRIC_##NAME##_WEIGHTED:                                     \
+        return class_rate_average(&counts, CLASS_##NAME, CLASS_WEIGHTED);
+        RATES(PRECISION)
+        RATES(RECALL)
+        RATES(F1)
+#undef RATES
+    case METRIC_MCC:
+        return class_mcc(&counts);
+    case METRIC_AUC:
+        return measure_scores(metrics, class_auc);
+    case METRIC_AVERAGE_PRECISION:
+        return measure_scores(metrics, class_average_precision);
+    case METRIC_BALANCED_ACCURACY:
+        return class_balanced_accuracy(&counts);
+    case METRIC_LOG_LOSS:
+        return (double)(metrics->log_loss / (long double)metrics->count);
+    case METRIC_CALIBRATION_ERROR:
+        return class_calibration_error(&metrics->bins, metrics->count);
+    case METRIC_TOP_3_ACCURACY:
+        return (double)metrics->within[0] / count;
+    case METRIC_TOP_5_ACCURACY:
+        return (double)metrics->within[1] / count;
+    default:
+        return NAN;
+    }
 }
 
 /* The mean over the values of what is measured of each: scikit-learn's
@@ -475,7 +529,7 @@ static double mean_of_values(const struct metrics *metrics, enum metric_kind kin
         else if (kind == METRIC_RMSE)
             sum += sqrt(sums->squares / count);
         else if (sums->spread > 0)
-            sum += 1 - sums->squares / sums->spread;
+            sum += 1 - sums->squares / (double)sums->spread;
         else /* all targets are the same: r2_score's force_finite */
             sum += sums->squares == 0;
     }
@@ -506,15 +560,11 @@ double metrics_value(const struct metrics *metrics, enum metric_kind kind,
     if (metric_traits[kind] & METRIC_READS &&
         (!metrics || metrics->count == 0 || !(metrics->kinds & bit(kind))))
         return NAN;
+    if (metric_traits[kind] & METRIC_READS && metric_traits[kind] & METRIC_OF_CLASSES)
+        return measure_classes(metrics, kind);
     switch (kind) {
     case METRIC_ACCURACY:
         return (double)sums->correct / (double)sums->labels;
-    case METRIC_F1:
-        return f1(metrics);
-    case METRIC_MCC:
-        return mcc(metrics);
-    case METRIC_AUC:
-        return auc(metrics);
     case METRIC_MSE:
     case METRIC_RMSE:
     case METRIC_MAE:

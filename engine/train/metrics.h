@@ -1,13 +1,14 @@
 /* metrics.h: what is measured of a model over a whole validation or test set
- * (proto/metric_kinds.h). F1, MCC and AUC are those of scikit-learn: f1_score, matthews_corrcoef
- * and roc_auc_score with their defaults, or with more than two classes average="macro" and
- * multi_class="ovr". So are MSE, RMSE, MAE and R2, with several values the mean over them; those of
- * a table's standardised values are in the units of the file, the loss is not. */
+ * (proto/metric_kinds.h). Those of classes are scikit-learn's, with its defaults, or with more than
+ * two classes average="macro" and multi_class="ovr". So are MSE, RMSE, MAE and R2, with several
+ * values the mean over them; those of a table's standardised values are in the units of the file,
+ * the loss is not. */
 #pragma once
 
 #include "base/error.h"
 #include "base/string_table.h"
 #include "engine/data/loader.h"
+#include "engine/train/class_metrics.h"
 #include "engine/train/session.h"
 #include "proto/metric_kinds.h"
 
@@ -60,6 +61,7 @@ struct metrics_config {
     struct metric_heads heads;     /* each has a loss of its own, which is always measured */
     metric_set kinds;              /* that may be asked for */
     int64_t batch, count;          /* the most samples of a batch, and of a set */
+    bool confusion;                /* metrics_confusion() is wanted */
 };
 
 /* Outputs that are read batch by batch, and what follows from them. */
@@ -85,6 +87,11 @@ int metrics_add(struct metrics *metrics, struct session *session, const struct d
  * sample), or was not wanted. `metrics` NULL: only `sums` are known. */
 double metrics_value(const struct metrics *metrics, enum metric_kind kind,
                      const struct step_metrics *sums);
+
+/* Counts of the classes so far; they are the metrics' own. */
+struct class_counts metrics_counts(const struct metrics *metrics);
+/* The confusion matrix, [labels][predictions]; NULL: it was not wanted. */
+const int64_t *metrics_confusion(const struct metrics *metrics);
 
 /* ---- the loss of each head ---- */
 

@@ -1059,21 +1059,13 @@ def padded_trajectories():
 # ---- metrics -----------------------------------------------------------------------------------
 
 def metrics_case(name, logits, labels):
-    """F1, MCC and AUC by scikit-learn; AUC is left out where it is not defined."""
-    from sklearn import metrics as sk
+    """The metrics by scikit-learn; AUC is left out where it is not defined."""
+    from sklearn_metrics import class_metrics
 
     logits, labels = logits.to(torch.float32).to(torch.float64), labels.to(torch.int32)
-    classes = logits.shape[1]
-    truth, predicted = labels.numpy(), logits.argmax(1).numpy()
-    probabilities = logits.softmax(1).numpy()
-    tensors = {"logits": logits, "labels": labels, "expected/mcc": sk.matthews_corrcoef(truth, predicted)}
-    if classes == 2:
-        tensors["expected/f1"] = sk.f1_score(truth, predicted, zero_division=0)
-        probabilities = probabilities[:, 1]
-    else:
-        tensors["expected/f1"] = sk.f1_score(truth, predicted, average="macro", zero_division=0)
-    if len(set(truth)) == classes:
-        tensors["expected/auc"] = sk.roc_auc_score(truth, probabilities, multi_class="ovr")
+    tensors = {"logits": logits, "labels": labels}
+    for metric, value in class_metrics(logits.numpy(), labels.numpy()).items():
+        tensors["expected/" + metric] = value
     write("metrics", name, tensors)
 
 

@@ -1,11 +1,14 @@
 /* worker_evaluate.c: `traind-worker eval` computes the metrics of a checkpoint on the test set, or
- * on the validation part if there is no test set. With --logits it also writes the outputs. */
+ * on the validation part if there is no test set; or those of a model on other data. With --logits
+ * it also writes the outputs. */
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "engine/train/evaluation.h"
+#include "worker/trainee/class_table.h"
 #include "worker/trainee/worker_choice.h"
 #include "worker/trainee/worker_data_check.h"
 #include "worker/trainee/worker_heads.h"
+#include "worker/trainee/worker_model.h"
 #include "worker/trainee/worker_precision.h"
 #include "worker/trainee/worker_setup.h"
 
@@ -95,8 +98,15 @@ static int gathered_write(const struct gathered *gathered, int64_t count, const 
     return r;
 }
 
-static void show_json(bool test, metric_set kinds, struct metrics *metrics,
-                      const struct step_metrics *sums)
+/* Whether the classes are shown one by one: where each sample has one. */
+static bool has_classes(const struct worker_setup *setup)
+{
+    return setup->train->target == DATASET_TARGET_CLASS && setup->spec.head_count == 0 &&
+           !dataset_format_is_text(setup->train->format);
+}
+
+static void show_json(const struct worker_setup *setup, bool test, metric_set kinds,
+                      struct metrics *metrics, const struct step_metrics *sums)
 {
     JSON_AUTO struct json_object *json = json_object_new_object();
 
@@ -115,11 +125,13 @@ static void show_json(bool test, metric_set kinds, struct metrics *metrics,
         json_set_double(json, loss.name, loss.mean);
         json_set_double(json, loss.error_name, loss.error);
     }
+    if (metrics_confusion(metrics))
+        class_table_json(metrics, setup->train->class_names, setup->train->class_count, json);
     json_print(json, stdout);
 }
 
-static void show(bool test, metric_set kinds, struct metrics *metrics,
-                 const struct step_metrics *sums)
+static void show(const struct worker_setup *setup, bool test, metric_set kinds,
+                 struct metrics *metrics, const struct step_metrics *sums)
 {
     const char *mark = ":";
 
@@ -139,6 +151,8 @@ static void show(bool test, metric_set kinds, struct metrics *metrics,
         printf(", %s %.6g ± %.2g", loss.name, loss.mean, loss.error);
     }
     printf("\n");
+    if (metrics_confusion(metrics))
+        class_table_print(metrics, setup->train->class_names, setup->train->class_count);
 }
 
 /* What is measured: as by a run, of whose sets it is the last. */
@@ -196,12 +210,13 @@ static int measure(const struct worker_options *options, struct worker_setup *se
     struct feed *feed = NULL;
     struct evaluation evaluation = {.view = view};
     metric_set kinds = wanted_metrics(setup);
-    struct metrics_config config = {.dataset = setup->train,
-                                    .heads = worker_heads(setup),
-                                    .kinds = kinds,
-                                    .batch =
-                                        worker_choice_evaluation_batch(setup, &checkpoint->state),
-                                    .count = view->count};
+    struct metrics_config config = {
+        .dataset = setup->train->is_absent ? view->dataset : setup->train,
+        .heads = worker_heads(setup),
+        .kinds = kinds,
+        .batch = worker_choice_evaluation_batch(setup, &checkpoint->state),
+        .count = view->count,
+        .confusion = has_classes(setup)};
     struct step_metrics sums;
     bool reads;
     int r = prepare(setup, view, &checkpoint->state, &session, &feed, error);
@@ -221,7 +236,8 @@ static int measure(const struct worker_options *options, struct worker_setup *se
     if (r == 0 && options->logits)
         r = gathered_write(&evaluation.gathered, view->count, options->logits, error);
     if (r == 0)
-        (options->json ? show_json : show)(setup->test != NULL, kinds, evaluation.metrics, &sums);
+        (options->json ? show_json : show)(setup, setup->test != NULL, kinds, evaluation.metrics,
+                                           &sums);
     feed_free(feed);
     session_free(session);
     metrics_free(evaluation.metrics);
@@ -230,23 +246,51 @@ static int measure(const struct worker_options *options, struct worker_setup *se
     return r;
 }
 
-static int evaluate(const struct worker_options *options, struct worker_setup *setup,
-                    struct error *error)
+/* Opens the model by itself, and the data that it is to be evaluated on. */
+static int open_data_of_model(const struct worker_options *options, struct worker_setup *setup,
+                              struct checkpoint *checkpoint, struct error *error)
 {
-    struct checkpoint checkpoint;
-    struct dataset_view view = {0};
-    int r = checkpoint_open_model(options->checkpoint, &checkpoint, error);
+    int r = worker_model_open(options, options->input, checkpoint, setup, error);
 
     if (r < 0)
         return r;
-    r = worker_setup_open(options,
-                          &(struct worker_opening){.trained = &checkpoint.texts, .evaluates = true},
-                          setup, error);
-    worker_precision_adopt(&checkpoint.state, true, setup);
+    setup->spec.test.config = worker_model_data(setup, &options->data);
+    setup->spec.test.config.labels_path = options->labels;
+    setup->spec.test.config.lengths_path = options->lengths;
+    r = dataset_open(&setup->spec.test.config, setup->train, &setup->test, error);
+    return r < 0 ? r : dataset_normalise_targets(&setup->normalisation, setup->test, error);
+}
+
+/* Opens a job's specification and its data. */
+static int open_data_of_job(const struct worker_options *options, struct worker_setup *setup,
+                            struct checkpoint *checkpoint, struct error *error)
+{
+    int r = checkpoint_open_model(options->checkpoint, checkpoint, error);
+
+    if (r < 0)
+        return r;
+    r = worker_setup_open(
+        options, &(struct worker_opening){.trained = &checkpoint->texts, .evaluates = true}, setup,
+        error);
+    worker_precision_adopt(&checkpoint->state, true, setup);
     for (int i = 0; i < setup->data_warnings.count; i++)
         log_warning("%s", setup->data_warnings.text[i]);
-    if (r == 0)
-        r = worker_data_check(&checkpoint.texts, setup->train, options->checkpoint, error);
+    return r < 0 ? r
+                 : worker_data_check(&checkpoint->texts, setup->train, options->checkpoint, error);
+}
+
+static int evaluate(const struct worker_options *options, struct worker_setup *setup,
+                    struct error *error)
+{
+    struct checkpoint checkpoint = {0};
+    struct dataset_view view = {0};
+    int r;
+
+    if (!options->data == !options->checkpoint)
+        return error_set(error, -EINVAL,
+                         "give a specification and its --checkpoint, or a model and data");
+    r = options->data ? open_data_of_model(options, setup, &checkpoint, error)
+                      : open_data_of_job(options, setup, &checkpoint, error);
     if (r == 0) {
         view = setup->test ? dataset_view_all(setup->test) : setup->split.validation;
         if (view.count == 0)

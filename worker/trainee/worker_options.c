@@ -12,38 +12,40 @@ const struct worker_command worker_commands[] = {
     {"plan", "SPEC", "memory, work and duration of a job, without training it",
      "json spool checkpoints device device-config plugin threads memory-limit max-batch "
      "calibration also emulate-precision",
-     true, false, NULL, worker_plan},
+     true, WORKER_NO_DATA, NULL, worker_plan},
     {"train", "SPEC", "train; SIGTERM: checkpoint and exit 75, SIGUSR1: checkpoint and go on",
      "json spool checkpoints resume best device device-config plugin threads memory-limit "
      "choices emulate-precision profile "
      "profile-steps layers calibration timings mps mps-refused",
-     true, false, NULL, worker_train},
-    {"eval", "SPEC --checkpoint FILE", "metrics of a checkpoint on the test set",
-     "json checkpoint logits device device-config plugin threads emulate-precision", true, false,
-     "checkpoint", worker_evaluate},
+     true, WORKER_NO_DATA, NULL, worker_train},
+    {"eval", "SPEC --checkpoint FILE | MODEL DATA",
+     "metrics of a checkpoint on the test set, or of a model on other data with labels",
+     "json checkpoint logits labels lengths spec device device-config plugin threads "
+     "emulate-precision",
+     true, WORKER_MAY_HAVE_DATA, NULL, worker_evaluate},
     {"predict", "MODEL DATA [--output FILE]",
      "what a checkpoint or an exported model predicts for new data; DATA - reads rows from standard "
      "input as they come",
      "output format top-k probabilities lengths spec device device-config plugin threads "
      "emulate-precision",
-     true, true, NULL, worker_predict},
+     true, WORKER_WANTS_DATA, NULL, worker_predict},
     {"sample", "SPEC --checkpoint FILE", "write text with a trained text model",
      "json checkpoint prompt length temperature top-k seed device device-config plugin threads emulate-precision",
-     true, false, "checkpoint", worker_sample},
+     true, WORKER_NO_DATA, "checkpoint", worker_sample},
     {"export", "CHECKPOINT --output FILE",
      "only the weights, in PyTorch's names and layouts, and the model in Python",
-     "json output weights no-module spec", true, false, "output", worker_export},
+     "json output weights no-module spec", true, WORKER_NO_DATA, "output", worker_export},
     {"calibrate", "",
      "measure this machine's speeds, for `plan` and `train --profile`; they are kept",
-     "json output unless-kept device device-config plugin threads", false, false, NULL,
+     "json output unless-kept device device-config plugin threads", false, WORKER_NO_DATA, NULL,
      worker_calibrate},
     {"warm", "--device NAME", "open a device and wait for traind-shim to hand over a job",
-     "device plugin threads", false, false, "device", worker_warm},
+     "device plugin threads", false, WORKER_NO_DATA, "device", worker_warm},
     {"mps", "--mps DIR --control PROGRAM",
      "run NVIDIA's MPS for one user's processes on a GPU while there are any", "mps control", false,
-     false, "mps", worker_mps},
+     WORKER_NO_DATA, "mps", worker_mps},
     {"devices", "", "list the devices that this machine's backends can train on",
-     "json device plugin", false, false, NULL, worker_devices},
+     "json device plugin", false, WORKER_NO_DATA, NULL, worker_devices},
 };
 const int worker_command_count = sizeof worker_commands / sizeof worker_commands[0];
 
@@ -66,6 +68,8 @@ static const struct option_row option_rows[] = {
      "of the predictions: csv, jsonl or npy; default: what the output's name ends in, else csv"},
     {"probabilities", OPTION_FLAG, offsetof(struct worker_options, probabilities), NULL,
      "write the probability of each class"},
+    {"labels", OPTION_TEXT, offsetof(struct worker_options, labels), "FILE",
+     "the labels or values of the data, for formats that have them in a file"},
     {"lengths", OPTION_TEXT, offsetof(struct worker_options, lengths), "FILE",
      "how many steps of each sample count, for npy data with lengths"},
     {"no-module", OPTION_FLAG, offsetof(struct worker_options, no_module), NULL,
@@ -151,7 +155,7 @@ int worker_options_parse(const struct worker_command *command, int argc, char **
             r = option_parse(&table, argc, argv, &i, options, &row, error);
         else if (command->wants_input && !options->input)
             options->input = argv[i];
-        else if (command->wants_data && !options->data)
+        else if (command->data != WORKER_NO_DATA && !options->data)
             options->data = argv[i];
         else
             r = error_set(error, -EINVAL, "%s does not know what to do with \"%s\"", command->name,
@@ -160,7 +164,8 @@ int worker_options_parse(const struct worker_command *command, int argc, char **
             return r;
         options->seed_given |= row && row->type == OPTION_SEED;
     }
-    if ((command->wants_input && !options->input) || (command->wants_data && !options->data) ||
+    if ((command->wants_input && !options->input) ||
+        (command->data == WORKER_WANTS_DATA && !options->data) ||
         (command->required && !option_given(options, command->required)))
         return error_set(error, -EINVAL, "usage: traind-worker %s %s", command->name,
                          command->arguments);

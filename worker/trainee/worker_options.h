@@ -12,7 +12,7 @@ struct worker_options {
     const char *input; /* SPEC, or the checkpoint to export */
     const char *data;  /* DATA, the second argument */
     const char *spool, *checkpoints, *resume, *best, *checkpoint, *output, *logits, *weights,
-        *calibration, *specification, *format, *lengths;
+        *calibration, *specification, *format, *lengths, *labels;
     const char *device, *device_config, *plugin, *memory_limit, *choices, *profile;
     const char *also;                        /* more devices to plan for, as JSON */
     const char *mps, *mps_refused, *control; /* worker_mps.h */
@@ -37,7 +37,8 @@ struct worker_options {
 struct worker_command {
     const char *name, *arguments, *help;
     const char *options; /* its long options, separated by blanks */
-    bool wants_input, wants_data;
+    bool wants_input;
+    enum worker_data_argument { WORKER_NO_DATA, WORKER_MAY_HAVE_DATA, WORKER_WANTS_DATA } data;
     const char *required;                             /* a mandatory option, or NULL */
     int (*run)(const struct worker_options *options); /* the exit status */
 };
