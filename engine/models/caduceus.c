@@ -151,7 +151,9 @@ const struct model models_caduceus = {
     .build = build,
     .python =
         {
-            .imports = "from torch.nn import functional as F\n\n" PYTHON_RMS_NORM,
+            .imports = "from torch.nn import functional as F\n"
+                       "?norm=rms_norm{\n"
+                       "\n" PYTHON_RMS_NORM "?}\n",
             .body =
                 "    class Direction(nn.Module):\n"
                 "        \"\"\"What a direction of a block has for itself; the forward one has the "
@@ -208,8 +210,10 @@ const struct model models_caduceus = {
                 "            self.layers = nn.ModuleList(Block(width) for _ in range($depth))\n"
                 "            self.norm_f = norm(width)\n"
                 "            self.head_dropout = nn.Dropout($head_dropout)\n"
-                "            places = INPUT[0] if \"$pooling\" == \"flatten\" else 1\n"
-                "            self.score = nn.Linear(places * width, $outputs, bias=False)\n\n"
+                "?pooling=flatten|            self.score = nn.Linear(INPUT[0] * width, $outputs, "
+                "bias=False)\n"
+                "?!pooling=flatten|            self.score = nn.Linear(width, $outputs, bias=False)\n"
+                "\n"
                 "        def strand(self, symbols):\n"
                 "            x = self.embedding(symbols)\n"
                 "            for layer in self.layers:\n"
@@ -217,18 +221,18 @@ const struct model models_caduceus = {
                 "            return self.norm_f(x)\n\n"
                 "        def forward(self, symbols):\n"
                 "            x = self.strand(symbols)\n"
-                "            if $reverse_complement:\n"
-                "                pairs = torch.tensor([3, 2, 1, 0, 4, 5], device=symbols.device)\n"
-                "                x = torch.cat([x, self.strand(pairs[symbols].flip(1))], 1)\n"
-                "            if \"$pooling\" == \"mean\":\n"
-                "                x = x.mean(1)\n"
-                "            elif \"$pooling\" == \"max\":\n"
-                "                x = x.amax(1)\n"
-                "            return self.score(self.head_dropout(x.flatten(1)))\n\n"
+                "?reverse_complement{\n"
+                "            pairs = torch.tensor([3, 2, 1, 0, 4, 5], device=symbols.device)\n"
+                "            x = torch.cat([x, self.strand(pairs[symbols].flip(1))], 1)\n"
+                "?}\n"
+                "?pooling=flatten|            x = x.flatten(1)\n"
+                "?pooling=mean|            x = x.mean(1)\n"
+                "?pooling=max|            x = x.amax(1)\n"
+                "            return self.score(self.head_dropout(x))\n\n"
                 "    def norm(width):\n"
-                "        if \"$norm\" == \"layer_norm\":\n"
-                "            return nn.LayerNorm(width, eps=$epsilon)\n"
-                "        return RMSNorm(width, eps=$epsilon)\n\n"
+                "?norm=layer_norm|        return nn.LayerNorm(width, eps=$epsilon)\n"
+                "?norm=rms_norm|        return RMSNorm(width, eps=$epsilon)\n"
+                "\n"
                 "    return Caduceus($embedding)\n",
         },
 };

@@ -226,7 +226,9 @@ int model_build(const struct model_config *config, const struct model_data *data
 unsigned model_traits(enum model_kind kind);
 /* Python for a model that is no chain: the imports, and the body of a function that returns the
  * module, in which "$outputs", "$channels" (of the images) and "$" with the name of a number of
- * struct model_config stand for them. NULL: it is a chain. */
+ * struct model_config stand for them. A line "?key|…" is written only if the key is neither 0 nor
+ * false, "?!key|…" if it is, "?key=text|…" if it is that; several conditions must all hold. Lines
+ * between "?key{" and "?}" are written likewise. NULL: it is a chain. */
 struct model_python {
     const char *imports, *body;
 };

@@ -133,38 +133,42 @@ static int build(const struct model_config *config, const struct model_data *dat
 }
 
 /* `$padding` is -1 where no symbol fills up short sequences; `lengths` are those of sequences of
- * numbers. The state is that of the last steps
- * that the directions of the last layer have read. */
-#define PYTHON(NAME, CLASS)                                                                        \
-    "    class Recurrent(nn.Module):\n"                                                            \
-    "        def __init__(self):\n"                                                                \
-    "            super().__init__()\n"                                                             \
-    "            self.embedding = nn.Embedding($vocabulary, $embedding) if $vocabulary else "      \
-    "nn.Identity()\n"                                                                              \
-    "            self." NAME " = nn." CLASS "($features, $hidden_size, $num_layers, "              \
-    "batch_first=True, dropout=$dropout,\n"                                                        \
-    "                bidirectional=bool($bidirectional))\n"                                        \
-    "            self.head = nn.Linear($hidden_size * (1 + $bidirectional), $outputs)\n\n"         \
-    "        def forward(self, x, lengths=None):\n"                                                \
-    "            x = x if $vocabulary else x.reshape(len(x), -1, $features)\n"                     \
-    "            steps = x.shape[1]\n"                                                             \
-    "            lengths = torch.full((len(x),), steps) if lengths is None else lengths.cpu()\n"   \
-    "            if $padding >= 0:\n"                                                              \
-    "                place = torch.arange(1, steps + 1, device=x.device)\n"                        \
-    "                lengths = ((x != $padding) * place).amax(1).clamp(min=1).cpu()\n"             \
-    "            packed = nn.utils.rnn.pack_padded_sequence(self.embedding(x), lengths, "          \
-    "batch_first=True, enforce_sorted=False)\n"                                                    \
-    "            y, state = self." NAME "(packed)\n"                                               \
-    "            if $each:\n"                                                                      \
-    "                return self.head(nn.utils.rnn.pad_packed_sequence(y, batch_first=True)[0])\n" \
-    "            if $mean:\n"                                                                      \
-    "                y, _ = nn.utils.rnn.pad_packed_sequence(y, batch_first=True)\n"               \
-    "                return self.head(y.sum(1) / lengths.to(y)[:, None])\n"                        \
-    "            last = state[0] if isinstance(state, tuple) else state\n"                         \
-    "            return self.head(torch.cat(list(last[-1 - $bidirectional:]), 1))\n\n"             \
+ * numbers. The state is that of the last steps that the directions of the last layer have read;
+ * STATE is what the module returns beside its results. */
+#define PYTHON(NAME, CLASS, STATE)                                                                                 \
+    "    class Recurrent(nn.Module):\n"                                                                            \
+    "        def __init__(self):\n"                                                                                \
+    "            super().__init__()\n"                                                                             \
+    "?vocabulary|            self.embedding = nn.Embedding($vocabulary, $embedding)\n"                             \
+    "            self." NAME " = nn." CLASS                                                                        \
+    "($features, $hidden_size, $num_layers, batch_first=True,\n"                                                   \
+    "?!bidirectional|                dropout=$dropout)\n"                                                          \
+    "?bidirectional|                dropout=$dropout, bidirectional=True)\n"                                       \
+    "?!bidirectional|            self.head = nn.Linear($hidden_size, $outputs)\n"                                  \
+    "?bidirectional|            self.head = nn.Linear(2 * $hidden_size, $outputs)\n"                               \
+    "\n"                                                                                                           \
+    "        def forward(self, x, lengths=None):\n"                                                                \
+    "?!vocabulary|            x = x.reshape(len(x), -1, $features)\n"                                              \
+    "?padding=-1|            lengths = torch.full((len(x),), x.shape[1]) if lengths is None else lengths.cpu()\n"  \
+    "?!padding=-1|            place = torch.arange(1, x.shape[1] + 1, device=x.device)\n"                          \
+    "?!padding=-1|            lengths = ((x != $padding) * place).amax(1).clamp(min=1).cpu()\n"                    \
+    "?vocabulary|            x = self.embedding(x)\n"                                                              \
+    "            packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)\n" \
+    "?each|            y, _ = self." NAME "(packed)\n"                                                             \
+    "?each|            return self.head(nn.utils.rnn.pad_packed_sequence(y, batch_first=True)[0])\n"               \
+    "?!each?mean|            y, _ = self." NAME "(packed)\n"                                                       \
+    "?!each?mean|            y, _ = nn.utils.rnn.pad_packed_sequence(y, batch_first=True)\n"                       \
+    "?!each?mean|            return self.head(y.sum(1) / lengths.to(y)[:, None])\n"                                \
+    "?!each?!mean|            _, " STATE " = self." NAME "(packed)\n"                                              \
+    "?!each?!mean?!bidirectional|            return self.head(state[-1])\n"                                        \
+    "?!each?!mean?bidirectional|            return self.head(torch.cat([state[-2], state[-1]], 1))\n"              \
+    "\n"                                                                                                           \
     "    return Recurrent()\n"
 
 const struct model models_lstm = {
-    .build = build, .reads_steps = true, .python = {.imports = "", .body = PYTHON("lstm", "LSTM")}};
-const struct model models_gru = {
-    .build = build, .reads_steps = true, .python = {.imports = "", .body = PYTHON("gru", "GRU")}};
+    .build = build,
+    .reads_steps = true,
+    .python = {.imports = "", .body = PYTHON("lstm", "LSTM", "(state, _)")}};
+const struct model models_gru = {.build = build,
+                                 .reads_steps = true,
+                                 .python = {.imports = "", .body = PYTHON("gru", "GRU", "state")}};

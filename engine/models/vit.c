@@ -179,8 +179,7 @@ const struct model models_vit = {
                 "    class VisionTransformer(nn.Module):\n"
                 "        def __init__(self):\n"
                 "            super().__init__()\n"
-                "            if not $mean:\n"
-                "                self.class_token = nn.Parameter(torch.zeros(1, 1, $embedding))\n"
+                "?!mean|            self.class_token = nn.Parameter(torch.zeros(1, 1, $embedding))\n"
                 "            self.conv_proj = nn.Conv2d($channels, $embedding, $patch, "
                 "stride=$patch)\n"
                 "            self.encoder = Encoder()\n"
@@ -188,10 +187,10 @@ const struct model models_vit = {
                 "            self.heads.add_module(\"head\", nn.Linear($embedding, $outputs))\n\n"
                 "        def forward(self, x):\n"
                 "            x = self.conv_proj(x).flatten(2).transpose(1, 2)\n"
-                "            if not $mean:\n"
-                "                x = torch.cat([self.class_token.expand(len(x), -1, -1), x], 1)\n"
-                "            x = self.encoder(x)\n"
-                "            return self.heads(x.mean(1) if $mean else x[:, 0])\n\n"
+                "?!mean|            x = torch.cat([self.class_token.expand(len(x), -1, -1), x], 1)\n"
+                "?!mean|            return self.heads(self.encoder(x)[:, 0])\n"
+                "?mean|            return self.heads(self.encoder(x).mean(1))\n"
+                "\n"
                 "    return VisionTransformer()\n",
         },
 };

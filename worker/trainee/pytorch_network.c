@@ -498,26 +498,82 @@ static void write_value(FILE *file, struct json_object *network, const char *key
     }
 }
 
+/* Whether "?key", "?!key" or "?key=text" holds; `*at` moves behind it. A key without text holds
+ * unless it is 0 or False. */
+static bool condition_read(const char **at, struct json_object *network)
+{
+    bool wanted = (*at)[1] != '!', holds;
+    const char *key = *at + (wanted ? 1 : 2);
+    size_t length = strspn(key, "abcdefghijklmnopqrstuvwxyz_"), size = 0;
+    const char *text = key[length] == '=' ? key + length + 1 : NULL;
+    size_t text_length = text ? strcspn(text, "?|{\n") : 0;
+    char name[MODULE_KEY_MAX];
+    AUTO_FREE char *value = NULL;
+    FILE *file = open_memstream(&value, &size);
+
+    snprintf(name, sizeof name, "%.*s", (int)length, key);
+    *at = text ? text + text_length : key + length;
+    if (!file)
+        return false;
+    write_value(file, network, name);
+    if (fclose(file) != 0)
+        return false;
+    holds = text ? size == text_length && memcmp(value, text, size) == 0
+                 : strcmp(value, "0") != 0 && strcmp(value, "False") != 0;
+    return holds == wanted;
+}
+
+/* Writes a line whose "$key" stand for values. */
+static void write_line(FILE *file, struct json_object *network, const char *at, const char *end)
+{
+    char key[MODULE_KEY_MAX];
+
+    while (at < end) {
+        const char *dollar = memchr(at, '$', (size_t)(end - at));
+        size_t length;
+
+        if (!dollar)
+            dollar = end;
+        fprintf(file, "%.*s", (int)(dollar - at), at);
+        if (dollar == end)
+            return;
+        length = strspn(dollar + 1, "abcdefghijklmnopqrstuvwxyz_");
+        snprintf(key, sizeof key, "%.*s", (int)length, dollar + 1);
+        write_value(file, network, key);
+        at = dollar + 1 + length;
+    }
+}
+
+/* Writes a template (struct model_python). */
+static void write_template(FILE *file, struct json_object *network, const char *template)
+{
+    bool skips = false; /* within a block whose conditions do not hold */
+
+    while (*template) {
+        const char *at = template, *end = at + strcspn(at, "\n");
+        bool holds = true, conditional = *at == '?', closes = strncmp(at, "?}", 2) == 0;
+
+        end += *end == '\n';
+        template = end;
+        while (*at == '?' && !closes)
+            holds &= condition_read(&at, network);
+        if (closes)
+            skips = false;
+        else if (conditional && *at == '{')
+            skips = !holds;
+        else if (holds && !skips)
+            write_line(file, network, at + conditional, end);
+    }
+}
+
 static int write_built(FILE *file, struct json_object *network, struct error *error)
 {
     int kind = model_kind_from_string(json_get_string(network, "name", ""));
     const struct model_python *python = kind < 0 ? NULL : model_python((enum model_kind)kind);
-    char key[MODULE_KEY_MAX];
 
     if (!python)
         return error_set(error, -EINVAL, "this program does not know the checkpoint's model");
-    for (const char *at = python->body; *at;) {
-        size_t length = strcspn(at, "$");
-
-        fprintf(file, "%.*s", (int)length, at);
-        at += length;
-        if (!*at)
-            break;
-        length = strspn(at + 1, "abcdefghijklmnopqrstuvwxyz_");
-        snprintf(key, sizeof key, "%.*s", (int)length, at + 1);
-        write_value(file, network, key);
-        at += length + 1;
-    }
+    write_template(file, network, python->body);
     return 0;
 }
 
@@ -559,7 +615,7 @@ void pytorch_network_write_imports(FILE *file, struct json_object *network)
     const char *type;
 
     if (python)
-        fputs(python->imports, file);
+        write_template(file, network, python->imports);
     if (!layers || !json_object_is_type(layers, json_type_array))
         return;
     if (has_graph(layers))
