@@ -70,6 +70,7 @@ struct job_change {
     const char *decision; /* for job_preempt() only: the decision behind it, as JSON, or NULL */
     const char *device;   /* to pin the job to; "" removes the pin, NULL keeps it */
     bool force;           /* also if the job is a command that must then begin from the start */
+    bool at_once;         /* also if the job is looked for after a restart (early_changes.h) */
     jobs_done done;       /* may be NULL for job_preempt() */
     void *data;
 };

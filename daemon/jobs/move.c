@@ -226,6 +226,14 @@ static struct job *find_job(struct jobs *jobs, int64_t id, const struct job_chan
     return NULL;
 }
 
+/* Whether the change is made later, because it is not known yet what the running job can do. */
+static bool waits_until_found(struct jobs *jobs, const struct job *job, early_change carry_out,
+                              const struct job_change *change)
+{
+    return !change->at_once && !saves_state(job) &&
+           early_change_waits(jobs, job, carry_out, change);
+}
+
 /* Whether the running job can leave its devices without losing what it has done. */
 static int check_leaves(const struct jobs *jobs, const struct job *job,
                         const struct job_change *change)
@@ -272,7 +280,7 @@ void jobs_pause(struct daemon *daemon, int64_t id, struct job_change change)
     struct transition *transition;
     char reason[JOB_REASON_MAX];
 
-    if (!job || early_change_waits(jobs, job, jobs_pause, &change))
+    if (!job || waits_until_found(jobs, job, jobs_pause, &change))
         return;
     change.preemption = PREEMPTION_PAUSED;
     if (is_running(job)) {
@@ -321,7 +329,7 @@ void jobs_resume(struct daemon *daemon, int64_t id, struct job_change change)
     struct error error;
     double delay;
 
-    if (!job || early_change_waits(jobs, job, jobs_resume, &change))
+    if (!job || waits_until_found(jobs, job, jobs_resume, &change))
         return;
     change.preemption = PREEMPTION_REQUEUED;
     change.reason = "resumed: it is queued again as soon as it has left its device";
@@ -348,7 +356,7 @@ void jobs_requeue(struct daemon *daemon, int64_t id, struct job_change change)
     char reason[JOB_REASON_MAX];
     struct error error;
 
-    if (!job || early_change_waits(jobs, job, jobs_requeue, &change))
+    if (!job || waits_until_found(jobs, job, jobs_requeue, &change))
         return;
     change.preemption = PREEMPTION_REQUEUED;
     if (is_running(job))
@@ -443,7 +451,7 @@ void jobs_move(struct daemon *daemon, int64_t id, struct job_change change)
     char reason[JOB_REASON_MAX], what[DEVICE_NAME_MAX + 16];
     struct error error;
 
-    if (!job || early_change_waits(jobs, job, jobs_move, &change))
+    if (!job || waits_until_found(jobs, job, jobs_move, &change))
         return;
     if (!device && !anywhere) {
         error_set(&error, -ERROR_DEVICE_LOST, "this machine has no device \"%s\"", change.device);
@@ -495,7 +503,7 @@ void jobs_leave_device(struct daemon *daemon, struct device *device, enum preemp
         if (attempt->job && !attempt->job->ended && attempt->intent == ENDING_NONE &&
             !attempt->claim.suspended &&
             (preemption == PREEMPTION_DEVICE_LOST ||
-             !early_change_waits(daemon->jobs, attempt->job, leave_drained, &change)) &&
+             !waits_until_found(daemon->jobs, attempt->job, leave_drained, &change)) &&
             (preemption == PREEMPTION_DEVICE_LOST || job_can_make_room(daemon->jobs, attempt->job)))
             job_preempt(daemon->jobs, attempt->job, &change);
     }

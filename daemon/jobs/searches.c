@@ -113,7 +113,8 @@ static void trial_pass(struct jobs *jobs, struct search_run *run, uint32_t trial
 {
     search_table_find(&run->table, trial, verdict->rung)->passed = true;
     if (is_pausing(job))
-        jobs_resume(jobs->daemon, job->id, (struct job_change){.done = on_changed});
+        jobs_resume(jobs->daemon, job->id,
+                    (struct job_change){.at_once = true, .done = on_changed});
     mark_store(jobs, (struct mark){run->sweep->first_job, job->id, verdict->rung, false});
 }
 
@@ -126,7 +127,8 @@ static void trial_wait(struct jobs *jobs, struct search_run *run, struct job *jo
     snprintf(reason, sizeof reason,
              "waits for the search to let it go on (`trainctl sweep %lld`): it gives its device up",
              (long long)run->sweep->first_job);
-    jobs_pause(jobs->daemon, job->id, (struct job_change){.reason = reason, .done = on_changed});
+    jobs_pause(jobs->daemon, job->id,
+               (struct job_change){.reason = reason, .at_once = true, .done = on_changed});
 }
 
 static void trial_stop(struct jobs *jobs, struct search_run *run, uint32_t trial,
