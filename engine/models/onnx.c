@@ -19,7 +19,7 @@ static int build(const struct model_config *config, const struct model_data *dat
                          "the model gives %lld outputs (%s), but the data has %lld %s",
                          (long long)shape->extent[shape->rank - 1],
                          graph_shape_format(shape, text, sizeof text), (long long)data->outputs,
-                         data->loss == LOSS_CROSS_ENTROPY ? "classes" : "values to predict");
+                         model_loss_is_of_values(data->loss) ? "values to predict" : "classes");
     return 0;
 }
 

@@ -112,7 +112,11 @@ static bool accesses_conflict(const struct backend_program *program, const struc
                               const struct access *a, const struct step *second,
                               const struct access *b)
 {
-    if (!a->write && !b->write)
+    const char *a_end = a->start + (size_t)a->rows * a->row_bytes;
+    const char *b_end = b->start + (size_t)b->rows * b->row_bytes;
+
+    /* most pairs are of different tensors, which saves looking at all pairs of tasks */
+    if ((!a->write && !b->write) || a->start >= b_end || b->start >= a_end)
         return false;
     for (int s = 0; s < first->tasks; s++)
         for (int t = 0; t < second->tasks; t++) {
