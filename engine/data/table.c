@@ -279,10 +279,9 @@ static bool cell_returns(const struct csv_table *table, const char *row, const c
     return false;
 }
 
-static bool row_is_header(void *context, const char *row, const char *end, struct csv_cursor rest)
+bool table_row_is_header(const struct csv_table *table, const char *row, const char *end,
+                         struct csv_cursor rest, bool *doubtful)
 {
-    struct table_reader *reader = context;
-    const struct csv_table *table = &reader->table;
     const char *at = row, *cell;
     size_t length;
     bool words = true, header;
@@ -290,7 +289,17 @@ static bool row_is_header(void *context, const char *row, const char *end, struc
     while (words && csv_cell_next(table, &at, end, &cell, &length))
         words = !csv_cell_is_number(cell, length);
     header = words ? !cell_returns(table, row, end, rest) : counts_columns(table, row, end);
-    if (words != header && !reader->told_of_header) {
+    *doubtful = words != header;
+    return header;
+}
+
+static bool row_is_header(void *context, const char *row, const char *end, struct csv_cursor rest)
+{
+    struct table_reader *reader = context;
+    const struct csv_table *table = &reader->table;
+    bool doubtful, header = table_row_is_header(table, row, end, rest, &doubtful);
+
+    if (doubtful && !reader->told_of_header) {
         char shown[CSV_SHOWN_SIZE];
 
         reader->told_of_header = true;

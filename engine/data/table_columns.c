@@ -253,9 +253,8 @@ static int decide_category(struct table_column *column, const char **reason, str
     return 0;
 }
 
-/* `reason`: why the column is left out, for a warning. */
-static int decide(struct table_column *column, const struct dataset_config *config, int64_t rows,
-                  const char **reason, struct error *error)
+int table_column_decide(struct table_column *column, const struct dataset_config *config,
+                        int64_t rows, const char **reason, struct error *error)
 {
     bool month = column->month_dates == column->present, day = column->day_dates == column->present;
 
@@ -374,7 +373,7 @@ int table_columns_decide(struct table_columns *columns, const struct dataset_con
 
     for (int32_t i = 0; i < columns->count; i++) {
         struct table_column *column = &columns->columns[i];
-        int r = decide(column, config, rows, &reason, error);
+        int r = table_column_decide(column, config, rows, &reason, error);
 
         if (r == 0 && column->kind == TABLE_CATEGORY)
             r = adopt_categories(column, error);

@@ -83,6 +83,15 @@ int table_column_check_range(const struct table_column *column, double least, do
 /* Counts a cell that is not missing. */
 int table_column_survey(struct table_column *column, const struct dataset_config *config,
                         const struct table_cell *cell, struct error *error);
+/* Whether the row names the columns: it has no number and none of its cells returns below, or
+ * counts them. `*doubtful`: a user may see it otherwise. */
+bool table_row_is_header(const struct csv_table *table, const char *row, const char *end,
+                         struct csv_cursor rest, bool *doubtful);
+
+/* Decides what one column is; `*reason` says why it is left out, if it was not wanted. -EINVAL:
+ * most cells are numbers, but not all. */
+int table_column_decide(struct table_column *column, const struct dataset_config *config,
+                        int64_t rows, const char **reason, struct error *error);
 /* Decides what each column is and numbers the features; warns of columns that are left out.
  * -EINVAL: most cells of a column are numbers, but not all. */
 int table_columns_decide(struct table_columns *columns, const struct dataset_config *config,

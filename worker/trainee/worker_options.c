@@ -29,6 +29,8 @@ const struct worker_command worker_commands[] = {
      "output format top-k probabilities lengths spec device device-config plugin threads "
      "emulate-precision",
      true, WORKER_WANTS_DATA, NULL, worker_predict},
+    {"inspect", "FILE", "what is understood of a table, and a specification that learns from it",
+     "json", true, WORKER_NO_DATA, NULL, worker_inspect},
     {"sample", "SPEC --checkpoint FILE", "write text with a trained text model",
      "json checkpoint prompt length temperature top-k seed device device-config plugin threads emulate-precision",
      true, WORKER_NO_DATA, "checkpoint", worker_sample},

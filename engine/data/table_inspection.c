@@ -1,0 +1,238 @@
+/* table_inspection.c: see table_inspection.h. */
+#include "engine/data/table_inspection.h"
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "engine/data/csv_table.h"
+#include "engine/data/reader.h"
+#include "engine/data/table_columns.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* Numbers with no more different values than this are probably classes. */
+enum { CLASSES_PROBABLE = 20, SAMPLES_OF_CLASS = 5 };
+
+struct inspector {
+    const struct dataset_config *config;
+    struct csv_table table;
+    struct table_columns *columns;
+    bool *whole;
+    int64_t row;
+};
+
+static bool row_is_header(void *context, const char *row, const char *end, struct csv_cursor rest)
+{
+    struct inspector *inspector = context;
+    bool doubtful;
+
+    return table_row_is_header(&inspector->table, row, end, rest, &doubtful);
+}
+
+static int columns_begin(void *context, struct error *error)
+{
+    struct inspector *inspector = context;
+    const struct csv_table *table = &inspector->table;
+
+    inspector->columns = table_columns_create(table->columns, table->names);
+    inspector->whole = malloc((size_t)table->columns * sizeof *inspector->whole);
+    if (!inspector->columns || !inspector->whole)
+        return reader_out_of_memory(table->path, error);
+    memset(inspector->whole, true, (size_t)table->columns * sizeof *inspector->whole);
+    return 0;
+}
+
+static int cell_survey(struct inspector *inspector, int32_t place, const struct table_cell *cell,
+                       struct error *error)
+{
+    struct table_column *column = &inspector->columns->columns[place];
+    double value;
+
+    if (table_cell_is_missing(inspector->config, cell->text, cell->length)) {
+        column->missing++;
+        return 0;
+    }
+    if (table_cell_number(inspector->config, cell->text, cell->length, &value))
+        inspector->whole[place] &= value == floor(value);
+    return table_column_survey(column, inspector->config, cell, error);
+}
+
+static int row_read(void *context, const char *row, const char *end, struct error *error)
+{
+    struct inspector *inspector = context;
+    const struct csv_table *table = &inspector->table;
+    struct table_cell cell = {.path = table->path, .line = table->line, .row = inspector->row++};
+    const char *at = row, *text;
+    int32_t count = 0;
+    int r = 0;
+
+    for (; r == 0 && csv_cell_next(table, &at, end, &text, &cell.length); count++) {
+        AUTO_FREE char *copy = NULL;
+        bool quoted = csv_cell_is_quoted(row, text);
+
+        if (count >= table->columns)
+            return csv_report_columns(table, csv_cells_count(table, row, end), error);
+        if (quoted && !csv_cell_is_whole(table, text, cell.length, end))
+            return csv_report_quote(table, count, error);
+        if (memchr(text, '\0', cell.length))
+            return error_set(error, -EINVAL, "%s:%lld, column %d: the cell holds a byte of zero",
+                             table->path, (long long)table->line, count + 1);
+        cell.text = text;
+        if (quoted && memchr(text, '"', cell.length)) {
+            copy = csv_cell_copy(row, text, cell.length);
+            if (!copy)
+                return reader_out_of_memory(table->path, error);
+            cell.text = copy;
+            cell.length = strlen(copy);
+        }
+        r = cell_survey(inspector, count, &cell, error);
+    }
+    if (r < 0)
+        return r;
+    return count == table->columns ? 0 : csv_report_columns(table, count, error);
+}
+
+/* ---- what follows ---- */
+
+static int column_describe(struct inspector *inspector, int32_t place,
+                           struct table_inspection_column *to, struct error *error)
+{
+    static const char *const kinds[] = {[TABLE_NUMBER] = "number",
+                                        [TABLE_CATEGORY] = "category",
+                                        [TABLE_DATE] = "date",
+                                        [TABLE_LEFT_OUT] = "left out"};
+    struct table_column *column = &inspector->columns->columns[place];
+    struct error problem = {0};
+
+    to->name = strdup(column->name);
+    if (!to->name)
+        return error_no_memory(error, "the columns");
+    to->present = column->present;
+    to->missing = column->missing;
+    to->different = column->texts.count > TABLE_CATEGORIES_MAX ? -1 : column->texts.count;
+    to->lowest = column->numbers ? column->lowest : NAN;
+    to->highest = column->numbers ? column->highest : NAN;
+    to->whole = column->numbers == column->present && inspector->whole[place];
+    for (int32_t i = 0; i < TABLE_EXAMPLES && i < column->texts.count; i++)
+        text_escape_controls(column->texts.names[i].text, to->examples[i], TABLE_EXAMPLE_BYTES);
+    if (table_column_decide(column, inspector->config, inspector->row, &to->reason, &problem) < 0) {
+        to->kind = "unclear";
+        snprintf(to->problem, sizeof to->problem, "%.*s", TABLE_PROBLEM_BYTES - 1, problem.text);
+    } else {
+        to->kind = kinds[column->kind];
+    }
+    return 0;
+}
+
+static bool is_called_target(const char *name)
+{
+    static const char *const names[] = {"target", "label", "labels", "class", "y", "outcome"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcasecmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Few different values are probably classes; a column of numbers with fractions is none. */
+static int32_t count_classes(const struct table_inspection_column *column, int64_t rows)
+{
+    bool numbers = strcmp(column->kind, "number") == 0 || !isnan(column->lowest);
+
+    if (column->different < 0)
+        return 0;
+    if (numbers && (!column->whole || column->different > CLASSES_PROBABLE ||
+                    rows < SAMPLES_OF_CLASS * (int64_t)column->different))
+        return 0;
+    return column->different;
+}
+
+static void find_target(struct table_inspection *inspection)
+{
+    inspection->target = inspection->count - 1;
+    for (int32_t i = inspection->count - 1; i >= 0; i--)
+        if (is_called_target(inspection->columns[i].name))
+            inspection->target = i;
+    inspection->classes = count_classes(&inspection->columns[inspection->target], inspection->rows);
+}
+
+static const char *find_encoding(const struct dataset_config *config, struct error *error)
+{
+    struct dataset file = {0};
+    const struct dataset_mapping *mapping;
+    const char *encoding = NULL;
+
+    if (reader_map(&file, config->directory, config->paths[0], &mapping, error) == 0) {
+        const uint8_t *bytes = mapping->address;
+        bool marked = mapping->bytes >= 2 && ((bytes[0] == 0xff && bytes[1] == 0xfe) ||
+                                              (bytes[0] == 0xfe && bytes[1] == 0xff));
+
+        encoding = marked                                           ? "UTF-16"
+                   : text_is_utf8(mapping->address, mapping->bytes) ? "UTF-8"
+                                                                    : "bytes that are no UTF-8";
+    }
+    reader_unmap_all(&file);
+    free(file.mappings);
+    return encoding;
+}
+
+static int inspect_rows(struct inspector *inspector, struct table_inspection *inspection,
+                        struct error *error)
+{
+    int r = 0;
+
+    inspection->delimiter = inspector->table.delimiter;
+    inspection->has_header = inspector->table.names != NULL;
+    inspection->rows = inspector->row;
+    inspection->columns = calloc((size_t)inspector->columns->count, sizeof *inspection->columns);
+    if (!inspection->columns)
+        return error_no_memory(error, "the columns");
+    for (int32_t i = 0; i < inspector->columns->count && r == 0; i++) {
+        inspection->count++;
+        r = column_describe(inspector, i, &inspection->columns[i], error);
+    }
+    if (r == 0)
+        find_target(inspection);
+    return r;
+}
+
+int table_inspect(const struct dataset_config *config, struct table_inspection *inspection,
+                  struct error *error)
+{
+    struct inspector inspector = {.config = config};
+    struct dataset dataset = {0};
+    int r;
+
+    *inspection = (struct table_inspection){.encoding = find_encoding(config, error)};
+    if (!inspection->encoding)
+        return -EINVAL;
+    csv_table_init(&inspector.table, config);
+    inspector.table.delimiter = config->csv.delimiter;
+    inspector.table.context = &inspector;
+    inspector.table.row_is_header = row_is_header;
+    inspector.table.begin = columns_begin;
+    inspector.table.read_row = row_read;
+    r = csv_table_read(&inspector.table, &dataset, error);
+    if (r == 0 && !inspector.columns)
+        r = error_set(error, -EINVAL, "%s has no row", config->paths[0]);
+    if (r == 0)
+        r = inspect_rows(&inspector, inspection, error);
+    csv_table_release(&inspector.table);
+    table_columns_free(inspector.columns);
+    free(inspector.whole);
+    reader_unmap_all(&dataset);
+    free(dataset.mappings);
+    return r;
+}
+
+void table_inspection_release(struct table_inspection *inspection)
+{
+    for (int32_t i = 0; i < inspection->count; i++)
+        free(inspection->columns[i].name);
+    free(inspection->columns);
+    *inspection = (struct table_inspection){0};
+}

@@ -1,0 +1,36 @@
+/* table_inspection.h: what is understood of a table before anything is asked of it: its columns and
+ * what they hold, for a person who wants to train on it. */
+#pragma once
+
+#include "engine/data/dataset.h"
+
+enum { TABLE_EXAMPLES = 3, TABLE_EXAMPLE_BYTES = 64, TABLE_PROBLEM_BYTES = 512 };
+
+struct table_inspection_column {
+    char *name;         /* owned */
+    const char *kind;   /* "number", "category", "date", "left out", or "unclear" */
+    const char *reason; /* why it is left out; NULL: it is not */
+    int64_t present, missing;
+    int32_t different;      /* texts; -1: more than categories may have */
+    double lowest, highest; /* of numbers; NAN: there are none */
+    bool whole;             /* all numbers are whole */
+    char examples[TABLE_EXAMPLES][TABLE_EXAMPLE_BYTES]; /* "": none */
+    char problem[TABLE_PROBLEM_BYTES]; /* what is to be decided of an unclear one, with the line */
+};
+
+struct table_inspection {
+    const char *encoding; /* "UTF-8", "UTF-16", "bytes" */
+    char delimiter;
+    bool has_header;
+    int64_t rows;
+    struct table_inspection_column *columns; /* owned */
+    int32_t count;
+    int32_t target;  /* the column that is probably to be predicted */
+    int32_t classes; /* of it; 0: it holds numbers to predict */
+};
+
+/* Reads the table at config->paths[0] once, by the configuration's keys of tables. Release with
+ * table_inspection_release(), whether this worked or not. */
+int table_inspect(const struct dataset_config *config, struct table_inspection *inspection,
+                  struct error *error);
+void table_inspection_release(struct table_inspection *inspection);

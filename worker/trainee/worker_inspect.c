@@ -1,0 +1,149 @@
+/* worker_inspect.c: `traind-worker inspect` shows what is understood of a table, and a
+ * specification that would learn from it. */
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "engine/data/table_inspection.h"
+#include "proto/json.h"
+#include "worker/trainee/worker_options.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAME_SHOWN = 28, DETAILS_BYTES = TABLE_PROBLEM_BYTES + 64, EPOCHS = 30 };
+
+/* The specification, as JSON. */
+static struct json_object *suggest(const struct table_inspection *inspection, const char *path)
+{
+    const struct table_inspection_column *target = &inspection->columns[inspection->target];
+    struct json_object *spec = json_object_new_object(), *model = json_object_new_object();
+    struct json_object *data = json_object_new_object(), *train = json_object_new_object();
+    struct json_object *settings = json_object_new_object();
+
+    json_set_string(model, "name", "mlp");
+    if (!inspection->classes)
+        json_set_string(model, "loss", "mse");
+    json_set_string(train, "format", "table");
+    json_set_string(train, "path", path);
+    if (inspection->has_header)
+        json_set_string(train, "label_column", target->name);
+    else
+        json_set_int(train, "label_column", inspection->target);
+    json_set(data, "train", train);
+    json_set_double(data, "validation_fraction", 0.2);
+    json_set_int(settings, "epochs", EPOCHS);
+    json_set(spec, "model", model);
+    json_set(spec, "data", data);
+    json_set(spec, "train", settings);
+    return spec;
+}
+
+static void column_details(const struct table_inspection_column *column, char text[DETAILS_BYTES])
+{
+    int used = 0;
+
+    text[0] = '\0';
+    if (column->reason || column->problem[0]) {
+        snprintf(text, DETAILS_BYTES, "%s", column->reason ? column->reason : column->problem);
+        return;
+    }
+    if (strcmp(column->kind, "number") == 0) {
+        snprintf(text, DETAILS_BYTES, "%g to %g%s", column->lowest, column->highest,
+                 column->whole ? ", whole" : "");
+        return;
+    }
+    if (strcmp(column->kind, "category") == 0)
+        used = snprintf(text, DETAILS_BYTES, "%d: ", column->different);
+    for (int i = 0; i < TABLE_EXAMPLES && column->examples[i][0]; i++)
+        used += snprintf(text + used, (size_t)(DETAILS_BYTES - used), "%s%s", i ? ", " : "",
+                         column->examples[i]);
+    if (column->different < 0 || column->different > TABLE_EXAMPLES)
+        snprintf(text + used, (size_t)(DETAILS_BYTES - used), ", ...");
+}
+
+static void print_table(const struct table_inspection *inspection, const char *path)
+{
+    const struct table_inspection_column *target = &inspection->columns[inspection->target];
+    JSON_AUTO struct json_object *spec = suggest(inspection, path);
+    char shown[4 * NAME_SHOWN + 8], cut[NAME_SHOWN + 1], details[DETAILS_BYTES];
+
+    printf("%s: %lld rows, %d columns, %s, between them %s, %s\n\n", path,
+           (long long)inspection->rows, inspection->count, inspection->encoding,
+           inspection->delimiter == '\t' ? "tabs" : (char[]){inspection->delimiter, '\0'},
+           inspection->has_header ? "the first row has their names" : "no row has their names");
+    printf("%-*s %-9s %9s  %s\n", NAME_SHOWN, "column", "type", "missing", "");
+    for (int32_t i = 0; i < inspection->count; i++) {
+        const struct table_inspection_column *column = &inspection->columns[i];
+
+        snprintf(cut, sizeof cut, "%s", column->name);
+        column_details(column, details);
+        printf("%-*s %-9s %9lld  %s\n", NAME_SHOWN, text_escape_controls(cut, shown, sizeof shown),
+               column->kind, (long long)column->missing, details);
+    }
+    snprintf(cut, sizeof cut, "%s", target->name);
+    printf("\nTo predict \"%s\"", text_escape_controls(cut, shown, sizeof shown));
+    if (inspection->classes)
+        printf(", one of %d classes", inspection->classes);
+    printf(" (another column: change label_column%s):\n\n",
+           inspection->classes ? "" : "; classes: leave out loss");
+    printf("{\"model\": %s,\n", json_object_to_json_string(json_get(spec, "model")));
+    printf(" \"data\": %s,\n", json_object_to_json_string(json_get(spec, "data")));
+    printf(" \"train\": %s}\n", json_object_to_json_string(json_get(spec, "train")));
+}
+
+static void print_json(const struct table_inspection *inspection, const char *path)
+{
+    JSON_AUTO struct json_object *json = json_object_new_object();
+    struct json_object *columns = json_object_new_array();
+
+    json_set_string(json, "file", path);
+    json_set_int(json, "rows", inspection->rows);
+    json_set_string(json, "encoding", inspection->encoding);
+    json_set_string(json, "delimiter", (char[]){inspection->delimiter, '\0'});
+    json_set_bool(json, "header", inspection->has_header);
+    for (int32_t i = 0; i < inspection->count; i++) {
+        const struct table_inspection_column *column = &inspection->columns[i];
+        struct json_object *entry = json_object_new_object(), *examples = json_object_new_array();
+
+        json_set_string(entry, "name", column->name);
+        json_set_string(entry, "type", column->kind);
+        json_set_string(entry, "reason", column->problem[0] ? column->problem : column->reason);
+        json_set_int(entry, "present", column->present);
+        json_set_int(entry, "missing", column->missing);
+        if (column->different >= 0)
+            json_set_int(entry, "different", column->different);
+        if (!isnan(column->lowest)) {
+            json_set_double(entry, "lowest", column->lowest);
+            json_set_double(entry, "highest", column->highest);
+        }
+        for (int k = 0; k < TABLE_EXAMPLES && column->examples[k][0]; k++)
+            json_object_array_add(examples, json_object_new_string(column->examples[k]));
+        json_set(entry, "examples", examples);
+        json_object_array_add(columns, entry);
+    }
+    json_set(json, "columns", columns);
+    json_set_string(json, "target", inspection->columns[inspection->target].name);
+    json_set_int(json, "classes", inspection->classes);
+    json_set(json, "specification", suggest(inspection, path));
+    json_print(json, stdout);
+}
+
+int worker_inspect(const struct worker_options *options)
+{
+    struct dataset_config config = {.format = DATASET_TABLE,
+                                    .paths = &options->input,
+                                    .path_count = 1,
+                                    .target = DATASET_TARGET_CLASS,
+                                    .csv.comment_prefix = ""};
+    struct table_inspection inspection;
+    struct error error = {0};
+    int r = table_inspect(&config, &inspection, &error);
+
+    if (r < 0)
+        fprintf(stderr, "traind-worker: %s\n", error.text);
+    else
+        (options->json ? print_json : print_table)(&inspection, options->input);
+    table_inspection_release(&inspection);
+    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
