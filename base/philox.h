@@ -32,10 +32,11 @@ enum philox_stream {
     PHILOX_TEST,
     PHILOX_SWEEP,       /* random sweeps; low half: number of the axis; index: point */
     PHILOX_BATCH_ORDER, /* low half: epoch; index: batch */
-    PHILOX_SOBOL,  /* scrambling; low half: number of the axis; index: a bit and those above it */
-    PHILOX_PARZEN, /* candidates; low half: number of the axis */
-    PHILOX_SEARCH, /* order of a grid's points; donors: low half: rung; index: trial */
-    PHILOX_EXPLORE /* changed values; low half: number of the axis; index: rung, trial */
+    PHILOX_SOBOL,   /* scrambling; low half: number of the axis; index: a bit and those above it */
+    PHILOX_PARZEN,  /* candidates; low half: number of the axis */
+    PHILOX_SEARCH,  /* order of a grid's points; donors: low half: rung; index: trial */
+    PHILOX_EXPLORE, /* changed values; low half: number of the axis; index: rung, trial */
+    PHILOX_BALANCE  /* classes in equal shares; low half: epoch; index: position */
 };
 
 PHILOX_FUNCTION uint64_t philox_stream(enum philox_stream purpose, uint32_t detail)

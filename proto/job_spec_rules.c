@@ -7,13 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static int fail_at(struct job_spec_check *check, const char *path, const char *sentence)
-{
-    check->path[0] = '\0';
-    job_spec_path_push(check, "", path);
-    return job_spec_fail(check, NULL, "%s", sentence);
-}
-
 static int check_optimizer(struct job_spec_check *check, struct json_object *train)
 {
     struct json_object *optimizer = json_get(train, "optimizer");
@@ -22,11 +15,12 @@ static int check_optimizer(struct job_spec_check *check, struct json_object *tra
     if (json_get_bool(optimizer, "nesterov", false) &&
         (json_get_double(optimizer, "momentum", 0) <= 0 ||
          json_get_double(optimizer, "dampening", 0) != 0))
-        return fail_at(check, "train.optimizer.nesterov",
-                       "train.optimizer.nesterov needs a momentum above 0 and no dampening");
+        return job_spec_fail_at(
+            check, "train.optimizer.nesterov",
+            "train.optimizer.nesterov needs a momentum above 0 and no dampening");
     if (json_get_double(schedule, "min_lr", 0) > json_get_double(optimizer, "lr", 0))
-        return fail_at(check, "train.schedule.min_lr",
-                       "train.schedule.min_lr is larger than train.optimizer.lr");
+        return job_spec_fail_at(check, "train.schedule.min_lr",
+                                "train.schedule.min_lr is larger than train.optimizer.lr");
     return 0;
 }
 
@@ -43,21 +37,23 @@ static int check_schedule(struct job_spec_check *check, struct json_object *trai
 
     if (json_get_int(schedule, "warmup_steps", 0) > 0 &&
         json_get_int(schedule, "warmup_epochs", 0) > 0)
-        return fail_at(check, "train.schedule.warmup_epochs",
-                       "train.schedule has both warmup_steps and warmup_epochs; leave one out");
+        return job_spec_fail_at(
+            check, "train.schedule.warmup_epochs",
+            "train.schedule has both warmup_steps and warmup_epochs; leave one out");
     for (size_t i = 0; milestones && i < json_object_array_length(milestones); i++) {
         int64_t milestone = json_object_get_int64(json_object_array_get_idx(milestones, i));
 
         if (milestone <= before)
-            return fail_at(check, "train.schedule.milestones",
-                           "train.schedule.milestones must ascend");
+            return job_spec_fail_at(check, "train.schedule.milestones",
+                                    "train.schedule.milestones must ascend");
         before = milestone;
     }
     if (json_get_bool(schedule, "cycle_momentum", false) &&
         !optimizer_has_momentum(json_get(train, "optimizer")))
-        return fail_at(check, "train.schedule.cycle_momentum",
-                       "train.schedule.cycle_momentum needs an optimizer with momentum above 0 or "
-                       "betas");
+        return job_spec_fail_at(
+            check, "train.schedule.cycle_momentum",
+            "train.schedule.cycle_momentum needs an optimizer with momentum above 0 or "
+            "betas");
     return 0;
 }
 
@@ -85,7 +81,7 @@ static int check_batch(struct job_spec_check *check, struct json_object *given,
                              (long long)effective, (long long)batch, (long long)divisor);
     }
     if (accumulate != 1 && accumulate != (batch ? effective / batch : 1))
-        return fail_at(
+        return job_spec_fail_at(
             check, "train.accumulate",
             "train.accumulate follows from effective_batch_size and batch_size; leave it "
             "out");
@@ -100,10 +96,11 @@ static int check_streams(struct job_spec_check *check, struct json_object *model
 {
     if (!json_get_bool(model, "carry_state", false) || !json_get(train, "effective_batch_size"))
         return 0;
-    return fail_at(check, "train.effective_batch_size",
-                   "train.effective_batch_size divides a batch into smaller ones, but with "
-                   "model.carry_state each row of a batch is a stream of text of its own; set "
-                   "batch_size, and accumulate for an update after several windows");
+    return job_spec_fail_at(
+        check, "train.effective_batch_size",
+        "train.effective_batch_size divides a batch into smaller ones, but with "
+        "model.carry_state each row of a batch is a stream of text of its own; set "
+        "batch_size, and accumulate for an update after several windows");
 }
 
 static unsigned format_traits(const char *name)
@@ -189,18 +186,20 @@ static int check_symbols(struct job_spec_check *check, struct json_object *model
     if (r < 0)
         return r;
     if (reads_both && text && !json_get(model, "context"))
-        return fail_at(check, "model.context",
-                       "model.context is missing; lstm, gru and layers that read text need the "
-                       "number of symbols before the one that is predicted, such as 64");
+        return job_spec_fail_at(
+            check, "model.context",
+            "model.context is missing; lstm, gru and layers that read text need the "
+            "number of symbols before the one that is predicted, such as 64");
     if (reads_both && !text && json_get(model, "context"))
-        return fail_at(check, "model.context", "model.context applies to text only");
+        return job_spec_fail_at(check, "model.context", "model.context applies to text only");
     if (!text && json_get_bool(model, "carry_state", false))
-        return fail_at(check, "model.carry_state",
-                       "model.carry_state applies to text only, whose windows follow each other");
+        return job_spec_fail_at(
+            check, "model.carry_state",
+            "model.carry_state applies to text only, whose windows follow each other");
     if (format_traits(format) & DATA_FORMAT_SYMBOLS &&
         strcmp(json_get_string(data, "normalize", ""), "none") != 0)
-        return fail_at(check, "data.normalize",
-                       "data.normalize must be none for text and sequences of symbols");
+        return job_spec_fail_at(check, "data.normalize",
+                                "data.normalize must be none for text and sequences of symbols");
     return 0;
 }
 
@@ -225,9 +224,10 @@ static int check_model_and_data(struct job_spec_check *check, struct json_object
     char formats[JOB_SPEC_VARIANTS_MAX];
 
     if (r == 0 && json_get(model, "output_heads") && format_traits(format) & DATA_FORMAT_TEXT)
-        return fail_at(check, "model.output_heads",
-                       "model.output_heads share the labels of a sample, but a text has one symbol "
-                       "to predict at each place: leave them out, or take time_series or npy");
+        return job_spec_fail_at(
+            check, "model.output_heads",
+            "model.output_heads share the labels of a sample, but a text has one symbol "
+            "to predict at each place: leave them out, or take time_series or npy");
     if (r < 0 || !loss_is_of_values(model) || format_traits(format) & DATA_FORMAT_VALUES)
         return r;
     job_spec_path_push(check, "", "model.loss");
@@ -266,15 +266,17 @@ static int check_heads(struct job_spec_check *check, struct json_object *given,
     if (heads && !json_get(given, "loss"))
         json_set_string(model, "loss", "output_heads");
     if (heads && strcmp(json_get_string(model, "loss", ""), "output_heads") != 0)
-        return fail_at(check, "model.loss",
-                       "model.output_heads have losses of their own; leave model.loss out");
+        return job_spec_fail_at(
+            check, "model.loss",
+            "model.output_heads have losses of their own; leave model.loss out");
     if (!heads && strcmp(json_get_string(model, "loss", ""), "output_heads") == 0)
-        return fail_at(
+        return job_spec_fail_at(
             check, "model.output_heads",
             "model.output_heads is missing; model.loss output_heads is the sum of their losses");
     if (heads && json_get(model, "classes"))
-        return fail_at(check, "model.classes",
-                       "model.output_heads say the numbers of classes; leave model.classes out");
+        return job_spec_fail_at(
+            check, "model.classes",
+            "model.output_heads say the numbers of classes; leave model.classes out");
     for (size_t i = 0; i < count; i++) {
         int r = check_head_name(check, i,
                                 json_get_string(json_object_array_get_idx(heads, i), "name", ""));
@@ -284,8 +286,8 @@ static int check_heads(struct job_spec_check *check, struct json_object *given,
         for (size_t k = 0; k < i; k++)
             if (json_object_equal(json_get(json_object_array_get_idx(heads, i), "name"),
                                   json_get(json_object_array_get_idx(heads, k), "name")))
-                return fail_at(check, "model.output_heads",
-                               "two of model.output_heads have the same name");
+                return job_spec_fail_at(check, "model.output_heads",
+                                        "two of model.output_heads have the same name");
     }
     return 0;
 }
@@ -361,20 +363,23 @@ static int check_generators(struct job_spec_check *check, struct json_object *mo
         return r;
     if (!loss_is_of_values(model) && !json_get(model, "output_heads") &&
         !json_get(model, "classes"))
-        return fail_at(check, "model.classes",
-                       "model.classes is missing; the labels of generated samples are not known "
-                       "before they are made");
+        return job_spec_fail_at(
+            check, "model.classes",
+            "model.classes is missing; the labels of generated samples are not known "
+            "before they are made");
     if (!test || !is_generated(test) ||
         !json_object_equal(json_get(train, "command"), json_get(test, "command")))
         return 0;
     if (!command_has(test, "{seed}"))
-        return fail_at(check, "data.test.command",
-                       "data.test.command is that of data.train and has no {seed}: it would make "
-                       "the same samples");
+        return job_spec_fail_at(
+            check, "data.test.command",
+            "data.test.command is that of data.train and has no {seed}: it would make "
+            "the same samples");
     if (json_get_int(train, "seed", 0) == json_get_int(test, "seed", 0))
-        return fail_at(check, "data.test.seed",
-                       "data.test.seed is that of data.train: the command would make the same "
-                       "samples");
+        return job_spec_fail_at(
+            check, "data.test.seed",
+            "data.test.seed is that of data.train: the command would make the same "
+            "samples");
     return 0;
 }
 
@@ -490,9 +495,10 @@ static int check_pure(struct job_spec_check *check, struct json_object *train)
 
     if (strncmp(precision, "pure_", 5) != 0 || !json_get(train, "ema"))
         return 0;
-    return fail_at(check, "train.ema",
-                   "train.ema averages weights in float32, which a pure precision has not; leave "
-                   "one out");
+    return job_spec_fail_at(
+        check, "train.ema",
+        "train.ema averages weights in float32, which a pure precision has not; leave "
+        "one out");
 }
 
 /* Checks that the metrics of the list fit the model's task. */
@@ -528,41 +534,6 @@ static void default_best(struct json_object *spec, struct json_object *checkpoin
         json_set_string(checkpoint, "best", "train_loss");
 }
 
-/* The parts of the split have to fit the data, and each other. */
-static int check_split(struct job_spec_check *check, struct json_object *data)
-{
-    struct json_object *split = json_get(data, "split");
-    const char *by = json_get_string(split, "by", "");
-    const char *format = json_get_string(json_get(data, "train"), "format", "");
-
-    if (!split)
-        return 0;
-    if (json_get(split, "folds") && json_get_double(data, "validation_fraction", 0) <= 0)
-        return fail_at(check, "data.validation_fraction",
-                       "data.split.folds lets a part of the samples validate, but "
-                       "data.validation_fraction is 0; leave it out");
-    if (json_get(split, "folds") &&
-        json_get_int(split, "fold", 0) >= json_get_int(split, "folds", 0))
-        return fail_at(check, "data.split.fold",
-                       "data.split.fold counts from 0 and has to be below data.split.folds");
-    if (json_get_int(split, "fold", 0) > 0 && !json_get(split, "folds"))
-        return fail_at(check, "data.split.folds",
-                       "data.split.fold names a fold, but data.split.folds does not say how many "
-                       "there are");
-    if (json_get(split, "column") && strcmp(format, "table") != 0)
-        return fail_at(check, "data.split.column",
-                       "data.split.column names a column, which only data of the format table "
-                       "have; leave it out, or read the file as a table");
-    if (strcmp(by, "group") == 0 && !json_get(split, "column"))
-        return fail_at(check, "data.split.column",
-                       "data.split.by is group, so data.split.column has to name the column whose "
-                       "texts are the groups");
-    if (json_get(split, "column") && strcmp(by, "group") != 0 && strcmp(by, "order") != 0)
-        return fail_at(check, "data.split.column",
-                       "data.split.column is for data.split.by group or order; leave it out");
-    return 0;
-}
-
 int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
                          struct json_object *normalised)
 {
@@ -577,6 +548,8 @@ int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
         {"checkpoint.best", "best",
          json_get(normalised, "checkpoint")}, /* also if it follows early_stop */
     };
+    const char *words;
+    unsigned task = find_task(normalised, &words);
     int r = check_heads(check, json_get(spec, "model"), json_get(normalised, "model"));
 
     r = r == 0 ? check_kernels(check, json_get(spec, "model")) : r;
@@ -593,7 +566,7 @@ int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
     if (r == 0)
         r = check_targets(check, normalised);
     if (r == 0)
-        r = check_split(check, data);
+        r = job_spec_samples_check(check, normalised, task == METRIC_OF_CLASSES, words);
     if (r == 0)
         r = check_metrics(check, normalised);
     if (r == 0)
@@ -623,9 +596,10 @@ static int check_snapshot(struct job_spec_check *check, struct json_object *norm
     if (snapshot &&
         (strncmp(directory, folder, length) != 0 ||
          (directory[length] && directory[length] != '/') || strstr(directory + length, "/..")))
-        return fail_at(check, "directory",
-                       "directory does not lie in snapshot.folder; run the command in a folder of "
-                       "the snapshot");
+        return job_spec_fail_at(
+            check, "directory",
+            "directory does not lie in snapshot.folder; run the command in a folder of "
+            "the snapshot");
     return 0;
 }
 
@@ -640,8 +614,9 @@ int job_spec_rules_check_command(struct job_spec_check *check, struct json_objec
     if (!json_get(spec, "preemptible"))
         json_set_bool(normalised, "preemptible", given != NULL);
     else if (given && !json_get_bool(normalised, "preemptible", false))
-        return fail_at(check, given,
-                       "preemptible is false, so the command is never asked to save its state; "
-                       "leave out checkpoint_signal and checkpoint_grace");
+        return job_spec_fail_at(
+            check, given,
+            "preemptible is false, so the command is never asked to save its state; "
+            "leave out checkpoint_signal and checkpoint_grace");
     return check_snapshot(check, normalised);
 }

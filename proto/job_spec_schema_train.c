@@ -163,6 +163,10 @@ static const struct job_spec_key train_keys[] = {
     {"drop_last", JOB_SPEC_BOOLEAN, .fallback = "false",
      .help = "Whether an epoch leaves out its last batch if that is shorter than the others; which "
              "samples it misses is drawn anew in each epoch"},
+    {"sampling", JOB_SPEC_CHOICE, .choices = CHOICES("shuffled", "in_order", "balanced"),
+     .fallback = "\"shuffled\"",
+     .help = "The samples of an epoch: all in random order; all in the order of the data; or as "
+             "many, drawn so that all classes occur equally often"},
     {"accumulate", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 1000000, .fallback = "1",
      .unit = "batches", .help = "Batches whose gradients are averaged into one update"},
     {"label_smoothing", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true, .fallback = "0",

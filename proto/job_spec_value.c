@@ -71,6 +71,13 @@ static const char *value_show(struct json_object *value, char *output, size_t si
     return output;
 }
 
+int job_spec_fail_at(struct job_spec_check *check, const char *path, const char *sentence)
+{
+    check->path[0] = '\0';
+    job_spec_path_push(check, "", path);
+    return job_spec_fail(check, NULL, "%s", sentence);
+}
+
 int job_spec_fail_value(struct job_spec_check *check, const struct job_spec_key *key,
                         struct json_object *value)
 {

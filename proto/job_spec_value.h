@@ -20,6 +20,8 @@ size_t job_spec_path_push_index(struct job_spec_check *check, size_t index);
 /* Fills the fault (`nearest` may be NULL) and the sentence; returns -EINVAL. */
 int job_spec_fail(struct job_spec_check *check, const char *nearest, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* The same with a sentence as it stands, for the key at `path`. */
+int job_spec_fail_at(struct job_spec_check *check, const char *path, const char *sentence);
 /* "<path> is <value>; it must be <description>" */
 int job_spec_fail_value(struct job_spec_check *check, const struct job_spec_key *key,
                         struct json_object *value);
@@ -38,6 +40,10 @@ int job_spec_dependencies_normalise(struct job_spec_check *check, const struct j
  * depend on other keys are set in it. */
 int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
                          struct json_object *normalised);
-/* The same for a command job. */
+/* The part of it on the samples that train and validate (job_spec_samples.c). `has_classes`: each
+ * sample has one class; else `words` says what the samples have, such as "values". */
+int job_spec_samples_check(struct job_spec_check *check, struct json_object *normalised,
+                           bool has_classes, const char *words);
+/* job_spec_rules_check() for a command job. */
 int job_spec_rules_check_command(struct job_spec_check *check, struct json_object *spec,
                                  struct json_object *normalised);

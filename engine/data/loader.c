@@ -339,7 +339,7 @@ static void order_epoch(struct loader *loader, uint32_t epoch)
     int64_t count = config->view.count, batches = count / config->batch;
 
     if (config->shuffle) {
-        sampler_permute(config->seed, epoch, loader->order, (uint32_t)count);
+        loader_draw_order(config, epoch, loader->order);
         loader->shift = dataset_view_shift(&config->view, config->seed, epoch);
     }
     if (!config->buckets.count)

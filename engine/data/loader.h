@@ -9,8 +9,10 @@
 
 #include "base/error.h"
 #include "engine/data/augmentation.h"
+#include "engine/data/class_balance.h"
 #include "engine/data/dataset.h"
 #include "engine/data/length_buckets.h"
+#include "engine/data/sampler.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,6 +34,9 @@ struct loader_config {
     /* false: the view's order (validation, test). A text that is read in streams is not shuffled,
      * but begins at a place that is drawn for the epoch */
     bool shuffle;
+    /* With shuffle: epochs draw equal shares of the classes. Not with buckets. Outlives the loader;
+     * NULL: each sample occurs once */
+    const struct class_balance *balance;
     /* Lengths of whole batches of sequences; count 0: one. Without shuffling the samples are then
      * in the order of their buckets. The shorter last batch of a shuffled epoch is not sorted, so
      * that any sample may be in it */
@@ -48,7 +53,18 @@ static inline int64_t loader_epoch_samples(const struct loader_config *config)
     return config->view.count - (config->drop_last ? config->view.count % config->batch : 0);
 }
 
-/* Where in the view the sample at `position` of an epoch is. `order`: a permutation if shuffling */
+/* Fills order[0..view.count) with the places in the view of a shuffled epoch. */
+static inline void loader_draw_order(const struct loader_config *config, uint32_t epoch,
+                                     uint32_t *order)
+{
+    if (config->balance)
+        class_balance_draw(config->balance, config->seed, epoch, order, config->view.count);
+    else
+        sampler_permute(config->seed, epoch, order, (uint32_t)config->view.count);
+}
+
+/* Where in the view the sample at `position` of an epoch is. `order`: of loader_draw_order(), if
+ * shuffling */
 static inline int64_t loader_place(const struct loader_config *config, const uint32_t *order,
                                    int64_t position)
 {

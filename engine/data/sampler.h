@@ -4,6 +4,15 @@
 
 #include <stdint.h>
 
+/* A number in [0, bound), uniform to within 2^-32, of two words of a draw: the high half of the
+ * 64-bit draw times the bound (Lemire 2019). */
+static inline uint32_t sampler_draw_below(const uint32_t words[2], uint32_t bound)
+{
+    uint64_t draw = (uint64_t)words[0] << 32 | words[1];
+
+    return (uint32_t)((unsigned __int128)draw * bound >> 64);
+}
+
 /* Fills order[0..count) with a uniformly drawn permutation of 0..count-1: Fisher-Yates (Durstenfeld
  * 1964) with Philox draws keyed by `seed` in the stream PHILOX_SHUFFLE of `epoch`. O(count), about
  * 5 ns a sample, once an epoch. */

@@ -1,8 +1,6 @@
 /* feed.c: see feed.h. */
 #include "engine/train/feed.h"
 
-#include "engine/data/sampler.h"
-
 #include <errno.h>
 #include <stdlib.h>
 
@@ -55,7 +53,7 @@ static int order_epoch(struct feed *feed, uint32_t epoch, struct error *error)
     if (loader->shuffle ? *ordered == epoch : *ordered >= 0)
         return 0;
     if (loader->shuffle) {
-        sampler_permute(loader->seed, epoch, feed->order, (uint32_t)count);
+        loader_draw_order(loader, epoch, feed->order);
         shift = dataset_view_shift(&loader->view, loader->seed, epoch);
     }
     for (int64_t i = 0; i < count; i++)

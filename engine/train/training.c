@@ -218,6 +218,7 @@ static void set_feeds(struct training *training)
                        .augmentation = i == 0 ? training->data.augmentation : NULL,
                        .batch = batch < views[i]->count ? batch : views[i]->count,
                        .shuffle = i == 0 && config->shuffle,
+                       .balance = i == 0 ? training->data.balance : NULL,
                        .drop_last = i == 0 && config->drop_last,
                        .buckets = batch <= views[i]->count ? training->buckets
                                                            : (struct length_buckets){0},

@@ -74,6 +74,7 @@ struct training_data {
     struct dataset_view train, validation, test;
     const struct dataset_normalisation *normalisation; /* NULL for text */
     const struct augmentation *augmentation;           /* of the training set; NULL: none */
+    const struct class_balance *balance;               /* likewise, see struct loader_config */
     struct metric_heads heads;                         /* of the model; they outlive the run */
 };
 

@@ -103,6 +103,8 @@ static int open_data(struct worker_setup *setup, const struct checkpoint_texts *
         r = augmentation_check(&spec->augmentation, setup->train, error);
     if (r == 0)
         r = dataset_split(setup->train, &spec->split, &setup->split, error);
+    if (r == 0 && spec->is_balanced && !setup->train->is_absent)
+        r = class_balance_create(&setup->split.train, &setup->balance, error);
     if (r < 0 || dataset_format_has_symbols(spec->train.config.format))
         return r;
     if (trained && trained->normalisation)
@@ -353,6 +355,7 @@ void worker_setup_release(struct worker_setup *setup)
     worker_simulation_release(&setup->simulation);
     dataset_vocabulary_release(&setup->vocabulary);
     dataset_normalisation_release(&setup->normalisation);
+    class_balance_free(setup->balance);
     dataset_split_release(&setup->split);
     if (setup->test)
         dataset_close(setup->test);
@@ -383,6 +386,7 @@ struct training_data worker_setup_data(const struct worker_setup *setup)
     struct training_data data = {
         .train = setup->split.train,
         .validation = setup->split.validation,
+        .balance = setup->balance,
         .normalisation =
             dataset_format_has_symbols(setup->train->format) ? NULL : &setup->normalisation,
         .augmentation =
@@ -412,5 +416,7 @@ size_t worker_setup_data_bytes(const struct worker_setup *setup)
         bytes += setup->test->memory_bytes + setup->test->mapped_bytes;
     if (setup->split.indices)
         bytes += (size_t)setup->train->count * sizeof *setup->split.indices;
+    if (setup->balance)
+        bytes += class_balance_bytes(setup->balance, setup->split.train.count);
     return bytes;
 }

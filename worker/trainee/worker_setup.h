@@ -40,6 +40,7 @@ struct worker_setup {
     struct worker_spec spec;
     struct dataset *train, *test; /* test: NULL without one */
     struct dataset_split split;
+    struct class_balance *balance; /* of the training part; NULL: none is wanted */
     struct dataset_normalisation normalisation;
     struct dataset_vocabulary vocabulary; /* a checkpoint's, if it was opened with one */
     struct model_data model_data;

@@ -37,6 +37,7 @@ struct worker_spec {
     struct worker_source train, test;
     bool has_test;
     struct dataset_split_config split;
+    bool is_balanced; /* epochs have equal shares of the classes */
     enum dataset_normalisation_kind normalisation;
     struct augmentation augmentation;
 

@@ -192,6 +192,7 @@ int worker_spec_read_train(struct worker_spec *spec, struct error *error)
     struct json_object *train = json_get(spec->normalised, "train");
     struct json_object *optimizer = json_get(train, "optimizer");
     struct json_object *early = json_get(train, "early_stop");
+    const char *sampling = json_get_string(train, "sampling", "shuffled");
     struct training_config *config = &spec->training;
 
     config->epochs = json_get_int(train, "epochs", 0);
@@ -203,7 +204,8 @@ int worker_spec_read_train(struct worker_spec *spec, struct error *error)
     spec->effective_batch = json_get_int(train, "effective_batch_size", 0);
     spec->memory_limit = (uint64_t)json_get_int(train, "memory_limit", 0);
     worker_spec_read_recompute(json_get(train, "recompute"), spec);
-    config->shuffle = true;
+    config->shuffle = strcmp(sampling, "in_order") != 0;
+    spec->is_balanced = strcmp(sampling, "balanced") == 0;
     config->drop_last = json_get_bool(train, "drop_last", false);
     config->seed = (uint64_t)json_get_int(train, "seed", 0);
     config->profile_steps = json_get_int(train, "profile", 0);

@@ -236,6 +236,11 @@ static void test_sentences(void **state)
          "data.split.column", "",
          "data.split.column names a column, which only data of the format table have; leave it "
          "out, or read the file as a table"},
+        {"{\"model\":{\"name\":\"mlp\",\"loss\":\"mse\"}," CSV
+         ",\"train\":{\"sampling\":\"balanced\"}}",
+         "train.sampling", "shuffled",
+         "train.sampling is balanced, but values (model.loss mse) have no class for each sample; "
+         "use shuffled"},
         {"{" MLP ",\"data\":{\"train\":{\"format\":\"table\",\"path\":\"a\"},"
          "\"split\":{\"by\":\"group\"}}}",
          "data.split.column", "",

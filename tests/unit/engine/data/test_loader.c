@@ -6,6 +6,7 @@
 #include "tests/support/data_files.h"
 
 #include <errno.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -107,6 +108,50 @@ static void check_epoch(struct loader *loader, const struct dataset_view *view,
     assert_int_equal(position, view->count);
     while (holding-- > 0)
         loader_release(loader);
+}
+
+/* All classes occur about equally often, and every thread count gives the same epoch. */
+static void test_balanced_epochs(void **state)
+{
+    static uint32_t order[ROWS], other[ROWS], chosen[ROWS];
+    struct class_balance *balance = NULL;
+    struct dataset_view view = split.train;
+    int64_t counts[7] = {0}, kept = 0;
+    struct error error = {0};
+
+    (void)state;
+    for (int64_t i = 0; i < view.count; i++) /* few samples of the classes 4 to 6, and none of 3 */
+        if (view.indices[i] % 7 < 3 || (view.indices[i] % 7 > 3 && view.indices[i] % 97 < 5))
+            chosen[kept++] = view.indices[i];
+    view.indices = chosen;
+    view.count = kept;
+    assert_int_equal(class_balance_create(&view, &balance, &error), 0);
+    assert_int_equal(balance->classes, 6);
+    class_balance_draw(balance, 11, 4, order, view.count);
+    class_balance_draw(balance, 11, 5, other, view.count);
+    assert_memory_not_equal(order, other, (size_t)view.count * sizeof *order);
+    for (int64_t i = 0; i < view.count; i++)
+        counts[dataset_view_index(&view, order[i]) % 7]++;
+    for (int class = 0; class < 7; class ++) { /* within 5 standard deviations */
+        double share = (double)view.count / 6, deviation = sqrt(share * 5 / 6);
+
+        assert_true(class == 3 ? counts[class] == 0
+                               : fabs((double)counts[class] - share) < 5 * deviation);
+    }
+    for (int t = 0; t < THREAD_COUNTS; t++) {
+        struct loader_config config = {.view = view,
+                                       .shuffle = true,
+                                       .balance = balance,
+                                       .seed = 11,
+                                       .threads = thread_counts[t]};
+        void *memory;
+        struct loader *loader = create(&config, &memory);
+
+        assert_int_equal(loader_begin_epoch(loader, 4, 0, &error), 0);
+        check_epoch(loader, &view, order, 0, 1);
+        destroy(loader, memory);
+    }
+    class_balance_free(balance);
 }
 
 static void test_threads_agree(void **state)
@@ -448,6 +493,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_threads_agree),
+        cmocka_unit_test(test_balanced_epochs),
         cmocka_unit_test(test_any_position),
         cmocka_unit_test(test_abandoned_epochs),
         cmocka_unit_test(test_augmented_threads_agree),

@@ -1,0 +1,65 @@
+/* job_spec_samples.c: rules between the keys that choose the samples that train and validate. */
+#include "proto/job_spec_value.h"
+
+#include <string.h>
+
+/* The parts of the split have to fit the data, and each other. */
+static int check_split(struct job_spec_check *check, struct json_object *data)
+{
+    struct json_object *split = json_get(data, "split");
+    const char *by = json_get_string(split, "by", "");
+    const char *format = json_get_string(json_get(data, "train"), "format", "");
+
+    if (!split)
+        return 0;
+    if (json_get(split, "folds") && json_get_double(data, "validation_fraction", 0) <= 0)
+        return job_spec_fail_at(check, "data.validation_fraction",
+                                "data.split.folds lets a part of the samples validate, but "
+                                "data.validation_fraction is 0; leave it out");
+    if (json_get(split, "folds") &&
+        json_get_int(split, "fold", 0) >= json_get_int(split, "folds", 0))
+        return job_spec_fail_at(
+            check, "data.split.fold",
+            "data.split.fold counts from 0 and has to be below data.split.folds");
+    if (json_get_int(split, "fold", 0) > 0 && !json_get(split, "folds"))
+        return job_spec_fail_at(check, "data.split.folds",
+                                "data.split.fold names a fold, but data.split.folds does not say "
+                                "how many there are");
+    if (json_get(split, "column") && strcmp(format, "table") != 0)
+        return job_spec_fail_at(check, "data.split.column",
+                                "data.split.column names a column, which only data of the format "
+                                "table have; leave it out, or read the file as a table");
+    if (strcmp(by, "group") == 0 && !json_get(split, "column"))
+        return job_spec_fail_at(check, "data.split.column",
+                                "data.split.by is group, so data.split.column has to name the "
+                                "column whose texts are the groups");
+    if (json_get(split, "column") && strcmp(by, "group") != 0 && strcmp(by, "order") != 0)
+        return job_spec_fail_at(
+            check, "data.split.column",
+            "data.split.column is for data.split.by group or order; leave it out");
+    return 0;
+}
+
+int job_spec_samples_check(struct job_spec_check *check, struct json_object *normalised,
+                           bool has_classes, const char *words)
+{
+    struct json_object *data = json_get(normalised, "data");
+    struct json_object *train = json_get(normalised, "train");
+    int r = check_split(check, data);
+
+    if (r < 0 || strcmp(json_get_string(train, "sampling", ""), "balanced") != 0)
+        return r;
+    if (!has_classes) {
+        check->path[0] = '\0';
+        job_spec_path_push(check, "", "train.sampling");
+        return job_spec_fail(
+            check, "shuffled",
+            "train.sampling is balanced, but %s have no class for each sample; use shuffled",
+            words);
+    }
+    if (json_get_int(data, "length_buckets", 1) > 1)
+        return job_spec_fail_at(check, "train.sampling",
+                                "train.sampling is balanced, which draws samples whatever their "
+                                "length; leave out data.length_buckets");
+    return 0;
+}
