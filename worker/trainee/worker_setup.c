@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "engine/data/description.h"
 #include "worker/trainee/pytorch_module.h"
 #include "worker/trainee/worker_add_norm.h"
@@ -10,6 +11,7 @@
 #include "worker/trainee/worker_precision.h"
 
 #include <errno.h>
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -172,6 +174,48 @@ static void begin_device(const struct worker_options *options, const atomic_int 
                         &setup->device_opening);
 }
 
+/* The elements of all weights, as a double: a specification may ask for more than integers hold. */
+static double count_weights(const struct graph *graph)
+{
+    double sum = 0;
+
+    for (int32_t i = 0; i < graph->tensor_count; i++) {
+        const struct graph_shape *shape = &graph->tensors[i].shape;
+        double elements = 1;
+
+        for (int k = 0; k < shape->rank; k++)
+            elements *= (double)shape->extent[k];
+        sum += graph->tensors[i].role == TENSOR_PARAMETER ? elements : 0;
+    }
+    return sum;
+}
+
+/* Refuses a model whose weights alone need more memory than there is, before anything is planned
+ * or tried, which takes long for such a model. Other errors are left to the plan, which names
+ * them. */
+static int check_weights(struct worker_setup *setup, struct error *error)
+{
+    bool pure = strncmp(setup->spec.precision, "pure_", sizeof "pure_" - 1) == 0;
+    double available = (double)setup->device_info.memory_bytes, bytes = 0;
+    char needed[32], present[32];
+    struct error ignored = {0};
+    struct graph graph;
+
+    graph_init(&graph, 2, true); /* batch norm wants two samples */
+    if (worker_setup_build(setup, &graph, &ignored) == 0)
+        bytes = count_weights(&graph) * (pure ? sizeof(uint16_t) : sizeof(float));
+    graph_release(&graph);
+    if (available == 0 || bytes <= available)
+        return 0;
+    setup->stage = WORKER_STAGE_PLAN;
+    return error_set(error, -ERROR_DEVICE_MEMORY,
+                     "the model's weights alone need %s of memory, and %s has %s; take a smaller "
+                     "model",
+                     text_format_bytes((uint64_t)fmin(bytes, 0x1p63), needed, sizeof needed),
+                     setup->device_info.name,
+                     text_format_bytes((uint64_t)available, present, sizeof present));
+}
+
 static int open_device(const struct worker_options *options, bool evaluates,
                        struct worker_setup *setup, struct error *error)
 {
@@ -183,6 +227,8 @@ static int open_device(const struct worker_options *options, bool evaluates,
     setup->backend = opened.backend;
     setup->device = opened.device;
     setup->device_info = opened.info;
+    if ((r = check_weights(setup, error)) < 0)
+        return r;
     worker_add_norm_choose(setup);
     return worker_precision_choose(options, evaluates, setup, error);
 }
