@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { CELL_SHOWN_MAX = (CSV_SHOWN_SIZE - 20) / 4 /* bytes of a cell in a message */ };
 enum { ROW_QUOTED_MAX = 1 << 20 /* bytes in which the quote of a cell is closed, if it is one */ };
@@ -327,6 +328,11 @@ static int names_read(struct csv_table *table, const char *row, const char *end,
     if (!table->names)
         return reader_out_of_memory(table->path, error);
     for (int32_t i = 0; csv_cell_next(table, &row, end, &cell, &length); i++) {
+        if (memchr(cell, '\0', length))
+            return error_set(error, -EINVAL,
+                             "%s:%lld, column %d: the name of the column holds a byte of zero; "
+                             "remove it",
+                             table->path, (long long)table->line, i + 1);
         table->names[i] = csv_cell_copy(begin, cell, length);
         if (!table->names[i])
             return reader_out_of_memory(table->path, error);
@@ -448,6 +454,22 @@ char csv_delimiter_find(const struct csv_table *table, struct csv_cursor cursor)
     return best;
 }
 
+/* Takes the line "sep=;", by which a file tells Excel its delimiter. A configured one wins. */
+static void delimiter_line_take(struct csv_table *table, struct csv_cursor *cursor)
+{
+    static const char begin[] = "sep=";
+    const char *end = line_end(cursor->at, cursor->end);
+    size_t length = (size_t)(end - cursor->at), fixed = sizeof begin - 1;
+
+    length -= length && end[-1] == '\r';
+    if (length != fixed + 1 || strncasecmp(cursor->at, begin, fixed) != 0)
+        return;
+    if (!table->config->csv.delimiter)
+        table->delimiter = cursor->at[fixed];
+    cursor->at = end < cursor->end ? end + 1 : end;
+    cursor->lines++;
+}
+
 static int file_read(struct csv_table *table, const struct dataset_mapping *mapping,
                      struct error *error)
 {
@@ -462,6 +484,7 @@ static int file_read(struct csv_table *table, const struct dataset_mapping *mapp
     cursor.at = reader_text_begin(mapping, error);
     if (!cursor.at)
         return -EINVAL;
+    delimiter_line_take(table, &cursor);
     if (!table->delimiter)
         table->delimiter = csv_delimiter_find(table, cursor);
     while (result == 0 && csv_row_next(table, &cursor, &row, &end)) {

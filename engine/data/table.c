@@ -242,21 +242,29 @@ static int columns_match(void *context, struct error *error)
 
 /* ---- whether the first row names the columns ---- */
 
-/* Whether the cells are 0, 1, 2, … behind perhaps an empty one, as pandas names columns. */
+/* Whether the cells are 0, 1, 2, … behind perhaps an empty one, as pandas names columns; or years
+ * that follow each other, beside perhaps words. */
 static bool counts_columns(const struct csv_table *table, const char *row, const char *end)
 {
+    enum { YEAR_FIRST = 1800, YEAR_LAST = 2200 };
     const char *cell;
     size_t length;
-    int32_t column = 0, expected = 0;
-    double value;
+    int32_t column = 0, numbers = 0;
+    double value, first = 0;
+    bool words = false;
 
     for (; csv_cell_next(table, &row, end, &cell, &length); column++) {
         if (column == 0 && length == 0)
             continue;
-        if (number_parse(cell, cell + length, &value) != cell + length || value != expected++)
+        if (!length || number_parse(cell, cell + length, &value) != cell + length) {
+            words = true;
+            continue;
+        }
+        first = numbers ? first : value;
+        if (value != first + numbers++)
             return false;
     }
-    return expected > 1;
+    return numbers > 1 && ((first == 0 && !words) || (first >= YEAR_FIRST && first <= YEAR_LAST));
 }
 
 /* Whether a cell of the row stands in the same column again, in the rows of READER_DROP_BYTES. */

@@ -115,12 +115,37 @@ bool table_cell_number(const struct dataset_config *config, const char *text, si
  * which has 8 bits of precision, would. */
 enum { STEPS_LEAST = 256 };
 
+/* Beyond these, float32 has no room for what is computed of the numbers: it ends at 3e38 and
+ * 1e-38. What does not fit at all is told with its line. */
+static const double LARGEST = 1e30, SMALLEST_SPREAD = 1e-30;
+
+/* Reports numbers that overflow or vanish in float32. */
+static int check_size(const struct table_column *column, double least, double highest,
+                      struct error *error)
+{
+    double largest = fmax(fabs(least), fabs(highest)), spread = highest - least;
+    char name[CSV_SHOWN_SIZE];
+
+    if (largest > (double)FLT_MAX ||
+        (largest <= LARGEST && (spread == 0 || spread >= SMALLEST_SPREAD)))
+        return 0;
+    return error_set(error, -EINVAL,
+                     "the numbers of the column \"%s\" go from %.6g to %.6g, which leaves float32 "
+                     "no room to compute with them: take another unit, such as by %s all of them "
+                     "by %.0e",
+                     csv_cell_show(column->name, strlen(column->name), name), least, highest,
+                     largest > LARGEST ? "dividing" : "multiplying",
+                     largest > LARGEST ? largest : 1 / spread);
+}
+
 int table_column_check_range(const struct table_column *column, double least, double highest,
                              struct error *error)
 {
     double step = fmax(fabs(least), fabs(highest)) * FLT_EPSILON;
     char name[CSV_SHOWN_SIZE];
 
+    if (check_size(column, least, highest, error) < 0)
+        return error->code;
     if (highest - least == 0 || highest - least >= STEPS_LEAST * step)
         return 0;
     return error_set(error, -EINVAL,
@@ -195,6 +220,14 @@ int table_column_survey(struct table_column *column, const struct dataset_config
 
 /* ---- decisions ---- */
 
+/* Whether the comma of the number may part thousands: three digits stand behind it. */
+static bool has_thousands(const char *text)
+{
+    const char *comma = strchr(text, ',');
+
+    return comma && comma > text && strspn(comma + 1, "0123456789") == 3 && !comma[4];
+}
+
 static int report_mixture(const struct table_column *column, const struct dataset_config *config,
                           struct error *error)
 {
@@ -206,11 +239,13 @@ static int report_mixture(const struct table_column *column, const struct datase
 
     csv_cell_show(column->name, strlen(column->name), name);
     if (comma)
-        return error_set(error, -EINVAL,
-                         "%s:%lld: \"%s\" in the column %s is a number with a decimal comma; set "
-                         "decimal to comma",
+        return error_set(error, -EINVAL, "%s:%lld: \"%s\" in the column %s is a number with a %s",
                          column->first_word_path, (long long)column->first_word_line,
-                         column->first_word, name);
+                         column->first_word, name,
+                         has_thousands(column->first_word)
+                             ? "comma: set decimal to comma if it is the decimal sign; if it parts "
+                               "thousands, write the numbers without it"
+                             : "decimal comma; set decimal to comma");
     return error_set(error, -EINVAL,
                      "%s:%lld: \"%s\" is no number, but %lld of the %lld cells of the column %s "
                      "are; correct it, name it in missing if it stands for no value, or name the "

@@ -75,8 +75,9 @@ bool table_cell_is_missing(const struct dataset_config *config, const char *text
 bool table_cell_number(const struct dataset_config *config, const char *text, size_t length,
                        double *value);
 
-/* Reports numbers that are so close together, compared with their size, that float32 would make
- * most of them the same; `least` and `highest` are the extremes of the column. -EINVAL, or 0. */
+/* Reports numbers that are too large or too small for float32, or so close together, compared with
+ * their size, that float32 would make most of them the same; `least` and `highest` are the extremes
+ * of the column. -EINVAL, or 0. */
 int table_column_check_range(const struct table_column *column, double least, double highest,
                              struct error *error);
 

@@ -293,6 +293,86 @@ static void headers_and_delimiters_are_found(void **state)
     dataset_close(dataset);
     config.table.decimal_comma = false;
     REFUSE("a;b\n1,5;0\n-2,25;1\n", "table.csv:2", "\"1,5\"", "set decimal to comma");
+    REFUSE("a;b\n1,500;0\n2,250;1\n", "\"1,500\"", "if it parts thousands");
+}
+
+static void years_name_columns(void **state)
+{
+    struct dataset *table;
+
+    (void)state;
+    config.target = DATASET_TARGET_VALUE;
+    table = open_text("country,2019,2020,2021\nRome,1,2,3\nOslo,4,5,6\nRome,7,8,9\n", NULL);
+    assert_int_equal(table->count, 3);
+    assert_string_equal(table->column_names[0], "2019");
+    assert_non_null(strstr(warnings, "is taken for the names of the columns"));
+    dataset_close(table);
+    table = open_text("2019,2020\n1,2\n3,4\n", NULL);
+    assert_int_equal(table->count, 2);
+    dataset_close(table);
+    table = open_text("2019,2021\n1,2\n3,4\n", NULL); /* they do not follow each other */
+    assert_int_equal(table->count, 3);
+    dataset_close(table);
+    table = open_text("a,0,1\nb,0,1\na,1,0\n", NULL); /* a sample as any other */
+    assert_int_equal(table->count, 3);
+    dataset_close(table);
+}
+
+static void excel_tells_the_delimiter(void **state)
+{
+    struct dataset *table;
+
+    (void)state;
+    table = open_text("sep=;\r\nx;y\r\n1;a\r\n2;b\r\n", NULL);
+    assert_int_equal(table->count, 2);
+    assert_string_equal(table->column_names[0], "x");
+    dataset_close(table);
+    REFUSE("sep=,\nx,y\n1\n", "table.csv:3");
+}
+
+static void numbers_that_float32_has_no_room_for(void **state)
+{
+    (void)state;
+    config.target = DATASET_TARGET_VALUE;
+    REFUSE("x,y\n1,1e38\n2,-1e38\n3,0\n", "column \"y\"", "dividing all of them by 1e+38");
+    REFUSE("x,y\n1,1e-42\n2,3e-42\n3,2e-42\n", "column \"y\"", "multiplying all of them by");
+    REFUSE("x,y\n1e31,1\n2,3\n3,2\n", "column \"x\"", "dividing");
+}
+
+static void a_zero_in_a_name_is_named(void **state)
+{
+    static const char text[] = "x,y\0z\n1,a\n2,b\n";
+
+    (void)state;
+    path = data_file_write("table.csv", text, sizeof text - 1);
+    data_expect_refusal(&config, NULL, -EINVAL, "table.csv:1, column 2", "byte of zero",
+                        (const char *)NULL);
+}
+
+static void other_encodings_are_read(void **state)
+{
+    static const char plain[] = "x,y\n1,a\n2,b\n3,a\n";
+    enum { LENGTH = sizeof plain - 1 };
+    char text[4 * LENGTH + 4];
+
+    (void)state;
+    for (int kind = 0; kind < 4; kind++) { /* UTF-16 without a mark, UTF-32; little, big endian */
+        size_t width = kind < 2 ? 2 : 4, size = 0;
+        struct dataset *table;
+
+        memset(text, 0, sizeof text);
+        if (kind >= 2) {
+            memcpy(text, kind == 2 ? "\xff\xfe\0" : "\0\0\xfe\xff", 4);
+            size = 4;
+        }
+        for (size_t i = 0; i < LENGTH; i++, size += width)
+            text[size + (kind % 2 ? width - 1 : 0)] = plain[i];
+        path = data_file_write("table.csv", text, size);
+        table = data_open(&config, NULL);
+        assert_int_equal(table->count, 3);
+        assert_string_equal(table->column_names[0], "x");
+        dataset_close(table);
+    }
 }
 
 static void utf16_is_read(void **state)
@@ -398,6 +478,11 @@ int main(void)
         cmocka_unit_test_setup(values_to_predict, reset),
         cmocka_unit_test_setup(values_to_predict_are_standardised, reset),
         cmocka_unit_test_setup(headers_and_delimiters_are_found, reset),
+        cmocka_unit_test_setup(years_name_columns, reset),
+        cmocka_unit_test_setup(excel_tells_the_delimiter, reset),
+        cmocka_unit_test_setup(numbers_that_float32_has_no_room_for, reset),
+        cmocka_unit_test_setup(a_zero_in_a_name_is_named, reset),
+        cmocka_unit_test_setup(other_encodings_are_read, reset),
         cmocka_unit_test_setup(utf16_is_read, reset),
         cmocka_unit_test_setup(texts_in_quotes_may_hold_ends_of_lines, reset),
         cmocka_unit_test_setup(dates_become_days_and_circles, reset),
