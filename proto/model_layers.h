@@ -42,6 +42,8 @@
     LAYER(TRANSPOSE, transpose)                             \
     LAYER(EMBEDDING, embedding)                             \
     LAYER(DROPOUT, dropout)                                 \
+    LAYER(DROPOUT1D, dropout1d)                             \
+    LAYER(DROPOUT2D, dropout2d)                             \
     LAYER(STOCHASTIC_DEPTH, stochastic_depth)               \
     LAYER(SQUEEZE_EXCITE, squeeze_excite)                   \
     LAYER(ADD, add)                                         \
@@ -106,8 +108,8 @@
     WHOLE(width, 0, .minimum = 1, .maximum = 65536, .required = true, .variants = "embedding",    \
           .help = "Length of the vector of one symbol")                                           \
     NUMBER(probability, 0.5f, .from = 0, .to = 1, .below_to = true, .required = true,             \
-           .variants = "dropout stochastic_depth",                                                \
-           .help = "Share of the values, or of the samples, that are dropped during training")    \
+           .variants = "dropout dropout1d dropout2d stochastic_depth",                                                \
+           .help = "Share of the values, channels or samples that are dropped during training")    \
     WHOLE(axis, 1, .minimum = 1, .maximum = 3, .variants = "concat branches", .fallback = "1",    \
           .help = "Axis along which the inputs stand side by side; the batch is axis 0")          \
     WORD(join, "add", .choices = CHOICES("add", "concat"), .variants = "branches",                \

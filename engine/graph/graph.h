@@ -430,6 +430,9 @@ int32_t graph_dropout(struct graph *graph, int32_t input, const char *name, floa
  * "row"). Returns `input` itself in the same cases as graph_dropout(). */
 int32_t graph_stochastic_depth(struct graph *graph, int32_t input, const char *name,
                                float probability);
+/* Drops whole channels of samples [B,C,...]. Returns `input` itself in the same cases. */
+int32_t graph_channel_dropout(struct graph *graph, int32_t input, const char *name,
+                              float probability);
 int32_t graph_add(struct graph *graph, int32_t a, int32_t b, const char *name);
 /* Multiplies each channel of the images in `input` by its number in `scale`. */
 int32_t graph_channel_scale(struct graph *graph, int32_t input, int32_t scale, const char *name);

@@ -118,6 +118,10 @@
     OPERATOR(DROPOUT, dropout)                                                                    \
     /* dy -> dx, the same mask drawn again */                                                     \
     OPERATOR(DROPOUT_BACKWARD, dropout_backward)                                                  \
+    /* x[B,C,...] -> y = x / (1-p) where the channel is kept */                                   \
+    OPERATOR(CHANNEL_DROPOUT, channel_dropout)                                                    \
+    /* dy -> dx, the same mask drawn again */                                                     \
+    OPERATOR(CHANNEL_DROPOUT_BACKWARD, channel_dropout_backward)                                  \
     /* a b -> y, equal shapes */                                                                  \
     OPERATOR(ADD, add)                                                                            \
     /* x[B,C,H,W] scale[B,C,1,1] -> y = x scale */                                                \

@@ -212,6 +212,12 @@ static int32_t build_transpose(struct graph *graph, const struct model_layer *la
     return graph_reshape(graph, x, name, (int64_t[]){features, steps}, 2);
 }
 
+static int32_t build_channel_dropout(struct graph *graph, const struct model_layer *layer,
+                                     const char *name, int32_t x)
+{
+    return graph_channel_dropout(graph, x, name, layer->probability);
+}
+
 static int32_t build_stochastic_depth(struct graph *graph, const struct model_layer *layer,
                                       const char *name, int32_t x)
 {
@@ -357,6 +363,8 @@ static const struct {
     [LAYER_UPSAMPLE] = {build_upsample,
                         {.module = "nn.Upsample(scale_factor={scale}, mode=\"{mode}\")"}},
     [LAYER_TRANSPOSE] = {build_transpose, {.imports = PYTHON_TRANSPOSE, .module = "Transpose()"}},
+    [LAYER_DROPOUT1D] = {build_channel_dropout, {.module = "nn.Dropout1d({probability})"}},
+    [LAYER_DROPOUT2D] = {build_channel_dropout, {.module = "nn.Dropout2d({probability})"}},
     [LAYER_STOCHASTIC_DEPTH] = {build_stochastic_depth,
                                 {.imports = "from torchvision.ops import StochasticDepth\n",
                                  .module = "StochasticDepth({probability}, \"row\")"}},

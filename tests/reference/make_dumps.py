@@ -347,6 +347,18 @@ def stochastic_depth(name, *shape, probability, seed, batch):
              probability=probability, seed=seed, batch=batch)
 
 
+def channel_dropout(name, *shape, probability, seed, batch):
+    """As dropout() below, but channel c of sample n is decided as element n C + c is there."""
+    probability = float(np.float32(probability))
+    stream = PHILOX_DROPOUT << 32 | 2
+    count = shape[0] * shape[1]
+    words = [philox(seed, stream, (batch << 32) + e // 4)[e % 4] for e in range(count)]
+    kept = torch.tensor([(word >> 8) / 2 ** 24 >= probability for word in words], dtype=torch.float64)
+    mask = kept.reshape(list(shape[:2]) + [1] * (len(shape) - 2)) / (1 - probability)
+    operator("channel_dropout-" + name, lambda x: (x + torch.tanh(x)) * mask, lambda: random(*shape),
+             probability=probability, seed=seed, batch=batch)
+
+
 def channel_scale(name, *shape):
     """x times the sigmoid of its channels' means."""
     operator("channel_scale-" + name, lambda x: x * torch.sigmoid(x.mean((2, 3), keepdim=True)), lambda: random(*shape) * 2)
@@ -449,6 +461,9 @@ def operators():
     global_average_pool("large", 1, 8, 11, 13)
     global_average_pool("blocked", 2, 16, 3, 5)
     global_average_pool("blocked-eight", 2, 24, 2, 2)
+    channel_dropout("images", 5, 7, 2, 3, probability=0.3, seed=5, batch=3)
+    channel_dropout("images-blocked", 3, 16, 2, 3, probability=0.5, seed=(3 << 40) + 1, batch=9)
+    channel_dropout("sequence", 4, 6, 5, probability=0.4, seed=8, batch=2)
     stochastic_depth("images", 9, 3, 2, 3, probability=0.3, seed=5, batch=3)
     stochastic_depth("images-blocked", 7, 16, 2, 3, probability=0.5, seed=(3 << 40) + 1, batch=9)
     torch.manual_seed(2)

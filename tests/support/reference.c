@@ -94,6 +94,10 @@ static int32_t append_operator(const struct dump *dump, const char *kind, struct
         return graph_dropout(
             graph, graph_add(graph, x, graph_activation(graph, x, "0", ACTIVATION_TANH), "1"), "2",
             (float)dump_attribute(dump, "probability"));
+    if (strcmp(kind, "channel_dropout") == 0)
+        return graph_channel_dropout(
+            graph, graph_add(graph, x, graph_activation(graph, x, "0", ACTIVATION_TANH), "1"), "2",
+            (float)dump_attribute(dump, "probability"));
     if (strcmp(kind, "stochastic_depth") == 0)
         return graph_stochastic_depth(
             graph, graph_add(graph, x, graph_activation(graph, x, "0", ACTIVATION_TANH), "1"), "2",

@@ -93,6 +93,41 @@ void dropout_run(struct backend_program *program, const struct step *step, int t
                                           (slice.end - slice.first) * per_sample);
 }
 
+/* The factors of a sample's channels are a dropout of ones. */
+int channel_dropout_prepare(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+
+    (void)error;
+    program_reserve_scratch(program,
+                            (size_t)program_image_layout(program, node->output[0], 1).channels * 2 *
+                                sizeof(float));
+    return 0;
+}
+
+void channel_dropout_run(struct backend_program *program, const struct step *step, int task,
+                         int thread)
+{
+    const struct graph_node *node = step->node;
+    const struct kernels *kernels = program->device->kernels;
+    struct image_layout layout = program_image_layout(program, node->output[0], 1);
+    struct range slice = program_slice(program, task);
+    struct dropout_mask mask = {.seed = program->scalars.seed,
+                                .stream = node->attributes.dropout.dropout_stream,
+                                .batch = program->scalars.batch,
+                                .probability = node->attributes.dropout.probability};
+    float *ones = program_task_scratch(program, task), *factors = ones + layout.channels;
+
+    (void)thread;
+    for (int64_t c = 0; c < layout.channels; c++)
+        ones[c] = 1.0f;
+    for (int64_t n = slice.first; n < slice.end; n++) {
+        kernels->dropout(&mask, ones, factors, n * layout.channels, layout.channels);
+        kernels->channel_scale_forward(program_sample(program, node->input[0], n), factors, &layout,
+                                       program_sample(program, node->output[0], n));
+    }
+}
+
 /* ---- reshape --------------------------------------------------------------------------------- */
 
 /* Reorders bytes only for images whose channels lie side by side: it turns them into rows, or

@@ -243,6 +243,8 @@ int row_norm_backward_bind(struct backend_program *, int32_t, struct error *);
  * its slice of the batch. */
 int slices_bind(struct backend_program *, int32_t, struct error *);
 int carry_state_bind(struct backend_program *, int32_t, struct error *);
+int channel_dropout_prepare(struct backend_program *, int32_t, struct error *);
+step_function channel_dropout_run;
 int group_norm_prepare(struct backend_program *, int32_t, struct error *);
 int group_norm_backward_bind(struct backend_program *, int32_t, struct error *);
 int channel_bias_backward_bind(struct backend_program *, int32_t, struct error *);

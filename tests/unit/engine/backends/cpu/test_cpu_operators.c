@@ -65,8 +65,7 @@ static void check_operator_with(const char *file, const struct dump *dump,
 
     if (reference_build_operator(dump, file, &graph, &error))
         fail_msg("%s: %s", file, error.text);
-    if (strncmp(file, "dropout-", 8) == 0 ||
-        strncmp(file, "stochastic_depth-", 17) == 0) { /* from these its mask is drawn */
+    if (dump_find(dump, "attribute/seed")) { /* from these its mask is drawn */
         scalars.seed = (uint64_t)dump_attribute(dump, "seed");
         scalars.batch = (int64_t)dump_attribute(dump, "batch");
     }
