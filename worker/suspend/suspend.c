@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { ROUNDS_MAX = 8 /* of looking for processes that have come to a GPU meanwhile */ };
+
 /* Says what the driver refused, for one process. */
 static void explain(const struct cuda_driver *driver, const char *what, pid_t pid, int result,
                     struct suspend_report *report)
@@ -41,6 +43,7 @@ static int state_of(const struct cuda_driver *driver, pid_t pid)
 static bool lock_all(const struct cuda_driver *driver, const pid_t *pids, int count,
                      unsigned int timeout_milliseconds, struct suspend_report *report)
 {
+    report->contexts = 0;
     for (int i = 0; i < count; i++) {
         struct cuda_lock_arguments arguments = {.timeout_milliseconds = timeout_milliseconds};
         int result;
@@ -80,6 +83,15 @@ static bool checkpoint_all(const struct cuda_driver *driver, const pid_t *pids, 
         }
     }
     return true;
+}
+
+/* Whether a process has come to its GPU while others left theirs. */
+static bool one_runs(const struct cuda_driver *driver, const pid_t *pids, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (uses_gpu(driver, pids[i]) && state_of(driver, pids[i]) == CUDA_PROCESS_RUNNING)
+            return true;
+    return false;
 }
 
 /* Whether the driver did not even begin. */
@@ -131,11 +143,18 @@ void suspend_processes(const struct cuda_driver *driver, const pid_t *pids, int 
                        unsigned int timeout_milliseconds, struct suspend_report *report)
 {
     struct suspend_report undone = {.outcome = SUSPEND_DONE};
+    bool done = true;
 
     *report = (struct suspend_report){.outcome = SUSPEND_DONE};
-    if (lock_all(driver, pids, count, timeout_milliseconds, report) &&
-        checkpoint_all(driver, pids, count, report))
-        return;
+    for (int round = 0; round < ROUNDS_MAX && done; round++) {
+        done = lock_all(driver, pids, count, timeout_milliseconds, report) &&
+               checkpoint_all(driver, pids, count, report);
+        if (done && !one_runs(driver, pids, count))
+            return;
+    }
+    if (done)
+        snprintf(report->message, sizeof report->message,
+                 "its processes begin to use a GPU again and again");
     report->outcome = SUSPEND_KEPT;
     if (undo_all(driver, pids, count, NULL, 0, &undone))
         return;
