@@ -211,6 +211,33 @@ struct complement_attributes {
     uint8_t of[COMPLEMENT_SYMBOLS_MAX], symbols;
 };
 
+/* What an OP_BROADCAST computes of a and b. */
+enum broadcast_kind {
+    BROADCAST_ADD,
+    BROADCAST_SUBTRACT,         /* a - b */
+    BROADCAST_SUBTRACT_REVERSE, /* b - a */
+    BROADCAST_MULTIPLY,
+    BROADCAST_DIVIDE,        /* a / b */
+    BROADCAST_DIVIDE_REVERSE /* b / a */
+};
+struct broadcast_attributes {
+    enum broadcast_kind kind;
+    int64_t outer, middle, inner; /* extents of a sample of a; b has `middle` elements */
+};
+
+/* A sample as `rank` axes; axis i of the result is axis order[i]. */
+enum { PERMUTE_RANK_MAX = 8 };
+struct permute_attributes {
+    int rank, order[PERMUTE_RANK_MAX];
+    int64_t extent[PERMUTE_RANK_MAX];
+};
+
+/* y = a b for a [rows, depth], b [depth, columns]; a transposed one is stored the other way. */
+struct batch_product_attributes {
+    int64_t groups, rows, columns, depth;
+    bool transpose_a, transpose_b;
+};
+
 struct graph_node {
     enum graph_op op;
     enum graph_phase phase;
@@ -266,6 +293,13 @@ struct graph_node {
             float parameter; /* huber: delta; quantile: the quantile */
         } value_loss;
         float focal_gamma;
+        int64_t slice_first;
+        struct {
+            float scale, offset;
+        } affine;
+        struct broadcast_attributes broadcast;
+        struct permute_attributes permute;
+        struct batch_product_attributes batch_product;
         int optimizer_group; /* of graph->groups */
     } attributes;
 };
@@ -402,8 +436,8 @@ int32_t graph_parameter(struct graph *graph, const char *name, const struct grap
 /* A parameter of that whole name, or a statistic, whose first values are given. */
 int32_t graph_given_parameter(struct graph *graph, const char *name, bool statistic,
                               const struct graph_shape *shape, struct initializer initializer);
-/* Makes the layer that is appended next take this tensor as its parameter "<layer>.<suffix>",
- * instead of a new one. Its shape must be what the layer wants. `suffix` must outlive that call. */
+/* Makes the next layer that has a parameter "<layer>.<suffix>" take this tensor instead of a new
+ * one. Its shape must be what the layer wants. `suffix` must outlive that layer's call. */
 void graph_bind_parameter(struct graph *graph, const char *suffix, int32_t tensor);
 /* Adds a parameter of T x D numbers to each sequence [B,T,D]. */
 int32_t graph_add_positions(struct graph *graph, int32_t input, const char *name,
@@ -488,12 +522,31 @@ int32_t graph_mean_over_time(struct graph *graph, int32_t input, int32_t lengths
 /* The largest number of each feature: [B,T,F] -> [B,F]. `lengths` (-1: all are T) is an int32
  * tensor with the length of each sequence, 1 to T; the padding behind it does not count. */
 int32_t graph_max_over_time(struct graph *graph, int32_t input, int32_t lengths, const char *name);
-/* Tensors side by side along their last axis; their other extents must agree. At most
- * GRAPH_OUTPUTS_MAX. */
+/* Tensors side by side along their last axis, images along their channels; their other extents must
+ * agree. At most GRAPH_OUTPUTS_MAX. */
 int32_t graph_concatenate(struct graph *graph, const int32_t *inputs, int count, const char *name);
 /* The parts of such a tensor, of these widths, into `outputs`. 0 or a negative errno. */
 int graph_split(struct graph *graph, int32_t input, const int64_t *widths, int count,
                 int32_t *outputs, const char *name);
+/* Columns `first` to before first + count of rows: [B,F] -> [B,count], or [B,T,F]. */
+int32_t graph_slice(struct graph *graph, int32_t input, int64_t first, int64_t count,
+                    const char *name);
+/* The axes of each sample in another order: a tensor of rank 2 or 3 -> [B,F], F being the last of
+ * the axes that `permute` orders, or with more than one axis before it [B,T,F]. */
+int32_t graph_permute(struct graph *graph, int32_t input, const struct permute_attributes *permute,
+                      const char *name);
+/* scale x + offset */
+int32_t graph_affine(struct graph *graph, int32_t input, float scale, float offset,
+                     const char *name);
+/* Combines a with b, which has fewer elements or as many (struct broadcast_attributes). a has rank
+ * 2 or 3, or any rank if b has as many elements. */
+int32_t graph_broadcast(struct graph *graph, int32_t a, int32_t b,
+                        const struct broadcast_attributes *broadcast, const char *name);
+/* The softmax of each row. */
+int32_t graph_softmax(struct graph *graph, int32_t input, const char *name);
+/* Products of matrices of which a sample of a and b has `groups` each; both have rank 2 or 3. */
+int32_t graph_batch_product(struct graph *graph, int32_t a, int32_t b,
+                            const struct batch_product_attributes *product, const char *name);
 /* Numbers of nucleotides and behind them those of the reverse complement: [B,T] -> [B,2T].
  * complement[i] is the symbol that pairs with symbol i; a number outside of `symbols` stays. */
 int32_t graph_both_strands(struct graph *graph, int32_t input, const uint8_t *complement,

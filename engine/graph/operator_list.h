@@ -165,10 +165,32 @@
     OPERATOR(MAX_OVER_TIME, max_over_time)                                                        \
     /* dy position -> dx[B,T,F] */                                                                \
     OPERATOR(MAX_OVER_TIME_BACKWARD, max_over_time_backward)                                      \
-    /* a[...,F] b[...,G] ... -> y[...,F+G+...] */                                                 \
+    /* a[...,F] b[...,G] ... -> y[...,F+G+...]; of images [B,C,H,W] the channels */                                                 \
     OPERATOR(CONCATENATE, concatenate)                                                            \
     /* x[...,F+G+...] -> a[...,F] b[...,G] ... */                                                 \
     OPERATOR(SPLIT, split)                                                                        \
+    /* x[B,F] or x[B,T,F] -> y[...,N]: columns from `first` on */                                 \
+    OPERATOR(SLICE, slice)                                                                        \
+    /* dy -> dx, 0 outside of those columns */                                                    \
+    OPERATOR(SLICE_BACKWARD, slice_backward)                                                      \
+    /* x[B,N] or x[B,T,F] -> y: the axes of each sample in another order */                       \
+    OPERATOR(PERMUTE, permute)                                                                    \
+    /* x -> y = scale x + offset */                                                               \
+    OPERATOR(AFFINE, affine)                                                                      \
+    /* a b -> y, shape of a: element (o, k, i) of a sample of a, with element k of b, which is a  \
+     * parameter or batched */                                                                    \
+    OPERATOR(BROADCAST, broadcast)                                                                \
+    /* dy a? b? -> da */                                                                          \
+    OPERATOR(BROADCAST_BACKWARD_FIRST, broadcast_backward_first)                                  \
+    /* dy a? b? -> db */                                                                          \
+    OPERATOR(BROADCAST_BACKWARD_SECOND, broadcast_backward_second)                                \
+    /* x[B,T,F] or x[B,F] -> y: each row e^x over the sum of e^x */                               \
+    OPERATOR(SOFTMAX, softmax)                                                                    \
+    /* dy y -> dx */                                                                              \
+    OPERATOR(SOFTMAX_BACKWARD, softmax_backward)                                                  \
+    /* a b -> y[B,groups rows,columns]: of each sample `groups` products of matrices, each of     \
+     * which may be read transposed. It is its own gradient */                                    \
+    OPERATOR(BATCH_PRODUCT, batch_product)                                                        \
     /* index[B,T] int32 -> [B,2T] int32: the sequence, then its reverse complement */             \
     OPERATOR(BOTH_STRANDS, both_strands)                                                          \
     /* x[B,ST,D] weight[D,1,K] bias[D] -> y[B,ST,D]: S sequences one behind another, each from    \

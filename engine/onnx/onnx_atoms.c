@@ -138,3 +138,23 @@ void onnx_atoms_join(struct onnx_atoms *atoms)
     }
     *atoms = joined;
 }
+
+void onnx_atoms_drop(struct onnx_atoms *atoms, int rank)
+{
+    int number[ONNX_ATOMS_MAX], count = 0, at = 0;
+    struct onnx_atoms old = *atoms;
+
+    for (int i = 0; i < old.count; i++) {
+        number[i] = count;
+        if (old.extent[i] != 1)
+            atoms->extent[count++] = old.extent[i];
+    }
+    for (int r = 0; r < rank; r++) {
+        atoms->first[r] = at;
+        for (int i = old.first[r]; i < old.first[r + 1]; i++)
+            if (old.extent[old.order[i]] != 1)
+                atoms->order[at++] = number[old.order[i]];
+    }
+    atoms->first[rank] = at;
+    atoms->count = count;
+}

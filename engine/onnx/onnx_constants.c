@@ -274,6 +274,14 @@ int onnx_constant_slice(struct onnx_import *import, struct onnx_value *value, in
 {
     if (value->part_count && axis == value->part_axis && step == 1 && count > 0)
         return parts_slice(import, value, first, count);
+    if (value->part_count && axis != value->part_axis && count > 0) {
+        struct onnx_value *parts = parts_copy(import, value);
+
+        for (int i = 0; parts && i < value->part_count; i++)
+            onnx_constant_slice(import, &parts[i], axis, first, count, step);
+        value->extent[axis] = count;
+        return import->error.code;
+    }
     if (value->part_count && onnx_constant_join(import, value))
         return import->error.code;
     if (count > 0)

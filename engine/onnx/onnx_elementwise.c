@@ -61,14 +61,14 @@ static int append_activation(struct onnx_import *import)
     static const struct {
         const char *name;
         enum activation_kind kind;
-    } kinds[] = {{"Relu", ACTIVATION_RELU},           {"Tanh", ACTIVATION_TANH},
-                 {"HardSwish", ACTIVATION_HARDSWISH}, {"Mish", ACTIVATION_MISH},
-                 {"Softplus", ACTIVATION_SOFTPLUS},   {"Swish", ACTIVATION_SILU}};
+    } activations[] = {{"Relu", ACTIVATION_RELU},           {"Tanh", ACTIVATION_TANH},
+                       {"HardSwish", ACTIVATION_HARDSWISH}, {"Mish", ACTIVATION_MISH},
+                       {"Softplus", ACTIVATION_SOFTPLUS},   {"Swish", ACTIVATION_SILU}};
     const char *name = import->node->proto->op_type;
 
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strcmp(name, kinds[i].name) == 0)
-            return activate(import, kinds[i].kind);
+    for (size_t i = 0; i < sizeof activations / sizeof *activations; i++)
+        if (strcmp(name, activations[i].name) == 0)
+            return activate(import, activations[i].kind);
     return onnx_missing(import, "%s", "");
 }
 
@@ -113,35 +113,274 @@ static int append_clip(struct onnx_import *import)
     return onnx_missing(import, "between %g and %g; 0 and 6 are known", least, most);
 }
 
-static int append_add(struct onnx_import *import)
-{
-    struct onnx_value a = *onnx_input(import, 0), b = *onnx_input(import, 1);
-    bool same = a.rank == b.rank;
-    int code;
+/* ---- two operands ---- */
 
+static const struct {
+    const char *name;
+    enum broadcast_kind kind, reverse; /* reverse: the first operand is the smaller one */
+} kinds[] = {
+    {"Add", BROADCAST_ADD, BROADCAST_ADD},
+    {"Sub", BROADCAST_SUBTRACT, BROADCAST_SUBTRACT_REVERSE},
+    {"Mul", BROADCAST_MULTIPLY, BROADCAST_MULTIPLY},
+    {"Div", BROADCAST_DIVIDE, BROADCAST_DIVIDE_REVERSE},
+};
+
+/* A tensor and one number. A factor waits until an operator needs the product. */
+static int with_number(struct onnx_import *import, struct onnx_value x, double number,
+                       enum broadcast_kind kind)
+{
+    bool adds =
+        kind == BROADCAST_ADD || kind == BROADCAST_SUBTRACT || kind == BROADCAST_SUBTRACT_REVERSE;
+
+    if (adds) {
+        if (onnx_resolve(import, &x))
+            return import->graph->error.code;
+        return done(import, x,
+                    graph_affine(import->graph, x.tensor,
+                                 kind == BROADCAST_SUBTRACT_REVERSE ? -1.0f : 1.0f,
+                                 (float)(kind == BROADCAST_SUBTRACT ? -number : number),
+                                 import->node->name));
+    }
+    x.factor = (x.factor != 0 ? x.factor : 1) * (kind == BROADCAST_MULTIPLY ? number : 1 / number);
+    *onnx_output(import, 0) = x;
+    return 0;
+}
+
+/* Marks the atoms of a that b has too; false: b is no smaller one. */
+static bool atoms_shared(const struct onnx_value *a, const struct onnx_value *b, bool *shared)
+{
+    for (int r = 0; r < a->rank; r++) {
+        int own = r - (a->rank - b->rank);
+        int64_t extent = own >= 0 ? b->extent[own] : 1;
+
+        if (extent != 1 && extent != a->extent[r])
+            return false;
+        for (int i = a->atoms.first[r]; i < a->atoms.first[r + 1]; i++)
+            shared[a->atoms.order[i]] = extent != 1;
+    }
+    return a->rank >= b->rank;
+}
+
+/* Where b's elements lie among a's in the order of the tensor; false: not together, or in another
+ * order than b's. */
+static bool pattern_of(const struct onnx_value *a, const bool *shared,
+                       struct broadcast_attributes *how)
+{
+    int last = 0;
+
+    how->outer = how->middle = how->inner = 1;
+    for (int i = 1; i < a->atoms.count; i++) {
+        if (shared[i] && how->inner > 1)
+            return false;
+        *(shared[i]         ? &how->middle
+          : how->middle > 1 ? &how->inner
+                            : &how->outer) *= a->atoms.extent[i];
+    }
+    for (int i = 0; i < a->atoms.count; i++) {
+        int base = a->atoms.order[i];
+
+        if (base && shared[base] && base < last)
+            return false;
+        last = base && shared[base] ? base : last;
+    }
+    return true;
+}
+
+/* The tensor of a as rows, whose elements lie as `how` says. */
+static int plain(struct onnx_import *import, struct onnx_value *a, bool *shared,
+                 const struct onnx_value *b, struct broadcast_attributes *how)
+{
+    const struct graph_shape *shape = &import->graph->tensors[a->tensor].shape;
+
+    if (!atoms_shared(a, b, shared))
+        return onnx_missing(import, "both operands repeat"), -ENOTSUP;
+    if (!pattern_of(a, shared, how)) {
+        if (onnx_settle(import, a))
+            return -ENOTSUP;
+        atoms_shared(a, b, shared);
+        if (!pattern_of(a, shared, how))
+            return onnx_missing(import, "the smaller operand's axes lie apart"), -ENOTSUP;
+        shape = &import->graph->tensors[a->tensor].shape;
+    }
+    if (shape->rank == 4 && how->outer * how->inner > 1) {
+        int64_t elements = how->outer * how->middle * how->inner;
+
+        a->tensor = graph_reshape(import->graph, a->tensor, onnx_layer_name(import, ".rows").text,
+                                  &elements, 1);
+    }
+    return a->tensor < 0 ? a->tensor : 0;
+}
+
+/* A tensor and a constant of some of its axes: a parameter, or one that does not train. */
+static int with_constant(struct onnx_import *import, struct onnx_value a,
+                         const struct onnx_value *b, enum broadcast_kind kind)
+{
+    struct broadcast_attributes how = {.kind = kind};
+    bool shared[ONNX_ATOMS_MAX] = {false};
+    struct onnx_value row = *b;
+    int32_t parameter;
+
+    if (row.rank == a.rank && row.rank > 0 && row.extent[0] == ONNX_BATCH && !row.part_count &&
+        row.stride[0] == 0)
+        row.extent[0] = 1;
+    if (onnx_resolve(import, &a) || plain(import, &a, shared, &row, &how))
+        return import->graph->error.code;
+    parameter = onnx_weight(import, &row, NULL, false);
+    if (parameter < 0)
+        return parameter;
+    if (kind == BROADCAST_ADD && how.outer * how.inner == 1 &&
+        import->graph->tensors[parameter].role == TENSOR_PARAMETER &&
+        import->graph->tensors[a.tensor].shape.rank == 3)
+        return done(import, a,
+                    graph_add_positions(import->graph, a.tensor, import->node->name, parameter));
+    return done(import, a,
+                graph_broadcast(import->graph, a.tensor, parameter, &how, import->node->name));
+}
+
+/* Two tensors, of which the second has some of the first one's axes. */
+static int with_tensor(struct onnx_import *import, struct onnx_value a, struct onnx_value b,
+                       enum broadcast_kind kind)
+{
+    struct broadcast_attributes how = {.kind = kind};
+    bool shared[ONNX_ATOMS_MAX] = {false}, same = a.rank == b.rank;
+
+    if (onnx_resolve(import, &a) || onnx_resolve(import, &b))
+        return import->graph->error.code;
     for (int r = 0; same && r < a.rank; r++)
         same = a.extent[r] == b.extent[r];
-    if (a.kind != ONNX_TENSOR || b.kind != ONNX_TENSOR || !same)
-        return onnx_missing(import, "of other than equal shapes");
-    code = onnx_follow(import, &b, &a);
-    if (code)
-        return code;
-    return done(import, a, graph_add(import->graph, a.tensor, b.tensor, import->node->name));
+    if (same) {
+        const struct graph_shape *shape;
+
+        if (onnx_follow(import, &b, &a))
+            return import->graph->error.code;
+        shape = &import->graph->tensors[a.tensor].shape;
+        how.outer = how.inner = 1;
+        how.middle = graph_shape_elements(shape) / import->graph->batch;
+        return done(
+            import, a,
+            kind == BROADCAST_ADD
+                ? graph_add(import->graph, a.tensor, b.tensor, import->node->name)
+                : graph_broadcast(import->graph, a.tensor, b.tensor, &how, import->node->name));
+    }
+    if (a.rank == 4 && b.rank == 4 && kind == BROADCAST_MULTIPLY && b.extent[2] == 1 &&
+        b.extent[3] == 1 && a.extent[1] == b.extent[1]) {
+        int32_t image = onnx_image(import, &a), scale = onnx_image(import, &b);
+
+        if (image < 0 || scale < 0)
+            return image < 0 ? image : scale;
+        image = graph_channel_scale(import->graph, image, scale, import->node->name);
+        return image < 0 ? image : done(import, onnx_tensor_value(image, 4, a.extent), image);
+    }
+    if (b.rank != a.rank || b.extent[0] != ONNX_BATCH)
+        return onnx_missing(import, "the smaller operand has no batch");
+    if (plain(import, &a, shared, &b, &how) || onnx_shaped(import, &b, 1, &how.middle) < 0)
+        return import->graph->error.code;
+    return done(import, a,
+                graph_broadcast(import->graph, a.tensor, b.tensor, &how, import->node->name));
+}
+
+static int append_binary(struct onnx_import *import)
+{
+    const struct onnx_value *a = onnx_input(import, 0), *b = onnx_input(import, 1);
+    enum broadcast_kind kind = BROADCAST_ADD, reverse = BROADCAST_ADD;
+    bool first = a->kind == ONNX_TENSOR, swaps;
+    double number;
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kinds[i].name, import->node->proto->op_type) == 0) {
+            kind = kinds[i].kind;
+            reverse = kinds[i].reverse;
+        }
+    if (import->node->input_count != 2)
+        return onnx_fail(import, "it has not two operands");
+    if (first && b->kind == ONNX_TENSOR) {
+        swaps = a->rank < b->rank || onnx_value_elements(a) < onnx_value_elements(b);
+        return swaps ? with_tensor(import, *b, *a, reverse) : with_tensor(import, *a, *b, kind);
+    }
+    if (onnx_is_uniform(first ? b : a, &number) && (first ? b : a)->rank <= (first ? a : b)->rank &&
+        (first || kind != BROADCAST_DIVIDE) && onnx_value_elements(first ? b : a) == 1)
+        return with_number(import, first ? *a : *b, number, first ? kind : reverse);
+    return first ? with_constant(import, *a, b, kind) : with_constant(import, *b, a, reverse);
+}
+
+/* x to the power of 2. */
+static int append_pow(struct onnx_import *import)
+{
+    double number = 0;
+
+    if (!onnx_is_uniform(onnx_input(import, 1), &number) || number != 2)
+        return onnx_missing(import, "other than the square");
+    return with_tensor(import, *onnx_input(import, 0), *onnx_input(import, 0), BROADCAST_MULTIPLY);
+}
+
+static int append_neg(struct onnx_import *import)
+{
+    return with_number(import, *onnx_input(import, 0), -1, BROADCAST_MULTIPLY);
+}
+
+/* Opsets before 20 write GELU as x (1 + erf(x / sqrt 2)) / 2, in different orders. */
+static int append_erf(struct onnx_import *import)
+{
+    struct onnx_value x = *onnx_input(import, 0), other;
+    const struct onnx_node *sum = onnx_only_reader(import, import->node, "Add"), *product;
+    double one = 0, factor = x.factor;
+
+    product = sum ? onnx_only_reader(import, sum, "Mul") : NULL;
+    for (int i = 0; product && i < 2 && one == 0; i++)
+        if (sum->input[i] >= 0 && !onnx_is_uniform(&import->values[sum->input[i]], &one))
+            one = 0;
+    if (!product || one != 1 || fabs(factor - M_SQRT1_2) > 1e-6)
+        return onnx_missing(import, "outside of GELU");
+    other = import->values[product->input[product->input[0] == sum->output[0]]];
+    x.factor = 0;
+    if (other.kind != ONNX_TENSOR || other.tensor != x.tensor || other.cut != x.cut)
+        return onnx_missing(import, "outside of GELU");
+    if (onnx_resolve(import, &x))
+        return import->graph->error.code;
+    x.tensor = graph_activation(import->graph, x.tensor, import->node->name, ACTIVATION_GELU);
+    if (x.tensor < 0)
+        return x.tensor;
+    x.factor = 2 * (other.factor != 0 ? other.factor : 1);
+    onnx_absorb(import, sum, &x);
+    onnx_absorb(import, product, &x);
+    return 0;
+}
+
+static int append_softmax(struct onnx_import *import)
+{
+    struct onnx_value x = *onnx_input(import, 0);
+    int axis = onnx_axis(import, onnx_attribute_int(import, "axis", -1), x.rank);
+    int32_t tensor;
+
+    if (axis < 0)
+        return import->error.code;
+    if (axis != x.rank - 1)
+        return onnx_missing(import, "along another axis than the last");
+    tensor = onnx_rows(import, &x);
+    return tensor < 0 ? tensor
+                      : done(import, x, graph_softmax(import->graph, tensor, import->node->name));
 }
 
 const struct onnx_operator_entry onnx_elementwise_operators[] = {
-    {"Relu", append_activation},
-    {"Tanh", append_activation},
-    {"HardSwish", append_activation},
-    {"Mish", append_activation},
-    {"Softplus", append_activation},
-    {"Swish", append_activation},
-    {"Sigmoid", append_sigmoid},
-    {"HardSigmoid", append_sigmoid},
-    {"Gelu", append_gelu},
-    {"LeakyRelu", append_leaky_relu},
-    {"Elu", append_elu},
-    {"Clip", append_clip},
-    {"Add", append_add},
-    {NULL, NULL},
+    {"Relu", append_activation, false},
+    {"Tanh", append_activation, false},
+    {"HardSwish", append_activation, false},
+    {"Mish", append_activation, false},
+    {"Softplus", append_activation, false},
+    {"Swish", append_activation, false},
+    {"Sigmoid", append_sigmoid, false},
+    {"HardSigmoid", append_sigmoid, false},
+    {"Gelu", append_gelu, false},
+    {"LeakyRelu", append_leaky_relu, false},
+    {"Elu", append_elu, false},
+    {"Clip", append_clip, false},
+    {"Softmax", append_softmax, false},
+    {"Add", append_binary, true},
+    {"Sub", append_binary, true},
+    {"Mul", append_binary, true},
+    {"Div", append_binary, true},
+    {"Pow", append_pow, true},
+    {"Neg", append_neg, true},
+    {"Erf", append_erf, true},
+    {NULL, NULL, false},
 };

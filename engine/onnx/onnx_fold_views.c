@@ -123,7 +123,18 @@ static int fold_split(struct onnx_import *import)
     return import->error.code;
 }
 
-/* A single index is a slice; others copy. */
+/* Whether the indices count up from one that is not negative. */
+static bool is_run(const struct onnx_value *index, int64_t count)
+{
+    int64_t first = count > 0 ? onnx_integer(index, 0) : -1;
+
+    for (int64_t i = 1; i < count && first >= 0; i++)
+        if (onnx_integer(index, i) != first + i)
+            return false;
+    return first >= 0;
+}
+
+/* A single index is a slice, and so are indices that count up; others copy. */
 static int fold_gather(struct onnx_import *import)
 {
     struct onnx_value value = *onnx_input(import, 0), index = *onnx_input(import, 1), made;
@@ -154,6 +165,13 @@ static int fold_gather(struct onnx_import *import)
 
         at = at < 0 ? at + value.extent[axis] : at;
         if (onnx_constant_slice(import, &value, axis, at, 1, 1) ||
+            onnx_constant_reshape(import, &value, rank, extent))
+            return import->error.code;
+        *onnx_output(import, 0) = value;
+        return 0;
+    }
+    if (is_run(&index, count)) { /* such as the positions 0, 1, 2, … */
+        if (onnx_constant_slice(import, &value, axis, onnx_integer(&index, 0), count, 1) ||
             onnx_constant_reshape(import, &value, rank, extent))
             return import->error.code;
         *onnx_output(import, 0) = value;

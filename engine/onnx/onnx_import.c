@@ -9,7 +9,8 @@
 const struct onnx_operator_entry *onnx_operator_find(const char *domain, const char *name)
 {
     const struct onnx_operator_entry *lists[] = {onnx_layer_operators, onnx_shape_operators,
-                                                 onnx_elementwise_operators};
+                                                 onnx_elementwise_operators,
+                                                 onnx_sequence_operators};
 
     if (domain && *domain && strcmp(domain, "ai.onnx") != 0)
         return NULL;
@@ -49,6 +50,10 @@ static int node_import(struct onnx_import *import)
         return code;
     if (!entry)
         return onnx_missing(import, "%s", onnx_fold_knows(proto->op_type) ? "of samples" : "");
+    for (int i = 0; i < import->node->input_count && !entry->keeps; i++)
+        if (onnx_input(import, i)->kind == ONNX_TENSOR &&
+            onnx_resolve(import, &import->values[import->node->input[i]]))
+            return import->graph->error.code;
     code = entry->append(import);
     return code == -ENOTSUP ? 0 : code;
 }
@@ -109,6 +114,8 @@ static int output_take(struct onnx_import *import, int32_t *result, struct error
     if (value.rank < 1 || value.extent[0] != ONNX_BATCH)
         return error_set(error, -ERROR_UNSUPPORTED,
                          "the first axis of the model's output is not the batch");
+    if (onnx_resolve(import, &value))
+        return 0;
     *result = onnx_shaped(import, &value, value.rank - 1, value.extent + 1);
     return import->missing_count ? missing_report(import, error) : 0;
 }
@@ -120,6 +127,7 @@ static int nodes_import(struct onnx_import *import, struct error *error)
         import->node_index = i;
         if (import->absorbed[i])
             continue;
+        import->graph->bound_count = 0;
         node_import(import);
         if (import->error.code)
             return error_set(error, import->error.code, "%s", import->error.text);

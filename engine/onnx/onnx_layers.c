@@ -207,24 +207,11 @@ static int append_global_average_pool(struct onnx_import *import)
 
 /* ---- products ---- */
 
-/* The node that alone reads the present one's output, if it is of that operator; else NULL. */
-static const struct onnx_node *only_reader(const struct onnx_import *import, const char *operator)
-{
-    int32_t output = import->node->output[0];
-    const struct onnx_model *model = import->model;
-    const struct onnx_node *reader;
-
-    if (output < 0 || model->readers[output] != 1 || model->reader[output] < 0)
-        return NULL;
-    reader = &model->nodes[model->reader[output]];
-    return strcmp(reader->proto->op_type, operator) == 0 ? reader : NULL;
-}
-
 /* The bias that the next node adds to a product, whose work is then done here; NULL: none. */
 static const struct onnx_value *absorb_bias(struct onnx_import *import, int64_t width,
                                             const struct onnx_node **adder)
 {
-    *adder = only_reader(import, "Add");
+    *adder = onnx_only_reader(import, import->node, "Add");
     for (int i = 0; *adder && (*adder)->input_count == 2 && i < 2; i++) {
         int32_t input = (*adder)->input[i];
         const struct onnx_value *bias = input >= 0 ? &import->values[input] : NULL;
@@ -281,6 +268,54 @@ static int append_gemm(struct onnx_import *import)
     return code ? code : done(import, x);
 }
 
+/* Products of matrices that both belong to the samples. */
+static int append_batch_product(struct onnx_import *import, struct onnx_value *a,
+                                struct onnx_value *b)
+{
+    struct batch_product_attributes product = {.groups = 1};
+    struct onnx_value result;
+    int32_t x, y;
+    int rank = a->rank;
+
+    if (a->rank != b->rank || rank < 3 || a->extent[0] % ONNX_BATCH || b->extent[0] % ONNX_BATCH)
+        return onnx_missing(import, "of different dimensions");
+    product.groups = a->extent[0] / ONNX_BATCH;
+    for (int r = 0; r < rank - 2; r++) {
+        if (a->extent[r] != b->extent[r])
+            return onnx_missing(import, "that repeats matrices");
+        product.groups *= r ? a->extent[r] : 1;
+    }
+    product.rows = a->extent[rank - 2];
+    product.depth = a->extent[rank - 1];
+    product.columns = b->extent[rank - 1];
+    if (b->extent[rank - 2] != product.depth)
+        return onnx_fail(import, "rows of %lld numbers meet columns of %lld",
+                         (long long)product.depth, (long long)b->extent[rank - 2]);
+    if (onnx_resolve(import, a) || onnx_resolve(import, b))
+        return import->graph->error.code;
+    x = onnx_shaped(import, a, 2, (int64_t[]){product.groups * product.rows, product.depth});
+    y = x < 0 ? x
+              : onnx_shaped(import, b, 2,
+                            (int64_t[]){product.groups * product.depth, product.columns});
+    if (y < 0)
+        return y;
+    if (a->atoms.order[0] != 0 || b->atoms.order[0] != 0)
+        return onnx_missing(import, "whose batch is not first");
+    x = graph_batch_product(import->graph, x, y, &product, import->node->name);
+    if (x < 0)
+        return x;
+    result = *a;
+    result.tensor = x;
+    result.extent[rank - 1] = product.columns;
+    result.atoms =
+        (struct onnx_atoms){.count = 2,
+                            .extent = {ONNX_BATCH, product.groups * product.rows * product.columns},
+                            .order = {0, 1}};
+    if (!onnx_atoms_reshape(&result.atoms, rank, result.extent))
+        return onnx_missing(import, "whose batch is not first");
+    return done(import, result);
+}
+
 static int append_mat_mul(struct onnx_import *import)
 {
     struct onnx_value x = *onnx_input(import, 0), weight = *onnx_input(import, 1);
@@ -288,8 +323,13 @@ static int append_mat_mul(struct onnx_import *import)
     const struct onnx_value *bias;
     int code;
 
+    if (x.kind == ONNX_TENSOR && weight.kind == ONNX_TENSOR)
+        return onnx_attention_absorb(import) ? import->graph->error.code
+                                             : append_batch_product(import, &x, &weight);
     if (x.kind != ONNX_TENSOR || weight.kind != ONNX_CONSTANT || weight.rank != 2 || x.rank < 2)
         return onnx_missing(import, "other than rows times a constant matrix");
+    if (onnx_resolve(import, &x))
+        return import->graph->error.code;
     if (onnx_constant_permute(import, &weight, (int[]){1, 0}))
         return import->error.code;
     bias = absorb_bias(import, weight.extent[0], &adder);
@@ -401,15 +441,30 @@ static int append_reduce_mean(struct onnx_import *import)
     return done(import, onnx_tensor_value(tensor, rank, extent));
 }
 
+int onnx_embed(struct onnx_import *import, const struct onnx_value *weight,
+               const struct onnx_value *index)
+{
+    const struct graph_shape shape = {.rank = 2, .extent = {weight->extent[0], weight->extent[1]}};
+    const int64_t extent[3] = {ONNX_BATCH, index->extent[1], shape.extent[1]};
+    int32_t tensor;
+
+    if (index->rank != 2 || !onnx_atoms_are_plain(&index->atoms))
+        return onnx_missing(import, "by other than the samples' indices [batch, length]");
+    graph_bind_parameter(import->graph, "weight", onnx_weight(import, weight, &shape, false));
+    tensor = graph_embedding(import->graph, index->tensor, name_of(import, weight).text,
+                             shape.extent[0], shape.extent[1]);
+    return tensor < 0 ? tensor : done(import, onnx_tensor_value(tensor, 3, extent));
+}
+
 const struct onnx_operator_entry onnx_layer_operators[] = {
-    {"Conv", append_conv},
-    {"MaxPool", append_pool},
-    {"AveragePool", append_pool},
-    {"GlobalAveragePool", append_global_average_pool},
-    {"Gemm", append_gemm},
-    {"MatMul", append_mat_mul},
-    {"BatchNormalization", append_batch_norm},
-    {"LayerNormalization", append_layer_norm},
-    {"ReduceMean", append_reduce_mean},
-    {NULL, NULL},
+    {"Conv", append_conv, false},
+    {"MaxPool", append_pool, false},
+    {"AveragePool", append_pool, false},
+    {"GlobalAveragePool", append_global_average_pool, false},
+    {"Gemm", append_gemm, false},
+    {"MatMul", append_mat_mul, true},
+    {"BatchNormalization", append_batch_norm, false},
+    {"LayerNormalization", append_layer_norm, false},
+    {"ReduceMean", append_reduce_mean, false},
+    {NULL, NULL, false},
 };

@@ -194,6 +194,13 @@ static void node_name(struct onnx_node *node, int index)
         snprintf(node->name, sizeof node->name, "node %d", index);
 }
 
+/* Whether the operator reads no number of that input. */
+static bool asks_for_shape(const char *operator, int input)
+{
+    return strcmp(operator, "Shape") == 0 || strcmp(operator, "Size") == 0 ||
+           (input == 1 && strcmp(operator, "CastLike") == 0);
+}
+
 static int node_check(struct onnx_model *model, int index, bool *made, struct error *error)
 {
     struct onnx_node *node = &model->nodes[index];
@@ -213,6 +220,8 @@ static int node_check(struct onnx_model *model, int index, bool *made, struct er
                              "node %s (%s) of the model reads '%s' before it is made: the nodes "
                              "form a cycle, or are not in order",
                              node->name, node->proto->op_type, name);
+        if (asks_for_shape(node->proto->op_type, i))
+            continue;
         model->readers[node->input[i]]++;
         model->reader[node->input[i]] = index;
     }

@@ -62,8 +62,9 @@ struct onnx_model {
     int initializer_count;
     const char **names; /* of the values, sorted */
     int32_t value_count;
-    int32_t *readers; /* per value: nodes that read it, the model's outputs counted twice */
-    int32_t *reader;  /* per value: the last node that reads it, -1: none */
+    /* per value: nodes that read its numbers, the model's outputs counted twice */
+    int32_t *readers;
+    int32_t *reader; /* per value: the last node that reads it, -1: none */
     int32_t input, output;
     int64_t fixed_batch; /* the first extent of the input; 0: the file leaves it open */
     struct onnx_external *externals;

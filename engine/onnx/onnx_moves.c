@@ -45,7 +45,7 @@ static int reshape_to(struct onnx_import *import, struct onnx_value *x, int rank
                       const int64_t *extent)
 {
     if (!onnx_atoms_reshape(&x->atoms, rank, extent)) {
-        if (onnx_settle(import, x))
+        if (onnx_resolve(import, x) || onnx_settle(import, x))
             return -ENOTSUP;
         /* what lies together is one axis now, and can be cut anew */
         onnx_atoms_join(&x->atoms);
@@ -103,10 +103,265 @@ static int append_transpose(struct onnx_import *import)
     return 0;
 }
 
+static int append_slice(struct onnx_import *import)
+{
+    struct onnx_value x = *onnx_input(import, 0);
+    struct onnx_range range[ONNX_RANK_MAX];
+    int count = onnx_slice_ranges(import, &x, range);
+
+    for (int i = 0; i < count; i++) {
+        int code;
+
+        if (range[i].step != 1 && range[i].count > 1)
+            return onnx_missing(import, "steps of %lld", (long long)range[i].step);
+        code = onnx_cut_out(import, &x, range[i].axis, range[i].first, range[i].count);
+        if (code)
+            return code;
+    }
+    *onnx_output(import, 0) = x;
+    return import->error.code;
+}
+
+/* Whether every output of the node is read. */
+static bool all_are_read(const struct onnx_import *import)
+{
+    for (int i = 0; i < import->node->output_count; i++)
+        if (import->node->output[i] < 0 || import->model->readers[import->node->output[i]] == 0)
+            return false;
+    return true;
+}
+
+/* Cuts x into parts. `together`: all of them are read, so they are cut out at once. */
+static int split_into(struct onnx_import *import, const struct onnx_value *x, int axis,
+                      const int64_t *widths, int count, bool together, struct onnx_value *results)
+{
+    struct onnx_cut *parts = NULL;
+    int64_t first = 0;
+
+    if (together && count > 1 && count <= GRAPH_OUTPUTS_MAX)
+        parts = onnx_allocate(import, (size_t)count, sizeof *parts);
+    for (int i = 0; i < count; i++) {
+        int code;
+
+        results[i] = *x;
+        code = onnx_cut_out(import, &results[i], axis, first, widths[i]);
+        if (code)
+            return code;
+        first += widths[i];
+        if (!parts || !results[i].cut)
+            continue;
+        parts[i] = *results[i].cut;
+        parts[i].whole = parts[0].whole; /* a copy for each would be as good */
+        parts[i].parts = parts;
+        parts[i].part_count = count;
+        results[i].cut = &parts[i];
+    }
+    return import->error.code;
+}
+
+static int append_split(struct onnx_import *import)
+{
+    const struct onnx_value *x = onnx_input(import, 0);
+    struct onnx_value results[ONNX_SPLIT_MAX];
+    int64_t widths[ONNX_SPLIT_MAX];
+    int axis, count = onnx_split_widths(import, x, &axis, widths), code;
+
+    if (count < 0)
+        return import->error.code;
+    code = split_into(import, x, axis, widths, count,
+                      count == import->node->output_count && all_are_read(import), results);
+    for (int i = 0; i < import->node->output_count && !code; i++)
+        *onnx_output(import, i) = results[i];
+    return code;
+}
+
+/* The same as a list, from which SequenceAt takes. */
+static int append_split_to_sequence(struct onnx_import *import)
+{
+    const struct onnx_value *x = onnx_input(import, 0), *split = onnx_input(import, 1);
+    int axis = onnx_axis(import, onnx_attribute_int(import, "axis", 0), x->rank), count, code;
+    struct onnx_value *parts = onnx_allocate(import, ONNX_SPLIT_MAX, sizeof *parts);
+    int64_t widths[ONNX_SPLIT_MAX], each, left;
+
+    if (axis < 0 || !parts)
+        return import->error.code;
+    left = x->extent[axis];
+    if (split->kind != ONNX_CONSTANT || left > ONNX_BATCH)
+        return onnx_missing(import, "into parts that are not constant");
+    if (split->rank == 0) {
+        each = onnx_integer(split, 0);
+        for (count = 0; left > 0 && each > 0 && count < ONNX_SPLIT_MAX; left -= each)
+            widths[count++] = left < each ? left : each;
+    } else {
+        count = onnx_integers(import, "split", 1, widths, ONNX_SPLIT_MAX);
+        for (int i = 0; i < count; i++)
+            left -= widths[i] < 0 || widths[i] > left ? left + 1 : widths[i];
+    }
+    if (import->error.code || left > 0 || count < 1 || (split->rank && left))
+        return onnx_fail(import, "its parts do not make its input");
+    code = split_into(import, x, axis, widths, count,
+                      import->model->readers[import->node->output[0]] == count, parts);
+    *onnx_output(import, 0) =
+        (struct onnx_value){.kind = ONNX_SEQUENCE, .parts = parts, .part_count = count};
+    return code;
+}
+
+static int append_sequence_at(struct onnx_import *import)
+{
+    const struct onnx_value *sequence = onnx_input(import, 0), *index = onnx_input(import, 1);
+    int64_t at = index->kind == ONNX_CONSTANT ? onnx_integer(index, 0) : INT64_MAX;
+
+    at = at < 0 ? at + sequence->part_count : at;
+    if (sequence->kind != ONNX_SEQUENCE || at < 0 || at >= sequence->part_count)
+        return onnx_missing(import, "of other than the parts of a split");
+    *onnx_output(import, 0) = sequence->parts[at];
+    return 0;
+}
+
+/* Rows of a matrix of weights by indices: an embedding. Else one index along an axis. */
+static int append_gather(struct onnx_import *import)
+{
+    struct onnx_value x = *onnx_input(import, 0), index = *onnx_input(import, 1);
+    int axis = onnx_axis(import, onnx_attribute_int(import, "axis", 0), x.rank), rank = 0;
+    int64_t at, extent[ONNX_RANK_MAX];
+    int code;
+
+    if (axis < 0)
+        return import->error.code;
+    if (x.kind == ONNX_CONSTANT && x.rank == 2 && axis == 0 && index.kind == ONNX_TENSOR)
+        return onnx_embed(import, &x, &index);
+    if (x.kind != ONNX_TENSOR || index.kind != ONNX_CONSTANT || onnx_value_elements(&index) != 1)
+        return onnx_missing(import, "by other than one constant index, or indices of an embedding");
+    at = onnx_integer(&index, 0);
+    at = at < 0 ? at + x.extent[axis] : at;
+    if (at < 0 || at >= x.extent[axis])
+        return onnx_fail(import, "the index %lld is outside of 0 to %lld", (long long)at,
+                         (long long)x.extent[axis] - 1);
+    code = onnx_cut_out(import, &x, axis, at, 1);
+    if (code)
+        return code;
+    for (int r = 0; r < x.rank; r++)
+        for (int k = 0; r == axis ? k < index.rank : k < 1; k++)
+            extent[rank++] = r == axis ? 1 : x.extent[r];
+    return reshape_to(import, &x, rank, extent);
+}
+
+/* An axis of samples is repeated by nothing but itself. */
+static int append_expand(struct onnx_import *import)
+{
+    struct onnx_value x = *onnx_input(import, 0);
+    int64_t wanted[ONNX_RANK_MAX];
+    int rank = onnx_integers(import, "shape", 1, wanted, ONNX_RANK_MAX);
+
+    if (import->error.code)
+        return import->error.code;
+    for (int r = 0; r < rank; r++) {
+        int from = r - (rank - x.rank);
+
+        if (wanted[r] != 1 && (from < 0 || x.extent[from] != wanted[r]))
+            return onnx_missing(import, "that repeats samples");
+    }
+    *onnx_output(import, 0) = x;
+    return 0;
+}
+
+/* ---- side by side ---- */
+
+/* A learnt row before those of each sequence, as a class token: [B,1,D] of a parameter. */
+static int prepend(struct onnx_import *import, const struct onnx_value *token, struct onnx_value *x)
+{
+    const int64_t extent[3] = {ONNX_BATCH, x->extent[1] + 1, x->extent[2]};
+    struct onnx_value row = *token;
+    int32_t tensor, parameter;
+
+    row.extent[0] = 1;
+    parameter = onnx_weight(import, &row, NULL, false);
+    tensor = onnx_shaped(import, x, 2, x->extent + 1);
+    if (tensor < 0 || parameter < 0)
+        return tensor < 0 ? tensor : parameter;
+    tensor = graph_prepend_token(import->graph, tensor, import->node->name, parameter);
+    if (tensor >= 0)
+        *onnx_output(import, 0) = onnx_tensor_value(tensor, 3, extent);
+    return tensor < 0 ? tensor : 0;
+}
+
+/* What stands before and behind an axis, of values with the batch first. */
+static int64_t extents_of(const struct onnx_value *x, int first, int end)
+{
+    int64_t product = 1;
+
+    for (int r = first; r < end; r++)
+        product *= x->extent[r];
+    return product;
+}
+
+static int append_concat(struct onnx_import *import)
+{
+    int count = import->node->input_count;
+    struct onnx_value first = *onnx_input(import, 0), result = first;
+    int axis = onnx_axis(import, onnx_attribute_int(import, "axis", 0), first.rank);
+    int32_t tensor, tensors[GRAPH_OUTPUTS_MAX];
+    int64_t joined = 0;
+    bool images = first.rank == 4 && axis == 1;
+
+    if (axis < 0)
+        return import->error.code;
+    if (count == 2 && axis == 1 && first.kind == ONNX_CONSTANT && onnx_value_trains(&first) &&
+        first.rank == 3 && first.extent[0] == ONNX_BATCH && first.extent[1] == 1 &&
+        first.stride[0] == 0) {
+        struct onnx_value x = *onnx_input(import, 1);
+
+        return x.rank == 3 ? prepend(import, &first, &x) : onnx_fail(import, "dimensions differ");
+    }
+    for (int i = 0; i < count; i++) {
+        struct onnx_value x = *onnx_input(import, i);
+        int64_t outer, row;
+
+        if (x.kind != ONNX_TENSOR || x.rank != first.rank || axis == 0 || x.extent[0] != ONNX_BATCH)
+            return onnx_missing(import, "of other than samples, or along the batch");
+        for (int r = 0; r < x.rank; r++)
+            if (r != axis && x.extent[r] != first.extent[r])
+                return onnx_fail(import, "its inputs differ in axis %d", r);
+        joined += x.extent[axis];
+        outer = extents_of(&x, 1, axis);
+        row = extents_of(&x, axis, x.rank);
+        tensor = images       ? onnx_image(import, &x)
+                 : outer == 1 ? onnx_shaped(import, &x, 1, &row)
+                              : onnx_shaped(import, &x, 2, (int64_t[]){outer, row});
+        if (tensor < 0)
+            return tensor;
+        if (i && i % (GRAPH_OUTPUTS_MAX - 1) == 0) { /* in several steps */
+            tensors[0] = graph_concatenate(import->graph, tensors, GRAPH_OUTPUTS_MAX,
+                                           onnx_layer_name(import, ".part").text);
+        }
+        tensors[i == 0 ? 0 : (i - 1) % (GRAPH_OUTPUTS_MAX - 1) + 1] = tensor;
+    }
+    tensor = graph_concatenate(import->graph, tensors,
+                               count == 1 ? 1 : (count - 2) % (GRAPH_OUTPUTS_MAX - 1) + 2,
+                               import->node->name);
+    if (tensor < 0)
+        return tensor;
+    result.extent[axis] = joined;
+    *onnx_output(import, 0) = onnx_tensor_value(tensor, result.rank, result.extent);
+    return 0;
+}
+
 const struct onnx_operator_entry onnx_shape_operators[] = {
-    {"Identity", append_identity},   {"Cast", append_cast},
-    {"CastLike", append_cast},       {"Dropout", append_dropout},
-    {"Reshape", append_reshape},     {"Flatten", append_flatten},
-    {"Squeeze", append_axes},        {"Unsqueeze", append_axes},
-    {"Transpose", append_transpose}, {NULL, NULL},
+    {"Identity", append_identity, true},
+    {"Cast", append_cast, true},
+    {"CastLike", append_cast, true},
+    {"Dropout", append_dropout, false},
+    {"Reshape", append_reshape, true},
+    {"Flatten", append_flatten, true},
+    {"Squeeze", append_axes, true},
+    {"Unsqueeze", append_axes, true},
+    {"Transpose", append_transpose, true},
+    {"Slice", append_slice, true},
+    {"Split", append_split, true},
+    {"SplitToSequence", append_split_to_sequence, true},
+    {"SequenceAt", append_sequence_at, true},
+    {"Gather", append_gather, true},
+    {"Expand", append_expand, true},
+    {"Concat", append_concat, false},
+    {NULL, NULL, false},
 };

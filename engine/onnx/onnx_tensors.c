@@ -26,7 +26,7 @@ struct onnx_layer_name onnx_layer_name(const struct onnx_import *import, const c
 }
 
 /* The tensor with another shape of its samples. */
-static int32_t reshaped(struct onnx_import *import, int32_t tensor, int rank, const int64_t *sample)
+int32_t onnx_reshaped(struct onnx_import *import, int32_t tensor, int rank, const int64_t *sample)
 {
     const struct graph_shape *shape = &import->graph->tensors[tensor].shape;
     bool same = shape->rank == rank + 1;
@@ -63,8 +63,25 @@ static int32_t swapped(struct onnx_import *import, const struct onnx_value *valu
 
     if (shape->rank == 4 && shape->extent[1] == p)
         return graph_image_tokens(import->graph, value->tensor, name);
-    tensor = reshaped(import, value->tensor, 2, (int64_t[]){p, q});
+    tensor = onnx_reshaped(import, value->tensor, 2, (int64_t[]){p, q});
     return graph_token_image(import->graph, tensor, name);
+}
+
+/* Any other order: a copy. */
+static int32_t permuted(struct onnx_import *import, const struct onnx_value *value, const int *from)
+{
+    struct permute_attributes permute = {.rank = value->atoms.count - 1};
+    int64_t rows;
+
+    if (permute.rank > PERMUTE_RANK_MAX)
+        return onnx_missing(import, "more than %d axes change places", PERMUTE_RANK_MAX), -ENOTSUP;
+    for (int i = 0; i < permute.rank; i++) {
+        permute.extent[i] = value->atoms.extent[i + 1];
+        permute.order[i] = from[i + 1] - 1;
+    }
+    rows = product(&value->atoms, 1, value->atoms.count);
+    return graph_permute(import->graph, onnx_reshaped(import, value->tensor, 1, &rows), &permute,
+                         onnx_layer_name(import, ".order").text);
 }
 
 /* Moves numbers so that atom i of the tensor becomes what atom from[i] was; from[0] is 0. */
@@ -80,11 +97,9 @@ static int atoms_move(struct onnx_import *import, struct onnx_value *value, cons
         turned &= from[i] == (cut - 1 + i - 1) % (old.count - 1) + 1;
     if (turned && cut == 1)
         return 0;
-    if (turned) {
-        value->tensor = swapped(import, value, cut);
-    } else {
-        return onnx_missing(import, "more than two axes change places"), -ENOTSUP;
-    }
+    value->tensor = turned ? swapped(import, value, cut) : permuted(import, value, from);
+    if (value->tensor < 0)
+        return value->tensor;
     for (int i = 0; i < old.count; i++) {
         atoms->extent[i] = old.extent[from[i]];
         atoms->order[i] = to[old.order[i]];
@@ -118,8 +133,101 @@ int onnx_follow(struct onnx_import *import, struct onnx_value *value, struct onn
     if (code)
         return code;
     shape = &import->graph->tensors[like->tensor].shape;
-    value->tensor = reshaped(import, value->tensor, shape->rank - 1, shape->extent + 1);
+    value->tensor = onnx_reshaped(import, value->tensor, shape->rank - 1, shape->extent + 1);
     return import->graph->error.code;
+}
+
+/* ---- parts and factors that wait ---- */
+
+/* Cuts one part out. Of a sequence the first or the last step is an operator of its own, which more
+ * devices have. */
+static int32_t cut_one(struct onnx_import *import, const struct onnx_cut *cut)
+{
+    const char *name = onnx_layer_name(import, ".cut").text;
+    int64_t steps = cut->width / cut->count;
+    bool step = cut->outer == 1 && cut->width % cut->count == 0 && steps > 1;
+    int32_t whole;
+
+    if (step && (cut->first == 0 || cut->first == cut->width - cut->count)) {
+        whole = onnx_reshaped(import, cut->whole, 2, (int64_t[]){steps, cut->count});
+        return cut->first == 0 ? graph_first_step(import->graph, whole, name)
+                               : graph_last_step(import->graph, whole, -1, name, false);
+    }
+    whole = cut->outer == 1
+                ? onnx_reshaped(import, cut->whole, 1, &cut->width)
+                : onnx_reshaped(import, cut->whole, 2, (int64_t[]){cut->outer, cut->width});
+    return graph_slice(import->graph, whole, cut->first, cut->count, name);
+}
+
+static void cut_all(struct onnx_import *import, const struct onnx_cut *cut)
+{
+    int64_t widths[GRAPH_OUTPUTS_MAX];
+    int32_t outputs[GRAPH_OUTPUTS_MAX];
+    int32_t whole = cut->outer == 1
+                        ? onnx_reshaped(import, cut->whole, 1, &cut->width)
+                        : onnx_reshaped(import, cut->whole, 2, (int64_t[]){cut->outer, cut->width});
+
+    for (int i = 0; i < cut->part_count; i++)
+        widths[i] = cut->parts[i].count;
+    graph_split(import->graph, whole, widths, cut->part_count, outputs,
+                onnx_layer_name(import, ".cut").text);
+    for (int i = 0; i < cut->part_count; i++)
+        cut->parts[i].tensor = outputs[i];
+}
+
+int onnx_resolve(struct onnx_import *import, struct onnx_value *value)
+{
+    struct onnx_cut *cut = value->cut;
+
+    if (cut) {
+        if (cut->tensor < 0 && cut->parts)
+            cut_all(import, cut);
+        else if (cut->tensor < 0)
+            cut->tensor = cut_one(import, cut);
+        value->tensor = cut->tensor;
+        value->cut = NULL;
+    }
+    if (value->factor != 0 && value->factor != 1 && value->tensor >= 0)
+        value->tensor = graph_affine(import->graph, value->tensor, (float)value->factor, 0,
+                                     onnx_layer_name(import, ".scale").text);
+    value->factor = 0;
+    return import->graph->error.code;
+}
+
+int onnx_cut_out(struct onnx_import *import, struct onnx_value *value, int axis, int64_t first,
+                 int64_t count)
+{
+    struct onnx_cut *cut = onnx_allocate(import, 1, sizeof *cut);
+    struct onnx_atoms *atoms = &value->atoms;
+    int begin = atoms->first[axis], end = atoms->first[axis + 1], base;
+    bool together = true;
+
+    if (!cut || onnx_resolve(import, value))
+        return import->error.code ? import->error.code : import->graph->error.code;
+    if (count == value->extent[axis])
+        return 0;
+    for (int i = begin; i < end; i++)
+        together &= atoms->order[i] == atoms->order[begin] + i - begin;
+    if (atoms->order[begin] == 0 || count < 1)
+        return onnx_missing(import, "of the batch, or of nothing"), -ENOTSUP;
+    if (!together && onnx_settle(import, value))
+        return -ENOTSUP;
+    base = atoms->order[begin];
+    *cut = (struct onnx_cut){
+        .whole = value->tensor, .atoms = *atoms, .outer = product(atoms, 1, base), .tensor = -1};
+    cut->count = product(atoms, base + end - begin, atoms->count);
+    cut->width = cut->count * value->extent[axis];
+    cut->first = first * cut->count;
+    cut->count *= count;
+    /* the axis becomes one atom, or none */
+    for (int i = begin + 1; i < end; i++)
+        atoms->extent[base + i - begin] = 1;
+    atoms->extent[base] = count;
+    onnx_atoms_drop(atoms, value->rank);
+    value->extent[axis] = count;
+    value->cut = cut;
+    value->tensor = -1;
+    return 0;
 }
 
 int32_t onnx_shaped(struct onnx_import *import, struct onnx_value *value, int rank,
@@ -127,7 +235,7 @@ int32_t onnx_shaped(struct onnx_import *import, struct onnx_value *value, int ra
 {
     if (onnx_settle(import, value))
         return -ENOTSUP;
-    value->tensor = reshaped(import, value->tensor, rank, sample);
+    value->tensor = onnx_reshaped(import, value->tensor, rank, sample);
     return value->tensor;
 }
 
@@ -149,8 +257,8 @@ int32_t onnx_image(struct onnx_import *import, struct onnx_value *value)
         for (int i = channels; i < value->atoms.count; i++)
             turned &= value->atoms.order[i] == (i < pixels ? cut + i - channels : i - pixels + 1);
         if (turned) {
-            tensor =
-                reshaped(import, value->tensor, 2, (int64_t[]){extent[2] * extent[3], extent[1]});
+            tensor = onnx_reshaped(import, value->tensor, 2,
+                                   (int64_t[]){extent[2] * extent[3], extent[1]});
             tensor =
                 graph_tokens_to_image(import->graph, tensor, onnx_layer_name(import, ".image").text,
                                       extent[2], extent[3]);
@@ -189,8 +297,8 @@ int32_t onnx_rows(struct onnx_import *import, struct onnx_value *value)
     if (moves && atoms_move(import, value, from))
         return -ENOTSUP;
     steps = product(atoms, 1, atoms->count - wide);
-    value->tensor = steps > 1 ? reshaped(import, value->tensor, 2, (int64_t[]){steps, width})
-                              : reshaped(import, value->tensor, 1, &width);
+    value->tensor = steps > 1 ? onnx_reshaped(import, value->tensor, 2, (int64_t[]){steps, width})
+                              : onnx_reshaped(import, value->tensor, 1, &width);
     return value->tensor;
 }
 

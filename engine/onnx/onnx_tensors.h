@@ -10,10 +10,29 @@ struct onnx_layer_name {
 };
 struct onnx_layer_name onnx_layer_name(const struct onnx_import *import, const char *suffix);
 
+/* The tensor with another shape of its samples. */
+int32_t onnx_reshaped(struct onnx_import *import, int32_t tensor, int rank, const int64_t *sample);
 /* Gives `value` the order and the shape of the graph's tensor that `like` is; they have the same
  * extents. */
 int onnx_follow(struct onnx_import *import, struct onnx_value *value, struct onnx_value *like);
 
 /* The lists of operators, each ended by a NULL name. */
 extern const struct onnx_operator_entry onnx_layer_operators[], onnx_shape_operators[],
-    onnx_elementwise_operators[];
+    onnx_elementwise_operators[], onnx_sequence_operators[];
+
+/* Rows of a matrix of weights by the indices: an embedding. */
+int onnx_embed(struct onnx_import *import, const struct onnx_value *weight,
+               const struct onnx_value *index);
+/* The part of the value along an axis; it is cut out when an operator needs it. */
+int onnx_cut_out(struct onnx_import *import, struct onnx_value *value, int axis, int64_t first,
+                 int64_t count);
+/* Does the work of attention from the product of queries and keys on (onnx_attention.c). Returns
+ * whether the present node is its first product; then it is done, or the graph keeps an error. */
+bool onnx_attention_absorb(struct onnx_import *import);
+/* The node that alone reads the output of `node`, if it is of that operator (NULL: of any); else
+ * NULL. */
+const struct onnx_node *onnx_only_reader(const struct onnx_import *import,
+                                         const struct onnx_node *node, const char *operator);
+/* Marks a node as done, and gives its output a value. */
+void onnx_absorb(struct onnx_import *import, const struct onnx_node *node,
+                 const struct onnx_value *value);

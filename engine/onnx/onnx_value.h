@@ -22,7 +22,8 @@ enum onnx_value_kind {
     ONNX_ABSENT, /* an input that is left out */
     ONNX_UNKNOWN /* what a missing operator would give */,
     ONNX_CONSTANT,
-    ONNX_TENSOR
+    ONNX_TENSOR,
+    ONNX_SEQUENCE /* `parts` are its elements */
 };
 
 struct onnx_value {
@@ -36,9 +37,24 @@ struct onnx_value {
     /* or, if part_count is not 0, constants one behind another along an axis */
     const struct onnx_value *parts;
     int part_count, part_axis;
-    /* a tensor of the graph */
+    /* a tensor of the graph; with `cut`, what that will be once it is cut out */
     int32_t tensor;
     struct onnx_atoms atoms;
+    struct onnx_cut *cut;
+    double factor; /* by which the tensor is to be multiplied still; 0: 1 */
+};
+
+/* A part of a tensor that is cut out when an operator needs it. Attention needs no queries, keys
+ * and values that lie side by side. */
+struct onnx_cut {
+    int32_t whole;           /* a tensor whose rows are columns of `width` numbers */
+    struct onnx_atoms atoms; /* of the whole */
+    int64_t outer, width;    /* rows of a sample; numbers of one */
+    int64_t first, count;    /* the columns that are cut out */
+    int32_t tensor;          /* them, once they are cut out; else -1 */
+    /* all parts of a Split, which are cut out together; NULL: this one alone */
+    struct onnx_cut *parts;
+    int part_count;
 };
 
 /* The state of an import. */
@@ -124,6 +140,8 @@ bool onnx_atoms_are_plain(const struct onnx_atoms *atoms);
 void onnx_atoms_permute(struct onnx_atoms *atoms, int rank, const int *axes);
 /* Cuts and joins axes; false: they lie apart in the tensor, which has to be copied first. */
 bool onnx_atoms_reshape(struct onnx_atoms *atoms, int rank, const int64_t *extent);
+/* Drops atoms of extent 1. */
+void onnx_atoms_drop(struct onnx_atoms *atoms, int rank);
 /* Joins the atoms before and behind the batch, of a value that onnx_settle() has changed; its axes
  * are then to be set anew. */
 void onnx_atoms_join(struct onnx_atoms *atoms);
@@ -134,6 +152,8 @@ bool onnx_atoms_match(struct onnx_atoms *a, struct onnx_atoms *b, int rank);
 struct onnx_value onnx_tensor_value(int32_t tensor, int rank, const int64_t *extent);
 /* Makes the value a tensor whose numbers are in the order of its axes, the batch first. */
 int onnx_settle(struct onnx_import *import, struct onnx_value *value);
+/* Cuts out and multiplies what is to be. 0, or the error that the import or its graph keeps. */
+int onnx_resolve(struct onnx_import *import, struct onnx_value *value);
 /* The tensor as an image [B,C,H,W], of a value of that shape; -1 with the error kept. */
 int32_t onnx_image(struct onnx_import *import, struct onnx_value *value);
 /* The tensor as rows [B,D] or [B,T,D], D being the value's last axis; the value's atoms follow
@@ -152,6 +172,7 @@ int32_t onnx_shaped(struct onnx_import *import, struct onnx_value *value, int ra
 typedef int onnx_operator(struct onnx_import *import);
 struct onnx_operator_entry {
     const char *name;
-    onnx_operator *append; /* NULL: it is computed from constants only */
+    onnx_operator *append;
+    bool keeps; /* it takes inputs that are to be cut out or multiplied still */
 };
 const struct onnx_operator_entry *onnx_operator_find(const char *domain, const char *name);

@@ -17,6 +17,7 @@ import os
 import sys
 import warnings
 from typing import Any
+from unittest import mock
 
 
 class ExportError(Exception):
@@ -85,9 +86,14 @@ def export(module: Any, batch: Any, path: str, opset: int | None = None) -> None
         raise ExportError(f"this Python lacks {error.name}: pip install torch onnxscript") from None
 
     module = module.eval()
-    parameters = dict(module.named_parameters(remove_duplicate=True))
+    parameters = dict(module.named_parameters(remove_duplicate=False))  # tied ones by all their names
+    whole = torch.nn.functional.adaptive_avg_pool2d
+
+    def adaptive_average_pool2d(samples: Any, size: Any) -> Any:  # torch writes a mean over all pixels as many nodes
+        return samples.mean((-2, -1), keepdim=True) if size in (1, (1, 1), [1, 1]) else whole(samples, size)
+
     # no optimisation: it would fold batch norm into convolutions, and transposed weights lose their names
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), mock.patch.object(torch.nn.functional, "adaptive_avg_pool2d", adaptive_average_pool2d):
         warnings.simplefilter("ignore")
         program = torch.onnx.export(module, (batch,), dynamo=True, optimize=False, verbose=False, opset_version=opset,
                                     dynamic_shapes=({0: torch.export.Dim("batch")},))

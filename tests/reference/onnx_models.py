@@ -2,6 +2,7 @@
 import dataclasses
 from typing import Callable
 
+import torch
 from torch import nn
 
 
@@ -40,6 +41,92 @@ class ConvNet(nn.Module):
         return self.head(x.flatten(1))
 
 
+class Lstm(nn.Module):
+    def __init__(self, cell=nn.LSTM, **keys):
+        super().__init__()
+        self.rnn = cell(8, 16, 2, batch_first=True, **keys)
+        self.head = nn.Linear(32 if keys else 16, 10)
+
+    def forward(self, x):
+        return self.head(self.rnn(x)[0][:, -1])
+
+
+class Squeeze(nn.Module):
+    """Squeeze and excite, concatenation, SiLU, layer scale, GELU, tokens and back."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 16, 3, stride=2, padding=1)
+        self.squeeze, self.excite = nn.Conv2d(16, 4, 1), nn.Conv2d(4, 16, 1)
+        self.wide = nn.Conv2d(16, 5, 3, padding=1)
+        self.norm, self.up, self.down = nn.LayerNorm(21), nn.Linear(21, 32), nn.Linear(32, 21)
+        self.scale = nn.Parameter(torch.full((21, 1, 1), 0.5))
+        self.head = nn.Linear(21, 10)
+
+    def forward(self, x):
+        x = nn.functional.silu(self.stem(x))
+        s = self.excite(nn.functional.relu(self.squeeze(x.mean((2, 3), keepdim=True))))
+        x = x * s.sigmoid()
+        x = torch.cat([x, self.wide(x)], 1)
+        y = self.down(nn.functional.gelu(self.up(self.norm(x.permute(0, 2, 3, 1))))).permute(0, 3, 1, 2)
+        return self.head((x + self.scale * y).mean((2, 3)))
+
+
+class Gpt(nn.Module):
+    """A decoder as PyTorch's own layers have it, and one that is written out, with a tied output."""
+
+    def __init__(self, symbols=20, width=16, steps=12):
+        super().__init__()
+        self.symbols, self.places = nn.Embedding(symbols, width), nn.Embedding(steps, width)
+        self.block = nn.TransformerEncoderLayer(width, 4, 32, batch_first=True, norm_first=True, dropout=0.0)
+        self.norm, self.qkv, self.out = nn.LayerNorm(width), nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.head = nn.Linear(width, symbols, bias=False)
+        self.head.weight = self.symbols.weight
+
+    def forward(self, x):
+        steps = x.shape[1]
+        y = self.symbols(x) + self.places(torch.arange(steps))
+        y = self.block(y, src_mask=nn.Transformer.generate_square_subsequent_mask(steps), is_causal=True)
+        q, k, v = self.qkv(self.norm(y)).split(16, 2)
+        q, k, v = (part.view(-1, steps, 2, 8).transpose(1, 2) for part in (q, k, v))
+        scores = (q @ k.transpose(-2, -1)) * 8 ** -0.5
+        scores = scores.masked_fill(torch.triu(torch.ones(steps, steps, dtype=torch.bool), 1), float("-inf"))
+        y = y + self.out((scores.softmax(-1) @ v).transpose(1, 2).reshape(-1, steps, 16))
+        return self.head(y)
+
+
+class Vit(nn.Module):
+    def __init__(self, width=16):
+        super().__init__()
+        self.patches = nn.Conv2d(1, width, 4, 4)
+        self.token, self.places = nn.Parameter(torch.randn(1, 1, width)), nn.Parameter(torch.randn(1, 5, width))
+        self.block = nn.TransformerEncoderLayer(width, 2, 32, activation="gelu", batch_first=True, dropout=0.0)
+        self.head = nn.Linear(width, 10)
+
+    def forward(self, x):
+        x = self.patches(x).flatten(2).transpose(1, 2)
+        x = torch.cat([self.token.expand(x.shape[0], -1, -1), x], 1) + self.places
+        return self.head(self.block(x)[:, 0])
+
+
+class General(nn.Module):
+    """What has no operator of its own: products of samples, softmax, axes in any order, broadcasts, slices."""
+
+    def __init__(self):
+        super().__init__()
+        self.up, self.gate, self.head = nn.Linear(8, 24), nn.Linear(8, 24), nn.Linear(24, 10)
+        self.shift, self.scale = nn.Parameter(torch.randn(24)), nn.Parameter(torch.rand(6, 1) + 0.5)
+
+    def forward(self, x):
+        a, b = self.up(x), self.gate(x)
+        y = a[:, 1:7] * b[:, :6].sigmoid() / self.scale - self.shift
+        y = y.view(-1, 6, 4, 6).permute(0, 2, 3, 1)
+        z = (y @ y.transpose(-1, -2) * 0.1 + 1).softmax(-1) @ y
+        p, q = z.permute(0, 3, 2, 1).reshape(-1, 6, 24).chunk(2, 2)
+        y = torch.cat([q, p * 2], 2)
+        return self.head((y - y.mean(1, keepdim=True) + 3 * y).mean(1))
+
+
 def vision(name, size=64, rate=2e-4, **keys):
     def build():
         import torchvision
@@ -50,6 +137,12 @@ def vision(name, size=64, rate=2e-4, **keys):
 MODELS = {
     "mlp": Case(mlp, (1, 8, 8), rate=0.1),
     "convnet": Case(ConvNet, (3, 12, 12), batch=4, rate=0.02),
+    "squeeze": Case(Squeeze, (3, 12, 12), batch=4, rate=0.02),
+    "lstm": Case(Lstm, (9, 8), rate=0.1),
+    "gru": Case(lambda: Lstm(nn.GRU, bidirectional=True), (9, 8), rate=0.1),
+    "gpt": Case(Gpt, (12,), classes=20, rate=0.05, symbols=True, each=True),
+    "vit": Case(Vit, (1, 8, 8), rate=0.02),
+    "general": Case(General, (8, 8), rate=0.02),
     "resnet18": vision("resnet18"),
     "resnet50": vision("resnet50"),
     "vgg11_bn": vision("vgg11_bn"),

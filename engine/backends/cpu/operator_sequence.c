@@ -94,18 +94,76 @@ static void copy_columns(struct backend_program *program, int32_t wide, const in
     }
 }
 
+/* Copies channels between a wide image and a narrow one, whose first is channel `first` of it; in
+ * blocks of different sizes, number by number. */
+static void copy_channels(const struct image_layout *wide, float *image,
+                          const struct image_layout *narrow, float *part, int64_t first, bool join)
+{
+    const int64_t pixels = wide->pixels;
+
+    for (int64_t c = 0; c < narrow->channels; c++) {
+        int64_t w = first + c;
+        float *to = image + w / wide->block * wide->block * pixels + w % wide->block;
+        float *from = part + c / narrow->block * narrow->block * pixels + c % narrow->block;
+
+        for (int64_t p = 0; p < pixels; p++)
+            if (join)
+                to[p * wide->block] = from[p * narrow->block];
+            else
+                from[p * narrow->block] = to[p * wide->block];
+    }
+}
+
+/* The same as copy_columns() for images. In blocks of one size the channels lie one behind
+ * another. */
+static void copy_images(struct backend_program *program, int32_t wide, const int32_t *narrow,
+                        int count, int task, bool join)
+{
+    struct range slice = program_slice(program, task);
+    struct image_layout layout = program_image_layout(program, wide, 1);
+    int64_t first = 0;
+
+    for (int i = 0; i < count; i++) {
+        struct image_layout own = program_image_layout(program, narrow[i], 1);
+        bool whole = layout.block == own.block && first % layout.block == 0;
+        size_t bytes = (size_t)(own.channels * own.pixels) * sizeof(float);
+
+        for (int64_t n = slice.first; n < slice.end; n++) {
+            float *image = program_sample(program, wide, n);
+            float *part = program_sample(program, narrow[i], n);
+
+            if (whole && join)
+                memcpy(image + first * layout.pixels, part, bytes);
+            else if (whole)
+                memcpy(part, image + first * layout.pixels, bytes);
+            else if (layout.block == layout.channels)
+                program->device->kernels->matrix_copy(
+                    join ? part : image + first, join ? own.channels : layout.channels,
+                    layout.pixels, own.channels, join ? image + first : part,
+                    join ? layout.channels : own.channels, false);
+            else
+                copy_channels(&layout, image, &own, part, first, join);
+        }
+        first += own.channels;
+    }
+}
+
 void concatenate_run(struct backend_program *program, const struct step *step, int task, int thread)
 {
     const struct graph_node *node = step->node;
+    bool images = program_tensor(program, node->output[0])->shape.rank == 4;
 
     (void)thread;
-    copy_columns(program, node->output[0], node->input, node->input_count, task, true);
+    (images ? copy_images : copy_columns)(program, node->output[0], node->input, node->input_count,
+                                          task, true);
 }
 
 void split_run(struct backend_program *program, const struct step *step, int task, int thread)
 {
     const struct graph_node *node = step->node;
+    bool images = program_tensor(program, node->input[0])->shape.rank == 4;
 
     (void)thread;
-    copy_columns(program, node->input[0], node->output, node->output_count, task, false);
+    (images ? copy_images : copy_columns)(program, node->input[0], node->output, node->output_count,
+                                          task, false);
 }

@@ -94,11 +94,12 @@ int mask_steps_run(struct backend_program *program, int32_t index, struct error 
 
 /* ---- side by side ---------------------------------------------------------------------------- */
 
-static int64_t last_extent(const struct backend_program *program, int32_t tensor)
+/* Numbers of a row; of images, which lie channels-last, the channels. */
+static int64_t row_extent(const struct backend_program *program, int32_t tensor)
 {
     const struct graph_shape *shape = &program->graph->tensors[tensor].shape;
 
-    return shape->extent[shape->rank - 1];
+    return shape->extent[shape->rank == 4 ? 1 : shape->rank - 1];
 }
 
 int columns_run(struct backend_program *program, int32_t index, struct error *error)
@@ -109,13 +110,13 @@ int columns_run(struct backend_program *program, int32_t index, struct error *er
     const int32_t *parts = join ? node->input : node->output;
     struct cuda_columns columns = {.count = join ? node->input_count : node->output_count,
                                    .wide = program_array(program, wide),
-                                   .rows = program_elements(program, wide) /
-                                           last_extent(program, wide)};
+                                   .rows =
+                                       program_elements(program, wide) / row_extent(program, wide)};
     cudaStream_t stream = program->device->stream;
 
     for (int i = 0; i < columns.count; i++) {
         columns.part[i] = program_array(program, parts[i]);
-        columns.width[i] = last_extent(program, parts[i]);
+        columns.width[i] = row_extent(program, parts[i]);
     }
     return checked(node, join ? cuda_concatenate(&columns, stream) : cuda_split(&columns, stream),
                    error);

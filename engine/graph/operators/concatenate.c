@@ -1,28 +1,35 @@
 /* concatenate.c: tensors side by side along their last axis, as torch.cat(…, dim=-1), and the
- * reverse, as torch.split(…, dim=-1). Each is the gradient of the other. */
+ * reverse, as torch.split(…, dim=-1). Each is the gradient of the other. Images lie side by side
+ * along their channels. */
 #include "engine/graph/operators/operators.h"
 
 #include <errno.h>
 
-/* Rows or sequences; images would not have their channels side by side. */
 static const struct graph_tensor *input_of(struct graph *graph, int32_t input, const char *name,
                                            enum graph_op op)
 {
     const struct graph_tensor *x = layer_input(graph, input, name, op, TENSOR_FLOAT32);
     char text[SHAPE_TEXT_MAX];
 
-    if (x && x->shape.rank != 2 && x->shape.rank != 3) {
-        layer_fail(graph, name, op, "expects rows or sequences, but the input is %s",
+    if (x && (x->shape.rank < 2 || x->shape.rank > 4)) {
+        layer_fail(graph, name, op, "expects rows, sequences or images, but the input is %s",
                    graph_shape_format(&x->shape, text, sizeof text));
         return NULL;
     }
     return x;
 }
 
+/* The axis along which they lie side by side. */
+static int axis_of(const struct graph_shape *shape)
+{
+    return shape->rank == 4 ? 1 : shape->rank - 1;
+}
+
 int32_t graph_concatenate(struct graph *graph, const int32_t *inputs, int count, const char *name)
 {
     char first[SHAPE_TEXT_MAX], second[SHAPE_TEXT_MAX];
     struct graph_shape shape = {0};
+    int axis;
 
     if (graph->error.code)
         return graph->error.code;
@@ -36,13 +43,15 @@ int32_t graph_concatenate(struct graph *graph, const int32_t *inputs, int count,
         if (!x)
             return graph->error.code;
         alike = i ? shape : x->shape;
-        alike.extent[alike.rank - 1] = x->shape.extent[x->shape.rank - 1];
+        axis = axis_of(&alike);
+        if (alike.rank == x->shape.rank)
+            alike.extent[axis] = x->shape.extent[axis];
         if (!graph_shape_equal(&alike, &x->shape))
             return layer_fail(graph, name, OP_CONCATENATE,
-                              "the shapes %s and %s differ before the last axis",
+                              "the shapes %s and %s differ in other axes than that which is joined",
                               graph_shape_format(&shape, first, sizeof first),
                               graph_shape_format(&x->shape, second, sizeof second));
-        alike.extent[alike.rank - 1] += i ? shape.extent[shape.rank - 1] : 0;
+        alike.extent[axis] += i ? shape.extent[axis] : 0;
         shape = alike;
     }
     layer_append_node(graph, OP_CONCATENATE, name, inputs, count,
@@ -66,11 +75,11 @@ int graph_split(struct graph *graph, int32_t input, const int64_t *widths, int c
     if (!x)
         return graph->error.code;
     shape = x->shape;
-    if (count < 1 || count > GRAPH_OUTPUTS_MAX || sum != shape.extent[shape.rank - 1])
+    if (count < 1 || count > GRAPH_OUTPUTS_MAX || sum != shape.extent[axis_of(&shape)])
         return layer_fail(graph, name, OP_SPLIT, "%d parts of %lld together do not make %s", count,
                           (long long)sum, graph_shape_format(&shape, text, sizeof text));
     for (int i = 0; i < count; i++) {
-        shape.extent[shape.rank - 1] = widths[i];
+        shape.extent[axis_of(&shape)] = widths[i];
         outputs[i] = graph_append_tensor(graph, TENSOR_ACTIVATION, TENSOR_FLOAT32, &shape, true,
                                          "%s.output%d", name, i);
     }

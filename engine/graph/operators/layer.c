@@ -72,6 +72,21 @@ const struct graph_tensor *layer_sequence(struct graph *graph, int32_t input, co
     return x;
 }
 
+const struct graph_tensor *layer_rows(struct graph *graph, int32_t input, const char *name,
+                                      enum graph_op op)
+{
+    const struct graph_tensor *x = layer_input(graph, input, name, op, TENSOR_FLOAT32);
+    char text[SHAPE_TEXT_MAX];
+
+    if (x && (!x->batched || (x->shape.rank != 2 && x->shape.rank != 3))) {
+        layer_fail(graph, name, op,
+                   "expects [batch, features] or [batch, length, features], but the input is %s",
+                   graph_shape_format(&x->shape, text, sizeof text));
+        return NULL;
+    }
+    return x;
+}
+
 int layer_prediction(struct graph *graph, int32_t input, enum graph_op op, const char *what)
 {
     const struct graph_tensor *x = layer_input(graph, input, "loss", op, TENSOR_FLOAT32);
@@ -110,6 +125,7 @@ static int32_t take_bound(struct graph *graph, const char *layer, const char *su
         }
         if (tensor->initializer.kind == INITIALIZER_BY_LAYER)
             tensor->initializer = initializer;
+        graph->bound[i] = graph->bound[--graph->bound_count];
         return id;
     }
     return -1;
@@ -140,7 +156,6 @@ struct graph_node *layer_append_node(struct graph *graph, enum graph_op op, cons
 {
     struct graph_node *node = graph_append_node(graph, op, GRAPH_FORWARD, name);
 
-    graph->bound_count = 0; /* they were this layer's */
     if (!node)
         return NULL;
     for (int i = 0; i < count; i++)

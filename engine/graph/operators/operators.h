@@ -28,6 +28,9 @@ const struct graph_tensor *layer_image(struct graph *graph, int32_t input, const
 /* The same for a batch of sequences [B,T,F]. */
 const struct graph_tensor *layer_sequence(struct graph *graph, int32_t input, const char *name,
                                           enum graph_op op);
+/* The same for rows [B,F] or [B,T,F]. */
+const struct graph_tensor *layer_rows(struct graph *graph, int32_t input, const char *name,
+                                      enum graph_op op);
 /* Checks that a loss can take the prediction `input`, which must be [B,F] (cross entropy: or
  * [B,T,F]): 0, or the error. `what` is a word for what F counts. */
 int layer_prediction(struct graph *graph, int32_t input, enum graph_op op, const char *what);

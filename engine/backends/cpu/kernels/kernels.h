@@ -366,6 +366,26 @@ static inline int64_t scan_scratch_floats(int64_t states, int64_t channels)
     KERNEL(void, causal_conv_backward, (const struct causal_conv_task *task))                       \
     KERNEL(void, selective_scan, (const struct scan_task *task))                                    \
     KERNEL(void, selective_scan_backward, (const struct scan_task *task))                           \
+    /* y = a and b of a sample (struct broadcast_attributes); y may be a */                         \
+    KERNEL(void, broadcast_forward,                                                                 \
+           (const struct broadcast_attributes *how, const float *a, const float *b, float *y))      \
+    /* da from dy and those of a and b that it needs; da may be dy */                               \
+    KERNEL(void, broadcast_backward_first,                                                          \
+           (const struct broadcast_attributes *how, const float *dy, const float *a,                \
+            const float *b, float *da))                                                             \
+    /* Adds to db, for elements `first` to before `end` of b, the gradients of one sample */        \
+    KERNEL(void, broadcast_backward_second,                                                         \
+           (const struct broadcast_attributes *how, const float *dy, const float *a,                \
+            const float *b, int64_t first, int64_t end, float *db))                                 \
+    /* The softmax of each row, and its gradient; y may be x, dx may be dy */                       \
+    KERNEL(void, softmax_forward, (const float *x, int64_t rows, int64_t columns, float *y))        \
+    KERNEL(void, softmax_backward,                                                                  \
+           (const float *dy, const float *y, int64_t rows, int64_t columns, float *dx))             \
+    /* One sample's elements in another order of axes */                                            \
+    KERNEL(void, permute, (const struct permute_attributes *how, const float *x, float *y))         \
+    /* The products of one sample */                                                                \
+    KERNEL(void, batch_product,                                                                     \
+           (const struct batch_product_attributes *how, const float *a, const float *b, float *y))  \
     KERNEL(                                                                                         \
         void, average_pool_forward,                                                                 \
         (const float *x, const struct pool_shape *shape, int64_t images, int64_t block, float *y))  \

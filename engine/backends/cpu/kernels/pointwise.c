@@ -61,12 +61,22 @@ static void elu_backward(const struct graph_node *node, const float *dy, const f
     FOR_EACH(dx[i] = x[i] > 0.0f ? dy[i] : alpha * dy[i] * vector_exp(x[i]))
 }
 
+static void affine(const struct graph_node *node, const float *x, const float *none, float *y,
+                   int64_t count)
+{
+    const float scale = node->attributes.affine.scale, offset = node->attributes.affine.offset;
+
+    (void)none;
+    FOR_EACH(y[i] = scale * x[i] + offset)
+}
+
 static pointwise_function *const functions[OP_COUNT] = {
     [OP_ACTIVATION] = activation,
     [OP_ACTIVATION_BACKWARD] = activation_backward,
     [OP_ADD] = add,
     [OP_LEAKY_RELU] = leaky_relu,
     [OP_LEAKY_RELU_BACKWARD] = leaky_relu_backward,
+    [OP_AFFINE] = affine,
     [OP_ELU] = elu,
     [OP_ELU_BACKWARD] = elu_backward,
 };

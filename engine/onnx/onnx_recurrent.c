@@ -1,0 +1,170 @@
+/* onnx_recurrent.c: LSTM and GRU nodes, in one direction or both, which begin with a state of 0. */
+#include "engine/onnx/onnx_tensors.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* The gates of ONNX in the order of PyTorch: i o f c -> i f c o, and z r h -> r z h. */
+static const int lstm_gates[] = {0, 2, 3, 1}, gru_gates[] = {1, 0, 2};
+
+/* Binds the parameter that has these rows of each gate: `first` and the following of `value`, whose
+ * first axis are the directions. */
+static int bind_gates(struct onnx_import *import, const struct onnx_value *value, int direction,
+                      int64_t first, int64_t hidden, bool lstm, const char *suffix)
+{
+    const int *gates = lstm ? lstm_gates : gru_gates;
+    struct onnx_weights weights = {.count = lstm ? 4 : 3};
+    struct graph_shape shape = {.rank = value->rank - 1, .extent = {hidden * (lstm ? 4 : 3)}};
+
+    if (value->rank == 3)
+        shape.extent[1] = value->extent[2];
+    for (int i = 0; i < weights.count; i++) {
+        weights.part[i] = *value;
+        if (onnx_constant_slice(import, &weights.part[i], 0, direction, 1, 1) ||
+            onnx_constant_slice(import, &weights.part[i], 1, first + gates[i] * hidden, hidden, 1))
+            return import->error.code;
+    }
+    graph_bind_parameter(import->graph, suffix,
+                         onnx_weights_tensor(import, &weights, &shape, false));
+    return import->error.code;
+}
+
+/* Whether an input is left out, or 0 everywhere. */
+static bool is_zero(const struct onnx_value *value)
+{
+    double number;
+
+    return value->kind == ONNX_ABSENT || (onnx_is_uniform(value, &number) && number == 0);
+}
+
+static bool is_known(struct onnx_import *import, bool lstm)
+{
+    const struct onnx_value *weights = onnx_input(import, 1), *state = onnx_input(import, 2),
+                            *bias = onnx_input(import, 3);
+    int gates = lstm ? 4 : 3;
+    int64_t hidden = state->rank == 3 ? state->extent[2] : 0;
+
+    if (onnx_input(import, 0)->kind != ONNX_TENSOR || onnx_input(import, 0)->rank != 3 ||
+        weights->kind != ONNX_CONSTANT || state->kind != ONNX_CONSTANT ||
+        bias->kind != ONNX_CONSTANT || weights->rank != 3 || state->rank != 3 || bias->rank != 2 ||
+        hidden < 1)
+        return onnx_missing(import, "without constant weights and biases"), false;
+    if (weights->extent[1] != gates * hidden || state->extent[1] != gates * hidden ||
+        bias->extent[1] != 2 * gates * hidden || weights->extent[0] != state->extent[0] ||
+        weights->extent[0] != bias->extent[0] || weights->extent[0] > 2)
+        return onnx_fail(import, "the shapes of its weights do not fit each other"), false;
+    if (!is_zero(onnx_input(import, 5)) || (lstm && !is_zero(onnx_input(import, 6))) ||
+        onnx_has_input(import, 4) || (lstm && onnx_has_input(import, 7)))
+        return onnx_missing(import, "with lengths, peepholes, or a state that is not 0"), false;
+    if (onnx_attribute(import->node, "activations") || onnx_attribute(import->node, "clip") ||
+        onnx_attribute_int(import, "input_forget", 0) ||
+        (!lstm && !onnx_attribute_int(import, "linear_before_reset", 0)))
+        return onnx_missing(import, "other than PyTorch's"), false;
+    return true;
+}
+
+/* One direction: [B,T,F] -> [B,T,H]. */
+static int32_t append_direction(struct onnx_import *import, int32_t x, bool lstm, int direction,
+                                bool reverse)
+{
+    const struct onnx_value *bias = onnx_input(import, 3);
+    int64_t hidden = onnx_input(import, 2)->extent[2];
+    const struct recurrent_layer layer = {
+        .cell = lstm ? RECURRENT_LSTM : RECURRENT_GRU, .hidden = hidden, .reverse = reverse};
+    const char *names[2][4] = {{"weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"},
+                               {"weight_ih_l0_reverse", "weight_hh_l0_reverse",
+                                "bias_ih_l0_reverse", "bias_hh_l0_reverse"}};
+    const char *const *name = names[reverse];
+
+    if (bind_gates(import, onnx_input(import, 1), direction, 0, hidden, lstm, name[0]) ||
+        bind_gates(import, onnx_input(import, 2), direction, 0, hidden, lstm, name[1]) ||
+        bind_gates(import, bias, direction, 0, hidden, lstm, name[2]) ||
+        bind_gates(import, bias, direction, (lstm ? 4 : 3) * hidden, hidden, lstm, name[3]))
+        return import->error.code;
+    return graph_recurrent(import->graph, x, -1,
+                           onnx_layer_name(import, reverse ? ".reverse" : "").text, &layer);
+}
+
+static bool is_read(const struct onnx_import *import, int output)
+{
+    return output < import->node->output_count && import->node->output[output] >= 0 &&
+           import->model->readers[import->node->output[output]] > 0;
+}
+
+/* Every step [T,D,B,H], or [B,T,D,H] with layout 1; and the last [D,B,H] or [B,D,H]. */
+static void give_results(struct onnx_import *import, int32_t steps_of, int32_t last, int64_t steps,
+                         int64_t directions, int64_t hidden)
+{
+    const int64_t all[4] = {ONNX_BATCH, steps, directions, hidden};
+    const int64_t ends[3] = {ONNX_BATCH, directions, hidden};
+    bool batch_first = onnx_attribute_int(import, "layout", 0);
+    struct onnx_value value = onnx_tensor_value(steps_of, 4, all);
+
+    if (!batch_first) {
+        onnx_atoms_permute(&value.atoms, 4, (int[]){1, 2, 0, 3});
+        memcpy(value.extent, (int64_t[]){steps, directions, ONNX_BATCH, hidden}, sizeof all);
+    }
+    *onnx_output(import, 0) = value;
+    if (last < 0)
+        return;
+    value = onnx_tensor_value(last, 3, ends);
+    if (!batch_first) {
+        onnx_atoms_permute(&value.atoms, 3, (int[]){1, 0, 2});
+        memcpy(value.extent, (int64_t[]){directions, ONNX_BATCH, hidden}, sizeof ends);
+    }
+    *onnx_output(import, 1) = value;
+}
+
+static int append_recurrent(struct onnx_import *import)
+{
+    bool lstm = strcmp(import->node->proto->op_type, "LSTM") == 0;
+    struct onnx_value x = *onnx_input(import, 0);
+    int32_t y[2] = {-1, -1}, last[2] = {-1, -1};
+    int64_t directions, hidden;
+    char text[16];
+    bool back;
+
+    if (!is_known(import, lstm))
+        return import->error.code;
+    if (is_read(import, 2))
+        return onnx_missing(import, "whose last cells are read");
+    back = strcmp(onnx_attribute_text(import, "direction", "forward", text, sizeof text),
+                  "reverse") == 0;
+    directions = onnx_input(import, 1)->extent[0];
+    hidden = onnx_input(import, 2)->extent[2];
+    if (!onnx_attribute_int(import, "layout", 0)) {
+        int64_t steps = x.extent[0];
+
+        onnx_atoms_permute(&x.atoms, 3, (int[]){1, 0, 2});
+        x.extent[0] = x.extent[1];
+        x.extent[1] = steps;
+    }
+    if (x.extent[0] != ONNX_BATCH)
+        return onnx_missing(import, "whose batch is not the samples'");
+    x.tensor = onnx_shaped(import, &x, 2, x.extent + 1);
+    for (int i = 0; i < directions && x.tensor >= 0; i++) {
+        bool reverse = back || i == 1;
+
+        y[i] = append_direction(import, x.tensor, lstm, i, reverse);
+        if (y[i] >= 0 && is_read(import, 1))
+            last[i] = graph_last_step(import->graph, y[i], -1,
+                                      onnx_layer_name(import, reverse ? ".first" : ".last").text,
+                                      reverse);
+    }
+    if (directions == 2) {
+        y[0] = graph_concatenate(import->graph, y, 2, onnx_layer_name(import, ".both").text);
+        if (last[0] >= 0)
+            last[0] =
+                graph_concatenate(import->graph, last, 2, onnx_layer_name(import, ".ends").text);
+    }
+    if (y[0] < 0 || import->graph->error.code)
+        return import->error.code ? import->error.code : import->graph->error.code;
+    give_results(import, y[0], last[0], x.extent[1], directions, hidden);
+    return 0;
+}
+
+const struct onnx_operator_entry onnx_sequence_operators[] = {
+    {"LSTM", append_recurrent, false},
+    {"GRU", append_recurrent, false},
+    {NULL, NULL, false},
+};
