@@ -210,6 +210,98 @@ static int folder_list(struct snapshot_files *files, const char *name, const cha
     return result;
 }
 
+/* ---- what git does not list ------------------------------------------------------------------ */
+
+/* A working tree whose pipes, sockets and devices are looked for. */
+struct special_search {
+    struct snapshot_files *files;
+    const char *name; /* of the tree in the snapshot; "": it is the snapshot's folder */
+    const char *path;
+    char *ignored; /* folders that git ignores, each with a slash and a NUL behind it; owned */
+    size_t ignored_size;
+};
+
+static bool folder_is_ignored(const struct special_search *search, const char *inner)
+{
+    size_t length = strlen(inner);
+
+    for (size_t at = 0; at < search->ignored_size; at += strlen(search->ignored + at) + 1) {
+        const char *folder = search->ignored + at;
+
+        if (strncmp(folder, inner, length) == 0 && strcmp(folder + length, "/") == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool special_is_ignored(const struct special_search *search, const char *inner)
+{
+    const char *const arguments[] = {"git",     "-C", search->path, "check-ignore",
+                                     "--quiet", "--", inner,        NULL};
+    AUTO_FREE char *output = NULL;
+    size_t size;
+
+    return program_read(arguments, "GIT_OPTIONAL_LOCKS=0", &output, &size, NULL) == 0;
+}
+
+static void special_look(const struct special_search *search, const char *inner, int type,
+                         int depth);
+
+/* Looks below a folder of the tree that is no repository of its own. */
+static void specials_of_folder(const struct special_search *search, const char *inner, int depth)
+{
+    AUTO_FREE char *path = NULL;
+    struct dirent *entry;
+    DIR *listing;
+
+    if (asprintf(&path, "%s/%s", search->path, inner) < 0 || !(listing = opendir(path)))
+        return;
+    while ((entry = readdir(listing))) {
+        AUTO_FREE char *name = NULL;
+
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+            strcmp(entry->d_name, ".git") != 0 &&
+            asprintf(&name, "%s%s%s", inner, *inner ? "/" : "", entry->d_name) >= 0)
+            special_look(search, name, entry->d_type, depth);
+    }
+    closedir(listing);
+}
+
+static void special_look(const struct special_search *search, const char *inner, int type,
+                         int depth)
+{
+    AUTO_FREE char *named = NULL, *own = NULL;
+
+    if (type == DT_DIR) {
+        bool repository =
+            asprintf(&own, "%s/%s/.git", search->path, inner) < 0 || access(own, F_OK) == 0;
+
+        if (depth < DEPTH_MAX && !repository && !folder_is_ignored(search, inner))
+            specials_of_folder(search, inner, depth + 1);
+        return;
+    }
+    if (type != DT_FIFO && type != DT_SOCK && type != DT_CHR && type != DT_BLK)
+        return;
+    if (special_is_ignored(search, inner) ||
+        asprintf(&named, "%s%s%s", search->name, *search->name ? "/" : "", inner) < 0)
+        return;
+    names_add(&search->files->left_out, named);
+}
+
+/* Names what git leaves out without a word, but for what it is told to ignore. */
+static void specials_name(struct snapshot_files *files, const char *name, const char *path)
+{
+    const char *const arguments[] = {"git",         "-C",       path,        "ls-files",
+                                     "-z",          "--others", "--ignored", "--exclude-standard",
+                                     "--directory", NULL};
+    struct special_search search = {.files = files, .name = name, .path = path};
+
+    if (program_read(arguments, "GIT_OPTIONAL_LOCKS=0", &search.ignored, &search.ignored_size,
+                     NULL) == 0)
+        specials_of_folder(&search, "", 0);
+    free(search.ignored);
+}
+
 /* Takes what git lists below the working tree `name` ("": that of the folder itself). */
 static int git_list(struct snapshot_files *files, const char *name, const char *path, int depth,
                     struct error *error)
@@ -235,6 +327,8 @@ static int git_list(struct snapshot_files *files, const char *name, const char *
         else
             result = look(files, true, inner, depth + 1, error);
     }
+    if (result == 0)
+        specials_name(files, name, path);
     return result;
 }
 
