@@ -283,7 +283,7 @@ static int row_read(void *context, const char *row, const char *end, struct erro
     struct csv_reader *reader = context;
     const char *at = row;
     float *sample;
-    double value;
+    double value = 0;
 
     if (reader->rows == reader->capacity && table_grow(reader, error) < 0)
         return -ENOMEM;

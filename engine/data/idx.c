@@ -140,14 +140,13 @@ static int idx_read_labels(const struct dataset_config *config, const struct dat
                            struct error *error)
 {
     const struct dataset_mapping *mapping;
-    struct idx_file labels;
+    struct idx_file labels = {0};
     int result = reader_map(dataset, config->directory, config->labels_path, &mapping, error);
 
     if (result == 0)
         result = idx_parse(mapping, &labels, error);
     if (result < 0)
         return result;
-    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): idx_parse() has set it */
     if (labels.rank != 1)
         return error_set(error, -EINVAL, "%s has %d dimensions; labels have 1%s", labels.path,
                          labels.rank, labels.rank == 3 ? ": is this the images file?" : "");
@@ -164,7 +163,7 @@ int idx_read(const struct dataset_config *config, const struct dataset *referenc
              struct dataset *dataset, struct error *error)
 {
     const struct dataset_mapping *mapping;
-    struct idx_file images;
+    struct idx_file images = {0};
     int result;
 
     if (config->path_count != 1)

@@ -178,7 +178,7 @@ static int rows_begin(struct row_reader *reader, struct error *error)
             &reader->shape, (struct csv_cursor){begin, reader->text + reader->end, 0, 0});
     row = csv_rows_whole(&reader->shape, begin, (size_t)(reader->text + reader->end - begin), 1, 0,
                          reader->ended);
-    if (row.count == 0)
+    if (row.count == 0 || row.bytes == 0)
         return 0;
     reader->has_begun = true;
     reader->at = (size_t)(begin - reader->text);

@@ -133,7 +133,7 @@ static bool is_called_target(const char *name)
     static const char *const names[] = {"target", "label", "labels", "class", "y", "outcome"};
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcasecmp(name, names[i]) == 0)
+        if (name && strcasecmp(name, names[i]) == 0)
             return true;
     return false;
 }
@@ -141,7 +141,7 @@ static bool is_called_target(const char *name)
 /* Few different values are probably classes; a column of numbers with fractions is none. */
 static int32_t count_classes(const struct table_inspection_column *column, int64_t rows)
 {
-    bool numbers = strcmp(column->kind, "number") == 0 || !isnan(column->lowest);
+    bool numbers = !column->kind || strcmp(column->kind, "category") != 0;
 
     if (column->different < 0)
         return 0;

@@ -25,6 +25,8 @@ struct predictor {
     struct worker_setup setup;
     struct checkpoint checkpoint;
     struct dataset_config config; /* of the new data */
+    struct dataset_events events;
+    const char *path; /* of the new data, for messages */
     bool pipe;
     struct session *session;
     struct prediction_writer *writer;
@@ -287,8 +289,6 @@ static int predict(struct predictor *predictor, struct error *error)
 {
     const struct worker_options *options = predictor->options;
     struct worker_setup *setup = &predictor->setup;
-    struct dataset_events events = {.context = predictor, .warning = on_warning};
-    const char *path = predictor->pipe ? "standard input" : options->data;
     struct prediction_writer_config writer = {.setup = setup,
                                               .path = options->output,
                                               .top = options->top_k,
@@ -303,10 +303,12 @@ static int predict(struct predictor *predictor, struct error *error)
         r = prediction_writer_open(&writer, &predictor->writer, error);
     if (r < 0)
         return r;
-    predictor->config = worker_model_data(setup, &path);
+    predictor->path = predictor->pipe ? "standard input" : options->data;
+    predictor->config = worker_model_data(setup, &predictor->path);
     predictor->config.unlabelled = true;
     predictor->config.lengths_path = options->lengths;
-    predictor->config.events = &events;
+    predictor->events = (struct dataset_events){.context = predictor, .warning = on_warning};
+    predictor->config.events = &predictor->events;
     r = row_reader_reads(predictor->config.format, predictor->pipe)
             ? predict_rows(predictor, error)
             : predict_whole(predictor, error);
