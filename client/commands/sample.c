@@ -2,20 +2,13 @@
  * unnamed file and becomes traind-worker, which samples on the CPU as the caller. So text appears
  * as it is drawn, and no job waits for a device. */
 #include "base/cleanup.h"
-#include "base/file.h"
-#include "client/connection/checkpoint_download.h"
+#include "client/connection/checkpoint_worker.h"
 #include "client/connection/connection.h"
 #include "proto/device_host.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-enum { DESCRIPTOR_PATH_MAX = 32, ARGUMENTS_MAX = 24 };
 
 /* The job must have read a text: a checkpoint of another one is not worth its download. */
 static enum exit_status check_job(struct invocation *invocation, int64_t id)
@@ -61,75 +54,18 @@ static enum exit_status check_numbers(struct invocation *invocation)
     return status;
 }
 
-/* A file that nobody sees and that ends with the process. -1: errno. */
-static int open_unnamed(char *folder, size_t size)
-{
-    const char *chosen = getenv("TMPDIR");
-
-    snprintf(folder, size, "%s", chosen && *chosen ? chosen : "/tmp");
-    return open(folder, O_TMPFILE | O_RDWR, 0600); /* the worker inherits it */
-}
-
-static void execute_worker(const struct invocation *invocation, const char *worker, int checkpoint,
-                           int specification)
-{
-    static const char *const passed[] = {"prompt", "length", "temperature", "top-k", "seed"};
-    char checkpoint_path[DESCRIPTOR_PATH_MAX], specification_path[DESCRIPTOR_PATH_MAX];
-    const char *arguments[ARGUMENTS_MAX] = {worker,         "sample",        specification_path,
-                                            "--checkpoint", checkpoint_path, "--device",
-                                            DEVICE_HOST};
-    int count = 7;
-
-    snprintf(checkpoint_path, sizeof checkpoint_path, "/proc/self/fd/%d", checkpoint);
-    snprintf(specification_path, sizeof specification_path, "/proc/self/fd/%d", specification);
-    for (size_t i = 0; i < sizeof passed / sizeof passed[0]; i++) {
-        const char *value = invocation_option(invocation, passed[i]);
-        char *argument;
-
-        if (value && asprintf(&argument, "--%s=%s", passed[i], value) > 0)
-            arguments[count++] = argument; /* until the worker takes the process over */
-    }
-    if (invocation->json)
-        arguments[count++] = "--json";
-    execv(worker, (char *const *)arguments);
-    complain("cannot start %s: %s", worker, strerror(errno));
-}
-
 static enum exit_status command_execute(struct invocation *invocation)
 {
-    AUTO_FREE char *worker = file_beside_program("traind-worker");
-    struct checkpoint_download download = {.invocation = invocation};
-    char folder[4096];
+    static const char *const passed[] = {"prompt", "length", "temperature", "top-k", "seed", NULL};
     enum exit_status status = check_numbers(invocation);
-    int specification;
+    int64_t id;
 
     if (!status)
-        status = connection_find_job(invocation, invocation->arguments[0], JOB_IS_ACTED_ON,
-                                     &download.id);
+        status = connection_find_job(invocation, invocation->arguments[0], JOB_IS_ACTED_ON, &id);
     if (!status)
-        status = check_job(invocation, download.id);
-    if (status)
-        return status;
-    if (!worker || access(worker, X_OK) != 0) {
-        complain("%s is missing: install traind again, or sample on the machine that has it "
-                 "(trainctl -H HOST sample …)",
-                 worker ? worker : "traind-worker");
-        return EXIT_STATUS_FAILED;
-    }
-    download.descriptor = open_unnamed(folder, sizeof folder);
-    download.path = folder;
-    if (download.descriptor < 0) {
-        complain("cannot write to %s: %s; set TMPDIR to a folder with room", folder,
-                 strerror(errno));
-        return EXIT_STATUS_FAILED;
-    }
-    status = checkpoint_download_run(&download);
-    if (status)
-        return status;
-    specification = specification_download(invocation, download.id);
-    if (specification >= 0)
-        execute_worker(invocation, worker, download.descriptor, specification);
-    return EXIT_STATUS_FAILED;
+        status = check_job(invocation, id);
+    return status ? status
+                  : checkpoint_worker_execute(invocation, id, "sample", DEVICE_HOST, passed);
 }
 
 static const struct command_option sample_options[] = {

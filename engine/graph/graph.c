@@ -27,6 +27,7 @@ DEFINE_STRING_TABLE(graph_phase, enum graph_phase, graph_phase_names)
 static const char *const tensor_type_names[] = {
     [TENSOR_FLOAT32] = "float32", [TENSOR_BFLOAT16] = "bfloat16", [TENSOR_FLOAT16] = "float16",
     [TENSOR_TF32] = "tf32",       [TENSOR_INT32] = "int32",       [TENSOR_UINT8] = "uint8",
+    [TENSOR_INT8] = "int8",
 };
 DEFINE_STRING_TABLE(tensor_type, enum tensor_type, tensor_type_names)
 
@@ -86,6 +87,7 @@ unsigned tensor_type_bytes(enum tensor_type type)
     case TENSOR_FLOAT16:
         return 2;
     case TENSOR_UINT8:
+    case TENSOR_INT8:
         return 1;
     }
     return 0;

@@ -24,7 +24,8 @@ enum tensor_type {
     /* compute type only, no tensor has it: products round the mantissa of float32 to 10 bits */
     TENSOR_TF32,
     TENSOR_INT32,
-    TENSOR_UINT8
+    TENSOR_UINT8,
+    TENSOR_INT8 /* weights: graph_quantize_dynamic() */
 };
 
 enum tensor_role {
@@ -490,9 +491,10 @@ struct recurrent_layer {
 };
 int32_t graph_recurrent(struct graph *graph, int32_t input, int32_t lengths, const char *name,
                         const struct recurrent_layer *layer);
-/* Places of h0 and c0 among its node's inputs, where state is carried. */
-enum { RECURRENT_H0 = 4, RECURRENT_C0 };
-/* The results of an OP_RECURRENT; -1: it has none. */
+/* Places of h0 and c0 among its node's inputs, where state is carried; and of the weights' scale,
+ * where they are int8. */
+enum { RECURRENT_H0 = 4, RECURRENT_C0, RECURRENT_SCALE };
+/* The results of a recurrent layer; -1: it has none. */
 struct recurrent_results {
     int32_t y, gates, cells, last_h, last_c;
 };
@@ -617,6 +619,13 @@ int graph_recompute(struct graph *graph, const struct recompute_config *config,
  * results, statistics, losses, parameters and their gradients. Call it before graph_add_optimizer()
  * and, in a graph for training, after graph_differentiate(). */
 int graph_lower_precision(struct graph *graph, enum tensor_type type, struct error *error);
+/* Makes linear and recurrent layers of a graph for evaluation multiply integers of 8 bits. Each
+ * weight becomes an int8 tensor, and gets a parameter "<weight>_scale" with a factor for each of
+ * its rows: int8 times factor is the weight. The operators quantize their input while they run,
+ * each row by its own range (dynamic quantization). A weight that other operators read too, such as
+ * a tied embedding, stays float32, and so do the layers that read it. After graph_carry_states().
+ * -EINVAL if no layer can be quantized. */
+int graph_quantize_dynamic(struct graph *graph, struct error *error);
 /* Appends one OP_OPTIMIZER per parameter and its state tensors ("<parameter>.momentum",
  * "….first_moment", "….second_moment"), which start at zero. After graph_differentiate(). */
 int graph_add_optimizer(struct graph *graph, const struct optimizer_config *config,

@@ -12,6 +12,9 @@
     OPERATOR(LINEAR_BACKWARD_DATA, linear_backward_data)                                          \
     /* x[B,I] dy[B,O] -> dweight[O,I] dbias[O]? */                                                \
     OPERATOR(LINEAR_BACKWARD_WEIGHTS, linear_backward_weights)                                    \
+    /* x[B,I] weight[O,I] int8 bias[O]? scale[O] -> y[B,O]; x may be [B,T,I].                     \
+     * graph_quantize_dynamic() makes it of a LINEAR */                                           \
+    OPERATOR(LINEAR_INT8, linear_int8)                                                            \
     /* x[B,C,H,W] weight[O,C/groups,kh,kw] bias[O]? -> y[B,O,H',W'] */                            \
     OPERATOR(CONV2D, conv2d)                                                                      \
     /* dy weight -> dx; in the forward part it is a transposed convolution */                     \
@@ -138,6 +141,9 @@
      * lengths[b] on give 0. The first B rows of h0 and c0 are the state before the first step,   \
      * which is 0 without them */                                                                 \
     OPERATOR(RECURRENT, recurrent)                                                                \
+    /* The same with weight int8 and behind h0 and c0 (-1: 0) scale[gates H].                      \
+     * graph_quantize_dynamic() makes it of a RECURRENT */                                        \
+    OPERATOR(RECURRENT_INT8, recurrent_int8)                                                      \
     /* gates weight dy memory lengths? and, where state is carried, that of memory before the     \
      * first step -> dinput; memory is the cells (LSTM) or y (GRU) */                             \
     OPERATOR(RECURRENT_BACKWARD, recurrent_backward)                                              \

@@ -112,8 +112,9 @@ static void layout_add(struct checkpoint_layout *layout, const struct session_te
 
     stored_name(tensor, prefix, layout->names[layout->count]);
     *to = (struct safetensors_tensor){.name = layout->names[layout->count],
-                                      .type = tensor->type == TENSOR_INT32 ? SAFETENSORS_INT32
-                                                                           : SAFETENSORS_FLOAT32,
+                                      .type = tensor->type == TENSOR_INT32  ? SAFETENSORS_INT32
+                                              : tensor->type == TENSOR_INT8 ? SAFETENSORS_INT8
+                                                                            : SAFETENSORS_FLOAT32,
                                       .rank = tensor->shape.rank};
     memcpy(to->shape, tensor->shape.extent, (size_t)to->rank * sizeof *to->shape);
     layout->index[layout->count++] = index;
@@ -133,10 +134,12 @@ static int layout_make(struct checkpoint_layout *layout, const struct session *s
     layout->index = calloc(2 * (size_t)count + 1, sizeof *layout->index);
     if (!layout->tensors || !layout->names || !layout->index)
         return error_set_errno(error, -ENOMEM, "cannot list the checkpoint's tensors");
-    for (int i = 0; session_tensor(session, i, &tensor) == 0; i++) {
-        if (tensor.role != TENSOR_GRADIENT || gradients)
-            layout_add(layout, &tensor, prefix_of(tensor.role), i);
-    }
+    /* numbers of one byte come last, so that all are aligned */
+    for (int last = 0; last < 2; last++)
+        for (int i = 0; session_tensor(session, i, &tensor) == 0; i++)
+            if ((tensor.type == TENSOR_INT8) == last &&
+                (tensor.role != TENSOR_GRADIENT || gradients))
+                layout_add(layout, &tensor, prefix_of(tensor.role), i);
     layout->session_count = layout->count;
     for (int i = 0; best && session_tensor(session, i, &tensor) == 0; i++)
         if (tensor.evaluated)
@@ -319,6 +322,22 @@ int checkpoint_restore(const struct checkpoint *checkpoint, struct session *sess
     if (training && best && !isnan(checkpoint->state.early.best))
         return restore_best(checkpoint, session, best, error);
     return 0;
+}
+
+int checkpoint_read_weight(const struct checkpoint *checkpoint, const struct session_tensor *tensor,
+                           float *values, struct error *error)
+{
+    const struct safetensors_tensor *found;
+    struct session_tensor wanted = *tensor;
+    int r;
+
+    wanted.type = TENSOR_FLOAT32;
+    wanted.bytes = (size_t)graph_shape_elements(&tensor->shape) * sizeof(float);
+    r = find_tensor(checkpoint, &wanted, has_averages(checkpoint) ? average_prefix : "", &found,
+                    error);
+    if (r == 0)
+        safetensors_read(&checkpoint->file, found, values);
+    return r;
 }
 
 static bool is_training_state(const char *name)

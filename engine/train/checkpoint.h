@@ -65,6 +65,7 @@ struct checkpoint_texts {
     /* What the model is used by where its job and its data are not: the specification, whose form
      * the caller defines, and dataset_description_format(). */
     const char *job, *data;
+    const char *quantization; /* how the weights were quantized; NULL: they are float32 */
 };
 
 /* Weights kept in host memory (the best so far), for early stopping. */
@@ -107,6 +108,11 @@ void checkpoint_close(struct checkpoint *checkpoint);
  * NULL). -EINVAL with a sentence that names a tensor which is missing or has another shape. */
 int checkpoint_restore(const struct checkpoint *checkpoint, struct session *session, bool training,
                        struct weights_copy *best, struct error *error);
+
+/* Reads the float32 numbers of a tensor that evaluation reads, whatever type it has in the session:
+ * its moving averages if the run kept them. The errors of checkpoint_restore(). */
+int checkpoint_read_weight(const struct checkpoint *checkpoint, const struct session_tensor *tensor,
+                           float *values, struct error *error);
 
 enum checkpoint_weights {
     CHECKPOINT_EVALUATED, /* the moving averages if the run kept them, else the trained weights */

@@ -34,7 +34,8 @@ static const struct {
 } types[] = {[SAFETENSORS_FLOAT32] = {"F32", 4},
              [SAFETENSORS_INT32] = {"I32", 4},
              [SAFETENSORS_INT64] = {"I64", 8},
-             [SAFETENSORS_UINT8] = {"U8", 1}};
+             [SAFETENSORS_UINT8] = {"U8", 1},
+             [SAFETENSORS_INT8] = {"I8", 1}};
 
 enum { TYPE_COUNT = sizeof types / sizeof types[0] };
 

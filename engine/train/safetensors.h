@@ -17,7 +17,8 @@ enum safetensors_type {
     SAFETENSORS_FLOAT32, /* "F32" */
     SAFETENSORS_INT32,   /* "I32" */
     SAFETENSORS_INT64,   /* "I64" */
-    SAFETENSORS_UINT8    /* "U8" */
+    SAFETENSORS_UINT8,   /* "U8" */
+    SAFETENSORS_INT8     /* "I8" */
 };
 size_t safetensors_type_bytes(enum safetensors_type type);
 

@@ -85,7 +85,11 @@ static int session_add_program(struct session *session, bool training, int64_t b
     if (r == 0)
         r = graph_carry_states(&added->graph, error);
     if (r == 0)
-        r = graph_lower_precision(&added->graph, config->compute_type, error);
+        r = graph_lower_precision(
+            &added->graph, !training && config->quantized ? TENSOR_FLOAT32 : config->compute_type,
+            error);
+    if (r == 0 && !training && config->quantized)
+        r = graph_quantize_dynamic(&added->graph, error);
     if (r == 0 && training && config->groups)
         r = graph_add_optimizer_groups(&added->graph, config->groups, config->group_count, error);
     else if (r == 0 && training)
@@ -203,6 +207,8 @@ static int session_draw_weights(struct session *session, struct error *error)
 
         if (tensor.role == TENSOR_GRADIENT)
             break;
+        if (tensor.type == TENSOR_INT8)
+            continue; /* the caller writes it, with its scale */
         if ((tensor.role == TENSOR_OPTIMIZER || tensor.role == TENSOR_STATE) &&
             graph->tensors[session->persistent[i]].initializer.kind == INITIALIZER_ZEROS)
             continue; /* the buffer is zero already */

@@ -39,6 +39,7 @@ struct session_config {
     bool average;    /* keep moving averages of the weights and evaluate those */
     struct recompute_config recompute;
     enum tensor_type compute_type;   /* of products: graph_lower_precision() */
+    bool quantized;                  /* evaluation is float32 by graph_quantize_dynamic() */
     bool rounds_parameters;          /* to compute_type, after they are drawn and each update */
     bool nondeterministic;           /* training steps may give different bits each time */
     const char *direct_convolutions; /* device_choose_convolutions() of backend.h; NULL is "" */

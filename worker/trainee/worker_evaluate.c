@@ -169,10 +169,10 @@ static metric_set wanted_metrics(const struct worker_setup *setup)
 
 /* Prepares the session that evaluates `view`, and its batches. */
 static int prepare(struct worker_setup *setup, const struct dataset_view *view,
-                   const struct checkpoint_state *checkpoint, struct session **session,
+                   const struct checkpoint *checkpoint, struct session **session,
                    struct feed **feed, struct error *error)
 {
-    int64_t batch = worker_choice_evaluation_batch(setup, checkpoint);
+    int64_t batch = worker_choice_evaluation_batch(setup, &checkpoint->state);
     struct loader_config config = {.view = *view,
                                    .batch = batch,
                                    .normalisation = dataset_format_has_symbols(setup->train->format)
@@ -185,7 +185,8 @@ static int prepare(struct worker_setup *setup, const struct dataset_view *view,
         .build = worker_setup_build,
         .build_context = setup,
         .compute_type = setup->precision.type,
-        .direct_convolutions = checkpoint->direct_convolutions,
+        .quantized = checkpoint->texts.quantization != NULL,
+        .direct_convolutions = checkpoint->state.direct_convolutions,
         .evaluation_batches = {view->count < batch ? view->count : batch, view->count % batch},
         .staging_bytes = loader_memory_bytes(&config)};
     int r = session_prepare(&wanted, session, error);
@@ -219,7 +220,7 @@ static int measure(const struct worker_options *options, struct worker_setup *se
         .confusion = has_classes(setup)};
     struct step_metrics sums;
     bool reads;
-    int r = prepare(setup, view, &checkpoint->state, &session, &feed, error);
+    int r = prepare(setup, view, checkpoint, &session, &feed, error);
 
     if (r == 0)
         r = checkpoint_restore(checkpoint, session, false, NULL, error);

@@ -215,13 +215,15 @@ static int run(const struct worker_options *options, const struct worker_setup *
                      options->seed_given ? options->seed : setup->spec.training.seed, error);
 }
 
-static int prepare(struct worker_setup *setup, struct session **session, struct error *error)
+static int prepare(struct worker_setup *setup, bool quantized, struct session **session,
+                   struct error *error)
 {
     struct session_config config = {.backend = setup->backend,
                                     .device = setup->device,
                                     .build = worker_setup_build,
                                     .build_context = setup,
                                     .compute_type = setup->precision.type,
+                                    .quantized = quantized,
                                     .evaluation_batches = {1},
                                     .staging_bytes = 2 * context_bytes(setup)};
 
@@ -230,7 +232,7 @@ static int prepare(struct worker_setup *setup, struct session **session, struct 
 
 /* Makes the session for one symbol at a time where the model can carry its state, however it was
  * trained, and the device can; else for the whole context. */
-static int prepare_session(struct worker_setup *setup, struct session **session,
+static int prepare_session(struct worker_setup *setup, bool quantized, struct session **session,
                            struct error *error)
 {
     int64_t context = setup->model_data.sample_shape[0];
@@ -239,13 +241,13 @@ static int prepare_session(struct worker_setup *setup, struct session **session,
     setup->spec.model.carry_state = model_traits(setup->spec.model.kind) & MODEL_CARRIES_STATE;
     if (setup->spec.model.carry_state) {
         setup->model_data.sample_shape[0] = 1;
-        r = prepare(setup, session, error);
+        r = prepare(setup, quantized, session, error);
     }
     if (r != -ERROR_UNSUPPORTED)
         return r;
     setup->spec.model.carry_state = false;
     setup->model_data.sample_shape[0] = context;
-    return prepare(setup, session, error);
+    return prepare(setup, quantized, session, error);
 }
 
 static int sample(const struct worker_options *options, struct worker_setup *setup,
@@ -260,7 +262,7 @@ static int sample(const struct worker_options *options, struct worker_setup *set
     r = worker_setup_open_text(options, checkpoint.texts.vocabulary, setup, error);
     if (r == 0) {
         worker_precision_adopt(&checkpoint.state, true, setup);
-        r = prepare_session(setup, &session, error);
+        r = prepare_session(setup, checkpoint.texts.quantization != NULL, &session, error);
     }
     if (r == 0)
         r = session_allocate(session, error);

@@ -85,6 +85,10 @@ static int device_open(const struct backend_device_config *config, struct backen
         opened->compute_types |= 1u << TENSOR_BFLOAT16 | 1u << TENSOR_FLOAT16;
     opened->amx = strstr(onednn_bfloat16_features(), "amx") != NULL && request_amx();
     opened->tiles = opened->amx;
+#if defined(__x86_64__)
+    opened->vnni =
+        strcmp(opened->kernels->level, "v4") == 0 && __builtin_cpu_supports("avx512vnni");
+#endif
     opened->image_block = strcmp(opened->kernels->level, "v4") == 0 ? 16 : 8;
     result = thread_team_create(opened->threads, thread_begin, &opened->team, error);
     if (!result)

@@ -5,6 +5,9 @@
  * part: of the samples, or of the units of the layer. With units, the threads meet behind each time
  * step, because each needs the whole state. No number depends on the division.
  *
+ * A layer whose weights are int8 has them packed already. The state is quantized behind each step
+ * by a fixed factor: its numbers are from -1 to 1.
+ *
  * Where the layer carries state, its first step begins with what the batch before left, and its
  * last one leaves the state in a result, which OP_CARRY_STATE copies once nothing reads the old. */
 #include "base/alignment.h"
@@ -16,12 +19,14 @@
 
 struct recurrent_state {
     enum recurrent_cell cell;
-    bool backward, reverse;
+    bool backward, reverse, int8;
     int64_t hidden, steps, gates;
     int64_t unit_panels;  /* that the kernel takes units in */
-    size_t weights_bytes; /* packed */
+    size_t weights_bytes; /* packed; int8: the factors of the products */
     size_t state_bytes;   /* of what one time step hands to the next; two lie behind the weights */
     size_t content_bytes; /* of what changes in place, behind these; 0: none */
+    /* int8: rows of the quantized state, of which two lie behind the content */
+    size_t quantized_row, quantized_bytes;
     int32_t weights, bias, lengths;
     /* What is carried from batch to batch; -1: the state before the first step is 0. Backward,
      * memory_first is the part that it reads: of an LSTM c0, of a GRU h0. */
@@ -33,6 +38,20 @@ struct recurrent_state {
 static int32_t input_or_none(const struct graph_node *node, int index)
 {
     return index < node->input_count ? node->input[index] : -1;
+}
+
+/* The memory of a layer whose weights are int8. */
+static void size_int8(const struct backend_program *program, struct recurrent_state *state)
+{
+    struct int8_packing packing =
+        int8_packing_of(state->gates * state->hidden, state->hidden, (int)state->gates);
+
+    state->unit_panels = packing.groups;
+    state->weights_bytes = align_up(
+        (size_t)(packing.groups * packing.vectors) * INT8_LANES * sizeof(float), MEMORY_ALIGNMENT);
+    state->quantized_row = int8_row_bytes(state->hidden);
+    state->quantized_bytes =
+        align_up((size_t)program->graph->batch * state->quantized_row, MEMORY_ALIGNMENT);
 }
 
 int recurrent_prepare(struct backend_program *program, int32_t index, struct error *error)
@@ -47,6 +66,7 @@ int recurrent_prepare(struct backend_program *program, int32_t index, struct err
         return error_no_memory(error, "a recurrent layer");
     program->nodes[index].state = state;
     state->backward = node->op == OP_RECURRENT_BACKWARD;
+    state->int8 = node->op == OP_RECURRENT_INT8;
     state->cell = node->attributes.recurrent.cell;
     state->reverse = node->attributes.recurrent.reverse;
     state->gates = recurrent_cell_gates(state->cell);
@@ -70,8 +90,10 @@ int recurrent_prepare(struct backend_program *program, int32_t index, struct err
                  MEMORY_ALIGNMENT);
     if (state->backward || (state->cell == RECURRENT_LSTM && state->c0 < 0))
         state->content_bytes = align_up((size_t)program->graph->batch * row, MEMORY_ALIGNMENT);
-    program->workspace[index] =
-        state->weights_bytes + 2 * state->state_bytes + state->content_bytes;
+    if (state->int8)
+        size_int8(program, state);
+    program->workspace[index] = state->weights_bytes + 2 * state->state_bytes +
+                                state->content_bytes + 2 * state->quantized_bytes;
     return 0;
 }
 
@@ -92,13 +114,14 @@ struct share {
  * fewer than four of them wait for the weights. A barrier takes as long as the products of a number
  * of rows and weights. Both were measured on two Zen 5 cores with layers of 32 to 1024 units. */
 enum { COST_ROWS = 6, COST_ROWS_MIN = 4, COST_BARRIER = 1000 };
+enum { COST_INT8 = 4 }; /* products of integers in the time of one of floats */
 
 static int64_t product_cost(const struct recurrent_state *state, int64_t rows, int64_t panels)
 {
     int64_t least = (rows + COST_ROWS - 1) / COST_ROWS * COST_ROWS_MIN;
 
     return (rows > least ? rows : least) * panels * (state->backward ? state->gates : 1) *
-           state->hidden;
+           state->hidden / (state->int8 ? COST_INT8 : 1);
 }
 
 /* Whether threads that share the units are faster than threads that share the rows. */
@@ -134,6 +157,43 @@ static float *workspace_at(const struct step *step, size_t offset)
 static float *state_behind(const struct step *step, const struct recurrent_state *state, int64_t i)
 {
     return workspace_at(step, state->weights_bytes + (size_t)(i & 1) * state->state_bytes);
+}
+
+static uint8_t *quantized_state(const struct step *step, int64_t i)
+{
+    const struct recurrent_state *state = step->state;
+    size_t behind = state->weights_bytes + 2 * state->state_bytes + state->content_bytes;
+
+    return (uint8_t *)step->workspace + behind + (size_t)(i & 1) * state->quantized_bytes;
+}
+
+/* Makes the factors of the products of integers: those of the weights times that of the state. */
+static void scale_products(const struct backend_program *program, const struct step *step)
+{
+    const struct recurrent_state *state = step->state;
+    const float *scale = program_address(program, step->node->input[RECURRENT_SCALE]);
+    float *to = workspace_at(step, 0);
+
+    for (int64_t unit = 0; unit < state->unit_panels * INT8_LANES; unit++)
+        for (int64_t gate = 0; gate < state->gates; gate++)
+            to[(unit / INT8_LANES * state->gates + gate) * INT8_LANES + unit % INT8_LANES] =
+                unit < state->hidden ? scale[gate * state->hidden + unit] / INT8_STATE_RANGE : 0.0f;
+}
+
+/* Before the first step: the factors, and the state that is carried. */
+static void begin_int8(struct backend_program *program, const struct step *step, int thread)
+{
+    const struct recurrent_state *state = step->state;
+    const float *first = state->h0 < 0 ? NULL : program_address(program, state->h0);
+
+    for (int64_t row = 0; thread == 0 && first && row < program->graph->batch; row++)
+        program->device->kernels->int8_quantize_state(first + row * state->hidden, state->hidden,
+                                                      quantized_state(step, 1) +
+                                                          (size_t)row * state->quantized_row);
+    if (thread == 0)
+        scale_products(program, step);
+    if (program_threads(program) > 1)
+        thread_team_barrier(program->device->team, thread);
 }
 
 static void pack_weights(struct backend_program *program, const struct step *step, int thread)
@@ -230,15 +290,33 @@ static float *state_after(const struct backend_program *program, const struct st
     return program_address(program, graph_recurrent_results(step->node).last_h);
 }
 
+/* The product of the time step number `i`, of integers. */
+static struct int8_state int8_state_at(const struct backend_program *program,
+                                       const struct step *step, int64_t i)
+{
+    const struct recurrent_state *state = step->state;
+
+    return (struct int8_state){
+        .packing = int8_packing_of(state->gates * state->hidden, state->hidden, (int)state->gates),
+        .weights = program_address(program, state->weights),
+        .scale = workspace_at(step, 0),
+        .before = i || state->h0 >= 0 ? quantized_state(step, i - 1) : NULL,
+        .after = quantized_state(step, i),
+        .row = (int64_t)state->quantized_row,
+        .vnni = program->device->vnni};
+}
+
 static void run_forward(struct backend_program *program, const struct step *step,
                         const struct share *share, int thread)
 {
     const struct recurrent_state *state = step->state;
     const struct graph_node *node = step->node;
+    const struct kernels *kernels = program->device->kernels;
     struct recurrent_results results = graph_recurrent_results(node);
 
     for (int64_t i = 0; i < state->steps; i++) {
         int64_t time = state->reverse ? state->steps - 1 - i : i;
+        const struct int8_state int8 = int8_state_at(program, step, i);
         const struct recurrent_forward now = {.cell = state->cell,
                                               .hidden = state->hidden,
                                               .time = time_at(program, state, time),
@@ -250,10 +328,11 @@ static void run_forward(struct backend_program *program, const struct step *step
                                               .input = array_at(program, node->input[0], time),
                                               .gates = array_at(program, results.gates, time),
                                               .cells = array_at(program, results.cells, time),
-                                              .output = array_at(program, results.y, time)};
+                                              .output = array_at(program, results.y, time),
+                                              .int8 = &int8};
 
-        program->device->kernels->recurrent_forward(&now, share->rows.first, share->rows.end,
-                                                    share->panels.first, share->panels.end);
+        (state->int8 ? kernels->recurrent_forward_int8 : kernels->recurrent_forward)(
+            &now, share->rows.first, share->rows.end, share->panels.first, share->panels.end);
         if (share->meets)
             thread_team_barrier(program->device->team, thread);
     }
@@ -300,7 +379,7 @@ static void run_steps(struct backend_program *program, const struct step *step, 
     if (task != program_first_task(program, step->tasks, thread))
         return;
     begin_content(program, step, &share);
-    pack_weights(program, step, thread);
+    (state->int8 ? begin_int8 : pack_weights)(program, step, thread);
     (state->backward ? run_backward : run_forward)(program, step, &share, thread);
 }
 

@@ -20,6 +20,9 @@
 
 const struct operator_table cpu_operators = {.by_operator = {
     [OP_LINEAR] = {LINEAR, .bind = linear_bind, .fuses = {.activations = FUSION_ANY_ACTIVATION}},
+    [OP_LINEAR_INT8] = {.prepare = linear_int8_prepare, .bind = linear_int8_bind,
+                        .release = linear_int8_release,
+                        .fuses = {.activations = FUSION_ANY_ACTIVATION}},
     [OP_LINEAR_BACKWARD_DATA] = {LINEAR, .bind = linear_bind},
     [OP_LINEAR_BACKWARD_WEIGHTS] = {LINEAR, .bind = linear_backward_weights_bind, .adds = true},
     [OP_CONV2D] = {CONVOLUTION,
@@ -108,6 +111,7 @@ const struct operator_table cpu_operators = {.by_operator = {
     [OP_CAST] = {.prepare = cast_prepare, .bind = cast_bind, .release = cast_release,
                  .suits_tiles = tiles_suit_all},
     [OP_RECURRENT] = {RECURRENT},
+    [OP_RECURRENT_INT8] = {RECURRENT},
     [OP_RECURRENT_BACKWARD] = {RECURRENT},
     [OP_RECURRENT_BACKWARD_WEIGHTS] = {.prepare = recurrent_weights_prepare,
                                        .bind = recurrent_weights_bind,

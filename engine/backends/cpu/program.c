@@ -16,6 +16,11 @@ static const struct {
     int tasks;
 } task_rules[] = {{200e6, 8}, {75e6, 4}, {1.5e6, 2}, {0, 1}};
 
+static bool is_recurrent(const struct graph_node *node)
+{
+    return node->op == OP_RECURRENT || node->op == OP_RECURRENT_INT8;
+}
+
 static double multiplications(const struct graph *graph, const struct graph_node *node)
 {
     const struct graph_tensor *weight, *y;
@@ -23,11 +28,11 @@ static double multiplications(const struct graph *graph, const struct graph_node
     if (node->phase == GRAPH_FORWARD && node->op == OP_SELECTIVE_SCAN)
         return graph_node_operator(node)->flops(graph, node) / 2;
     if (node->phase != GRAPH_FORWARD ||
-        (graph_node_operator(node)->product != PRODUCT_FORWARD && node->op != OP_RECURRENT))
+        (graph_node_operator(node)->product != PRODUCT_FORWARD && !is_recurrent(node)))
         return 0;
     weight = &graph->tensors[node->input[1]];
     /* of a recurrent layer the product of the state is as large as that of the input */
-    y = &graph->tensors[node->op == OP_RECURRENT ? node->input[0] : node->output[0]];
+    y = &graph->tensors[is_recurrent(node) ? node->input[0] : node->output[0]];
     return (double)graph_shape_elements(&y->shape) * (double)graph_shape_elements(&weight->shape) /
            (double)weight->shape.extent[0];
 }
@@ -154,6 +159,7 @@ static void size_tensors(struct backend_program *program)
     for (int32_t i = 0; i < graph->tensor_count; i++) {
         const struct graph_tensor *tensor = &graph->tensors[i];
         const struct onednn_layout *layout = program_parameter_layout(program, i);
+        struct int8_packing packing;
 
         program->tensor_bytes[i] = layout ? onednn_layout_bytes(layout)
                                           : (size_t)graph_shape_elements(&tensor->shape) *
@@ -161,6 +167,8 @@ static void size_tensors(struct backend_program *program)
         if (program->alias[i] >= 0 ||
             (tensor->role == TENSOR_INPUT && !(i == graph->input && converts_input(program))))
             program->tensor_bytes[i] = 0;
+        if (program_int8_packing(program, i, &packing))
+            program->tensor_bytes[i] = int8_packing_bytes(&packing);
         if (program_is_unfolded(program, i))
             program->tensor_bytes[i] = tiles_unfolded_bytes(program, i);
     }

@@ -48,6 +48,7 @@ struct backend_device {
     unsigned compute_types;            /* set of 1 << enum tensor_type */
     unsigned native_types;             /* subset of compute_types that is not emulated */
     bool amx;                          /* tiles are multiplied by AMX */
+    bool vnni;                         /* integers of 8 bits are multiplied by AVX512_VNNI */
     bool tiles;                        /* images lie in tiles where the compute type is bfloat16 */
 };
 
@@ -204,6 +205,12 @@ int linear_prepare(struct backend_program *, int32_t, struct error *);
 int linear_bind(struct backend_program *, int32_t, struct error *);
 int linear_backward_weights_bind(struct backend_program *, int32_t, struct error *);
 void linear_release(void *);
+int linear_int8_prepare(struct backend_program *, int32_t, struct error *);
+int linear_int8_bind(struct backend_program *, int32_t, struct error *);
+void linear_int8_release(void *);
+/* How the weights, an int8 tensor, lie in memory. false: the tensor is none. */
+bool program_int8_packing(const struct backend_program *program, int32_t tensor,
+                          struct int8_packing *packing);
 /* Whether oneDNN can compute the convolution with operands in bfloat16. */
 bool convolution_takes_bfloat16(struct backend_program *program, int32_t index);
 int convolution_prepare(struct backend_program *, int32_t, struct error *);

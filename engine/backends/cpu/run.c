@@ -131,11 +131,19 @@ static int copy_tensor(struct backend_program *program, int32_t tensor, void *ca
     void *place = program_address(program, tensor);
     const struct kernels *kernels = program->device->kernels;
     size_t bytes = (size_t)graph_shape_elements(&t->shape) * program_element_bytes(program, tensor);
+    struct int8_packing packing;
 
     if (!place)
         return error_set(error, -EINVAL, "the tensor %s has no place on the device", t->name);
     if (program_parameter_layout(program, tensor))
         return copy_parameter(program, tensor, canonical, write, error);
+    if (program_int8_packing(program, tensor, &packing)) {
+        if (write)
+            kernels->int8_pack(&packing, canonical, place);
+        else
+            kernels->int8_unpack(&packing, place, canonical);
+        return 0;
+    }
     if (program_is_tiled(program, tensor)) {
         tiles_copy(program, tensor, canonical, write);
         return 0;

@@ -88,6 +88,12 @@ const struct graph_operator operator_linear = {
     .differentiate = differentiate,
 };
 
+const struct graph_operator operator_linear_int8 = {
+    .cost_class = COST_LINEAR,
+    .product = PRODUCT_FORWARD,
+    .flops = product_flops,
+};
+
 const struct graph_operator operator_linear_backward_data = {
     .cost_class = COST_LINEAR,
     .product = PRODUCT_BACKWARD_DATA,

@@ -77,7 +77,7 @@ static int carried_count(enum recurrent_cell cell)
 
 static bool carries_state(const struct graph_node *node)
 {
-    return node->input_count > RECURRENT_H0;
+    return node->input_count > RECURRENT_H0 && node->input[RECURRENT_H0] >= 0;
 }
 
 /* "lstm.h_l0", "lstm.c_l0". Training and evaluation read texts of their own, and so have states of
@@ -248,6 +248,11 @@ const struct graph_operator operator_recurrent = {
     .cost_class = COST_LINEAR,
     .flops = flops,
     .differentiate = differentiate,
+};
+
+const struct graph_operator operator_recurrent_int8 = {
+    .cost_class = COST_LINEAR,
+    .flops = flops,
 };
 
 /* The gradient by the input of an LSTM takes over the storage of the gates, which a step reads

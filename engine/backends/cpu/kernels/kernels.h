@@ -9,6 +9,7 @@
 #pragma once
 
 #include "engine/backends/cpu/kernels/attention.h"
+#include "engine/backends/cpu/kernels/int8.h"
 #include "engine/backends/cpu/kernels/planes.h"
 #include "engine/backends/cpu/kernels/recurrent.h"
 #include "engine/backends/cpu/kernels/tiles.h"
@@ -404,6 +405,7 @@ struct kernels {
     PLANES_KERNEL_LIST(KERNEL_MEMBER)
     ATTENTION_KERNEL_LIST(KERNEL_MEMBER)
     RECURRENT_KERNEL_LIST(KERNEL_MEMBER)
+    INT8_KERNEL_LIST(KERNEL_MEMBER)
 #undef KERNEL_MEMBER
 };
 
@@ -422,5 +424,6 @@ TILE_KERNEL_LIST(KERNEL_DECLARE)
 PLANES_KERNEL_LIST(KERNEL_DECLARE)
 ATTENTION_KERNEL_LIST(KERNEL_DECLARE)
 RECURRENT_KERNEL_LIST(KERNEL_DECLARE)
+INT8_KERNEL_LIST(KERNEL_DECLARE)
 #undef KERNEL_DECLARE
 #endif

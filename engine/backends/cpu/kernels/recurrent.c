@@ -340,6 +340,44 @@ void KERNEL_NAME(recurrent_forward)(const struct recurrent_forward *step, int64_
         }
 }
 
+/* The units of a row, and their state quantized for the next step. */
+static void forward_units_int8(const struct recurrent_forward *step, int64_t row, int64_t unit,
+                               const float *sums)
+{
+    const bool narrow = (int)VECTOR < (int)INT8_LANES;
+    int64_t units = minimum(INT8_LANES, step->hidden - unit);
+    const float *after = step->after + row * step->hidden + unit;
+
+    for (int64_t first = 0; first < units; first += VECTOR) {
+        float part[4 * VECTOR];
+
+        for (int gate = 0; gate < 4 && narrow; gate++)
+            memcpy(part + gate * VECTOR, sums + gate * INT8_LANES + first, VECTOR * sizeof(*part));
+        forward_units(step, row, unit + first, narrow ? part : sums);
+    }
+    KERNEL_NAME(int8_quantize_state)
+    (after, units, step->int8->after + row * step->int8->row + unit);
+}
+
+void KERNEL_NAME(recurrent_forward_int8)(const struct recurrent_forward *step, int64_t first_row,
+                                         int64_t end_row, int64_t first_group, int64_t end_group)
+{
+    enum { SUMS = 4 * INT8_LANES };
+    int64_t hidden = step->hidden, gates = gates_of(step->cell);
+    _Alignas(64) float sums[ROWS * SUMS] = {0};
+
+    for (int64_t group = first_group; group < end_group; group++)
+        for (int64_t row = first_row, rows; row < end_row; row += rows) {
+            rows = tile_rows(row, end_row);
+            prefetch(&step->input, row, rows, group * INT8_LANES,
+                     minimum(INT8_LANES, hidden - group * INT8_LANES), gates, hidden);
+            if (step->int8->before)
+                KERNEL_NAME(int8_multiply_state)(step->int8, row, rows, group, sums, SUMS);
+            for (int64_t r = 0; r < rows; r++)
+                forward_units_int8(step, row + r, group * INT8_LANES, sums + r * SUMS);
+        }
+}
+
 /* ---- backward -------------------------------------------------------------------------------- */
 
 struct backward_row {

@@ -8,6 +8,7 @@
  * threads in any way. */
 #pragma once
 
+#include "engine/backends/cpu/kernels/int8.h"
 #include "engine/graph/graph.h"
 
 #include <stdbool.h>
@@ -43,6 +44,7 @@ struct recurrent_forward {
     struct recurrent_array gates; /* kept for the gradient: absent in evaluation */
     struct recurrent_array cells; /* LSTM, the same */
     struct recurrent_array output;
+    const struct int8_state *int8; /* recurrent_forward_int8: in place of `weights` */
 };
 
 struct recurrent_backward {
@@ -78,6 +80,10 @@ struct recurrent_backward {
     KERNEL(void, recurrent_forward,                                                                \
            (const struct recurrent_forward *step, int64_t first_row, int64_t end_row,              \
             int64_t first_panel, int64_t end_panel))                                               \
+    /* The same, where the state's product is one of integers, for groups of INT8_LANES units */    \
+    KERNEL(void, recurrent_forward_int8,                                                           \
+           (const struct recurrent_forward *step, int64_t first_row, int64_t end_row,              \
+            int64_t first_group, int64_t end_group))                                               \
     KERNEL(void, recurrent_backward,                                                               \
            (const struct recurrent_backward *step, int64_t first_row, int64_t end_row,             \
             int64_t first_panel, int64_t end_panel))                                               \

@@ -1,0 +1,83 @@
+/* quantization.c: graph_quantize_dynamic(): makes layers multiply integers. It is a pass over the
+ * forward part, so that no builder of a model has to know of it. */
+#include "engine/graph/build.h"
+#include "engine/graph/operator.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+static bool is_quantizable(const struct graph_node *node)
+{
+    return node->op == OP_LINEAR || node->op == OP_RECURRENT;
+}
+
+/* Whether all that reads the weight are layers which multiply by it. */
+static bool weight_can_be_int8(const struct graph *graph, int32_t weight)
+{
+    for (int32_t i = 0; i < graph->node_count; i++) {
+        const struct graph_node *node = &graph->nodes[i];
+
+        for (int k = 0; k < node->input_count; k++)
+            if (node->input[k] == weight && (k != 1 || !is_quantizable(node)))
+                return false;
+    }
+    return graph->tensors[weight].role == TENSOR_PARAMETER && weight != graph->output;
+}
+
+/* The factors of the weight's rows, which it gets with its first reader. */
+static int32_t append_scale(struct graph *graph, int32_t weight)
+{
+    struct graph_tensor of = graph->tensors[weight];
+    const struct graph_shape rows = {.rank = 1, .extent = {of.shape.extent[0]}};
+    char name[GRAPH_NAME_MAX + 8];
+    int32_t scale;
+
+    snprintf(name, sizeof name, "%s_scale", of.name);
+    scale = graph_find_tensor(graph, name);
+    if (scale < 0)
+        scale =
+            graph_append_tensor(graph, TENSOR_PARAMETER, TENSOR_FLOAT32, &rows, false, "%s", name);
+    if (scale >= 0)
+        graph->tensors[weight].type = TENSOR_INT8;
+    return scale;
+}
+
+static void quantize_node(struct graph *graph, int32_t index, int32_t scale)
+{
+    struct graph_node *node = &graph->nodes[index];
+    int place = 3;
+
+    if (node->op == OP_RECURRENT) {
+        place = RECURRENT_SCALE;
+        node->op = OP_RECURRENT_INT8;
+    } else {
+        node->op = OP_LINEAR_INT8;
+    }
+    while (node->input_count < place)
+        graph_node_input(node, -1);
+    graph_node_input(node, scale);
+}
+
+int graph_quantize_dynamic(struct graph *graph, struct error *error)
+{
+    int quantized = 0;
+
+    if (!graph->error.code && (graph->training || graph->compute_type != TENSOR_FLOAT32))
+        graph_fail(graph, -EINVAL, "only a float32 graph for evaluation can be quantized");
+    for (int32_t i = 0; !graph->error.code && i < graph->node_count; i++) {
+        int32_t weight = graph->nodes[i].input[1], scale;
+
+        /* the weight of a layer that was quantized before is one that several layers share */
+        if (!is_quantizable(&graph->nodes[i]) ||
+            (graph->tensors[weight].type != TENSOR_INT8 && !weight_can_be_int8(graph, weight)))
+            continue;
+        scale = append_scale(graph, weight);
+        if (scale >= 0)
+            quantize_node(graph, i, scale);
+        quantized++;
+    }
+    if (!graph->error.code && !quantized)
+        graph_fail(graph, -EINVAL,
+                   "the model has no linear or recurrent layer of its own that could be quantized");
+    return graph->error.code ? error_set(error, graph->error.code, "%s", graph->error.text) : 0;
+}

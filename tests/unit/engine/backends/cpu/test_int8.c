@@ -1,0 +1,394 @@
+/* test_int8.c: layers whose weights are integers of 8 bits: the kernels on every instruction set
+ * against plain sums, and whole graphs against the same graphs in float32. */
+#include "base/philox.h"
+#include "engine/backends/cpu/kernels/kernels.h"
+#include "engine/train/quantization.h"
+#include "tests/support/session.h"
+
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void draw(float *values, int64_t count, uint64_t seed, float range)
+{
+    for (int64_t i = 0; i < count; i++)
+        values[i] = range * (2 * philox_uniform(philox_draw(seed, 7, (uint64_t)i).word[0]) - 1);
+}
+
+static bool has_vnni(const struct kernels *kernels)
+{
+#if defined(__x86_64__)
+    return strcmp(kernels->level, "v4") == 0 && __builtin_cpu_supports("avx512vnni");
+#else
+    (void)kernels;
+    return false;
+#endif
+}
+
+/* ---- kernels --------------------------------------------------------------------------------- */
+
+struct product {
+    int64_t rows, depth, out;
+    float *x, *weights, *bias, *y, *scale, *row_scale;
+    int8_t *quantized, *packed, *unpacked;
+    uint8_t *values;
+    int32_t *zero;
+};
+
+static void product_make(struct product *p, int64_t rows, int64_t depth, int64_t out)
+{
+    struct int8_packing packing = int8_packing_of(out, depth, 0);
+    struct error error;
+
+    *p = (struct product){
+        .rows = rows,
+        .depth = depth,
+        .out = out,
+        .x = malloc((size_t)(rows * depth) * sizeof(float)),
+        .weights = malloc((size_t)(out * depth) * sizeof(float)),
+        .bias = malloc((size_t)out * sizeof(float)),
+        .y = malloc((size_t)(rows * out) * sizeof(float)),
+        .scale = malloc((size_t)out * sizeof(float)),
+        .row_scale = malloc((size_t)rows * sizeof(float)),
+        .quantized = malloc((size_t)(out * depth)),
+        .packed = aligned_alloc(64, align_up(int8_packing_bytes(&packing), 64)),
+        .unpacked = malloc((size_t)(out * depth)),
+        .values = malloc((size_t)rows * int8_row_bytes(depth)),
+        .zero = malloc((size_t)rows * sizeof(int32_t)),
+    };
+    draw(p->x, rows * depth, 1, 3.0f);
+    draw(p->weights, out * depth, 2, 0.5f);
+    draw(p->bias, out, 3, 1.0f);
+    assert_int_equal(quantization_quantize(p->weights, out, depth, p->quantized, p->scale, &error),
+                     0);
+}
+
+static void product_release(struct product *p)
+{
+    void *all[] = {p->x,    p->weights, p->bias,      p->y,      p->scale,   p->row_scale,
+                   p->zero, p->values,  p->quantized, p->packed, p->unpacked};
+
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        free(all[i]);
+}
+
+static void product_run(struct product *p, const struct kernels *kernels, bool vnni)
+{
+    struct int8_linear task = {.packing = int8_packing_of(p->out, p->depth, 0),
+                               .x = {.values = p->values,
+                                     .row = (int64_t)int8_row_bytes(p->depth),
+                                     .scale = p->row_scale,
+                                     .zero = p->zero},
+                               .weights = p->packed,
+                               .scale = p->scale,
+                               .bias = p->bias,
+                               .y = p->y,
+                               .y_row = p->out,
+                               .vnni = vnni};
+
+    kernels->int8_pack(&task.packing, p->quantized, p->packed);
+    kernels->int8_unpack(&task.packing, p->packed, p->unpacked);
+    assert_memory_equal(p->unpacked, p->quantized, (size_t)(p->out * p->depth));
+    kernels->int8_quantize_rows(p->x, p->depth, p->rows, p->depth, &task.x);
+    kernels->int8_linear(&task, p->rows, 0, task.packing.groups);
+}
+
+/* The rows hold their numbers to half a step, and the product is the exact sum. */
+static void product_check(const struct product *p)
+{
+    for (int64_t r = 0; r < p->rows; r++) {
+        const uint8_t *values = p->values + (size_t)r * int8_row_bytes(p->depth);
+
+        for (int64_t k = 0; k < p->depth; k++)
+            assert_true(fabsf(p->row_scale[r] * (float)(values[k] - p->zero[r]) -
+                              p->x[r * p->depth + k]) <= 0.5001f * p->row_scale[r]);
+        for (int64_t o = 0; o < p->out; o++) {
+            int64_t sum = 0;
+            double expected;
+
+            for (int64_t k = 0; k < p->depth; k++)
+                sum += (values[k] - p->zero[r]) * p->quantized[o * p->depth + k];
+            expected = (double)sum * p->row_scale[r] * p->scale[o] + p->bias[o];
+            assert_true(fabs(p->y[r * p->out + o] - expected) <= 1e-6 * (fabs(expected) + 1));
+        }
+    }
+}
+
+static void products_are_exact(void **state)
+{
+    static const int64_t shapes[][3] = {{1, 1, 1},   {2, 3, 10},    {7, 4, 16},  {13, 17, 50},
+                                        {6, 64, 64}, {5, 130, 100}, {48, 33, 7}, {3, 515, 129}};
+
+    (void)state;
+    for (int level = 0; kernels_available()[level]; level++)
+        for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+            for (int vnni = 0; vnni <= has_vnni(kernels_available()[level]); vnni++) {
+                struct product p;
+
+                product_make(&p, shapes[i][0], shapes[i][1], shapes[i][2]);
+                product_run(&p, kernels_available()[level], vnni);
+                product_check(&p);
+                product_release(&p);
+            }
+}
+
+/* The largest products of an unsigned and a signed number do not overflow on their way. */
+static void extreme_numbers_do_not_saturate(void **state)
+{
+    (void)state;
+    for (int level = 0; kernels_available()[level]; level++)
+        for (int vnni = 0; vnni <= has_vnni(kernels_available()[level]); vnni++) {
+            struct product p;
+
+            product_make(&p, 2, 64, 16);
+            for (int64_t i = 0; i < p.rows * p.depth; i++)
+                p.x[i] = 1.0f; /* 255 */
+            memset(p.quantized, -127, (size_t)(p.out * p.depth));
+            product_run(&p, kernels_available()[level], vnni);
+            product_check(&p);
+            product_release(&p);
+        }
+}
+
+static void what_is_not_finite_stays_so(void **state)
+{
+    static const float strange[] = {NAN, INFINITY, -INFINITY};
+
+    (void)state;
+    for (int level = 0; kernels_available()[level]; level++)
+        for (size_t i = 0; i < sizeof strange / sizeof strange[0]; i++) {
+            struct product p;
+
+            product_make(&p, 3, 37, 5);
+            p.x[37 + 20] = strange[i];
+            product_run(&p, kernels_available()[level], has_vnni(kernels_available()[level]));
+            for (int64_t o = 0; o < p.out; o++) {
+                assert_true(isfinite(p.y[o]) && isfinite(p.y[2 * p.out + o]));
+                assert_true(!isfinite(p.y[p.out + o]));
+            }
+            product_release(&p);
+        }
+}
+
+static void weights_that_are_not_finite_are_refused(void **state)
+{
+    float weights[4] = {1, NAN, 0, 2}, zeros[4] = {0, 0, 1e-45f, 0}, scale[2];
+    int8_t quantized[4];
+    struct error error;
+
+    (void)state;
+    assert_int_equal(quantization_quantize(weights, 2, 2, quantized, scale, &error), -EINVAL);
+    assert_non_null(strstr(error.text, "finite"));
+    assert_int_equal(quantization_quantize(zeros, 2, 2, quantized, scale, &error), 0);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(quantized[i], 0);
+}
+
+/* ---- graphs ---------------------------------------------------------------------------------- */
+
+enum { STEPS = 9, FEATURES = 11, OUTPUTS = 5, BATCH = 21 };
+
+struct model {
+    const char *name;
+    enum recurrent_cell cell;
+    bool recurrent, reverse;
+    int64_t hidden;
+};
+
+static const struct model models[] = {{.name = "mlp", .hidden = 70},
+                                      {"lstm", RECURRENT_LSTM, true, false, 37},
+                                      {"gru", RECURRENT_GRU, true, false, 32},
+                                      {"reversed", RECURRENT_LSTM, true, true, 16}};
+
+static void build(struct graph *graph, const struct model *model, int64_t batch, bool quantized)
+{
+    struct error error = {0};
+    int32_t x;
+
+    graph_init(graph, batch, false);
+    x = graph_input(graph, TENSOR_FLOAT32, (int64_t[]){STEPS, FEATURES}, 2);
+    if (model->recurrent) {
+        x = graph_recurrent(graph, x, -1, "cell",
+                            &(struct recurrent_layer){.cell = model->cell,
+                                                      .hidden = model->hidden,
+                                                      .reverse = model->reverse});
+    } else {
+        x = graph_linear(graph, x, "first", model->hidden, true);
+        x = graph_activation(graph, x, "relu", ACTIVATION_RELU);
+        x = graph_linear(graph, x, "second", model->hidden, false);
+        x = graph_activation(graph, x, "tanh", ACTIVATION_TANH);
+    }
+    x = graph_flatten(graph, x, "flatten");
+    graph_linear(graph, x, "head", OUTPUTS, true);
+    if (quantized)
+        assert_int_equal(graph_quantize_dynamic(graph, &error), 0);
+    assert_int_equal(graph_finish(graph, &error), 0);
+}
+
+/* Writes the weights that `plain` draws, quantized where the graph wants that. */
+static void write_weights(struct test_session *session, const struct graph *plain)
+{
+    const struct graph *graph = session->graph;
+
+    for (int32_t i = 0; i < plain->tensor_count; i++) {
+        int64_t elements = graph_shape_elements(&plain->tensors[i].shape);
+        float *values;
+
+        if (plain->tensors[i].role != TENSOR_PARAMETER)
+            continue;
+        values = malloc((size_t)elements * sizeof *values);
+        graph_initial_values(plain, i, 42, values);
+        if (graph->tensors[i].type == TENSOR_INT8) {
+            int64_t rows = plain->tensors[i].shape.extent[0];
+            int8_t *quantized = malloc((size_t)elements), *read = malloc((size_t)elements);
+            float *scale = malloc((size_t)rows * sizeof *scale);
+            char name[GRAPH_NAME_MAX + 8];
+            struct error error;
+
+            snprintf(name, sizeof name, "%s_scale", plain->tensors[i].name);
+            assert_int_equal(
+                quantization_quantize(values, rows, elements / rows, quantized, scale, &error), 0);
+            test_session_write(session, i, quantized);
+            test_session_read(session, i, read);
+            assert_memory_equal(read, quantized, (size_t)elements);
+            test_session_write(session, graph_find_tensor(graph, name), scale);
+            free(quantized);
+            free(read);
+            free(scale);
+        } else {
+            test_session_write(session, i, values);
+        }
+        free(values);
+    }
+}
+
+/* The outputs of the first `batch` samples. */
+static void run_model(const struct model *model, int64_t batch, bool quantized,
+                      const struct test_session_options *options, float *outputs)
+{
+    static const struct step_scalars scalars = {.step = 1, .gradient_scale = 1};
+    size_t count = (size_t)batch * STEPS * FEATURES;
+    float *x = aligned_alloc(64, align_up(count * sizeof *x, 64));
+    struct graph graph, plain;
+    struct test_session session;
+
+    draw(x, (int64_t)count, 5, 2.0f);
+    build(&plain, model, batch, false);
+    build(&graph, model, batch, quantized);
+    test_session_open(&session, &graph, options);
+    write_weights(&session, &plain);
+    test_session_input(&session, graph.input, x);
+    test_session_run(&session, PROGRAM_FORWARD, &scalars);
+    test_session_read(&session, graph.output, outputs);
+    test_session_close(&session);
+    graph_release(&graph);
+    graph_release(&plain);
+    free(x);
+}
+
+/* Quantized results are within a hundredth of the largest float32 one. */
+static void models_stay_close_to_float32(void **state)
+{
+    (void)state;
+    for (size_t m = 0; m < sizeof models / sizeof models[0]; m++)
+        for (int level = 0; kernels_available()[level]; level++) {
+            struct test_session_options options = {.threads = 1, .kernels = level};
+            float expected[BATCH * OUTPUTS], outputs[BATCH * OUTPUTS], most = 0, worst = 0;
+
+            run_model(&models[m], BATCH, false, &options, expected);
+            run_model(&models[m], BATCH, true, &options, outputs);
+            for (int i = 0; i < BATCH * OUTPUTS; i++) {
+                most = fmaxf(most, fabsf(expected[i]));
+                worst = fmaxf(worst, fabsf(outputs[i] - expected[i]));
+            }
+            if (!(worst <= 0.01f * most) || worst == 0)
+                fail_msg("%s: off by %g of %g", models[m].name, (double)worst, (double)most);
+        }
+}
+
+/* Neither threads nor tasks nor the other samples of a batch change a bit of a result. */
+static void division_and_neighbours_change_no_bit(void **state)
+{
+    static const struct test_session_options ways[] = {
+        {.threads = 1, .tasks = 8}, {.threads = 2, .tasks = 2}, {.threads = 3, .tasks = 8}};
+
+    (void)state;
+    for (size_t m = 0; m < sizeof models / sizeof models[0]; m++) {
+        float expected[BATCH * OUTPUTS], outputs[BATCH * OUTPUTS];
+
+        run_model(&models[m], BATCH, true, &(struct test_session_options){.threads = 1, .tasks = 1},
+                  expected);
+        for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++) {
+            run_model(&models[m], BATCH, true, &ways[w], outputs);
+            assert_memory_equal(outputs, expected, sizeof expected);
+            run_model(&models[m], 2, true, &ways[w], outputs);
+            assert_memory_equal(outputs, expected, 2 * OUTPUTS * sizeof(float));
+        }
+    }
+}
+
+static void what_cannot_be_quantized_is_refused(void **state)
+{
+    struct error error = {0};
+    struct graph graph;
+    int32_t x;
+
+    (void)state;
+    graph_init(&graph, 2, false);
+    x = graph_input(&graph, TENSOR_FLOAT32, (int64_t[]){3, 8, 8}, 3);
+    graph_max_pool2d(&graph, x, "pool",
+                     &(struct conv_attributes){
+                         .stride = {2, 2}, .dilation = {1, 1}, .kernel = {2, 2}, .groups = 1});
+    assert_int_equal(graph_quantize_dynamic(&graph, &error), -EINVAL);
+    assert_non_null(strstr(error.text, "no linear or recurrent layer"));
+    graph_release(&graph);
+    graph_init(&graph, 2, true);
+    x = graph_input(&graph, TENSOR_FLOAT32, (int64_t[]){8}, 1);
+    graph_linear(&graph, x, "layer", 4, true);
+    assert_int_equal(graph_quantize_dynamic(&graph, &error), -EINVAL);
+    assert_non_null(strstr(error.text, "evaluation"));
+    graph_release(&graph);
+}
+
+/* A weight that an embedding reads too stays float32, and so does the layer. */
+static void tied_weights_stay_float32(void **state)
+{
+    struct error error = {0};
+    struct graph graph;
+    int32_t x;
+
+    (void)state;
+    graph_init(&graph, 2, false);
+    x = graph_input(&graph, TENSOR_INT32, (int64_t[]){6}, 1);
+    x = graph_embedding(&graph, x, "embedding", 10, 8);
+    x = graph_linear(&graph, x, "own", 8, true);
+    graph_linear_shared(&graph, x, "tied", graph_find_tensor(&graph, "embedding.weight"), -1);
+    assert_int_equal(graph_quantize_dynamic(&graph, &error), 0);
+    assert_int_equal(graph.tensors[graph_find_tensor(&graph, "embedding.weight")].type,
+                     TENSOR_FLOAT32);
+    assert_int_equal(graph.tensors[graph_find_tensor(&graph, "own.weight")].type, TENSOR_INT8);
+    assert_int_equal(graph.nodes[graph.node_count - 1].op, OP_LINEAR);
+    graph_release(&graph);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_are_exact),
+        cmocka_unit_test(extreme_numbers_do_not_saturate),
+        cmocka_unit_test(what_is_not_finite_stays_so),
+        cmocka_unit_test(weights_that_are_not_finite_are_refused),
+        cmocka_unit_test(models_stay_close_to_float32),
+        cmocka_unit_test(division_and_neighbours_change_no_bit),
+        cmocka_unit_test(what_cannot_be_quantized_is_refused),
+        cmocka_unit_test(tied_weights_stay_float32),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
