@@ -129,6 +129,8 @@ static int lent_add(struct onnx_import *import, struct onnx_lent *lent,
             return import->error.code;
     if (value->part_count)
         return 0;
+    if (value->kind != ONNX_CONSTANT || !value->store)
+        return onnx_fail(import, "its weights are not constant");
     piece = piece_of(value);
     if (lent->count) {
         struct piece *last = &lent->piece[lent->count - 1];

@@ -330,6 +330,34 @@ static void missing_external_files_are_named(void **state)
     onnx__model__free_unpacked(model, NULL);
 }
 
+/* Bytes that were changed at random places: a model or a sentence, never a crash. */
+static void mutated_files_are_read_or_refused(void **state)
+{
+    static const char *const names[] = {"mlp", "gpt", "general", "gru"};
+    enum { CASES = 150, CHANGES = 6 };
+    uint64_t random = 88172645463325252u;
+
+    (void)state;
+    for (int i = 0; i < CASES; i++) {
+        struct error error = {0};
+        char path[128], *content;
+        size_t size;
+
+        snprintf(path, sizeof path, "%s/%s.onnx", folder, names[i % 4]);
+        expect(file_read(AT_FDCWD, path, 1 << 20, &content, &size, &error), &error);
+        for (int k = 0; k < CHANGES; k++) {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            content[random % size] = (char)(k % 2 ? random >> 40 : random >> 63 ? 0xff : 0);
+        }
+        write_file("mutated.onnx", content, size);
+        free(content);
+        if (try("mutated.onnx", &error) < 0)
+            assert_true(*error.text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -340,6 +368,7 @@ int main(void)
         cmocka_unit_test(shapes_that_disagree_are_refused),
         cmocka_unit_test(unknown_types_and_old_opsets_are_refused),
         cmocka_unit_test(missing_external_files_are_named),
+        cmocka_unit_test(mutated_files_are_read_or_refused),
     };
 
     return cmocka_run_group_tests(tests, directory_make, directory_remove);
