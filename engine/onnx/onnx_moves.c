@@ -330,7 +330,7 @@ static int append_concat(struct onnx_import *import)
                               : onnx_shaped(import, &x, 2, (int64_t[]){outer, row});
         if (tensor < 0)
             return tensor;
-        if (i && i % (GRAPH_OUTPUTS_MAX - 1) == 0) { /* in several steps */
+        if (i > 1 && (i - 1) % (GRAPH_OUTPUTS_MAX - 1) == 0) { /* in several steps */
             tensors[0] = graph_concatenate(import->graph, tensors, GRAPH_OUTPUTS_MAX,
                                            onnx_layer_name(import, ".part").text);
         }

@@ -127,6 +127,18 @@ class General(nn.Module):
         return self.head((y - y.mean(1, keepdim=True) + 3 * y).mean(1))
 
 
+class Wide(nn.Module):
+    """More inputs of a concatenation than a node of the graph has."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.head = nn.Conv2d(1, 2, 3), nn.Linear(34, 10)
+
+    def forward(self, x):
+        x = self.conv(x)
+        return self.head(torch.cat([x * (i + 1) for i in range(17)], 1).mean((2, 3)))
+
+
 def vision(name, size=64, rate=2e-4, **keys):
     def build():
         import torchvision
@@ -138,6 +150,7 @@ MODELS = {
     "mlp": Case(mlp, (1, 8, 8), rate=0.1),
     "convnet": Case(ConvNet, (3, 12, 12), batch=4, rate=0.02),
     "squeeze": Case(Squeeze, (3, 12, 12), batch=4, rate=0.02),
+    "wide": Case(Wide, (1, 6, 6), rate=1e-4),
     "lstm": Case(Lstm, (9, 8), rate=0.1),
     "gru": Case(lambda: Lstm(nn.GRU, bidirectional=True), (9, 8), rate=0.1),
     "gpt": Case(Gpt, (12,), classes=20, rate=0.05, symbols=True, each=True),
