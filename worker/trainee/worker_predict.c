@@ -209,6 +209,8 @@ static int predict_rows(struct predictor *predictor, struct error *error)
     if (r == 0)
         r = prepare(predictor, batch_sizes, SIZES,
                     staging_bytes(predictor->setup.train, batch_sizes[SIZE_MANY]), error);
+    if (r == 0 && predictor->pipe) /* the names of the columns, before any row comes */
+        r = prediction_writer_flush(predictor->writer, error);
     while (r == 0) {
         struct dataset *data = NULL;
 
