@@ -136,7 +136,7 @@ static void copy_images(struct backend_program *program, int32_t wide, const int
                 memcpy(image + first * layout.pixels, part, bytes);
             else if (whole)
                 memcpy(part, image + first * layout.pixels, bytes);
-            else if (layout.block == layout.channels)
+            else if (layout.block == layout.channels && own.block == own.channels)
                 program->device->kernels->matrix_copy(
                     join ? part : image + first, join ? own.channels : layout.channels,
                     layout.pixels, own.channels, join ? image + first : part,
