@@ -63,12 +63,15 @@ int64_t onnx_value_elements(const struct onnx_value *value)
     return elements;
 }
 
+/* By arithmetic, because clang-tidy cannot read _Float16. */
 static float from_half(uint16_t half)
 {
-    _Float16 number;
+    int exponent = half >> 10 & 31, fraction = half & 1023;
+    float magnitude = exponent == 31  ? (fraction ? NAN : INFINITY)
+                      : exponent == 0 ? ldexpf((float)fraction, -24)
+                                      : ldexpf((float)(1024 + fraction), exponent - 25);
 
-    memcpy(&number, &half, sizeof number);
-    return (float)number;
+    return half >> 15 ? -magnitude : magnitude;
 }
 
 static float from_bfloat16(uint16_t bits)

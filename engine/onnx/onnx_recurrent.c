@@ -5,7 +5,8 @@
 #include <string.h>
 
 /* The gates of ONNX in the order of PyTorch: i o f c -> i f c o, and z r h -> r z h. */
-static const int lstm_gates[] = {0, 2, 3, 1}, gru_gates[] = {1, 0, 2};
+enum { LSTM_GATES = 4, GRU_GATES = 3 };
+static const int lstm_gates[LSTM_GATES] = {0, 2, 3, 1}, gru_gates[LSTM_GATES] = {1, 0, 2};
 
 /* Binds the parameter that has these rows of each gate: `first` and the following of `value`, whose
  * first axis are the directions. */
@@ -13,8 +14,8 @@ static int bind_gates(struct onnx_import *import, const struct onnx_value *value
                       int64_t first, int64_t hidden, bool lstm, const char *suffix)
 {
     const int *gates = lstm ? lstm_gates : gru_gates;
-    struct onnx_weights weights = {.count = lstm ? 4 : 3};
-    struct graph_shape shape = {.rank = value->rank - 1, .extent = {hidden * (lstm ? 4 : 3)}};
+    struct onnx_weights weights = {.count = lstm ? LSTM_GATES : GRU_GATES};
+    struct graph_shape shape = {.rank = value->rank - 1, .extent = {hidden * weights.count}};
 
     if (value->rank == 3)
         shape.extent[1] = value->extent[2];
