@@ -102,6 +102,18 @@ int64_t graph_shape_elements(const struct graph_shape *shape)
     return elements;
 }
 
+struct graph_shape graph_shape_in_files(const struct graph_tensor *tensor)
+{
+    struct graph_shape shape = tensor->shape;
+
+    if (!tensor->dropped_axis)
+        return shape;
+    shape.rank--;
+    for (int i = tensor->dropped_axis; i < shape.rank; i++)
+        shape.extent[i] = shape.extent[i + 1];
+    return shape;
+}
+
 bool graph_shape_equal(const struct graph_shape *a, const struct graph_shape *b)
 {
     return a->rank == b->rank &&

@@ -680,6 +680,8 @@ void graph_initial_part(const struct graph *graph, int32_t tensor, uint64_t seed
                         int64_t end, float *values);
 
 int64_t graph_shape_elements(const struct graph_shape *shape);
+/* The tensor's shape as files have it: without `dropped_axis`. */
+struct graph_shape graph_shape_in_files(const struct graph_tensor *tensor);
 bool graph_shape_equal(const struct graph_shape *a, const struct graph_shape *b);
 /* "128x3x32x32" */
 char *graph_shape_format(const struct graph_shape *shape, char *output, unsigned size);

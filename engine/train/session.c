@@ -614,19 +614,6 @@ void session_restore_metrics(struct session *session, const struct step_metrics 
     session->latest_training = &session->programs[0]; /* the program whose last loss counts */
 }
 
-/* Without the axis that files leave out. */
-static struct graph_shape shape_in_files(const struct graph_tensor *tensor)
-{
-    struct graph_shape shape = tensor->shape;
-
-    if (!tensor->dropped_axis)
-        return shape;
-    shape.rank--;
-    for (int i = tensor->dropped_axis; i < shape.rank; i++)
-        shape.extent[i] = shape.extent[i + 1];
-    return shape;
-}
-
 int session_tensor(const struct session *session, int index, struct session_tensor *tensor)
 {
     const struct graph *graph = session_graph(session);
@@ -641,7 +628,7 @@ int session_tensor(const struct session *session, int index, struct session_tens
                     : found->name,
         .role = found->role,
         .type = found->type,
-        .shape = shape_in_files(found),
+        .shape = graph_shape_in_files(found),
         .bytes = (size_t)graph_shape_elements(&found->shape) * tensor_type_bytes(found->type),
         .evaluated = session->config.average
                          ? found->role == TENSOR_AVERAGE

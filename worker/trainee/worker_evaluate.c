@@ -287,9 +287,6 @@ static int evaluate(const struct worker_options *options, struct worker_setup *s
     struct dataset_view view = {0};
     int r;
 
-    if (!options->data == !options->checkpoint)
-        return error_set(error, -EINVAL,
-                         "give a specification and its --checkpoint, or a model and data");
     r = options->data ? open_data_of_model(options, setup, &checkpoint, error)
                       : open_data_of_job(options, setup, &checkpoint, error);
     if (r == 0) {

@@ -22,7 +22,7 @@ const struct worker_command worker_commands[] = {
      "metrics of a checkpoint on the test set, or of a model on other data with labels",
      "json checkpoint logits labels lengths spec device device-config plugin threads "
      "emulate-precision",
-     true, WORKER_MAY_HAVE_DATA, NULL, worker_evaluate},
+     true, WORKER_DATA_OR_CHECKPOINT, NULL, worker_evaluate},
     {"predict", "MODEL DATA [--output FILE]",
      "what a checkpoint or an exported model predicts for new data; DATA - reads rows from standard "
      "input as they come",
@@ -171,6 +171,7 @@ int worker_options_parse(const struct worker_command *command, int argc, char **
     }
     if ((command->wants_input && !options->input) ||
         (command->data == WORKER_WANTS_DATA && !options->data) ||
+        (command->data == WORKER_DATA_OR_CHECKPOINT && !options->data == !options->checkpoint) ||
         (command->required && !option_given(options, command->required)))
         return error_set(error, -EINVAL, "usage: traind-worker %s %s", command->name,
                          command->arguments);

@@ -38,7 +38,11 @@ struct worker_command {
     const char *name, *arguments, *help;
     const char *options; /* its long options, separated by blanks */
     bool wants_input;
-    enum worker_data_argument { WORKER_NO_DATA, WORKER_MAY_HAVE_DATA, WORKER_WANTS_DATA } data;
+    enum worker_data_argument {
+        WORKER_NO_DATA,
+        WORKER_DATA_OR_CHECKPOINT, /* one of the two */
+        WORKER_WANTS_DATA
+    } data;
     const char *required;                             /* a mandatory option, or NULL */
     int (*run)(const struct worker_options *options); /* the exit status */
 };

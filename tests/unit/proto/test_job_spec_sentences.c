@@ -239,8 +239,8 @@ static void test_sentences(void **state)
         {"{\"model\":{\"name\":\"mlp\",\"loss\":\"mse\"}," CSV
          ",\"train\":{\"sampling\":\"balanced\"}}",
          "train.sampling", "shuffled",
-         "train.sampling is balanced, but values (model.loss mse) have no class for each sample; "
-         "use shuffled"},
+         "train.sampling is balanced, but values (model.loss mse and the like) have no class for each "
+         "sample; use shuffled"},
         {"{" MLP ",\"data\":{\"train\":{\"format\":\"table\",\"path\":\"a\"},"
          "\"split\":{\"by\":\"group\"}}}",
          "data.split.column", "",
