@@ -4,7 +4,7 @@
 
 #include "engine/models/models.h"
 
-/* A growing list of layers, with room for MODEL_LAYERS_MAX. */
+/* A growing list of layers, with room for as many as the model may have. */
 struct layer_list {
     struct model_layer *layers;
     int count;

@@ -99,22 +99,22 @@ static void append_given(struct layer_list *list, const struct model_config *con
 const struct model models_layers = {.append = append_given};
 const struct model models_graph = {.append = append_given};
 
-static int check_counts(const struct model_config *config, struct error *error)
+/* `*most`: the layers that the model may have, which is not far above those that it has. */
+static int check_counts(const struct model_config *config, int64_t *most, struct error *error)
 {
-    /* at most four layers for an entry of `hidden` or `channels`, and four around them */
-    int64_t most = 4 * ((int64_t)config->hidden_count + config->channel_count) + 4;
     bool given = config->kind == MODEL_LAYERS || config->kind == MODEL_GRAPH;
 
-    if (given)
-        most = config->layers.count;
+    /* at most four layers for an entry of `hidden` or `channels`, and four around them */
+    *most = given ? config->layers.count
+                  : 4 * ((int64_t)config->hidden_count + config->channel_count) + 4;
     if (given && config->layers.count < 1)
         return error_set(error, -EINVAL, "the model's list of layers is empty");
     if (config->kind == MODEL_CNN && config->kernel < 1)
         return error_set(error, -EINVAL, "the kernel of the cnn is %d, it must be at least 1",
                          config->kernel);
-    if (most > MODEL_LAYERS_MAX)
+    if (*most > MODEL_LAYERS_MAX)
         return error_set(error, -E2BIG, "the model has %lld layers, at most %d are possible",
-                         (long long)most, MODEL_LAYERS_MAX);
+                         (long long)*most, MODEL_LAYERS_MAX);
     return 0;
 }
 
@@ -122,11 +122,12 @@ static int check_counts(const struct model_config *config, struct error *error)
 static int expand(const struct model_config *config, const struct model_data *data,
                   struct layer_list *list, struct error *error)
 {
-    int result = check_counts(config, error);
+    int64_t most;
+    int result = check_counts(config, &most, error);
 
     if (result)
         return result;
-    list->layers = calloc(MODEL_LAYERS_MAX, sizeof *list->layers);
+    list->layers = calloc((size_t)most, sizeof *list->layers);
     if (!list->layers)
         return error_no_memory(error, "the model's layers");
     model_of(config->kind)->append(list, config, data);

@@ -200,7 +200,8 @@ void KERNEL_NAME(int8_quantize_rows)(const float *x, int64_t x_row, int64_t rows
         for (int64_t i = depth; i < quantized->row; i++)
             values[i] = 0;
         quantized->scale[r] = scale + odd;
-        quantized->zero[r] = (int32_t)zero;
+        /* of a row that is not finite any will do: its scale is not finite either */
+        quantized->zero[r] = zero >= 0.0f && zero <= 255.0f ? (int32_t)zero : 0;
     }
 }
 

@@ -72,10 +72,10 @@ static void make_split(const struct dataset *dataset, struct dataset_split_confi
 static void expect_refusal(const struct dataset *dataset, struct dataset_split_config how,
                            const char *words)
 {
+    dataset_split_release(&split);
     assert_int_equal(dataset_split(dataset, &how, &split, &error), -EINVAL);
     if (!strstr(error.text, words))
         fail_msg("\"%s\" does not say \"%s\"", error.text, words);
-    dataset_split_release(&split);
 }
 
 /* How often each row is in the part. */
