@@ -7,6 +7,7 @@
 #include "engine/data/table_columns.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -101,6 +102,19 @@ void row_reader_close(struct row_reader *reader)
     free(reader);
 }
 
+/* read(2), which waits even where the other end of a pipe has made it non-blocking. */
+static ssize_t read_some(int descriptor, char *buffer, size_t size)
+{
+    for (;;) {
+        ssize_t got = read(descriptor, buffer, size);
+
+        if (got >= 0 || (errno != EINTR && errno != EAGAIN))
+            return got;
+        if (errno == EAGAIN)
+            poll(&(struct pollfd){.fd = descriptor, .events = POLLIN}, 1, -1);
+    }
+}
+
 /* ---- what is read ---- */
 
 /* Waits for more of the pipe. */
@@ -126,10 +140,8 @@ static int buffer_fill(struct row_reader *reader, struct error *error)
         reader->buffer = grown;
         reader->capacity = capacity;
     }
-    do
-        size =
-            read(reader->descriptor, reader->buffer + reader->end, reader->capacity - reader->end);
-    while (size < 0 && errno == EINTR);
+    size =
+        read_some(reader->descriptor, reader->buffer + reader->end, reader->capacity - reader->end);
     if (size < 0)
         return error_set_errno(error, -errno, "cannot read %s", reader->config->paths[0]);
     reader->text = reader->buffer;
