@@ -240,67 +240,6 @@ static int columns_match(void *context, struct error *error)
     return table->names ? columns_match_names(reader, error) : columns_match_places(reader, error);
 }
 
-/* ---- whether the first row names the columns ---- */
-
-/* Whether the cells are 0, 1, 2, … behind perhaps an empty one, as pandas names columns; or years
- * that follow each other, beside perhaps words. */
-static bool counts_columns(const struct csv_table *table, const char *row, const char *end)
-{
-    enum { YEAR_FIRST = 1800, YEAR_LAST = 2200 };
-    const char *cell;
-    size_t length;
-    int32_t column = 0, numbers = 0;
-    double value, first = 0;
-    bool words = false;
-
-    for (; csv_cell_next(table, &row, end, &cell, &length); column++) {
-        if (column == 0 && length == 0)
-            continue;
-        if (!length || number_parse(cell, cell + length, &value) != cell + length) {
-            words = true;
-            continue;
-        }
-        first = numbers ? first : value;
-        if (value != first + numbers++)
-            return false;
-    }
-    return numbers > 1 && ((first == 0 && !words) || (first >= YEAR_FIRST && first <= YEAR_LAST));
-}
-
-/* Whether a cell of the row stands in the same column again, in the rows of READER_DROP_BYTES. */
-static bool cell_returns(const struct csv_table *table, const char *row, const char *end,
-                         struct csv_cursor rest)
-{
-    const char *limit =
-        rest.end - rest.at > READER_DROP_BYTES ? rest.at + READER_DROP_BYTES : rest.end;
-    const char *next, *next_end;
-
-    while (rest.at < limit && csv_row_next(table, &rest, &next, &next_end)) {
-        const char *at = row, *cell, *other;
-        size_t length, other_length;
-
-        while (csv_cell_next(table, &at, end, &cell, &length) &&
-               csv_cell_next(table, &next, next_end, &other, &other_length))
-            if (length && length == other_length && memcmp(cell, other, length) == 0)
-                return true;
-    }
-    return false;
-}
-
-bool table_row_is_header(const struct csv_table *table, const char *row, const char *end,
-                         struct csv_cursor rest, bool *doubtful)
-{
-    const char *at = row, *cell;
-    size_t length;
-    bool words = true, header;
-
-    while (words && csv_cell_next(table, &at, end, &cell, &length))
-        words = !csv_cell_is_number(cell, length);
-    header = words ? !cell_returns(table, row, end, rest) : counts_columns(table, row, end);
-    *doubtful = words != header;
-    return header;
-}
-
 static bool row_is_header(void *context, const char *row, const char *end, struct csv_cursor rest)
 {
     struct table_reader *reader = context;
@@ -321,52 +260,12 @@ static bool row_is_header(void *context, const char *row, const char *end, struc
 
 /* ---- cells ---- */
 
-/* Calls `read` for each cell of a row that has a column. `features` is passed on. */
-typedef int cell_function(struct table_reader *reader, struct table_column *column,
-                          const struct table_cell *cell, float *features, struct error *error);
-
-static int row_visit(struct table_reader *reader, const char *row, const char *end,
-                     cell_function *read, float *features, struct error *error)
+static int survey_cell(void *context, int32_t place, const struct table_cell *cell,
+                       struct error *error)
 {
-    const struct csv_table *table = &reader->table;
-    struct table_cell cell = {.path = table->path, .line = table->line, .row = reader->row};
-    const char *at = row, *text;
-    int32_t count = 0;
-    int r = 0;
+    struct table_reader *reader = context;
+    struct table_column *column = &reader->columns->columns[place];
 
-    for (; csv_cell_next(table, &at, end, &text, &cell.length); count++) {
-        AUTO_FREE char *copy = NULL;
-        bool quoted = csv_cell_is_quoted(row, text);
-
-        if (count >= table->columns)
-            return csv_report_columns(table, csv_cells_count(table, row, end), error);
-        if (quoted && !csv_cell_is_whole(table, text, cell.length, end))
-            return csv_report_quote(table, count, error);
-        if (reader->column_of[count] < 0)
-            continue;
-        if (memchr(text, '\0', cell.length))
-            return error_set(error, -EINVAL, "%s:%lld, column %d: the cell holds a byte of zero",
-                             table->path, (long long)table->line, count + 1);
-        cell.text = text;
-        if (quoted && memchr(text, '"', cell.length)) {
-            copy = csv_cell_copy(row, text, cell.length);
-            if (!copy)
-                return reader_out_of_memory(table->path, error);
-            cell.text = copy;
-            cell.length = strlen(copy);
-        }
-        r = read(reader, &reader->columns->columns[reader->column_of[count]], &cell, features,
-                 error);
-        if (r != 0)
-            return r;
-    }
-    return count == table->columns ? 0 : csv_report_columns(table, count, error);
-}
-
-static int survey_cell(struct table_reader *reader, struct table_column *column,
-                       const struct table_cell *cell, float *features, struct error *error)
-{
-    (void)features;
     if (column->is_ignored || column->target >= 0)
         return 0;
     if (!table_cell_is_missing(reader->config, cell->text, cell->length))
@@ -378,7 +277,8 @@ static int survey_cell(struct table_reader *reader, struct table_column *column,
 static int survey_row(void *context, const char *row, const char *end, struct error *error)
 {
     struct table_reader *reader = context;
-    int r = row_visit(reader, row, end, survey_cell, NULL, error);
+    int r = table_row_visit(&reader->table, row, end, reader->row, reader->column_of, survey_cell,
+                            reader, error);
 
     reader->row++;
     return r;
@@ -461,11 +361,14 @@ static int split_key_store(struct table_reader *reader, const struct table_colum
                        error);
 }
 
-static int encode_cell(struct table_reader *reader, struct table_column *column,
-                       const struct table_cell *cell, float *features, struct error *error)
+static int encode_cell(void *context, int32_t place, const struct table_cell *cell,
+                       struct error *error)
 {
+    struct table_reader *reader = context;
+    struct table_column *column = &reader->columns->columns[place];
     static const char *const wanted[] = {
         [TABLE_NUMBER] = "is no number", [TABLE_DATE] = "is no date"};
+    float *features;
     bool missing;
     int r = 0;
 
@@ -489,7 +392,8 @@ static int encode_cell(struct table_reader *reader, struct table_column *column,
                            error);
     reader->unmarked += missing && !column->marks_missing && reader->reference &&
                         reader->config->table.missing == DATASET_MISSING_INDICATE;
-    features += column->first_feature;
+    features = (float *)reader->dataset->buffer + reader->rows * reader->columns->features +
+               column->first_feature;
     if (!table_column_encode(column, reader->config, missing ? NULL : cell->text, cell->length,
                              features, &reader->unknown))
         return report_cell(column, cell, wanted[column->kind], error);
@@ -535,9 +439,8 @@ static int encode_row(void *context, const char *row, const char *end, struct er
     if (reader->rows == reader->capacity)
         r = rows_grow(reader, error);
     if (r == 0)
-        r = row_visit(reader, row, end, encode_cell,
-                      (float *)reader->dataset->buffer + reader->rows * reader->columns->features,
-                      error);
+        r = table_row_visit(&reader->table, row, end, reader->row, reader->column_of, encode_cell,
+                            reader, error);
     reader->rows += r == 0;
     reader->row++;
     return r == ROW_LEFT_OUT ? 0 : r;

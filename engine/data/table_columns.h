@@ -68,6 +68,16 @@ struct table_cell {
     int64_t line, row; /* row: of the table, from 0 */
 };
 
+/* Called for a cell of a row. What is not 0 ends the visit of the row, which returns it. */
+typedef int table_cell_function(void *context, int32_t place, const struct table_cell *cell,
+                                struct error *error);
+/* Calls `visit` for each cell of row `number`, with places[column] of its column; columns whose
+ * place is -1 are passed over. `places` NULL: the place is the column's number. -EINVAL for another
+ * number of cells than the table's, an open quote or a NUL. */
+int table_row_visit(const struct csv_table *table, const char *row, const char *end, int64_t number,
+                    const int32_t *places, table_cell_function *visit, void *context,
+                    struct error *error);
+
 /* Whether the cell says that there is no value: it is empty, "?", or one of the words of pandas'
  * read_csv(), unless the configuration lists others. */
 bool table_cell_is_missing(const struct dataset_config *config, const char *text, size_t length);

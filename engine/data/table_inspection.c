@@ -46,9 +46,10 @@ static int columns_begin(void *context, struct error *error)
     return 0;
 }
 
-static int cell_survey(struct inspector *inspector, int32_t place, const struct table_cell *cell,
+static int cell_survey(void *context, int32_t place, const struct table_cell *cell,
                        struct error *error)
 {
+    struct inspector *inspector = context;
     struct table_column *column = &inspector->columns->columns[place];
     double value;
 
@@ -64,36 +65,9 @@ static int cell_survey(struct inspector *inspector, int32_t place, const struct 
 static int row_read(void *context, const char *row, const char *end, struct error *error)
 {
     struct inspector *inspector = context;
-    const struct csv_table *table = &inspector->table;
-    struct table_cell cell = {.path = table->path, .line = table->line, .row = inspector->row++};
-    const char *at = row, *text;
-    int32_t count = 0;
-    int r = 0;
 
-    for (; r == 0 && csv_cell_next(table, &at, end, &text, &cell.length); count++) {
-        AUTO_FREE char *copy = NULL;
-        bool quoted = csv_cell_is_quoted(row, text);
-
-        if (count >= table->columns)
-            return csv_report_columns(table, csv_cells_count(table, row, end), error);
-        if (quoted && !csv_cell_is_whole(table, text, cell.length, end))
-            return csv_report_quote(table, count, error);
-        if (memchr(text, '\0', cell.length))
-            return error_set(error, -EINVAL, "%s:%lld, column %d: the cell holds a byte of zero",
-                             table->path, (long long)table->line, count + 1);
-        cell.text = text;
-        if (quoted && memchr(text, '"', cell.length)) {
-            copy = csv_cell_copy(row, text, cell.length);
-            if (!copy)
-                return reader_out_of_memory(table->path, error);
-            cell.text = copy;
-            cell.length = strlen(copy);
-        }
-        r = cell_survey(inspector, count, &cell, error);
-    }
-    if (r < 0)
-        return r;
-    return count == table->columns ? 0 : csv_report_columns(table, count, error);
+    return table_row_visit(&inspector->table, row, end, inspector->row++, NULL, cell_survey,
+                           inspector, error);
 }
 
 /* ---- what follows ---- */
