@@ -9,9 +9,15 @@ static int check_split(struct job_spec_check *check, struct json_object *data)
     struct json_object *split = json_get(data, "split");
     const char *by = json_get_string(split, "by", "");
     const char *format = json_get_string(json_get(data, "train"), "format", "");
+    bool in_order = strcmp(format, "text") == 0 || strcmp(format, "time_series") == 0;
 
     if (!split)
         return 0;
+    if (in_order &&
+        (json_get(split, "folds") || (strcmp(by, "random") != 0 && strcmp(by, "order") != 0)))
+        return job_spec_fail_at(check, "data.split",
+                                "texts and time series are cut at one place, and their end "
+                                "validates; leave out data.split");
     if (json_get(split, "folds") && json_get_double(data, "validation_fraction", 0) <= 0)
         return job_spec_fail_at(check, "data.validation_fraction",
                                 "data.split.folds lets a part of the samples validate, but "

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static int file_check(const char *directory, const char *path, const char *section, const char *key,
-                      struct error *error)
+/* `key` is the whole path of the key in the specification. */
+static int file_check(const char *directory, const char *path, const char *key, struct error *error)
 {
     AUTO_FREE char *joined = NULL;
 
@@ -18,22 +18,22 @@ static int file_check(const char *directory, const char *path, const char *secti
         return error_set(error, -ENOMEM, "not enough memory for the path of a file");
     if (access(joined, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))
         return 0;
-    return error_set(error, -ENOENT, "data.%s.%s: there is no file %s", section, key, joined);
+    return error_set(error, -ENOENT, "%s: there is no file %s", key, joined);
 }
 
 /* Checks a path or a list of paths; the daemon refuses any other value. */
-static int files_check(const char *directory, struct json_object *files, const char *section,
-                       const char *key, struct error *error)
+static int files_check(const char *directory, struct json_object *files, const char *key,
+                       struct error *error)
 {
     size_t count =
         json_object_is_type(files, json_type_array) ? json_object_array_length(files) : 0;
 
     if (json_object_is_type(files, json_type_string))
-        return file_check(directory, json_object_get_string(files), section, key, error);
+        return file_check(directory, json_object_get_string(files), key, error);
     for (size_t i = 0; i < count; i++) {
         struct json_object *file = json_object_array_get_idx(files, i);
         int result = json_object_is_type(file, json_type_string)
-                         ? file_check(directory, json_object_get_string(file), section, key, error)
+                         ? file_check(directory, json_object_get_string(file), key, error)
                          : 0;
 
         if (result < 0)
@@ -58,12 +58,14 @@ int data_files_check(struct json_object *spec, struct error *error)
         struct json_object *section = json_get(json_get(spec, "data"), sections[i]);
 
         for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
-            int result =
-                files_check(directory, json_get(section, keys[k]), sections[i], keys[k], error);
+            char key[64];
+            int result;
 
+            snprintf(key, sizeof key, "data.%s.%s", sections[i], keys[k]);
+            result = files_check(directory, json_get(section, keys[k]), key, error);
             if (result < 0)
                 return result;
         }
     }
-    return 0;
+    return files_check(directory, json_get(json_get(spec, "model"), "onnx"), "model.onnx", error);
 }

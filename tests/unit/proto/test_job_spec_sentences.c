@@ -241,6 +241,11 @@ static void test_sentences(void **state)
          "train.sampling", "shuffled",
          "train.sampling is balanced, but values (model.loss mse and the like) have no class for each "
          "sample; use shuffled"},
+        {"{\"model\":{\"name\":\"char_mlp\"},\"data\":{\"train\":{\"format\":\"text\",\"path\":"
+         "\"a\"},\"split\":{\"folds\":3}}}",
+         "data.split", "",
+         "texts and time series are cut at one place, and their end validates; leave out "
+         "data.split"},
         {"{" MLP ",\"data\":{\"train\":{\"format\":\"table\",\"path\":\"a\"},"
          "\"split\":{\"by\":\"group\"}}}",
          "data.split.column", "",
