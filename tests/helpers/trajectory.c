@@ -5,7 +5,8 @@
  * INPUT (safetensors) has the initial weights under their names (a model in the ONNX format may
  * keep its own), and "samples.<i>" and "targets.<i>" of step i, counted from 0. The optimizer and
  * its rate are the specification's, its data is not looked at. Prints the loss of every step and
- * writes the weights behind the last one to OUTPUT. */
+ * writes to OUTPUT the weights behind the last one, and as "outputs" what the model gave for
+ * "samples.0" in evaluation mode before the first one. */
 #include "engine/train/safetensors.h"
 #include "engine/train/session.h"
 #include "worker/trainee/worker_spec.h"
@@ -19,6 +20,8 @@ struct task {
     struct model_data data;
     struct safetensors input;
     struct session *session;
+    struct safetensors_tensor outputs;
+    float *output;
     int steps;
 };
 
@@ -75,6 +78,7 @@ static void open_session(struct task *task, struct backend_device *device)
                                     .build_context = task,
                                     .optimizer = task->spec.training.optimizer,
                                     .training_batches = {samples->shape[0]},
+                                    .evaluation_batches = {samples->shape[0]},
                                     .seed = 1};
     struct error error = {0};
 
@@ -105,6 +109,32 @@ static void write_weights(struct task *task)
             expect(session_write(task->session, i, find(task, tensor.name)->data, &error), &error);
 }
 
+static void evaluate(struct task *task)
+{
+    const struct safetensors_tensor *samples = find_batch(task, "samples", 0);
+    const struct graph *graph = session_graph_for(task->session, false, samples->shape[0], 0);
+    const struct graph_shape *shape = &graph->tensors[graph->output].shape;
+    void *x = aligned_copy(samples), *targets = aligned_copy(find_batch(task, "targets", 0));
+    struct error error = {0};
+
+    expect(session_evaluate(task->session,
+                            &(struct session_batch){
+                                .count = samples->shape[0], .samples = x, .targets = targets},
+                            &error),
+           &error);
+    task->output = malloc((size_t)graph_shape_elements(shape) * sizeof *task->output);
+    if (!task->output)
+        abort();
+    expect(session_read_output(task->session, task->output, &error), &error);
+    task->outputs = (struct safetensors_tensor){
+        .name = "outputs", .type = SAFETENSORS_FLOAT32, .rank = shape->rank};
+    for (int r = 0; r < shape->rank; r++)
+        task->outputs.shape[r] = shape->extent[r];
+    task->outputs.bytes = (size_t)graph_shape_elements(shape) * sizeof *task->output;
+    free(x);
+    free(targets);
+}
+
 static void run_steps(struct task *task)
 {
     struct step_metrics metrics;
@@ -132,15 +162,20 @@ static void run_steps(struct task *task)
 static void save_weights(struct task *task, const char *path)
 {
     struct session_tensor tensor;
-    struct safetensors_tensor *tensors = NULL;
+    struct safetensors_tensor *tensors = malloc(sizeof *tensors);
     struct safetensors_writer *writer;
     struct error error = {0};
-    int count = 0;
+    int count = 1;
 
+    if (!tensors)
+        abort();
+    tensors[0] = task->outputs;
     for (int i = 0; session_tensor(task->session, i, &tensor) == 0; i++) {
         if (!is_weight(&tensor))
             continue;
         tensors = realloc(tensors, (size_t)(count + 1) * sizeof *tensors);
+        if (!tensors)
+            abort();
         tensors[count] = (struct safetensors_tensor){
             .name = tensor.name, .type = SAFETENSORS_FLOAT32, .rank = tensor.shape.rank};
         for (int k = 0; k < tensor.shape.rank; k++)
@@ -148,6 +183,7 @@ static void save_weights(struct task *task, const char *path)
         count++;
     }
     expect(safetensors_writer_open(path, NULL, 0, tensors, count, &writer, &error), &error);
+    expect(safetensors_writer_add(writer, task->output, task->outputs.bytes, &error), &error);
     for (int i = 0; session_tensor(task->session, i, &tensor) == 0; i++) {
         void *values = session_scratch(task->session);
 
@@ -178,8 +214,10 @@ int main(int argc, char **argv)
            &error);
     open_session(&task, device);
     write_weights(&task);
+    evaluate(&task);
     run_steps(&task);
     save_weights(&task, argv[3]);
+    free(task.output);
     session_free(task.session);
     backend_cpu()->device_close(device);
     safetensors_close(&task.input);

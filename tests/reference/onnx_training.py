@@ -32,23 +32,31 @@ def batches_of(case):
     return result
 
 
-def train(model, batches, rate):
-    """The losses of training as traind trains: batch norm with the batch's moments, no dropout, which an export lacks."""
+def prepare(model):
+    """Training mode as traind has it: batch norm with the batch's moments, no dropout, which an export lacks."""
     model.train()
     for module in model.modules():
         if isinstance(module, (nn.LSTM, nn.GRU, nn.MultiheadAttention)):
             module.dropout = 0.0
         if isinstance(module, nn.Dropout) or type(module).__name__ == "StochasticDepth":
             module.p = 0.0
+
+
+def train(model, batches, rate):
+    """The losses of training, and the gradients of the first step by the names of the parameters."""
+    prepare(model)
     optimizer = torch.optim.SGD(model.parameters(), rate, momentum=0.9)
-    losses = []
+    losses, gradients = [], {}
     for samples, targets in batches:
         optimizer.zero_grad()
         loss = loss_of(model, samples, targets)
         loss.backward()
+        if not losses:
+            gradients = {name: parameter.grad.clone() for name, parameter in model.named_parameters()
+                         if parameter.grad is not None}
         optimizer.step()
         losses.append(loss.item())
-    return losses
+    return losses, gradients
 
 
 def write_dump(path, tensors):
