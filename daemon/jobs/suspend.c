@@ -28,12 +28,16 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* After a refusal by the driver; twice as long after each other one. */
 static const double refused_seconds = 60;
 /* The most between two tries of a driver that does not restore a job. */
 static const double stayed_seconds_max = 60;
+
+/* A suspension waits so long for the driver's reading. */
+enum { READING_MILLISECONDS = 2000 };
 
 /* ---- what can be suspended ------------------------------------------------------------------- */
 
@@ -131,6 +135,84 @@ double job_suspension_seconds(const struct jobs *jobs, const struct job *job, do
 
 /* ---- out ------------------------------------------------------------------------------------- */
 
+/* A suspension waits until what the job holds of its device has been read: the last reading may be
+ * older than the job's largest tensor, and the machine's memory has to take all of it. */
+struct suspension_reading {
+    struct daemon *daemon;
+    int64_t job, attempt;
+    bool asked; /* the shim was asked */
+    uv_timer_t timer;
+    int references; /* held by the timer and by the reading */
+};
+
+static void reading_drop(struct suspension_reading *reading)
+{
+    if (--reading->references == 0)
+        free(reading);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    reading_drop(handle->data);
+}
+
+/* Asks the shim, unless the attempt has ended or is to end by now, or holds too much. */
+static void reading_end(struct suspension_reading *reading)
+{
+    struct jobs *jobs = reading->daemon->jobs;
+    char why[JOB_REASON_MAX];
+    const struct job *job;
+
+    if (reading->asked)
+        return;
+    reading->asked = true;
+    uv_close((uv_handle_t *)&reading->timer, on_timer_closed);
+    job = jobs && !jobs->stopping ? job_table_find(jobs->table, reading->job) : NULL;
+    if (!job || !job->attempt || job->attempt->number != reading->attempt ||
+        job->attempt->suspension.state != SUSPENSION_BEGINS || job->attempt->intent != ENDING_NONE)
+        return;
+    if (memory_suffices(jobs, job->attempt, why, sizeof why))
+        attempt_suspend(job->attempt);
+    else
+        job_suspension_heard(
+            job->attempt, &(struct suspension_news){.state = SUSPENSION_RUNNING, .message = why});
+}
+
+static void on_read(void *data)
+{
+    reading_end(data);
+    reading_drop(data);
+}
+
+static void on_reading_late(uv_timer_t *timer)
+{
+    const struct suspension_reading *reading = timer->data;
+
+    log_warning("job %lld: the driver does not say what it holds, so the last reading counts",
+                (long long)reading->job);
+    reading_end(timer->data);
+}
+
+static void suspend_once_read(struct jobs *jobs, struct attempt *attempt)
+{
+    struct suspension_reading *reading;
+
+    attempt->suspension.state = SUSPENSION_BEGINS;
+    if (attempt->claim.devices[0] == host_of(jobs)) {
+        attempt_suspend(attempt);
+        return;
+    }
+    reading = memory_zero(sizeof *reading);
+    *reading = (struct suspension_reading){.daemon = jobs->daemon,
+                                           .job = attempt->job_id,
+                                           .attempt = attempt->number,
+                                           .references = 2};
+    uv_timer_init(jobs->daemon->loop, &reading->timer);
+    reading->timer.data = reading;
+    uv_timer_start(&reading->timer, on_reading_late, READING_MILLISECONDS, 0);
+    devices_refresh(jobs->daemon, true, on_read, reading);
+}
+
 void job_suspend(struct jobs *jobs, struct job *job, const struct job_change *change)
 {
     struct attempt *attempt = job->attempt;
@@ -147,7 +229,7 @@ void job_suspend(struct jobs *jobs, struct job *job, const struct job_change *ch
         transition_set_state(transition, job, JOB_PREEMPTING, WAIT_NONE, change->reason);
     transition_store(transition);
     if (attempt->suspension.state == SUSPENSION_NONE)
-        attempt_suspend(attempt);
+        suspend_once_read(jobs, attempt);
 }
 
 /* Puts the attempt into the ledger of these devices. What was consumed before is settled. */
