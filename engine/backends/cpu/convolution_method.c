@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* by enum convolution_method */
-static const char letters[] = "-dbnpqlcf";
+static const char letters[] = "-dbnpqlcfu";
 
 /* Old checkpoints have a digit for each dense 3x3 convolution: the sum of 1, 2 and 4 for the
  * directions that were computed directly. */
@@ -55,6 +55,32 @@ static enum onednn_direction direction_of(const struct graph_node *node)
                                                  : ONEDNN_BACKWARD_WEIGHTS;
 }
 
+bool convolution_can_unfold(const struct graph *graph, const struct graph_node *node)
+{
+    const int32_t lanes_max = 16; /* one channel takes as many */
+    int64_t most = 0;
+
+    for (int i = 0; i < node->input_count + node->output_count; i++) {
+        int32_t tensor =
+            i < node->input_count ? node->input[i] : node->output[i - node->input_count];
+        int64_t elements = tensor < 0 ? 0 : graph_shape_elements(&graph->tensors[tensor].shape);
+
+        most = elements > most ? elements : most;
+    }
+    return node->attributes.conv.groups == 1 && most <= INT32_MAX / lanes_max;
+}
+
+/* The method of a letter, for the node. */
+static enum convolution_method method_of(const struct graph *graph, const struct graph_node *node,
+                                         char letter)
+{
+    enum convolution_method method = (enum convolution_method)(strchr(letters, letter) - letters);
+
+    return method == CONVOLUTION_UNFOLDED && !convolution_can_unfold(graph, node)
+               ? CONVOLUTION_BY_DEVICE
+               : method;
+}
+
 enum convolution_method convolution_method_of(const struct graph *graph, const char *choice,
                                               const struct graph_node *node)
 {
@@ -73,7 +99,7 @@ enum convolution_method convolution_method_of(const struct graph *graph, const c
         if (layer->input[1] == weights && old)
             return (*choice - '0') >> direction & 1 ? CONVOLUTION_DIRECT : CONVOLUTION_BY_DEVICE;
         if (layer->input[1] == weights)
-            return (enum convolution_method)(strchr(letters, choice[direction]) - letters);
+            return method_of(graph, node, choice[direction]);
         choice += old ? 1 : ONEDNN_DIRECTIONS;
     }
     return CONVOLUTION_BY_DEVICE;

@@ -19,13 +19,20 @@ enum convolution_method {
     CONVOLUTION_PLANES_IN_TURN, /* q: the same, with planes of some channels at a time */
     CONVOLUTION_LAST_COPIES,    /* l: oneDNN's direct method, on copies with channels last */
     /* by convolution_channels.h: */
-    CONVOLUTION_LAST_CHANNELS, /* c: its copies have channels last */
-    CONVOLUTION_BLOCK_CHANNELS /* f: its copies are in blocks of channels */
+    CONVOLUTION_LAST_CHANNELS,  /* c: its copies have channels last */
+    CONVOLUTION_BLOCK_CHANNELS, /* f: its copies are in blocks of channels */
+    CONVOLUTION_UNFOLDED        /* u: convolution_unfolded.h */
 };
 
 static inline bool convolution_is_over_planes(enum convolution_method method)
 {
     return method == CONVOLUTION_PLANES || method == CONVOLUTION_PLANES_IN_TURN;
+}
+
+/* Whether the method's kernels are ours and read images in any order. */
+static inline bool convolution_reads_any_order(enum convolution_method method)
+{
+    return convolution_is_over_planes(method) || method == CONVOLUTION_UNFOLDED;
 }
 
 enum convolution_order { CONVOLUTION_IN_BLOCKS = 'B', CONVOLUTION_CHANNELS_LAST = 'L' };
@@ -34,6 +41,9 @@ enum convolution_order { CONVOLUTION_IN_BLOCKS = 'B', CONVOLUTION_CHANNELS_LAST 
 char convolution_choice_order(const char *choice);
 /* -EINVAL and a sentence where the text is no choice. */
 int convolution_methods_check(const char *choice, struct error *error);
+/* Whether CONVOLUTION_UNFOLDED can compute the node: it has one group, and offsets in its tensors
+ * are 32-bit numbers. */
+bool convolution_can_unfold(const struct graph *graph, const struct graph_node *node);
 /* The method of a node, a convolution or a gradient of one; CONVOLUTION_BY_DEVICE beyond the
  * choice's end. */
 enum convolution_method convolution_method_of(const struct graph *graph, const char *choice,

@@ -208,6 +208,8 @@ static void convolution_methods(struct backend_device *device, const struct grap
         *methods++ = 'n';
     if (!last)
         *methods++ = 'l';
+    if (convolution_can_unfold(graph, node))
+        *methods++ = 'u';
     *methods++ = 'p';
     if (planes_may_turn((channels * x[2] * x[3] + out_channels * y[2] * y[3]) / a->groups))
         *methods++ = 'q';

@@ -60,6 +60,9 @@ void onednn_layout_depthwise(int64_t channels, const int64_t kernel[2], int64_t 
  * OIhw16i16o. */
 void onednn_layout_blocked_weights(const int64_t extent[4], int block,
                                    struct onednn_layout *layout);
+/* The layout of the same weights in vectors of `lanes` channels out, 8 or 16: Ohwi16o. */
+void onednn_layout_vectors_of_weights(const int64_t extent[4], int lanes,
+                                      struct onednn_layout *layout);
 /* The layout of the same weights as [height][width][out][in]. */
 void onednn_layout_spatial_first(const int64_t extent[4], struct onednn_layout *layout);
 size_t onednn_layout_bytes(const struct onednn_layout *layout);

@@ -113,6 +113,15 @@ void onednn_layout_blocked_weights(const int64_t extent[4], int block, struct on
     onednn_layout_set(layout, &descriptor);
 }
 
+void onednn_layout_vectors_of_weights(const int64_t extent[4], int lanes,
+                                      struct onednn_layout *layout)
+{
+    dnnl_memory_desc_t descriptor =
+        onednn_layout_describe(4, extent, lanes == 16 ? dnnl_Ohwi16o : dnnl_Ohwi8o);
+
+    onednn_layout_set(layout, &descriptor);
+}
+
 void onednn_layout_spatial_first(const int64_t extent[4], struct onednn_layout *layout)
 {
     dnnl_dims_t extents = {extent[0], extent[1], extent[2], extent[3]};

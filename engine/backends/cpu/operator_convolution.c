@@ -140,6 +140,21 @@ static int create_planes(struct backend_program *program, const struct graph_nod
     return state->planes ? 0 : error_no_memory(error, "a convolution");
 }
 
+static int create_unfolded(struct backend_program *program, const struct graph_node *node,
+                           struct convolution_state *state, struct error *error)
+{
+    struct onednn_convolution_shape shape =
+        describe_shape(program, node, state, program->graph->batch);
+
+    state->unfolded =
+        unfolded_create(program->device->kernels, state->tensors.direction, &shape, program->parts);
+    if (!state->unfolded)
+        return error_no_memory(error, "a convolution");
+    state->divided = true;
+    unfolded_weights_layout(state->unfolded, &state->layout);
+    return 0;
+}
+
 /* Creates the copies between the tensor and the other order, for slices of both sizes. */
 static int create_copy(struct backend_program *program, const struct convolution_state *state,
                        int32_t tensor, bool from_copy, struct image_copy *copy, struct error *error)
@@ -242,10 +257,15 @@ static enum onednn_images copy_order(const struct backend_program *program,
     return program->device->image_block == 16 ? ONEDNN_NCHW16C : ONEDNN_NCHW8C;
 }
 
+static bool is_by_channels(enum convolution_method method)
+{
+    return method == CONVOLUTION_LAST_CHANNELS || method == CONVOLUTION_BLOCK_CHANNELS;
+}
+
 static bool is_over_copies(enum convolution_method method)
 {
     return method == CONVOLUTION_BLOCK_COPIES || method == CONVOLUTION_LAST_COPIES ||
-           method == CONVOLUTION_LAST_CHANNELS || method == CONVOLUTION_BLOCK_CHANNELS;
+           is_by_channels(method);
 }
 
 static int create_primitives(struct backend_program *program, const struct graph_node *node,
@@ -260,11 +280,13 @@ static int create_primitives(struct backend_program *program, const struct graph
     state->rows[1] = batch % program->tasks ? state->rows[0] + 1 : 0;
     if (convolution_is_over_planes(method) && !program->compact[node->input[0]])
         return create_planes(program, node, state, error);
+    if (method == CONVOLUTION_UNFOLDED && !program->compact[node->input[0]])
+        return create_unfolded(program, node, state, error);
     if (depthwise && program->channels_last) {
         choose_own_kernel(program, node, state);
         return 0;
     }
-    if (method >= CONVOLUTION_LAST_CHANNELS && !program->compact[node->input[0]]) {
+    if (is_by_channels(method) && !program->compact[node->input[0]]) {
         result = create_channels(program, node, copy_order(program, method), state, error);
         if (result || state->channels)
             return result;
@@ -396,10 +418,11 @@ static size_t divide_workspace(struct backend_program *program, struct convoluti
             state->weight_bytes + (state->tensors.bias >= 0
                                        ? align_up((size_t)biases * sizeof(float), MEMORY_ALIGNMENT)
                                        : 0);
-        state->partials = !state->divided ? program->tasks
-                          : state->channels || planes_divides_weights(state->planes)
-                              ? 1
-                              : program->parts;
+        state->partials =
+            !state->divided ? program->tasks
+            : state->channels || state->unfolded || planes_divides_weights(state->planes)
+                ? 1
+                : program->parts;
         offset += (size_t)state->partials * state->partial_bytes;
     }
     for (int i = 0; i < 2 && state->primitive[i]; i++)
@@ -413,6 +436,11 @@ static size_t divide_workspace(struct backend_program *program, struct convoluti
         program_reserve_scratch(program, planes_scratch_bytes(state->planes));
         state->packed_offset = offset;
         offset += align_up(planes_packed_bytes(state->planes), MEMORY_ALIGNMENT);
+    }
+    if (state->unfolded) {
+        program_reserve_scratch(program, unfolded_scratch_bytes(state->unfolded));
+        state->packed_offset = offset;
+        offset += align_up(unfolded_packed_bytes(state->unfolded), MEMORY_ALIGNMENT);
     }
     state->plain_x_offset = offset;
     state->plain_y_offset =
@@ -468,9 +496,9 @@ int convolution_prepare(struct backend_program *program, int32_t index, struct e
     result = create_primitives(program, node, state, error);
     if (!result)
         result = agree_on_layout(program, state, error);
-    state->direct_channels = !result && state->channels && !state->reorder &&
-                             state->tensors.direction == ONEDNN_BACKWARD_WEIGHTS &&
-                             channels_use_weights_in_place(state->channels);
+    state->direct_parts =
+        !result && !state->reorder && state->tensors.direction == ONEDNN_BACKWARD_WEIGHTS &&
+        (state->unfolded || (state->channels && channels_use_weights_in_place(state->channels)));
     if (!result)
         program->workspace[index] = divide_workspace(program, state);
     return result;
@@ -485,6 +513,8 @@ void convolution_method(const struct backend_program *program, int32_t node,
         snprintf(method, NODE_METHOD_MAX, "kernel");
     else if (state->planes)
         snprintf(method, NODE_METHOD_MAX, "planes");
+    else if (state->unfolded)
+        snprintf(method, NODE_METHOD_MAX, "unfolded");
     else if (state->channels)
         snprintf(method, NODE_METHOD_MAX, "%s channels", channels_implementation(state->channels));
     else
@@ -509,6 +539,7 @@ void convolution_release(void *argument)
     onednn_reorder_free(state->reorder);
     planes_free(state->planes);
     channels_free(state->channels);
+    unfolded_free(state->unfolded);
     release_copy(&state->copy_x);
     release_copy(&state->copy_y);
     for (int i = 0; i < 2; i++)

@@ -4,6 +4,7 @@
 
 #include "engine/backends/cpu/convolution_channels.h"
 #include "engine/backends/cpu/convolution_planes.h"
+#include "engine/backends/cpu/convolution_unfolded.h"
 #include "engine/backends/cpu/program.h"
 
 /* A copy of x or y, for the whole batch, in another order: in blocks of channels, of which zeros
@@ -24,10 +25,11 @@ struct convolution_state {
     bool own_kernel;                       /* kernels/depthwise.c computes it, without primitives */
     struct planes_convolution *planes;     /* owned: computes it instead of primitives; or NULL */
     struct channels_convolution *channels; /* owned: the same */
+    struct unfolded_convolution *unfolded; /* owned: the same */
     size_t channels_offset;                /* of the workspace of `channels` */
-    bool direct_channels;                  /* `channels` can write the gradient itself */
-    bool divided; /* the work is divided into program->parts tasks, the samples included */
-    int partials; /* how many partial sums the gradient by the weights has */
+    bool direct_parts; /* `channels` or `unfolded` can write the gradient itself */
+    bool divided;      /* the work is divided into program->parts tasks, the samples included */
+    int partials;      /* how many partial sums the gradient by the weights has */
     struct onednn_layout layout; /* the layout of the weights that the primitives read or write */
     /* copies between that layout and the parameter's; NULL: they are equal */
     struct onednn_reorder *reorder;
@@ -36,7 +38,7 @@ struct convolution_state {
 
     size_t weight_bytes; /* in that layout */
     size_t copy_offset, sum_offset, partial_offset, partial_bytes;
-    size_t packed_offset; /* where the weights are packed for `planes` */
+    size_t packed_offset; /* of what `planes` or `unfolded` packs */
     struct image_copy copy_x, copy_y;
     /* copies of whole batches in NCHW, if the tensor has blocks */
     size_t plain_x_offset, plain_y_offset;

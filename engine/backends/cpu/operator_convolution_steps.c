@@ -26,7 +26,7 @@ static void run_reorder(struct backend_program *program, const struct step *step
 static bool writes_gradient_itself(const struct backend_program *program,
                                    const struct convolution_state *state)
 {
-    return (state->direct_call || state->direct_channels) && !program->scalars.accumulate;
+    return (state->direct_call || state->direct_parts) && !program->scalars.accumulate;
 }
 
 /* Where the primitive finds sample `first` of x or y. */
@@ -141,20 +141,45 @@ static void run_channels_copies(struct backend_program *program, const struct st
         program_record(program, channels_pack(state->channels, (int)part, thread));
 }
 
-static void run_pack(struct backend_program *program, const struct step *step, int task, int thread)
-{
-    const struct convolution_state *state = step->state;
-
-    (void)thread;
-    planes_pack(state->planes, laid_out_weights(program, step), task, step->tasks,
-                (float *)(void *)(step->workspace + state->packed_offset));
-}
-
 static struct planes_images slice_images(const struct backend_program *program, int32_t tensor,
                                          int64_t first)
 {
     return (struct planes_images){.start = program_sample(program, tensor, first),
                                   .block = program_image_layout(program, tensor, 1).block};
+}
+
+static void run_pack(struct backend_program *program, const struct step *step, int task, int thread)
+{
+    const struct convolution_state *state = step->state;
+    const struct planes_images y = slice_images(program, state->tensors.y, 0);
+    float *packed = (float *)(void *)(step->workspace + state->packed_offset);
+
+    (void)thread;
+    if (state->unfolded)
+        unfolded_pack(state->unfolded, laid_out_weights(program, step), &y, task, step->tasks,
+                      packed);
+    else
+        planes_pack(state->planes, laid_out_weights(program, step), task, step->tasks, packed);
+}
+
+/* The gradient by the weights is written where it belongs, or to be added by the next step. */
+static void run_unfolded(struct backend_program *program, const struct step *step, int task)
+{
+    const struct convolution_state *state = step->state;
+    struct planes_images x = slice_images(program, state->tensors.x, 0);
+    struct planes_images y = slice_images(program, state->tensors.y, 0);
+    const float *packed = (const float *)(const void *)(step->workspace + state->packed_offset);
+    char *partial = step->workspace + state->partial_offset;
+    float *weights = (float *)laid_out_weights(program, step);
+    float *bias = state->tensors.bias >= 0 ? program_address(program, state->tensors.bias) : NULL;
+
+    if (state->tensors.direction == ONEDNN_BACKWARD_WEIGHTS &&
+        !writes_gradient_itself(program, state)) {
+        weights = (float *)(void *)partial;
+        bias = bias ? (float *)(void *)(partial + state->weight_bytes) : NULL;
+    }
+    unfolded_run_part(state->unfolded, &x, &y, task, weights, bias, packed,
+                      program_scratch_of(program, step->tasks, task));
 }
 
 static void run_planes(struct backend_program *program, const struct step *step, int task)
@@ -192,6 +217,10 @@ static void run_convolution(struct backend_program *program, const struct step *
     }
     if (state->planes) {
         run_planes(program, step, task);
+        return;
+    }
+    if (state->unfolded) {
+        run_unfolded(program, step, task);
         return;
     }
 
@@ -362,7 +391,7 @@ static int bind_channels(struct backend_program *program, struct convolution_sta
     for (int64_t unit = 0; unit < units && !result; unit++)
         result =
             channels_bind_unit(channels, unit, &memory, unit_scratch(program, units, unit), error);
-    for (int64_t unit = 0; state->direct_channels && unit < units && !result; unit++)
+    for (int64_t unit = 0; state->direct_parts && unit < units && !result; unit++)
         result = channels_bind_direct(channels, unit, &direct, unit_scratch(program, units, unit),
                                       error);
     for (int64_t sample = 0; sample < program->graph->batch && !result; sample++) {
@@ -458,7 +487,16 @@ static int add_channels_step(struct backend_program *program, int32_t index,
     return 0;
 }
 
-/* Adds the step that packs the weights, or their copy, before the slices run. */
+/* Bytes of what a step packs before the slices run; 0: there is no such step. */
+static size_t packed_bytes(const struct convolution_state *state)
+{
+    return state->planes     ? planes_packed_bytes(state->planes)
+           : state->unfolded ? unfolded_packed_bytes(state->unfolded)
+                             : 0;
+}
+
+/* Adds the step that packs the weights, or their copy, before the slices run; for the gradient by
+ * the weights y's gradient. */
 static int add_pack_step(struct backend_program *program, int32_t index,
                          const struct convolution_state *state)
 {
@@ -467,13 +505,14 @@ static int add_pack_step(struct backend_program *program, int32_t index,
 
     if (!step)
         return -ENOMEM;
-    if (state->reorder)
+    if (state->tensors.direction == ONEDNN_BACKWARD_WEIGHTS)
+        step_touch_tensor(program, step, state->tensors.y, ACCESS_WHOLE, false);
+    else if (state->reorder)
         step_touch(step, workspace + state->copy_offset, state->weight_bytes, 1, ACCESS_WHOLE,
                    false);
     else
         step_touch_tensor(program, step, state->tensors.weights, ACCESS_WHOLE, false);
-    step_touch(step, workspace + state->packed_offset, planes_packed_bytes(state->planes), 1,
-               ACCESS_WHOLE, true);
+    step_touch(step, workspace + state->packed_offset, packed_bytes(state), 1, ACCESS_WHOLE, true);
     return 0;
 }
 
@@ -494,16 +533,16 @@ static int add_data_steps(struct backend_program *program, int32_t index,
         step_touch(step, workspace + state->copy_offset, state->weight_bytes, 1, ACCESS_WHOLE,
                    true);
     }
-    if (state->planes && add_pack_step(program, index, state))
+    if (packed_bytes(state) && add_pack_step(program, index, state))
         return -ENOMEM;
     if (state->channels && add_channels_step(program, index, state))
         return -ENOMEM;
     step = add_step(program, index, state, run_convolution);
     if (!step)
         return -ENOMEM;
-    if (state->planes)
-        step_touch(step, workspace + state->packed_offset, planes_packed_bytes(state->planes), 1,
-                   ACCESS_WHOLE, false);
+    if (packed_bytes(state))
+        step_touch(step, workspace + state->packed_offset, packed_bytes(state), 1, ACCESS_WHOLE,
+                   false);
     if (state->channels)
         step_touch(step, workspace + state->channels_offset,
                    channels_workspace_bytes(state->channels), 1, ACCESS_WHOLE, false);
@@ -528,11 +567,16 @@ static int add_weight_steps(struct backend_program *program, int32_t index,
     int64_t sum_count = (int64_t)(state->weight_bytes / sizeof(float));
     struct step *step;
 
+    if (packed_bytes(state) && add_pack_step(program, index, state))
+        return -ENOMEM;
     if (state->channels && add_channels_step(program, index, state))
         return -ENOMEM;
     step = add_step(program, index, state, run_convolution);
     if (!step)
         return -ENOMEM;
+    if (packed_bytes(state))
+        step_touch(step, workspace + state->packed_offset, packed_bytes(state), 1, ACCESS_WHOLE,
+                   false);
     if (state->channels)
         step_touch(step, workspace + state->channels_offset,
                    channels_workspace_bytes(state->channels), 1, ACCESS_WHOLE, false);
@@ -542,7 +586,7 @@ static int add_weight_steps(struct backend_program *program, int32_t index,
     touch_plain(program, step, state->tensors.y);
     step_touch(step, workspace + state->partial_offset, state->partial_bytes, state->partials,
                state->partials > 1 ? ACCESS_TASK : ACCESS_WHOLE, true);
-    if (state->direct_channels) {
+    if (state->direct_parts) {
         step_touch_tensor(program, step, state->tensors.weights, ACCESS_WHOLE, true);
         step_touch_tensor(program, step, state->tensors.bias, ACCESS_WHOLE, true);
     }

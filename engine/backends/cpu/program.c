@@ -83,8 +83,8 @@ bool graph_orders_channels_last(const struct backend_device *device, const struc
     return last > all / 2;
 }
 
-/* Whether all readers of the samples take images in any order: they are convolutions over planes.
- * To convert the samples into blocks would take as long as to read them. */
+/* Whether all readers of the samples take images in any order: they are convolutions by
+ * kernels of ours. To convert the samples into blocks would take as long as to read them. */
 static bool keeps_samples_plain(const struct backend_program *program)
 {
     const struct graph *graph = program->graph;
@@ -97,7 +97,7 @@ static bool keeps_samples_plain(const struct backend_program *program)
                 (k > 0 || (node->op != OP_CONV2D && node->op != OP_CONV2D_BACKWARD_WEIGHTS) ||
                  operator_functions_of(program->device->operators, graph, node)->prepare !=
                      convolution_prepare ||
-                 !convolution_is_over_planes(program_convolution_method(program, node))))
+                 !convolution_reads_any_order(program_convolution_method(program, node))))
                 return false;
     }
     return graph->input >= 0 && graph->compute_type == TENSOR_FLOAT32;

@@ -13,6 +13,7 @@
 #include "engine/backends/cpu/kernels/planes.h"
 #include "engine/backends/cpu/kernels/recurrent.h"
 #include "engine/backends/cpu/kernels/tiles.h"
+#include "engine/backends/cpu/kernels/unfold.h"
 #include "engine/backends/cpu/kernels/winograd.h"
 #include "engine/graph/graph.h"
 
@@ -403,6 +404,7 @@ struct kernels {
     WINOGRAD_KERNEL_LIST(KERNEL_MEMBER)
     TILE_KERNEL_LIST(KERNEL_MEMBER)
     PLANES_KERNEL_LIST(KERNEL_MEMBER)
+    UNFOLD_KERNEL_LIST(KERNEL_MEMBER)
     ATTENTION_KERNEL_LIST(KERNEL_MEMBER)
     RECURRENT_KERNEL_LIST(KERNEL_MEMBER)
     INT8_KERNEL_LIST(KERNEL_MEMBER)
@@ -422,6 +424,7 @@ KERNEL_LIST(KERNEL_DECLARE)
 WINOGRAD_KERNEL_LIST(KERNEL_DECLARE)
 TILE_KERNEL_LIST(KERNEL_DECLARE)
 PLANES_KERNEL_LIST(KERNEL_DECLARE)
+UNFOLD_KERNEL_LIST(KERNEL_DECLARE)
 ATTENTION_KERNEL_LIST(KERNEL_DECLARE)
 RECURRENT_KERNEL_LIST(KERNEL_DECLARE)
 INT8_KERNEL_LIST(KERNEL_DECLARE)

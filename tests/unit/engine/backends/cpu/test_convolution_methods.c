@@ -282,8 +282,9 @@ static void vary(int i, struct test_session_options *options)
 
 static void test_methods(void **state)
 {
-    static const char *const choices[] = {"ppp", "bbb", "nnn", "ddd", "lll", "ccc", "fff",
-                                          "pcn", "nfb", "bnl", "lcf", "fbc", "qpq"};
+    static const char *const choices[] = {"ppp", "bbb", "nnn", "ddd", "lll", "ccc",
+                                          "fff", "pcn", "nfb", "bnl", "lcf", "fbc",
+                                          "qpq", "uuu", "ufb", "pul", "clu"};
 
     (void)state;
     random_state = 1;
@@ -303,7 +304,7 @@ static void test_methods(void **state)
 }
 
 /* Blocks of planes are some rows of a sample, many samples, or some channels in turn; weights have
- * many panels. */
+ * many panels. Unfolded images have more channels, vectors and pixels than are taken at once. */
 static void test_planes_in_parts(void **state)
 {
     static const struct layer layers[] = {
@@ -363,7 +364,16 @@ static void test_planes_in_parts(void **state)
          {.kernel = {17, 3}, .stride = {1, 1}, .dilation = {8, 1}, .padding = {64, 1}, .groups = 1},
          false,
          true},
+        {3,
+         300,
+         290,
+         4,
+         5,
+         {.kernel = {3, 2}, .stride = {2, 3}, .dilation = {1, 3}, .padding = {1, 2}, .groups = 1},
+         false,
+         true},
     };
+    static const char *const choices[] = {"ppp", "qqq", "uuu"};
 
     (void)state;
     random_state = 2;
@@ -373,9 +383,9 @@ static void test_planes_in_parts(void **state)
 
         prepare(&l, &m);
         for (int k = 0; kernels_available()[k]; k++)
-            for (int in_turn = 0; in_turn < 2; in_turn++) {
+            for (size_t way = 0; way < sizeof choices / sizeof *choices; way++) {
                 struct test_session_options options = {
-                    .threads = 2, .kernels = k, .direct_convolutions = in_turn ? "qqq" : "ppp"};
+                    .threads = 2, .kernels = k, .direct_convolutions = choices[way]};
 
                 check(&l, &m, &options);
             }
@@ -427,7 +437,7 @@ static float *run_with_threads(const struct layer *l, const struct material *m, 
  * Any number of threads gives the same bits. */
 static void test_few_samples(void **state)
 {
-    static const char *const choices[] = {"---", "ppp", "qqq", "ccc", "fff", "lll", "pcf"};
+    static const char *const choices[] = {"---", "ppp", "qqq", "ccc", "fff", "lll", "uuu", "pcf"};
     static const struct {
         int64_t batch, in, out, height, width;
         int kernel, stride, groups;
@@ -590,7 +600,7 @@ static void test_channels_are_divided_on_one_thread(void **state)
 static void test_choices_are_checked(void **state)
 {
     static const char *const wrong[] = {"p", "pp", "ppx", "8", "pp7", "-d", "ppppp"};
-    static const char *const right[] = {"", "7", "0123", "---", "pbnd-p", "lcf", "qpq"};
+    static const char *const right[] = {"", "7", "0123", "---", "pbnd-p", "lcf", "qpq", "uuu"};
     struct error error;
 
     (void)state;

@@ -1,0 +1,639 @@
+/* convolution_unfolded.c: see convolution_unfolded.h.
+ *
+ * All three directions read a source (x; the gradient by the data reads y's gradient) at places
+ * that depend on the result's pixel and on the position in the kernel. A table for each axis says
+ * where, or that there is nothing to read.
+ *
+ * Forward and the gradient by the data take panels of pixels. Samples are next to each other, and
+ * so are pixels that read the same positions of the kernel: those a stride apart for the gradient
+ * by the data. A position that no pixel of a panel reads is left out. The gradient by the weights
+ * takes each position of the kernel by itself, and only the pixels that read something there. */
+#include "engine/backends/cpu/convolution_unfolded.h"
+
+#include "base/alignment.h"
+#include "engine/backends/backend.h"
+#include "engine/backends/cpu/kernels/kernels.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LANES_MAX = 16,
+    ROWS_MAX = 16,    /* at least planes_block() of anything */
+    DEPTH_MAX = 256,  /* of one product: its first matrix stays in the first-level cache */
+    PANELS_MAX = 16,  /* that read the same weights, in turns */
+    VECTORS_MAX = 16, /* whose weights are read in turns: they stay in the second-level cache */
+    GRADIENT_BYTES = 256 * 1024 /* of y's gradient that is read in turns, for the same reason */
+};
+
+/* The relative cost of each further group of vectors, for which the source is unfolded again. */
+static const double group_cost = 0.02;
+
+struct unfolded_axis {
+    int64_t taps, results, extent; /* `extent` of the source */
+    int32_t *source;               /* [result][tap]: the source's place; -1: nothing to read */
+    int32_t *order;                /* of results */
+};
+
+struct unfolded_convolution {
+    const struct kernels *kernels;
+    enum onednn_direction direction;
+    struct onednn_convolution_shape shape;
+    int parts;
+    struct unfolded_axis axis[2];
+    int64_t taps;
+    int64_t source_channels, channels; /* `channels` of the vectors: of y, or of x's gradient */
+    int64_t vectors;
+    int64_t pixels; /* results of all samples */
+    int64_t rows;   /* of a product: pixels, or for the gradient by the weights source channels */
+    int64_t panels; /* how many of so many rows there are for one group of vectors */
+    int64_t groups; /* into which the vectors are divided, so that there are enough units */
+    int64_t depth;  /* the most of one product */
+};
+
+/* What a task works with, in its scratch memory. */
+struct unfolded_work {
+    float *results; /* [row of a panel, of all panels in turns][lane of the vectors in turns] */
+    float *operand; /* [depth][row] */
+    int64_t *channel, *result_channel; /* where channels lie within a pixel: of source, of result */
+    int32_t *offset;                   /* of the weights, or of y's gradient, by depth */
+    int32_t *place;                    /* of the vectors */
+    const float **pixel;               /* by row, or by depth */
+};
+
+/* ---- create ---------------------------------------------------------------------------------- */
+
+static bool is_gradient(const struct unfolded_convolution *unfolded)
+{
+    return unfolded->direction == ONEDNN_BACKWARD_WEIGHTS;
+}
+
+/* The source's place that result i reads at position k of the kernel, or -1. */
+static int32_t source_place(const struct unfolded_convolution *unfolded, int d, int64_t i,
+                            int64_t k)
+{
+    const struct onednn_convolution_shape *shape = &unfolded->shape;
+    int64_t stride = shape->stride[d], place;
+
+    if (unfolded->direction == ONEDNN_BACKWARD_DATA) {
+        place = i + shape->padding[d] - k * shape->dilation[d];
+        place = place % stride ? -1 : place / stride;
+    } else {
+        place = i * stride + k * shape->dilation[d] - shape->padding[d];
+    }
+    return place >= 0 && place < unfolded->axis[d].extent ? (int32_t)place : -1;
+}
+
+static int describe_axis(struct unfolded_convolution *unfolded, int d)
+{
+    const struct onednn_convolution_shape *shape = &unfolded->shape;
+    struct unfolded_axis *axis = &unfolded->axis[d];
+    bool backward = unfolded->direction == ONEDNN_BACKWARD_DATA;
+    int64_t x = d ? shape->width : shape->height, y = d ? shape->out_width : shape->out_height;
+    int64_t step = backward ? shape->stride[d] : 1, count = 0;
+
+    axis->taps = shape->kernel[d];
+    axis->results = backward ? x : y;
+    axis->extent = backward ? y : x;
+    axis->source = calloc((size_t)(axis->results * axis->taps), sizeof *axis->source);
+    axis->order = calloc((size_t)axis->results, sizeof *axis->order);
+    if (!axis->source || !axis->order)
+        return -ENOMEM;
+    for (int64_t i = 0; i < axis->results; i++)
+        for (int64_t k = 0; k < axis->taps; k++)
+            axis->source[i * axis->taps + k] = source_place(unfolded, d, i, k);
+    for (int64_t first = 0; first < step; first++)
+        for (int64_t i = first; i < axis->results; i += step)
+            axis->order[count++] = (int32_t)i;
+    return 0;
+}
+
+/* Chooses the number of groups with the least cost: few groups whose units divide evenly. */
+static int64_t choose_groups(int64_t panels, int64_t vectors, int64_t parts)
+{
+    int64_t most = vectors < parts ? vectors : parts, best = 1;
+    double least = INFINITY;
+
+    for (int64_t groups = 1; groups <= most; groups++) {
+        int64_t units = groups * panels, longest = (units + parts - 1) / parts;
+        int64_t widest = (vectors + groups - 1) / groups;
+        double cost = (double)(longest * widest) * (1 + group_cost * (double)groups);
+
+        if (cost < least) {
+            least = cost;
+            best = groups;
+        }
+    }
+    return best;
+}
+
+static void divide_work(struct unfolded_convolution *unfolded)
+{
+    int64_t rows = is_gradient(unfolded) ? unfolded->source_channels : unfolded->pixels;
+
+    unfolded->rows = unfolded->kernels->planes_block(rows);
+    unfolded->panels = (rows + unfolded->rows - 1) / unfolded->rows;
+    if (is_gradient(unfolded))
+        unfolded->panels *= unfolded->taps;
+    unfolded->groups = choose_groups(unfolded->panels, unfolded->vectors, unfolded->parts);
+    unfolded->depth = is_gradient(unfolded) || unfolded->source_channels > DEPTH_MAX
+                          ? DEPTH_MAX
+                          : DEPTH_MAX / unfolded->source_channels * unfolded->source_channels;
+}
+
+struct unfolded_convolution *unfolded_create(const struct kernels *kernels,
+                                             enum onednn_direction direction,
+                                             const struct onednn_convolution_shape *shape,
+                                             int parts)
+{
+    bool backward = direction == ONEDNN_BACKWARD_DATA;
+    struct unfolded_convolution *made = calloc(1, sizeof *made);
+
+    if (!made)
+        return NULL;
+    made->kernels = kernels;
+    made->direction = direction;
+    made->shape = *shape;
+    made->parts = parts;
+    made->taps = shape->kernel[0] * shape->kernel[1];
+    made->source_channels = backward ? shape->out_channels : shape->channels;
+    made->channels = backward ? shape->channels : shape->out_channels;
+    made->vectors = (made->channels + kernels->vector - 1) / kernels->vector;
+    if (describe_axis(made, 0) || describe_axis(made, 1)) {
+        unfolded_free(made);
+        return NULL;
+    }
+    made->pixels = shape->samples * made->axis[0].results * made->axis[1].results;
+    divide_work(made);
+    return made;
+}
+
+void unfolded_free(struct unfolded_convolution *unfolded)
+{
+    if (!unfolded)
+        return;
+    for (int d = 0; d < 2; d++) {
+        free(unfolded->axis[d].source);
+        free(unfolded->axis[d].order);
+    }
+    free(unfolded);
+}
+
+void unfolded_weights_layout(const struct unfolded_convolution *unfolded,
+                             struct onednn_layout *layout)
+{
+    const struct onednn_convolution_shape *shape = &unfolded->shape;
+
+    onednn_layout_vectors_of_weights(
+        (int64_t[]){shape->out_channels, shape->channels, shape->kernel[0], shape->kernel[1]},
+        unfolded->kernels->vector, layout);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* Floats of one vector of the second matrix: of the weights, or of y's gradient. */
+static int64_t vector_floats(const struct unfolded_convolution *unfolded)
+{
+    int64_t rows =
+        is_gradient(unfolded) ? unfolded->pixels : unfolded->taps * unfolded->source_channels;
+
+    return rows * unfolded->kernels->vector;
+}
+
+size_t unfolded_packed_bytes(const struct unfolded_convolution *unfolded)
+{
+    return unfolded->direction == ONEDNN_FORWARD
+               ? 0
+               : (size_t)(unfolded->vectors * vector_floats(unfolded)) * sizeof(float);
+}
+
+static void *take(char *memory, size_t *used, size_t bytes)
+{
+    size_t begin = *used;
+
+    *used += align_up(bytes, MEMORY_ALIGNMENT);
+    return memory ? memory + begin : NULL;
+}
+
+/* Lays out what a task works with in `memory`, or nowhere if that is NULL. Returns the bytes. */
+static size_t lay_out_work(const struct unfolded_convolution *unfolded, char *memory,
+                           struct unfolded_work *work)
+{
+    size_t lanes = (size_t)VECTORS_MAX * LANES_MAX, used = 0;
+
+    work->results = take(memory, &used, (size_t)PANELS_MAX * ROWS_MAX * lanes * sizeof(float));
+    work->operand = take(memory, &used, (size_t)DEPTH_MAX * ROWS_MAX * sizeof(float));
+    work->channel = take(memory, &used, (size_t)unfolded->source_channels * sizeof(int64_t));
+    work->result_channel = take(memory, &used, (size_t)unfolded->channels * sizeof(int64_t));
+    work->offset = take(memory, &used, DEPTH_MAX * sizeof(int32_t));
+    work->place = take(memory, &used, VECTORS_MAX * sizeof(int32_t));
+    work->pixel = take(memory, &used, DEPTH_MAX * sizeof(float *));
+    return used;
+}
+
+size_t unfolded_scratch_bytes(const struct unfolded_convolution *unfolded)
+{
+    struct unfolded_work work;
+
+    return lay_out_work(unfolded, NULL, &work);
+}
+
+/* ---- images ---------------------------------------------------------------------------------- */
+
+static void list_channels(int64_t block, int64_t channels, int64_t pixels, int64_t *channel)
+{
+    for (int64_t c = 0; c < channels; c++)
+        channel[c] = c / block * block * pixels + c % block;
+}
+
+/* The result's pixel: samples are next to each other. */
+struct result_pixel {
+    int64_t sample, row, column;
+};
+
+static struct result_pixel result_pixel(const struct unfolded_convolution *unfolded, int64_t index)
+{
+    int64_t place = index / unfolded->shape.samples, columns = unfolded->axis[1].results;
+
+    return (struct result_pixel){.sample = index % unfolded->shape.samples,
+                                 .row = unfolded->axis[0].order[place / columns],
+                                 .column = unfolded->axis[1].order[place % columns]};
+}
+
+static float *result_address(const struct unfolded_convolution *unfolded,
+                             const struct planes_images *images, const struct result_pixel *pixel)
+{
+    int64_t columns = unfolded->axis[1].results, pixels = unfolded->axis[0].results * columns;
+
+    return images->start + pixel->sample * unfolded->channels * pixels +
+           (pixel->row * columns + pixel->column) * images->block;
+}
+
+/* What the result's pixel reads at the position of the kernel; NULL: nothing. */
+static const float *source_address(const struct unfolded_convolution *unfolded,
+                                   const struct planes_images *images,
+                                   const struct result_pixel *pixel, int64_t tap)
+{
+    const struct unfolded_axis *rows = &unfolded->axis[0], *columns = &unfolded->axis[1];
+    int64_t row = rows->source[pixel->row * rows->taps + tap / columns->taps];
+    int64_t column = columns->source[pixel->column * columns->taps + tap % columns->taps];
+
+    if (row < 0 || column < 0)
+        return NULL;
+    return images->start +
+           pixel->sample * unfolded->source_channels * rows->extent * columns->extent +
+           (row * columns->extent + column) * images->block;
+}
+
+/* ---- pack ------------------------------------------------------------------------------------ */
+
+/* Packs one position of the kernel: [channel of y][lane of x's channels], for each vector. */
+static void pack_tap(const struct unfolded_convolution *unfolded, const float *weights, int64_t tap,
+                     float *packed)
+{
+    int64_t x = unfolded->channels, y = unfolded->source_channels;
+    int64_t lanes = unfolded->kernels->vector, width = vector_floats(unfolded);
+
+    for (int64_t first = 0; first < x; first += lanes, packed += width) {
+        int64_t rows = x - first < lanes ? x - first : lanes;
+
+        for (int64_t c = 0; c < y; c += lanes) {
+            const float *from =
+                weights + (c / lanes * unfolded->taps + tap) * x * lanes + first * lanes;
+            float *to = packed + (tap * y + c) * lanes;
+            int64_t columns = y - c < lanes ? y - c : lanes;
+
+            if (rows == lanes) {
+                unfolded->kernels->matrix_transpose(from, lanes, rows, columns, to);
+                continue;
+            }
+            for (int64_t k = 0; k < columns; k++)
+                for (int64_t r = 0; r < lanes; r++)
+                    to[k * lanes + r] = r < rows ? from[r * lanes + k] : 0;
+        }
+    }
+}
+
+static void pack_gradient(const struct unfolded_convolution *unfolded,
+                          const struct planes_images *y, int64_t first, int64_t end, float *packed)
+{
+    enum { AT_ONCE = 64 };
+    int64_t pixels = unfolded->axis[0].results * unfolded->axis[1].results, lanes = LANES_MAX;
+    int64_t channel[LANES_MAX];
+
+    lanes = unfolded->kernels->vector;
+    for (int64_t c = 0; c < unfolded->channels; c += lanes, packed += vector_floats(unfolded)) {
+        int64_t count = unfolded->channels - c < lanes ? unfolded->channels - c : lanes;
+
+        for (int64_t i = 0; i < count; i++)
+            channel[i] = (c + i) / y->block * y->block * pixels + (c + i) % y->block;
+        for (int64_t p = first; p < end; p += AT_ONCE) {
+            int64_t some = end - p < AT_ONCE ? end - p : AT_ONCE;
+            const float *pixel[AT_ONCE];
+
+            for (int64_t i = 0; i < some; i++) {
+                struct result_pixel place = result_pixel(unfolded, p + i);
+
+                pixel[i] = result_address(unfolded, y, &place);
+            }
+            unfolded->kernels->unfold_vectors(some, pixel, count, channel, packed + p * lanes, 0);
+        }
+    }
+}
+
+void unfolded_pack(const struct unfolded_convolution *unfolded, const float *weights,
+                   const struct planes_images *y, int part, int parts, float *packed)
+{
+    int64_t count = is_gradient(unfolded) ? unfolded->pixels : unfolded->taps;
+    int64_t first = count * part / parts, end = count * (part + 1) / parts;
+
+    if (is_gradient(unfolded)) {
+        pack_gradient(unfolded, y, first, end, packed);
+        return;
+    }
+    for (int64_t tap = first; tap < end; tap++)
+        pack_tap(unfolded, weights, tap, packed);
+}
+
+/* ---- forward, and the gradient by the data --------------------------------------------------- */
+
+/* Panels [first, first + count) of vectors [vector, vector + vectors), which are worked on in turns
+ * as long as they read the same weights. */
+struct unfolded_panels {
+    int64_t first, count, vector, vectors;
+    bool started[PANELS_MAX]; /* whether the panel's results have been written */
+    struct result_pixel pixel[PANELS_MAX * ROWS_MAX];
+};
+
+static int64_t panel_rows(const struct unfolded_convolution *unfolded, int64_t panel)
+{
+    int64_t left = unfolded->pixels - panel * unfolded->rows;
+
+    return left < unfolded->rows ? left : unfolded->rows;
+}
+
+/* Unfolds what a panel reads of channels [first, end) at positions [tap, last), and multiplies. */
+static void multiply_panel(const struct unfolded_convolution *unfolded,
+                           const struct planes_images *source, struct unfolded_panels *panels,
+                           int64_t index, const int64_t taps[2], const int64_t channels[2],
+                           const float *weights, struct unfolded_work *work)
+{
+    const struct kernels *kernels = unfolded->kernels;
+    const struct planes_columns columns = {.vectors = panels->vectors, .place = work->place};
+    const struct result_pixel *pixel = panels->pixel + index * unfolded->rows;
+    int64_t rows = panel_rows(unfolded, panels->first + index), count = channels[1] - channels[0];
+    int64_t stride = panels->vectors * kernels->vector, depth = 0;
+
+    for (int64_t tap = taps[0]; tap < taps[1]; tap++) {
+        bool any = false;
+
+        for (int64_t r = 0; r < rows; r++) {
+            work->pixel[r] = source_address(unfolded, source, &pixel[r], tap);
+            any = any || work->pixel[r];
+        }
+        if (!any)
+            continue;
+        kernels->unfold_pixels(rows, work->pixel, count, work->channel + channels[0],
+                               work->operand + depth * rows);
+        for (int64_t c = 0; c < count; c++)
+            work->offset[depth + c] =
+                (int32_t)((tap * unfolded->source_channels + channels[0] + c) * kernels->vector);
+        depth += count;
+    }
+    if (!depth)
+        return;
+    kernels->planes_multiply(rows, depth, work->operand, weights, work->offset, &columns,
+                             work->results + index * unfolded->rows * stride, stride,
+                             panels->started[index]);
+    panels->started[index] = true;
+}
+
+static void store_panel(const struct unfolded_convolution *unfolded,
+                        const struct planes_images *result, const struct unfolded_panels *panels,
+                        int64_t index, const float *bias, struct unfolded_work *work)
+{
+    int64_t lanes = unfolded->kernels->vector, stride = panels->vectors * lanes;
+    int64_t rows = panel_rows(unfolded, panels->first + index), first = panels->vector * lanes;
+    int64_t left = unfolded->channels - first;
+    float *results = work->results + index * unfolded->rows * stride;
+    float *pixel[ROWS_MAX];
+
+    if (!panels->started[index])
+        memset(results, 0, (size_t)(rows * stride) * sizeof *results);
+    for (int64_t r = 0; r < rows; r++)
+        pixel[r] = result_address(unfolded, result, &panels->pixel[index * unfolded->rows + r]);
+    unfolded->kernels->unfold_store(
+        rows, pixel, left < stride ? left : stride, work->result_channel + first, results, stride,
+        bias ? bias + first : NULL, unfolded->direction == ONEDNN_FORWARD && unfolded->shape.relu);
+}
+
+static void run_panels(const struct unfolded_convolution *unfolded,
+                       const struct planes_images *source, const struct planes_images *result,
+                       struct unfolded_panels *panels, const float *weights, const float *bias,
+                       struct unfolded_work *work)
+{
+    int64_t channels = unfolded->source_channels, width = vector_floats(unfolded);
+    int64_t taps = channels < unfolded->depth ? unfolded->depth / channels : 1;
+    int64_t most = channels < unfolded->depth ? channels : unfolded->depth;
+
+    for (int64_t v = 0; v < panels->vectors; v++)
+        work->place[v] = (int32_t)(v * width);
+    for (int64_t i = 0; i < panels->count; i++) {
+        panels->started[i] = false;
+        for (int64_t r = 0; r < panel_rows(unfolded, panels->first + i); r++)
+            panels->pixel[i * unfolded->rows + r] =
+                result_pixel(unfolded, (panels->first + i) * unfolded->rows + r);
+    }
+    for (int64_t tap = 0; tap < unfolded->taps; tap += taps)
+        for (int64_t c = 0; c < channels; c += most) {
+            int64_t last = tap + taps < unfolded->taps ? tap + taps : unfolded->taps;
+            int64_t end = c + most < channels ? c + most : channels;
+
+            for (int64_t i = 0; i < panels->count; i++)
+                multiply_panel(unfolded, source, panels, i, (int64_t[]){tap, last},
+                               (int64_t[]){c, end}, weights + panels->vector * width, work);
+        }
+    for (int64_t i = 0; i < panels->count; i++)
+        store_panel(unfolded, result, panels, i, bias, work);
+}
+
+/* The vectors of a group: [first, end). */
+static void group_vectors(const struct unfolded_convolution *unfolded, int64_t group,
+                          int64_t vectors[2])
+{
+    vectors[0] = unfolded->vectors * group / unfolded->groups;
+    vectors[1] = unfolded->vectors * (group + 1) / unfolded->groups;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Runs units [first, end): the panels of the first group of vectors, those of the second … */
+static void run_units(const struct unfolded_convolution *unfolded,
+                      const struct planes_images *source, const struct planes_images *result,
+                      int64_t first, int64_t end, const float *weights, const float *bias,
+                      struct unfolded_work *work)
+{
+    struct unfolded_panels panels;
+
+    for (int64_t unit = first, next; unit < end; unit = next) {
+        int64_t group = unit / unfolded->panels, vectors[2];
+
+        next = least(least(unit + PANELS_MAX, end), (group + 1) * unfolded->panels);
+        panels.first = unit - group * unfolded->panels;
+        panels.count = next - unit;
+        group_vectors(unfolded, group, vectors);
+        for (int64_t v = vectors[0]; v < vectors[1]; v += VECTORS_MAX) {
+            panels.vector = v;
+            panels.vectors = least(VECTORS_MAX, vectors[1] - v);
+            run_panels(unfolded, source, result, &panels, weights, bias, work);
+        }
+    }
+}
+
+/* ---- the gradient by the weights ------------------------------------------------------------- */
+
+/* A unit: some channels of x at one position of the kernel, some vectors of y's channels. */
+struct unfolded_rows {
+    int64_t tap, first, rows, vector, vectors;
+};
+
+static struct unfolded_rows rows_of(const struct unfolded_convolution *unfolded, int64_t unit)
+{
+    int64_t blocks = unfolded->panels / unfolded->taps, panel = unit % unfolded->panels;
+    int64_t vectors[2];
+    struct unfolded_rows rows = {.tap = panel / blocks, .first = panel % blocks * unfolded->rows};
+
+    group_vectors(unfolded, unit / unfolded->panels, vectors);
+    rows.rows = least(unfolded->rows, unfolded->source_channels - rows.first);
+    rows.vector = vectors[0];
+    rows.vectors = vectors[1] - vectors[0];
+    return rows;
+}
+
+/* Lists up to DEPTH_MAX pixels of [*next, end) that read something at the position of the kernel,
+ * and goes on to the next one. Returns how many there are. */
+static int64_t list_pixels(const struct unfolded_convolution *unfolded,
+                           const struct planes_images *x, int64_t tap, int64_t *next, int64_t end,
+                           struct unfolded_work *work)
+{
+    int64_t samples = unfolded->shape.samples, depth = 0, p = *next;
+
+    while (p < end && depth < DEPTH_MAX) {
+        struct result_pixel pixel = result_pixel(unfolded, p);
+        const float *from = source_address(unfolded, x, &pixel, tap);
+
+        if (!from) {
+            p += samples - pixel.sample; /* no sample has a pixel there */
+            continue;
+        }
+        work->pixel[depth] = from;
+        work->offset[depth++] = (int32_t)(p++ * unfolded->kernels->vector);
+    }
+    *next = p;
+    return depth;
+}
+
+/* Adds the unit's sums over pixels [first, end) to the gradient, or begins it. */
+static void add_rows(const struct unfolded_convolution *unfolded, const struct planes_images *x,
+                     const struct unfolded_rows *rows, int64_t first, int64_t end,
+                     const float *packed, float *weights, struct unfolded_work *work)
+{
+    const struct kernels *kernels = unfolded->kernels;
+    int64_t lanes = kernels->vector, next = first, depth;
+    int64_t width = unfolded->taps * unfolded->source_channels * lanes;
+    int64_t place = (rows->tap * unfolded->source_channels + rows->first) * lanes;
+
+    for (int64_t v = 0; v < rows->vectors; v += VECTORS_MAX) {
+        int64_t vectors = least(VECTORS_MAX, rows->vectors - v), stride = vectors * lanes;
+        const struct planes_columns columns = {.vectors = vectors, .place = work->place};
+        bool started = false;
+
+        for (int64_t i = 0; i < vectors; i++)
+            work->place[i] = (int32_t)(i * vector_floats(unfolded));
+        for (next = first; next < end; started = started || depth) {
+            depth = list_pixels(unfolded, x, rows->tap, &next, end, work);
+            if (!depth)
+                break;
+            kernels->unfold_channels(depth, work->pixel, rows->rows, work->channel + rows->first,
+                                     work->operand);
+            kernels->planes_multiply(rows->rows, depth, work->operand,
+                                     packed + (rows->vector + v) * vector_floats(unfolded),
+                                     work->offset, &columns, work->results, stride, started);
+        }
+        if (!started && first == 0)
+            memset(work->results, 0, (size_t)(rows->rows * stride) * sizeof(float));
+        for (int64_t i = 0; i < vectors && (started || first == 0); i++)
+            kernels->matrix_copy(work->results + i * lanes, stride, rows->rows, lanes,
+                                 weights + (rows->vector + v + i) * width + place, lanes,
+                                 first > 0);
+    }
+}
+
+/* Sums of some pixels are added to the sum of all, which rounds less than one long sum. */
+static void sum_bias(const struct unfolded_convolution *unfolded, int64_t vector,
+                     const float *packed, float *bias)
+{
+    int64_t lanes = unfolded->kernels->vector;
+    float sum[LANES_MAX] = {0}, part[LANES_MAX];
+
+    packed += vector * vector_floats(unfolded);
+    for (int64_t p = 0; p < unfolded->pixels; p += DEPTH_MAX) {
+        unfolded->kernels->column_sum(packed + p * lanes, least(DEPTH_MAX, unfolded->pixels - p),
+                                      lanes, lanes, part, false);
+        unfolded->kernels->add(sum, part, sum, lanes);
+    }
+    memcpy(bias + vector * lanes, sum,
+           (size_t)least(lanes, unfolded->channels - vector * lanes) * sizeof *bias);
+}
+
+static void run_gradient(const struct unfolded_convolution *unfolded, const struct planes_images *x,
+                         int part, const float *packed, float *weights, float *bias,
+                         struct unfolded_work *work)
+{
+    int64_t units = unfolded->panels * unfolded->groups;
+    int64_t first = units * part / unfolded->parts, end = units * (part + 1) / unfolded->parts;
+    int64_t row_bytes =
+        unfolded->vectors / unfolded->groups * unfolded->kernels->vector * (int64_t)sizeof(float);
+    int64_t pixels = GRADIENT_BYTES / (row_bytes ? row_bytes : 1);
+
+    pixels = pixels < DEPTH_MAX ? DEPTH_MAX : pixels;
+    for (int64_t p = 0; p < unfolded->pixels; p += pixels)
+        for (int64_t unit = first; unit < end; unit++) {
+            struct unfolded_rows rows = rows_of(unfolded, unit);
+
+            add_rows(unfolded, x, &rows, p, least(p + pixels, unfolded->pixels), packed, weights,
+                     work);
+        }
+    for (int64_t v = unfolded->vectors * part / unfolded->parts;
+         bias && v < unfolded->vectors * (part + 1) / unfolded->parts; v++)
+        sum_bias(unfolded, v, packed, bias);
+}
+
+void unfolded_run_part(const struct unfolded_convolution *unfolded, const struct planes_images *x,
+                       const struct planes_images *y, int part, float *weights, float *bias,
+                       const float *packed, void *scratch)
+{
+    const struct unfolded_axis *rows = &unfolded->axis[0], *columns = &unfolded->axis[1];
+    bool backward = unfolded->direction == ONEDNN_BACKWARD_DATA;
+    const struct planes_images *source = backward ? y : x, *result = backward ? x : y;
+    int64_t units = unfolded->panels * unfolded->groups;
+    struct unfolded_work work;
+
+    lay_out_work(unfolded, scratch, &work);
+    list_channels(source->block, unfolded->source_channels, rows->extent * columns->extent,
+                  work.channel);
+    if (is_gradient(unfolded)) {
+        run_gradient(unfolded, x, part, packed, weights, bias, &work);
+        return;
+    }
+    list_channels(result->block, unfolded->channels, rows->results * columns->results,
+                  work.result_channel);
+    run_units(unfolded, source, result, units * part / unfolded->parts,
+              units * (part + 1) / unfolded->parts, backward ? packed : weights,
+              backward ? NULL : bias, &work);
+}
