@@ -182,6 +182,18 @@ static struct json_object *model_complete(struct json_object *model)
     return complete;
 }
 
+/* Weights that are given by the name of their file. */
+static struct json_object *weights_complete(struct json_object *weights)
+{
+    struct json_object *complete;
+
+    if (!json_object_is_type(weights, json_type_string))
+        return json_object_get(weights);
+    complete = json_object_new_object();
+    json_set(complete, "file", json_object_get(weights));
+    return complete;
+}
+
 /* Adds to data.test the keys that it leaves out from data.train, except paths, unless the formats
  * differ. */
 static struct json_object *data_complete(struct json_object *data)
@@ -251,6 +263,8 @@ static int key_normalise(struct job_spec_check *check, const struct job_spec_key
         return job_spec_value_normalise(check, key, value, normalised);
     if (strcmp(check->path, "model") == 0) {
         value = complete = model_complete(value);
+    } else if (strcmp(check->path, "weights") == 0) {
+        value = complete = weights_complete(value);
     } else if (strcmp(check->path, "data") == 0) {
         value = complete = data_complete(value);
         variant = json_get_string(json_get(value, "train"), "format", NULL);

@@ -320,6 +320,10 @@ void job_spec_plan_digest(struct json_object *normalised, char digest[65])
         sha256_add(&hash, keys[i], strlen(keys[i]) + 1);
         canonical_add(&hash, json_get(normalised, keys[i]));
     }
+    if (json_get(normalised, "weights")) { /* else the digest is that of earlier versions */
+        sha256_add(&hash, "weights", sizeof "weights");
+        canonical_add(&hash, json_get(normalised, "weights"));
+    }
     sha256_end(&hash, digest);
 }
 

@@ -534,6 +534,14 @@ static void default_best(struct json_object *spec, struct json_object *checkpoin
         json_set_string(checkpoint, "best", "train_loss");
 }
 
+static int check_weights(struct job_spec_check *check, struct json_object *weights)
+{
+    if (!weights || json_get(weights, "file"))
+        return 0;
+    return job_spec_fail_at(check, "weights",
+                            "weights does not say where they are: give weights.file");
+}
+
 int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
                          struct json_object *normalised)
 {
@@ -569,6 +577,8 @@ int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
         r = job_spec_samples_check(check, normalised, task == METRIC_OF_CLASSES, words);
     if (r == 0)
         r = check_metrics(check, normalised);
+    if (r == 0)
+        r = check_weights(check, json_get(normalised, "weights"));
     if (r == 0)
         r = check_pure(check, train);
     if (r == 0)

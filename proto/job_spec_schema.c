@@ -60,6 +60,19 @@ static const struct job_spec_key checkpoint_keys[] = {
 };
 SECTION(checkpoint, NULL);
 
+static const struct job_spec_key weights_keys[] = {
+    {"file", JOB_SPEC_TEXT, .count_minimum = 1, .count_maximum = 4096,
+     .help = "A file of weights in the safetensors format, with the names of PyTorch's state_dict. "
+             "A text instead of the object means it"},
+    {"prefix", JOB_SPEC_TEXT, .count_minimum = 1, .count_maximum = 64,
+     .help = "What stands before the names in the file, such as \"module.\""},
+    {"new", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 256,
+     .help = "Shell patterns of parameters that are not taken but drawn by train.seed, such as "
+             "\"fc.*\" for a head with other classes; the name of a module means all parameters "
+             "below it"},
+};
+SECTION(weights, NULL);
+
 static const struct job_spec_key resources_keys[] = {
     {"cores", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 4096, .unit = "cores",
      .help = "Cores that the command uses, at most as many as jobs may use on this machine. When "
@@ -170,6 +183,8 @@ static const struct job_spec_key job_keys[] = {
      .variants = "native", .help = "The model that is trained"},
     {"data", JOB_SPEC_OBJECT, .section = &job_spec_data_section, .required = true,
      .variants = "native", .help = "The data that the model learns from"},
+    {"weights", JOB_SPEC_OBJECT, .section = &weights_section, .variants = "native",
+     .help = "The weights that the training begins with; when absent they are drawn by train.seed"},
     {"train", JOB_SPEC_OBJECT, .section = &job_spec_train_section, .variants = "native",
      .fallback = "{}", .help = "How the model is trained"},
     {"checkpoint", JOB_SPEC_OBJECT, .section = &checkpoint_section, .variants = "native",

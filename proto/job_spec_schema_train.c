@@ -8,9 +8,12 @@
 
 static const struct job_spec_key group_keys[] = {
     {"match", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 64, .required = true,
-     .help = "Shell patterns of parameter names, such as \"*.bias\" or \"features.*\""},
+     .help = "Shell patterns of parameter names, such as \"*.bias\" or \"features.*\"; the name "
+             "of a module means all parameters below it"},
     {"lr", JOB_SPEC_NUMBER, .from = 0, .to = 1e6,
      .help = "Their learning rate (when absent: the optimizer's); the schedule scales it, too"},
+    {"lr_factor", JOB_SPEC_NUMBER, .from = 0, .to = 1e6,
+     .help = "Multiplies their learning rate, such as 0.1"},
     {"weight_decay", JOB_SPEC_NUMBER, .from = 0, .to = 1e6,
      .help = "Their weight decay (when absent: the optimizer's)"},
 };
@@ -71,6 +74,10 @@ static const struct job_spec_key optimizer_keys[] = {
      .help =
          "AdamW for what muon does not update; muon updates the weights of linear layers except "
          "the last one"},
+    {"layer_decay", JOB_SPEC_NUMBER, .from = 0, .to = 1, .above_from = true,
+     .help =
+         "Multiplies the learning rate once for each depth of the model that lies behind a layer, "
+         "so that layers near the input change less; fine-tuning.md says what a depth is"},
     {"groups", JOB_SPEC_OBJECTS, .section = &group_section, .count_minimum = 1, .count_maximum = 64,
      .help =
          "Parameters with their own settings; a parameter belongs to the first group that matches"},
@@ -192,6 +199,11 @@ static const struct job_spec_key train_keys[] = {
          "and label noise"},
     {"optimizer", JOB_SPEC_OBJECT, .section = &optimizer_section, .fallback = "{}",
      .help = "How the weights are updated"},
+    {"frozen", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 256,
+     .help =
+         "Shell patterns of parameters that are not trained, such as \"layer1.*\"; the name of a "
+         "module means all parameters below it. A batch norm whose weight and bias are frozen "
+         "uses its running statistics and keeps them"},
     {"schedule", JOB_SPEC_OBJECT, .section = &schedule_section, .fallback = "{}",
      .help = "How the learning rate changes"},
     {"evaluate_every", JOB_SPEC_INTERVAL, .counts_only = true, .fallback = "\"1 epoch\"",

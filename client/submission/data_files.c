@@ -47,7 +47,7 @@ int data_files_check(struct json_object *spec, struct error *error)
     static const char *const sections[] = {"train", "test"};
     static const char *const keys[] = {"path", "images", "labels", "lengths"};
     const char *directory = json_get_string(spec, "directory", "");
-    struct json_object *after = json_get(spec, "after");
+    struct json_object *after = json_get(spec, "after"), *weights = json_get(spec, "weights");
 
     if (json_get_bool(spec, "hold", false) || json_get(spec, "group") ||
         (after &&
@@ -67,5 +67,10 @@ int data_files_check(struct json_object *spec, struct error *error)
                 return result;
         }
     }
-    return files_check(directory, json_get(json_get(spec, "model"), "onnx"), "model.onnx", error);
+    if (files_check(directory, json_get(json_get(spec, "model"), "onnx"), "model.onnx", error) < 0)
+        return error->code;
+    return files_check(directory,
+                       json_object_is_type(weights, json_type_object) ? json_get(weights, "file")
+                                                                      : weights,
+                       "weights", error);
 }

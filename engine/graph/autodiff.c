@@ -13,7 +13,7 @@ static void mark_needed(struct differentiation *d)
     struct graph *graph = d->graph;
 
     for (int32_t i = 0; i < graph->tensor_count; i++) {
-        d->needed[i] = graph->tensors[i].role == TENSOR_PARAMETER;
+        d->needed[i] = graph->tensors[i].role == TENSOR_PARAMETER && !graph->tensors[i].frozen;
         d->gradient[i] = -1;
     }
     if (graph->wants_input_gradient)
@@ -50,9 +50,10 @@ static void differentiate_node(struct differentiation *d, int32_t index)
     struct graph_node node = d->graph->nodes[index]; /* a copy: the array moves as it grows */
     const struct graph_operator *descriptor = graph_node_operator(&node);
     int32_t dy = descriptor->is_loss || !node.output_count ? -1 : d->gradient[node.output[0]];
-    bool needed = d->needed[node.input[0]] ||
-                  (node.input_count > 1 && node.input[1] >= 0 && d->needed[node.input[1]]);
+    bool needed = false;
 
+    for (int k = 0; k < node.input_count; k++)
+        needed |= node.input[k] >= 0 && d->needed[node.input[k]];
     if (!needed || (dy < 0 && !descriptor->is_loss))
         return;
     if (descriptor->differentiate)

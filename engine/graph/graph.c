@@ -190,6 +190,8 @@ int32_t graph_append_tensor(struct graph *graph, enum tensor_role role, enum ten
     if (!shape_is_sane(shape))
         return graph_fail(graph, -EINVAL, "the tensor '%s' would have the impossible shape %s",
                           tensor->name, graph_shape_format(shape, text, sizeof text));
+    tensor->frozen = role == TENSOR_PARAMETER &&
+                     graph_name_matches_any(graph->frozen, graph->frozen_count, tensor->name);
     return graph->tensor_count++;
 }
 

@@ -75,8 +75,10 @@ struct graph_tensor {
     enum tensor_role role;
     struct graph_shape shape;
     bool batched;      /* extent[0] is the batch; the elements of one sample are contiguous */
+    bool frozen;       /* PARAMETER: training leaves it as it is */
     int dropped_axis;  /* an axis of extent 1 that files leave out, as PyTorch does; 0: none */
-    int32_t parameter; /* GRADIENT, OPTIMIZER, AVERAGE: the tensor it belongs to, else -1 */
+    int32_t parameter; /* GRADIENT, OPTIMIZER, AVERAGE, and the gradient of a frozen parameter: the
+                          tensor it belongs to, else -1 */
     int32_t producer;  /* node that writes it first, -1 for inputs and persistent tensors */
     struct initializer initializer;
 };
@@ -317,6 +319,11 @@ struct graph {
     /* set before the model is built: steps of the sequences; 0: those of the data's samples */
     int64_t steps;
     bool training;
+    /* set before the model is built: patterns (graph_name_matches()) of parameters that training
+     * leaves as they are; lent. A batch norm whose weight and bias are among them normalises with
+     * its running statistics and leaves them, too */
+    const char *const *frozen;
+    int frozen_count;
     /* set before planning: gradients keep their values after a run, so that the next run may add to
      * them; they are planned like persistent tensors */
     bool accumulate;
@@ -634,6 +641,13 @@ int graph_add_optimizer(struct graph *graph, const struct optimizer_config *conf
  * a sentence if no group takes a parameter, or a pattern matches no parameter's name. */
 int graph_add_optimizer_groups(struct graph *graph, const struct optimizer_group *groups, int count,
                                struct error *error);
+/* Multiplies the learning rates of parameters by `decay` once for each depth that lies behind
+ * theirs, as timm's param_groups_layer_decay() does. A depth begins with the first weight of a
+ * block, which is what precedes the first number in the names of its parameters ("blocks.3"),
+ * number included. Names without a number that follow each other are one block. Layers of vectors
+ * alone, such as norms, belong to the depth before them. After graph_add_optimizer(). -EINVAL with
+ * a sentence if the model has one depth. */
+int graph_decay_layers(struct graph *graph, double decay, struct error *error);
 /* Reports the first failure and checks the invariants: every input is produced before its use, the
  * phases are in order, and no two persistent tensors have the same name. */
 int graph_finish(struct graph *graph, struct error *error);
@@ -662,6 +676,18 @@ int32_t graph_batch_norm_behind(const struct graph *graph, const struct graph_no
 /* Whether another tensor may take over the storage of this gradient: the backward part makes it in
  * storage of its own, and only one node reads it. */
 bool graph_gradient_can_be_overwritten(const struct graph *graph, int32_t gradient);
+/* Whether the name matches a shell pattern ("*.bias"), or lies below a module that does: "layer1"
+ * matches "layer1.0.conv1.weight". */
+bool graph_name_matches(const char *pattern, const char *name);
+bool graph_name_matches_any(const char *const *patterns, int count, const char *name);
+/* Lists the names of the graph's parameters, cut to `size`. Returns `output`. */
+const char *graph_list_parameters(const struct graph *graph, char *output, size_t size);
+/* Fails if one of the patterns matches no parameter; `what` begins the sentence. */
+int graph_check_patterns(const struct graph *graph, const char *what, const char *const *patterns,
+                         int count, struct error *error);
+/* Fails if a pattern of graph->frozen matches no parameter, or they match all. After the model is
+ * built. */
+int graph_check_frozen(const struct graph *graph, struct error *error);
 /* The gradient of a parameter, or -1. */
 int32_t graph_gradient_of(const struct graph *graph, int32_t parameter);
 /* The tensor of that name, or -1. */

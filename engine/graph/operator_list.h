@@ -63,6 +63,8 @@
     OPERATOR(BATCH_NORM_APPLY, batch_norm_apply)                                                  \
     /* x dy weight mean inverse_std -> dx dweight dbias */                                        \
     OPERATOR(BATCH_NORM_BACKWARD, batch_norm_backward)                                            \
+    /* dy weight running_var -> dx, of a batch norm that uses its running values */               \
+    OPERATOR(BATCH_NORM_FROZEN_BACKWARD, batch_norm_frozen_backward)                              \
     /* x[B,T,D] or x[B,D], weight[D] bias[D]? -> y, inverse_std[B,T], mean[B,T]; the last two     \
      * only when training */                                                                      \
     OPERATOR(LAYER_NORM, layer_norm)                                                              \

@@ -5,7 +5,6 @@
 #include "engine/graph/build.h"
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,38 +96,8 @@ static bool group_takes(const struct graph *graph, const struct optimizer_group 
 {
     if (!has_kind(graph, parameter, group->kinds))
         return false;
-    for (int i = 0; i < group->pattern_count; i++)
-        if (fnmatch(group->patterns[i], parameter->name, 0) == 0)
-            return true;
-    return !group->patterns;
-}
-
-/* Lists the names of the graph's parameters, cut to `size`. */
-static const char *list_parameters(const struct graph *graph, char *output, size_t size)
-{
-    size_t used = 0;
-
-    *output = '\0';
-    for (int32_t i = 0; i < graph->tensor_count && used < size; i++)
-        if (graph->tensors[i].role == TENSOR_PARAMETER)
-            used += (size_t)snprintf(output + used, size - used, "%s%s", used ? ", " : "",
-                                     graph->tensors[i].name);
-    if (used >= size)
-        strcpy(output + size - sizeof "…", "…");
-    return output;
-}
-
-static void check_pattern(struct graph *graph, const char *pattern)
-{
-    char names[256];
-
-    for (int32_t i = 0; i < graph->tensor_count; i++)
-        if (graph->tensors[i].role == TENSOR_PARAMETER &&
-            fnmatch(pattern, graph->tensors[i].name, 0) == 0)
-            return;
-    graph_fail(graph, -EINVAL,
-               "the optimizer's group \"%s\" matches no parameter of the model, which has %s",
-               pattern, list_parameters(graph, names, sizeof names));
+    return !group->patterns ||
+           graph_name_matches_any(group->patterns, group->pattern_count, parameter->name);
 }
 
 static void check_groups(struct graph *graph)
@@ -142,8 +111,9 @@ static void check_groups(struct graph *graph)
 
         if (optimizer->check && optimizer->check(&group->config, &error) < 0)
             graph_fail(graph, error.code, "%s", error.text);
-        for (int i = 0; i < group->pattern_count; i++)
-            check_pattern(graph, group->patterns[i]);
+        if (graph_check_patterns(graph, "the optimizer's group", group->patterns,
+                                 group->pattern_count, &error) < 0)
+            graph_fail(graph, error.code, "%s", error.text);
     }
     for (int32_t i = 0; i < graph->node_count; i++)
         updated |= graph->nodes[i].phase == GRAPH_UPDATE;

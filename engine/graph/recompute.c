@@ -199,11 +199,20 @@ static struct graph_node *append_node(struct recomputation *r, const struct grap
     return node;
 }
 
+/* How the node is repeated; NULL: as it is, such as a batch norm that found no moments because it
+ * is frozen. */
+static const struct operator_repetition *repetition_of(const struct graph_node *node)
+{
+    const struct operator_repetition *repetition = graph_node_operator(node)->repetition;
+
+    return repetition && node->output_count > repetition->outputs ? repetition : NULL;
+}
+
 /* Appends the forward node again, for the backward part. */
 static void append_again(struct recomputation *r, const struct graph_node *forward)
 {
     struct graph *graph = r->graph;
-    const struct operator_repetition *repetition = graph_node_operator(forward)->repetition;
+    const struct operator_repetition *repetition = repetition_of(forward);
     int outputs = repetition ? 1 : forward->output_count;
     int inputs = repetition ? repetition->inputs : forward->input_count;
     int32_t made[GRAPH_OUTPUTS_MAX];

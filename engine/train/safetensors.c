@@ -14,6 +14,7 @@
 #include <json-c/json.h>
 #include <libgen.h>
 #include <limits.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,11 +32,10 @@ _Static_assert(MAPPED_LITTLE_ENDIAN_ONLY, "tensors are written and mapped as the
 static const struct {
     const char *name;
     size_t bytes;
-} types[] = {[SAFETENSORS_FLOAT32] = {"F32", 4},
-             [SAFETENSORS_INT32] = {"I32", 4},
-             [SAFETENSORS_INT64] = {"I64", 8},
-             [SAFETENSORS_UINT8] = {"U8", 1},
-             [SAFETENSORS_INT8] = {"I8", 1}};
+} types[] = {[SAFETENSORS_FLOAT32] = {"F32", 4}, [SAFETENSORS_INT32] = {"I32", 4},
+             [SAFETENSORS_INT64] = {"I64", 8},   [SAFETENSORS_UINT8] = {"U8", 1},
+             [SAFETENSORS_INT8] = {"I8", 1},     [SAFETENSORS_FLOAT64] = {"F64", 8},
+             [SAFETENSORS_FLOAT16] = {"F16", 2}, [SAFETENSORS_BFLOAT16] = {"BF16", 2}};
 
 enum { TYPE_COUNT = sizeof types / sizeof types[0] };
 
@@ -44,6 +44,11 @@ static const char metadata_key[] = "__metadata__";
 size_t safetensors_type_bytes(enum safetensors_type type)
 {
     return types[type].bytes;
+}
+
+const char *safetensors_type_name(enum safetensors_type type)
+{
+    return types[type].name;
 }
 
 static void json_release(struct json_object **object)
@@ -331,7 +336,8 @@ static int read_type(const struct reader *reader, struct json_object *value,
             return 0;
         }
     }
-    return damaged(reader, tensor->name, "has a type other than F32, I32, I64 and U8", error);
+    return damaged(reader, tensor->name,
+                   "has a type other than F64, F32, F16, BF16, I64, I32, I8 and U8", error);
 }
 
 static int read_shape(const struct reader *reader, struct json_object *value,
@@ -549,19 +555,82 @@ void safetensors_close(struct safetensors *file)
     *file = (struct safetensors){0};
 }
 
+enum { PIECE = 1 << 20 }; /* bytes that are read at once */
+
+/* Gives the pages of a piece of the tensor back. */
+static void forget(const struct safetensors *file, const struct safetensors_tensor *tensor,
+                   size_t done, size_t bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t offset = (size_t)((const char *)tensor->data - (const char *)file->mapping);
+    size_t begin = (offset + done) / page * page;
+
+    madvise((char *)file->mapping + begin, offset + done + bytes - begin, MADV_DONTNEED);
+}
+
 void safetensors_read(const struct safetensors *file, const struct safetensors_tensor *tensor,
                       void *to)
 {
-    enum { PIECE = 1 << 20 };
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    size_t offset = (size_t)((const char *)tensor->data - (const char *)file->mapping);
-
     for (size_t done = 0; done < tensor->bytes; done += PIECE) {
         size_t bytes = tensor->bytes - done < PIECE ? tensor->bytes - done : PIECE;
-        size_t begin = (offset + done) / page * page;
 
         memcpy((char *)to + done, (const char *)tensor->data + done, bytes);
-        madvise((char *)file->mapping + begin, offset + done + bytes - begin, MADV_DONTNEED);
+        forget(file, tensor, done, bytes);
+    }
+}
+
+bool safetensors_is_float(const struct safetensors_tensor *tensor)
+{
+    return tensor->type == SAFETENSORS_FLOAT32 || tensor->type == SAFETENSORS_FLOAT64 ||
+           tensor->type == SAFETENSORS_FLOAT16 || tensor->type == SAFETENSORS_BFLOAT16;
+}
+
+/* IEEE 754's binary16: 1 sign bit, 5 of the exponent, 10 of the mantissa. */
+static float half_number(uint16_t bits)
+{
+    int exponent = bits >> 10 & 0x1f;
+    float mantissa = (float)(bits & 0x3ff), number;
+
+    if (exponent == 0x1f)
+        number = bits & 0x3ff ? NAN : INFINITY;
+    else if (exponent == 0)
+        number = ldexpf(mantissa, -24);
+    else
+        number = ldexpf(1024 + mantissa, exponent - 25);
+    return bits >> 15 ? -number : number;
+}
+
+static float number_at(const struct safetensors_tensor *tensor, size_t index)
+{
+    uint32_t bits;
+    float number;
+
+    switch (tensor->type) {
+    case SAFETENSORS_FLOAT64:
+        return (float)((const double *)tensor->data)[index];
+    case SAFETENSORS_FLOAT16:
+        return half_number(((const uint16_t *)tensor->data)[index]);
+    case SAFETENSORS_BFLOAT16: /* the upper half of a float32 */
+        bits = (uint32_t)((const uint16_t *)tensor->data)[index] << 16;
+        memcpy(&number, &bits, sizeof number);
+        return number;
+    default:
+        return ((const float *)tensor->data)[index];
+    }
+}
+
+void safetensors_read_floats(const struct safetensors *file,
+                             const struct safetensors_tensor *tensor, float *to)
+{
+    size_t size = safetensors_type_bytes(tensor->type), count = tensor->bytes / size;
+    size_t step = PIECE / size;
+
+    for (size_t first = 0; first < count; first += step) {
+        size_t end = count - first < step ? count : first + step;
+
+        for (size_t i = first; i < end; i++)
+            to[i] = number_at(tensor, i);
+        forget(file, tensor, first * size, (end - first) * size);
     }
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,8 +19,14 @@ enum safetensors_type {
     SAFETENSORS_INT32,   /* "I32" */
     SAFETENSORS_INT64,   /* "I64" */
     SAFETENSORS_UINT8,   /* "U8" */
-    SAFETENSORS_INT8     /* "I8" */
+    SAFETENSORS_INT8,    /* "I8" */
+    /* of files from elsewhere: safetensors_read_floats() */
+    SAFETENSORS_FLOAT64, /* "F64" */
+    SAFETENSORS_FLOAT16, /* "F16" */
+    SAFETENSORS_BFLOAT16 /* "BF16" */
 };
+/* "F32" */
+const char *safetensors_type_name(enum safetensors_type type);
 size_t safetensors_type_bytes(enum safetensors_type type);
 
 struct safetensors_tensor {
@@ -80,6 +87,11 @@ void safetensors_close(struct safetensors *file);
  * any moment. */
 void safetensors_read(const struct safetensors *file, const struct safetensors_tensor *tensor,
                       void *to);
+
+/* The same as float32, of a tensor of floating-point numbers (safetensors_is_float()). */
+bool safetensors_is_float(const struct safetensors_tensor *tensor);
+void safetensors_read_floats(const struct safetensors *file,
+                             const struct safetensors_tensor *tensor, float *to);
 
 /* NULL if there is none. */
 const struct safetensors_tensor *safetensors_find(const struct safetensors *file, const char *name);

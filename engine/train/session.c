@@ -94,6 +94,8 @@ static int session_add_program(struct session *session, bool training, int64_t b
         r = graph_add_optimizer_groups(&added->graph, config->groups, config->group_count, error);
     else if (r == 0 && training)
         r = graph_add_optimizer(&added->graph, &config->optimizer, error);
+    if (r == 0 && training && config->layer_decay > 0)
+        r = graph_decay_layers(&added->graph, config->layer_decay, error);
     if (r == 0 && config->average)
         r = training ? graph_add_averages(&added->graph, error)
                      : graph_read_averages(&added->graph, error);

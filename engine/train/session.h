@@ -35,8 +35,9 @@ struct session_config {
     struct optimizer_config optimizer;
     const struct optimizer_group *groups; /* NULL: `optimizer` updates all parameters */
     int group_count;
-    bool accumulate; /* an update may follow several forward and backward passes */
-    bool average;    /* keep moving averages of the weights and evaluate those */
+    double layer_decay; /* graph_decay_layers(); 0: all depths learn alike */
+    bool accumulate;    /* an update may follow several forward and backward passes */
+    bool average;       /* keep moving averages of the weights and evaluate those */
     struct recompute_config recompute;
     enum tensor_type compute_type;   /* of products: graph_lower_precision() */
     bool quantized;                  /* evaluation is float32 by graph_quantize_dynamic() */

@@ -337,6 +337,7 @@ static int prepare_session(struct training *training, const struct backend *back
                                      .optimizer = config->optimizer,
                                      .groups = config->groups,
                                      .group_count = config->group_count,
+                                     .layer_decay = config->layer_decay,
                                      .accumulate = config->accumulate > 1,
                                      .direct_convolutions = config->direct_convolutions,
                                      .average = config->average_decay > 0,

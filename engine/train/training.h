@@ -35,6 +35,7 @@ struct training_config {
     struct optimizer_config optimizer;
     const struct optimizer_group *groups; /* NULL: `optimizer` updates all parameters */
     int group_count;
+    double layer_decay;              /* graph_decay_layers(); 0: all depths learn alike */
     struct schedule_config schedule; /* total_steps is filled in */
     int64_t schedule_every_epochs;   /* step schedule: sets every_steps if not 0 */
     int64_t schedule_warmup_epochs;  /* sets warmup_steps if not 0 */

@@ -127,7 +127,7 @@ void gradients_check_lengths(const char *name, const struct graph *graph, const 
         bool is_input = i == graph->input && graph->input_gradient >= 0;
         struct variable *v = &variables[count];
 
-        if (graph->tensors[i].role != TENSOR_PARAMETER && !is_input)
+        if ((graph->tensors[i].role != TENSOR_PARAMETER || graph->tensors[i].frozen) && !is_input)
             continue;
         *v = (struct variable){
             .name = graph->tensors[i].name, .tensor = i, .is_input = is_input, .step = step};

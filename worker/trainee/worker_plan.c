@@ -6,6 +6,7 @@
 #include "worker/trainee/worker_convolutions.h"
 #include "worker/trainee/worker_estimate.h"
 #include "worker/trainee/worker_report.h"
+#include "worker/trainee/worker_weights.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -173,6 +174,8 @@ static int plan_all(const struct worker_options *options, struct worker_setup *s
 {
     int r = worker_setup_open(options, &(struct worker_opening){.plans = true}, setup, error);
 
+    if (r == 0 && (r = worker_weights_check(setup, error)) < 0)
+        return r;
     if (r < 0 && options->also && setup->stage == WORKER_STAGE_DEVICE && setup->device)
         r = plan_for_others(options, setup, plan, error);
     else if (r == 0)

@@ -413,8 +413,12 @@ void worker_setup_release(struct worker_setup *setup)
 int worker_setup_build(void *setup, struct graph *graph, struct error *error)
 {
     struct worker_setup *s = setup;
+    int r;
 
-    return model_build(&s->spec.model, &s->model_data, graph, error);
+    graph->frozen = s->spec.frozen;
+    graph->frozen_count = s->spec.frozen_count;
+    r = model_build(&s->spec.model, &s->model_data, graph, error);
+    return r == 0 && graph->training ? graph_check_frozen(graph, error) : r;
 }
 
 int worker_setup_loader_threads(const struct worker_setup *setup, int64_t batch)

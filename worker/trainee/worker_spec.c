@@ -14,9 +14,7 @@
 
 enum { SPECIFICATION_BYTES_MAX = 1024 * 1024 };
 
-/* The texts of an array, which stay the array's; the caller frees the list. NULL: no array, or no
- * memory. */
-static const char **texts_read(struct json_object *array, int *count)
+const char **worker_spec_texts(struct json_object *array, int *count)
 {
     size_t length = array ? json_object_array_length(array) : 0;
     const char **texts = array ? calloc(length + 1, sizeof *texts) : NULL;
@@ -45,7 +43,7 @@ static int lists_read(struct json_object *source, struct worker_source *result, 
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         struct json_object *array = json_get(source, lists[i].key);
 
-        *lists[i].texts = texts_read(array, lists[i].count);
+        *lists[i].texts = worker_spec_texts(array, lists[i].count);
         if (array && !*lists[i].texts)
             return error_set_errno(error, -ENOMEM, "cannot read the specification");
     }
@@ -248,6 +246,17 @@ static void checkpoint_read(struct worker_spec *spec)
         config->best_metric = "train_loss";
 }
 
+static int weights_read(struct worker_spec *spec, struct error *error)
+{
+    struct json_object *weights = json_get(spec->normalised, "weights");
+    struct json_object *fresh = json_get(weights, "new");
+
+    spec->weights_file = json_get_string(weights, "file", NULL);
+    spec->weights_prefix = json_get_string(weights, "prefix", "");
+    spec->new_weights = worker_spec_texts(fresh, &spec->new_weight_count);
+    return fresh && !spec->new_weights ? error_no_memory(error, "the patterns of weights.new") : 0;
+}
+
 static void device_read(struct worker_spec *spec)
 {
     struct json_object *device = json_get(spec->normalised, "device");
@@ -273,6 +282,8 @@ static int spec_read(struct json_object *raw, const char *path, struct worker_sp
         r = data_read(spec, error);
     if (r == 0)
         r = worker_spec_read_train(spec, error);
+    if (r == 0)
+        r = weights_read(spec, error);
     if (r < 0) {
         worker_spec_release(spec);
         return r;
@@ -376,5 +387,7 @@ void worker_spec_release(struct worker_spec *spec)
     onnx_close(TAKE_POINTER(spec->model.onnx));
     free(TAKE_POINTER(spec->groups));
     free(TAKE_POINTER(spec->patterns));
+    free(TAKE_POINTER(spec->frozen));
+    free(TAKE_POINTER(spec->new_weights));
     json_object_put(TAKE_POINTER(spec->normalised));
 }

@@ -34,6 +34,12 @@ struct worker_spec {
     int head_count;
     int64_t classes; /* 0: the number in the data */
 
+    /* Weights to begin with: the path from the specification's directory, NULL: none; what stands
+     * before the names in it, and patterns of parameters that are drawn (owned). */
+    const char *weights_file, *weights_prefix;
+    const char **new_weights;
+    int new_weight_count;
+
     struct worker_source train, test;
     bool has_test;
     struct dataset_split_config split;
@@ -49,6 +55,8 @@ struct worker_spec {
     const char *precision;          /* "auto" or a type's name */
     struct optimizer_group *groups; /* owned, like `patterns` */
     const char **patterns;
+    const char **frozen; /* owned: patterns of parameters that are not trained; NULL: none */
+    int frozen_count;
     bool best_is_default; /* checkpoint.best was not chosen: train_loss without validation */
     const char *device;   /* "auto" or a backend's name */
     int threads;          /* 0: all usable cores */
@@ -64,6 +72,9 @@ int worker_spec_parse(const char *text, const char *path, struct worker_spec *sp
  * machine. The caller frees the text. NULL: no memory. */
 char *worker_spec_keep(const struct worker_spec *spec);
 void worker_spec_release(struct worker_spec *spec);
+/* The texts of an array, which stay the array's; the caller frees the list. NULL: no array, or no
+ * memory. */
+const char **worker_spec_texts(struct json_object *array, int *count);
 
 /* Reads "none", "selective", "full", "auto" or a number of segments. */
 void worker_spec_read_recompute(struct json_object *recompute, struct worker_spec *spec);

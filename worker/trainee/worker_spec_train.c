@@ -43,7 +43,8 @@ static void add_group(struct worker_spec *spec, const struct rule *rule, struct 
                       const char *const *patterns, int pattern_count)
 {
     struct training_config *config = &spec->training;
-    double rate = json_get_double(json, "lr", rule->learning_rate);
+    double rate =
+        json_get_double(json, "lr", rule->learning_rate) * json_get_double(json, "lr_factor", 1);
     struct optimizer_group group = {.config = rule->config,
                                     .kinds = rule->kinds,
                                     .patterns = patterns,
@@ -193,6 +194,7 @@ int worker_spec_read_train(struct worker_spec *spec, struct error *error)
     struct json_object *optimizer = json_get(train, "optimizer");
     struct json_object *early = json_get(train, "early_stop");
     const char *sampling = json_get_string(train, "sampling", "shuffled");
+    struct json_object *frozen = json_get(train, "frozen");
     struct training_config *config = &spec->training;
 
     config->epochs = json_get_int(train, "epochs", 0);
@@ -218,6 +220,10 @@ int worker_spec_read_train(struct worker_spec *spec, struct error *error)
     config->clip_norm = json_get_double(train, "clip_norm", 0);
     config->clip_value = json_get_double(train, "clip_value", 0);
     optimizer_read(optimizer, &config->optimizer);
+    config->layer_decay = json_get_double(optimizer, "layer_decay", 0);
+    spec->frozen = worker_spec_texts(frozen, &spec->frozen_count);
+    if (frozen && !spec->frozen)
+        return error_no_memory(error, "the patterns of train.frozen");
     config->evaluate_every_epochs = json_get_int(json_get(train, "evaluate_every"), "epochs", 0);
     config->evaluate_every_steps = json_get_int(json_get(train, "evaluate_every"), "steps", 0);
     metrics_read(json_get(train, "metrics"), config);

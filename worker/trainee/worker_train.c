@@ -15,6 +15,7 @@
 #include "worker/trainee/worker_profile.h"
 #include "worker/trainee/worker_setup.h"
 #include "worker/trainee/worker_signals.h"
+#include "worker/trainee/worker_weights.h"
 
 #include <errno.h>
 #include <math.h>
@@ -382,7 +383,8 @@ static int train(struct train_run *run, struct error *error)
     if (run->resumes && (r = find_best(run, error)) < 0)
         return r;
     setup->stage = WORKER_STAGE_PLAN;
-    if ((r = prepare_profile(run, error)) < 0)
+    if ((!run->resumes && (r = worker_weights_check(setup, error)) < 0) ||
+        (r = prepare_profile(run, error)) < 0)
         return r;
     r = worker_choice_prepare(setup, run->options, run->resumes ? &run->resumed.state : NULL,
                               &run->choice, &run->training, error);
@@ -394,7 +396,9 @@ static int train(struct train_run *run, struct error *error)
     worker_startup_enter(&setup->startup, STARTUP_CHECKPOINT);
     run->events.steps = training_total_steps(run->training);
     run->events.epochs = training_total_epochs(run->training);
-    if ((r = describe_texts(run, &texts, error)) < 0 || (r = resume(run, &texts, error)) < 0)
+    if ((!run->resumes &&
+         (r = worker_weights_load(setup, training_session(run->training), error)) < 0) ||
+        (r = describe_texts(run, &texts, error)) < 0 || (r = resume(run, &texts, error)) < 0)
         return r;
     setup->stage = WORKER_STAGE_TRAINING;
     worker_startup_enter(&setup->startup, STARTUP_FIRST_STEP);

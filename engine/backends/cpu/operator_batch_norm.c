@@ -235,6 +235,41 @@ int batch_norm_apply_bind(struct backend_program *program, int32_t index, struct
     return add_apply_step(program, index) ? 0 : error_no_memory(error, "the program");
 }
 
+/* In task 0: sets what turns dy into dx. */
+static void run_frozen_statistics(struct backend_program *program, const struct step *step,
+                                  int task, int thread)
+{
+    const struct graph_node *node = step->node;
+    const float *weight = program_address(program, node->input[1]);
+    const float *variance = program_address(program, node->input[2]);
+    double epsilon = node->attributes.batch_norm.epsilon;
+
+    (void)task;
+    (void)thread;
+    for (int64_t c = 0; c < channel_count(program, node); c++) {
+        float inverse = (float)(1 / sqrt(variance[c] + epsilon));
+
+        set_applied(weight[c], 0, 0, inverse, &workspace_row(program, step, 0)[c],
+                    &workspace_row(program, step, 1)[c]);
+    }
+}
+
+/* The gradient through a frozen batch norm is what that does to x, without its offset. */
+int batch_norm_frozen_backward_bind(struct backend_program *program, int32_t index,
+                                    struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    struct step *step = program_add_step(program, index, run_frozen_statistics);
+
+    if (!step)
+        return error_no_memory(error, "the program");
+    step->first_task_only = true;
+    touch_applied_rows(program, step, ACCESS_FIRST, true);
+    for (int i = 1; i < node->input_count; i++)
+        step_touch_tensor(program, step, node->input[i], ACCESS_FIRST, false);
+    return add_apply_step(program, index) ? 0 : error_no_memory(error, "the program");
+}
+
 int batch_norm_bind(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];

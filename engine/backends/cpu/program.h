@@ -233,6 +233,7 @@ struct pool_shape program_pool_shape(const struct backend_program *program,
 int batch_norm_prepare(struct backend_program *, int32_t, struct error *);
 int batch_norm_bind(struct backend_program *, int32_t, struct error *);
 int batch_norm_apply_bind(struct backend_program *, int32_t, struct error *);
+int batch_norm_frozen_backward_bind(struct backend_program *, int32_t, struct error *);
 int batch_norm_backward_bind(struct backend_program *, int32_t, struct error *);
 int cross_entropy_bind(struct backend_program *, int32_t, struct error *);
 int attention_prepare(struct backend_program *, int32_t, struct error *);

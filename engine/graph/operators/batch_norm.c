@@ -10,6 +10,7 @@ int32_t graph_batch_norm(struct graph *graph, int32_t input, const char *name, f
     struct graph_shape result, channel;
     char text[SHAPE_TEXT_MAX];
     struct graph_node *node;
+    bool learns;
 
     if (!x)
         return graph->error.code;
@@ -19,18 +20,22 @@ int32_t graph_batch_norm(struct graph *graph, int32_t input, const char *name, f
                           graph_shape_format(&x->shape, text, sizeof text));
     result = x->shape;
     channel = (struct graph_shape){.rank = 1, .extent = {result.extent[1]}};
-    if (graph->training && graph_shape_elements(&result) == channel.extent[0])
-        return layer_fail(graph, name, OP_BATCH_NORM,
-                          "training needs more than one value per channel, but the input is %s; "
-                          "use a larger batch",
-                          graph_shape_format(&result, text, sizeof text));
     inputs[1] = layer_append_parameter(graph, name, "weight", TENSOR_PARAMETER, &channel, ones);
     inputs[2] = layer_append_parameter(graph, name, "bias", TENSOR_PARAMETER, &channel, zeros);
     inputs[3] =
         layer_append_parameter(graph, name, "running_mean", TENSOR_STATISTIC, &channel, zeros);
     inputs[4] =
         layer_append_parameter(graph, name, "running_var", TENSOR_STATISTIC, &channel, ones);
-    if (graph->training) {
+    if (graph->error.code)
+        return graph->error.code;
+    learns =
+        graph->training && !(graph->tensors[inputs[1]].frozen && graph->tensors[inputs[2]].frozen);
+    if (learns && graph_shape_elements(&result) == channel.extent[0])
+        return layer_fail(graph, name, OP_BATCH_NORM,
+                          "training needs more than one value per channel, but the input is %s; "
+                          "use a larger batch",
+                          graph_shape_format(&result, text, sizeof text));
+    if (learns) {
         mean = graph_append_tensor(graph, TENSOR_ACTIVATION, TENSOR_FLOAT32, &channel, false,
                                    "%s.mean", name);
         inverse_std = graph_append_tensor(graph, TENSOR_ACTIVATION, TENSOR_FLOAT32, &channel, false,
@@ -42,8 +47,8 @@ int32_t graph_batch_norm(struct graph *graph, int32_t input, const char *name, f
         return graph->error.code;
     node->attributes.batch_norm.epsilon = epsilon;
     node->attributes.batch_norm.momentum = momentum;
-    node->attributes.batch_norm.training = graph->training;
-    if (graph->training) {
+    node->attributes.batch_norm.training = learns;
+    if (learns) {
         graph_node_output(graph, node, mean);
         graph_node_output(graph, node, inverse_std);
     }
@@ -80,6 +85,11 @@ static void differentiate(struct differentiation *differentiation, const struct 
     const int32_t x = node->input[0], weight = node->input[1], bias = node->input[2];
     const int32_t inputs[] = {x, dy, weight, node->output[1], node->output[2]};
 
+    if (!node->attributes.batch_norm.training) { /* it is frozen */
+        differentiation_append(differentiation, node, OP_BATCH_NORM_FROZEN_BACKWARD,
+                               (int32_t[]){dy, weight, node->input[4]}, 3, &x, 1);
+        return;
+    }
     /* dx is always an output: the same pass computes it, and the order stays fixed */
     differentiation_append(differentiation, node, OP_BATCH_NORM_BACKWARD, inputs, 5,
                            (int32_t[]){x, weight, bias}, 3);
@@ -100,6 +110,12 @@ const struct graph_operator operator_batch_norm = {
 };
 
 const struct graph_operator operator_batch_norm_apply = {
+    .cost_class = COST_NORMALISATION,
+    .flops = flops_apply,
+};
+
+/* dx = weight dy / sqrt(running_var + epsilon) */
+const struct graph_operator operator_batch_norm_frozen_backward = {
     .cost_class = COST_NORMALISATION,
     .flops = flops_apply,
 };

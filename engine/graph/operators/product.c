@@ -6,8 +6,11 @@ void product_differentiate(struct differentiation *differentiation, const struct
 {
     const int32_t x = node->input[0], weight = node->input[1];
 
-    differentiation_append(differentiation, node, weights, (int32_t[]){x, dy}, 2, &node->input[1],
-                           2);
+    const int32_t bias = node->input[2];
+    bool learns_bias = bias >= 0 && differentiation_needs(differentiation, bias);
+
+    differentiation_append(differentiation, node, weights, (int32_t[]){x, dy}, 2,
+                           (int32_t[]){weight, learns_bias ? bias : -1}, 2);
     if (differentiation_needs(differentiation, x))
         differentiation_append(differentiation, node, data, (int32_t[]){dy, weight}, 2, &x, 1);
 }

@@ -243,12 +243,60 @@ static void test_tied_output(void **state)
     free(target);
 }
 
+/* Frozen parameters in each way: a whole batch norm, which then uses its running statistics, a
+ * weight alone, a bias alone, and those of a norm whose other gradients are needed. */
+static void test_frozen(void **state)
+{
+    enum { BATCH = 6, SIDE = 3, CHANNELS = 2, CLASSES = 3 };
+    static const char *const frozen[] = {"1", "2.weight", "3.bias", "5"};
+    const struct conv_attributes conv = {
+        .stride = {1, 1}, .padding = {1, 1}, .dilation = {1, 1}, .kernel = {3, 3}, .groups = 1};
+    struct error error = {0};
+    struct graph graph;
+    float *samples = gradients_allocate(BATCH * 2 * SIDE * SIDE);
+    float *target = gradients_allocate(BATCH * CLASSES);
+    int32_t x;
+
+    (void)state;
+    for (int i = 0; i < BATCH * 2 * SIDE * SIDE; i++)
+        samples[i] = (float)(i * 37 % 101) / 50.0f - 1.0f;
+    for (int i = 0; i < BATCH * CLASSES; i++)
+        target[i] = (float)(i * 53 % 103) / 50.0f - 1.0f;
+    graph_init(&graph, BATCH, true);
+    graph.frozen = frozen;
+    graph.frozen_count = sizeof frozen / sizeof *frozen;
+    x = graph_input(&graph, TENSOR_FLOAT32, (int64_t[]){2, SIDE, SIDE}, 3);
+    x = graph_conv2d(&graph, x, "0", CHANNELS, &conv, true);
+    x = graph_batch_norm(&graph, x, "1", 1e-5f, 0.1f);
+    x = graph_activation(&graph, x, "1", ACTIVATION_TANH);
+    x = graph_conv2d(&graph, x, "2", CHANNELS, &conv, true);
+    x = graph_flatten(&graph, x, "2");
+    x = graph_linear(&graph, x, "3", 12, true);
+    x = graph_linear(&graph, x, "4", 12, true);
+    x = graph_layer_norm(&graph, x, "5", 1e-5f, true);
+    graph_mse(&graph, graph_linear(&graph, x, "6", CLASSES, true));
+    graph.tensors[graph_find_tensor(&graph, "1.weight")].initializer =
+        (struct initializer){.kind = INITIALIZER_NORMAL, .bound = 1};
+    graph.tensors[graph_find_tensor(&graph, "1.running_mean")].initializer =
+        (struct initializer){.kind = INITIALIZER_CONSTANT, .bound = 0.3f};
+    graph.tensors[graph_find_tensor(&graph, "1.running_var")].initializer =
+        (struct initializer){.kind = INITIALIZER_CONSTANT, .bound = 2.5f};
+    if (graph_check_frozen(&graph, &error) || graph_differentiate(&graph, &error) ||
+        graph_finish(&graph, &error))
+        fail_msg("%s", error.text);
+    /* small steps: the layer norm is curved */
+    gradients_check_lengths("frozen", &graph, NULL, samples, NULL, target, 0.00125f);
+    graph_release(&graph);
+    free(samples);
+    free(target);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_operators),   cmocka_unit_test(test_head_losses),
         cmocka_unit_test(test_dropout),     cmocka_unit_test(test_leaky_relu),
-        cmocka_unit_test(test_tied_output),
+        cmocka_unit_test(test_tied_output), cmocka_unit_test(test_frozen),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
