@@ -182,15 +182,17 @@ static struct json_object *model_complete(struct json_object *model)
     return complete;
 }
 
-/* Weights that are given by the name of their file. */
+/* Weights that are given by the name of their file, or the number of their job. */
 static struct json_object *weights_complete(struct json_object *weights)
 {
     struct json_object *complete;
 
-    if (!json_object_is_type(weights, json_type_string))
+    bool file = json_object_is_type(weights, json_type_string);
+
+    if (!file && !json_object_is_type(weights, json_type_int))
         return json_object_get(weights);
     complete = json_object_new_object();
-    json_set(complete, "file", json_object_get(weights));
+    json_set(complete, file ? "file" : "job", json_object_get(weights));
     return complete;
 }
 

@@ -536,10 +536,29 @@ static void default_best(struct json_object *spec, struct json_object *checkpoin
 
 static int check_weights(struct job_spec_check *check, struct json_object *weights)
 {
-    if (!weights || json_get(weights, "file"))
+    bool file = json_get(weights, "file") != NULL, job = json_get(weights, "job") != NULL;
+    bool continues = json_get_bool(weights, "continue", false);
+
+    if (!weights)
         return 0;
-    return job_spec_fail_at(check, "weights",
-                            "weights does not say where they are: give weights.file");
+    if (file == job)
+        return job_spec_fail_at(check, "weights",
+                                "weights says where the weights are: give either weights.file or "
+                                "weights.job");
+    if (file && json_get(weights, "step"))
+        return job_spec_fail_at(
+            check, "weights.step",
+            "weights.step is that of a checkpoint of weights.job; leave it out");
+    if (file && continues)
+        return job_spec_fail_at(check, "weights.continue",
+                                "weights.continue goes on with a job: give weights.job");
+    if (continues &&
+        (json_get(weights, "new") || json_get(weights, "prefix") || json_get(weights, "step")))
+        return job_spec_fail_at(
+            check, "weights.continue",
+            "weights.continue takes all of the job's last checkpoint; leave out "
+            "new, prefix and step");
+    return 0;
 }
 
 int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,

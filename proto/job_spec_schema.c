@@ -64,6 +64,14 @@ static const struct job_spec_key weights_keys[] = {
     {"file", JOB_SPEC_TEXT, .count_minimum = 1, .count_maximum = 4096,
      .help = "A file of weights in the safetensors format, with the names of PyTorch's state_dict. "
              "A text instead of the object means it"},
+    {"job", JOB_SPEC_INTEGER, .minimum = 1, .maximum = INT64_MAX,
+     .help = "A job that has ended, of the same user: the weights of its best checkpoint, which an "
+             "export would take. A number instead of the object means it"},
+    {"step", JOB_SPEC_INTEGER, .minimum = 0, .maximum = INT64_MAX, .unit = "steps",
+     .help = "The checkpoint of the job, instead of its best one"},
+    {"continue", JOB_SPEC_BOOLEAN, .fallback = "false",
+     .help = "Go on from the job's last checkpoint, with its optimizer, epochs and order of data; "
+             "train.epochs counts from the beginning. `trainctl continue` makes such jobs"},
     {"prefix", JOB_SPEC_TEXT, .count_minimum = 1, .count_maximum = 64,
      .help = "What stands before the names in the file, such as \"module.\""},
     {"new", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 256,

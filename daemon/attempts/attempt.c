@@ -58,8 +58,9 @@ void attempt_release(struct attempt *attempt)
     json_object_put(attempt->launch.spec);
     free(attempt->launch.calibration);
     free(attempt->launch.also);
-    free(attempt->launch.resume);
-    free(attempt->launch.best);
+    free(attempt->launch.files.resume);
+    free(attempt->launch.files.best);
+    free(attempt->launch.files.weights);
     free(attempt);
 }
 
@@ -174,8 +175,8 @@ static uint64_t planning_memory_limit(const struct daemon *daemon)
                      : daemon->host->memory_total;
 }
 
-void attempt_launch(struct attempt *attempt, struct json_object *spec, char *resume, char *best,
-                    int threads, const char *choices)
+void attempt_launch(struct attempt *attempt, struct json_object *spec,
+                    const struct launch_checkpoints *files, int threads, const char *choices)
 {
     attempt->launched = clock_now();
     attempt_take_cores(attempt, spec, threads);
@@ -196,8 +197,7 @@ void attempt_launch(struct attempt *attempt, struct json_object *spec, char *res
         .threads = threads,
         .cores = attempt->keeps_to_cores ? &attempt->own_cores : NULL,
         .spec = json_object_get(spec),
-        .resume = resume,
-        .best = best,
+        .files = *files,
         .memory_limit = planning_memory_limit(attempt->daemon),
         .drivers = attempt->daemon->devices->drivers,
         .config = &attempt->daemon->config,

@@ -94,10 +94,10 @@ struct attempt {
 struct attempt *attempt_new(struct daemon *daemon, const struct attempt_events *events,
                             struct job *job, int64_t number);
 
-/* Starts the attempt on its devices; a planning run has none. Takes over `resume` and `best` (paths
- * of files, or NULL). `choices` are the plan's; "": there are none. */
-void attempt_launch(struct attempt *attempt, struct json_object *spec, char *resume, char *best,
-                    int threads, const char *choices);
+/* Starts the attempt on its devices; a planning run has none. Takes over the paths of `files`.
+ * `choices` are the plan's; "": there are none. */
+void attempt_launch(struct attempt *attempt, struct json_object *spec,
+                    const struct launch_checkpoints *files, int threads, const char *choices);
 
 /* Call this instead of attempt_launch() if the attempt cannot be started. It ends and does not
  * count. */

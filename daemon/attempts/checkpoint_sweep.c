@@ -75,6 +75,7 @@ static void folder_sweep(uv_work_t *work)
         return;
     attempt_folder_remove_file(folder, "resume.safetensors");
     attempt_folder_remove_file(folder, "best.safetensors");
+    attempt_folder_remove_file(folder, "weights.safetensors");
     checkpoints = openat(folder, "checkpoints", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     listing = checkpoints < 0 ? NULL : fdopendir(checkpoints);
     if (!listing) {

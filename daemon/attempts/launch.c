@@ -190,14 +190,18 @@ static struct json_object *launch_arguments(const struct attempt_launch *launch,
         }
         device_argument_add(arguments, "--checkpoints");
         arguments_add_path(arguments, folder, "checkpoints");
-        if (launch->resume) {
+        if (launch->files.resume) {
             device_argument_add(arguments, "--resume");
             arguments_add_path(arguments, folder, "resume.safetensors");
         }
-        if (launch->best) {
+        if (launch->files.best) {
             device_argument_add(arguments, "--best");
             arguments_add_path(arguments, folder, "best.safetensors");
         }
+    }
+    if (launch->files.weights) {
+        device_argument_add(arguments, "--initial-weights");
+        arguments_add_path(arguments, folder, "weights.safetensors");
     }
     add_device(arguments, launch);
     device_argument_add(arguments, "--threads");
@@ -359,6 +363,21 @@ static int folder_put_checkpoint(const struct attempt_launch *launch, const stru
     return 0;
 }
 
+static int folder_put_checkpoints(const struct attempt_launch *launch, const struct user *user,
+                                  int folder, struct error *error)
+{
+    const struct {
+        const char *file, *name;
+    } files[] = {{launch->files.resume, "resume.safetensors"},
+                 {launch->files.best, "best.safetensors"},
+                 {launch->files.weights, "weights.safetensors"}};
+    int result = 0;
+
+    for (size_t i = 0; i < sizeof files / sizeof *files && result == 0; i++)
+        result = folder_put_checkpoint(launch, user, files[i].file, folder, files[i].name, error);
+    return result;
+}
+
 static int folder_fill(const struct attempt_launch *launch, const struct user *user,
                        const char *path, int *lock, struct error *error)
 {
@@ -377,11 +396,7 @@ static int folder_fill(const struct attempt_launch *launch, const struct user *u
         if (result < 0)
             return result;
     }
-    result =
-        folder_put_checkpoint(launch, user, launch->resume, folder, "resume.safetensors", error);
-    if (result == 0)
-        result =
-            folder_put_checkpoint(launch, user, launch->best, folder, "best.safetensors", error);
+    result = folder_put_checkpoints(launch, user, folder, error);
     if (result < 0)
         return result;
     attempt_path_beside(config, launch->state_directory, launch->job, launch->attempt,

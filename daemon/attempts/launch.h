@@ -14,6 +14,12 @@
 
 enum { SHIM_SOCKET_DESCRIPTOR = 3, SHIM_LOCK_DESCRIPTOR = 4 };
 
+/* Paths of files that become resume.safetensors, best.safetensors and weights.safetensors; owned;
+ * NULL: none. */
+struct launch_checkpoints {
+    char *resume, *best, *weights;
+};
+
 struct attempt_launch {
     /* input; borrowed until the launch has ended */
     const char *state_directory, *shim_path, *worker_path;
@@ -38,10 +44,9 @@ struct attempt_launch {
     uint64_t memory_limit;          /* of a planning run: the limit for automatic settings */
     char *calibration;              /* for a planning run; owned; NULL: none */
     char *also; /* for a planning run: the devices beside the CPU, as JSON; owned; NULL: none */
-    char checkpoints[PATH_MAX];    /* checkpoint_folder_make(), "": none */
-    char snapshot[PATH_MAX];       /* code_folder_make(), "": none */
-    char *resume;                  /* a file that becomes resume.safetensors; owned; NULL: none */
-    char *best;                    /* a file that becomes best.safetensors; owned; NULL: none */
+    char checkpoints[PATH_MAX]; /* checkpoint_folder_make(), "": none */
+    char snapshot[PATH_MAX];    /* code_folder_make(), "": none */
+    struct launch_checkpoints files;
     char sharing_folder[PATH_MAX]; /* the folder of sharing_service_join(), "": none */
     int warm;                      /* the descriptor of warm_pool_take(); owned; -1: none */
     /* result */

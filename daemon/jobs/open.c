@@ -5,6 +5,7 @@
 #include "daemon/attempts/attempt.h"
 #include "daemon/attempts/checkpoint_sweep.h"
 #include "daemon/attempts/removed_folders.h"
+#include "daemon/jobs/begin_checkpoints.h"
 #include "daemon/jobs/calibrations.h"
 #include "daemon/jobs/calibrator.h"
 #include "daemon/jobs/code_snapshots.h"
@@ -94,7 +95,7 @@ static void open_parts(struct jobs *jobs)
     decide_start(jobs);
     forecast_start(jobs);
     jobs_headroom_start(jobs);
-    job_start_open(jobs);
+    begin_checkpoints_open(jobs);
     job_logs_start(jobs);
     notify_queue_start(jobs, notify_of_end);
 }
@@ -196,7 +197,7 @@ void jobs_free(struct daemon *daemon)
     free(jobs->dispatch);
     free(jobs->decider);
     free(jobs->headroom);
-    free(jobs->resume_reads);
+    free(jobs->begin_reads);
     free(jobs->logs);
     job_table_release(jobs->table);
     job_classes_release(jobs->classes);

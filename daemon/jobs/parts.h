@@ -44,7 +44,7 @@ struct jobs {
     struct forecast *forecast;
     struct headroom *headroom;
 
-    struct resume_reads *resume_reads; /* start.h */
+    struct begin_reads *begin_reads; /* begin_checkpoints.h */
     struct job_logs *logs;
     struct notice *notices; /* the running ones */
     struct notify_queue *notify_queue;

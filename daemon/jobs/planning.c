@@ -11,7 +11,9 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "daemon/attempts/attempt.h"
+#include "daemon/attempts/checkpoint_sweep.h"
 #include "daemon/devices/driver.h"
+#include "daemon/jobs/begin_checkpoints.h"
 #include "daemon/jobs/calibrations.h"
 #include "daemon/jobs/calibrator.h"
 #include "daemon/jobs/details.h"
@@ -88,6 +90,13 @@ static const struct attempt_events planning_events;
 
 /* ---- looking up ------------------------------------------------------------------------------ */
 
+static void planning_launch(struct jobs *jobs, struct job *job, struct json_object *spec,
+                            struct launch_checkpoints *files)
+{
+    attempt_launch(job->attempt, spec, files, job_needs_threads(jobs->daemon, job->needs), "");
+    *files = (struct launch_checkpoints){0}; /* they are the attempt's */
+}
+
 static void planning_run(struct jobs *jobs, struct job *job, struct planning *planning,
                          struct job_details *details)
 {
@@ -97,8 +106,7 @@ static void planning_run(struct jobs *jobs, struct job *job, struct planning *pl
     attempt->time_limit = jobs->daemon->config.plan_timeout_seconds;
     calibrator_want_threads(jobs, job_needs_threads(jobs->daemon, job->needs));
     calibrator_tend(jobs);
-    attempt_launch(attempt, details->spec, NULL, NULL, job_needs_threads(jobs->daemon, job->needs),
-                   "");
+    begin_checkpoints_fetch(jobs, job, details->spec, planning_launch);
 }
 
 /* Makes the job wait for another run that is making the same plan. False: there is none. */
@@ -285,6 +293,8 @@ static void on_planned(struct attempt *attempt)
         job_fail(jobs, job, verdict.reason, NULL);
     }
     planning_turns_wake(jobs, &planned);
+    if (attempt->launch.files.weights)
+        checkpoint_sweep(jobs->daemon, attempt->job_id, attempt->number);
     attempt_finish(attempt);
     jobs_plan(jobs);
     calibrator_tend(jobs);

@@ -7,8 +7,6 @@ struct device;
 struct job;
 struct jobs;
 
-void job_start_open(struct jobs *jobs);
-
 /* The handlers for the events of an attempt that runs a job. */
 extern const struct attempt_events job_running_events;
 

@@ -10,6 +10,7 @@
 #include "daemon/jobs/sweeps.h"
 #include "daemon/methods/methods.h"
 #include "daemon/methods/quota.h"
+#include "daemon/store/checkpoint_source.h"
 #include "daemon/store/job_insert.h"
 
 #include <errno.h>
@@ -105,10 +106,38 @@ static void prepare_batch(uv_work_t *work)
 
 /* ---- storing, on the writer ------------------------------------------------------------------ */
 
+/* Whether the checkpoints are there that the jobs begin with. They stay until these have ended
+ * (job_rows_remove()). */
+static int check_weights(struct store_connection *connection, struct batch *batch,
+                         struct error *error)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct checkpoint_source source = {.job = batch->entries[i].weights_job,
+                                                 .step = batch->entries[i].weights_step,
+                                                 .asker = batch->uid};
+        struct stored_checkpoint found;
+        int result = source.job ? checkpoint_source_find(connection, &source, &found, error) : 0;
+
+        if (result == -ERROR_STALE_FILE) {
+            if (batch->many)
+                snprintf(batch->fault.path, sizeof batch->fault.path, "specs[%zu].weights.job", i);
+            else
+                snprintf(batch->fault.path, sizeof batch->fault.path, "weights.job");
+            error_prefix(error, "%s", batch->fault.path);
+        }
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}
+
 static int insert_batch(struct store_connection *connection, void *data, struct error *error)
 {
     struct batch *batch = data;
+    int result = check_weights(connection, batch, error);
 
+    if (result < 0)
+        return result;
     return job_entries_insert(connection, batch->entries, batch->count, batch->user, batch->time,
                               &batch->culprit, &batch->missing, error);
 }
@@ -180,6 +209,18 @@ static void reply_with_note(const struct batch *batch, struct json_object *reply
     store_read(daemon->store, do_nothing, on_history_known, kept);
 }
 
+static void refuse_spec(struct batch *batch)
+{
+    struct call *call = batch->call;
+    struct json_object *parameters = json_object_new_object();
+    struct error error = batch->error;
+
+    json_set_string(parameters, "path", *batch->fault.path ? batch->fault.path : NULL);
+    json_set_string(parameters, "nearest", *batch->fault.nearest ? batch->fault.nearest : NULL);
+    batch_free(batch);
+    call_fail(call, "InvalidSpec", parameters, "%s", error.text);
+}
+
 /* Ends the call with the sentence of batch->error, and names a missing job. */
 static void refuse_dependency(struct batch *batch)
 {
@@ -211,6 +252,11 @@ static void on_stored(void *data, int result, const struct error *error)
         refuse_dependency(batch);
         return;
     }
+    if (result == -ERROR_STALE_FILE) {
+        batch->error = *error;
+        refuse_spec(batch);
+        return;
+    }
     if (result < 0) {
         batch_free(batch);
         call_fail_storage(call, error);
@@ -224,18 +270,6 @@ static void on_stored(void *data, int result, const struct error *error)
 }
 
 /* ---- on the loop ----------------------------------------------------------------------------- */
-
-static void refuse_spec(struct batch *batch)
-{
-    struct call *call = batch->call;
-    struct json_object *parameters = json_object_new_object();
-    struct error error = batch->error;
-
-    json_set_string(parameters, "path", *batch->fault.path ? batch->fault.path : NULL);
-    json_set_string(parameters, "nearest", *batch->fault.nearest ? batch->fault.nearest : NULL);
-    batch_free(batch);
-    call_fail(call, "InvalidSpec", parameters, "%s", error.text);
-}
 
 /* The number of dependencies of a prepared batch. */
 static int64_t dependencies_of(const struct batch *batch)

@@ -10,6 +10,7 @@
 #include "daemon/jobs/sweeps.h"
 #include "daemon/methods/methods.h"
 #include "daemon/methods/quota.h"
+#include "daemon/store/checkpoint_source.h"
 #include "daemon/store/dependency_rows.h"
 #include "daemon/store/sweep_rows.h"
 #include "daemon/store/sweep_store.h"
@@ -93,7 +94,14 @@ static int submission_store(struct store_connection *connection, void *data, str
 {
     struct submission *submission = data;
     const struct job_submission *first = &submission->first.submission;
+    const struct checkpoint_source source = {.job = submission->first.weights_job,
+                                             .step = submission->first.weights_step,
+                                             .asker = first->uid};
+    struct stored_checkpoint found;
+    int source_result = source.job ? checkpoint_source_find(connection, &source, &found, error) : 0;
 
+    if (source_result < 0)
+        return source_result;
     for (size_t i = 0; i < first->dependencies.count; i++) {
         const struct dependency *dependency = &first->dependencies.list[i];
         enum job_state state;
@@ -156,9 +164,11 @@ static void on_submission_stored(void *data, int result, const struct error *err
     struct sweep_run *run;
     struct sweep_reply *reply;
 
-    if (result == -ENOENT) {
+    if (result == -ENOENT || result == -ERROR_STALE_FILE) {
         submission->result = result;
         submission->error = *error;
+        if (result == -ERROR_STALE_FILE)
+            submission->fault = (struct job_spec_fault){.path = "weights.job"};
         refuse_submission(submission);
         return;
     }

@@ -28,6 +28,24 @@ static const char select_newest[] =
     " WHERE job = :job AND (step, id) < (:step, :id) ORDER BY step DESC, id DESC LIMIT 1";
 /* clang-format on */
 
+static int source_find(struct store_connection *connection, struct checkpoint_restore *restore,
+                       struct error *error)
+{
+    struct stored_checkpoint found;
+    int result = checkpoint_source_find(connection, &restore->source, &found, error);
+
+    if (result < 0)
+        return result;
+    restore->uid = found.uid;
+    restore->position = (struct checkpoint_position){.step = found.step, .id = found.id};
+    restore->attempt = found.attempt;
+    restore->bytes = found.bytes;
+    restore->in_database = found.in_database;
+    snprintf(restore->digest, sizeof restore->digest, "%s", found.digest);
+    snprintf(restore->name, sizeof restore->name, "%s", found.path);
+    return 0;
+}
+
 /* Finds the newest checkpoint before the restore's position, or the best one if it is before that.
  * The position INT64_MAX is behind all checkpoints. */
 static int stored_checkpoint_find(struct store_connection *connection,
@@ -36,6 +54,8 @@ static int stored_checkpoint_find(struct store_connection *connection,
     AUTO_STATEMENT struct statement row =
         statement_open(connection, restore->best ? select_best : select_newest, error);
 
+    if (restore->source.job)
+        return source_find(connection, restore, error);
     statement_bind_int(&row, ":job", restore->job);
     statement_bind_int(&row, ":step", restore->position.step);
     statement_bind_int(&row, ":id", restore->position.id);
@@ -180,6 +200,13 @@ void checkpoint_restore_init(struct checkpoint_restore *restore, const char *sta
     restore->position = before ? *before : (struct checkpoint_position){INT64_MAX, INT64_MAX};
 }
 
+void checkpoint_restore_init_source(struct checkpoint_restore *restore, const char *state_directory,
+                                    const struct checkpoint_source *source, const char *path)
+{
+    checkpoint_restore_init(restore, state_directory, source->job, source->asker, path, NULL);
+    restore->source = *source;
+}
+
 int checkpoint_restore_next(struct store_connection *connection, struct checkpoint_restore *restore,
                             struct error *error)
 {
@@ -190,7 +217,10 @@ int checkpoint_restore_next(struct store_connection *connection, struct checkpoi
         return result;
     input_close(restore);
     /* not where the search itself fails: it would find the same for ever */
-    if (result == -ERROR_DAMAGED && !restore->best && restore->copying) {
+    if (result == -ERROR_DAMAGED && restore->source.job)
+        error_prefix(error, "the checkpoint of step %lld of job %lld",
+                     (long long)restore->position.step, (long long)restore->job);
+    if (result == -ERROR_DAMAGED && !restore->best && restore->copying && !restore->source.job) {
         log_warning("job %lld: the checkpoint of step %lld is passed over: %s",
                     (long long)restore->job, (long long)restore->position.step, error->text);
         restore->copying = false;

@@ -11,7 +11,8 @@
 
 static const char update_job[] =
     "UPDATE job SET name = :name, priority = :priority, spec = :spec, plan_digest = :plan_digest,"
-    "  job_group = :job_group, notifies = :notifies, put_first = :put_first"
+    "  job_group = :job_group, notifies = :notifies, put_first = :put_first,"
+    "  weights_job = :weights_job"
     " WHERE id = :job AND " SQL_LIVE;
 
 static int row_update(struct store_connection *connection, int64_t id, const struct job_edit *edit,
@@ -28,6 +29,7 @@ static int row_update(struct store_connection *connection, int64_t id, const str
     statement_bind_text(&statement, ":job_group", entry->group);
     statement_bind_int(&statement, ":notifies", entry->submission.notifies);
     statement_bind_double(&statement, ":put_first", entry->submission.put_first);
+    statement_bind_known(&statement, ":weights_job", entry->weights_job, 0);
     statement_bind_int(&statement, ":job", id);
     if (statement_run(&statement) == 0 && statement_changes(&statement) == 0)
         return error_set(error, -EBUSY, "job %lld has just ended", (long long)id);

@@ -30,10 +30,10 @@ static void first_reason(const struct job_submission *submission, double time,
 static const char insert_job[] =
     "INSERT INTO job (id, name, kind, state, uid, user, priority, spec, plan_digest, wait_reason,"
     "  reason, submitted, ended, held, job_group, sweep, notifies, snapshot,"
-    "  put_first)"
+    "  put_first, weights_job)"
     " VALUES (:id, :name, :kind, :state, :uid, :user, :priority, :spec, :plan_digest, :wait_reason,"
     "  :reason, :submitted, :ended, :held, :job_group, :sweep, :notifies, :snapshot,"
-    "  :put_first)";
+    "  :put_first, :weights_job)";
 
 /* Inserts the row. It gets the id of the submission if that has one, else the next free id. */
 static int row_insert(struct store_connection *connection, struct job_entry *entry,
@@ -65,6 +65,7 @@ static int row_insert(struct store_connection *connection, struct job_entry *ent
     statement_bind_known(&job, ":sweep", entry->sweep, 0);
     statement_bind_int(&job, ":notifies", submission->notifies);
     statement_bind_double(&job, ":put_first", submission->put_first);
+    statement_bind_known(&job, ":weights_job", entry->weights_job, 0);
     statement_bind_text(&job, ":snapshot", *entry->snapshot ? entry->snapshot : NULL);
     if (statement_run(&job) == 0)
         submission->id = statement_row_id(&job);

@@ -30,7 +30,8 @@ static int point_look(struct store_connection *connection, struct removed_job *j
 
 static const char select_job[] =
     "SELECT state, attempt, sweep, EXISTS (SELECT 1 FROM sweep WHERE first_job = job.sweep"
-    "  AND cancelled IS NULL AND job.id >= first_job + expanded)"
+    "  AND cancelled IS NULL AND job.id >= first_job + expanded),"
+    " (SELECT min(id) FROM job AS heir WHERE heir.weights_job = job.id AND " SQL_LIVE ")"
     " FROM job WHERE id = :job";
 
 /* Checks whether the job may be removed, and reads how many attempts it had. A point that was
@@ -57,6 +58,11 @@ static int job_look(struct store_connection *connection, struct job_rows_removal
                          "job %lld was cancelled before its sweep %lld has come to it; it can go "
                          "once that has, or is cancelled, nothing was removed",
                          (long long)job->id, (long long)statement_int(&row, 2));
+    if (statement_int(&row, 4))
+        return error_set(error, -EBUSY,
+                         "job %lld begins with the weights of job %lld and has not ended; cancel "
+                         "it first, nothing was removed",
+                         (long long)statement_int(&row, 4), (long long)job->id);
     job->attempts = statement_int(&row, 1);
     job->sweep = statement_int(&row, 2);
     return 0;

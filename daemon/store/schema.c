@@ -272,6 +272,9 @@ static const char *const jobs_steps[] = {
     /* 19: how long an attempt was suspended, and since when it is: no time that it ran */
     "ALTER TABLE attempt ADD COLUMN suspended REAL NOT NULL DEFAULT 0;"
     "ALTER TABLE attempt ADD COLUMN suspended_since REAL;",
+    /* 20: the job whose checkpoint a job begins with: `weights.job` of its specification */
+    "ALTER TABLE job ADD COLUMN weights_job INTEGER;"
+    "CREATE INDEX job_by_weights ON job (weights_job) WHERE weights_job IS NOT NULL;",
 };
 
 static const char *const checkpoints_steps[] = {

@@ -3,6 +3,7 @@
 
 #include "base/sha256.h"
 #include "daemon/folder/spool.h"
+#include "daemon/store/checkpoint_source.h"
 #include "daemon/store/store.h"
 
 #include <sys/stat.h>
@@ -100,6 +101,7 @@ struct checkpoint_restore {
     int64_t job;
     uid_t uid;
     bool best;
+    struct checkpoint_source source;     /* job 0: the job's own checkpoints */
     struct checkpoint_position position; /* result: the checkpoint that was found */
     /* internal */
     bool copying, in_database;
@@ -114,6 +116,10 @@ struct checkpoint_restore {
 void checkpoint_restore_init(struct checkpoint_restore *restore, const char *state_directory,
                              int64_t job, uid_t uid, const char *path,
                              const struct checkpoint_position *before);
+/* Restores the checkpoint that `source` names, of another job. Errors are those of
+ * checkpoint_source_find(), and -ERROR_DAMAGED. `uid` becomes the owner of that job. */
+void checkpoint_restore_init_source(struct checkpoint_restore *restore, const char *state_directory,
+                                    const struct checkpoint_source *source, const char *path);
 /* Copies a few MiB. 1: more remains; 0: the file `path` (created, mode 0600) is complete. -ENOENT
  * if the job has no such checkpoint, -ERROR_DAMAGED if the best one is damaged, another negative
  * errno if the file cannot be written. */

@@ -26,6 +26,7 @@ static const struct {
     {"model", JOB_EDIT_UNBEGUN, JOB_EDIT_UNBEGUN},
     {"data", JOB_EDIT_UNBEGUN, JOB_EDIT_UNBEGUN},
     {"train", JOB_EDIT_UNBEGUN, JOB_EDIT_UNBEGUN},
+    {"weights", JOB_EDIT_UNBEGUN, JOB_EDIT_UNBEGUN},
     {"directory", JOB_EDIT_UNBEGUN, JOB_EDIT_WAITING},
     {"after", JOB_EDIT_NEVER, JOB_EDIT_NEVER},
     {"hold", JOB_EDIT_NEVER, JOB_EDIT_NEVER},

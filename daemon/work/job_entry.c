@@ -68,6 +68,8 @@ int job_entry_prepare(struct json_object *spec, uid_t uid, struct job_entry *ent
         return error_no_memory(error, "a specification of %zu bytes", length);
     snprintf(entry->snapshot, sizeof entry->snapshot, "%s",
              json_get_string(json_get(normalised, "snapshot"), "id", ""));
+    entry->weights_job = json_get_int(json_get(normalised, "weights"), "job", 0);
+    entry->weights_step = json_get_int(json_get(normalised, "weights"), "step", -1);
     submission->uid = uid;
     submission->kind = job_spec_is_command(normalised) ? JOB_COMMAND : JOB_NATIVE;
     submission->priority = (int)json_get_int(normalised, "priority", 0);

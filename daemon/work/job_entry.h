@@ -37,6 +37,8 @@ struct job_entry {
     char *name, *spec, *group;        /* owned; group may be NULL */
     char *needs;                      /* owned; job_needs_text() */
     char snapshot[65];                /* `snapshot.id` of its specification; "": none */
+    int64_t weights_job;              /* `weights.job` of its specification; 0: none */
+    int64_t weights_step;             /* `weights.step`; -1: not given */
     int64_t sweep;                    /* 0: it is not a point of a sweep */
     enum job_state final_state;       /* for a job that never runs; JOB_QUEUED: it does run */
     char *final_reason;               /* owned, or NULL */

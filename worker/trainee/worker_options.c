@@ -11,12 +11,12 @@
 const struct worker_command worker_commands[] = {
     {"plan", "SPEC", "memory, work and duration of a job, without training it",
      "json spool checkpoints device device-config plugin threads memory-limit max-batch "
-     "calibration also emulate-precision",
+     "calibration also emulate-precision initial-weights",
      true, WORKER_NO_DATA, NULL, worker_plan},
     {"train", "SPEC", "train; SIGTERM: checkpoint and exit 75, SIGUSR1: checkpoint and go on",
      "json spool checkpoints resume best device device-config plugin threads memory-limit "
      "choices emulate-precision profile "
-     "profile-steps layers calibration timings mps mps-refused",
+     "profile-steps layers calibration timings mps mps-refused initial-weights",
      true, WORKER_NO_DATA, NULL, worker_train},
     {"eval", "SPEC --checkpoint FILE | MODEL DATA",
      "metrics of a checkpoint on the test set, or of a model on other data with labels",
@@ -62,6 +62,8 @@ static const struct option_row option_rows[] = {
      "write checkpoints into DIR"},
     {"resume", OPTION_TEXT, offsetof(struct worker_options, resume), "FILE",
      "go on from a checkpoint"},
+    {"initial-weights", OPTION_TEXT, offsetof(struct worker_options, initial_weights), "FILE",
+     "the weights to begin with, instead of the file or job of the specification"},
     {"best", OPTION_TEXT, offsetof(struct worker_options, best), "FILE",
      "the resumed run's best checkpoint so far, which is tested at its end"},
     {"checkpoint", OPTION_TEXT, offsetof(struct worker_options, checkpoint), "FILE",

@@ -285,6 +285,8 @@ int worker_setup_open(const struct worker_options *options, const struct worker_
     if (r < 0)
         return r;
     setup->spec.training.checkpoint_directory = options->checkpoints;
+    if (options->initial_weights)
+        setup->spec.weights_file = options->initial_weights;
     setup->stage = WORKER_STAGE_DATA;
     worker_startup_enter(&setup->startup, STARTUP_DATA);
     if (!opening->plans) /* a plan measures what only the data add to the process */

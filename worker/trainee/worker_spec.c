@@ -252,6 +252,8 @@ static int weights_read(struct worker_spec *spec, struct error *error)
     struct json_object *fresh = json_get(weights, "new");
 
     spec->weights_file = json_get_string(weights, "file", NULL);
+    spec->weights_job = json_get_int(weights, "job", 0);
+    spec->continues = json_get_bool(weights, "continue", false);
     spec->weights_prefix = json_get_string(weights, "prefix", "");
     spec->new_weights = worker_spec_texts(fresh, &spec->new_weight_count);
     return fresh && !spec->new_weights ? error_no_memory(error, "the patterns of weights.new") : 0;

@@ -34,9 +34,12 @@ struct worker_spec {
     int head_count;
     int64_t classes; /* 0: the number in the data */
 
-    /* Weights to begin with: the path from the specification's directory, NULL: none; what stands
-     * before the names in it, and patterns of parameters that are drawn (owned). */
+    /* Weights to begin with: the path from the specification's directory, NULL: none, or the job
+     * whose they are, 0: none, and whether its run goes on; what stands before the names in the
+     * file, and patterns of parameters that are drawn (owned). */
     const char *weights_file, *weights_prefix;
+    int64_t weights_job;
+    bool continues;
     const char **new_weights;
     int new_weight_count;
 

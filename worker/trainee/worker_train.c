@@ -120,7 +120,8 @@ static int resume(struct train_run *run, const struct checkpoint_texts *texts, s
     run->setup.stage = WORKER_STAGE_CHECKPOINT;
     r = worker_data_check(stored, run->setup.train, path, error);
     /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): describe_texts() has set it */
-    if (r == 0 && texts_differ(stored->specification, texts->specification))
+    if (r == 0 && !run->setup.spec.continues &&
+        texts_differ(stored->specification, texts->specification))
         r = worker_events_warning(&run->events,
                                   "the specification has changed since the checkpoint was written; "
                                   "the run goes on with the new one",
@@ -382,6 +383,10 @@ static int train(struct train_run *run, struct error *error)
     setup->stage = WORKER_STAGE_CHECKPOINT;
     if (run->resumes && (r = find_best(run, error)) < 0)
         return r;
+    if (!run->resumes && setup->spec.continues)
+        return error_set(error, -EINVAL,
+                         "weights.continue goes on with a job of a daemon, which hands its last "
+                         "checkpoint over; by hand, name it: --resume FILE");
     setup->stage = WORKER_STAGE_PLAN;
     if ((!run->resumes && (r = worker_weights_check(setup, error)) < 0) ||
         (r = prepare_profile(run, error)) < 0)

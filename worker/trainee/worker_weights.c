@@ -254,6 +254,10 @@ int worker_weights_check(struct worker_setup *setup, struct error *error)
     struct graph graph;
     int r;
 
+    if (!spec->weights_file && spec->weights_job && !spec->continues)
+        return error_set(error, -EINVAL,
+                         "weights.job is a job of a daemon, which hands its checkpoint over; by "
+                         "hand, name a file: --initial-weights FILE, or weights.file");
     if (!spec->weights_file)
         return 0;
     r = weights_open(spec, &weights, error);
