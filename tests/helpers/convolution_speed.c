@@ -9,7 +9,9 @@
  * padding is DILATION (KERNEL - 1) / 2, and ReLU is behind it. KERNEL is one number, or
  * ROWSxCOLUMNS (the axis of a single tap has stride and dilation 1). Behind the last one are the
  * mean over the pixels, a linear layer of 10 classes, and cross entropy; SGD updates the weights.
- * Or BATCH/FEATURES/OUT,OUT…: linear layers with ReLU in place of the convolutions. */
+ * Or BATCH/FEATURES/OUT,OUT…: linear layers with ReLU in place of the convolutions.
+ * $CONVOLUTION_TIMES prints the measured seconds of each layer's ways, $CONVOLUTION_PROFILE at the
+ * end each operator's microseconds on each thread, with "+" what it waits behind it. */
 #include "engine/train/convolutions.h"
 #include "engine/train/session.h"
 
@@ -147,6 +149,101 @@ static int answer(struct session *session, const struct session_batch *batch, st
     return 0;
 }
 
+enum { PROFILE_STEPS = 200 };
+
+/* Microseconds of PROFILE_STEPS steps: [lane][node][operator, waiting behind it][step]. */
+struct node_times {
+    int lanes, nodes;
+    double *microseconds;
+};
+
+static double *times_of(const struct node_times *times, int lane, int node, bool waiting)
+{
+    return times->microseconds +
+           ((lane * times->nodes + node) * 2 + waiting) * (int64_t)PROFILE_STEPS;
+}
+
+static void take_events(const struct node_times *times, struct profile_recorder *recorder, int step)
+{
+    for (int i = 0; i < times->lanes; i++) {
+        struct profile_lane *lane = &recorder->lanes[i];
+        int node = 0;
+
+        for (int64_t k = 0; k < lane->count; k++) {
+            const struct profile_event *event = &lane->events[k];
+            bool waiting = event->node == PROFILE_WAIT;
+
+            node = waiting ? node : event->node;
+            times_of(times, i, node, waiting)[step] += 1e-3 * (double)(event->end - event->begin);
+        }
+        lane->count = 0;
+    }
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median(double times[PROFILE_STEPS])
+{
+    qsort(times, PROFILE_STEPS, sizeof *times, compare_numbers);
+    return times[PROFILE_STEPS / 2];
+}
+
+static void print_times(struct session *session, const struct node_times *times)
+{
+    const struct graph *graph = session_graph(session);
+
+    for (int n = 0; n < times->nodes; n++) {
+        struct node_description description;
+
+        session_describe_node(session, graph, n, &description);
+        fprintf(stderr, "%-24s %-14s %-30s", graph_op_to_string(graph->nodes[n].op),
+                graph->nodes[n].name, description.method);
+        for (int i = 0; i < times->lanes; i++)
+            fprintf(stderr, " %9.1f +%-7.1f", median(times_of(times, i, n, false)),
+                    median(times_of(times, i, n, true)));
+        fprintf(stderr, "\n");
+    }
+}
+
+/* Prints for each thread how long each operator takes, and how long the thread waits behind it:
+ * microseconds, medians of some steps. */
+static int profile(struct session *session, const struct session_batch *batch, struct error *error)
+{
+    struct step_scalars scalars = {.learning_rate = 1e-4f, .gradient_scale = 1};
+    struct node_times times = {.nodes = session_graph(session)->node_count};
+    int64_t capacity = session_profile_events(session, &times.lanes);
+    struct profile_recorder recorder = {.keeps_events = true};
+    int result = 0;
+
+    times.microseconds = calloc((size_t)times.lanes * (size_t)times.nodes * 2 * PROFILE_STEPS,
+                                sizeof *times.microseconds);
+    recorder.lanes =
+        aligned_alloc(_Alignof(struct profile_lane), (size_t)times.lanes * sizeof *recorder.lanes);
+    for (int i = 0; i < times.lanes; i++)
+        recorder.lanes[i] = (struct profile_lane){
+            .events = calloc((size_t)capacity + 1, sizeof(struct profile_event)),
+            .capacity = capacity};
+    for (int step = 0; step < PROFILE_STEPS && !result; step++) {
+        scalars.step = scalars.batch = step + 1;
+        session_profile(session, &recorder);
+        result = session_step(session, batch, PROGRAM_STEP, &scalars, error);
+        session_profile(session, NULL);
+        take_events(&times, &recorder, step);
+    }
+    if (!result)
+        print_times(session, &times);
+    for (int i = 0; i < times.lanes; i++)
+        free(recorder.lanes[i].events);
+    free(recorder.lanes);
+    free(times.microseconds);
+    return result ? fail(error) : 0;
+}
+
 /* The times of measured layers, which other layers of the same shape reuse. */
 struct measured {
     const struct backend *backend;
@@ -239,6 +336,8 @@ int main(int argc, char **argv)
         .count = stack.batch, .samples = memory, .targets = memory + space};
     int result = answer(session, &batch, &error);
 
+    if (!result && getenv("CONVOLUTION_PROFILE"))
+        result = profile(session, &batch, &error);
     session_free(session);
     backend->device_close(config.device);
     free(memory);

@@ -248,9 +248,9 @@ static void list_channels(int64_t block, int64_t channels, int64_t pixels, int64
         channel[c] = c / block * block * pixels + c % block;
 }
 
-/* The result's pixel: samples are next to each other. */
+/* A pixel of the result. Samples are next to each other, then columns in their axis' order. */
 struct result_pixel {
-    int64_t sample, row, column;
+    int64_t sample, row, column; /* row and column count in the order of their axis */
 };
 
 static struct result_pixel result_pixel(const struct unfolded_convolution *unfolded, int64_t index)
@@ -258,33 +258,54 @@ static struct result_pixel result_pixel(const struct unfolded_convolution *unfol
     int64_t place = index / unfolded->shape.samples, columns = unfolded->axis[1].results;
 
     return (struct result_pixel){.sample = index % unfolded->shape.samples,
-                                 .row = unfolded->axis[0].order[place / columns],
-                                 .column = unfolded->axis[1].order[place % columns]};
+                                 .row = place / columns,
+                                 .column = place % columns};
+}
+
+/* The next pixel, without a division. */
+static inline void step_sample(const struct unfolded_convolution *unfolded,
+                               struct result_pixel *pixel)
+{
+    if (++pixel->sample < unfolded->shape.samples)
+        return;
+    pixel->sample = 0;
+    if (++pixel->column < unfolded->axis[1].results)
+        return;
+    pixel->column = 0;
+    pixel->row++;
 }
 
 static float *result_address(const struct unfolded_convolution *unfolded,
                              const struct planes_images *images, const struct result_pixel *pixel)
 {
     int64_t columns = unfolded->axis[1].results, pixels = unfolded->axis[0].results * columns;
+    int64_t row = unfolded->axis[0].order[pixel->row];
 
     return images->start + pixel->sample * unfolded->channels * pixels +
-           (pixel->row * columns + pixel->column) * images->block;
+           (row * columns + unfolded->axis[1].order[pixel->column]) * images->block;
 }
 
-/* What the result's pixel reads at the position of the kernel; NULL: nothing. */
-static const float *source_address(const struct unfolded_convolution *unfolded,
-                                   const struct planes_images *images,
-                                   const struct result_pixel *pixel, int64_t tap)
+/* Where the pixel of the result reads the source at a position of the kernel (row, column): in
+ * floats from its sample on; -1: nothing. */
+static inline int64_t source_offset(const struct unfolded_convolution *unfolded, int64_t block,
+                                    const struct result_pixel *pixel, const int64_t tap[2])
 {
     const struct unfolded_axis *rows = &unfolded->axis[0], *columns = &unfolded->axis[1];
-    int64_t row = rows->source[pixel->row * rows->taps + tap / columns->taps];
-    int64_t column = columns->source[pixel->column * columns->taps + tap % columns->taps];
+    int64_t row = rows->source[rows->order[pixel->row] * rows->taps + tap[0]];
+    int64_t column = columns->source[columns->order[pixel->column] * columns->taps + tap[1]];
 
-    if (row < 0 || column < 0)
-        return NULL;
-    return images->start +
-           pixel->sample * unfolded->source_channels * rows->extent * columns->extent +
-           (row * columns->extent + column) * images->block;
+    return (row | column) < 0 ? -1 : (row * columns->extent + column) * block;
+}
+
+static int64_t source_sample_floats(const struct unfolded_convolution *unfolded)
+{
+    return unfolded->source_channels * unfolded->axis[0].extent * unfolded->axis[1].extent;
+}
+
+static void split_tap(const struct unfolded_convolution *unfolded, int64_t tap, int64_t split[2])
+{
+    split[0] = tap / unfolded->axis[1].taps;
+    split[1] = tap % unfolded->axis[1].taps;
 }
 
 /* ---- pack ------------------------------------------------------------------------------------ */
@@ -332,12 +353,10 @@ static void pack_gradient(const struct unfolded_convolution *unfolded,
         for (int64_t p = first; p < end; p += AT_ONCE) {
             int64_t some = end - p < AT_ONCE ? end - p : AT_ONCE;
             const float *pixel[AT_ONCE];
+            struct result_pixel place = result_pixel(unfolded, p);
 
-            for (int64_t i = 0; i < some; i++) {
-                struct result_pixel place = result_pixel(unfolded, p + i);
-
+            for (int64_t i = 0; i < some; i++, step_sample(unfolded, &place))
                 pixel[i] = result_address(unfolded, y, &place);
-            }
             unfolded->kernels->unfold_vectors(some, pixel, count, channel, packed + p * lanes, 0);
         }
     }
@@ -385,13 +404,18 @@ static void multiply_panel(const struct unfolded_convolution *unfolded,
     const struct result_pixel *pixel = panels->pixel + index * unfolded->rows;
     int64_t rows = panel_rows(unfolded, panels->first + index), count = channels[1] - channels[0];
     int64_t stride = panels->vectors * kernels->vector, depth = 0;
+    int64_t sample = source_sample_floats(unfolded);
 
     for (int64_t tap = taps[0]; tap < taps[1]; tap++) {
+        int64_t place[2];
         bool any = false;
 
+        split_tap(unfolded, tap, place);
         for (int64_t r = 0; r < rows; r++) {
-            work->pixel[r] = source_address(unfolded, source, &pixel[r], tap);
-            any = any || work->pixel[r];
+            int64_t offset = source_offset(unfolded, source->block, &pixel[r], place);
+
+            work->pixel[r] = offset < 0 ? NULL : source->start + pixel[r].sample * sample + offset;
+            any = any || offset >= 0;
         }
         if (!any)
             continue;
@@ -521,18 +545,24 @@ static int64_t list_pixels(const struct unfolded_convolution *unfolded,
                            const struct planes_images *x, int64_t tap, int64_t *next, int64_t end,
                            struct unfolded_work *work)
 {
-    int64_t samples = unfolded->shape.samples, depth = 0, p = *next;
+    int64_t samples = unfolded->shape.samples, sample = source_sample_floats(unfolded);
+    int64_t lanes = unfolded->kernels->vector, depth = 0, p = *next, place[2];
+    struct result_pixel pixel = result_pixel(unfolded, p);
 
+    split_tap(unfolded, tap, place);
     while (p < end && depth < DEPTH_MAX) {
-        struct result_pixel pixel = result_pixel(unfolded, p);
-        const float *from = source_address(unfolded, x, &pixel, tap);
+        int64_t offset = source_offset(unfolded, x->block, &pixel, place);
+        int64_t left = least(samples - pixel.sample, end - p);
+        int64_t taken = offset < 0 ? left : least(left, DEPTH_MAX - depth);
 
-        if (!from) {
-            p += samples - pixel.sample; /* no sample has a pixel there */
-            continue;
+        /* all samples read there, or none does */
+        for (int64_t i = 0; i < taken && offset >= 0; i++) {
+            work->pixel[depth] = x->start + (pixel.sample + i) * sample + offset;
+            work->offset[depth++] = (int32_t)((p + i) * lanes);
         }
-        work->pixel[depth] = from;
-        work->offset[depth++] = (int32_t)(p++ * unfolded->kernels->vector);
+        p += taken;
+        pixel.sample += taken - 1;
+        step_sample(unfolded, &pixel);
     }
     *next = p;
     return depth;
