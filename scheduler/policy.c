@@ -226,6 +226,7 @@ static struct policy_run *take_run(struct workspace *workspace,
     struct policy_run counted, *taken = workspace_take(workspace, 1, sizeof *taken);
     struct policy_run *run = taken ? taken : &counted;
     size_t jobs = snapshot->job_count, users = snapshot->user_count;
+    size_t devices = snapshot->device_count;
 
     memset(run, 0, sizeof *run);
     run->placements = workspace_take(workspace, jobs, sizeof *run->placements);
@@ -234,7 +235,15 @@ static struct policy_run *take_run(struct workspace *workspace,
     run->user_factors = workspace_take(workspace, users, sizeof *run->user_factors);
     run->user_devices = workspace_take(workspace, users, sizeof *run->user_devices);
     run->device_lists = workspace_take(workspace, lists, sizeof(int));
-    run->loads = workspace_take(workspace, snapshot->device_count, sizeof *run->loads);
+    run->loads = workspace_take(workspace, devices, sizeof *run->loads);
+    run->placed = workspace_take(workspace, devices, sizeof *run->placed);
+    run->limit_ever = workspace_take(workspace, devices, sizeof *run->limit_ever);
+    run->limit_now = workspace_take(workspace, devices, sizeof *run->limit_now);
+    run->above_watermark = workspace_take(workspace, devices, sizeof *run->above_watermark);
+    run->held_now = workspace_take(workspace, devices, sizeof *run->held_now);
+    run->pools = workspace_take(workspace, (size_t)pools_max(snapshot), sizeof *run->pools);
+    run->device_pool = workspace_take(workspace, devices, sizeof *run->device_pool);
+    run->device_until = workspace_take(workspace, devices, sizeof *run->device_until);
     run->running = workspace_take(workspace, jobs, sizeof *run->running);
     run->floors = workspace_take(
         workspace, value_first_count(snapshot) * (size_t)snapshot->type_count, sizeof *run->floors);
@@ -277,6 +286,7 @@ static void run_begin(struct policy_run *run, const struct policy_snapshot *snap
     memset(run->placements, 0, jobs * sizeof *run->placements);
     memset(run->choices, 0, jobs * sizeof *run->choices);
     memset(run->user_devices, 0, snapshot->user_count * sizeof *run->user_devices);
+    memset(run->held_now, 0, snapshot->device_count * sizeof *run->held_now);
 }
 
 /* The number of devices divided by the number that all jobs together want. */

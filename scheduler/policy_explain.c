@@ -195,9 +195,12 @@ static void explain_place(const struct policy_snapshot *snapshot,
     const struct policy_job *job = &snapshot->jobs[index];
     const struct policy_placement *placement = &decision->placements[index];
     const char *moves = placement->verdict == POLICY_MOVE ? "moves to " : "";
-    struct choice choice = {.snapshot = snapshot, .job = job, .placement = placement};
+    struct choice choice;
     char devices[64], candidates[128], predicted[32], why[128];
 
+    choice.snapshot = snapshot;
+    choice.job = job;
+    choice.placement = placement;
     choice.count =
         policy_candidates(snapshot, decision, index, choice.candidates, POLICY_DEVICES_MAX);
     choice.preferred = job_prefers(job, placement->devices[0]);

@@ -74,19 +74,18 @@ struct policy_run {
     struct starving_part part;
     size_t *running; /* indices of the jobs that run, ascending; far fewer than wait */
     size_t running_count;
-    size_t placed[POLICY_DEVICES_MAX]; /* indices of the jobs with JOB_PLACED */
+    size_t *placed; /* indices of the jobs with JOB_PLACED */
     size_t placed_count;
-    uint64_t limit_ever[POLICY_DEVICES_MAX], limit_now[POLICY_DEVICES_MAX]; /* device_limit() */
-    bool above_watermark[POLICY_DEVICES_MAX]; /* device_above_watermark() without jobs */
-    uint64_t held_now[POLICY_DEVICES_MAX];    /* memory_of_running(), if any job yields */
-    int *device_lists;                        /* memory for the devices of each placed job */
+    uint64_t *limit_ever, *limit_now; /* of each device: device_limit() */
+    bool *above_watermark;            /* of each device: device_above_watermark() without jobs */
+    uint64_t *held_now;               /* of each device: memory_of_running(), if any job yields */
+    int *device_lists;                /* memory for the devices of each placed job */
     size_t device_list_at;
-    struct policy_load *loads;
-    struct pool pools[2 * POLICY_DEVICES_MAX + 1];
+    struct policy_load *loads; /* of each device */
+    struct pool *pools;        /* room for pools_max() */
     int pool_count;
-    /* POOL_NONE: taken by a job that cannot be moved, or lost */
-    int device_pool[POLICY_DEVICES_MAX];
-    double device_until[POLICY_DEVICES_MAX]; /* seconds until that job is predicted to end */
+    int *device_pool; /* of each device; POOL_NONE: taken by a job that cannot be moved, or lost */
+    double *device_until; /* of each device: seconds until that job is predicted to end */
     bool exact;
 };
 
@@ -151,7 +150,7 @@ static inline bool job_allows(const struct policy_job *job, int device)
 }
 
 /* Fills in how many bytes the running jobs hold of each device. */
-void memory_of_running(const struct policy_snapshot *snapshot, uint64_t held[POLICY_DEVICES_MAX]);
+void memory_of_running(const struct policy_snapshot *snapshot, uint64_t *held);
 
 /* Whether the device has `memory` bytes beside the `held` ones of the jobs that run there. */
 bool device_has_beside(const struct policy_device *device, uint64_t held, uint64_t memory);

@@ -28,7 +28,7 @@ uint64_t device_limit(const struct policy_device *device, bool now)
     return limit > 0 ? (uint64_t)limit : 0;
 }
 
-void memory_of_running(const struct policy_snapshot *snapshot, uint64_t held[POLICY_DEVICES_MAX])
+void memory_of_running(const struct policy_snapshot *snapshot, uint64_t *held)
 {
     memset(held, 0, snapshot->device_count * sizeof *held);
     for (size_t i = 0; i < snapshot->job_count; i++) {

@@ -5,7 +5,11 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { BYTES = sizeof(uint64_t), DIGITS = 256 };
+enum {
+    BYTES = sizeof(uint64_t),
+    DIGITS = 256,
+    FEW = 24 /* so many are sorted sooner one by one than the counts of all digits are cleared */
+};
 
 static unsigned digit_of(const struct ranked *item, int byte)
 {
@@ -29,7 +33,20 @@ static bool sum_up(size_t *counts, size_t count)
     return true;
 }
 
-void rank_sort(struct ranked *items, struct ranked *other, size_t count)
+/* Keeps the order of equal keys, as the radix sort does. */
+static void sort_few(struct ranked *items, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        struct ranked item = items[i];
+        size_t at = i;
+
+        for (; at > 0 && items[at - 1].key > item.key; at--)
+            items[at] = items[at - 1];
+        items[at] = item;
+    }
+}
+
+static void sort_many(struct ranked *items, struct ranked *other, size_t count)
 {
     size_t starts[BYTES][DIGITS] = {{0}};
     struct ranked *from = items, *to = other;
@@ -47,6 +64,14 @@ void rank_sort(struct ranked *items, struct ranked *other, size_t count)
         to = from;
         from = sorted;
     }
-    if (from != items && count > 0)
+    if (from != items)
         memcpy(items, from, count * sizeof *items);
+}
+
+void rank_sort(struct ranked *items, struct ranked *other, size_t count)
+{
+    if (count <= FEW)
+        sort_few(items, count);
+    else
+        sort_many(items, other, count);
 }

@@ -55,12 +55,7 @@ void attempt_release(struct attempt *attempt)
     attempt_link_release(&attempt->link);
     attempt_report_release(&attempt->report);
     json_object_put(attempt->exit);
-    json_object_put(attempt->launch.spec);
-    free(attempt->launch.calibration);
-    free(attempt->launch.also);
-    free(attempt->launch.files.resume);
-    free(attempt->launch.files.best);
-    free(attempt->launch.files.weights);
+    attempt_launch_release(&attempt->launch);
     free(attempt);
 }
 

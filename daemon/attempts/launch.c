@@ -177,7 +177,7 @@ static struct json_object *launch_arguments(const struct attempt_launch *launch,
             device_argument_add(arguments, launch->also);
         }
     } else {
-        if (launch->sharing_folder[0]) {
+        if (launch->sharing_folder) {
             char option[64];
 
             snprintf(option, sizeof option, "--%s", launch->devices[0]->driver->sharing->name);
@@ -235,7 +235,7 @@ static struct json_object *launch_environment(const struct attempt_launch *launc
         .memory = on_cpu ? launch->memory_booked : (uint64_t)json_get_int(resources, "memory", 0),
         .device_memory = on_cpu ? 0 : launch->memory_booked,
         .device_memory_declared = json_get(resources, "device_memory") != NULL,
-        .checkpoint_directory = launch->checkpoints[0] ? launch->checkpoints : NULL,
+        .checkpoint_directory = launch->checkpoints,
         .devices = devices,
         .device_count = launch->device_count,
         .drivers = launch->drivers,
@@ -253,7 +253,7 @@ static struct json_object *launch_environment(const struct attempt_launch *launc
             json_set(made, name, json_object_get(value));
         }
     }
-    if (launch->sharing_folder[0])
+    if (launch->sharing_folder)
         json_set_string(made, launch->devices[0]->driver->sharing->variable,
                         launch->sharing_folder);
     if (launch->kind == JOB_NATIVE)
@@ -301,8 +301,8 @@ static struct json_object *launch_describe(const struct attempt_launch *launch,
     json_set_bool(attempt, "any_directory", launch->notification);
     json_set(attempt, "argv", launch_arguments(launch, folder));
     json_set_string(attempt, "directory",
-                    launch->snapshot[0] ? launch->snapshot
-                                        : json_get_string(launch->spec, "directory", user->home));
+                    launch->snapshot ? launch->snapshot
+                                     : json_get_string(launch->spec, "directory", user->home));
     json_set(attempt, "environment", launch_environment(launch));
     json_set_string(attempt, "cgroup",
                     launch_has_group(launch) &&
@@ -313,7 +313,7 @@ static struct json_object *launch_describe(const struct attempt_launch *launch,
     json_set_int(attempt, "tasks_max", launch->tasks_max);
     json_set_int(attempt, "oom_score_adjust", launch->oom_score_adjust);
     json_set_bool(attempt, "command", launch->kind == JOB_COMMAND);
-    if (launch->sharing_folder[0]) /* for the next daemon */
+    if (launch->sharing_folder) /* for the next daemon */
         json_set_bool(attempt, launch->devices[0]->driver->sharing->name, true);
     json_set(attempt, "cpus", launch_cores(launch));
     return attempt;
@@ -581,6 +581,26 @@ static void end_predecessor(const struct attempt_launch *launch)
     attempt_kill_shim(&place, -1);
 }
 
+/* The folders that all attempts of the job have in common. */
+static int job_folders_make(struct attempt_launch *launch, const struct user *user,
+                            struct error *error)
+{
+    char path[PATH_MAX];
+    int result = 0;
+
+    if (launch_goes_on(launch)) {
+        result = checkpoint_folder_make(launch->state_directory, launch->job, launch->uid,
+                                        user->gid, path, error);
+        launch->checkpoints = result == 0 ? memory_copy_text(path) : NULL;
+    }
+    if (result == 0 && launch_snapshot(launch)) {
+        result = snapshot_folder_make(launch->state_directory, launch->job, launch->uid, user->gid,
+                                      path, error);
+        launch->snapshot = result == 0 ? memory_copy_text(path) : NULL;
+    }
+    return result;
+}
+
 int attempt_launch_run(struct attempt_launch *launch, struct error *error)
 {
     AUTO_CLOSE int lock = -1, ours = -1, theirs = -1;
@@ -594,12 +614,8 @@ int attempt_launch_run(struct attempt_launch *launch, struct error *error)
     if (result == 0)
         result =
             attempt_folder_make(launch->state_directory, launch->job, launch->attempt, path, error);
-    if (result == 0 && launch_goes_on(launch))
-        result = checkpoint_folder_make(launch->state_directory, launch->job, launch->uid, user.gid,
-                                        launch->checkpoints, error);
-    if (result == 0 && launch_snapshot(launch))
-        result = snapshot_folder_make(launch->state_directory, launch->job, launch->uid, user.gid,
-                                      launch->snapshot, error);
+    if (result == 0)
+        result = job_folders_make(launch, &user, error);
     if (result == 0)
         result = folder_fill(launch, &user, path, &lock, error);
     if (result < 0)
@@ -613,4 +629,17 @@ int attempt_launch_run(struct attempt_launch *launch, struct error *error)
         return result;
     launch->socket = TAKE_DESCRIPTOR(ours);
     return 0;
+}
+
+void attempt_launch_release(struct attempt_launch *launch)
+{
+    json_object_put(launch->spec);
+    free(launch->calibration);
+    free(launch->also);
+    free(launch->checkpoints);
+    free(launch->snapshot);
+    free(launch->files.resume);
+    free(launch->files.best);
+    free(launch->files.weights);
+    free(launch->sharing_folder);
 }

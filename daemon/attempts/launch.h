@@ -21,7 +21,7 @@ struct launch_checkpoints {
 };
 
 struct attempt_launch {
-    /* input; borrowed until the launch has ended */
+    /* input; borrowed until the launch has ended, but for what is owned */
     const char *state_directory, *shim_path, *worker_path;
     int64_t job, attempt;
     uid_t uid;
@@ -38,17 +38,17 @@ struct attempt_launch {
     int64_t tasks_max; /* how many processes and threads it may have at once, 0: no limit */
     int64_t oom_score_adjust;
     int threads;
-    const cpu_set_t *cores; /* the cores that it may use, NULL: all */
-    struct json_object *spec;
+    const cpu_set_t *cores;         /* the cores that it may use, NULL: all */
+    struct json_object *spec;       /* owned */
     char choices[PLAN_CHOICES_MAX]; /* of the job's plan (traind-worker --choices), "": unknown */
     uint64_t memory_limit;          /* of a planning run: the limit for automatic settings */
     char *calibration;              /* for a planning run; owned; NULL: none */
     char *also; /* for a planning run: the devices beside the CPU, as JSON; owned; NULL: none */
-    char checkpoints[PATH_MAX]; /* checkpoint_folder_make(), "": none */
-    char snapshot[PATH_MAX];    /* code_folder_make(), "": none */
+    char *checkpoints; /* checkpoint_folder_make(); owned; NULL: none */
+    char *snapshot;    /* snapshot_folder_make(); owned; NULL: none */
     struct launch_checkpoints files;
-    char sharing_folder[PATH_MAX]; /* the folder of sharing_service_join(), "": none */
-    int warm;                      /* the descriptor of warm_pool_take(); owned; -1: none */
+    char *sharing_folder; /* the folder of sharing_service_join(); owned; NULL: none */
+    int warm;             /* the descriptor of warm_pool_take(); owned; -1: none */
     /* result */
     int socket; /* connected to the shim */
 };
@@ -64,3 +64,5 @@ int launch_shim_server(const char *shim_path, char *const *arguments, char *cons
 /* Makes the attempt's folder with attempt.json and spec.json, and starts the shim. 0 or negative
  * errno, with a sentence. */
 int attempt_launch_run(struct attempt_launch *launch, struct error *error);
+/* Frees what the launch owns; the descriptors are its caller's to close. */
+void attempt_launch_release(struct attempt_launch *launch);

@@ -31,8 +31,8 @@ struct sharing_service {
     struct daemon *daemon;
     const struct device *device;
     uid_t uid;
-    struct attempt_launch launch; /* its spec is owned here */
-    uv_work_t work;               /* the start, later the removal of the folder */
+    struct attempt_launch launch;
+    uv_work_t work; /* the start, later the removal of the folder */
     struct error error;
     uv_poll_t poll;
     int socket; /* to its shim; -1: it has ended, or is being started */
@@ -190,7 +190,7 @@ bool sharing_service_is_running(const struct daemon *daemon, const struct device
 static void service_free(struct sharing_service *service)
 {
     varlink_frames_release(&service->replies);
-    json_object_put(service->launch.spec);
+    attempt_launch_release(&service->launch);
     free(service);
 }
 
@@ -451,15 +451,17 @@ static struct sharing_service *service_start(const struct sharing_order *order)
     return service;
 }
 
-int64_t sharing_service_join(const struct sharing_order *order, char folder[PATH_MAX])
+int64_t sharing_service_join(const struct sharing_order *order, char **folder)
 {
+    char path[PATH_MAX];
     struct sharing_service *service =
         service_find(order->daemon->sharing_services, order->device, order->uid);
 
     if (!service)
         service = service_start(order);
     service->used_at = clock_monotonic();
-    service_folder(service, folder);
+    service_folder(service, path);
+    *folder = memory_copy_text(path);
     return service->launch.attempt;
 }
 

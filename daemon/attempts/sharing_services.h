@@ -40,10 +40,10 @@ bool sharing_service_is_offered(struct daemon *daemon, const struct device *devi
 bool sharing_service_is_running(const struct daemon *daemon, const struct device *device,
                                 uid_t uid);
 
-/* Adds a client to the user's service on the device, which is started if needed. `folder` receives
- * the folder that the client is told. Returns the service's number for
+/* Adds a client to the user's service on the device, which is started if needed. `*folder` receives
+ * the folder that the client is told; the caller frees it. Returns the service's number for
  * attempt->claim.sharing_service of the client; 0: the service cannot be started. */
-int64_t sharing_service_join(const struct sharing_order *order, char folder[PATH_MAX]);
+int64_t sharing_service_join(const struct sharing_order *order, char **folder);
 
 /* A client of the service with that number has ended; does nothing for number 0. */
 void sharing_service_part(struct daemon *daemon, int64_t number);

@@ -32,31 +32,51 @@ struct forecast {
 
 /* ---- the jobs of a class --------------------------------------------------------------------- */
 
-/* Fills `ids` with the `count` lowest ids of a heap, ascending. */
+/* An element of the class's heap whose parent has been taken. */
+struct open_job {
+    int64_t id;
+    size_t at;
+};
+
+/* The open elements lie in a heap of their own, the lowest id first. */
+static void open_push(struct open_job *open, size_t count, struct open_job job)
+{
+    while (count > 0 && open[(count - 1) / 2].id > job.id) {
+        open[count] = open[(count - 1) / 2];
+        count = (count - 1) / 2;
+    }
+    open[count] = job;
+}
+
+/* Takes the first of `count` elements out. */
+static struct open_job open_pop(struct open_job *open, size_t count)
+{
+    struct open_job first = open[0], last = open[count - 1];
+    size_t at = 0, child;
+
+    for (; (child = 2 * at + 1) < count - 1; at = child) {
+        child += child + 1 < count - 1 && open[child + 1].id < open[child].id;
+        if (last.id <= open[child].id)
+            break;
+        open[at] = open[child];
+    }
+    open[at] = last;
+    return first;
+}
+
+/* Fills `ids` with the `count` lowest ids of a heap of at least as many, ascending. */
 static void first_ids(const struct job_queue *queue, int64_t *ids, size_t count)
 {
-    size_t open[FORECAST_JOBS_MAX + 2], open_count = 1;
-    int64_t open_ids[FORECAST_JOBS_MAX + 2];
+    struct open_job open[FORECAST_JOBS_MAX + 2];
+    size_t open_count = 0;
 
-    open[0] = 0;
-    open_ids[0] = queue->jobs[0]->id;
+    open_push(open, open_count++, (struct open_job){queue->jobs[0]->id, 0});
     for (size_t i = 0; i < count; i++) {
-        size_t best = 0, at;
+        struct open_job next = open_pop(open, open_count--);
 
-        for (size_t k = 1; k < open_count; k++)
-            if (open_ids[k] < open_ids[best])
-                best = k;
-        at = open[best];
-        ids[i] = open_ids[best];
-        open_count--;
-        /* the heap has at least `count` elements:
-         * NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign) */
-        open[best] = open[open_count];
-        open_ids[best] = open_ids[open_count];
-        for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < queue->count; child++) {
-            open[open_count] = child;
-            open_ids[open_count++] = queue->jobs[child]->id;
-        }
+        ids[i] = next.id;
+        for (size_t at = 2 * next.at + 1; at <= 2 * next.at + 2 && at < queue->count; at++)
+            open_push(open, open_count++, (struct open_job){queue->jobs[at]->id, at});
     }
 }
 

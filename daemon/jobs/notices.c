@@ -23,7 +23,7 @@ struct notice {
     struct notice *next;
     struct jobs *jobs;
     uv_work_t work;
-    struct attempt_launch launch; /* its spec is owned here */
+    struct attempt_launch launch;
     struct error error;
     int result;
     uv_pipe_t pipe; /* to the shim */
@@ -49,7 +49,7 @@ static void notice_free(struct notice *notice)
     uid_t uid = notice->launch.uid;
 
     varlink_frames_release(&notice->frames);
-    json_object_put(notice->launch.spec);
+    attempt_launch_release(&notice->launch);
     free(notice);
     notify_queue_give_back(jobs, uid);
 }

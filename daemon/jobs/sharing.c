@@ -84,7 +84,7 @@ static bool has_company(struct jobs *jobs, const struct attempt *attempt)
            sharing_service_is_running(jobs->daemon, device, attempt->uid);
 }
 
-bool sharing_join(struct attempt *attempt, struct json_object *spec, char folder[PATH_MAX])
+bool sharing_join(struct attempt *attempt, struct json_object *spec, char **folder)
 {
     struct daemon *daemon = attempt->daemon;
     struct sharing_order order = {.daemon = daemon,

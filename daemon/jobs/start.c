@@ -121,7 +121,7 @@ static void on_metrics_stored(struct attempt *attempt)
 static void on_prepare(struct attempt *attempt)
 {
     if (attempt->job->kind == JOB_NATIVE && attempt->claim.device_count == 1)
-        sharing_join(attempt, attempt->launch.spec, attempt->launch.sharing_folder);
+        sharing_join(attempt, attempt->launch.spec, &attempt->launch.sharing_folder);
 }
 
 const struct attempt_events job_running_events = {.prepare = on_prepare,

@@ -17,7 +17,7 @@ enum { JOBS_PER_READ = 32, TRANSITIONS_PER_READ = 64 };
 
 struct watched {
     int64_t last_transition; /* the last one that the client was sent */
-    bool dirty;              /* something may be new */
+    bool dirty;              /* something may be new, so it stands in the watcher's `dirty` */
     bool told;               /* its first reply has been sent */
     bool ended;
 };
@@ -36,7 +36,9 @@ struct watcher {
     struct watch watch;
     int64_t *ids;            /* owned, ascending, without duplicates */
     struct watched *watched; /* owned, one for each of `ids` */
-    size_t count, ended_count, next_dirty;
+    size_t *dirty;           /* owned; a ring with room for all: whose news are read next */
+    size_t dirty_at, dirty_count;
+    size_t count, ended_count;
     bool reading;
     struct news news[JOBS_PER_READ];
     size_t news_count;
@@ -50,7 +52,17 @@ static void watcher_free(struct watcher *watcher)
     watch_unregister(&watcher->call->daemon->watches, &watcher->watch);
     free(watcher->ids);
     free(watcher->watched);
+    free(watcher->dirty);
     free(watcher);
+}
+
+/* Puts the job behind those that something new is known of already. */
+static void mark_dirty(struct watcher *watcher, size_t index)
+{
+    if (watcher->watched[index].dirty)
+        return;
+    watcher->watched[index].dirty = true;
+    watcher->dirty[(watcher->dirty_at + watcher->dirty_count++) % watcher->count] = index;
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -131,7 +143,7 @@ static bool tell_news(struct watcher *watcher, struct news *news)
     json_object_put(news->transitions);
     news->transitions = NULL;
     if (news->unfinished) {
-        watched->dirty = true;
+        mark_dirty(watcher, news->index);
         json_object_put(news->job);
         return false;
     }
@@ -174,14 +186,12 @@ static void pump(struct watcher *watcher)
 {
     if (watcher->reading || !call_has_room(watcher->call))
         return;
-    for (size_t scanned = 0; scanned < watcher->count && watcher->news_count < JOBS_PER_READ;
-         scanned++) {
-        size_t index = watcher->next_dirty;
+    while (watcher->dirty_count > 0 && watcher->news_count < JOBS_PER_READ) {
+        size_t index = watcher->dirty[watcher->dirty_at];
         struct watched *watched = &watcher->watched[index];
 
-        watcher->next_dirty = (index + 1) % watcher->count;
-        if (!watched->dirty)
-            continue;
+        watcher->dirty_at = (watcher->dirty_at + 1) % watcher->count;
+        watcher->dirty_count--;
         watched->dirty = false;
         watcher->news[watcher->news_count++] = (struct news){
             .index = index,
@@ -217,7 +227,7 @@ static void on_event(struct watch *watch, size_t index, enum watch_event event)
 
     if (event == WATCH_MEASURED || watcher->watched[index].ended)
         return;
-    watcher->watched[index].dirty = true;
+    mark_dirty(watcher, index);
     pump(watcher);
 }
 
@@ -234,16 +244,17 @@ static bool take_ids(struct watcher *watcher, struct json_object *ids, size_t co
 {
     watcher->ids = calloc(count, sizeof *watcher->ids);
     watcher->watched = calloc(count, sizeof *watcher->watched);
-    if (!watcher->ids || !watcher->watched)
+    watcher->dirty = calloc(count, sizeof *watcher->dirty);
+    if (!watcher->ids || !watcher->watched || !watcher->dirty)
         return false;
     for (size_t i = 0; i < count; i++)
         watcher->ids[i] = json_object_get_int64(json_object_array_get_idx(ids, i));
     qsort(watcher->ids, count, sizeof *watcher->ids, compare_ids);
     for (size_t i = 0; i < count; i++)
-        if (i == 0 || watcher->ids[i] != watcher->ids[i - 1]) {
-            watcher->watched[watcher->count].dirty = true;
+        if (i == 0 || watcher->ids[i] != watcher->ids[i - 1])
             watcher->ids[watcher->count++] = watcher->ids[i];
-        }
+    for (size_t i = 0; i < watcher->count; i++)
+        mark_dirty(watcher, i);
     return true;
 }
 
@@ -261,6 +272,7 @@ static void handle_watch(struct call *call)
     if (!take_ids(watcher, ids, count)) {
         free(watcher->ids);
         free(watcher->watched);
+        free(watcher->dirty);
         free(watcher);
         call_fail(call, "InternalError", NULL, "no memory left");
         return;

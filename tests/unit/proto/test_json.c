@@ -151,6 +151,48 @@ static void check_double(double value, const char *expected)
         assert_string_equal(text, expected);
 }
 
+/* The text that printf() and strtod() find: the fewest digits, at least 15, that read back. */
+static void check_digits(double value)
+{
+    JSON_AUTO struct json_object *object = json_new_double(value);
+    char expected[64];
+
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(expected, sizeof expected - 2, "%.*g", digits, value);
+        if (strtod(expected, NULL) == value)
+            break;
+    }
+    if (!strpbrk(expected, ".e"))
+        strcat(expected, ".0");
+    assert_string_equal(json_text(object, NULL), expected);
+}
+
+/* Numbers with few digits, times, powers of two and of ten, and their neighbours. */
+static void test_usual_doubles(void **state)
+{
+    uint64_t bits = 88172645463325252u;
+
+    (void)state;
+    for (int power = -1074; power < 1024; power++)
+        if (power > -1022)
+            for (int side = -1; side <= 1; side++)
+                check_digits(side ? nextafter(ldexp(1, power), side * INFINITY) : ldexp(1, power));
+    for (int power = -5; power <= 17; power++)
+        for (int side = -1; side <= 1; side++)
+            for (double most = 1; most < 10; most += 1.125)
+                check_digits(side ? -nextafter(most * pow(10, power), side * INFINITY)
+                                  : most * pow(10, power));
+    for (int i = 0; i < 20000; i++) {
+        bits ^= bits << 13;
+        bits ^= bits >> 7;
+        bits ^= bits << 17;
+        check_digits((double)(bits >> 11) * pow(2, -(double)(bits % 80)));
+        check_digits(1.7e9 + (double)(bits >> 40) * 1e-6);
+        check_digits((double)(bits % 1000000) / 1000);
+        check_digits((double)(bits % 4096) / 4096 + (double)(bits >> 44)); /* ties */
+    }
+}
+
 static void test_doubles(void **state)
 {
     uint64_t bits = 88172645463325252u;
@@ -258,11 +300,11 @@ static void test_print(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_accepts),     cmocka_unit_test(test_refuses),
-        cmocka_unit_test(test_nul_between), cmocka_unit_test(test_keys_of_siblings),
-        cmocka_unit_test(test_depth),       cmocka_unit_test(test_doubles),
-        cmocka_unit_test(test_members),     cmocka_unit_test(test_file),
-        cmocka_unit_test(test_print),
+        cmocka_unit_test(test_accepts),       cmocka_unit_test(test_refuses),
+        cmocka_unit_test(test_nul_between),   cmocka_unit_test(test_keys_of_siblings),
+        cmocka_unit_test(test_depth),         cmocka_unit_test(test_doubles),
+        cmocka_unit_test(test_usual_doubles), cmocka_unit_test(test_members),
+        cmocka_unit_test(test_file),          cmocka_unit_test(test_print),
     };
 
     return cmocka_run_group_tests_name("json", tests, NULL, NULL);
