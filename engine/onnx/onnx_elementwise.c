@@ -98,6 +98,53 @@ static int append_elu(struct onnx_import *import)
                           onnx_attribute_float(import, "alpha", 1.0f)));
 }
 
+/* scale elu(x), with the numbers of Klambauer et al. 2017, arXiv:1706.02515. */
+static int append_selu(struct onnx_import *import)
+{
+    struct onnx_value x = *onnx_input(import, 0);
+    float alpha = onnx_attribute_float(import, "alpha", 1.67326319217681884765625f);
+    float scale = onnx_attribute_float(import, "gamma", 1.05070102214813232421875f);
+    int code = done(import, x, graph_elu(import->graph, x.tensor, import->node->name, alpha));
+
+    onnx_output(import, 0)->factor = scale;
+    return code;
+}
+
+/* relu(scale x + offset) */
+static int32_t relu_of(struct onnx_import *import, int32_t x, double scale, double offset,
+                       const char *suffix)
+{
+    const char *name = onnx_layer_name(import, suffix).text;
+
+    if (scale != 1 || offset != 0)
+        x = graph_affine(import->graph, x, (float)scale, (float)offset, name);
+    return graph_activation(import->graph, x, name, ACTIVATION_RELU);
+}
+
+static int append_abs(struct onnx_import *import)
+{
+    struct onnx_value x = *onnx_input(import, 0);
+    int32_t above = relu_of(import, x.tensor, 1, 0, ".above");
+    int32_t below = relu_of(import, x.tensor, -1, 0, ".below");
+
+    return done(import, x, graph_add(import->graph, above, below, import->node->name));
+}
+
+/* Between other numbers than 0 and 6; one of them may be infinite. */
+static int clip_between(struct onnx_import *import, double least, double most)
+{
+    struct onnx_value x = *onnx_input(import, 0);
+    int32_t tensor = x.tensor;
+
+    if (least > -3e38)
+        tensor = graph_affine(import->graph, relu_of(import, tensor, 1, -least, ".above"), 1,
+                              (float)least, onnx_layer_name(import, ".least").text);
+    if (most < 3e38)
+        tensor = graph_affine(import->graph, relu_of(import, tensor, -1, most, ".below"), -1,
+                              (float)most, onnx_layer_name(import, ".most").text);
+    return done(import, x, tensor);
+}
+
 static int append_clip(struct onnx_import *import)
 {
     double least = -INFINITY, most = INFINITY;
@@ -110,7 +157,9 @@ static int append_clip(struct onnx_import *import)
         return activate(import, ACTIVATION_RELU6);
     if (least == 0 && most > 3e38)
         return activate(import, ACTIVATION_RELU);
-    return onnx_missing(import, "between %g and %g; 0 and 6 are known", least, most);
+    if (!(least < most))
+        return onnx_missing(import, "between %g and %g", least, most);
+    return clip_between(import, least, most);
 }
 
 /* ---- two operands ---- */
@@ -279,6 +328,27 @@ static int with_tensor(struct onnx_import *import, struct onnx_value a, struct o
                 graph_broadcast(import->graph, a.tensor, b.tensor, &how, import->node->name));
 }
 
+/* relu(x) - slope relu(-x), the slope being a parameter. */
+static int append_prelu(struct onnx_import *import)
+{
+    struct onnx_value x = *onnx_input(import, 0), below = x, sum;
+    const struct onnx_value *slope = onnx_input(import, 1);
+    int32_t above;
+
+    if (x.kind != ONNX_TENSOR || slope->kind != ONNX_CONSTANT)
+        return onnx_missing(import, "whose slope is no constant");
+    above = relu_of(import, x.tensor, 1, 0, ".above");
+    below.tensor = relu_of(import, x.tensor, -1, 0, ".below");
+    if (above < 0 || below.tensor < 0 || with_constant(import, below, slope, BROADCAST_MULTIPLY))
+        return import->graph->error.code;
+    sum = *onnx_output(import, 0);
+    if (sum.kind != ONNX_TENSOR)
+        return 0; /* the constant could not be combined */
+    below = x;
+    below.tensor = above;
+    return with_tensor(import, below, sum, BROADCAST_SUBTRACT);
+}
+
 static int append_binary(struct onnx_import *import)
 {
     const struct onnx_value *a = onnx_input(import, 0), *b = onnx_input(import, 1);
@@ -373,6 +443,9 @@ const struct onnx_operator_entry onnx_elementwise_operators[] = {
     {"Gelu", append_gelu, false},
     {"LeakyRelu", append_leaky_relu, false},
     {"Elu", append_elu, false},
+    {"Selu", append_selu, false},
+    {"Abs", append_abs, false},
+    {"PRelu", append_prelu, false},
     {"Clip", append_clip, false},
     {"Softmax", append_softmax, false},
     {"Add", append_binary, true},

@@ -8,9 +8,9 @@
 
 const struct onnx_operator_entry *onnx_operator_find(const char *domain, const char *name)
 {
-    const struct onnx_operator_entry *lists[] = {onnx_layer_operators, onnx_shape_operators,
-                                                 onnx_elementwise_operators,
-                                                 onnx_sequence_operators};
+    const struct onnx_operator_entry *lists[] = {
+        onnx_layer_operators, onnx_image_operators,       onnx_norm_operators,
+        onnx_shape_operators, onnx_elementwise_operators, onnx_sequence_operators};
 
     if (domain && *domain && strcmp(domain, "ai.onnx") != 0)
         return NULL;
@@ -125,6 +125,7 @@ static int nodes_import(struct onnx_import *import, struct error *error)
     for (int i = 0; i < import->model->node_count; i++) {
         import->node = &import->model->nodes[i];
         import->node_index = i;
+        import->constants = 0;
         if (import->absorbed[i])
             continue;
         import->graph->bound_count = 0;

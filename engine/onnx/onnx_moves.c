@@ -122,6 +122,49 @@ static int append_slice(struct onnx_import *import)
     return import->error.code;
 }
 
+/* Squares of pixels become channels, or the other way (torch's PixelUnshuffle, PixelShuffle). */
+static int append_depth_and_space(struct onnx_import *import)
+{
+    static const int orders[3][6] = {{0, 3, 4, 1, 5, 2}, {0, 1, 4, 2, 5, 3}, {0, 3, 5, 1, 2, 4}};
+    bool packs = strcmp(import->node->proto->op_type, "SpaceToDepth") == 0;
+    int64_t side = onnx_attribute_int(import, "blocksize", 0), square = 0;
+    struct onnx_value x = *onnx_input(import, 0);
+    const int64_t *have = onnx_input(import, 0)->extent;
+    char text[8];
+    bool rows_first = strcmp(onnx_attribute_text(import, "mode", "DCR", text, sizeof text), "CRD");
+    const int *order = orders[packs ? 2 : rows_first ? 0 : 1];
+    int code;
+
+    if (x.rank != 4)
+        return onnx_missing(import, "of other than images");
+    if (side < 1 || __builtin_mul_overflow(side, side, &square) ||
+        (packs ? have[2] % side || have[3] % side : have[1] % square))
+        return onnx_fail(import, "blocks of %lld do not divide the image", (long long)side);
+    if (packs)
+        code =
+            reshape_to(import, &x, 6,
+                       (int64_t[]){have[0], have[1], have[2] / side, side, have[3] / side, side});
+    else
+        code = reshape_to(
+            import, &x, 6,
+            rows_first ? (int64_t[]){have[0], side, side, have[1] / square, have[2], have[3]}
+                       : (int64_t[]){have[0], have[1] / square, side, side, have[2], have[3]});
+    if (code)
+        return code;
+    onnx_atoms_permute(&x.atoms, 6, order);
+    return reshape_to(import, &x, 4,
+                      packs
+                          ? (int64_t[]){have[0], have[1] * square, have[2] / side, have[3] / side}
+                          : (int64_t[]){have[0], have[1] / square, have[2] * side, have[3] * side});
+}
+
+/* torch.onnx writes adaptive pools so whose windows differ. */
+static int append_gather_nd(struct onnx_import *import)
+{
+    return onnx_missing(import, "as of an adaptive pool; python -m traind.export writes it so that "
+                                "it can be read");
+}
+
 /* Whether every output of the node is read. */
 static bool all_are_read(const struct onnx_import *import)
 {
@@ -361,6 +404,9 @@ const struct onnx_operator_entry onnx_shape_operators[] = {
     {"SplitToSequence", append_split_to_sequence, true},
     {"SequenceAt", append_sequence_at, true},
     {"Gather", append_gather, true},
+    {"GatherND", append_gather_nd, true},
+    {"DepthToSpace", append_depth_and_space, true},
+    {"SpaceToDepth", append_depth_and_space, true},
     {"Expand", append_expand, true},
     {"Concat", append_concat, false},
     {NULL, NULL, false},

@@ -164,7 +164,7 @@ static const char *whole_of(const struct onnx_lent *lent, bool *in_order)
     return count == store->count ? store->name : NULL;
 }
 
-static void lent_name(const struct onnx_import *import, struct onnx_lent *lent, bool *in_order)
+static void lent_name(struct onnx_import *import, struct onnx_lent *lent, bool *in_order)
 {
     const char *whole = whole_of(lent, in_order), *some = lent->piece[0].store.name;
 
@@ -173,8 +173,11 @@ static void lent_name(const struct onnx_import *import, struct onnx_lent *lent, 
     else if (some)
         snprintf(lent->name, sizeof lent->name, "%.64s.from%lld", some,
                  (long long)lent->piece[0].offset);
-    else
+    else if (import->constants++ == 0)
         snprintf(lent->name, sizeof lent->name, "%.64s.constant", import->node->name);
+    else
+        snprintf(lent->name, sizeof lent->name, "%.64s.constant.%d", import->node->name,
+                 import->constants);
 }
 
 /* Copies numbers that do not outlive the import. */

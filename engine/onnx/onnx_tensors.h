@@ -17,8 +17,29 @@ int32_t onnx_reshaped(struct onnx_import *import, int32_t tensor, int rank, cons
 int onnx_follow(struct onnx_import *import, struct onnx_value *value, struct onnx_value *like);
 
 /* The lists of operators, each ended by a NULL name. */
-extern const struct onnx_operator_entry onnx_layer_operators[], onnx_shape_operators[],
-    onnx_elementwise_operators[], onnx_sequence_operators[];
+extern const struct onnx_operator_entry onnx_layer_operators[], onnx_image_operators[],
+    onnx_norm_operators[], onnx_shape_operators[], onnx_elementwise_operators[],
+    onnx_sequence_operators[];
+
+/* Makes the value the present node's output; returns 0, or the error that its tensor is. */
+int onnx_done(struct onnx_import *import, struct onnx_value value);
+/* The layer is named as in PyTorch where its weights are: "layer1.0.conv1" of
+ * "layer1.0.conv1.weight". */
+struct onnx_layer_name onnx_weight_layer(const struct onnx_import *import,
+                                         const struct onnx_value *weight);
+/* Gives the next layer a bias of `width` numbers; returns whether it has one. A bias that is 0 and
+ * no parameter is none: exporters add such. */
+bool onnx_bind_bias(struct onnx_import *import, const struct onnx_value *bias, int64_t width);
+/* The samples as images; signals [B,C,T], which have one axis, become images of one row. */
+int32_t onnx_images_of(struct onnx_import *import, struct onnx_value *x, int *axes);
+/* The axes that a node reduces, as a set of 1 << axis, and the shape behind it: its rank, or -1
+ * with the error kept. */
+int onnx_reduced_axes(struct onnx_import *import, const struct onnx_value *x, unsigned *reduced,
+                      int64_t *extent);
+/* What the graph's image is to the model: [B,C,H,W], or [B,C,T] if it has one axis. */
+struct onnx_value onnx_image_value(const struct onnx_import *import, int32_t tensor, int axes);
+/* Makes an image the present node's output, with as many axes. */
+int onnx_image_done(struct onnx_import *import, int32_t tensor, int axes);
 
 /* Rows of a matrix of weights by the indices: an embedding. */
 int onnx_embed(struct onnx_import *import, const struct onnx_value *weight,

@@ -65,6 +65,7 @@ struct onnx_import {
     struct onnx_value *values;    /* per value of the model */
     const struct onnx_node *node; /* the present one */
     int node_index;
+    int constants;             /* computed ones that the present node has made tensors */
     bool *absorbed;            /* per node: a node before has done its work */
     struct onnx_block *blocks; /* memory that lives as long as the import */
     struct error error;        /* the first */

@@ -77,6 +77,32 @@ def example(text: str) -> Any:
     return torch.randn(extents)
 
 
+def window_means(extent: int, parts: int) -> list[list[float]]:
+    """The matrix [extent, parts] that makes an axis the means of an adaptive pool's windows."""
+    windows = [range(part * extent // parts, ((part + 1) * extent + parts - 1) // parts) for part in range(parts)]
+    return [[1 / len(window) if at in window else 0.0 for window in windows] for at in range(extent)]
+
+
+def average_pool(original: Any, axes: int) -> Any:
+    """An adaptive average pool that torch.onnx writes in few nodes: where windows differ it would gather every pixel of each."""
+    def pool(samples: Any, size: Any) -> Any:
+        import torch
+
+        have = samples.shape[-axes:]
+        wanted = [extent if part is None else part
+                  for extent, part in zip(have, size if isinstance(size, (tuple, list)) else [size] * axes)]
+        if all(part == 1 for part in wanted):
+            return samples.mean(tuple(range(-axes, 0)), keepdim=True)
+        if all(extent % part == 0 for extent, part in zip(have, wanted)):
+            return original(samples, size)
+        means = [[1.0]]
+        for extent, part in zip(have, wanted):  # the product of both axes' matrices (Kronecker)
+            means = [[a * b for a in row for b in other] for row in means for other in window_means(extent, part)]
+        return (samples.flatten(-axes) @ torch.tensor(means)).unflatten(-1, wanted)
+
+    return pool
+
+
 def export(module: Any, batch: Any, path: str, opset: int | None = None) -> None:
     """Writes `module`, of which `batch` is an example of a batch of samples, to the file `path`."""
     try:
@@ -87,13 +113,11 @@ def export(module: Any, batch: Any, path: str, opset: int | None = None) -> None
 
     module = module.eval()
     parameters = dict(module.named_parameters(remove_duplicate=False))  # tied ones by all their names
-    whole = torch.nn.functional.adaptive_avg_pool2d
-
-    def adaptive_average_pool2d(samples: Any, size: Any) -> Any:  # torch writes a mean over all pixels as many nodes
-        return samples.mean((-2, -1), keepdim=True) if size in (1, (1, 1), [1, 1]) else whole(samples, size)
-
+    functions = torch.nn.functional
     # no optimisation: it would fold batch norm into convolutions, and transposed weights lose their names
-    with warnings.catch_warnings(), mock.patch.object(torch.nn.functional, "adaptive_avg_pool2d", adaptive_average_pool2d):
+    with warnings.catch_warnings(), \
+            mock.patch.object(functions, "adaptive_avg_pool1d", average_pool(functions.adaptive_avg_pool1d, 1)), \
+            mock.patch.object(functions, "adaptive_avg_pool2d", average_pool(functions.adaptive_avg_pool2d, 2)):
         warnings.simplefilter("ignore")
         program = torch.onnx.export(module, (batch,), dynamo=True, optimize=False, verbose=False, opset_version=opset,
                                     dynamic_shapes=({0: torch.export.Dim("batch")},))

@@ -82,7 +82,10 @@ static void open_session(struct task *task, struct backend_device *device)
                                     .seed = 1};
     struct error error = {0};
 
-    task->data = (struct model_data){.rank = samples->rank - 1, .outputs = task->spec.classes};
+    task->data = (struct model_data){
+        .rank = samples->rank - 1, .outputs = task->spec.classes, .loss = task->spec.loss};
+    if (model_loss_is_of_values(task->spec.loss))
+        task->data.outputs = find_batch(task, "targets", 0)->shape[1];
     if (samples->type == SAFETENSORS_INT32) {
         task->data.type = TENSOR_INT32;
         task->data.vocabulary = task->spec.classes;

@@ -15,6 +15,7 @@ class Case:
     rate: float = 0.01
     symbols: bool = False  # indices instead of numbers
     each: bool = False  # of a text: the next symbol at each place
+    values: bool = False  # numbers to predict instead of classes
     large: bool = False  # takes a minute
 
 
@@ -139,6 +140,71 @@ class Wide(nn.Module):
         return self.head(torch.cat([x * (i + 1) for i in range(17)], 1).mean((2, 3)))
 
 
+class Pools(nn.Module):
+    """Adaptive pools whose windows differ, sizes that change, pixels that become channels and back."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.up = nn.Conv2d(3, 8, 3, padding=1), nn.ConvTranspose2d(8, 6, 3, 2, 1, 1, groups=2)
+        self.prelu, self.one, self.selu = nn.PReLU(6), nn.PReLU(), nn.SELU()
+        self.mean, self.wide, self.largest = nn.AdaptiveAvgPool2d((5, 4)), nn.AdaptiveAvgPool2d(7), nn.AdaptiveMaxPool2d(1)
+        self.shuffle, self.unshuffle = nn.PixelShuffle(2), nn.PixelUnshuffle(2)
+        self.mix, self.head = nn.Conv2d(6, 16, 3), nn.Linear(16 + 16 + 16, 10)
+
+    def forward(self, x):
+        x = self.up(self.selu(self.conv(x)))
+        y = self.mix(self.wide(self.mean(self.prelu(x))))
+        z = self.one(nn.functional.hardtanh(self.unshuffle(self.shuffle(y[:, :, :4, :4])), -0.5, 0.7)).abs()
+        return self.head(torch.cat([y.mean((2, 3)), y.amax((2, 3)), self.largest(z).flatten(1)], 1))
+
+
+class Norms(nn.Module):
+    """Group and instance norms, with and without weights, of images and signals."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.group = nn.Conv2d(3, 8, 3), nn.GroupNorm(4, 8)
+        self.conv2, self.instance = nn.Conv2d(8, 8, 3), nn.InstanceNorm2d(8, affine=True)
+        self.conv3, self.plain, self.batch = nn.Conv2d(8, 8, 3), nn.InstanceNorm2d(8), nn.BatchNorm2d(8, affine=False)
+        self.conv4, self.whole, self.signal = nn.Conv1d(8, 6, 3), nn.GroupNorm(1, 6), nn.InstanceNorm1d(6, affine=True)
+        self.head = nn.Linear(12, 10)
+        for norm in (self.group, self.instance, self.whole, self.signal):
+            nn.init.uniform_(norm.weight, 0.5, 1.5), nn.init.uniform_(norm.bias, -0.5, 0.5)
+
+    def forward(self, x):
+        x = self.instance(self.conv2(self.group(self.conv1(x)).relu())).relu()
+        x = self.batch(self.plain(self.conv3(x)).relu()).flatten(2)
+        x = self.signal(self.whole(self.conv4(x)).tanh())
+        return self.head(torch.cat([x[:, :, 3], x.mean(2)], 1))
+
+
+class UNet(nn.Module):
+    """Two levels, whose images become larger by transposed convolutions or by interpolation. It gives a number for each pixel."""
+
+    def __init__(self, transposed):
+        super().__init__()
+        self.one, self.two, self.three = self.block(3, 4), self.block(4, 8), self.block(8, 16)
+        self.up2, self.up1 = (nn.ConvTranspose2d(n, n // 2, 2, 2) if transposed else nn.Conv2d(n, n // 2, 1) for n in (16, 8))
+        self.back2, self.back1, self.head = self.block(16, 8), self.block(8, 4), nn.Conv2d(4, 1, 1)
+        self.transposed = transposed
+
+    @staticmethod
+    def block(a, b):
+        return nn.Sequential(nn.Conv2d(a, b, 3, padding=1), nn.BatchNorm2d(b), nn.ReLU(), nn.Conv2d(b, b, 3, padding=1),
+                             nn.BatchNorm2d(b), nn.ReLU())
+
+    def larger(self, up, x, mode):
+        return up(x) if self.transposed else nn.functional.interpolate(up(x), scale_factor=2, mode=mode)
+
+    def forward(self, x):
+        one = self.one(x)
+        two = self.two(nn.functional.max_pool2d(one, 2))
+        x = self.three(nn.functional.max_pool2d(two, 2))
+        x = self.back2(torch.cat([two, self.larger(self.up2, x, "bilinear")], 1))
+        x = self.back1(torch.cat([one, self.larger(self.up1, x, "nearest")], 1))
+        return self.head(x).flatten(1)
+
+
 def vision(name, size=64, rate=2e-4, **keys):
     def build():
         import torchvision
@@ -156,6 +222,10 @@ MODELS = {
     "gpt": Case(Gpt, (12,), classes=20, rate=0.05, symbols=True, each=True),
     "vit": Case(Vit, (1, 8, 8), rate=0.02),
     "general": Case(General, (8, 8), rate=0.02),
+    "pools": Case(Pools, (3, 9, 9), batch=4, rate=0.02),
+    "norms": Case(Norms, (3, 12, 12), batch=4, rate=0.02),
+    "unet": Case(lambda: UNet(True), (3, 12, 12), classes=144, batch=4, rate=0.02, values=True),
+    "unet_resize": Case(lambda: UNet(False), (3, 12, 12), classes=144, batch=4, rate=0.02, values=True),
     "resnet18": vision("resnet18"),
     "resnet50": vision("resnet50"),
     "vgg11_bn": vision("vgg11_bn"),

@@ -14,6 +14,8 @@ def loss_of(model, samples, targets):
     output = model(samples.long() if samples.dtype == torch.int32 else samples)
     if output.dim() == 3:
         output, targets = output.flatten(0, 1), targets.flatten()
+    if targets.is_floating_point():
+        return F.mse_loss(output, targets.to(output.dtype))
     return F.cross_entropy(output, targets.long())
 
 
@@ -27,7 +29,9 @@ def batches_of(case):
             targets = (samples.roll(-1, 1) if case.each else samples[:, -1]).contiguous()
         else:
             targets = torch.randint(0, case.classes, (case.batch,), generator=source, dtype=torch.int32)
-            samples = prototypes[targets.long()] + torch.randn(case.batch, *case.shape, generator=source)
+            if case.values:
+                targets = torch.randn(case.batch, case.classes, generator=source)
+            samples = (0 if case.values else prototypes[targets.long()]) + torch.randn(case.batch, *case.shape, generator=source)
         result.append((samples, targets))
     return result
 

@@ -94,6 +94,8 @@ static void train(const char *name)
     samples = dump_find(&dump, "samples/1");
     trained.data = (struct model_data){.rank = samples->shape.rank - 1,
                                        .outputs = (int64_t)dump_attribute(&dump, "classes")};
+    if (dump_find(&dump, "target/1")->type != DUMP_INT32)
+        trained.data.loss = LOSS_MSE;
     if (samples->type == DUMP_INT32) {
         trained.data.type = TENSOR_INT32;
         trained.data.vocabulary = trained.data.outputs;

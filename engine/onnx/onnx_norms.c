@@ -1,0 +1,222 @@
+/* onnx_norms.c: nodes that normalise. */
+#include "engine/onnx/onnx_tensors.h"
+
+#include <errno.h>
+#include <string.h>
+
+static int append_batch_norm(struct onnx_import *import)
+{
+    static const char *const suffix[] = {"weight", "bias", "running_mean", "running_var"};
+    struct onnx_value x = *onnx_input(import, 0);
+    float momentum = 1 - onnx_attribute_float(import, "momentum", 0.9f);
+    struct graph_shape channels = {.rank = 1};
+    int32_t tensor;
+    int axes = 0;
+
+    for (int i = 1; i < 5; i++)
+        if (onnx_input(import, i)->kind != ONNX_CONSTANT)
+            return onnx_missing(import, "its weights must be constant");
+    if (x.kind != ONNX_TENSOR || x.rank < 2)
+        return onnx_missing(import, "of other than samples");
+    channels.extent[0] = x.extent[1];
+    tensor = x.rank == 2 ? onnx_rows(import, &x) : onnx_images_of(import, &x, &axes);
+    if (tensor < 0)
+        return tensor;
+    for (int i = 0; i < 4; i++)
+        graph_bind_parameter(import->graph, suffix[i],
+                             onnx_weight(import, onnx_input(import, i + 1), &channels, i >= 2));
+    tensor = graph_batch_norm(import->graph, tensor,
+                              onnx_weight_layer(import, onnx_input(import, 1)).text,
+                              onnx_attribute_float(import, "epsilon", 1e-5f), momentum);
+    if (tensor < 0)
+        return tensor;
+    if (axes)
+        return onnx_image_done(import, tensor, axes);
+    x.tensor = tensor;
+    return onnx_done(import, x);
+}
+
+static int append_layer_norm(struct onnx_import *import)
+{
+    struct onnx_value x = *onnx_input(import, 0);
+    const struct onnx_value *scale = onnx_input(import, 1), *bias = onnx_input(import, 2);
+    int axis = onnx_axis(import, onnx_attribute_int(import, "axis", -1), x.rank);
+    struct graph_shape width;
+    int32_t tensor;
+    bool biased;
+
+    if (axis < 0)
+        return import->error.code;
+    if (axis != x.rank - 1 || scale->kind != ONNX_CONSTANT || bias->kind == ONNX_TENSOR ||
+        import->node->output_count > 1)
+        return onnx_missing(import, "over more than the last axis");
+    width = (struct graph_shape){.rank = 1, .extent = {x.extent[x.rank - 1]}};
+    tensor = onnx_rows(import, &x);
+    if (tensor < 0)
+        return tensor;
+    graph_bind_parameter(import->graph, "weight", onnx_weight(import, scale, &width, false));
+    biased = onnx_bind_bias(import, bias, width.extent[0]);
+    x.tensor = graph_layer_norm(import->graph, tensor, onnx_weight_layer(import, scale).text,
+                                onnx_attribute_float(import, "epsilon", 1e-5f), biased);
+    return onnx_done(import, x);
+}
+
+/* ---- groups of channels ---- */
+
+/* Normalises groups of channels of the value, which the result replaces. */
+static int group_norm(struct onnx_import *import, struct onnx_value *x, int64_t groups,
+                      const struct onnx_value *weight, const struct onnx_value *bias)
+{
+    struct graph_shape channels = {.rank = 1, .extent = {x->extent[1]}};
+    int32_t tensor;
+    int axes = 0;
+
+    if (x->kind != ONNX_TENSOR || x->rank < 2 || weight->kind != ONNX_CONSTANT ||
+        bias->kind != ONNX_CONSTANT)
+        return onnx_missing(import, "its weights must be constant"), -ENOTSUP;
+    if (groups < 1 || groups > x->extent[1] || x->extent[1] % groups)
+        return onnx_fail(import, "%lld groups of %lld channels", (long long)groups,
+                         (long long)x->extent[1]);
+    tensor = x->rank == 2 ? onnx_rows(import, x) : onnx_images_of(import, x, &axes);
+    if (tensor < 0)
+        return tensor;
+    graph_bind_parameter(import->graph, "weight", onnx_weight(import, weight, &channels, false));
+    graph_bind_parameter(import->graph, "bias", onnx_weight(import, bias, &channels, false));
+    tensor = graph_group_norm(import->graph, tensor, onnx_weight_layer(import, weight).text,
+                              (int)groups, onnx_attribute_float(import, "epsilon", 1e-5f));
+    if (tensor < 0)
+        return tensor;
+    if (axes)
+        *x = onnx_image_value(import, tensor, axes);
+    x->tensor = tensor;
+    return 0;
+}
+
+/* The node before the present one that gives the value; NULL: none does. */
+static const struct onnx_node *producer_of(const struct onnx_import *import, int32_t value)
+{
+    for (int i = 0; value >= 0 && i < import->model->node_count; i++)
+        for (int k = 0; k < import->model->nodes[i].output_count; k++)
+            if (import->model->nodes[i].output[k] == value)
+                return &import->model->nodes[i];
+    return NULL;
+}
+
+static bool is_operator(const struct onnx_node *node, const char *name)
+{
+    return node && strcmp(node->proto->op_type, name) == 0;
+}
+
+/* The constant of a number for each channel that `node` combines with the result of `before`, be it
+ * behind nodes that shape it; NULL: it is no such. */
+static const struct onnx_value *channels_of(const struct onnx_import *import,
+                                            const struct onnx_node *node,
+                                            const struct onnx_node *before,
+                                            const struct onnx_value *x)
+{
+    int32_t at = node->input[node->input[0] == before->output[0]];
+    const struct onnx_value *value = at < 0 ? NULL : &import->values[at];
+    bool shaped = false;
+
+    while (value && value->kind != ONNX_CONSTANT) {
+        const struct onnx_node *shaper = producer_of(import, at);
+
+        if (!is_operator(shaper, "Unsqueeze") && !is_operator(shaper, "CastLike"))
+            return NULL;
+        shaped |= is_operator(shaper, "Unsqueeze");
+        at = shaper->input[0];
+        value = at < 0 ? NULL : &import->values[at];
+    }
+    if (!value || onnx_value_elements(value) != x->extent[1] || value->part_count)
+        return NULL;
+    for (int r = 1; !shaped && r <= x->rank - 2; r++)
+        if (value->rank < x->rank - 1 || value->extent[value->rank - r] != 1)
+            return NULL;
+    return value;
+}
+
+/* Whether the Reshape `back` gives its input the shape of `x`, which `before` has changed. */
+static bool restores(const struct onnx_import *import, const struct onnx_node *back,
+                     const struct onnx_node *before, const struct onnx_value *x)
+{
+    const struct onnx_node *shape = producer_of(import, back->input[1]);
+    const struct onnx_value *extents = back->input[1] < 0 ? NULL : &import->values[back->input[1]];
+
+    if (is_operator(shape, "Shape") && shape->input_count == 1)
+        return shape->input[0] == before->input[0] && !onnx_attribute(shape, "end");
+    if (!extents || extents->kind != ONNX_CONSTANT || onnx_value_elements(extents) != x->rank)
+        return false;
+    for (int r = 1; r < x->rank; r++)
+        if (onnx_integer(extents, r) != x->extent[r])
+            return false;
+    return true;
+}
+
+/* PyTorch's group norm: groups of channels become channels, are normalised and become what they
+ * were; then come weight and bias. Does the work of these nodes; returns whether they are such. */
+static bool absorb_group_norm(struct onnx_import *import)
+{
+    const struct onnx_node *before = producer_of(import, import->node->input[0]);
+    const struct onnx_node *back = onnx_only_reader(import, import->node, "Reshape");
+    const struct onnx_node *scale = back ? onnx_only_reader(import, back, "Mul") : NULL;
+    const struct onnx_node *shift = scale ? onnx_only_reader(import, scale, "Add") : NULL;
+    const struct onnx_value *weight, *bias;
+    struct onnx_value x;
+    double one, zero;
+
+    if (!shift || !is_operator(before, "Reshape") || before->input_count < 2 ||
+        before->input[0] < 0 || back->input_count < 2 || scale->input_count != 2 ||
+        shift->input_count != 2 || !onnx_is_uniform(onnx_input(import, 1), &one) || one != 1 ||
+        !onnx_is_uniform(onnx_input(import, 2), &zero) || zero != 0)
+        return false;
+    x = import->values[before->input[0]];
+    if (x.kind != ONNX_TENSOR || x.rank < 3 || x.extent[0] != ONNX_BATCH ||
+        !restores(import, back, before, &x))
+        return false;
+    weight = channels_of(import, scale, back, &x);
+    bias = channels_of(import, shift, scale, &x);
+    if (!weight || !bias || onnx_resolve(import, &x) ||
+        group_norm(import, &x, onnx_input(import, 0)->extent[1], weight, bias))
+        return weight && bias;
+    onnx_absorb(import, back, &x);
+    onnx_absorb(import, scale, &x);
+    onnx_absorb(import, shift, &x);
+    *onnx_output(import, 0) = x;
+    return true;
+}
+
+/* A group for each channel. */
+static int append_instance_norm(struct onnx_import *import)
+{
+    struct onnx_value x = *onnx_input(import, 0);
+    int code;
+
+    if (x.kind != ONNX_TENSOR || x.rank < 3)
+        return onnx_missing(import, "of other than images or signals");
+    if (absorb_group_norm(import))
+        return import->error.code;
+    code = group_norm(import, &x, x.extent[1], onnx_input(import, 1), onnx_input(import, 2));
+    return code ? code : onnx_done(import, x);
+}
+
+static int append_group_norm(struct onnx_import *import)
+{
+    struct onnx_value x = *onnx_input(import, 0);
+    int code;
+
+    if (onnx_input(import, 1)->kind == ONNX_CONSTANT &&
+        onnx_value_elements(onnx_input(import, 1)) != x.extent[1])
+        return onnx_missing(import, "with weights of groups; those of channels are known, as "
+                                    "since opset 21");
+    code = group_norm(import, &x, onnx_attribute_int(import, "num_groups", 0),
+                      onnx_input(import, 1), onnx_input(import, 2));
+    return code ? code : onnx_done(import, x);
+}
+
+const struct onnx_operator_entry onnx_norm_operators[] = {
+    {"InstanceNormalization", append_instance_norm, false},
+    {"GroupNormalization", append_group_norm, false},
+    {"BatchNormalization", append_batch_norm, false},
+    {"LayerNormalization", append_layer_norm, false},
+    {NULL, NULL, false},
+};
