@@ -2,12 +2,14 @@
 #include "daemon/folder/job_cgroup.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +18,8 @@
 enum {
     CONTROLLERS_MAX = 4096,
     EVENTS_MAX = 512,
-    TASKS_MAX_PERCENT = 15 /* DefaultTasksMax= of systemd-system.conf(5) */
+    TASKS_MAX_PERCENT = 15, /* DefaultTasksMax= of systemd-system.conf(5) */
+    TASKS_MAX_SECONDS = 10  /* for which the machine's limit is taken to be as it was read */
 };
 
 /* The group that contains the jobs' groups; NULL: there is none. */
@@ -59,13 +62,19 @@ static int64_t read_number(const char *path)
 
 int64_t job_tasks_max(int64_t configured)
 {
+    static int64_t share;
+    static double read_at = -INFINITY; /* an administrator may change the kernel's limits */
     int64_t identifiers, threads;
 
     if (configured >= 0)
         return configured;
-    identifiers = read_number("/proc/sys/kernel/pid_max");
-    threads = read_number("/proc/sys/kernel/threads-max");
-    return (identifiers < threads ? identifiers : threads) * TASKS_MAX_PERCENT / 100;
+    if (clock_monotonic() - read_at > TASKS_MAX_SECONDS) {
+        identifiers = read_number("/proc/sys/kernel/pid_max");
+        threads = read_number("/proc/sys/kernel/threads-max");
+        share = (identifiers < threads ? identifiers : threads) * TASKS_MAX_PERCENT / 100;
+        read_at = clock_monotonic();
+    }
+    return share;
 }
 
 bool job_cgroup_path(int64_t job, int64_t attempt, char *path, size_t size)

@@ -13,7 +13,8 @@
 const char *job_cgroup_shortcoming(void);
 
 /* How many processes and threads a job may have at once: the configured number or, if that is
- * negative, the part of the machine's limit that systemd gives a unit. 0: no limit. */
+ * negative, the part of the machine's limit that systemd gives a unit. 0: no limit. Call it on the
+ * loop. */
 int64_t job_tasks_max(int64_t configured);
 
 /* The path of an attempt's group; false if there can be none. */

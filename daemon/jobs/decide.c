@@ -36,6 +36,7 @@
 #include <time.h>
 
 enum {
+    LOAD_AHEAD = 15,                        /* jobs of a class: four levels of a heap */
     DECIDE_PAUSE_MILLISECONDS = 1000,       /* between decisions that time alone brings about */
     DECIDE_PAUSE_MAX_MILLISECONDS = 3600000 /* the longest pause while something waits */
 };
@@ -213,6 +214,19 @@ static void carry_out(struct jobs *jobs)
     }
 }
 
+/* Reads the specifications of the class's next jobs: those of the upper levels of its heap, at once
+ * where one of the next two is missing. */
+static void load_of_class(struct jobs *jobs, const struct job_class *class)
+{
+    const struct job_queue *waiting = &class->waiting;
+    bool missing = false;
+
+    for (size_t k = 0; k < 3 && k < waiting->count; k++)
+        missing |= !waiting->jobs[k]->details && !waiting->jobs[k]->loading;
+    for (size_t k = 0; missing && k < LOAD_AHEAD && k < waiting->count; k++)
+        job_details_load(jobs, waiting->jobs[k]);
+}
+
 /* Reads the specifications of the next jobs before there is room for them. */
 static void load_ahead(struct jobs *jobs)
 {
@@ -220,8 +234,7 @@ static void load_ahead(struct jobs *jobs)
     struct job_class *const *classes = job_classes_sorted(jobs->classes, &count);
 
     for (size_t i = 0; i < count && i < 3; i++)
-        for (size_t k = 0; k < 3 && k < classes[i]->waiting.count; k++)
-            job_details_load(jobs, classes[i]->waiting.jobs[k]);
+        load_of_class(jobs, classes[i]);
 }
 
 static void on_decide_timer(uv_timer_t *timer)
@@ -282,6 +295,7 @@ static void make_decision(struct jobs *jobs)
     set_timer(jobs); /* before the jobs change */
     carry_out(jobs);
     load_ahead(jobs);
+    details_read_gathered(jobs);
 }
 
 void jobs_decide(struct jobs *jobs)

@@ -1,6 +1,7 @@
 /* details.c: see details.h. */
 #include "daemon/jobs/details.h"
 
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "daemon/jobs/dispatch.h"
@@ -16,9 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { READ_AGAIN_SECONDS = 5 };
+enum { READ_AGAIN_SECONDS = 5, DETAILS_PER_READ = 32 };
 
 struct details_reads {
+    struct details_batch *gathered; /* owned; NULL: none yet */
     size_t under_way;
     struct log_throttle throttle;
 };
@@ -94,38 +96,110 @@ void job_details_unread(struct jobs *jobs, struct job *job, int result, const st
     job_queue_after(jobs, job, READ_AGAIN_SECONDS);
 }
 
-static void on_details_read(void *data, int result, const struct error *error)
-{
-    struct details_read *read = data;
-    struct jobs *jobs = read->jobs;
-    struct job *job = jobs->stopping ? NULL : job_table_find(jobs->table, read->id);
+/* ---- the reads of one decision --------------------------------------------------------------- */
 
-    jobs->details_reads->under_way--;
-    if (job)
-        job->loading = false;
-    if (job && result == 0) {
-        job_details_free(job->details);
-        job->details = TAKE_POINTER(read->details);
-        jobs_dispatch(jobs);
-    } else if (job && job->state == JOB_QUEUED) {
-        job_details_unread(jobs, job, result, error);
-        jobs_dispatch(jobs);
+struct batch_read {
+    struct details_read read;
+    int result;          /* 1: not read */
+    struct error *error; /* owned; of its own failure */
+};
+
+/* One request reads the details of many jobs, so the reader begins one transaction for them, and
+ * they make one decision due. */
+struct details_batch {
+    struct jobs *jobs;
+    size_t count;
+    struct batch_read reads[DETAILS_PER_READ];
+};
+
+static int read_batch(struct store_connection *connection, void *data, struct error *error)
+{
+    struct details_batch *batch = data;
+    int result = 0;
+
+    for (size_t i = 0; i < batch->count; i++) {
+        struct batch_read *one = &batch->reads[i];
+
+        one->result = details_read_work(connection, &one->read, error);
+        if (one->result == 0)
+            continue;
+        one->error = memory_allocate(sizeof *one->error);
+        *one->error = *error;
+        if (one->result == -ERROR_DAMAGED || result == 0)
+            result = one->result;
     }
-    details_read_free(read);
+    return result;
+}
+
+/* Ends one read of a batch, which failed with `result` and `error` where it has no result of its
+ * own. */
+static void take_read(struct jobs *jobs, struct batch_read *one, int result,
+                      const struct error *error)
+{
+    struct job *job = jobs->stopping ? NULL : job_table_find(jobs->table, one->read.id);
+
+    if (one->result <= 0) {
+        result = one->result;
+        error = one->error;
+    }
+    if (!job)
+        return;
+    job->loading = false;
+    if (job->outdated) { /* the decision that is due reads them again */
+        job->outdated = false;
+    } else if (result == 0) {
+        job_details_free(job->details);
+        job->details = TAKE_POINTER(one->read.details);
+    } else if (job->state == JOB_QUEUED) {
+        job_details_unread(jobs, job, result, error);
+    }
+    jobs_dispatch(jobs);
+}
+
+static void on_batch_read(void *data, int result, const struct error *error)
+{
+    struct details_batch *batch = data;
+
+    batch->jobs->details_reads->under_way--;
+    for (size_t i = 0; i < batch->count; i++) {
+        struct batch_read *one = &batch->reads[i];
+
+        take_read(batch->jobs, one, result, error);
+        job_details_free(one->read.details);
+        json_object_put(one->read.plan);
+        free(one->error);
+    }
+    free(batch);
 }
 
 void job_details_load(struct jobs *jobs, struct job *job)
 {
-    struct details_read *read;
+    struct details_reads *reads = jobs->details_reads;
 
     if (job->details || job->loading)
         return;
-    read = memory_zero(sizeof *read);
-    read->jobs = jobs;
-    read->id = job->id;
+    if (!reads->gathered) {
+        reads->gathered = memory_zero(sizeof *reads->gathered);
+        reads->gathered->jobs = jobs;
+    }
+    reads->gathered->reads[reads->gathered->count++] = (struct batch_read){
+        .read = {.jobs = jobs, .id = job->id},
+        .result = 1,
+    };
     job->loading = true;
-    jobs->details_reads->under_way++;
-    store_read(jobs->daemon->store, details_read_work, on_details_read, read);
+    job->outdated = false;
+    if (reads->gathered->count == DETAILS_PER_READ)
+        details_read_gathered(jobs);
+}
+
+void details_read_gathered(struct jobs *jobs)
+{
+    struct details_reads *reads = jobs->details_reads;
+
+    if (!reads->gathered)
+        return;
+    reads->under_way++;
+    store_read(jobs->daemon->store, read_batch, on_batch_read, TAKE_POINTER(reads->gathered));
 }
 
 bool details_are_loading(const struct jobs *jobs)

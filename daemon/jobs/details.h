@@ -26,8 +26,10 @@ struct details_read {
 int details_read_work(struct store_connection *connection, void *data, struct error *error);
 void details_read_free(struct details_read *read);
 
-/* Reads the job's details unless they are in memory already, then makes a decision due. */
+/* Has the job's details read unless they are in memory already, and then makes a decision due. */
 void job_details_load(struct jobs *jobs, struct job *job);
+/* Begins to read what job_details_load() was asked for. */
+void details_read_gathered(struct jobs *jobs);
 /* Whether the details of any job are being read. */
 bool details_are_loading(const struct jobs *jobs);
 void job_details_free(struct job_details *details);

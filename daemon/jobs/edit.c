@@ -379,6 +379,7 @@ static void put_in_effect(struct jobs *jobs, struct job *job, const struct job_e
     } else { /* they are read anew before its start */
         job_details_free(job->details);
         job->details = NULL;
+        job->outdated = job->loading;
     }
 }
 

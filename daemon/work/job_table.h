@@ -55,6 +55,7 @@ struct job {
     uint8_t state;           /* enum job_state: as last given to the store */
     uint8_t wait_reason;     /* enum wait_reason: as last given to the store */
     bool loading;            /* details are being read */
+    bool outdated;           /* … and an edit has changed them since */
     bool notifies;           /* its end runs commands */
     bool avoids_sharing;     /* an error of a client ended it: it starts without a service */
     bool unsuspendable;      /* the driver could not restore it, so it lost what it had done */
