@@ -196,6 +196,21 @@ static struct json_object *weights_complete(struct json_object *weights)
     return complete;
 }
 
+/* With max_steps and without epochs, only the steps end the training. */
+static struct json_object *train_complete(struct json_object *train)
+{
+    struct json_object *complete;
+
+    if (!json_object_is_type(train, json_type_object) || !json_get(train, "max_steps") ||
+        json_get(train, "epochs"))
+        return json_object_get(train);
+    complete = json_object_new_object();
+    json_object_object_foreach (train, name, value)
+        json_set(complete, name, json_object_get(value));
+    json_set_int(complete, "epochs", JOB_SPEC_EPOCHS_MAX);
+    return complete;
+}
+
 /* Adds to data.test the keys that it leaves out from data.train, except paths, unless the formats
  * differ. */
 static struct json_object *data_complete(struct json_object *data)
@@ -267,6 +282,8 @@ static int key_normalise(struct job_spec_check *check, const struct job_spec_key
         value = complete = model_complete(value);
     } else if (strcmp(check->path, "weights") == 0) {
         value = complete = weights_complete(value);
+    } else if (strcmp(check->path, "train") == 0) {
+        value = complete = train_complete(value);
     } else if (strcmp(check->path, "data") == 0) {
         value = complete = data_complete(value);
         variant = json_get_string(json_get(value, "train"), "format", NULL);

@@ -9,6 +9,9 @@
 /* Specifications in one SubmitMany. They are one transaction, and other requests wait for it. */
 enum { SUBMIT_MANY_MAX = 4096 };
 
+/* The most epochs that there may be: nothing but max_steps, or a person, ends the training. */
+enum { JOB_SPEC_EPOCHS_MAX = 1000000 };
+
 /* Where a specification is wrong. */
 struct job_spec_fault {
     char path[256];   /* "train.optimizer.lr"; "" for the whole */

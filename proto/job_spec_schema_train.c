@@ -1,4 +1,5 @@
 /* job_spec_schema_train.c: the keys of a specification's `train`; see job_spec_schema.c. */
+#include "proto/job_spec.h"
 #include "proto/job_spec_schema_table.h"
 #include "proto/optimizer_kinds.h"
 #include "proto/schedule_kinds.h"
@@ -160,8 +161,10 @@ SECTION(early_stop, NULL);
 
 static const char *const metric_names[] = {METRIC_KINDS(NAME) NULL};
 static const struct job_spec_key train_keys[] = {
-    {"epochs", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 1000000, .fallback = "10",
-     .unit = "epochs", .help = "Passes over the training set"},
+    {"epochs", JOB_SPEC_INTEGER, .minimum = 1, .maximum = JOB_SPEC_EPOCHS_MAX, .fallback = "10",
+     .unit = "epochs",
+     .help = "Passes over the training set; with max_steps, the default is as many as its steps "
+             "take"},
     {"max_steps", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 1000000000000, .unit = "steps",
      .help = "Number of updates after which the training ends, if epochs does not end it earlier"},
     {"batch_size", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 1000000, .choices = CHOICES("auto"),

@@ -78,8 +78,6 @@ static void lengthen(struct json_object *train, const char *key, int64_t more)
     json_set_int(train, key, sum);
 }
 
-enum { EPOCHS_MAX = 1000000 };
-
 /* Makes the training longer by what the options say. */
 static enum exit_status train_lengthen(struct invocation *invocation, int64_t id, bool done,
                                        struct json_object *train)
@@ -105,7 +103,7 @@ static enum exit_status train_lengthen(struct invocation *invocation, int64_t id
         lengthen(train, "epochs", epochs);
     if (steps) {
         lengthen(train, "max_steps", steps);
-        json_set_int(train, "epochs", EPOCHS_MAX);
+        json_set_int(train, "epochs", JOB_SPEC_EPOCHS_MAX);
     }
     return EXIT_STATUS_DONE;
 }

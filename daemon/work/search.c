@@ -347,6 +347,10 @@ static int length_agree(struct search *search, struct json_object *object, struc
     int64_t length = json_get_int(json_get(normalised, "train"), key, 0);
     char sentence[256];
 
+    if (search->most == 0 && length == JOB_SPEC_EPOCHS_MAX)
+        return fail(fault, error, "max_epochs",
+                    "train.max_steps ends the trials: give the search max_steps, or the trials "
+                    "train.epochs");
     if (search->most == 0) {
         search->most = (double)length;
         json_set_int(object, "max_epochs", length);
@@ -365,7 +369,7 @@ static int length_agree(struct search *search, struct json_object *object, struc
         if (!json_get(train, "evaluate_every"))
             json_set_string(train, "evaluate_every", sentence);
         if (!json_get(train, "epochs"))
-            json_set_int(train, "epochs", 1000000); /* the most that there may be */
+            json_set_int(train, "epochs", JOB_SPEC_EPOCHS_MAX);
     }
     return 0;
 }

@@ -78,6 +78,28 @@ static void test_defaults_of_native(void **state)
     expect(spec, "command", "null");
 }
 
+/* Whoever says how many steps there shall be gets them, however many epochs that is. */
+static void test_steps_without_epochs(void **state)
+{
+    static const char both[] =
+        "{\"model\":{\"name\":\"mlp\"},\"data\":{\"train\":{\"format\":\"csv\","
+        "\"path\":\"a.csv\"}},\"train\":{\"max_steps\":5000%s}}";
+    static const char *const epochs[][2] = {
+        {"", "1000000"}, {",\"epochs\":null", "1000000"}, {",\"epochs\":10", "10"}};
+    char text[300];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof epochs / sizeof *epochs; i++) {
+        snprintf(text, sizeof text, both, epochs[i][0]);
+        JSON_AUTO struct json_object *spec = normalise(text);
+
+        expect(spec, "train.epochs", epochs[i][1]);
+        expect(spec, "train.max_steps", "5000");
+        job_spec_drop_defaults(spec);
+        assert_int_equal(json_get(json_get(spec, "train"), "epochs") != NULL, i == 2);
+    }
+}
+
 static void test_defaults_by_optimizer(void **state)
 {
     static const struct {
@@ -495,6 +517,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults_of_native),
+        cmocka_unit_test(test_steps_without_epochs),
         cmocka_unit_test(test_defaults_by_optimizer),
         cmocka_unit_test(test_command),
         cmocka_unit_test(test_preemptible),
