@@ -103,7 +103,7 @@ static int check_streams(struct job_spec_check *check, struct json_object *model
         "batch_size, and accumulate for an update after several windows");
 }
 
-static unsigned format_traits(const char *name)
+unsigned job_spec_format_traits(const char *name)
 {
     const struct job_spec_variant *format = job_spec_variant_find(&job_spec_data_section, name);
 
@@ -142,7 +142,7 @@ static const char *find_text_model(void)
 static int check_samples(struct job_spec_check *check, const struct job_spec_variant *model,
                          const char *format)
 {
-    unsigned traits = format_traits(format);
+    unsigned traits = job_spec_format_traits(format);
     unsigned wanted = traits & DATA_FORMAT_TEXT      ? MODEL_READS_TEXT
                       : traits & DATA_FORMAT_SYMBOLS ? MODEL_READS_SEQUENCES
                                                      : MODEL_READS_NUMBERS;
@@ -179,7 +179,7 @@ static int check_symbols(struct job_spec_check *check, struct json_object *model
     const char *name = json_get_string(model, "name", "");
     const char *format = json_get_string(json_get(data, "train"), "format", "");
     const struct job_spec_variant *kind = job_spec_variant_find(&job_spec_model_section, name);
-    bool text = format_traits(format) & DATA_FORMAT_TEXT;
+    bool text = job_spec_format_traits(format) & DATA_FORMAT_TEXT;
     bool reads_both = kind && kind->traits & MODEL_READS_TEXT && kind->traits & MODEL_READS_NUMBERS;
     int r = check_samples(check, kind, format);
 
@@ -196,15 +196,14 @@ static int check_symbols(struct job_spec_check *check, struct json_object *model
         return job_spec_fail_at(
             check, "model.carry_state",
             "model.carry_state applies to text only, whose windows follow each other");
-    if (format_traits(format) & DATA_FORMAT_SYMBOLS &&
+    if (job_spec_format_traits(format) & DATA_FORMAT_SYMBOLS &&
         strcmp(json_get_string(data, "normalize", ""), "none") != 0)
         return job_spec_fail_at(check, "data.normalize",
                                 "data.normalize must be none for text and sequences of symbols");
     return 0;
 }
 
-/* Whether the loss compares values. */
-static bool loss_is_of_values(struct json_object *model)
+bool job_spec_loss_is_of_values(struct json_object *model)
 {
     static const char *const names[] = {"mse",      "mae",    "huber",
                                         "quantile", "cosine", "binary_cross_entropy"};
@@ -223,12 +222,14 @@ static int check_model_and_data(struct job_spec_check *check, struct json_object
     int r = check_symbols(check, model, data);
     char formats[JOB_SPEC_VARIANTS_MAX];
 
-    if (r == 0 && json_get(model, "output_heads") && format_traits(format) & DATA_FORMAT_TEXT)
+    if (r == 0 && json_get(model, "output_heads") &&
+        job_spec_format_traits(format) & DATA_FORMAT_TEXT)
         return job_spec_fail_at(
             check, "model.output_heads",
             "model.output_heads share the labels of a sample, but a text has one symbol "
             "to predict at each place: leave them out, or take time_series or npy");
-    if (r < 0 || !loss_is_of_values(model) || format_traits(format) & DATA_FORMAT_VALUES)
+    if (r < 0 || !job_spec_loss_is_of_values(model) ||
+        job_spec_format_traits(format) & DATA_FORMAT_VALUES)
         return r;
     job_spec_path_push(check, "", "model.loss");
     return job_spec_fail(
@@ -312,7 +313,7 @@ static int check_kernels(struct job_spec_check *check, struct json_object *given
 
 static bool is_generated(struct json_object *source)
 {
-    return format_traits(json_get_string(source, "format", "")) & DATA_FORMAT_GENERATED;
+    return job_spec_format_traits(json_get_string(source, "format", "")) & DATA_FORMAT_GENERATED;
 }
 
 static bool command_has(struct json_object *source, const char *word)
@@ -361,7 +362,7 @@ static int check_generators(struct job_spec_check *check, struct json_object *mo
         r = check_generator(check, test, "data.test");
     if (r < 0 || !is_generated(train))
         return r;
-    if (!loss_is_of_values(model) && !json_get(model, "output_heads") &&
+    if (!job_spec_loss_is_of_values(model) && !json_get(model, "output_heads") &&
         !json_get(model, "classes"))
         return job_spec_fail_at(
             check, "model.classes",
@@ -413,81 +414,6 @@ static int check_targets(struct job_spec_check *check, struct json_object *norma
                          loss);
 }
 
-#define METRIC(upper, lower, traits, ...) {#lower, traits},
-static const struct {
-    const char *name;
-    unsigned traits;
-} metric_kinds[] = {METRIC_KINDS(METRIC)};
-#undef METRIC
-
-/* Whether the metric is one of the task. */
-static bool metric_fits(const char *name, unsigned task)
-{
-    for (size_t i = 0; i < sizeof metric_kinds / sizeof *metric_kinds; i++)
-        if (strcmp(metric_kinds[i].name, name) == 0)
-            return metric_kinds[i].traits & task;
-    return false;
-}
-
-/* What the specification has to predict, as a trait of metrics and in words. */
-static unsigned find_task(struct json_object *normalised, const char **words)
-{
-    struct json_object *train = json_get(json_get(normalised, "data"), "train");
-
-    if (loss_is_of_values(json_get(normalised, "model"))) {
-        *words = "values (model.loss mse and the like)";
-        return METRIC_OF_VALUES;
-    }
-    if (json_get(json_get(normalised, "model"), "output_heads")) {
-        *words = "several labels (model.output_heads)";
-        return METRIC_OF_HEADS;
-    }
-    if (format_traits(json_get_string(train, "format", "")) & DATA_FORMAT_TEXT) {
-        *words = "the symbols of a text";
-        return METRIC_OF_TEXT;
-    }
-    *words = "classes";
-    return METRIC_OF_CLASSES;
-}
-
-/* Whether the metric is the loss of one of the model's heads. */
-static bool is_loss_of_head(const char *metric, struct json_object *normalised)
-{
-    struct json_object *heads = json_get(json_get(normalised, "model"), "output_heads");
-
-    for (size_t i = 0; heads && i < json_object_array_length(heads); i++) {
-        const char *head = json_get_string(json_object_array_get_idx(heads, i), "name", "");
-        char name[64];
-
-        snprintf(name, sizeof name, METRIC_OF_HEAD, head);
-        if (strcmp(name, metric) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* Checks that the run measures the metric that a key names. */
-static int check_metric(struct job_spec_check *check, const char *path, const char *metric,
-                        struct json_object *normalised)
-{
-    double fraction = json_get_double(json_get(normalised, "data"), "validation_fraction", 0);
-    const char *words, *name = strchr(metric, '_') + 1;
-    unsigned task = find_task(normalised, &words);
-
-    check->path[0] = '\0';
-    job_spec_path_push(check, "", path);
-    if (strncmp(metric, "validation_", 11) == 0 && fraction <= 0)
-        return job_spec_fail(check, "train_loss",
-                             "%s is %s, but data.validation_fraction is 0; use train_loss or set "
-                             "samples aside",
-                             path, metric);
-    if (!metric_fits(name, task) && !is_loss_of_head(metric, normalised))
-        return job_spec_fail(check, "validation_loss",
-                             "%s is %s, but %s have no %s; use validation_loss", path, metric,
-                             words, name);
-    return 0;
-}
-
 /* A moving average keeps float32 weights, which a pure precision has not. */
 static int check_pure(struct job_spec_check *check, struct json_object *train)
 {
@@ -499,39 +425,6 @@ static int check_pure(struct job_spec_check *check, struct json_object *train)
         check, "train.ema",
         "train.ema averages weights in float32, which a pure precision has not; leave "
         "one out");
-}
-
-/* Checks that the metrics of the list fit the model's task. */
-static int check_metrics(struct job_spec_check *check, struct json_object *normalised)
-{
-    struct json_object *list = json_get(json_get(normalised, "train"), "metrics");
-    const char *words;
-    unsigned task = find_task(normalised, &words);
-
-    for (size_t i = 0; list && i < json_object_array_length(list); i++) {
-        const char *name = json_object_get_string(json_object_array_get_idx(list, i));
-
-        check->path[0] = '\0';
-        job_spec_path_push(check, "", "train.metrics");
-        job_spec_path_push_index(check, i);
-        if (!metric_fits(name, task))
-            return job_spec_fail(check, NULL, "%s is %s, but %s have no %s; leave it out",
-                                 check->path, name, words, name);
-    }
-    return 0;
-}
-
-/* Sets checkpoint.best if the specification does not. The metric is the one by which an early stop
- * restores the best weights, so a run's results and its exports have the same weights. */
-static void default_best(struct json_object *spec, struct json_object *checkpoint,
-                         struct json_object *early_stop, struct json_object *data)
-{
-    if (json_object_object_get_ex(json_get(spec, "checkpoint"), "best", NULL))
-        return;
-    if (json_get(early_stop, "metric"))
-        json_set_string(checkpoint, "best", json_get_string(early_stop, "metric", ""));
-    else if (json_get_double(data, "validation_fraction", 0) <= 0)
-        json_set_string(checkpoint, "best", "train_loss");
 }
 
 static int check_weights(struct job_spec_check *check, struct json_object *weights)
@@ -566,17 +459,8 @@ int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
 {
     struct json_object *train = json_get(normalised, "train");
     struct json_object *data = json_get(normalised, "data");
-    const struct {
-        const char *path, *key;
-        struct json_object *section;
-    } metrics[] = {
-        {"train.early_stop.metric", "metric", json_get(train, "early_stop")},
-        {"train.schedule.metric", "metric", json_get(train, "schedule")},
-        {"checkpoint.best", "best",
-         json_get(normalised, "checkpoint")}, /* also if it follows early_stop */
-    };
     const char *words;
-    unsigned task = find_task(normalised, &words);
+    bool has_classes = job_spec_task_find(normalised, &words);
     int r = check_heads(check, json_get(spec, "model"), json_get(normalised, "model"));
 
     r = r == 0 ? check_kernels(check, json_get(spec, "model")) : r;
@@ -593,9 +477,9 @@ int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
     if (r == 0)
         r = check_targets(check, normalised);
     if (r == 0)
-        r = job_spec_samples_check(check, normalised, task == METRIC_OF_CLASSES, words);
+        r = job_spec_samples_check(check, normalised, has_classes, words);
     if (r == 0)
-        r = check_metrics(check, normalised);
+        r = job_spec_metrics_check_list(check, normalised);
     if (r == 0)
         r = check_weights(check, json_get(normalised, "weights"));
     if (r == 0)
@@ -604,12 +488,8 @@ int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
         r = check_optimizer(check, train);
     if (r == 0)
         r = check_schedule(check, train);
-    default_best(spec, metrics[2].section, metrics[0].section, data);
-    for (size_t i = 0; r == 0 && i < sizeof metrics / sizeof *metrics; i++)
-        if (json_get(metrics[i].section, metrics[i].key))
-            r = check_metric(check, metrics[i].path,
-                             json_get_string(metrics[i].section, metrics[i].key, ""), normalised);
-    return r;
+    job_spec_metrics_default_best(spec, normalised);
+    return r == 0 ? job_spec_metrics_check(check, normalised) : r;
 }
 
 /* The directory has to lie in the folder of the snapshot. */

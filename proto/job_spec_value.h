@@ -44,6 +44,20 @@ int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
  * sample has one class; else `words` says what the samples have, such as "values". */
 int job_spec_samples_check(struct job_spec_check *check, struct json_object *normalised,
                            bool has_classes, const char *words);
+/* The part of it on metrics (job_spec_metrics.c): those of the list train.metrics, and those that
+ * early stops, schedules and checkpoints go by. */
+int job_spec_metrics_check_list(struct job_spec_check *check, struct json_object *normalised);
+int job_spec_metrics_check(struct job_spec_check *check, struct json_object *normalised);
+/* Sets checkpoint.best if the specification does not. The metric is the one by which an early stop
+ * restores the best weights, so a run's results and its exports have the same weights. */
+void job_spec_metrics_default_best(struct json_object *spec, struct json_object *normalised);
+/* Says in words what the job has to predict. Whether each sample has one class. */
+bool job_spec_task_find(struct json_object *normalised, const char **words);
+
+/* The traits of a data format (data_formats.h); 0: there is none of this name. */
+unsigned job_spec_format_traits(const char *name);
+/* Whether the model's loss compares values. */
+bool job_spec_loss_is_of_values(struct json_object *model);
 /* job_spec_rules_check() for a command job. */
 int job_spec_rules_check_command(struct job_spec_check *check, struct json_object *spec,
                                  struct json_object *normalised);

@@ -48,14 +48,6 @@ void search_point_made(struct search_run *run, int64_t index, bool ended);
 bool search_point_left(struct jobs *jobs, struct search_run *run, int64_t index, bool done);
 /* No further points become jobs. */
 void search_points_end(struct jobs *jobs, struct search_run *run);
-/* How many points should become jobs now, of `most`. A sampler that learns wants few, so that it
- * knows more when it chooses the next ones. */
-size_t search_points_wanted(const struct jobs *jobs, const struct search_run *run, size_t most);
-/* The values that the search chooses for a new point, which the caller owns; NULL: the point says
- * them. */
-struct json_object *search_point_choose(const struct jobs *jobs, struct search_run *run,
-                                        int64_t index);
-
 /* A job, which may be a trial, has measured something that is stored now; or it runs now. */
 void search_job_measured(struct jobs *jobs, const struct job *job);
 void search_job_started(struct jobs *jobs, const struct job *job);

@@ -6,6 +6,7 @@
 #include "daemon/jobs/graph.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/parts.h"
+#include "daemon/jobs/search_points.h"
 #include "daemon/jobs/searches.h"
 #include "daemon/store/job_insert.h"
 #include "daemon/store/job_rows.h"
