@@ -4,7 +4,10 @@
 #include "daemon/store/statement.h"
 #include "daemon/types/job_types.h"
 
-static const char select_job[] = "SELECT uid, state FROM job WHERE id = :job";
+static const char select_job[] =
+    "SELECT uid, state,"
+    " EXISTS (SELECT 1 FROM attempt WHERE attempt.job = job.id AND attempt.ended IS NULL)"
+    " FROM job WHERE id = :job";
 
 static int job_look(struct store_connection *connection, const struct checkpoint_source *source,
                     uid_t *owner, struct error *error)
@@ -28,6 +31,11 @@ static int job_look(struct store_connection *connection, const struct checkpoint
         return error_set(error, -ERROR_STALE_FILE,
                          "job %lld has not ended (%s); submit the job that begins with its weights "
                          "once it has",
+                         (long long)source->job, job_state_to_string(state));
+    if (statement_int(&row, 2)) /* it may write another checkpoint */
+        return error_set(error, -ERROR_STALE_FILE,
+                         "job %lld is %s, but its last attempt is still ending; submit the job "
+                         "that begins with its weights once that has ended",
                          (long long)source->job, job_state_to_string(state));
     return 0;
 }
