@@ -18,7 +18,9 @@ int onnx_open(const char *directory, const char *path, struct onnx_model **model
               struct error *error);
 void onnx_close(struct onnx_model *model);
 
-/* What the model reads, and the rank of what it gives, batch included; 0: the file does not say. */
+/* What the model reads, and the rank of what it gives, batch included; 0: the file does not say.
+ * Samples of several inputs are rows that have the numbers of one behind those of another; rows of
+ * several outputs, too. */
 struct onnx_interface {
     bool symbols;                         /* it reads whole numbers: indices */
     int rank;                             /* of a sample */

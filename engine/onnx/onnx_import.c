@@ -69,6 +69,30 @@ static int missing_report(const struct onnx_import *import, struct error *error)
         import->missing ? import->missing : "", import->missing_count > LISTED_MAX ? ", …" : "");
 }
 
+/* Gives each input its part of the samples, which are rows. */
+static int inputs_divide(struct onnx_import *import, struct onnx_value samples)
+{
+    int64_t first = 0;
+
+    import->node = &import->model->nodes[0]; /* to name what is cut out */
+    for (int i = 0; i < import->model->input_count; i++) {
+        const struct onnx_interface *interface = &import->model->interfaces[i];
+        int64_t extent[GRAPH_RANK_MAX + 1] = {ONNX_BATCH};
+        int64_t elements = onnx_interface_elements(interface);
+        struct onnx_value part = samples;
+        int code = onnx_cut_out(import, &part, 1, first, elements);
+
+        memcpy(extent + 1, interface->sample_shape, (size_t)interface->rank * sizeof *extent);
+        if (code || !onnx_atoms_reshape(&part.atoms, interface->rank + 1, extent))
+            return onnx_fail(import, "the inputs cannot be cut out of the samples");
+        part.rank = interface->rank + 1;
+        memcpy(part.extent, extent, (size_t)part.rank * sizeof *extent);
+        import->values[import->model->inputs[i]] = part;
+        first += elements;
+    }
+    return 0;
+}
+
 /* Gives the samples to the model's input, whose shape must be theirs. */
 static int input_bind(struct onnx_import *import, int32_t x, struct error *error)
 {
@@ -99,24 +123,40 @@ static int input_bind(struct onnx_import *import, int32_t x, struct error *error
                          graph_shape_format(&wanted, model, sizeof model),
                          graph_shape_format(&samples->shape, text, sizeof text));
     }
-    import->values[import->model->input] = onnx_tensor_value(x, samples->shape.rank, extent);
-    import->values[import->model->input].type = symbols ? ONNX_INT64 : ONNX_FLOAT;
+    if (import->model->input_count > 1)
+        return inputs_divide(import, onnx_tensor_value(x, samples->shape.rank, extent));
+    import->values[import->model->inputs[0]] = onnx_tensor_value(x, samples->shape.rank, extent);
+    import->values[import->model->inputs[0]].type = symbols ? ONNX_INT64 : ONNX_FLOAT;
     return 0;
 }
 
 static int output_take(struct onnx_import *import, int32_t *result, struct error *error)
 {
-    struct onnx_value value = import->values[import->model->output];
+    int32_t outputs[ONNX_ENDS_MAX];
+    int count = import->model->output_count;
 
-    if (value.kind != ONNX_TENSOR)
-        return error_set(error, -EINVAL, "the model's output %s does not depend on the samples",
-                         import->model->names[import->model->output]);
-    if (value.rank < 1 || value.extent[0] != ONNX_BATCH)
-        return error_set(error, -ERROR_UNSUPPORTED,
-                         "the first axis of the model's output is not the batch");
-    if (onnx_resolve(import, &value))
-        return 0;
-    *result = onnx_shaped(import, &value, value.rank - 1, value.extent + 1);
+    for (int i = 0; i < count; i++) {
+        const char *name = import->model->names[import->model->outputs[i]];
+        struct onnx_value value = import->values[import->model->outputs[i]];
+
+        if (value.kind != ONNX_TENSOR)
+            return error_set(error, -EINVAL, "the model's output %s does not depend on the samples",
+                             name);
+        if (value.rank < 1 || value.extent[0] != ONNX_BATCH)
+            return error_set(error, -ERROR_UNSUPPORTED,
+                             "the first axis of the model's output %s is not the batch", name);
+        if (count > 1 && value.rank != 2)
+            return error_set(error, -ERROR_UNSUPPORTED,
+                             "the model has %d outputs, and %s has %d axes: several outputs must "
+                             "be rows [batch, numbers], which follow each other",
+                             count, name, value.rank);
+        if (onnx_resolve(import, &value))
+            return 0;
+        outputs[i] = onnx_shaped(import, &value, value.rank - 1, value.extent + 1);
+        if (outputs[i] < 0)
+            return import->missing_count ? missing_report(import, error) : 0;
+    }
+    *result = count == 1 ? outputs[0] : graph_concatenate(import->graph, outputs, count, "outputs");
     return import->missing_count ? missing_report(import, error) : 0;
 }
 

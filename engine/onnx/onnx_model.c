@@ -296,65 +296,120 @@ static bool is_initializer(const struct onnx_model *model, int32_t value)
     return false;
 }
 
-static int ends_find(struct onnx_model *model, const char *path, struct error *error)
-{
-    const Onnx__Graph *graph = model->proto->graph;
-
-    model->input = model->output = -1;
-    for (size_t i = 0; i < graph->n_input; i++) {
-        int32_t value = value_find(model, graph->input[i]->name);
-
-        if (value < 0 || is_initializer(model, value))
-            continue;
-        if (model->input >= 0)
-            return error_set(error, -ERROR_UNSUPPORTED,
-                             "%s has several inputs (%s, %s); traind imports models with one", path,
-                             model->names[model->input], model->names[value]);
-        model->input = value;
-    }
-    if (model->input < 0)
-        return error_set(error, -EINVAL, "%s has no input", path);
-    if (graph->n_output == 0 || !graph->output[0]->name)
-        return error_set(error, -EINVAL, "%s has no output", path);
-    if (graph->n_output > 1)
-        return error_set(error, -ERROR_UNSUPPORTED,
-                         "%s has %zu outputs (%s, %s); traind imports models with one", path,
-                         graph->n_output, graph->output[0]->name, graph->output[1]->name);
-    model->output = value_find(model, graph->output[0]->name);
-    if (model->output < 0)
-        return error_set(error, -EINVAL, "nothing in %s gives its output '%s'", path,
-                         graph->output[0]->name);
-    model->readers[model->output] += 2;
-    return 0;
-}
-
 static const Onnx__TensorType *type_of(const Onnx__ValueInfo *info)
 {
     return info->type ? info->type->tensor_type : NULL;
 }
 
-struct onnx_interface onnx_interface(const struct onnx_model *model)
+/* The first extent of an input; 0: the file leaves it open. */
+static int64_t batch_of(const Onnx__ValueInfo *input)
 {
-    const Onnx__Graph *graph = model->proto->graph;
+    const Onnx__TensorType *type = type_of(input);
+    const Onnx__Dimension *first =
+        type && type->shape && type->shape->n_dim ? type->shape->dim[0] : NULL;
+
+    return first && first->has_dim_value && first->dim_value > 0 ? first->dim_value : 0;
+}
+
+/* What one input reads. */
+static struct onnx_interface interface_of(const Onnx__ValueInfo *input)
+{
+    const Onnx__TensorType *type = type_of(input);
     struct onnx_interface result = {0};
 
-    for (size_t i = 0; i < graph->n_input; i++) {
-        const Onnx__TensorType *type = type_of(graph->input[i]);
+    if (!type)
+        return result;
+    result.symbols = type->elem_type == ONNX_INT64 || type->elem_type == ONNX_INT32;
+    if (!type->shape || type->shape->n_dim < 1 || type->shape->n_dim > GRAPH_RANK_MAX)
+        return result;
+    result.rank = (int)type->shape->n_dim - 1;
+    for (int k = 0; k < result.rank; k++) {
+        const Onnx__Dimension *dimension = type->shape->dim[k + 1];
 
-        if (value_find(model, graph->input[i]->name) != model->input || !type)
-            continue;
-        result.symbols = type->elem_type == ONNX_INT64 || type->elem_type == ONNX_INT32;
-        if (!type->shape || type->shape->n_dim < 1 || type->shape->n_dim > GRAPH_RANK_MAX)
-            continue;
-        result.rank = (int)type->shape->n_dim - 1;
-        for (int k = 0; k < result.rank; k++) {
-            const Onnx__Dimension *dimension = type->shape->dim[k + 1];
-
-            result.sample_shape[k] = dimension->has_dim_value ? dimension->dim_value : -1;
-        }
+        result.sample_shape[k] = dimension->has_dim_value ? dimension->dim_value : -1;
     }
-    if (type_of(graph->output[0]) && type_of(graph->output[0])->shape)
-        result.output_rank = (int)type_of(graph->output[0])->shape->n_dim;
+    return result;
+}
+
+int64_t onnx_interface_elements(const struct onnx_interface *interface)
+{
+    int64_t product = interface->rank ? 1 : -1;
+
+    for (int k = 0; k < interface->rank && product > 0; k++)
+        if (interface->sample_shape[k] < 1 || interface->sample_shape[k] > INT32_MAX / product)
+            product = -1;
+        else
+            product *= interface->sample_shape[k];
+    return product;
+}
+
+/* Of several inputs a sample has the numbers one behind another: their shapes must be known. */
+static int inputs_check(struct onnx_model *model, const char *path, struct error *error)
+{
+    for (int i = 0; i < model->input_count && model->input_count > 1; i++)
+        if (model->interfaces[i].symbols || onnx_interface_elements(&model->interfaces[i]) < 1)
+            return error_set(error, -ERROR_UNSUPPORTED,
+                             "%s has %d inputs, and %s %s: several inputs must be numbers of "
+                             "known shapes, which a sample has one behind another",
+                             path, model->input_count, model->names[model->inputs[i]],
+                             model->interfaces[i].symbols ? "has indices"
+                                                          : "leaves its shape open");
+    return model->input_count ? 0 : error_set(error, -EINVAL, "%s has no input", path);
+}
+
+static int inputs_find(struct onnx_model *model, const char *path, struct error *error)
+{
+    const Onnx__Graph *graph = model->proto->graph;
+
+    for (size_t i = 0; i < graph->n_input; i++) {
+        int32_t value = value_find(model, graph->input[i]->name);
+
+        if (value < 0 || is_initializer(model, value))
+            continue;
+        if (model->input_count == ONNX_ENDS_MAX)
+            return error_set(error, -ERROR_UNSUPPORTED, "%s has more than %d inputs", path,
+                             (int)ONNX_ENDS_MAX);
+        if (model->input_count == 0)
+            model->fixed_batch = batch_of(graph->input[i]);
+        model->interfaces[model->input_count] = interface_of(graph->input[i]);
+        model->inputs[model->input_count++] = value;
+    }
+    return inputs_check(model, path, error);
+}
+
+static int outputs_find(struct onnx_model *model, const char *path, struct error *error)
+{
+    const Onnx__Graph *graph = model->proto->graph;
+
+    if (graph->n_output == 0 || graph->n_output > ONNX_ENDS_MAX)
+        return error_set(error, -EINVAL, "%s has %zu outputs; 1 to %d are possible", path,
+                         graph->n_output, (int)ONNX_ENDS_MAX);
+    for (size_t i = 0; i < graph->n_output; i++) {
+        const char *name = graph->output[i]->name ? graph->output[i]->name : "";
+        int32_t value = value_find(model, name);
+
+        if (value < 0)
+            return error_set(error, -EINVAL, "nothing in %s gives its output '%s'", path, name);
+        model->outputs[model->output_count++] = value;
+        model->readers[value] += 2;
+    }
+    return 0;
+}
+
+struct onnx_interface onnx_interface(const struct onnx_model *model)
+{
+    const Onnx__TensorType *type = type_of(model->proto->graph->output[0]);
+    struct onnx_interface result = model->interfaces[0];
+
+    for (int i = 1; i < model->input_count; i++) {
+        int64_t before = onnx_interface_elements(&result);
+
+        result = (struct onnx_interface){.rank = 1};
+        result.sample_shape[0] = before + onnx_interface_elements(&model->interfaces[i]);
+    }
+    result.output_rank = type && type->shape ? (int)type->shape->n_dim : 0;
+    if (model->output_count > 1)
+        result.output_rank = 2;
     return result;
 }
 
@@ -370,7 +425,9 @@ static int model_read(struct onnx_model *model, const char *path, struct error *
         code = initializers_read(model, error);
     if (code == 0)
         code = nodes_read(model, error);
-    return code ? code : ends_find(model, path, error);
+    if (code == 0)
+        code = inputs_find(model, path, error);
+    return code ? code : outputs_find(model, path, error);
 }
 
 int onnx_open(const char *directory, const char *path, struct onnx_model **result,

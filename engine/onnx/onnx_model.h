@@ -18,7 +18,7 @@ enum onnx_type {
     ONNX_DOUBLE = 11,
     ONNX_BFLOAT16 = 16
 };
-enum { ONNX_RANK_MAX = 8 };
+enum { ONNX_RANK_MAX = 8, ONNX_ENDS_MAX = 8 };
 
 struct onnx_store {
     enum onnx_type type;
@@ -65,7 +65,9 @@ struct onnx_model {
     /* per value: nodes that read its numbers, the model's outputs counted twice */
     int32_t *readers;
     int32_t *reader; /* per value: the last node that reads it, -1: none */
-    int32_t input, output;
+    int32_t inputs[ONNX_ENDS_MAX], outputs[ONNX_ENDS_MAX];
+    int input_count, output_count;
+    struct onnx_interface interfaces[ONNX_ENDS_MAX]; /* what each input reads */
     int64_t fixed_batch; /* the first extent of the input; 0: the file leaves it open */
     struct onnx_external *externals;
     int external_count;
@@ -74,6 +76,8 @@ struct onnx_model {
     struct onnx_lent *lent;
 };
 
+/* Numbers of a sample; -1: an extent is open, or impossible. */
+int64_t onnx_interface_elements(const struct onnx_interface *interface);
 /* Bytes of a number; 0: the type is none that traind reads. */
 unsigned onnx_type_bytes(enum onnx_type type);
 bool onnx_type_is_float(enum onnx_type type);

@@ -104,7 +104,7 @@ def average_pool(original: Any, axes: int) -> Any:
 
 
 def export(module: Any, batch: Any, path: str, opset: int | None = None) -> None:
-    """Writes `module`, of which `batch` is an example of a batch of samples, to the file `path`."""
+    """Writes `module`, of which `batch` is an example of a batch of samples (of several inputs: a tuple), to the file `path`."""
     try:
         import onnxscript  # noqa: F401
         import torch
@@ -119,8 +119,9 @@ def export(module: Any, batch: Any, path: str, opset: int | None = None) -> None
             mock.patch.object(functions, "adaptive_avg_pool1d", average_pool(functions.adaptive_avg_pool1d, 1)), \
             mock.patch.object(functions, "adaptive_avg_pool2d", average_pool(functions.adaptive_avg_pool2d, 2)):
         warnings.simplefilter("ignore")
-        program = torch.onnx.export(module, (batch,), dynamo=True, optimize=False, verbose=False, opset_version=opset,
-                                    dynamic_shapes=({0: torch.export.Dim("batch")},))
+        batches = batch if isinstance(batch, tuple) else (batch,)
+        program = torch.onnx.export(module, batches, dynamo=True, optimize=False, verbose=False, opset_version=opset,
+                                    dynamic_shapes=tuple({0: torch.export.Dim("batch")} for _ in batches))
     if program is None:
         raise ExportError("torch.onnx gave no model")
     for node in program.model.graph:  # where in the source each node comes from: paths of this machine
@@ -133,12 +134,13 @@ def export(module: Any, batch: Any, path: str, opset: int | None = None) -> None
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m traind.export", description="Writes a PyTorch module as an ONNX model.")
     parser.add_argument("module", metavar="FILE:NAME", help="a file of Python, and the module, class or function in it")
-    parser.add_argument("--input", required=True, metavar="SHAPE", help="a batch of samples, such as 1,3,224,224 or 1,64:int64")
+    parser.add_argument("--input", required=True, metavar="SHAPE", action="append",
+                        help="a batch of samples, such as 1,3,224,224 or 1,64:int64; once for each input of forward()")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the ONNX model that is written")
     parser.add_argument("--opset", type=int, help="version of ONNX's operators; when absent: PyTorch's choice")
     options = parser.parse_args(arguments)
     try:
-        export(load(options.module), example(options.input), options.output, options.opset)
+        export(load(options.module), tuple(example(shape) for shape in options.input), options.output, options.opset)
     except ExportError as error:
         print(f"traind.export: {error}", file=sys.stderr)
         return 1

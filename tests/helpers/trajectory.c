@@ -84,6 +84,12 @@ static void open_session(struct task *task, struct backend_device *device)
 
     task->data = (struct model_data){
         .rank = samples->rank - 1, .outputs = task->spec.classes, .loss = task->spec.loss};
+    if (task->spec.head_count) {
+        task->data.heads = task->spec.heads;
+        task->data.head_count = task->spec.head_count;
+        for (int i = 0; i < task->spec.head_count; i++)
+            task->data.outputs += task->spec.heads[i].classes;
+    }
     if (model_loss_is_of_values(task->spec.loss))
         task->data.outputs = find_batch(task, "targets", 0)->shape[1];
     if (samples->type == SAFETENSORS_INT32) {

@@ -205,6 +205,27 @@ class UNet(nn.Module):
         return self.head(x).flatten(1)
 
 
+class Ends(nn.Module):
+    """An image and a row of numbers go in, the scores of two heads come out. Without the row both go in and out side by side, as
+    traind has them."""
+    heads = ({"name": "kind", "classes": 4, "labels": 1, "weight": 1.0}, {"name": "colour", "classes": 3, "labels": 1, "weight": 0.5})
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.row = nn.Conv2d(1, 4, 3), nn.Linear(5, 8)
+        self.kind, self.colour = nn.Linear(24, 4), nn.Linear(24, 3)
+
+    @staticmethod
+    def parts(x):
+        return x[:, :16].reshape(-1, 1, 4, 4), x[:, 16:]
+
+    def forward(self, image, row=None):
+        if row is None:
+            return torch.cat(self(*self.parts(image)), 1)
+        x = torch.cat([self.conv(image).relu().flatten(1), self.row(row).tanh()], 1)
+        return self.kind(x), self.colour(x)
+
+
 def vision(name, size=64, rate=2e-4, **keys):
     def build():
         import torchvision
@@ -226,6 +247,7 @@ MODELS = {
     "norms": Case(Norms, (3, 12, 12), batch=4, rate=0.02),
     "unet": Case(lambda: UNet(True), (3, 12, 12), classes=144, batch=4, rate=0.02, values=True),
     "unet_resize": Case(lambda: UNet(False), (3, 12, 12), classes=144, batch=4, rate=0.02, values=True),
+    "ends": Case(Ends, (21,), classes=3, rate=0.1),
     "resnet18": vision("resnet18"),
     "resnet50": vision("resnet50"),
     "vgg11_bn": vision("vgg11_bn"),

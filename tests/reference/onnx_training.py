@@ -12,11 +12,20 @@ TYPES = {"float32": 0, "int32": 1, "float64": 2}
 
 def loss_of(model, samples, targets):
     output = model(samples.long() if samples.dtype == torch.int32 else samples)
+    if hasattr(model, "heads"):
+        parts = output.split([head["classes"] for head in model.heads], 1)
+        return sum(head["weight"] * F.cross_entropy(part, targets[:, i].long()) for i, (head, part) in enumerate(zip(model.heads, parts)))
     if output.dim() == 3:
         output, targets = output.flatten(0, 1), targets.flatten()
     if targets.is_floating_point():
         return F.mse_loss(output, targets.to(output.dtype))
     return F.cross_entropy(output, targets.long())
+
+
+def example_of(model, samples):
+    """The samples as the arguments of an export."""
+    samples = samples.long() if samples.dtype == torch.int32 else samples
+    return model.parts(samples) if hasattr(model, "parts") else samples
 
 
 def batches_of(case):
@@ -31,7 +40,10 @@ def batches_of(case):
             targets = torch.randint(0, case.classes, (case.batch,), generator=source, dtype=torch.int32)
             if case.values:
                 targets = torch.randn(case.batch, case.classes, generator=source)
-            samples = (0 if case.values else prototypes[targets.long()]) + torch.randn(case.batch, *case.shape, generator=source)
+            labels = targets
+            if hasattr(case.build, "heads"):
+                targets = torch.stack([labels, (labels + 1) % case.classes], 1).contiguous()
+            samples = (0 if case.values else prototypes[labels.long()]) + torch.randn(case.batch, *case.shape, generator=source)
         result.append((samples, targets))
     return result
 

@@ -77,6 +77,10 @@ static void run_steps(struct session *session, const struct dump *dump, const ch
                 *(const double *)dump_find(dump, "expected/evaluation_loss")->values);
 }
 
+/* Those of tests/reference/onnx_models.py. */
+static const struct loss_head heads[] = {{.classes = 4, .labels = 1, .weight = 1},
+                                         {.classes = 3, .labels = 1, .weight = 0.5f}};
+
 static void train(const char *name)
 {
     struct session_config config = {.backend = backend_cpu(), .build = build, .seed = 1};
@@ -96,6 +100,12 @@ static void train(const char *name)
                                        .outputs = (int64_t)dump_attribute(&dump, "classes")};
     if (dump_find(&dump, "target/1")->type != DUMP_INT32)
         trained.data.loss = LOSS_MSE;
+    if (strcmp(name, "ends") == 0) {
+        trained.data.loss = LOSS_HEADS;
+        trained.data.heads = heads;
+        trained.data.head_count = 2;
+        trained.data.outputs = heads[0].classes + heads[1].classes;
+    }
     if (samples->type == DUMP_INT32) {
         trained.data.type = TENSOR_INT32;
         trained.data.vocabulary = trained.data.outputs;
@@ -296,6 +306,26 @@ static void shapes_that_disagree_are_refused(void **state)
     onnx__model__free_unpacked(model, NULL);
 }
 
+static void several_inputs_are_numbers(void **state)
+{
+    Onnx__Model *model = model_read();
+    Onnx__ValueInfo *first = model->graph->input[0], *inputs[2] = {first, first};
+    Onnx__ValueInfo second = *first;
+
+    (void)state;
+    second.name = (char *)"other";
+    inputs[1] = &second;
+    first->type->tensor_type->elem_type = 7;
+    free(model->graph->input);
+    model->graph->input = inputs;
+    model->graph->n_input = 2;
+    refuse(model, "has 2 inputs, and input has indices");
+    model->graph->input = malloc(sizeof *inputs);
+    *model->graph->input = first;
+    model->graph->n_input = 1;
+    onnx__model__free_unpacked(model, NULL);
+}
+
 static void unknown_types_and_old_opsets_are_refused(void **state)
 {
     Onnx__Model *model = model_read();
@@ -368,6 +398,7 @@ int main(void)
         cmocka_unit_test(nodes_in_a_cycle_are_refused),
         cmocka_unit_test(all_missing_operators_are_named),
         cmocka_unit_test(shapes_that_disagree_are_refused),
+        cmocka_unit_test(several_inputs_are_numbers),
         cmocka_unit_test(unknown_types_and_old_opsets_are_refused),
         cmocka_unit_test(missing_external_files_are_named),
         cmocka_unit_test(mutated_files_are_read_or_refused),
