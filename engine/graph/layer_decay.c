@@ -33,9 +33,11 @@ static bool same_block(const char *a, const char *b)
 static bool same_module(const char *a, const char *b)
 {
     const char *end = strrchr(a, '.');
-    size_t length = end ? (size_t)(end - a) + 1 : strlen(a) + 1;
+    size_t length = end ? (size_t)(end - a) + 1 : 0;
 
-    return strncmp(a, b, length) == 0 && (!end || !strchr(b + length, '.'));
+    if (!end)
+        return strcmp(a, b) == 0;
+    return strncmp(a, b, length) == 0 && !strchr(b + length, '.');
 }
 
 /* Whether a parameter of the block, or of the layer where it is in none, is more than a vector: a

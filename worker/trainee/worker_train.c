@@ -119,7 +119,6 @@ static int resume(struct train_run *run, const struct checkpoint_texts *texts, s
         return 0;
     run->setup.stage = WORKER_STAGE_CHECKPOINT;
     r = worker_data_check(stored, run->setup.train, path, error);
-    /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): describe_texts() has set it */
     if (r == 0 && !run->setup.spec.continues &&
         texts_differ(stored->specification, texts->specification))
         r = worker_events_warning(&run->events,
@@ -370,7 +369,7 @@ static int train(struct train_run *run, struct error *error)
 {
     struct worker_setup *setup = &run->setup;
     struct training_events callbacks = worker_events_callbacks(&run->events);
-    struct checkpoint_texts texts;
+    struct checkpoint_texts texts = {0};
     struct worker_opening opening = {.stop = &requests.stop};
     int r = open_checkpoint(run, error);
 
