@@ -2,6 +2,7 @@
 #include "client/submission/spec_input.h"
 
 #include "base/text.h"
+#include "client/submission/torch_model.h"
 #include "proto/job_spec.h"
 #include "proto/profile_view.h"
 
@@ -198,6 +199,9 @@ int spec_input_complete(const struct invocation *invocation, struct json_object 
     }
     if (!json_object_is_type(environment, json_type_object))
         return 0; /* the daemon reports the error */
+    result = torch_model_export(spec, error);
+    if (result < 0)
+        return result;
     for (size_t i = 0; i < sizeof inherited_variables / sizeof *inherited_variables; i++) {
         const char *name = inherited_variables[i], *value = getenv(name);
 

@@ -19,7 +19,7 @@ int spec_input_read(const char *path, struct json_object *specs, struct error *e
 int spec_input_add_shell_environment(struct json_object *spec, struct error *error);
 
 /* Applies --set and --env. Fills in the directory, and the environment variables that jobs depend
- * on, unless the specification has them. */
+ * on, unless the specification has them. Exports a model that is a module of PyTorch. */
 int spec_input_complete(const struct invocation *invocation, struct json_object *spec,
                         struct error *error);
 
