@@ -2,11 +2,12 @@
  * memory), program.c (prepare, memory, bind), tensors.c (written and read), data.c (data in the
  * device's memory), run.c (runs as CUDA graphs, metrics), queue.c (their launches), operators.c,
  * normalization.c, images.c, sequences.c (launches for each node), recurrent.c, recurrent_ways.c
- * (LSTM and GRU), fusion.c, image_fusion.c (what batch norms, and convolutions and channel
- * scales, do along with their own work), casts.c (of parameters), linear.c (linear layers by
- * cublaslt.c's products), small_linear.c (by kernels of our own), linear_search.c (which of both
- * is the faster), choices.c (what was measured), convolution.c (by cuDNN), convolution_own.c (by
- * kernels of our own), update.c (optimizers), profile.c (when each node of a run was done). */
+ * (LSTM and GRU), transformer.c, attention.c, fusion.c, image_fusion.c (what batch norms, and
+ * convolutions and channel scales, do along with their own work), casts.c (of parameters),
+ * linear.c (linear layers by cublaslt.c's products), small_linear.c (by kernels of our own),
+ * linear_search.c (which of both is the faster), choices.c (what was measured), convolution.c (by
+ * cuDNN), convolution_own.c (by kernels of our own), update.c (optimizers), profile.c (when each
+ * node of a run was done). */
 #pragma once
 
 #include "engine/backends/backend.h"
@@ -138,6 +139,7 @@ struct backend_program {
     struct linear **linears;           /* per node, or NULL */
     struct convolution **convolutions; /* per node, or NULL */
     struct recurrent **recurrents;     /* per node, or NULL */
+    uint8_t *attention_ways;           /* per node: enum attention_way */
     const void *input[3];              /* on the host: samples, target, lengths */
     struct cuda_control *control;
     struct loss_scale *loss_scale; /* on the device: that of the first program of the model */

@@ -17,6 +17,11 @@ static bool is_convolution(const struct graph_node *node)
     return graph_node_operator(node)->cost_class == COST_CONVOLUTION;
 }
 
+static bool is_attention(const struct graph_node *node)
+{
+    return node->op == OP_ATTENTION || node->op == OP_ATTENTION_BACKWARD;
+}
+
 static bool is_recurrent(const struct graph_node *node)
 {
     return node->op == OP_RECURRENT || node->op == OP_RECURRENT_BACKWARD ||
@@ -82,12 +87,13 @@ static struct backend_program *allocate_program(struct backend_device *device,
     program->muons = calloc(nodes, sizeof *program->muons);
     program->convolutions = calloc(nodes, sizeof *program->convolutions);
     program->recurrents = calloc(nodes, sizeof *program->recurrents);
+    program->attention_ways = calloc(nodes, sizeof *program->attention_ways);
     program->operators = calloc(nodes, sizeof *program->operators);
     program->node_step = calloc(nodes, sizeof *program->node_step);
     if (program->tensor_bytes && program->alias && program->stored && program->address &&
         program->workspace_bytes && program->workspace && program->fusions &&
         program->image_fusions && program->linears && program->muons && program->convolutions &&
-        program->recurrents && program->operators && program->node_step)
+        program->recurrents && program->attention_ways && program->operators && program->node_step)
         return program;
     cuda_program_free(program);
     return NULL;
@@ -303,6 +309,8 @@ int cuda_program_prepare(struct backend_device *device, const struct graph *grap
             r = muon_prepare(made, i, error);
         else if (is_recurrent(&graph->nodes[i]))
             r = recurrent_prepare(made, i, error);
+        else if (is_attention(&graph->nodes[i]))
+            r = attention_prepare(made, i, error);
     }
     if (r < 0) {
         cuda_program_free(made);
@@ -342,6 +350,7 @@ void cuda_program_free(struct backend_program *program)
     free(program->muons);
     free(program->convolutions);
     free(program->recurrents);
+    free(program->attention_ways);
     free(program->operators);
     free(program->node_step);
     free(program->fusions);

@@ -1,5 +1,5 @@
-/* transformer.c: launches the operators of transformers: layer norm and RMS norm, attention,
- * positions, tokens, and one vector for all steps. */
+/* transformer.c: launches the operators of transformers other than attention: layer norm and RMS
+ * norm, positions, tokens, and one vector for all steps. */
 #include "engine/backends/cuda/transformer.h"
 
 #include "engine/backends/cuda/kernels/transformer.h"
@@ -96,81 +96,6 @@ int row_norm_backward_run(struct backend_program *program, int32_t index, struct
     norm.inverse = program_floats(program, node->input[3]);
     norm.mean = program_floats(program, input_of(node, 5));
     return checked(node, cuda_row_norm_backward(&norm, &gradient, program->device->stream), error);
-}
-
-/* ---- attention ------------------------------------------------------------------------------- */
-
-static bool is_backward(const struct graph_node *node)
-{
-    return node->op == OP_ATTENTION_BACKWARD;
-}
-
-static int64_t head_width(const struct graph *graph, const struct graph_node *node)
-{
-    return graph->tensors[node->input[is_backward(node)]].shape.extent[2] / 3 /
-           node->attributes.attention.heads;
-}
-
-bool attention_supports(const struct graph *graph, const struct graph_node *node, char *reason)
-{
-    if ((node->op != OP_ATTENTION && !is_backward(node)) ||
-        head_width(graph, node) <= CUDA_ATTENTION_WIDTH_MAX)
-        return true;
-    snprintf(reason, 256, "the CUDA backend has no %s with heads of %lld numbers; at most %d",
-             graph_op_to_string(node->op), (long long)head_width(graph, node),
-             CUDA_ATTENTION_WIDTH_MAX);
-    return false;
-}
-
-int attention_run(struct backend_program *program, int32_t index, struct error *error)
-{
-    const struct graph_node *node = &program->graph->nodes[index];
-    const int64_t *extent = extents(program, node->input[0]);
-    const struct cuda_attention attention = {.batch = extent[0],
-                                             .steps = extent[1],
-                                             .heads = node->attributes.attention.heads,
-                                             .width = (int)head_width(program->graph, node),
-                                             .causal = node->attributes.attention.causal,
-                                             .lengths = integers(program, input_of(node, 1)),
-                                             .qkv = program_array(program, node->input[0]),
-                                             .y = program_array(program, node->output[0]),
-                                             .log_sum_exp =
-                                                 program_floats(program, output_of(node, 1))};
-    cudaStream_t stream = program->device->stream;
-
-    return checked(node,
-                   program->device->capability[0] >= 8 &&
-                           cuda_attention_tensor_is_possible(&attention)
-                       ? cuda_attention_tensor(&attention, stream)
-                       : cuda_attention(&attention, stream),
-                   error);
-}
-
-/* Inputs: dy, qkv, y, log_sum_exp, lengths?. */
-int attention_backward_run(struct backend_program *program, int32_t index, struct error *error)
-{
-    const struct graph_node *node = &program->graph->nodes[index];
-    const int64_t *extent = extents(program, node->input[1]);
-    const struct cuda_attention attention = {.batch = extent[0],
-                                             .steps = extent[1],
-                                             .heads = node->attributes.attention.heads,
-                                             .width = (int)head_width(program->graph, node),
-                                             .causal = node->attributes.attention.causal,
-                                             .lengths = integers(program, input_of(node, 4)),
-                                             .qkv = program_array(program, node->input[1]),
-                                             .y = program_array(program, node->input[2]),
-                                             .log_sum_exp = program_floats(program, node->input[3]),
-                                             .dy = program_array(program, node->input[0]),
-                                             .dqkv = program_array(program, node->output[0]),
-                                             .delta = (float *)program->workspace[index]};
-    cudaStream_t stream = program->device->stream;
-
-    return checked(node,
-                   program->device->capability[0] >= 8 &&
-                           cuda_attention_tensor_is_possible(&attention)
-                       ? cuda_attention_tensor_backward(&attention, stream)
-                       : cuda_attention_backward(&attention, stream),
-                   error);
 }
 
 size_t transformer_workspace(const struct graph *graph, const struct graph_node *node)

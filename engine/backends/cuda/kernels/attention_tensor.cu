@@ -3,34 +3,15 @@
  * side in shared memory. A block of products goes from one product to the next in registers: what a
  * thread has of a result is what it needs of an operand (Dao 2023, arXiv:2307.08691). Sums are
  * float32; probabilities and slopes are rounded to 16 bits, as operands. */
-#include "engine/backends/cuda/kernels/attention.cuh"
-#include "engine/backends/cuda/kernels/fragments.cuh"
+#include "engine/backends/cuda/kernels/attention_fragments.cuh"
 
 #include <math.h>
 
 constexpr int WARPS = 4, THREADS = 32 * WARPS;
-constexpr int STRIP = 16;           /* rows of a warp, and rows of a tile that it takes at a time */
 constexpr int ROWS = WARPS * STRIP; /* rows of a block */
 constexpr int TILE = 64;            /* rows of a tile */
 
 /* ---- tiles ---- */
-
-/* Four blocks of 8 x 8 numbers; lanes 8 k to 8 k + 7 give the addresses of the rows of block k. Of
- * each a thread gets rows 2 t and the next, of column g: ldmatrix with .trans. */
-__device__ static inline void load_transposed(uint32_t *to, const void *row)
-{
-#if __CUDA_ARCH__ >= 800
-    const uint32_t address = (uint32_t)__cvta_generic_to_shared(row);
-
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                 : "r"(address)
-                 : "memory");
-#else
-    (void)to;
-    (void)row;
-#endif
-}
 
 /* A tile in shared memory. The pitch puts eight rows into different banks. */
 template <typename T, int WIDTH> struct tile {
@@ -75,51 +56,6 @@ __device__ static inline void load_rows(uint32_t (&to)[WIDTH / 16][4],
         }
 }
 
-/* product = a times STRIP rows of the tile from `row0` on: product[n][i] is that of row
- * g + 8 (i / 2) of a and row 8 n + 2 t + i % 2 of the tile. */
-template <typename T, int WIDTH>
-__device__ static inline void multiply_rows(float (*product)[4], const uint32_t (&a)[WIDTH / 16][4],
-                                            const struct tile<T, WIDTH> &b, int row0)
-{
-    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-
-#pragma unroll
-    for (int n = 0; n < STRIP / 8; n++) {
-        const uint16_t *row = &b.value[(row0 + 8 * n + g) * tile<T, WIDTH>::PITCH + 2 * t];
-
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            product[n][i] = 0;
-#pragma unroll
-        for (int k = 0; k < WIDTH / 16; k++)
-            fragment_multiply<T>(product[n], a[k], *(const uint32_t *)(row + 16 * k),
-                                 *(const uint32_t *)(row + 16 * k + 8));
-    }
-}
-
-/* sum += factors times the same rows of the tile, whose columns are those of the sum. */
-template <typename T, int WIDTH>
-__device__ static inline void add_weighted(float (&sum)[WIDTH / 8][4], const float (*factors)[4],
-                                           const struct tile<T, WIDTH> &b, int row0)
-{
-    const int lane = threadIdx.x % 32;
-    const uint32_t a[4] = {fragment_pack<T>(factors[0][0], factors[0][1]),
-                           fragment_pack<T>(factors[0][2], factors[0][3]),
-                           fragment_pack<T>(factors[1][0], factors[1][1]),
-                           fragment_pack<T>(factors[1][2], factors[1][3])};
-    /* blocks: rows 0 to 7, then 8 to 15, of eight columns; then of the next eight */
-    const uint16_t *row = &b.value[(row0 + lane % 16) * tile<T, WIDTH>::PITCH + 8 * (lane / 16)];
-
-#pragma unroll
-    for (int n = 0; n < WIDTH / 8; n += 2) {
-        uint32_t four[4];
-
-        load_transposed(four, row + 8 * n);
-        fragment_multiply<T>(sum[n], a, four[0], four[1]);
-        fragment_multiply<T>(sum[n + 1], a, four[2], four[3]);
-    }
-}
-
 /* Stores a warp's rows, of which the thread has rows g (times scale[0]) and g + 8 (scale[1]). */
 template <typename T, int WIDTH>
 __device__ static inline void store_rows(const float (&sum)[WIDTH / 8][4], const float *scale,
@@ -140,74 +76,7 @@ __device__ static inline void store_rows(const float (&sum)[WIDTH / 8][4], const
         }
 }
 
-/* The maximum and the sum over the four threads of a row; each of them gets it. */
-__device__ static inline float row_maximum(float value)
-{
-    value = fmaxf(value, __shfl_xor_sync(~0u, value, 1));
-    return fmaxf(value, __shfl_xor_sync(~0u, value, 2));
-}
-__device__ static inline float row_sum(float value)
-{
-    value += __shfl_xor_sync(~0u, value, 1);
-    return value + __shfl_xor_sync(~0u, value, 2);
-}
-
 /* ---- forward ---- */
-
-/* What a warp knows of its rows g and g + 8, and the sums of their values. */
-template <int WIDTH> struct running {
-    float maximum[2], total[2], sum[WIDTH / 8][4];
-};
-
-/* Takes a tile of keys and values. */
-template <typename T, int WIDTH>
-__device__ static inline void
-take_tile(const struct cuda_attention &attention, const struct head &head, int query0, int key0,
-          const uint32_t (&query)[WIDTH / 16][4], const struct tile<T, WIDTH> &keys,
-          const struct tile<T, WIDTH> &values, struct running<WIDTH> &running)
-{
-    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-    float product[TILE / 8][4], largest[2] = {running.maximum[0], running.maximum[1]};
-    float more[2] = {}, factor[2];
-
-#pragma unroll
-    for (int s = 0; s < TILE / STRIP; s++)
-        multiply_rows<T, WIDTH>(&product[2 * s], query, keys, s * STRIP);
-#pragma unroll
-    for (int n = 0; n < TILE / 8; n++)
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const bool seen =
-                is_seen(attention, head, query0 + g + 8 * (i / 2), key0 + 8 * n + 2 * t + i % 2);
-
-            product[n][i] = seen ? product[n][i] * head.scale : -INFINITY;
-            largest[i / 2] = fmaxf(largest[i / 2], product[n][i]);
-        }
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        largest[h] = row_maximum(largest[h]);
-        factor[h] = largest[h] > -INFINITY ? __expf(running.maximum[h] - largest[h]) : 1;
-        running.maximum[h] = largest[h];
-    }
-#pragma unroll
-    for (int n = 0; n < TILE / 8; n++)
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            product[n][i] = product[n][i] == -INFINITY ? 0 : __expf(product[n][i] - largest[i / 2]);
-            more[i / 2] += product[n][i];
-        }
-#pragma unroll
-    for (int h = 0; h < 2; h++)
-        running.total[h] = running.total[h] * factor[h] + row_sum(more[h]);
-#pragma unroll
-    for (int n = 0; n < WIDTH / 8; n++)
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            running.sum[n][i] *= factor[i / 2];
-#pragma unroll
-    for (int s = 0; s < TILE / STRIP; s++)
-        add_weighted<T, WIDTH>(running.sum, &product[2 * s], values, s * STRIP);
-}
 
 template <typename T, int WIDTH>
 __global__ void __launch_bounds__(THREADS)
@@ -217,30 +86,22 @@ __global__ void __launch_bounds__(THREADS)
     const struct head head = head_of(attention, blockIdx.x);
     const int steps = (int)attention.steps, width = attention.width;
     const int block0 = (int)(gridDim.y - 1 - blockIdx.y) * ROWS;
-    const int query0 = block0 + threadIdx.x / 32 * STRIP, g = threadIdx.x % 32 / 4;
+    const int query0 = block0 + threadIdx.x / 32 * STRIP;
     const int end = keys_before(attention, head, block0 + ROWS);
     uint32_t query[WIDTH / 16][4];
-    struct running<WIDTH> running = {
-        {-INFINITY, -INFINITY}, {0, 0},
-        {
-        }
-    };
+    struct running<WIDTH> running;
 
+    begin_running(running);
     load_rows<WIDTH>(query, attention.qkv, head.query, head.row, query0, steps, width);
     for (int key0 = 0; key0 < end; key0 += TILE) {
         __syncthreads(); /* other warps may still read the tile before */
         load_tile(keys, attention.qkv, head.key, head.row, key0, steps, width);
         load_tile(values, attention.qkv, head.value, head.row, key0, steps, width);
         __syncthreads();
-        take_tile<T, WIDTH>(attention, head, query0, key0, query, keys, values, running);
+        take_tile<T, WIDTH, tile<T, WIDTH>::PITCH, TILE>(attention, head, query0, key0, query,
+                                                         keys.value, values.value, running);
     }
-    for (int h = 0; h < 2; h++) {
-        const int at = query0 + g + 8 * h;
-
-        if (attention.log_sum_exp && threadIdx.x % 4 == 0 && at < steps)
-            attention.log_sum_exp[head.sums + at] = running.maximum[h] + logf(running.total[h]);
-        running.total[h] = running.total[h] > 0 ? 1 / running.total[h] : running.total[h];
-    }
+    end_running(attention, head, query0, running);
     store_rows<T, WIDTH>(running.sum, running.total, attention.y, head.result, head.result_row,
                          query0, steps, width);
 }
@@ -252,6 +113,7 @@ template <typename T, int WIDTH>
 __global__ void __launch_bounds__(THREADS)
     attention_tensor_queries_kernel(const struct cuda_attention attention)
 {
+    constexpr int PITCH = tile<T, WIDTH>::PITCH;
     __shared__ struct tile<T, WIDTH> keys, values;
     const struct head head = head_of(attention, blockIdx.x);
     const int steps = (int)attention.steps, width = attention.width;
@@ -267,30 +129,34 @@ __global__ void __launch_bounds__(THREADS)
     load_rows<WIDTH>(dy, attention.dy, head.result, head.result_row, query0, steps, width);
     for (int h = 0; h < 2; h++)
         if (query0 + g + 8 * h < steps) {
-            sums[h] = attention.log_sum_exp[head.sums + query0 + g + 8 * h];
-            delta[h] = attention.delta[head.sums + query0 + g + 8 * h];
+            sums[h] = attention.log_sum_exp[head.sums + query0 + g + 8 * h] * LOG2_E;
+            delta[h] = -attention.delta[head.sums + query0 + g + 8 * h] * head.scale;
         }
     for (int key0 = 0; key0 < end; key0 += TILE) {
         __syncthreads(); /* other warps may still read the tile before */
         load_tile(keys, attention.qkv, head.key, head.row, key0, steps, width);
         load_tile(values, attention.qkv, head.value, head.row, key0, steps, width);
         __syncthreads();
+        const int rows = keys_before(attention, head, query0 + STRIP) - key0;
 #pragma unroll
         for (int s = 0; s < TILE; s += STRIP) {
+            const bool masked = has_unseen(attention, head, query0, key0 + s, STRIP);
             float product[2][4], gradient[2][4];
+            uint32_t slope[4];
 
-            multiply_rows<T, WIDTH>(product, query, keys, s);
-            multiply_rows<T, WIDTH>(gradient, dy, values, s);
+            if (s >= rows)
+                continue;
+            multiply_rows<T, WIDTH, PITCH>(product, query, &keys.value[s * PITCH]);
+            multiply_rows<T, WIDTH, PITCH>(gradient, dy, &values.value[s * PITCH]);
 #pragma unroll
             for (int i = 0; i < 8; i++) {
                 const int h = i % 4 / 2, key = key0 + s + 8 * (i / 4) + 2 * t + i % 2;
-                const bool seen = is_seen(attention, head, query0 + g + 8 * h, key);
-                const float p = seen ? __expf(product[i / 4][i % 4] * head.scale - sums[h]) : 0;
 
-                product[i / 4][i % 4] =
-                    seen ? p * (gradient[i / 4][i % 4] - delta[h]) * head.scale : 0;
+                make_slope(product[i / 4][i % 4], gradient[i / 4][i % 4], head.scale, sums[h],
+                           delta[h], !masked || is_seen(attention, head, query0 + g + 8 * h, key));
             }
-            add_weighted<T, WIDTH>(dquery, product, keys, s);
+            pack_factors<T>(slope, gradient);
+            add_weighted<T, WIDTH, PITCH>(dquery, slope, &keys.value[s * PITCH]);
         }
     }
     store_rows<T, WIDTH>(dquery, one, attention.dqkv, head.query, head.row, query0, steps, width);
@@ -301,6 +167,7 @@ template <typename T, int WIDTH>
 __global__ void __launch_bounds__(THREADS)
     attention_tensor_keys_kernel(const struct cuda_attention attention)
 {
+    constexpr int PITCH = tile<T, WIDTH>::PITCH;
     __shared__ struct tile<T, WIDTH> queries, gradients;
     __shared__ float sums[TILE], delta[TILE];
     const struct head head = head_of(attention, blockIdx.x);
@@ -321,28 +188,32 @@ __global__ void __launch_bounds__(THREADS)
         for (int k = threadIdx.x; k < TILE; k += THREADS) {
             const bool known = query0 + k < steps;
 
-            sums[k] = known ? attention.log_sum_exp[head.sums + query0 + k] : 0;
-            delta[k] = known ? attention.delta[head.sums + query0 + k] : 0;
+            sums[k] = known ? attention.log_sum_exp[head.sums + query0 + k] * LOG2_E : 0;
+            delta[k] = known ? -attention.delta[head.sums + query0 + k] * head.scale : 0;
         }
         __syncthreads();
 #pragma unroll
         for (int s = 0; s < TILE; s += STRIP) {
+            const bool masked = has_unseen(attention, head, query0 + s, key0, STRIP);
             float product[2][4], gradient[2][4];
+            uint32_t probability[4], slope[4];
 
-            multiply_rows<T, WIDTH>(product, key, queries, s);
-            multiply_rows<T, WIDTH>(gradient, value, gradients, s);
+            if (query0 + s >= steps || (attention.causal && query0 + s + STRIP <= key0))
+                continue;
+            multiply_rows<T, WIDTH, PITCH>(product, key, &queries.value[s * PITCH]);
+            multiply_rows<T, WIDTH, PITCH>(gradient, value, &gradients.value[s * PITCH]);
 #pragma unroll
             for (int i = 0; i < 8; i++) {
                 const int at = s + 8 * (i / 4) + 2 * t + i % 2;
-                const bool seen = is_seen(attention, head, query0 + at, key0 + g + 8 * (i % 4 / 2));
-                const float p = seen ? __expf(product[i / 4][i % 4] * head.scale - sums[at]) : 0;
 
-                product[i / 4][i % 4] = p;
-                gradient[i / 4][i % 4] =
-                    seen ? p * (gradient[i / 4][i % 4] - delta[at]) * head.scale : 0;
+                make_slope(
+                    product[i / 4][i % 4], gradient[i / 4][i % 4], head.scale, sums[at], delta[at],
+                    !masked || is_seen(attention, head, query0 + at, key0 + g + 8 * (i % 4 / 2)));
             }
-            add_weighted<T, WIDTH>(dvalue, product, gradients, s);
-            add_weighted<T, WIDTH>(dkey, gradient, queries, s);
+            pack_factors<T>(probability, product);
+            pack_factors<T>(slope, gradient);
+            add_weighted<T, WIDTH, PITCH>(dvalue, probability, &gradients.value[s * PITCH]);
+            add_weighted<T, WIDTH, PITCH>(dkey, slope, &queries.value[s * PITCH]);
         }
     }
     store_rows<T, WIDTH>(dkey, one, attention.dqkv, head.key, head.row, key0, steps, width);

@@ -94,7 +94,12 @@ bool cuda_attention_tensor_is_possible(const struct cuda_attention *attention);
 cudaError_t cuda_attention_tensor(const struct cuda_attention *attention, cudaStream_t stream);
 cudaError_t cuda_attention_tensor_backward(const struct cuda_attention *attention,
                                            cudaStream_t stream);
-/* delta = the products of dy and y, row by row; both backward parts begin with it. */
+/* The same by a block for each head of a sample, attention_head.cu: sequences and heads have to fit
+ * into a block's shared memory, and their gradients into its registers. */
+bool cuda_attention_head_is_possible(const struct cuda_attention *attention, bool backward);
+cudaError_t cuda_attention_head(const struct cuda_attention *attention, bool backward,
+                                cudaStream_t stream);
+/* delta = the products of dy and y, row by row; both backward parts of the others begin with it. */
 cudaError_t cuda_attention_delta(const struct cuda_attention *attention, cudaStream_t stream);
 
 #ifdef __cplusplus

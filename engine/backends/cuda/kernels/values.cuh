@@ -99,6 +99,17 @@ template <typename T> __device__ static inline void group_store(T *p, const stru
         ((uint4 *)p)[k] = raw.word[k];
 }
 
+constexpr float LOG2_E = 1.44269504088896340736f;
+
+/* 2^x with an error of 2 units in the last place; 0 where that is below the normal numbers. */
+__device__ static inline float power_of_two(float x)
+{
+    float y;
+
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 /* ---- of a type that the launch gives ---- */
 
 __device__ static inline float array_load(const struct cuda_array &a, int64_t i)
