@@ -232,8 +232,9 @@ int linear_backward_weights_run(struct backend_program *program, int32_t index, 
 
     if (r < 0 || !gradient || sums)
         return r;
-    status = cuda_column_sum(program_array(program, node->input[1]),
-                             program_elements(program, node->input[1]) / outputs, outputs,
-                             accumulate, gradient, program->device->stream);
+    status = cuda_long_column_sum(program_array(program, node->input[1]),
+                                  program_elements(program, node->input[1]) / outputs, outputs,
+                                  accumulate, gradient, program->scratch, CUDA_PRODUCT_SCRATCH,
+                                  program->device->stream);
     return status == cudaSuccess ? 0 : cuda_fail(error, status, node->name);
 }

@@ -157,8 +157,9 @@ static cudaError_t launch_rest(const struct linear_run *run)
 
     if (p->pass == OP_LINEAR_BACKWARD_WEIGHTS) {
         if (p->vector && apart)
-            status = cuda_column_sum(linear_array(m->operand[1], p->library[1]), p->rows,
-                                     p->outputs, false, (float *)m->vector, run->stream);
+            status = cuda_long_column_sum(linear_array(m->operand[1], p->library[1]), p->rows,
+                                          p->outputs, false, (float *)m->vector, m->scratch,
+                                          CUDA_PRODUCT_SCRATCH, run->stream);
         if (status == cudaSuccess && p->alone) {
             float *vector = (float *)m->vector;
             struct cuda_items items = {.count = p->vector ? 2 : 1};

@@ -227,9 +227,10 @@ int recurrent_backward_weights_run(struct backend_program *program, int32_t inde
     if (result < 0)
         return error_prefix(error, "%s", node->name);
     return checked(node,
-                   cuda_column_sum(gradient, r.batch * r.steps,
-                                   program_elements(program, node->output[1]), adds_bias,
-                                   program_floats(program, node->output[1]), stream),
+                   cuda_long_column_sum(gradient, r.batch * r.steps,
+                                        program_elements(program, node->output[1]), adds_bias,
+                                        program_floats(program, node->output[1]), program->scratch,
+                                        CUDA_PRODUCT_SCRATCH, stream),
                    error);
 }
 

@@ -1,12 +1,13 @@
 /* activations.cuh: activations and their derivatives. */
 #pragma once
 
+#include "engine/backends/cuda/kernels/values.cuh"
 #include "engine/graph/graph.h"
 
 /* exp(-x^2 / 2), of which GELU and its derivative make the normal distribution and density. */
 __device__ static inline float normal_exponential(float x)
 {
-    return __expf(-0.5f * x * x);
+    return power_of_two(-0.5f * LOG2_E * x * x);
 }
 
 /* The tail is a polynomial times the exponential (Abramowitz and Stegun, 7.1.26), with an error of

@@ -17,9 +17,35 @@ __global__ void embedding_kernel(const int32_t *index, const float *weight, stru
     }
 }
 
+/* The same eight numbers at a time, for widths that are multiples of eight. */
+__global__ void embedding_groups_kernel(const int32_t *index, const float *weight,
+                                        struct cuda_array y, int64_t width, int64_t vocabulary,
+                                        int64_t count)
+{
+    const int64_t groups = width / GROUP;
+
+    FOR_EACH_ELEMENT(g, count * groups)
+    {
+        const int64_t row = index[g / groups];
+        struct group value;
+
+        if (row >= 0 && row < vocabulary)
+            value = group_load(weight + row * width + g % groups * GROUP);
+        else
+            for (int k = 0; k < GROUP; k++)
+                value.value[k] = NAN;
+        array_store_group(y, g * GROUP, value);
+    }
+}
+
 cudaError_t cuda_embedding(const int32_t *index, const float *weight, struct cuda_array y,
                            int64_t count, int64_t width, int64_t vocabulary, cudaStream_t stream)
 {
+    if (width % GROUP == 0) {
+        embedding_groups_kernel<<<blocks_for(count * width / GROUP), BLOCK, 0, stream>>>(
+            index, weight, y, width, vocabulary, count);
+        return cudaGetLastError();
+    }
     embedding_kernel<<<blocks_for(count * width), BLOCK, 0, stream>>>(index, weight, y, width,
                                                                       vocabulary, count);
     return cudaGetLastError();

@@ -185,6 +185,11 @@ cudaError_t cuda_embedding_backward(const int32_t *index, struct cuda_array dy, 
 /* sum[c] (+)= sum over r of x[r, c] */
 cudaError_t cuda_column_sum(struct cuda_array x, int64_t rows, int64_t columns, bool accumulate,
                             float *sum, cudaStream_t stream);
+/* The same of many rows. The sums of parts of them are kept in `scratch` first, and added in their
+ * order: as many parts as fit there, and keep a block busy. */
+cudaError_t cuda_long_column_sum(struct cuda_array x, int64_t rows, int64_t columns,
+                                 bool accumulate, float *sum, void *scratch, size_t scratch_bytes,
+                                 cudaStream_t stream);
 /* The same of rows whose beginnings are `pitch` numbers apart. */
 cudaError_t cuda_strided_column_sum(struct cuda_array x, int64_t rows, int64_t pitch,
                                     int64_t columns, bool accumulate, float *sum,

@@ -79,6 +79,81 @@ __global__ void cross_entropy_kernel(const struct cuda_cross_entropy of, double 
     }
 }
 
+/* A warp has a row of few classes, so that it waits for nobody. */
+constexpr int LANES = 32, CLASSES_OF_WARP = 8 * LANES;
+
+/* As row_maximum(), of a warp's own row. */
+__device__ static float warp_maximum(const float *row, int classes, int *place)
+{
+    float best = -INFINITY;
+    int at = classes;
+
+    for (int c = threadIdx.x % LANES; c < classes; c += LANES)
+        if (row[c] > best || (row[c] == best && c < at)) {
+            best = row[c];
+            at = c;
+        }
+    for (int distance = LANES / 2; distance > 0; distance /= 2) {
+        const float other = __shfl_xor_sync(~0u, best, distance);
+        const int place_of = __shfl_xor_sync(~0u, at, distance);
+
+        if (other > best || (other == best && place_of < at)) {
+            best = other;
+            at = place_of;
+        }
+    }
+    *place = at;
+    return best;
+}
+
+template <typename T> __device__ static inline T warp_sum(T value)
+{
+    for (int distance = LANES / 2; distance > 0; distance /= 2)
+        value += __shfl_xor_sync(~0u, value, distance);
+    return value;
+}
+
+/* As cross_entropy_kernel(). */
+__global__ void cross_entropy_few_kernel(const struct cuda_cross_entropy of, double *loss,
+                                         int32_t *correct)
+{
+    const int64_t r = (int64_t)blockIdx.x * (BLOCK / LANES) + threadIdx.x / LANES;
+    const int classes = (int)of.classes, lane = threadIdx.x % LANES;
+    const int32_t *label = of.label;
+    const float *row = of.logits + r * classes, *target = of.probability + r * classes;
+    int best, likeliest = 0;
+    float maximum, sum = 0, total;
+    double soft = 0;
+
+    if (r >= of.rows)
+        return;
+    maximum = warp_maximum(row, classes, &best);
+    for (int c = lane; c < classes; c += LANES)
+        sum += expf(row[c] - maximum);
+    total = maximum + logf(warp_sum(sum));
+    if (!label) {
+        warp_maximum(target, classes, &likeliest);
+        for (int c = lane; c < classes; c += LANES)
+            soft += (double)target[c] * (total - row[c]);
+        soft = warp_sum(soft);
+    }
+    if (lane > 0)
+        return;
+    of.log_sum_exp[r] = total;
+    if (label && of.tokens && label[r] == NO_LABEL) {
+        loss[r] = 0;
+        correct[r] = 0;
+    } else if (label) {
+        const bool known = label[r] >= 0 && label[r] < classes;
+
+        loss[r] = (double)total - (known ? row[label[r]] : NAN);
+        correct[r] = known && best == label[r];
+    } else {
+        loss[r] = soft;
+        correct[r] = best == likeliest;
+    }
+}
+
 /* One block adds the rows' losses to the metrics. */
 __global__ void cross_entropy_metrics_kernel(const struct cuda_cross_entropy of, const double *loss,
                                              const int32_t *correct)
@@ -86,6 +161,7 @@ __global__ void cross_entropy_metrics_kernel(const struct cuda_cross_entropy of,
     int64_t right = 0, labels = 0;
     double sum = 0;
 
+#pragma unroll 8
     for (int64_t r = threadIdx.x; r < of.rows; r += BLOCK) {
         sum += loss[r];
         right += correct[r];
@@ -106,7 +182,11 @@ cudaError_t cuda_cross_entropy(const struct cuda_cross_entropy *loss, void *part
     double *losses = (double *)partial;
     int32_t *correct = (int32_t *)(losses + loss->rows);
 
-    cross_entropy_kernel<<<(unsigned)loss->rows, BLOCK, 0, stream>>>(*loss, losses, correct);
+    if (loss->classes <= CLASSES_OF_WARP)
+        cross_entropy_few_kernel<<<(unsigned)((loss->rows + BLOCK / LANES - 1) / (BLOCK / LANES)),
+                                   BLOCK, 0, stream>>>(*loss, losses, correct);
+    else
+        cross_entropy_kernel<<<(unsigned)loss->rows, BLOCK, 0, stream>>>(*loss, losses, correct);
     cross_entropy_metrics_kernel<<<1, BLOCK, 0, stream>>>(*loss, losses, correct);
     return cudaGetLastError();
 }

@@ -272,8 +272,28 @@ __global__ void row_norm_data_kernel(const struct cuda_row_norm norm,
     }
 }
 
+/* What a thread has of the operands of a row. */
+template <typename T, int GROUPS> struct operands {
+    union packed<T> dy[GROUPS], x[GROUPS];
+    float center, factor; /* the row's mean and inverse deviation */
+};
+
+template <typename T, int GROUPS>
+__device__ static inline void load_operands(const struct cuda_row_norm &norm,
+                                            const struct cuda_row_norm_gradient &gradient,
+                                            int64_t row, struct operands<T, GROUPS> &to)
+{
+    if (row >= norm.rows)
+        return;
+    to.center = norm.mean ? norm.mean[row] : 0;
+    to.factor = norm.inverse[row];
+    load_row(gradient.dy, row * norm.width, norm.width, to.dy);
+    load_row(norm.x, row * norm.width, norm.width, to.x);
+}
+
 /* Both at once: each warp writes dx of its rows and keeps its columns' sums of the gradients of
- * weight and bias; the block adds the warps' sums in their order. */
+ * weight and bias; the block adds the warps' sums in their order. With numbers of 16 bits, for
+ * which there are registers, a warp asks for its next row before it computes one. */
 template <typename T, int GROUPS>
 __global__ void __launch_bounds__(BLOCK, GROUPS <= 2 ? 2 : 1)
     row_norm_backward_kernel(const struct cuda_row_norm norm,
@@ -282,46 +302,59 @@ __global__ void __launch_bounds__(BLOCK, GROUPS <= 2 ? 2 : 1)
     __shared__ float shared[2][ROWS][LANES * GROUP];
     const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
     const int64_t stride = (int64_t)gridDim.x * ROWS;
-    float weight[GROUPS][GROUP] = {}, total[2][GROUPS][GROUP] = {};
+    constexpr bool AHEAD = sizeof(T) == 2;
+    float total[2][GROUPS][GROUP] = {};
+    struct operands<T, GROUPS> own, next;
 
-#pragma unroll
-    for (int g = 0; g < GROUPS; g++)
-        if (group_column(g) < norm.width)
-            load_floats(norm.weight, group_column(g), weight[g]);
+    if (AHEAD)
+        load_operands(norm, gradient, (int64_t)blockIdx.x * ROWS + warp, next);
     for (int64_t row = (int64_t)blockIdx.x * ROWS + warp; row < norm.rows; row += stride) {
-        const int64_t first = row * norm.width;
-        const float center = norm.mean ? norm.mean[row] : 0, factor = norm.inverse[row];
-        union packed<T> dy[GROUPS], x[GROUPS], dsum[GROUPS];
+        union packed<T> dsum[GROUPS];
         struct group dx[GROUPS];
-        float sum = 0, product = 0, offset, slope;
+        float sum = 0, product = 0, center, factor, offset, slope;
 
-        load_row(gradient.dy, first, norm.width, dy);
-        load_row(norm.x, first, norm.width, x);
+        if (AHEAD)
+            own = next;
+        else
+            load_operands(norm, gradient, row, own);
+        center = own.center;
+        factor = own.factor;
         if (gradient.dsum.at)
-            load_row(gradient.dsum, first, norm.width, dsum);
+            load_row(gradient.dsum, row * norm.width, norm.width, dsum);
+        if (AHEAD)
+            load_operands(norm, gradient, row + stride, next);
 #pragma unroll
         for (int g = 0; g < GROUPS; g++)
+            if (group_column(g) < norm.width) {
+                float weight[GROUP];
+
+                load_floats(norm.weight, group_column(g), weight);
 #pragma unroll
-            for (int k = 0; k < GROUP; k++)
-                if (group_column(g) < norm.width) {
-                    const float d = to_float(dy[g].value[k]), scaled = d * weight[g][k];
-                    const float distance = to_float(x[g].value[k]) - center;
+                for (int k = 0; k < GROUP; k++) {
+                    const float d = to_float(own.dy[g].value[k]), scaled = d * weight[k];
+                    const float distance = to_float(own.x[g].value[k]) - center;
 
                     sum += scaled;
                     product += scaled * distance;
                     total[0][g][k] += d * (distance * factor);
                     total[1][g][k] += d;
                 }
+            }
         offset = norm.centred ? -factor * warp_sum(sum) / (float)norm.width : 0;
         slope = -factor * factor * factor * warp_sum(product) / (float)norm.width;
 #pragma unroll
         for (int g = 0; g < GROUPS; g++)
+            if (group_column(g) < norm.width) {
+                float weight[GROUP];
+
+                load_floats(norm.weight, group_column(g), weight);
 #pragma unroll
-            for (int k = 0; k < GROUP; k++)
-                dx[g].value[k] = to_float(dy[g].value[k]) * weight[g][k] * factor +
-                                 (to_float(x[g].value[k]) - center) * slope + offset +
-                                 (gradient.dsum.at ? to_float(dsum[g].value[k]) : 0.0f);
-        store_row<T>(gradient.dx, first, norm.width, dx);
+                for (int k = 0; k < GROUP; k++)
+                    dx[g].value[k] = to_float(own.dy[g].value[k]) * weight[k] * factor +
+                                     (to_float(own.x[g].value[k]) - center) * slope + offset +
+                                     (gradient.dsum.at ? to_float(dsum[g].value[k]) : 0.0f);
+            }
+        store_row<T>(gradient.dx, row * norm.width, norm.width, dx);
     }
 #pragma unroll
     for (int g = 0; g < GROUPS; g++) {

@@ -12,9 +12,30 @@ __global__ void add_positions_kernel(struct cuda_array x, const float *positions
     array_store(y, i, array_load(x, i) + positions[i % count]);
 }
 
+/* The same eight numbers at a time; `count` is a multiple of eight. */
+__global__ void add_positions_groups_kernel(struct cuda_array x, const float *positions,
+                                            struct cuda_array y, int64_t all, int64_t count)
+{
+    FOR_EACH_ELEMENT(g, all / GROUP)
+    {
+        struct group value = array_load_group(x, g * GROUP);
+        const struct group more = group_load(positions + g * GROUP % count);
+
+#pragma unroll
+        for (int k = 0; k < GROUP; k++)
+            value.value[k] += more.value[k];
+        array_store_group(y, g * GROUP, value);
+    }
+}
+
 cudaError_t cuda_add_positions(struct cuda_array x, const float *positions, struct cuda_array y,
                                int64_t batch, int64_t count, cudaStream_t stream)
 {
+    if (count % GROUP == 0) {
+        add_positions_groups_kernel<<<blocks_for(batch * count / GROUP), BLOCK, 0, stream>>>(
+            x, positions, y, batch * count, count);
+        return cudaGetLastError();
+    }
     add_positions_kernel<<<blocks_for(batch * count), BLOCK, 0, stream>>>(x, positions, y,
                                                                           batch * count, count);
     return cudaGetLastError();
