@@ -99,11 +99,13 @@ static void *run_opening(void *data)
 {
     struct opening_thread *thread = data;
     struct worker_simulation none = {0}; /* a plugin's device is not simulated */
+    AUTO_CLOSE int turn = -1;
 
     if (thread->options->mps) {
         thread->result = worker_mps_join(thread->options->mps, &thread->error);
         if (thread->result < 0)
             return NULL;
+        turn = worker_mps_take_turn(thread->options->mps);
     }
     thread->result = worker_device_open(thread->options, thread->name, thread->threads, &none,
                                         &thread->opened, &thread->error);

@@ -66,6 +66,23 @@ int worker_mps_join(const char *folder, struct error *error)
     return 0;
 }
 
+int worker_mps_take_turn(const char *folder)
+{
+    const struct timespec pause = {.tv_nsec = LOOK_NANOSECONDS};
+    double deadline = clock_monotonic() + MPS_TURN_SECONDS;
+    char path[PATH_MAX];
+    AUTO_CLOSE int turn = -1;
+
+    snprintf(path, sizeof path, "%s/opening", folder);
+    turn = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    while (turn >= 0 && flock(turn, LOCK_EX | LOCK_NB) < 0) {
+        if (clock_monotonic() > deadline || !worker_mps_is_ready(folder))
+            return -1;
+        nanosleep(&pause, NULL);
+    }
+    return TAKE_DESCRIPTOR(turn);
+}
+
 /* ---- leaving --------------------------------------------------------------------------------- */
 
 /* The arguments of this process in one piece of memory, followed by NULL; NULL: they cannot be
