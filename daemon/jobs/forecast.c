@@ -71,7 +71,7 @@ static void first_ids(const struct job_queue *queue, int64_t *ids, size_t count)
     size_t open_count = 0;
 
     open_push(open, open_count++, (struct open_job){queue->jobs[0]->id, 0});
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && open_count > 0; i++) {
         struct open_job next = open_pop(open, open_count--);
 
         ids[i] = next.id;
