@@ -161,8 +161,8 @@ static int append_depth_and_space(struct onnx_import *import)
 /* torch.onnx writes adaptive pools so whose windows differ. */
 static int append_gather_nd(struct onnx_import *import)
 {
-    return onnx_missing(import, "as of an adaptive pool; python -m traind.export writes it so that "
-                                "it can be read");
+    return onnx_missing(import, "by indices; python -m traind.export writes adaptive pools without "
+                                "them");
 }
 
 /* Whether every output of the node is read. */

@@ -156,18 +156,20 @@ static int external_read(struct onnx_model *model, const Onnx__Tensor *tensor, s
 
 /* ---- numbers ---- */
 
-/* Writes the numbers of the field that the type has; -EINVAL if there are not `count`. */
-static int field_copy(const Onnx__Tensor *tensor, enum onnx_type type, int64_t count, void *to)
+/* Numbers of the field that the type has. */
+static size_t field_numbers(const Onnx__Tensor *tensor, enum onnx_type type)
 {
-    size_t have = type == ONNX_FLOAT    ? tensor->n_float_data
-                  : type == ONNX_DOUBLE ? tensor->n_double_data
-                  : type == ONNX_INT64  ? tensor->n_int64_data
-                                        : tensor->n_int32_data;
+    return type == ONNX_FLOAT    ? tensor->n_float_data
+           : type == ONNX_DOUBLE ? tensor->n_double_data
+           : type == ONNX_INT64  ? tensor->n_int64_data
+                                 : tensor->n_int32_data;
+}
 
-    if (have != (size_t)count)
-        return -EINVAL;
-    if (!count)
-        return 0;
+/* Writes the numbers of that field, of which there are `have`. */
+static void field_copy(const Onnx__Tensor *tensor, enum onnx_type type, size_t have, void *to)
+{
+    if (!have)
+        return;
     if (type == ONNX_FLOAT)
         memcpy(to, tensor->float_data, have * sizeof(float));
     else if (type == ONNX_DOUBLE)
@@ -182,7 +184,6 @@ static int field_copy(const Onnx__Tensor *tensor, enum onnx_type type, int64_t c
                 ((uint8_t *)to)[i] = (uint8_t)tensor->int32_data[i];
             else
                 ((uint16_t *)to)[i] = (uint16_t)tensor->int32_data[i];
-    return 0;
 }
 
 /* The shape, and its number of elements and of bytes. */
@@ -224,17 +225,17 @@ static int inline_read(const Onnx__Tensor *tensor, struct onnx_initializer *resu
                          "the weights %s have %zu bytes, but their shape needs %zu: the file is "
                          "damaged",
                          name_of(tensor), tensor->raw_data.len, bytes);
+    if (field_numbers(tensor, store->type) != (size_t)store->count)
+        return error_set(error, -EINVAL,
+                         "the weights %s have not as many numbers as their shape needs (%lld): the "
+                         "file is damaged",
+                         name_of(tensor), (long long)store->count);
     *made = malloc(bytes + 1);
     if (!*made)
         return error_no_memory(error, "the weights %s", name_of(tensor));
     store->data = *made;
-    if (field_copy(tensor, store->type, store->count, *made) == 0)
-        return 0;
-    free(TAKE_POINTER(*made));
-    return error_set(error, -EINVAL,
-                     "the weights %s have not as many numbers as their shape needs (%lld): the "
-                     "file is damaged",
-                     name_of(tensor), (long long)store->count);
+    field_copy(tensor, store->type, (size_t)store->count, *made);
+    return 0;
 }
 
 int onnx_tensor_read(struct onnx_model *model, const Onnx__Tensor *tensor,
