@@ -4,6 +4,7 @@
 #include "tests/support/data_files.h"
 
 #include <errno.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -214,7 +215,7 @@ static void test_headers(void **state)
         {"{\"a\":" TENSOR("F32", "[99999999999999999999]", "[0,4]") "}", 4, "no whole number"},
         {"{\"a\":" TENSOR("F32", "[4294967296,4294967296]", "[0,0]") "}", 0, "beyond all memory"},
         {"{\"a\":" TENSOR("F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]") "}", 4, "at most 8"},
-        {"{\"a\":" TENSOR("F64", "[1]", "[0,8]") "}", 8, "a type other than"},
+        {"{\"a\":" TENSOR("F8_E4M3", "[8]", "[0,8]") "}", 8, "a type other than"},
         {"{\"a\":" TENSOR("F32", "1", "[0,4]") "}", 4, "no shape"},
         {"{\"a\":" TENSOR("F32", "[1]", "[0,4,8]") "}", 4, "pair of data_offsets"},
         {"{\"a\":" TENSOR("F32", "[1]", "[4,0]") "}", 4, "outside"},
@@ -242,6 +243,42 @@ static void test_headers(void **state)
         if (cases[i].piece && (result != -EINVAL || !strstr(error.text, cases[i].piece)))
             fail_msg("%s: %d, %s", cases[i].header, result, error.text);
     }
+}
+
+/* Numbers of other programs become float32: 1, -2, the smallest of float16, and infinity. */
+static void test_floats(void **state)
+{
+    static const char header[] = "{\"d\":" TENSOR("F64", "[2]", "[0,16]") ",\"h\":" TENSOR(
+        "F16", "[4]", "[16,24]") ",\"b\":" TENSOR("BF16", "[2]",
+                                                  "[24,28]") ",\"u\":" TENSOR("U8", "[4]",
+                                                                              "[28,32]") "}       ";
+    const double doubles[] = {1, -2};
+    const uint16_t halves[] = {0x3c00, 0xc000, 0x0001, 0x7c00}, bfloats[] = {0x3f80, 0xc000};
+    const float expected[] = {1, -2, 0x1p-24f, INFINITY};
+    uint64_t length = (sizeof header - 1) / 8 * 8;
+    char content[512] = {0};
+    struct safetensors file;
+    struct error error = {0};
+
+    (void)state;
+    memcpy(content, &length, 8);
+    memcpy(content + 8, header, length);
+    memcpy(content + 8 + length, doubles, sizeof doubles);
+    memcpy(content + 8 + length + 16, halves, sizeof halves);
+    memcpy(content + 8 + length + 24, bfloats, sizeof bfloats);
+    if (safetensors_open(data_file_write("floats", content, 8 + length + 32), &file, &error) < 0)
+        fail_msg("%s", error.text);
+    assert_false(safetensors_is_float(safetensors_find(&file, "u")));
+    for (int i = 0; i < 3; i++) {
+        const struct safetensors_tensor *tensor =
+            safetensors_find(&file, (const char *const[]){"d", "h", "b"}[i]);
+        float values[4];
+
+        assert_true(safetensors_is_float(tensor));
+        safetensors_read_floats(&file, tensor, values);
+        assert_memory_equal(values, expected, (size_t)tensor->shape[0] * sizeof *values);
+    }
+    safetensors_close(&file);
 }
 
 static void test_every_truncation(void **state)
@@ -286,9 +323,10 @@ static void test_absurd_length(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),       cmocka_unit_test(test_no_temporary_file),
-        cmocka_unit_test(test_writer_refusals),  cmocka_unit_test(test_headers),
-        cmocka_unit_test(test_every_truncation), cmocka_unit_test(test_absurd_length),
+        cmocka_unit_test(test_round_trip),      cmocka_unit_test(test_no_temporary_file),
+        cmocka_unit_test(test_writer_refusals), cmocka_unit_test(test_floats),
+        cmocka_unit_test(test_headers),         cmocka_unit_test(test_every_truncation),
+        cmocka_unit_test(test_absurd_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
