@@ -155,20 +155,22 @@ static const struct onnx_value *place_of(const struct onnx_value *value, int64_t
 double onnx_number(const struct onnx_value *value, int64_t index)
 {
     int64_t place;
-    const struct onnx_value *part = place_of(value, index, &place);
+    const struct onnx_value *part;
 
     if (onnx_value_elements(value) < 1)
         return 0; /* a damaged file gives nothing where one number is wanted */
+    part = place_of(value, index, &place);
     return onnx_store_number(part->store, place);
 }
 
 int64_t onnx_integer(const struct onnx_value *value, int64_t index)
 {
     int64_t place;
-    const struct onnx_value *part = place_of(value, index, &place);
+    const struct onnx_value *part;
 
     if (onnx_value_elements(value) < 1)
         return 0; /* a damaged file gives nothing where one number is wanted */
+    part = place_of(value, index, &place);
     if (!onnx_type_is_float(part->store->type))
         return store_integer(part->store, place);
     double number = onnx_store_number(part->store, place);
