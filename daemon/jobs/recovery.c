@@ -389,6 +389,8 @@ static void restore_attempt(struct jobs *jobs, struct loaded_attempt *loaded)
     attempt->intent = job->ended ? ENDING_CANCELLED : loaded->row.ending;
     attempt->claim.shared_by = loaded->shared_by;
     attempt_restore_progress(attempt, loaded->row.start);
+    if (job->state == JOB_PREEMPTING && attempt->intent == ENDING_NONE) /* whoever was asked */
+        attempt->suspension.state = SUSPENSION_BEGINS;
     if (!job->ended && (job->state == JOB_QUEUED || job->state == JOB_PAUSED)) {
         job_suspension_restore(jobs, job, attempt, loaded->row.device);
         attempt_look_for(jobs, job, attempt, DEVICE_HOST, TAKE_POINTER(loaded->details));

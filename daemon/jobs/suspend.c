@@ -339,7 +339,7 @@ static void take_refusal(struct jobs *jobs, struct job *job, const struct suspen
     char reason[JOB_REASON_MAX];
 
     snprintf(reason, sizeof reason, "could not be suspended, so it runs on: %.400s",
-             news->message ? news->message : "traind was restarted before it asked for that");
+             news->message ? news->message : "its shim did not say why");
     log_warning("job %lld %s", (long long)job->id, reason);
     if (news->message)
         put_off(&job->attempt->suspension);
@@ -507,7 +507,9 @@ void job_suspension_heard(struct attempt *attempt, const struct suspension_news 
         }
         break;
     case SUSPENSION_RUNNING:
-        if (job->state == JOB_PREEMPTING)
+        if (job->state == JOB_PREEMPTING && !news->message && !attempt->suspension.measures)
+            suspend_once_read(jobs, attempt); /* the Suspend has got lost with a daemon */
+        else if (job->state == JOB_PREEMPTING)
             take_refusal(jobs, job, news);
         else if (waits)
             take_running(jobs, job, news);

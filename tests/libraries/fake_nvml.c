@@ -12,7 +12,8 @@
  *
  * (each on one line). `used` defaults to the sum of the processes. As with the real library, a GPU
  * that appears is found after the next nvmlInit, and one that is removed is lost. Without a line
- * `driver`, nvmlInit fails: the driver is not loaded. */
+ * `driver`, nvmlInit fails: the driver is not loaded. While there is a file of that name with
+ * ".wait" behind it, the driver does not say which processes there are. */
 #include "daemon/devices/nvidia/nvml.h"
 
 #include <dirent.h>
@@ -23,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* what dlsym() finds */
 #pragma GCC visibility push(default)
@@ -317,9 +319,21 @@ static int list_processes(nvml_device device, bool graphics, unsigned int *count
     return found > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
 
+/* A driver that hangs. */
+static void wait_while_told(void)
+{
+    const char *state = getenv("FAKE_NVML_STATE");
+    char path[4096];
+
+    snprintf(path, sizeof path, "%s.wait", state ? state : "");
+    while (state && access(path, F_OK) == 0)
+        usleep(1000);
+}
+
 int nvmlDeviceGetComputeRunningProcesses_v3(nvml_device device, unsigned int *count,
                                             struct nvml_process *processes)
 {
+    wait_while_told();
     return list_processes(device, false, count, processes);
 }
 
