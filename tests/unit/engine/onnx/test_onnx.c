@@ -310,6 +310,39 @@ static void shapes_that_disagree_are_refused(void **state)
     onnx__model__free_unpacked(model, NULL);
 }
 
+/* A constant without numbers, where an operator wants one. */
+static void empty_constants_are_no_crash(void **state)
+{
+    Onnx__Model *model = model_read();
+    Onnx__Graph *graph = model->graph;
+    Onnx__Node *node = node_find(model, "Relu", 0);
+    Onnx__Tensor *empty = malloc(sizeof *empty);
+    struct error error = {0};
+
+    (void)state;
+    onnx__tensor__init(empty);
+    empty->name = strdup("empty");
+    empty->has_data_type = true;
+    empty->data_type = 1; /* float */
+    empty->n_dims = 1;
+    empty->dims = calloc(1, sizeof *empty->dims);
+    graph->initializer =
+        realloc(graph->initializer, (graph->n_initializer + 1) * sizeof *graph->initializer);
+    graph->initializer[graph->n_initializer++] = empty;
+    text_set(&node->op_type, "Trilu");
+    text_set(&node->input[0], graph->initializer[0]->name);
+    node->input = realloc(node->input, 2 * sizeof *node->input);
+    node->input[node->n_input++] = strdup("empty");
+    size_t size = onnx__model__get_packed_size(model);
+    uint8_t *bytes = malloc(size);
+    onnx__model__pack(model, bytes);
+    write_file("empty.onnx", bytes, size);
+    free(bytes);
+    if (try("empty.onnx", &error) < 0)
+        assert_true(*error.text);
+    onnx__model__free_unpacked(model, NULL);
+}
+
 static void several_inputs_are_numbers(void **state)
 {
     Onnx__Model *model = model_read();
@@ -402,6 +435,7 @@ int main(void)
         cmocka_unit_test(nodes_in_a_cycle_are_refused),
         cmocka_unit_test(all_missing_operators_are_named),
         cmocka_unit_test(shapes_that_disagree_are_refused),
+        cmocka_unit_test(empty_constants_are_no_crash),
         cmocka_unit_test(several_inputs_are_numbers),
         cmocka_unit_test(unknown_types_and_old_opsets_are_refused),
         cmocka_unit_test(missing_external_files_are_named),
