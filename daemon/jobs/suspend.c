@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "daemon/attempts/attempt.h"
+#include "daemon/attempts/stop.h"
 #include "daemon/devices/driver.h"
 #include "daemon/jobs/dispatch.h"
 #include "daemon/jobs/job.h"
@@ -345,6 +346,7 @@ static void take_refusal(struct jobs *jobs, struct job *job, const struct suspen
         put_off(&job->attempt->suspension);
     job->attempt->suspension.state = SUSPENSION_NONE;
     job->attempt->preemption = PREEMPTION_NONE;
+    attempt_deadline_start(job->attempt, job->attempt->started); /* also if no shim was asked */
     transition_set_state(transition, job, JOB_RUNNING, WAIT_NONE, reason);
     transition_store(transition);
     jobs_dispatch(jobs);
