@@ -112,12 +112,6 @@ static bool is_of_the_machine(int code)
     return false;
 }
 
-/* Whether the checkpoint that the job begins with is the cause, which no second try mends. */
-static bool is_of_the_source(int code)
-{
-    return code == -ERROR_STALE_FILE || code == -ERROR_DAMAGED;
-}
-
 struct attempt_verdict job_judge_launch(struct job *job, const struct attempt *attempt,
                                         const char *what)
 {
@@ -133,7 +127,7 @@ struct attempt_verdict job_judge_launch(struct job *job, const struct attempt *a
         job->launch_failures++;
     else if (!excused)
         verdict.state = JOB_FAILED;
-    if (is_of_the_source(attempt->link.error.code))
+    if (attempt->link.error.code == -ERROR_STALE_FILE) /* what it begins with: no try mends it */
         verdict.state = JOB_FAILED;
     snprintf(verdict.reason, sizeof verdict.reason, "%s: %.400s", what, why);
     return verdict;

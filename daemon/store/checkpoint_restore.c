@@ -217,10 +217,11 @@ int checkpoint_restore_next(struct store_connection *connection, struct checkpoi
         return result;
     input_close(restore);
     /* not where the search itself fails: it would find the same for ever */
-    if (result == -ERROR_DAMAGED && restore->source.job)
+    if (result == -ERROR_DAMAGED && restore->copying && restore->source.job) {
         error_prefix(error, "the checkpoint of step %lld of job %lld",
                      (long long)restore->position.step, (long long)restore->job);
-    if (result == -ERROR_DAMAGED && !restore->best && restore->copying && !restore->source.job) {
+        result = error->code = -ERROR_STALE_FILE; /* the database itself may be mended */
+    } else if (result == -ERROR_DAMAGED && !restore->best && restore->copying) {
         log_warning("job %lld: the checkpoint of step %lld is passed over: %s",
                     (long long)restore->job, (long long)restore->position.step, error->text);
         restore->copying = false;

@@ -117,7 +117,8 @@ void checkpoint_restore_init(struct checkpoint_restore *restore, const char *sta
                              int64_t job, uid_t uid, const char *path,
                              const struct checkpoint_position *before);
 /* Restores the checkpoint that `source` names, of another job. Errors are those of
- * checkpoint_source_find(), and -ERROR_DAMAGED. `uid` becomes the owner of that job. */
+ * checkpoint_source_find(); a checkpoint that is damaged is -ERROR_STALE_FILE, too. `uid` becomes
+ * the owner of that job. */
 void checkpoint_restore_init_source(struct checkpoint_restore *restore, const char *state_directory,
                                     const struct checkpoint_source *source, const char *path);
 /* Copies a few MiB. 1: more remains; 0: the file `path` (created, mode 0600) is complete. -ENOENT
