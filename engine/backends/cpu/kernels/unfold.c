@@ -76,7 +76,7 @@ void KERNEL_NAME(unfold_store)(int64_t pixels, float *const *pixel, int64_t chan
             vector value = lanes_load(result + p * stride, VECTOR) + addend;
 
             if (relu)
-                value = lanes_select(value > 0, value, (vector){0});
+                value = lanes_select(value < 0, (vector){0}, value); /* NaN stays */
             if (together)
                 lanes_store(pixel[p] + channel[c], value, lanes);
             else

@@ -303,6 +303,56 @@ static void test_methods(void **state)
     }
 }
 
+/* The ReLU of our own kernels turns no NaN into 0, so that training which diverged does not look
+ * well. oneDNN's does. */
+static void test_nan_stays(void **state)
+{
+    static const char *const choices[] = {"ppp", "qqq", "uuu"};
+    const struct layer l = {
+        .batch = 2,
+        .in = 5,
+        .out = 19,
+        .height = 3,
+        .width = 4,
+        .attributes = {.kernel = {1, 1}, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1},
+        .bias = true,
+        .relu = true};
+    const int64_t pixels = l.height * l.width, wrong = 7;
+    struct step_scalars scalars = {.step = 1, .batch = 1, .gradient_scale = 1};
+    struct material m;
+    float *y;
+
+    (void)state;
+    random_state = 6;
+    prepare(&l, &m);
+    y = random_values(m.expected.counts[0]);
+    m.x[wrong] = NAN; /* of the first sample's first channel */
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+        for (int k = 0; kernels_available()[k]; k++) {
+            const struct test_session_options options = {
+                .threads = 2, .kernels = k, .direct_convolutions = choices[i]};
+            struct test_session session;
+            struct graph graph;
+
+            build(&graph, &l);
+            test_session_open(&session, &graph, &options);
+            test_session_write(&session, graph_find_tensor(&graph, "layer.weight"), m.w);
+            test_session_write(&session, graph_find_tensor(&graph, "layer.bias"), m.b);
+            test_session_input(&session, graph.input, m.x);
+            test_session_input(&session, graph.target, m.target);
+            test_session_run(&session, PROGRAM_FORWARD, &scalars);
+            test_session_read(&session, graph.output, y);
+            for (int64_t at = 0; at < m.expected.counts[0]; at++)
+                if (!isnan(y[at]) != (at >= l.out * pixels || at % pixels != wrong))
+                    fail_msg("%s, %s: element %lld is %g", session.device->kernels->level,
+                             choices[i], (long long)at, (double)y[at]);
+            test_session_close(&session);
+            graph_release(&graph);
+        }
+    free(y);
+    release(&m);
+}
+
 /* Blocks of planes are some rows of a sample, many samples, or some channels in turn; weights have
  * many panels. Unfolded images have more channels, vectors and pixels than are taken at once. */
 static void test_planes_in_parts(void **state)
@@ -614,6 +664,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_methods),
+        cmocka_unit_test(test_nan_stays),
         cmocka_unit_test(test_planes_in_parts),
         cmocka_unit_test(test_few_samples),
         cmocka_unit_test(test_measured_in_the_parts_of_the_model),
