@@ -110,7 +110,7 @@ void lease_flush(struct lease_link *link)
         else if (sent < 0 && errno == EAGAIN)
             break;
         else if (sent < 0 && errno != EINTR)
-            lease_link_close(link);
+            done = link->output_used; /* nobody reads it, but what was sent may still be unread */
     }
     memmove(link->output, link->output + done, link->output_used - done);
     link->output_used -= done;

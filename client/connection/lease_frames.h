@@ -45,7 +45,8 @@ bool lease_has_room(const struct lease_link *link);
 /* Appends a frame to the output, and writes what the socket takes. */
 void lease_send(struct lease_link *link, enum lease_frame_kind kind, const void *bytes,
                 size_t size);
-/* Writes what the socket takes. Closes the link if the other end has gone. */
+/* Writes what the socket takes, or drops it if the other end has gone: what that sent before can
+ * still be read. */
 void lease_flush(struct lease_link *link);
 /* Reads what has arrived; false if the other end has gone. Then takes frames one by one. */
 bool lease_read(struct lease_link *link);
