@@ -1,5 +1,5 @@
 /* eval.c: `trainctl eval` measures the model of a job on other data. */
-#include "client/connection/model_run.h"
+#include "client/connection/checkpoint_worker.h"
 
 static enum exit_status command_execute(struct invocation *invocation)
 {
@@ -7,7 +7,7 @@ static enum exit_status command_execute(struct invocation *invocation)
     int64_t ignored;
     enum exit_status status = invocation_option_integer(invocation, "threads", 1, &ignored);
 
-    return status ? status : model_run(invocation, "eval", passed);
+    return status ? status : checkpoint_worker_execute_on_data(invocation, "eval", passed);
 }
 
 static const struct command_option eval_options[] = {

@@ -1,5 +1,5 @@
 /* predict.c: `trainctl predict` writes what the model of a job says of new data. */
-#include "client/connection/model_run.h"
+#include "client/connection/checkpoint_worker.h"
 
 static enum exit_status command_execute(struct invocation *invocation)
 {
@@ -10,7 +10,7 @@ static enum exit_status command_execute(struct invocation *invocation)
 
     if (!status)
         status = invocation_option_integer(invocation, "threads", 1, &ignored);
-    return status ? status : model_run(invocation, "predict", passed);
+    return status ? status : checkpoint_worker_execute_on_data(invocation, "predict", passed);
 }
 
 static const struct command_option predict_options[] = {
