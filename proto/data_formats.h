@@ -29,7 +29,7 @@ enum data_format_trait {
            "one sample a line, of numbers, categories and dates",                                 \
            {"path", NULL}, {"label_column", NULL}, {"targets", NULL}, {"features", NULL},         \
            {"ignore", NULL}, {"categories", NULL}, {"missing", NULL}, {"missing_values", NULL},   \
-           {"decimal", NULL}, {"day_first", NULL}, {"header", NULL},                              \
+           {"decimal", NULL}, {"day_first", NULL}, {"weight_column", NULL}, {"header", NULL},     \
            {"delimiter", "\"auto\""}, {"comment", "\"\""}, {"normalize", "\"standard\""},          \
            {"label_noise", NULL})                                                                 \
     FORMAT(CSV_SEQUENCES, csv_sequences, DATA_FORMAT_SYMBOLS | DATA_FORMAT_VALUES,                \
@@ -55,8 +55,8 @@ enum data_format_trait {
            {"path", NULL}, {"label_bytes", NULL}, {"normalize", "\"standard\""},                  \
            {"augment", NULL}, {"label_noise", NULL})                                              \
     FORMAT(NPY, npy, DATA_FORMAT_VALUES | DATA_FORMAT_LABEL_FILE, "arrays of NumPy",              \
-           {"labels", NULL}, {"path", NULL}, {"lengths", NULL}, {"shape", NULL},                  \
-           {"layout", NULL},                                                                      \
+           {"labels", NULL}, {"path", NULL}, {"lengths", NULL}, {"sample_weights", NULL},         \
+           {"shape", NULL}, {"layout", NULL},                                                     \
            {"normalize", "\"standard\""}, {"augment", NULL}, {"label_noise", NULL},               \
            {"length_buckets", NULL})               \
     FORMAT(IMAGE_FOLDER, image_folder, 0, "PNG and JPEG files, a subfolder for each class",       \

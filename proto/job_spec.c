@@ -228,6 +228,7 @@ static struct json_object *data_complete(struct json_object *data)
     json_object_object_del(inherited, "images");
     json_object_object_del(inherited, "labels");
     json_object_object_del(inherited, "lengths");
+    json_object_object_del(inherited, "sample_weights");
     json_object_object_del(inherited, "path");
     copy_members(inherited, test);
     complete = json_object_new_object();

@@ -3,6 +3,29 @@
 
 #include <string.h>
 
+/* The keys of a split by the parts that a column names. */
+static int check_split_column(struct job_spec_check *check, struct json_object *data)
+{
+    struct json_object *split = json_get(data, "split");
+    const char *by = json_get_string(split, "by", "");
+    bool named = json_get(split, "validation_values") || json_get(split, "test_values");
+
+    if (strcmp(by, "column") != 0)
+        return named ? job_spec_fail_at(check, "data.split.by",
+                                        "data.split.validation_values and data.split.test_values "
+                                        "name parts, so data.split.by has to be column")
+                     : 0;
+    if (json_get(split, "folds"))
+        return job_spec_fail_at(check, "data.split.folds",
+                                "data.split.by is column, so the column says which samples "
+                                "validate; leave out data.split.folds");
+    if (json_get_double(data, "validation_fraction", 0) <= 0)
+        return job_spec_fail_at(check, "data.validation_fraction",
+                                "data.split.by is column, so the column says which samples "
+                                "validate; leave out data.validation_fraction");
+    return 0;
+}
+
 /* The parts of the split have to fit the data, and each other. */
 static int check_split(struct job_spec_check *check, struct json_object *data)
 {
@@ -39,10 +62,47 @@ static int check_split(struct job_spec_check *check, struct json_object *data)
         return job_spec_fail_at(check, "data.split.column",
                                 "data.split.by is group, so data.split.column has to name the "
                                 "column whose texts are the groups");
-    if (json_get(split, "column") && strcmp(by, "group") != 0 && strcmp(by, "order") != 0)
+    if (strcmp(by, "column") == 0 && !json_get(split, "column"))
+        return job_spec_fail_at(check, "data.split.column",
+                                "data.split.by is column, so data.split.column has to name the "
+                                "column that says which samples validate");
+    if (json_get(split, "column") && (strcmp(by, "random") == 0 || strcmp(by, "stratified") == 0))
         return job_spec_fail_at(
             check, "data.split.column",
-            "data.split.column is for data.split.by group or order; leave it out");
+            "data.split.column is for data.split.by column, group or order; leave it out");
+    return check_split_column(check, data);
+}
+
+/* Weights multiply the cross entropy of classes. */
+static int check_loss_weights(struct job_spec_check *check, struct json_object *normalised,
+                              bool has_classes)
+{
+    struct json_object *data = json_get(normalised, "data"), *train = json_get(data, "train");
+    struct json_object *augment = json_get(data, "augment");
+    const char *loss = json_get_string(json_get(normalised, "model"), "loss", "cross_entropy");
+    const char *samples = json_get(train, "weight_column")    ? "data.train.weight_column"
+                          : json_get(train, "sample_weights") ? "data.train.sample_weights"
+                                                              : NULL;
+    bool classes = json_get(json_get(normalised, "train"), "class_weights") != NULL, mixes = false;
+    const char *path = classes ? "train.class_weights" : samples;
+
+    if (!path)
+        return 0;
+    for (size_t i = 0; augment && i < json_object_array_length(augment); i++)
+        mixes |= strncmp(json_object_get_string(json_object_array_get_idx(augment, i)),
+                         "mixup:", 6) == 0;
+    check->path[0] = '\0';
+    job_spec_path_push(check, "", path);
+    if (!has_classes || strcmp(loss, "cross_entropy") != 0)
+        return job_spec_fail(check, NULL,
+                             "%s needs a class for each sample and the loss cross_entropy; leave "
+                             "it out",
+                             path);
+    if (samples && mixes)
+        return job_spec_fail(check, NULL,
+                             "%s gives each sample a weight, but mixup mixes samples; leave out "
+                             "one",
+                             samples);
     return 0;
 }
 
@@ -53,6 +113,8 @@ int job_spec_samples_check(struct job_spec_check *check, struct json_object *nor
     struct json_object *train = json_get(normalised, "train");
     int r = check_split(check, data);
 
+    if (r == 0)
+        r = check_loss_weights(check, normalised, has_classes);
     if (r < 0 || strcmp(json_get_string(train, "sampling", ""), "balanced") != 0)
         return r;
     if (!has_classes) {

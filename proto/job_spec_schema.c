@@ -447,6 +447,10 @@ char *job_spec_key_describe(const struct job_spec_key *key, char *output, size_t
     case JOB_SPEC_VARIABLES:
         snprintf(output, size, "an object of texts");
         break;
+    case JOB_SPEC_WEIGHTS:
+        describe_numbers(key, "numbers", what, sizeof what);
+        snprintf(output, size, "balanced, an array or an object of %s", what);
+        break;
     case JOB_SPEC_OPERATIONS:
         describe_operations(key, output, size);
         break;

@@ -30,6 +30,7 @@ enum job_spec_type {
     JOB_SPEC_NUMBERS,       /* array of count_minimum … count_maximum numbers */
     JOB_SPEC_PAIR,          /* one integer or two (height, width); normalised to two */
     JOB_SPEC_VARIABLES,     /* object of texts: environment variables */
+    JOB_SPEC_WEIGHTS,       /* "balanced", array of numbers, or object of numbers by label */
     JOB_SPEC_OPERATIONS,    /* array of "name" or "name:number", each of `operations` once */
     JOB_SPEC_INTERVAL,      /* "2 epochs", "500 steps" or a duration; normalised to an object */
     JOB_SPEC_DEPENDENCIES   /* jobs' numbers or objects; normalised to objects with "on" */

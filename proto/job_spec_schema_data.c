@@ -23,6 +23,9 @@ static const struct job_spec_key source_keys[] = {
      .help =
          "File of how many steps of each sample count: [n] whole numbers from 1; the others fill "
          "up short sequences. Needs layout sequence. When absent: all"},
+    {"sample_weights", JOB_SPEC_TEXT, .count_minimum = 1, .count_maximum = PATH_BYTES_MAX,
+     .help = "File of what each sample counts in the loss of training: [n] numbers from 0. When "
+             "absent: all count alike"},
     {"path", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096, .required = true,
      .help = "File, or list of files that are joined; image_folder: the one folder"},
     {"command", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096, .list_only = true,
@@ -41,6 +44,10 @@ static const struct job_spec_key source_keys[] = {
      .count_maximum = 255, .fallback = "\"last\"",
      .help = "first, last, a number from 0, or the name in the header; fasta: of the fields in a "
              "record's first line, or NAME of a field NAME=label"},
+    {"weight_column", JOB_SPEC_COLUMN, .minimum = 0, .maximum = 1000000, .count_minimum = 1,
+     .count_maximum = 255,
+     .help = "Column of what each sample counts in the loss of training: numbers from 0. It is no "
+             "feature unless features names it. When absent: all count alike"},
     {"header", JOB_SPEC_SWITCH, .choices = CHOICES("auto", "yes", "no"), .fallback = "\"auto\"",
      .help =
          "Whether the first line names the columns; auto: yes if no cell of it is a number and, in "
@@ -145,8 +152,14 @@ static const struct job_spec_key split_keys[] = {
      .help = SPLIT_RULES(TOKEN_HELP) "see data.md"},
     {"column", JOB_SPEC_COLUMN, .minimum = 0, .maximum = 1000000, .count_minimum = 1,
      .count_maximum = 255,
-     .help = "Column of a table whose texts are the groups, or whose numbers or dates are the "
-             "order. It is no feature unless features names it"},
+     .help = "Column of a table whose texts are the groups or name the parts, or whose numbers or "
+             "dates are the order. It is no feature unless features names it"},
+    {"validation_values", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096,
+     .help = "Texts in the column of the samples that validate, if by is column. With this key or "
+             "test_values samples with any other text train. Without both the column holds train, "
+             "validation or test, or other common words for these"},
+    {"test_values", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096,
+     .help = "Texts in the column of the samples that are the test set, if by is column"},
     {"folds", JOB_SPEC_INTEGER, .minimum = 2, .maximum = SPLIT_FOLDS_MAX, .unit = "folds",
      .help = "Number of parts that data.train is cut into for cross-validation; one of them "
              "validates, instead of the share validation_fraction"},

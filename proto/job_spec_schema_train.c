@@ -181,6 +181,12 @@ static const struct job_spec_key train_keys[] = {
      .unit = "batches", .help = "Batches whose gradients are averaged into one update"},
     {"label_smoothing", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true, .fallback = "0",
      .help = "Share of each training target that is spread over all classes, as in PyTorch"},
+    {"class_weights", JOB_SPEC_WEIGHTS, .from = 0, .to = 1e6, .count_minimum = 2,
+     .count_maximum = WIDTH_MAX,
+     .help = "What each class counts in the loss of training, as in PyTorch's "
+             "CrossEntropyLoss(weight=): a number for each class, or for labels by their names, "
+             "others count 1; balanced: each class counts as much as any other in all. When "
+             "absent: all samples count alike"},
     {"effective_batch_size", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 1000000, .unit = "samples",
      .help = "Samples in one update. Sets accumulate to this number divided by batch_size, which "
              "must divide it; batch_size auto (then the default) is the largest divisor that fits"},

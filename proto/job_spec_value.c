@@ -235,6 +235,7 @@ static struct json_object *element_normalise(const struct job_spec_key *key,
     case JOB_SPEC_PAIR:
         return integer_fits(key, value, &integer) ? json_object_new_int64(integer) : NULL;
     case JOB_SPEC_NUMBERS:
+    case JOB_SPEC_WEIGHTS:
         return number_fits(key, value, &number) ? json_new_double(number) : NULL;
     case JOB_SPEC_CHOICES:
         text = choice_of(key, value);
@@ -400,6 +401,33 @@ static int variables_normalise(struct job_spec_check *check, const struct job_sp
     return 0;
 }
 
+/* Numbers in the order of the classes, numbers by the names of labels, or "balanced". */
+static int weights_normalise(struct job_spec_check *check, const struct job_spec_key *key,
+                             struct json_object *value, struct json_object **normalised)
+{
+    const char *text = text_of(value);
+    double number;
+
+    if (json_object_is_type(value, json_type_array))
+        return list_normalise(check, key, value, normalised);
+    if (text && strcmp(text, "balanced") == 0) {
+        *normalised = json_object_new_string(text);
+        return 0;
+    }
+    if (!json_object_is_type(value, json_type_object))
+        return job_spec_fail_value(check, key, value);
+    *normalised = json_object_new_object();
+    json_object_object_foreach (value, label, weight) {
+        size_t length = job_spec_path_push(check, ".", label);
+
+        if (!number_fits(key, weight, &number))
+            return job_spec_fail_value(check, key, weight);
+        json_set_double(*normalised, label, number);
+        check->path[length] = '\0';
+    }
+    return 0;
+}
+
 /* ---- interval ------------------------------------------------------------------------------ */
 
 /* Makes a normalised interval: {"epochs": 1}, {"steps": 500} or {"seconds": 600.0}. */
@@ -539,6 +567,9 @@ int job_spec_value_normalise(struct job_spec_check *check, const struct job_spec
         break;
     case JOB_SPEC_VARIABLES:
         r = variables_normalise(check, key, value, &made);
+        break;
+    case JOB_SPEC_WEIGHTS:
+        r = weights_normalise(check, key, value, &made);
         break;
     case JOB_SPEC_DEPENDENCIES:
         r = job_spec_dependencies_normalise(check, key, value, &made);

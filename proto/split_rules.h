@@ -8,8 +8,9 @@ enum { SPLIT_FOLDS_MAX = 1000 };
 
 /* Columns: DATASET_SPLIT_<upper> of enum dataset_split_rule; the name in specifications and
  * messages; a short description. */
-#define SPLIT_RULES(RULE)                                                              \
-    RULE(RANDOM, random, "any samples")                                                \
-    RULE(STRATIFIED, stratified, "each class has the same share in both parts")        \
-    RULE(ORDER, order, "the last samples, or those that are the latest by the column") \
-    RULE(GROUP, group, "samples that have the same text in the column stay in one part")
+#define SPLIT_RULES(RULE)                                                                \
+    RULE(RANDOM, random, "any samples")                                                  \
+    RULE(STRATIFIED, stratified, "each class has the same share in both parts")          \
+    RULE(ORDER, order, "the last samples, or those that are the latest by the column")   \
+    RULE(GROUP, group, "samples that have the same text in the column stay in one part") \
+    RULE(COLUMN, column, "the column names the part of each sample")

@@ -45,7 +45,7 @@ static int files_check(const char *directory, struct json_object *files, const c
 int data_files_check(struct json_object *spec, struct error *error)
 {
     static const char *const sections[] = {"train", "test"};
-    static const char *const keys[] = {"path", "images", "labels", "lengths"};
+    static const char *const keys[] = {"path", "images", "labels", "lengths", "sample_weights"};
     const char *directory = json_get_string(spec, "directory", "");
     struct json_object *after = json_get(spec, "after"), *weights = json_get(spec, "weights");
 

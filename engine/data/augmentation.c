@@ -43,7 +43,8 @@ bool augmentation_is_none(const struct augmentation *augmentation)
 
 bool augmentation_is_soft(const struct augmentation *augmentation)
 {
-    return augmentation->mixup_alpha > 0 || augmentation->label_smoothing > 0;
+    return augmentation->mixup_alpha > 0 || augmentation->label_smoothing > 0 ||
+           augmentation->weights;
 }
 
 size_t augmentation_target_bytes(const struct augmentation *augmentation,

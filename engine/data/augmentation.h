@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct loss_weights;
+
 /* The settings, which are applied in this order. All zero: no change. */
 struct augmentation {
     uint64_t seed;
@@ -31,6 +33,9 @@ struct augmentation {
     double mixup_alpha;
     /* Targets become (1 - smoothing) p + smoothing / classes: PyTorch's CrossEntropyLoss. */
     double label_smoothing;
+    /* What classes and samples count (loss_weights.h), which the loader multiplies the targets
+     * with; NULL: all count alike. Outlives the settings */
+    const struct loss_weights *weights;
 };
 
 bool augmentation_is_none(const struct augmentation *augmentation);

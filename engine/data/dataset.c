@@ -151,6 +151,7 @@ void dataset_close(struct dataset *dataset)
     free(dataset->letter_first);
     free(dataset->lengths);
     free(dataset->split_keys);
+    free(dataset->sample_weights);
     free(dataset->labels);
     free(dataset->targets);
     free(dataset->target_units);

@@ -67,6 +67,12 @@ enum dataset_missing {
 const char *dataset_missing_to_string(enum dataset_missing rule);
 int dataset_missing_from_string(const char *name); /* "indicate" "mean" "drop" "error" */
 
+/* What a table's split_column holds: numbers or dates, texts of which equal ones are a group, or
+ * texts that say of which part a sample is. */
+enum dataset_split_keys { DATASET_KEYS_ORDER, DATASET_KEYS_GROUPS, DATASET_KEYS_PARTS };
+/* The parts, as dataset.split_keys has them. */
+enum dataset_part { DATASET_PART_TRAIN, DATASET_PART_VALIDATION, DATASET_PART_TEST };
+
 /* Whether an image's channels come first or last in the file; AUTO: first, unless it looks wrong.
  * SEQUENCE: samples are no images, but [steps, features]. */
 enum dataset_layout {
@@ -102,6 +108,7 @@ struct dataset_config {
     int path_count;
     const char *labels_path;         /* idx, npy */
     const char *lengths_path;        /* npy, of sequences: struct dataset; NULL: there are none */
+    const char *weights_path;        /* npy: of sample_weights; NULL: there are none */
     enum dataset_target target;      /* losses of classes want CLASS, those of values VALUE */
     bool plain_targets;              /* values to predict are not standardised: they are 0 or 1 */
     int32_t classes;                 /* 0: highest label + 1; text: always the vocabulary */
@@ -135,10 +142,15 @@ struct dataset_config {
         enum dataset_missing missing;
         bool decimal_comma, day_first; /* 3,5 is a number; 3/4/2026 is in April */
         /* The column that fills dataset.split_keys, of label_column's form; no feature unless
-         * `features` names it. NULL: none. Its texts are groups, or numbers and dates to order
-         * by */
+         * `features` names it. NULL: none. Its texts are groups or name parts, or it has numbers
+         * and dates to order by */
         const char *split_column;
-        bool split_by_group;
+        const char *weight_column; /* of sample_weights, likewise; NULL: there is none */
+        enum dataset_split_keys split_keys;
+        /* PARTS: the texts of the samples that validate and that test; others train. Both NULL:
+         * the column has words for all three */
+        const char *const *validation_values, *const *test_values;
+        int validation_value_count, test_value_count;
     } table;
     struct {
         enum dataset_tokens tokens;
@@ -310,9 +322,12 @@ struct dataset {
     char **class_names;
     int32_t class_count;
     int32_t label_column; /* csv: from 0 */
-    /* table with a split_column: of each sample the number of its group, or its place in the order;
-     * owned, [count]; NULL: there are none */
+    /* table with a split_column: of each sample the number of its group or part, or its place in
+     * the order; owned, [count]; NULL: there are none */
     double *split_keys;
+    /* what each sample counts in the loss of training, 0 or more; owned, [count]; NULL: all
+     * alike */
+    float *sample_weights;
 
     struct dataset_mapping *mappings; /* owned */
     int mapping_count;

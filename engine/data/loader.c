@@ -9,6 +9,7 @@
 
 #include "base/alignment.h"
 #include "base/cleanup.h"
+#include "engine/data/loss_weights.h"
 #include "engine/data/sampler.h"
 
 #include <errno.h>
@@ -172,6 +173,26 @@ static void cut_rows(const struct loader *loader, struct loader_slot *slot)
         memmove(slot->samples + i * kept, slot->samples + i * whole, kept);
 }
 
+/* The number of samples of an update, divided by what they count: the update of the batch that
+ * begins at `position` of the epoch. */
+static double update_factor(const struct loader *loader, int64_t position)
+{
+    const struct loader_config *config = &loader->config;
+    int64_t size = config->batch * (config->accumulate > 1 ? config->accumulate : 1);
+    int64_t first = position / size * size, end = first + size;
+    double sum = 0;
+
+    if (config->augmentation->mixup_alpha > 0) /* PyTorch: a mean over probabilities */
+        return 1;
+    if (end > loader_epoch_samples(config))
+        end = loader_epoch_samples(config);
+    for (int64_t i = first; i < end; i++)
+        sum += loss_weights_of(
+            config->augmentation, config->view.dataset,
+            dataset_view_index(&config->view, loader_place(config, loader->order, i)));
+    return sum > 0 ? (double)(end - first) / sum : 0;
+}
+
 static void slot_fill(struct loader *loader, struct loader_slot *slot, int64_t number)
 {
     const struct loader_config *config = &loader->config;
@@ -196,6 +217,9 @@ static void slot_fill(struct loader *loader, struct loader_slot *slot, int64_t n
     else
         dataset_gather(config->view.dataset, config->normalisation, slot->indices, slot->count,
                        slot->samples, slot->targets, &slot->error);
+    if (slot->error.code == 0 && config->augmentation && config->augmentation->weights)
+        loss_weights_apply(config->augmentation, config->view.dataset, slot->indices, slot->count,
+                           update_factor(loader, position), (float *)(void *)slot->targets);
     if (slot->error.code == 0)
         cut_rows(loader, slot);
 }

@@ -30,6 +30,8 @@ struct loader_config {
     struct dataset_view view;                          /* the set outlives the loader */
     const struct dataset_normalisation *normalisation; /* likewise; NULL for text */
     int64_t batch;                                     /* samples; the last one may be shorter */
+    /* batches of an update, over whose samples the weights of the loss are divided; 0: 1 */
+    int64_t accumulate;
     bool drop_last; /* leave the shorter last batch out of each epoch */
     /* false: the view's order (validation, test). A text that is read in streams is not shuffled,
      * but begins at a place that is drawn for the epoch */

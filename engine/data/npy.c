@@ -338,6 +338,40 @@ static int targets_read(struct npy_reader *reader, const struct dataset *referen
     return labels_read(&array, path, reader_class_limit(reader->config, reference), dataset, error);
 }
 
+/* ---- what samples count ---- */
+
+/* A set that trains alone has weights. */
+static int weights_read(struct npy_reader *reader, const struct dataset *reference,
+                        struct error *error)
+{
+    struct dataset *dataset = reader->dataset;
+    struct npy_array array;
+    const char *path;
+    int r;
+
+    if (!reader->config->weights_path || reference)
+        return 0;
+    r = array_open(reader, reader->config->weights_path, &array, &path, error);
+    if (r < 0)
+        return r;
+    if (array.rank != 1 || array.extent[0] != dataset->count)
+        return error_set(error, -EINVAL,
+                         "%s must hold %lld numbers, one for each sample, but it has %lld in %d "
+                         "dimensions",
+                         path, (long long)dataset->count, (long long)array.elements, array.rank);
+    dataset->sample_weights = malloc((size_t)dataset->count * sizeof *dataset->sample_weights);
+    if (!dataset->sample_weights)
+        return reader_out_of_memory(path, error);
+    dataset->memory_bytes += (size_t)dataset->count * sizeof *dataset->sample_weights;
+    npy_to_floats(&array, 0, array.elements, dataset->sample_weights);
+    for (int64_t i = 0; i < dataset->count; i++)
+        if (!(dataset->sample_weights[i] >= 0) || isinf(dataset->sample_weights[i]))
+            return error_set(error, -EINVAL,
+                             "%s: the weight of sample %lld is %g; weights are numbers from 0",
+                             path, (long long)i, (double)dataset->sample_weights[i]);
+    return 0;
+}
+
 /* ---- how long sequences are ---- */
 
 static int lengths_copy(const struct npy_array *array, const char *path, struct dataset *dataset,
@@ -399,6 +433,8 @@ int npy_read(const struct dataset_config *config, const struct dataset *referenc
         r = targets_read(&reader, reference, error);
     if (r == 0)
         r = lengths_read(&reader, error);
+    if (r == 0)
+        r = weights_read(&reader, reference, error);
     free(reader.arrays);
     if (r == 0 && reader.copies)
         reader_unmap_all(dataset);

@@ -110,7 +110,8 @@ int dataset_split(const struct dataset *dataset, const struct dataset_split_conf
     int r = check_config(dataset, config, error);
 
     *split = (struct dataset_split){.train = dataset_view_all(dataset),
-                                    .validation = {.dataset = dataset}};
+                                    .validation = {.dataset = dataset},
+                                    .test = {.dataset = dataset}};
     if (r < 0)
         return r;
     if (dataset->labels_each)

@@ -25,18 +25,19 @@ struct dataset_split_config {
     int folds, fold;
 };
 
-/* A training and a validation part. */
+/* A training and a validation part; of COLUMN also a test part. */
 struct dataset_split {
     struct dataset_view train, validation; /* validation.count is 0 without a fraction and folds */
-    uint32_t *indices;                     /* owned: both lists, each ascending; NULL for text */
+    struct dataset_view test;              /* count 0: there is none */
+    uint32_t *indices;                     /* owned: the lists, each ascending; NULL for text */
 };
 
 /* Splits off round(fraction * count) samples, or a fold of them; each part has one at least unless
  * fraction is 0.
  *
  * Samples that do not depend on each other are chosen by the rule, with draws of (seed,
- * PHILOX_SPLIT). For GROUP and for an order by a column the set has split_keys. Whole groups come
- * as close to the fraction as their sizes let them.
+ * PHILOX_SPLIT). For GROUP, COLUMN and an order by a column the set has split_keys. Whole groups
+ * come as close to the fraction as their sizes let them.
  *
  * Text is cut in two at one place and its tail becomes the validation part: neighbouring samples
  * overlap in all but one symbol, so that samples chosen at random would lie within the text trained

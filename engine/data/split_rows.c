@@ -1,5 +1,5 @@
 /* split_rows.c: chooses the validation part among samples that do not depend on each other: at
- * random, class by class, by their order or group by group. */
+ * random, class by class, by their order, group by group or as a column says. */
 #include "base/cleanup.h"
 #include "base/philox.h"
 #include "engine/data/gather.h"
@@ -11,7 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum part { PART_TRAIN, PART_VALIDATION, PART_NEITHER };
+enum part {
+    PART_TRAIN = DATASET_PART_TRAIN,
+    PART_VALIDATION = DATASET_PART_VALIDATION,
+    PART_TEST = DATASET_PART_TEST,
+    PART_NEITHER,
+    PART_COUNT
+};
 
 struct choice {
     const struct dataset *dataset;
@@ -284,29 +290,53 @@ static int choose_groups(struct choice *choice, struct error *error)
     return r;
 }
 
+/* ---- by the parts that a column names -------------------------------------------------------- */
+
+static int choose_by_column(struct choice *choice, struct error *error)
+{
+    const double *keys = choice->dataset->split_keys;
+    int64_t sizes[PART_COUNT] = {0};
+
+    if (!keys)
+        return error_set(error, -EINVAL,
+                         "data.split.by is column: data.split.column has to name the column that "
+                         "says which samples validate");
+    for (uint32_t i = 0; i < choice->count; i++) {
+        choice->parts[i] = (uint8_t)keys[i];
+        sizes[choice->parts[i]]++;
+    }
+    for (int part = PART_TRAIN; part <= PART_VALIDATION; part++)
+        if (sizes[part] == 0)
+            return error_set(error, -EINVAL,
+                             "the column of data.split has no sample for %s; correct it, or name "
+                             "the parts by data.split.validation_values and test_values",
+                             part == PART_TRAIN ? "training" : "validation");
+    return 0;
+}
+
 /* ---- the lists ------------------------------------------------------------------------------- */
 
 static int make_views(const struct choice *choice, struct dataset_split *split, struct error *error)
 {
-    int64_t sizes[] = {[PART_TRAIN] = 0, [PART_VALIDATION] = 0, [PART_NEITHER] = 0};
-    uint32_t *train = calloc(choice->count, sizeof *train), *held_out;
+    struct dataset_view *const views[PART_COUNT] = {[PART_TRAIN] = &split->train,
+                                                    [PART_VALIDATION] = &split->validation,
+                                                    [PART_TEST] = &split->test};
+    int64_t sizes[PART_COUNT] = {0};
+    uint32_t *indices = calloc(choice->count, sizeof *indices), *next[PART_COUNT] = {indices};
 
-    if (!train)
+    if (!indices)
         return out_of_memory(choice, error);
     for (uint32_t i = 0; i < choice->count; i++)
         sizes[choice->parts[i]]++;
-    held_out = train + sizes[PART_TRAIN];
-    split->indices = train;
-    split->train = (struct dataset_view){
-        .dataset = choice->dataset, .indices = train, .count = sizes[PART_TRAIN]};
-    split->validation = (struct dataset_view){
-        .dataset = choice->dataset, .indices = held_out, .count = sizes[PART_VALIDATION]};
-    for (uint32_t i = 0; i < choice->count; i++) {
-        if (choice->parts[i] == PART_TRAIN)
-            *train++ = i;
-        else if (choice->parts[i] == PART_VALIDATION)
-            *held_out++ = i;
+    for (int part = 0; part < PART_NEITHER; part++) {
+        *views[part] = (struct dataset_view){
+            .dataset = choice->dataset, .indices = next[part], .count = sizes[part]};
+        next[part + 1] = next[part] + sizes[part];
     }
+    for (uint32_t i = 0; i < choice->count; i++)
+        if (choice->parts[i] != PART_NEITHER)
+            *next[choice->parts[i]]++ = i;
+    split->indices = indices;
     return 0;
 }
 
@@ -314,10 +344,9 @@ int split_rows(const struct dataset *dataset, const struct dataset_split_config 
                struct dataset_split *split, struct error *error)
 {
     static int (*const rules[])(struct choice *, struct error *) = {
-        [DATASET_SPLIT_RANDOM] = choose_random,
-        [DATASET_SPLIT_STRATIFIED] = choose_stratified,
-        [DATASET_SPLIT_ORDER] = choose_by_order,
-        [DATASET_SPLIT_GROUP] = choose_groups,
+        [DATASET_SPLIT_RANDOM] = choose_random,    [DATASET_SPLIT_STRATIFIED] = choose_stratified,
+        [DATASET_SPLIT_ORDER] = choose_by_order,   [DATASET_SPLIT_GROUP] = choose_groups,
+        [DATASET_SPLIT_COLUMN] = choose_by_column,
     };
     uint32_t count = (uint32_t)dataset->count;
     int32_t parts = config->folds + (config->rule == DATASET_SPLIT_ORDER);

@@ -78,17 +78,42 @@ static int mark_targets(struct table_reader *reader, struct error *error)
     return 0;
 }
 
-static int mark_split_column(struct table_reader *reader, const bool *features, struct error *error)
+/* Finds the column that `key` names, which is no feature unless `features` has it. NULL: no column
+ * has that name. */
+static struct table_column *mark_column_aside(struct table_reader *reader, const char *key,
+                                              const char *name, const bool *features,
+                                              struct error *error)
 {
     int32_t place;
-    int r = csv_column_find(&reader->table, "data.split.column", reader->config->table.split_column,
-                            -1, &place, error);
+    struct table_column *column;
 
-    if (r < 0)
-        return r;
-    reader->columns->columns[place].is_split_key = true;
-    if (!features[place])
-        reader->columns->columns[place].is_ignored = true;
+    if (csv_column_find(&reader->table, key, name, -1, &place, error) < 0)
+        return NULL;
+    column = &reader->columns->columns[place];
+    column->is_ignored |= !features[place];
+    return column;
+}
+
+static int mark_columns_aside(struct table_reader *reader, const bool *features,
+                              struct error *error)
+{
+    const struct dataset_config *config = reader->config;
+    struct table_column *column;
+
+    if (config->table.split_column) {
+        column = mark_column_aside(reader, "data.split.column", config->table.split_column,
+                                   features, error);
+        if (!column)
+            return error->code;
+        column->is_split_key = true;
+    }
+    if (config->table.weight_column) {
+        column = mark_column_aside(reader, "weight_column", config->table.weight_column, features,
+                                   error);
+        if (!column)
+            return error->code;
+        column->is_weight = true;
+    }
     return 0;
 }
 
@@ -117,9 +142,7 @@ static int mark_features(struct table_reader *reader, struct error *error)
             ignored[i] || (config->table.features && !features[i]);
         reader->columns->columns[i].is_category = categories[i];
     }
-    if (r == 0 && config->table.split_column)
-        r = mark_split_column(reader, features, error);
-    return r;
+    return r == 0 ? mark_columns_aside(reader, features, error) : r;
 }
 
 /* Numbers the names of this table's columns from 0, in their order. -EINVAL: two are the same. */
@@ -328,7 +351,7 @@ static int target_store(struct table_reader *reader, const struct table_column *
     return 0;
 }
 
-/* Stores the group of the row, or its place in the order. */
+/* Stores the group or part of the row, or its place in the order. */
 static int split_key_store(struct table_reader *reader, const struct table_column *column,
                            const struct table_cell *cell, struct error *error)
 {
@@ -337,7 +360,15 @@ static int split_key_store(struct table_reader *reader, const struct table_colum
     struct table_date date;
     int number;
 
-    if (config->table.split_by_group) {
+    if (config->table.split_keys == DATASET_KEYS_PARTS) {
+        *key = table_part_find(config, cell);
+        return *key >= 0 ? 0
+                         : report_cell(column, cell,
+                                       "is neither train, validation nor test; correct it, or name "
+                                       "the parts by data.split.validation_values and test_values",
+                                       error);
+    }
+    if (config->table.split_keys == DATASET_KEYS_GROUPS) {
         number = label_names_number(&reader->groups, cell->text, cell->length, cell->path,
                                     cell->line, error);
         *key = number;
@@ -361,6 +392,19 @@ static int split_key_store(struct table_reader *reader, const struct table_colum
                        error);
 }
 
+static int weight_store(struct table_reader *reader, const struct table_column *column,
+                        const struct table_cell *cell, struct error *error)
+{
+    double value;
+
+    if (!table_cell_number(reader->config, cell->text, cell->length, &value) || !(value >= 0) ||
+        !isfinite((float)value))
+        return report_cell(column, cell, "is no weight of its sample: weights are numbers from 0",
+                           error);
+    reader->dataset->sample_weights[reader->rows] = (float)value;
+    return 0;
+}
+
 static int encode_cell(void *context, int32_t place, const struct table_cell *cell,
                        struct error *error)
 {
@@ -374,6 +418,8 @@ static int encode_cell(void *context, int32_t place, const struct table_cell *ce
 
     if (column->is_split_key && reader->dataset->split_keys)
         r = split_key_store(reader, column, cell, error);
+    if (r == 0 && column->is_weight && reader->dataset->sample_weights)
+        r = weight_store(reader, column, cell, error);
     if (r < 0)
         return r;
     if (column->target >= 0)
@@ -426,6 +472,12 @@ static int rows_grow(struct table_reader *reader, struct error *error)
         if (!grown)
             return reader_out_of_memory(reader->table.path, error);
         dataset->split_keys = grown;
+    }
+    if (reader->config->table.weight_column && !reader->reference) {
+        grown = reallocarray(dataset->sample_weights, capacity, sizeof *dataset->sample_weights);
+        if (!grown)
+            return reader_out_of_memory(reader->table.path, error);
+        dataset->sample_weights = grown;
     }
     reader->capacity = (int64_t)capacity;
     return 0;
@@ -590,7 +642,8 @@ static int finish(struct table_reader *reader, struct error *error)
     dataset->memory_bytes +=
         (size_t)reader->capacity *
         (dataset->sample_stride + (size_t)dataset->target_width * sizeof(float) +
-         (dataset->split_keys ? sizeof *dataset->split_keys : 0));
+         (dataset->split_keys ? sizeof *dataset->split_keys : 0) +
+         (dataset->sample_weights ? sizeof *dataset->sample_weights : 0));
     warn_of_rows(reader);
     r = reader->config->unlabelled ? 0 : name_features(reader, error);
     if (r == 0)

@@ -24,6 +24,7 @@ struct table_column {
     bool is_category; /* the configuration says so, whatever the cells are */
     bool is_ignored;
     bool is_split_key; /* its cells fill dataset.split_keys */
+    bool is_weight;    /* its cells fill dataset.sample_weights */
     int32_t target;    /* its place among those to predict; -1: it is none */
 
     /* What the survey counts; `first_word` is the first cell that is no number. */
@@ -123,6 +124,10 @@ bool table_column_encode(const struct table_column *column, const struct dataset
 int table_labels_resolve(struct label_names *names, const struct dataset_config *config,
                          const struct dataset *reference, struct dataset *dataset,
                          struct error *error);
+
+/* The part (enum dataset_part) that a cell of table.split_column names: by the configuration's
+ * texts, else by common words in either case. -1: it is none of these words. */
+int table_part_find(const struct dataset_config *config, const struct table_cell *cell);
 
 /* The name of a column's feature: "age", "sex=male", "day:week_sin", "age is missing"; malloc'd.
  * NULL: no memory. */

@@ -217,6 +217,7 @@ static void set_feeds(struct training *training)
                        .normalisation = training->data.normalisation,
                        .augmentation = i == 0 ? training->data.augmentation : NULL,
                        .batch = batch < views[i]->count ? batch : views[i]->count,
+                       .accumulate = config->accumulate,
                        .shuffle = i == 0 && config->shuffle,
                        .balance = i == 0 ? training->data.balance : NULL,
                        .drop_last = i == 0 && config->drop_last,
@@ -278,7 +279,9 @@ static void place_data(struct training *training, const struct backend *backend,
     list_sets(training);
     backend->device_describe(device, &info);
     memory = limit && limit < info.memory_bytes ? (double)limit : (double)info.memory_bytes;
-    possible = !training->buckets.count; /* the device makes batches of one length */
+    /* the device makes batches of one length, and all samples count alike */
+    possible = !training->buckets.count &&
+               !(training->data.augmentation && training->data.augmentation->weights);
     for (int i = 0; i < training->set_count; i++)
         possible &= device_data_is_possible(training->set_of[i], training->data.normalisation);
     for (int i = 0; i < training->set_count && possible; i++) {

@@ -260,7 +260,7 @@ static int add_prediction(struct json_object *plan, const struct worker_setup *s
     if (calibration->known && evaluation.count) {
         double samples =
             (double)setup->split.validation.count * (double)training_total_evaluations(training) +
-            (setup->test ? (double)setup->test->count : 0);
+            (double)worker_setup_test(setup).count;
         double batch = predict(speeds, training, &evaluation, PROGRAM_FORWARD);
 
         seconds += samples / (double)config->evaluation_batch * batch;
@@ -280,7 +280,7 @@ static struct json_object *samples_json(const struct worker_setup *setup)
 
     json_set_int(json, "train", setup->split.train.count);
     json_set_int(json, "validation", setup->split.validation.count);
-    json_set_int(json, "test", setup->test ? setup->test->count : 0);
+    json_set_int(json, "test", worker_setup_test(setup).count);
     return json;
 }
 
@@ -344,10 +344,10 @@ static void add_cost(struct json_object *plan, const struct worker_setup *setup,
         json_set(cost, "evaluation",
                  graph_cost_json(&evaluation,
                                  (double[]){(double)setup->split.validation.count / batch, 0, 0}));
-    if (evaluation.count && setup->test)
-        json_set(
-            cost, "test",
-            graph_cost_json(&evaluation, (double[]){(double)setup->test->count / batch, 0, 0}));
+    if (evaluation.count && worker_setup_test(setup).count > 0)
+        json_set(cost, "test",
+                 graph_cost_json(&evaluation,
+                                 (double[]){(double)worker_setup_test(setup).count / batch, 0, 0}));
     json_set(plan, "cost", cost);
 }
 

@@ -237,8 +237,8 @@ static int measure(const struct worker_options *options, struct worker_setup *se
     if (r == 0 && options->logits)
         r = gathered_write(&evaluation.gathered, view->count, options->logits, error);
     if (r == 0)
-        (options->json ? show_json : show)(setup, setup->test != NULL, kinds, evaluation.metrics,
-                                           &sums);
+        (options->json ? show_json : show)(setup, worker_setup_test(setup).count > 0, kinds,
+                                           evaluation.metrics, &sums);
     feed_free(feed);
     session_free(session);
     metrics_free(evaluation.metrics);
@@ -290,10 +290,12 @@ static int evaluate(const struct worker_options *options, struct worker_setup *s
     r = options->data ? open_data_of_model(options, setup, &checkpoint, error)
                       : open_data_of_job(options, setup, &checkpoint, error);
     if (r == 0) {
-        view = setup->test ? dataset_view_all(setup->test) : setup->split.validation;
+        view = worker_setup_test(setup);
+        if (view.count == 0)
+            view = setup->split.validation;
         if (view.count == 0)
             r = error_set(error, -EINVAL,
-                          "the specification has neither data.test nor a validation part");
+                          "the specification has neither a test set nor a validation part");
     }
     if (r == 0)
         r = measure(options, setup, &view, &checkpoint, error);

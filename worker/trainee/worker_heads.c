@@ -159,7 +159,7 @@ int worker_heads_report_losses(const struct worker_setup *setup, struct worker_e
                                const struct training_result *result, struct error *error)
 {
     const struct worker_spec *spec = &setup->spec;
-    const char *set = setup->test ? "test" : "validation";
+    const char *set = worker_setup_test(setup).count ? "test" : "validation";
     int r = 0;
 
     for (int i = 0; r == 0 && i < spec->head_count; i++) {

@@ -306,7 +306,7 @@ static int compare(const struct worker_options *options, struct worker_setup *se
 {
     int r = 0;
 
-    comparison->test = setup->test != NULL;
+    comparison->test = worker_setup_test(setup).count > 0;
     comparison->samples = view->count;
     comparison->batch = worker_choice_evaluation_batch(setup, &checkpoint->state);
     if (comparison->batch > view->count)
@@ -355,11 +355,14 @@ static int quantize(const struct worker_options *options, struct worker_setup *s
     if (r == 0)
         r = worker_data_check(&checkpoint.texts, setup->train, options->checkpoint, error);
     if (r == 0) {
-        view = setup->test ? dataset_view_all(setup->test) : setup->split.validation;
+        view = worker_setup_test(setup);
         if (view.count == 0)
-            r = error_set(error, -EINVAL,
-                          "the specification has neither data.test nor a validation part, on which "
-                          "the quantized model could be compared");
+            view = setup->split.validation;
+        if (view.count == 0)
+            r = error_set(
+                error, -EINVAL,
+                "the specification has neither a test set nor a validation part, on which "
+                "the quantized model could be compared");
     }
     if (r == 0)
         r = compare(options, setup, &view, &checkpoint, comparison, error);

@@ -8,6 +8,7 @@
 #include "worker/trainee/pytorch_module.h"
 #include "worker/trainee/worker_add_norm.h"
 #include "worker/trainee/worker_heads.h"
+#include "worker/trainee/worker_loss_weights.h"
 #include "worker/trainee/worker_precision.h"
 
 #include <errno.h>
@@ -105,6 +106,12 @@ static int open_data(struct worker_setup *setup, const struct checkpoint_texts *
         r = augmentation_check(&spec->augmentation, setup->train, error);
     if (r == 0)
         r = dataset_split(setup->train, &spec->split, &setup->split, error);
+    if (r == 0)
+        r = worker_loss_weights_make(setup, error);
+    if (r == 0 && setup->test && setup->split.test.count)
+        r = error_set(error, -EINVAL,
+                      "the column of data.split names samples for the test, and data.test has "
+                      "others; leave out one");
     if (r == 0 && spec->is_balanced && !setup->train->is_absent)
         r = class_balance_create(&setup->split.train, &setup->balance, error);
     if (r < 0 || dataset_format_has_symbols(spec->train.config.format))
@@ -404,6 +411,7 @@ void worker_setup_release(struct worker_setup *setup)
     dataset_vocabulary_release(&setup->vocabulary);
     dataset_normalisation_release(&setup->normalisation);
     class_balance_free(setup->balance);
+    loss_weights_release(&setup->loss_weights);
     dataset_split_release(&setup->split);
     if (setup->test)
         dataset_close(setup->test);
@@ -433,6 +441,11 @@ int worker_setup_loader_threads(const struct worker_setup *setup, int64_t batch)
                                   config->idle_cores);
 }
 
+struct dataset_view worker_setup_test(const struct worker_setup *setup)
+{
+    return setup->test ? dataset_view_all(setup->test) : setup->split.test;
+}
+
 struct training_data worker_setup_data(const struct worker_setup *setup)
 {
     struct training_data data = {
@@ -445,8 +458,7 @@ struct training_data worker_setup_data(const struct worker_setup *setup)
             augmentation_is_none(&setup->spec.augmentation) ? NULL : &setup->spec.augmentation};
 
     data.heads = worker_heads(setup);
-    if (setup->test)
-        data.test = dataset_view_all(setup->test);
+    data.test = worker_setup_test(setup);
     return data;
 }
 

@@ -6,6 +6,7 @@
 #include "base/string_table.h"
 #include "engine/backends/backend.h"
 #include "engine/data/dataset.h"
+#include "engine/data/loss_weights.h"
 #include "engine/train/checkpoint.h"
 #include "engine/train/precision.h"
 #include "worker/trainee/worker_device.h"
@@ -40,6 +41,7 @@ struct worker_setup {
     struct worker_spec spec;
     struct dataset *train, *test; /* test: NULL without one */
     struct dataset_split split;
+    struct loss_weights loss_weights;
     struct class_balance *balance; /* of the training part; NULL: none is wanted */
     struct dataset_normalisation normalisation;
     struct dataset_vocabulary vocabulary; /* a checkpoint's, if it was opened with one */
@@ -94,6 +96,9 @@ int worker_setup_build(void *setup, struct graph *graph, struct error *error);
 
 /* The specification's number of loader threads, or the default for batches of `batch` samples. */
 int worker_setup_loader_threads(const struct worker_setup *setup, int64_t batch);
+
+/* The samples of the test: data.test, or those that the split's column names; count 0: none. */
+struct dataset_view worker_setup_test(const struct worker_setup *setup);
 
 /* The sets of a training run. */
 struct training_data worker_setup_data(const struct worker_setup *setup);

@@ -123,6 +123,8 @@ static int source_read(struct json_object *source, const char *directory,
     config->paths = result->paths;
     config->labels_path = json_get_string(source, "labels", NULL);
     config->lengths_path = json_get_string(source, "lengths", NULL);
+    config->weights_path = json_get_string(source, "sample_weights", NULL);
+    config->table.weight_column = json_get_string(source, "weight_column", NULL);
     r = lists_read(source, result, error);
     if (r == 0)
         r = csv_read_keys(source, config, error);
@@ -175,10 +177,15 @@ static void augmentation_read(struct worker_spec *spec)
     to->seed = (uint64_t)json_get_int(train, "seed", 0);
 }
 
-static void split_read(struct worker_spec *spec)
+static int split_read(struct worker_spec *spec, struct error *error)
 {
+    static const enum dataset_split_keys keys[] = {
+        [DATASET_SPLIT_GROUP] = DATASET_KEYS_GROUPS, [DATASET_SPLIT_COLUMN] = DATASET_KEYS_PARTS};
     struct json_object *data = json_get(spec->normalised, "data");
     struct json_object *split = json_get(data, "split");
+    struct dataset_config *table = &spec->train.config;
+    struct json_object *validation = json_get(split, "validation_values");
+    struct json_object *test = json_get(split, "test_values");
     struct dataset_split_config *to = &spec->split;
 
     to->fraction = json_get_double(data, "validation_fraction", 0);
@@ -187,8 +194,15 @@ static void split_read(struct worker_spec *spec)
         json_get_string(split, "by", dataset_split_rule_to_string(DATASET_SPLIT_RANDOM)));
     to->folds = (int)json_get_int(split, "folds", 0);
     to->fold = (int)json_get_int(split, "fold", 0);
-    spec->train.config.table.split_column = json_get_string(split, "column", NULL);
-    spec->train.config.table.split_by_group = to->rule == DATASET_SPLIT_GROUP;
+    table->table.split_column = json_get_string(split, "column", NULL);
+    table->table.split_keys = keys[to->rule];
+    spec->validation_values = worker_spec_texts(validation, &table->table.validation_value_count);
+    spec->test_values = worker_spec_texts(test, &table->table.test_value_count);
+    table->table.validation_values = spec->validation_values;
+    table->table.test_values = spec->test_values;
+    return (validation && !spec->validation_values) || (test && !spec->test_values)
+               ? error_no_memory(error, "the texts of data.split")
+               : 0;
 }
 
 static int data_read(struct worker_spec *spec, struct error *error)
@@ -221,7 +235,8 @@ static int data_read(struct worker_spec *spec, struct error *error)
         return error_set(error, -EINVAL,
                          "model.context is missing: a list of layers that reads text needs the "
                          "length of the text before the predicted symbol");
-    split_read(spec);
+    if (r == 0)
+        r = split_read(spec, error);
     spec->normalisation = (enum dataset_normalisation_kind)dataset_normalisation_kind_from_string(
         json_get_string(data, "normalize", "none"));
     augmentation_read(spec);
@@ -326,7 +341,7 @@ int worker_spec_parse(const char *text, const char *path, struct worker_spec *sp
 static void hide_paths(struct json_object *source)
 {
     static const char kept[] = "data"; /* a path must not be empty */
-    static const char *const files[] = {"images", "labels", "lengths"};
+    static const char *const files[] = {"images", "labels", "lengths", "sample_weights"};
     struct json_object *command = json_get(source, "command");
 
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
@@ -391,5 +406,7 @@ void worker_spec_release(struct worker_spec *spec)
     free(TAKE_POINTER(spec->patterns));
     free(TAKE_POINTER(spec->frozen));
     free(TAKE_POINTER(spec->new_weights));
+    free(TAKE_POINTER(spec->validation_values));
+    free(TAKE_POINTER(spec->test_values));
     json_object_put(TAKE_POINTER(spec->normalised));
 }

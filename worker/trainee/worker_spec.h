@@ -46,7 +46,8 @@ struct worker_spec {
     struct worker_source train, test;
     bool has_test;
     struct dataset_split_config split;
-    bool is_balanced; /* epochs have equal shares of the classes */
+    const char **validation_values, **test_values; /* owned: texts of its column; NULL: none */
+    bool is_balanced;                              /* epochs have equal shares of the classes */
     enum dataset_normalisation_kind normalisation;
     struct augmentation augmentation;
 

@@ -216,11 +216,9 @@ static int series_baseline_values(struct train_run *run, struct training_values 
          "test_baseline_season_mae"}};
     const struct worker_setup *setup = &run->setup;
     int64_t season = setup->spec.train.config.series.season;
-    struct dataset_view views[2] = {setup->split.validation};
+    struct dataset_view views[2] = {setup->split.validation, worker_setup_test(setup)};
     int r = 0;
 
-    if (setup->test)
-        views[1] = dataset_view_all(setup->test);
     for (int i = 0; i < 2 && r == 0; i++) {
         struct series_baselines errors;
 
@@ -353,8 +351,9 @@ static int report_weights(struct train_run *run, struct error *error)
     const struct training_result *result = &run->result;
     char message[WORKER_WARNING_BYTES];
 
-    if (!run->setup.test || !run->options->checkpoints || result->best_weights ||
-        !state->best.metric[0] || isnan(state->best.best) || state->best.best_step == state->step)
+    if (!worker_setup_test(&run->setup).count || !run->options->checkpoints ||
+        result->best_weights || !state->best.metric[0] || isnan(state->best.best) ||
+        state->best.best_step == state->step)
         return 0;
     snprintf(
         message, sizeof message,

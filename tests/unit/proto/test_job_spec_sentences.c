@@ -251,6 +251,33 @@ static void test_sentences(void **state)
          "data.split.column", "",
          "data.split.by is group, so data.split.column has to name the column whose texts are the "
          "groups"},
+        {"{" MLP ",\"data\":{\"train\":{\"format\":\"table\",\"path\":\"a\"},"
+         "\"split\":{\"by\":\"column\"}}}",
+         "data.split.column", "",
+         "data.split.by is column, so data.split.column has to name the column that says which "
+         "samples validate"},
+        {"{" MLP ",\"data\":{\"train\":{\"format\":\"table\",\"path\":\"a\"},"
+         "\"split\":{\"test_values\":\"2026\"}}}",
+         "data.split.by", "",
+         "data.split.validation_values and data.split.test_values name parts, so data.split.by has "
+         "to be column"},
+        {"{" MLP ",\"data\":{\"train\":{\"format\":\"table\",\"path\":\"a\"},"
+         "\"split\":{\"by\":\"column\",\"column\":\"part\",\"folds\":5}}}",
+         "data.split.folds", "",
+         "data.split.by is column, so the column says which samples validate; leave out "
+         "data.split.folds"},
+        {"{\"model\":{\"name\":\"mlp\",\"loss\":\"mse\"}," CSV
+         ",\"train\":{\"class_weights\":\"balanced\"}}",
+         "train.class_weights", "",
+         "train.class_weights needs a class for each sample and the loss cross_entropy; leave it "
+         "out"},
+        {"{" MLP "," CSV ",\"train\":{\"class_weights\":\"balance\"}}", "train.class_weights", "",
+         "train.class_weights is \"balance\"; it must be balanced, an array or an object of numbers "
+         "from 0 to 1000000"},
+        {"{" MLP "," CSV ",\"train\":{\"class_weights\":{\"ill\":-1}}}", "train.class_weights.ill",
+         "",
+         "train.class_weights.ill is -1; it must be balanced, an array or an object of numbers from "
+         "0 to 1000000"},
         {"{" MLP ",\"data\":{\"train\":{\"format\":\"csv\",\"path\":\"a\"},"
          "\"split\":{\"folds\":5,\"fold\":5}}}",
          "data.split.fold", "",

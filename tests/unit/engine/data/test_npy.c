@@ -471,6 +471,26 @@ static void test_faults(void **state)
     data_expect_refusal(&config, NULL, -EINVAL, "header takes 65535 bytes", NULL);
 }
 
+static void test_sample_weights(void **state)
+{
+    static const float wanted[] = {0, 1, 0.5f};
+    char weights_path[512];
+    struct dataset *dataset;
+
+    (void)state;
+    snprintf(weights_path, sizeof weights_path, "%s",
+             WRITE("w.npy", "<f8", "(3,)", (double[]){0, 1, 0.5}));
+    config.weights_path = weights_path;
+    dataset = data_open(&config, NULL);
+    assert_memory_equal(dataset->sample_weights, wanted, sizeof wanted);
+    dataset_close(dataset);
+    WRITE("w.npy", "<f4", "(3,)", (float[]){0, 1, -1});
+    data_expect_refusal(&config, NULL, -EINVAL, "the weight of sample 2 is -1", (const char *)NULL);
+    WRITE("w.npy", "<f4", "(2,)", (float[]){0, 1});
+    data_expect_refusal(&config, NULL, -EINVAL, "must hold 3 numbers, one for each sample",
+                        (const char *)NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -488,6 +508,7 @@ int main(void)
         cmocka_unit_test_setup(test_values, reset),
         cmocka_unit_test_setup(test_label_faults, reset),
         cmocka_unit_test_setup(test_faults, reset),
+        cmocka_unit_test_setup(test_sample_weights, reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

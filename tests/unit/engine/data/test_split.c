@@ -126,7 +126,7 @@ static void test_folds(void **state)
 
     (void)state;
     config.table.split_column = "group";
-    config.table.split_by_group = true;
+    config.table.split_keys = DATASET_KEYS_GROUPS;
     struct dataset *dataset = rows_open();
 
     for (size_t r = 0; r < 3; r++) {
@@ -198,7 +198,7 @@ static void test_groups(void **state)
 {
     (void)state;
     config.table.split_column = "group";
-    config.table.split_by_group = true;
+    config.table.split_keys = DATASET_KEYS_GROUPS;
     struct dataset *dataset = rows_open();
 
     assert_int_equal(dataset->sample_elements, 1 + 7); /* x and when, but no group */
@@ -225,6 +225,69 @@ static void test_groups(void **state)
     expect_refusal(dataset,
                    (struct dataset_split_config){.fraction = 0.1, .rule = DATASET_SPLIT_GROUP},
                    "data.split.column has to name the column");
+    dataset_close(dataset);
+}
+
+/* "label;part;x": rows of three parts. */
+static struct dataset *parts_open(const char *const words[3])
+{
+    char *text = malloc(64 * ROWS), *end = text + sprintf(text, "label;part;x\n");
+    struct dataset *dataset;
+
+    for (int64_t i = 0; i < ROWS; i++)
+        end += sprintf(end, "%d;%s;%d\n", class_of(i), words[i * i % 11 % 3], (int)i);
+    path = data_file_write_text("parts.csv", text);
+    config.table.split_column = "part";
+    config.table.split_keys = DATASET_KEYS_PARTS;
+    dataset = data_open(&config, NULL);
+    free(text);
+    return dataset;
+}
+
+/* Checks that the view has the rows of the part, in their order. */
+static void expect_part(const struct dataset_view *view, int part)
+{
+    int64_t place = 0;
+
+    for (int64_t i = 0; i < ROWS; i++)
+        if (i * i % 11 % 3 == part)
+            assert_int_equal(dataset_view_index(view, place++), i);
+    assert_int_equal(view->count, place);
+}
+
+static void test_column(void **state)
+{
+    static const char *const words[] = {"train", "Val", "TEST"}, *const years[] = {"1", "2", "3"};
+    static const char *const second[] = {"2"}, *const third[] = {"3"};
+    const struct dataset_split_config how = {.fraction = 0.1, .rule = DATASET_SPLIT_COLUMN};
+
+    (void)state;
+    for (int named = 0; named < 2; named++) {
+        struct dataset *dataset;
+
+        config.table.validation_values = named ? second : NULL;
+        config.table.test_values = named ? third : NULL;
+        config.table.validation_value_count = config.table.test_value_count = named;
+        dataset = parts_open(named ? years : words);
+        assert_int_equal(dataset->sample_elements, 1); /* x, but no part */
+        make_split(dataset, how);
+        expect_part(&split.train, 0);
+        expect_part(&split.validation, 1);
+        expect_part(&split.test, 2);
+        dataset_split_release(&split);
+        dataset_close(dataset);
+    }
+
+    config.table.validation_values = config.table.test_values = NULL;
+    path = data_file_write_text("part.csv", "label;part;x\n0;train;1\n1;later;2\n");
+    data_expect_refusal(&config, NULL, -EINVAL,
+                        "part.csv:3: \"later\" in the column part is neither train, validation nor "
+                        "test",
+                        (const char *)NULL);
+    path = data_file_write_text("part.csv", "label;part;x\n0;train;1\n1;test;2\n");
+    struct dataset *dataset = data_open(&config, NULL);
+
+    expect_refusal(dataset, how, "has no sample for validation");
     dataset_close(dataset);
 }
 
@@ -268,7 +331,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_stratified, reset), cmocka_unit_test_setup(test_folds, reset),
         cmocka_unit_test_setup(test_order, reset),      cmocka_unit_test_setup(test_groups, reset),
-        cmocka_unit_test_setup(test_faults, reset),
+        cmocka_unit_test_setup(test_column, reset),     cmocka_unit_test_setup(test_faults, reset),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
