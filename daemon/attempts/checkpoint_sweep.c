@@ -62,8 +62,17 @@ static int path_compare(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+static bool sweep_keeps(const struct checkpoint_sweep *sweep, const char *path)
+{
+    return sweep->count > 0 &&
+           bsearch(&path, sweep->needed, sweep->count, sizeof *sweep->needed, path_compare) != NULL;
+}
+
 static void folder_sweep(uv_work_t *work)
 {
+    /* what the attempt began with; of a job that goes on from another one's they are its own */
+    static const char *const begins[] = {ATTEMPT_RESUME_FILE, ATTEMPT_BEST_FILE,
+                                         ATTEMPT_WEIGHTS_FILE};
     const struct checkpoint_sweep *sweep = work->data;
     AUTO_CLOSE int folder =
         attempt_folder_open(sweep->daemon->state_directory, sweep->job, sweep->attempt, NULL);
@@ -73,9 +82,9 @@ static void folder_sweep(uv_work_t *work)
 
     if (folder < 0)
         return;
-    attempt_folder_remove_file(folder, "resume.safetensors");
-    attempt_folder_remove_file(folder, "best.safetensors");
-    attempt_folder_remove_file(folder, "weights.safetensors");
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+        if (!sweep_keeps(sweep, begins[i]))
+            attempt_folder_remove_file(folder, begins[i]);
     checkpoints = openat(folder, "checkpoints", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     listing = checkpoints < 0 ? NULL : fdopendir(checkpoints);
     if (!listing) {
@@ -85,11 +94,9 @@ static void folder_sweep(uv_work_t *work)
     }
     while ((entry = readdir(listing))) {
         char path[sizeof "checkpoints/" + sizeof entry->d_name];
-        const char *wanted = path;
 
         snprintf(path, sizeof path, "checkpoints/%s", entry->d_name);
-        if (sweep->count == 0 ||
-            !bsearch(&wanted, sweep->needed, sweep->count, sizeof *sweep->needed, path_compare))
+        if (!sweep_keeps(sweep, path))
             unlinkat(checkpoints, entry->d_name, 0); /* fails for folders, and for . and .. */
     }
     closedir(listing);

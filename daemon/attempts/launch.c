@@ -192,16 +192,16 @@ static struct json_object *launch_arguments(const struct attempt_launch *launch,
         arguments_add_path(arguments, folder, "checkpoints");
         if (launch->files.resume) {
             device_argument_add(arguments, "--resume");
-            arguments_add_path(arguments, folder, "resume.safetensors");
+            arguments_add_path(arguments, folder, ATTEMPT_RESUME_FILE);
         }
         if (launch->files.best) {
             device_argument_add(arguments, "--best");
-            arguments_add_path(arguments, folder, "best.safetensors");
+            arguments_add_path(arguments, folder, ATTEMPT_BEST_FILE);
         }
     }
     if (launch->files.weights) {
         device_argument_add(arguments, "--initial-weights");
-        arguments_add_path(arguments, folder, "weights.safetensors");
+        arguments_add_path(arguments, folder, ATTEMPT_WEIGHTS_FILE);
     }
     add_device(arguments, launch);
     device_argument_add(arguments, "--threads");
@@ -368,9 +368,9 @@ static int folder_put_checkpoints(const struct attempt_launch *launch, const str
 {
     const struct {
         const char *file, *name;
-    } files[] = {{launch->files.resume, "resume.safetensors"},
-                 {launch->files.best, "best.safetensors"},
-                 {launch->files.weights, "weights.safetensors"}};
+    } files[] = {{launch->files.resume, ATTEMPT_RESUME_FILE},
+                 {launch->files.best, ATTEMPT_BEST_FILE},
+                 {launch->files.weights, ATTEMPT_WEIGHTS_FILE}};
     int result = 0;
 
     for (size_t i = 0; i < sizeof files / sizeof *files && result == 0; i++)

@@ -247,9 +247,17 @@ static void on_stored(void *data, int result, const struct error *error)
     free(request);
 }
 
+struct checkpoint_limits checkpoint_limits_configured(const struct config *config)
+{
+    return (struct checkpoint_limits){.database = config->database_limit_bytes,
+                                      .per_attempt = config->checkpoints_per_attempt,
+                                      .per_user = config->checkpoints_per_user,
+                                      .bytes_per_attempt = config->checkpoint_bytes_per_attempt,
+                                      .bytes_per_user = config->checkpoint_bytes_per_user};
+}
+
 static void batch_store(struct attempt *attempt)
 {
-    const struct config *config = &attempt->daemon->config;
     struct store_request *request = memory_zero(sizeof *request);
 
     request->attempt = attempt;
@@ -258,11 +266,7 @@ static void batch_store(struct attempt *attempt)
         .attempt = attempt->number,
         .uid = attempt->uid,
         .folder = attempt->spool.folder,
-        .limits = {.database = config->database_limit_bytes,
-                   .per_attempt = config->checkpoints_per_attempt,
-                   .per_user = config->checkpoints_per_user,
-                   .bytes_per_attempt = config->checkpoint_bytes_per_attempt,
-                   .bytes_per_user = config->checkpoint_bytes_per_user},
+        .limits = checkpoint_limits_configured(&attempt->daemon->config),
         .batch = &attempt->spool.batch,
         .next = attempt->spool.stored,
         .removals = &attempt->spool.removals,

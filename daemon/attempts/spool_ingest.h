@@ -11,6 +11,7 @@
 #include <uv.h>
 
 struct attempt;
+struct config;
 
 struct spool_ingest {
     struct spool_position position; /* up to where it is stored */
@@ -36,6 +37,7 @@ struct spool_ingest {
     size_t obsolete_count;
 };
 
+struct checkpoint_limits checkpoint_limits_configured(const struct config *config);
 void spool_ingest_init(struct spool_ingest *spool);
 /* Frees what is left of a batch. */
 void spool_ingest_release(struct spool_ingest *spool);

@@ -13,6 +13,12 @@
 
 enum { ATTEMPT_FILE_MAX = 4 * 1024 * 1024 };
 
+/* The checkpoints in the folder that an attempt begins with: the one that it goes on from, the best
+ * one before that, and weights for the first step. */
+#define ATTEMPT_RESUME_FILE "resume.safetensors"
+#define ATTEMPT_BEST_FILE "best.safetensors"
+#define ATTEMPT_WEIGHTS_FILE "weights.safetensors"
+
 /* The path of an attempt's folder: STATE/jobs/<job / 1000>/<job>.<attempt>. Only this function
  * makes it. */
 void attempt_folder_path(char path[PATH_MAX], const char *state_directory, int64_t job,

@@ -3,15 +3,22 @@
 
 #include "base/memory.h"
 #include "daemon/attempts/attempt.h"
+#include "daemon/attempts/spool_ingest.h"
 #include "daemon/jobs/job.h"
+#include "daemon/jobs/job_warning.h"
 #include "daemon/jobs/parts.h"
+#include "daemon/store/checkpoint_clone.h"
 #include "daemon/store/spool_store.h"
 #include "daemon/store/store.h"
 #include "daemon/work/job_table.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+/* Of store_write_bulk(), in rows: two checkpoints of at most DatabaseLimit each are copied. */
+enum { INHERITANCE_COST = 1000 };
 
 /* What is fetched. */
 enum begin_stage { BEGIN_OWN, BEGIN_SOURCE, BEGIN_BEST };
@@ -26,7 +33,8 @@ struct begin_read {
     enum begin_stage stage;
     struct checkpoint_restore restore;
     bool more;
-    struct json_object *spec; /* owned */
+    struct checkpoint_inheritance heir; /* `newest` 0: nothing to take over */
+    struct json_object *spec;           /* owned */
     begin_checkpoints_launch launch;
     struct begin_read *next;
 };
@@ -61,6 +69,8 @@ static void begin_stage_best(struct begin_read *read)
     int64_t job = read->restore.job;
     uid_t uid = read->restore.uid;
 
+    if (read->stage == BEGIN_SOURCE)
+        read->heir.newest = last.id;
     checkpoint_restore_close(&read->restore);
     read->stage = BEGIN_BEST;
     read->more = true;
@@ -79,6 +89,8 @@ static int begin_read_work(struct store_connection *connection, void *data, stru
     if (read->stage == BEGIN_BEST) {
         if (result < 0)
             file_drop(&read->files.best); /* the run goes on without the test of its best weights */
+        else if (read->heir.newest)
+            read->heir.best = read->restore.position.id;
         return 0;
     }
     if (read->stage == BEGIN_OWN && result == -ENOENT) {
@@ -144,6 +156,54 @@ static struct job *begin_read_job(const struct begin_read *read)
     return job && job->attempt && job->attempt->number == read->attempt ? job : NULL;
 }
 
+static void begin_read_end(struct begin_read *read, int result, const struct error *error)
+{
+    struct job *job = begin_read_job(read);
+
+    checkpoint_restore_close(&read->restore);
+    if (job && result == 0)
+        read->launch(read->jobs, job, read->spec, &read->files);
+    else if (job) /* for example a full disk: the job's progress is worth another try */
+        attempt_refuse_launch(job->attempt, error);
+    begin_read_free(read);
+}
+
+static int inherit_work(struct store_connection *connection, void *data, struct error *error)
+{
+    struct begin_read *read = data;
+
+    return checkpoints_inherit(connection, &read->heir, error);
+}
+
+static void on_inherited(void *data, int result, const struct error *error)
+{
+    struct begin_read *read = data;
+    struct jobs *jobs = read->jobs;
+
+    if (!jobs->stopping && read->heir.refused) {
+        char sentence[JOB_REASON_MAX];
+
+        snprintf(sentence, sizeof sentence,
+                 "the checkpoints of job %lld are not kept with this one, so another attempt may "
+                 "lose the best of them: %.400s",
+                 (long long)read->source.job, read->heir.refused);
+        job_warn(jobs->daemon, read->id, read->attempt, sentence);
+    }
+    if (!jobs->stopping)
+        checkpoints_purge(&jobs->daemon->checkpoint_purge);
+    begin_read_end(read, result, error);
+}
+
+/* Makes what the run goes on from the job's own before anything of it runs. */
+static void begin_read_inherit(struct begin_read *read)
+{
+    read->heir.job = read->id;
+    read->heir.attempt = read->attempt;
+    read->heir.uid = read->uid;
+    read->heir.limits = checkpoint_limits_configured(&read->jobs->daemon->config);
+    store_write_bulk(read->jobs->daemon->store, INHERITANCE_COST, inherit_work, on_inherited, read);
+}
+
 static void on_begin_read(void *data, int result, const struct error *error)
 {
     struct begin_read *read = data;
@@ -152,16 +212,12 @@ static void on_begin_read(void *data, int result, const struct error *error)
 
     jobs->begin_reads->first = read->next; /* the read was the first one */
     jobs->begin_reads->busy = false;
-    if (result == 0 && read->more && job) {
+    if (result == 0 && read->more && job)
         begin_read_queue(jobs, read);
-    } else {
-        checkpoint_restore_close(&read->restore);
-        if (job && result == 0)
-            read->launch(jobs, job, read->spec, &read->files);
-        else if (job) /* for example a full disk: the job's progress is worth another try */
-            attempt_refuse_launch(job->attempt, error);
-        begin_read_free(read);
-    }
+    else if (result == 0 && read->heir.newest && job)
+        begin_read_inherit(read);
+    else
+        begin_read_end(read, result, error);
     begin_reads_go_on(jobs); /* when the program ends, each read finds that no job waits */
 }
 
