@@ -371,6 +371,7 @@ check-torch: deps
 check-onnx: deps
 	@$(MAKE) --no-print-directory all $(BUILD)/tests/helpers/trajectory
 	@BUILD=$(BUILD) $(TORCH_PYTHON) tests/reference/check-onnx $(MODELS)
+	@BUILD=$(BUILD) $(TORCH_PYTHON) tests/reference/check-onnx-export
 
 # Debian has no python-varlink: PyPI's goes into a virtual environment below $(BUILD).
 .PHONY: check-varlink

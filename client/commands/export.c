@@ -9,6 +9,7 @@ static const struct kind {
     const char *options[6];
 } kinds[] = {
     {"output", {"step", "weights", "full", "no-module"}},
+    {"onnx", {"step"}},
     {"tensorboard", {"follow"}},
     {"csv", {"wide"}},
 };
@@ -42,8 +43,8 @@ static enum exit_status kind_choose(const struct invocation *invocation, const s
         *chosen = &kinds[i];
     }
     if (!*chosen) {
-        complain("export needs --output=FILE for weights, or --tensorboard=DIR or --csv=FILE for "
-                 "metrics: where to write them");
+        complain("export needs --output=FILE for weights, --onnx=FILE for the network, or "
+                 "--tensorboard=DIR or --csv=FILE for metrics: where to write them");
         return EXIT_STATUS_USAGE;
     }
     for (size_t i = 0; i < KIND_COUNT; i++)
@@ -69,14 +70,15 @@ static enum exit_status command_execute(struct invocation *invocation)
     if (strcmp(kind->option, "csv") == 0)
         return export_csv(invocation, path, invocation_flag(invocation, "wide"));
     if (invocation->argument_count > 1) {
-        complain("--output takes the weights of one job: export each by itself");
+        complain("--%s takes the model of one job: export each by itself", kind->option);
         return EXIT_STATUS_USAGE;
     }
-    return export_model(invocation, path);
+    return export_model(invocation, kind->option, path);
 }
 
 static const struct command_option export_options[] = {
     {"output", 'o', "FILE", "Where to write the weights", COMPLETE_FILES},
+    {"onnx", 0, "FILE", "Write the network in the ONNX format (opset 17)", COMPLETE_FILES},
     {"step", 0, "N", "The checkpoint of this step (default: the best, else the last)",
      COMPLETE_NOTHING},
     {"weights", 0, "WHICH",
@@ -97,13 +99,15 @@ static const struct command_option export_options[] = {
 const struct command command_export = {
     .name = "export",
     .place = 320,
-    .arguments = "JOB… -o FILE | --tensorboard DIR | --csv FILE",
-    .summary = "Write a job's weights for PyTorch, or metrics for TensorBoard or as CSV",
+    .arguments = "JOB… -o FILE | --onnx FILE | --tensorboard DIR | --csv FILE",
+    .summary = "Write a job's model for PyTorch or ONNX, or metrics for TensorBoard or as CSV",
     .details =
         "-o writes the weights of one job (safetensors). Tensors have PyTorch's names and layouts, "
         "so `load_state_dict` takes them. The module beside them, FILE with .py, has the network, "
         "the preprocessing of its training data and the names of its classes: `load()` of it gives "
         "the model, which takes raw samples.\n\n"
+        "--onnx writes the network with its weights and its preprocessing for the runtimes of "
+        "ONNX: it takes raw samples, too, any number at a time.\n\n"
         "--tensorboard and --csv write the metrics of any number of jobs; `sweep:12` stands for "
         "all jobs of a sweep. A later export to the same folder of TensorBoard adds what is new.",
     .minimum = 1,

@@ -8,9 +8,11 @@
  * frees them. */
 enum exit_status export_find_jobs(struct invocation *invocation, int64_t **ids, size_t *count);
 
-/* Writes the weights of the job that the first argument names, or its checkpoint, as the options
- * say. */
-enum exit_status export_model(struct invocation *invocation, const char *output);
+/* Writes the model of the job that the first argument names into a file: with `option` "output" its
+ * weights, or its checkpoint, as the other options say; else what traind-worker export writes with
+ * an option of that name. */
+enum exit_status export_model(struct invocation *invocation, const char *option,
+                              const char *output);
 
 /* Writes each job's metrics as a run of TensorBoard below `directory`, or appends what is new to
  * it. With `follow` this goes on until all of the jobs have ended. A job that has not begun gets no

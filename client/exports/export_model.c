@@ -18,6 +18,7 @@
 
 struct model_export {
     struct checkpoint_download download;
+    const char *option;           /* of traind-worker export, for the file; borrowed */
     const char *path;             /* of the checkpoint; borrowed */
     struct json_object *exported; /* the worker's description of its files; owned */
 };
@@ -45,23 +46,33 @@ static enum exit_status worker_finish(struct model_export *model, const char *wo
     return EXIT_STATUS_DONE;
 }
 
-/* In the child: executes traind-worker export CHECKPOINT --output FILE --json --weights WHICH, with
- * --no-module or, if there is a specification, --spec FILE. */
+static bool writes_weights(const struct model_export *model)
+{
+    return strcmp(model->option, "output") == 0;
+}
+
+/* In the child: executes traind-worker export CHECKPOINT --OPTION FILE --json, for weights with
+ * --weights WHICH and --no-module, and if there is a specification with --spec FILE. */
 static void worker_execute(const struct model_export *model, const char *worker, const char *output,
                            int specification)
 {
     const char *weights = invocation_option(model->download.invocation, "weights");
-    char path[32];
-    const char *arguments[] = {worker, "export", model->path, "--output",
-                               output, "--json", "--weights", weights ? weights : "evaluated",
-                               NULL,   NULL,     NULL};
+    bool no_module = invocation_flag(model->download.invocation, "no-module");
+    char path[32], option[32];
+    const char *arguments[11] = {worker, "export", model->path, option, output, "--json"};
+    int count = 6;
 
     snprintf(path, sizeof path, "/proc/self/fd/%d", specification);
-    if (invocation_flag(model->download.invocation, "no-module")) {
-        arguments[8] = "--no-module";
+    snprintf(option, sizeof option, "--%s", model->option);
+    if (writes_weights(model)) {
+        arguments[count++] = "--weights";
+        arguments[count++] = weights ? weights : "evaluated";
+    }
+    if (no_module) {
+        arguments[count++] = "--no-module";
     } else if (specification >= 0) {
-        arguments[8] = "--spec";
-        arguments[9] = path;
+        arguments[count++] = "--spec";
+        arguments[count++] = path;
     }
     execv(worker, (char *const *)arguments);
 }
@@ -117,7 +128,9 @@ static void result_print(const struct model_export *model, const char *output)
 
         printf("%s: %s of job %" PRId64 " at step %" PRId64 "%s, %s\n",
                text_escape_controls(output, escaped, sizeof escaped),
-               invocation_flag(model->download.invocation, "full") ? "checkpoint" : "weights",
+               invocation_flag(model->download.invocation, "full") ? "checkpoint"
+               : writes_weights(model)                             ? "weights"
+                                                                   : "model",
                model->download.id, model->download.step,
                model->download.best ? ", the best checkpoint" : "",
                text_format_bytes((uint64_t)bytes, size, sizeof size));
@@ -127,9 +140,10 @@ static void result_print(const struct model_export *model, const char *output)
     }
 }
 
-enum exit_status export_model(struct invocation *invocation, const char *output)
+enum exit_status export_model(struct invocation *invocation, const char *option, const char *output)
 {
-    struct model_export model = {.download = {.invocation = invocation, .descriptor = -1}};
+    struct model_export model = {.download = {.invocation = invocation, .descriptor = -1},
+                                 .option = option};
     struct replacement_file file = {0};
     enum exit_status status = connection_find_job(invocation, invocation->arguments[0],
                                                   JOB_IS_ACTED_ON, &model.download.id);

@@ -341,16 +341,26 @@ static const char *parse_list(const char *text, float *values, int64_t count)
     return text;
 }
 
+/* How many columns the values to predict have; 0: `stored` columns cannot be. The description of a
+ * time series (is_absent) says only how many values a sample predicts, which is so many rows. */
+static int64_t target_columns(const struct dataset *dataset, int64_t stored)
+{
+    if (dataset->format == DATASET_TABLE)
+        return dataset->target_width;
+    if (dataset->is_absent)
+        return stored >= 1 && dataset->target_width % stored == 0 ? stored : 0;
+    return dataset->series.values;
+}
+
 /* " 1 0.5 2": the constants of the values to predict. Returns what follows; NULL if it is damaged
  * or does not fit the set. */
 static const char *parse_targets(const char *text, const struct dataset *dataset,
                                  struct dataset_normalisation *normalisation)
 {
-    int64_t columns =
-        dataset->format == DATASET_TABLE ? dataset->target_width : dataset->series.values;
     char *after;
+    int64_t stored = strtoll(text, &after, 10), columns = target_columns(dataset, stored);
 
-    if (columns < 1 || strtoll(text, &after, 10) != columns || after == text)
+    if (columns < 1 || stored != columns || after == text)
         return NULL;
     normalisation->target_mean = calloc((size_t)columns, sizeof(float));
     normalisation->target_factor = calloc((size_t)columns, sizeof(float));

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "proto/json.h"
 #include "worker/trainee/pytorch_module.h"
+#include "worker/trainee/worker_export_onnx.h"
 #include "worker/trainee/worker_options.h"
 
 #include <errno.h>
@@ -89,32 +90,62 @@ static int write_module(const struct worker_options *options, const char *module
     return r;
 }
 
+static int export_weights(const struct worker_options *options, struct json_object *result,
+                          uint64_t *bytes, char **module, struct error *error)
+{
+    char digest[SAFETENSORS_DIGEST_SIZE];
+    enum checkpoint_weights weights;
+    int r;
+
+    if (!options->no_module && !(*module = pytorch_module_path(options->output, error)))
+        return error->code;
+    r = read_weights(options, &weights, error);
+    if (r == 0)
+        r = write_module(options, *module, error);
+    if (r == 0)
+        r = checkpoint_export(options->input, options->output, weights, digest, bytes, error);
+    if (r == 0) {
+        json_set_string(result, "digest", digest);
+        json_set_string(result, "module", *module);
+    }
+    return r;
+}
+
+static int check_options(const struct worker_options *options, struct error *error)
+{
+    if (!options->output == !options->onnx)
+        return error_set(error, -EINVAL,
+                         "export needs --output FILE for weights or --onnx FILE for the network, "
+                         "and one of them");
+    if (options->onnx && (options->weights || options->no_module))
+        return error_set(error, -EINVAL,
+                         "--weights and --no-module go with --output, not with --onnx");
+    return 0;
+}
+
 int worker_export(const struct worker_options *options)
 {
-    char digest[SAFETENSORS_DIGEST_SIZE], size[32];
-    struct error error = {0};
-    enum checkpoint_weights weights;
+    JSON_AUTO struct json_object *result = json_object_new_object();
+    const char *path = options->output ? options->output : options->onnx;
     AUTO_FREE char *module = NULL;
-    uint64_t bytes;
+    struct error error = {0};
+    uint64_t bytes = 0;
+    char size[32];
 
-    if ((!options->no_module && !(module = pytorch_module_path(options->output, &error))) ||
-        read_weights(options, &weights, &error) < 0 || write_module(options, module, &error) < 0 ||
-        checkpoint_export(options->input, options->output, weights, digest, &bytes, &error) < 0) {
+    if (check_options(options, &error) < 0 ||
+        (options->output ? export_weights(options, result, &bytes, &module, &error)
+                         : worker_export_onnx(options, &bytes, &error)) < 0) {
         fprintf(stderr, "traind-worker: %s\n", error.text);
         return EXIT_FAILURE;
     }
+    json_set_string(result, "output", path);
+    json_set_int(result, "bytes", (int64_t)bytes);
     if (options->json) {
-        JSON_AUTO struct json_object *json = json_object_new_object();
-
-        json_set_string(json, "output", options->output);
-        json_set_int(json, "bytes", (int64_t)bytes);
-        json_set_string(json, "digest", digest);
-        json_set_string(json, "module", module);
-        json_print(json, stdout);
-    } else {
-        printf("%s: %s\n", options->output, text_format_bytes(bytes, size, sizeof size));
-        if (module)
-            printf("%s: the model in PyTorch\n", module);
+        json_print(result, stdout);
+        return EXIT_SUCCESS;
     }
+    printf("%s: %s\n", path, text_format_bytes(bytes, size, sizeof size));
+    if (module)
+        printf("%s: the model in PyTorch\n", module);
     return EXIT_SUCCESS;
 }
