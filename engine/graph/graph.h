@@ -228,6 +228,39 @@ struct broadcast_attributes {
     int64_t outer, middle, inner; /* extents of a sample of a; b has `middle` elements */
 };
 
+/* What an OP_FUNCTION computes of each number. */
+enum number_function {
+    FUNCTION_EXP,
+    FUNCTION_LOG,
+    FUNCTION_SQRT,
+    FUNCTION_RECIPROCAL,
+    FUNCTION_SIN,
+    FUNCTION_COS,
+    FUNCTION_ERF,
+    FUNCTION_POWER /* x to the power of `exponent` */
+};
+struct function_attributes {
+    enum number_function kind;
+    float exponent;
+};
+
+/* What an OP_TAKE reads: a sample is `outer` times `from` rows of `inner` numbers; of these rows
+ * the result has `to`. Its map is a statistic of 2 to + from + 1 whole numbers, which float32 holds
+ * exactly up to TAKE_ROWS_MAX: first the row that each row of the result takes (-1: 0). Then, for
+ * the gradient, which rows took row j: those that stand at the places first[j] to before
+ * first[j + 1] of a list, which begins behind the from + 1 numbers of `first`. */
+enum { TAKE_ROWS_MAX = 1 << 24 };
+struct take_attributes {
+    int64_t outer, from, to, inner;
+};
+
+/* A sample is `outer` times `middle` rows of `inner` numbers; the sum over `middle` is multiplied
+ * by `factor`. */
+struct axis_sum_attributes {
+    int64_t outer, middle, inner;
+    float factor;
+};
+
 /* A sample as `rank` axes; axis i of the result is axis order[i]. */
 enum { PERMUTE_RANK_MAX = 8 };
 struct permute_attributes {
@@ -301,6 +334,9 @@ struct graph_node {
             float scale, offset;
         } affine;
         struct broadcast_attributes broadcast;
+        struct function_attributes function;
+        struct take_attributes take;
+        struct axis_sum_attributes axis_sum;
         struct permute_attributes permute;
         struct batch_product_attributes batch_product;
         int optimizer_group; /* of graph->groups */
@@ -551,6 +587,20 @@ int32_t graph_affine(struct graph *graph, int32_t input, float scale, float offs
  * 2 or 3, or any rank if b has as many elements. */
 int32_t graph_broadcast(struct graph *graph, int32_t a, int32_t b,
                         const struct broadcast_attributes *broadcast, const char *name);
+/* A function of each number. */
+int32_t graph_function(struct graph *graph, int32_t input,
+                       const struct function_attributes *function, const char *name);
+/* Rows of a tensor of rank 2 or 3, or of a parameter, by their numbers in `map` (struct
+ * take_attributes): [B,outer to inner]. */
+int32_t graph_take(struct graph *graph, int32_t input, int32_t map,
+                   const struct take_attributes *take, const char *name);
+/* How many numbers the map of such rows has; fills the part of it that the gradient reads, from the
+ * `to` numbers that stand at its beginning. */
+int64_t take_map_elements(const struct take_attributes *take);
+void take_map_invert(const struct take_attributes *take, double *map);
+/* Sums over an axis of a tensor of rank 2 or 3 (struct axis_sum_attributes): [B,outer inner]. */
+int32_t graph_axis_sum(struct graph *graph, int32_t input, const struct axis_sum_attributes *sum,
+                       const char *name);
 /* The softmax of each row. */
 int32_t graph_softmax(struct graph *graph, int32_t input, const char *name);
 /* Products of matrices of which a sample of a and b has `groups` each; both have rank 2 or 3. */
@@ -724,5 +774,6 @@ DECLARE_STRING_TABLE(recompute_kind, enum recompute_kind);
 DECLARE_STRING_TABLE(optimizer_kind, enum optimizer_kind);
 DECLARE_STRING_TABLE(activation_kind, enum activation_kind);
 DECLARE_STRING_TABLE(resize_mode, enum resize_mode);
+DECLARE_STRING_TABLE(number_function, enum number_function);
 DECLARE_STRING_TABLE(value_loss, enum value_loss);
 DECLARE_STRING_TABLE(recurrent_cell, enum recurrent_cell);

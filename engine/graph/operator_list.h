@@ -185,6 +185,19 @@
     OPERATOR(PERMUTE, permute)                                                                    \
     /* x -> y = scale x + offset */                                                               \
     OPERATOR(AFFINE, affine)                                                                      \
+    /* x -> y = f(x), number by number (struct function_attributes) */                            \
+    OPERATOR(FUNCTION, function)                                                                  \
+    /* dy x -> dx */                                                                              \
+    OPERATOR(FUNCTION_BACKWARD, function_backward)                                                \
+    /* x[B,outer,N,inner] or a parameter [outer,N,inner], map[2M+N+1] -> y[B,outer,M,inner]: row  \
+     * i is row map[i] of x, or 0 where map[i] is -1; struct take_attributes has the map */       \
+    OPERATOR(TAKE, take)                                                                          \
+    /* dy map -> dx */                                                                            \
+    OPERATOR(TAKE_BACKWARD, take_backward)                                                        \
+    /* x[B,outer,N,inner] -> y[B,outer,inner]: sums over N, times a factor */                     \
+    OPERATOR(AXIS_SUM, axis_sum)                                                                  \
+    /* dy -> dx */                                                                                \
+    OPERATOR(AXIS_SUM_BACKWARD, axis_sum_backward)                                                \
     /* a b -> y, shape of a: element (o, k, i) of a sample of a, with element k of b, which is a  \
      * parameter or batched */                                                                    \
     OPERATOR(BROADCAST, broadcast)                                                                \

@@ -300,6 +300,34 @@ int onnx_constant_slice(struct onnx_import *import, struct onnx_value *value, in
     return 0;
 }
 
+struct onnx_value onnx_constant_picked(struct onnx_import *import, const struct onnx_value *value,
+                                       int rank, const int64_t *extent, const int64_t *places)
+{
+    void *numbers;
+    struct onnx_value picked = onnx_constant_new(import, value->type, rank, extent, &numbers);
+    int64_t elements = numbers ? onnx_value_elements(&picked) : 0;
+    struct onnx_value *source = numbers ? onnx_allocate(import, 1, sizeof *source) : NULL;
+    struct onnx_store *store;
+
+    for (int64_t i = 0; i < elements; i++)
+        if (onnx_type_is_float(value->type))
+            ((double *)numbers)[i] = onnx_number(value, places[i]);
+        else
+            ((int64_t *)numbers)[i] = onnx_integer(value, places[i]);
+    if (!source || !onnx_value_trains(value))
+        return picked;
+    *source = *value;
+    store = onnx_allocate(import, 1, sizeof *store);
+    if (!store)
+        return picked;
+    *store = *picked.store;
+    store->trains = true;
+    store->source = source;
+    store->places = places;
+    picked.store = store;
+    return picked;
+}
+
 /* Reshapes a view in place where the axes allow it: groups of old and new axes with as many numbers
  * correspond, and within a group the old ones must lie one behind another. */
 static bool view_reshape(struct onnx_value *value, int rank, const int64_t *extent)
@@ -376,27 +404,22 @@ static bool parts_reshape(struct onnx_import *import, struct onnx_value *value, 
 int onnx_constant_reshape(struct onnx_import *import, struct onnx_value *value, int rank,
                           const int64_t *extent)
 {
-    struct onnx_value result = *value, copy;
-    int64_t elements = onnx_value_elements(value);
-    void *numbers;
+    struct onnx_value result = *value;
+    int64_t elements = onnx_value_elements(value), *places;
 
     if (value->part_count ? parts_reshape(import, &result, rank, extent)
                           : view_reshape(&result, rank, extent)) {
         *value = result;
         return 0;
     }
-    if (onnx_value_trains(value))
-        return onnx_fail(import, "the parameter is reshaped across axes that do not lie together");
-    copy = onnx_constant_new(import, value->type, rank, extent, &numbers);
-    if (!numbers)
-        return import->error.code;
+    places = elements < COMPUTED_MAX ? onnx_allocate(import, (size_t)elements + 1, sizeof *places)
+                                     : NULL;
+    if (!places)
+        return import->error.code ? import->error.code : onnx_fail(import, "it is too large");
     for (int64_t i = 0; i < elements; i++)
-        if (onnx_type_is_float(value->type))
-            ((double *)numbers)[i] = onnx_number(value, i);
-        else
-            ((int64_t *)numbers)[i] = onnx_integer(value, i);
-    *value = copy;
-    return 0;
+        places[i] = i;
+    *value = onnx_constant_picked(import, value, rank, extent, places);
+    return import->error.code;
 }
 
 int onnx_constant_permute(struct onnx_import *import, struct onnx_value *value, const int *axes)

@@ -235,20 +235,21 @@ static bool pattern_of(const struct onnx_value *a, const bool *shared,
     return true;
 }
 
-/* The tensor of a as rows, whose elements lie as `how` says. */
-static int plain(struct onnx_import *import, struct onnx_value *a, bool *shared,
-                 const struct onnx_value *b, struct broadcast_attributes *how)
+/* Finds where b's elements lie among a's, whose axes it may put in order for that; makes a rows.
+ * False: a repeats as well, or b's elements lie apart. */
+static bool plain(struct onnx_import *import, struct onnx_value *a, bool *shared,
+                  const struct onnx_value *b, struct broadcast_attributes *how)
 {
     const struct graph_shape *shape = &import->graph->tensors[a->tensor].shape;
 
     if (!atoms_shared(a, b, shared))
-        return onnx_missing(import, "both operands repeat"), -ENOTSUP;
+        return false;
     if (!pattern_of(a, shared, how)) {
         if (onnx_settle(import, a))
-            return -ENOTSUP;
+            return false;
         atoms_shared(a, b, shared);
         if (!pattern_of(a, shared, how))
-            return onnx_missing(import, "the smaller operand's axes lie apart"), -ENOTSUP;
+            return false;
         shape = &import->graph->tensors[a->tensor].shape;
     }
     if (shape->rank == 4 && how->outer * how->inner > 1) {
@@ -257,7 +258,49 @@ static int plain(struct onnx_import *import, struct onnx_value *a, bool *shared,
         a->tensor = graph_reshape(import->graph, a->tensor, onnx_layer_name(import, ".rows").text,
                                   &elements, 1);
     }
-    return a->tensor < 0 ? a->tensor : 0;
+    return a->tensor >= 0;
+}
+
+/* The extents of both operands together; false: they do not fit each other. */
+static bool extents_together(const struct onnx_value *a, const struct onnx_value *b,
+                             int64_t *extent)
+{
+    for (int r = 0; r < a->rank; r++) {
+        int own = r - (a->rank - b->rank);
+        int64_t other = own >= 0 ? b->extent[own] : 1;
+
+        if (other != a->extent[r] && other != 1 && a->extent[r] != 1)
+            return false;
+        extent[r] = other == 1 ? a->extent[r] : other;
+    }
+    return a->rank >= b->rank;
+}
+
+/* The constant with a number for each of the value's, in their order. */
+static struct onnx_value repeated(struct onnx_import *import, const struct onnx_value *constant,
+                                  const struct onnx_value *like)
+{
+    int64_t extent[ONNX_RANK_MAX], *places, elements = 1;
+
+    for (int r = 0; r < like->rank; r++)
+        elements *= extent[r] =
+            like->extent[r] >= ONNX_BATCH ? like->extent[r] / ONNX_BATCH : like->extent[r];
+    places = onnx_allocate(import, (size_t)elements + 1, sizeof *places);
+    for (int64_t i = 0; places && i < elements; i++) {
+        int64_t rest = i, place = 0, stride = 1;
+
+        for (int r = like->rank - 1; r >= 0; r--) {
+            int own = r - (like->rank - constant->rank);
+            int64_t have = own >= 0 ? constant->extent[own] : 1;
+
+            place += have == 1 ? 0 : rest % extent[r] * stride;
+            stride *= have;
+            rest /= extent[r];
+        }
+        places[i] = place;
+    }
+    return places ? onnx_constant_picked(import, constant, like->rank, extent, places)
+                  : (struct onnx_value){.kind = ONNX_UNKNOWN};
 }
 
 /* A tensor and a constant of some of its axes: a parameter, or one that does not train. */
@@ -267,16 +310,36 @@ static int with_constant(struct onnx_import *import, struct onnx_value a,
     struct broadcast_attributes how = {.kind = kind};
     bool shared[ONNX_ATOMS_MAX] = {false};
     struct onnx_value row = *b;
+    int64_t extent[ONNX_RANK_MAX];
     int32_t parameter;
 
-    if (row.rank == a.rank && row.rank > 0 && row.extent[0] == ONNX_BATCH && !row.part_count &&
-        row.stride[0] == 0)
-        row.extent[0] = 1;
-    if (onnx_resolve(import, &a) || plain(import, &a, shared, &row, &how))
+    for (int r = 0; r < row.rank && !row.part_count; r++)
+        if (row.extent[r] >= ONNX_BATCH && row.stride[r] == 0)
+            row.extent[r] = 1;
+    if (onnx_resolve(import, &a))
         return import->graph->error.code;
-    parameter = onnx_weight(import, &row, NULL, false);
+    if (!extents_together(&a, &row, extent))
+        return onnx_missing(import, "whose shapes do not fit each other");
+    if (onnx_expand(import, &a, extent))
+        return import->error.code;
+    if (!plain(import, &a, shared, &row, &how)) {
+        if (import->error.code || import->graph->error.code || onnx_settle(import, &a))
+            return import->error.code;
+        row = repeated(import, &row, &a);
+        if (row.kind == ONNX_UNKNOWN)
+            return import->error.code;
+        how.outer = how.inner = 1;
+        how.middle = onnx_value_elements(&row);
+    }
+    parameter = onnx_is_picked(&row) ? onnx_picked_tensor(import, &row)
+                                     : onnx_weight(import, &row, NULL, false);
     if (parameter < 0)
         return parameter;
+    if (import->graph->tensors[parameter].batched && how.outer * how.inner == 1) {
+        const struct graph_shape *shape = &import->graph->tensors[a.tensor].shape;
+
+        parameter = onnx_reshaped(import, parameter, shape->rank - 1, shape->extent + 1);
+    }
     if (kind == BROADCAST_ADD && how.outer * how.inner == 1 &&
         import->graph->tensors[parameter].role == TENSOR_PARAMETER &&
         import->graph->tensors[a.tensor].shape.rank == 3)
@@ -286,31 +349,37 @@ static int with_constant(struct onnx_import *import, struct onnx_value a,
                 graph_broadcast(import->graph, a.tensor, parameter, &how, import->node->name));
 }
 
-/* Two tensors, of which the second has some of the first one's axes. */
+/* Two tensors of the same extents. */
+static int with_equal(struct onnx_import *import, struct onnx_value a, struct onnx_value b,
+                      enum broadcast_kind kind)
+{
+    struct broadcast_attributes how = {.kind = kind, .outer = 1, .inner = 1};
+    const struct graph_shape *shape;
+
+    if (onnx_follow(import, &b, &a))
+        return import->graph->error.code;
+    shape = &import->graph->tensors[a.tensor].shape;
+    how.middle = graph_shape_elements(shape) / import->graph->batch;
+    return done(import, a,
+                kind == BROADCAST_ADD
+                    ? graph_add(import->graph, a.tensor, b.tensor, import->node->name)
+                    : graph_broadcast(import->graph, a.tensor, b.tensor, &how, import->node->name));
+}
+
+/* Two tensors, of which the second has some of the first one's axes; else both are repeated. */
 static int with_tensor(struct onnx_import *import, struct onnx_value a, struct onnx_value b,
                        enum broadcast_kind kind)
 {
     struct broadcast_attributes how = {.kind = kind};
     bool shared[ONNX_ATOMS_MAX] = {false}, same = a.rank == b.rank;
+    int64_t extent[ONNX_RANK_MAX];
 
     if (onnx_resolve(import, &a) || onnx_resolve(import, &b))
         return import->graph->error.code;
     for (int r = 0; same && r < a.rank; r++)
         same = a.extent[r] == b.extent[r];
-    if (same) {
-        const struct graph_shape *shape;
-
-        if (onnx_follow(import, &b, &a))
-            return import->graph->error.code;
-        shape = &import->graph->tensors[a.tensor].shape;
-        how.outer = how.inner = 1;
-        how.middle = graph_shape_elements(shape) / import->graph->batch;
-        return done(
-            import, a,
-            kind == BROADCAST_ADD
-                ? graph_add(import->graph, a.tensor, b.tensor, import->node->name)
-                : graph_broadcast(import->graph, a.tensor, b.tensor, &how, import->node->name));
-    }
+    if (same)
+        return with_equal(import, a, b, kind);
     if (a.rank == 4 && b.rank == 4 && kind == BROADCAST_MULTIPLY && b.extent[2] == 1 &&
         b.extent[3] == 1 && a.extent[1] == b.extent[1]) {
         int32_t image = onnx_image(import, &a), scale = onnx_image(import, &b);
@@ -320,12 +389,25 @@ static int with_tensor(struct onnx_import *import, struct onnx_value a, struct o
         image = graph_channel_scale(import->graph, image, scale, import->node->name);
         return image < 0 ? image : done(import, onnx_tensor_value(image, 4, a.extent), image);
     }
-    if (b.rank != a.rank || b.extent[0] != ONNX_BATCH)
+    if (b.rank != a.rank || b.extent[0] != a.extent[0] || b.extent[0] % ONNX_BATCH ||
+        !extents_together(&a, &b, extent))
         return onnx_missing(import, "the smaller operand has no batch");
-    if (plain(import, &a, shared, &b, &how) || onnx_shaped(import, &b, 1, &how.middle) < 0)
-        return import->graph->error.code;
-    return done(import, a,
-                graph_broadcast(import->graph, a.tensor, b.tensor, &how, import->node->name));
+    if (b.extent[0] == ONNX_BATCH && plain(import, &a, shared, &b, &how))
+        return onnx_shaped(import, &b, 1, &how.middle) < 0
+                   ? import->graph->error.code
+                   : done(import, a,
+                          graph_broadcast(import->graph, a.tensor, b.tensor, &how,
+                                          import->node->name));
+    if (onnx_expand(import, &a, extent) || onnx_expand(import, &b, extent))
+        return import->error.code;
+    return with_equal(import, a, b, kind);
+}
+
+int onnx_combine(struct onnx_import *import, const struct onnx_value *a, const struct onnx_value *b,
+                 enum broadcast_kind kind)
+{
+    return b->kind == ONNX_TENSOR ? with_tensor(import, *a, *b, kind)
+                                  : with_constant(import, *a, b, kind);
 }
 
 /* relu(x) - slope relu(-x), the slope being a parameter. */
@@ -373,14 +455,20 @@ static int append_binary(struct onnx_import *import)
     return first ? with_constant(import, *a, b, kind) : with_constant(import, *b, a, reverse);
 }
 
-/* x to the power of 2. */
 static int append_pow(struct onnx_import *import)
 {
+    struct function_attributes power = {.kind = FUNCTION_POWER};
+    struct onnx_value x = *onnx_input(import, 0);
     double number = 0;
 
-    if (!onnx_is_uniform(onnx_input(import, 1), &number) || number != 2)
-        return onnx_missing(import, "other than the square");
-    return with_tensor(import, *onnx_input(import, 0), *onnx_input(import, 0), BROADCAST_MULTIPLY);
+    if (x.kind != ONNX_TENSOR || !onnx_is_uniform(onnx_input(import, 1), &number))
+        return onnx_missing(import, "to other than a constant power");
+    if (number == 2)
+        return with_tensor(import, x, x, BROADCAST_MULTIPLY);
+    if (onnx_resolve(import, &x))
+        return import->graph->error.code;
+    power.exponent = (float)number;
+    return done(import, x, graph_function(import->graph, x.tensor, &power, import->node->name));
 }
 
 static int append_neg(struct onnx_import *import)
@@ -416,8 +504,27 @@ static int append_erf(struct onnx_import *import)
     return 0;
 }
 
+/* Makes another axis the last one, or the last one that again. */
+static void axis_to_end(struct onnx_value *x, int axis, bool back)
+{
+    int order[ONNX_RANK_MAX];
+    struct onnx_value old = *x;
+
+    for (int r = 0; r < x->rank; r++)
+        order[r] = back ? (r < axis    ? r
+                           : r == axis ? x->rank - 1
+                                       : r - 1)
+                        : (r < axis          ? r
+                           : r < x->rank - 1 ? r + 1
+                                             : axis);
+    onnx_atoms_permute(&x->atoms, x->rank, order);
+    for (int r = 0; r < x->rank; r++)
+        x->extent[r] = old.extent[order[r]];
+}
+
 static int append_softmax(struct onnx_import *import)
 {
+    bool logarithm = strcmp(import->node->proto->op_type, "LogSoftmax") == 0;
     struct onnx_value x = *onnx_input(import, 0);
     int axis = onnx_axis(import, onnx_attribute_int(import, "axis", -1), x.rank);
     int32_t tensor;
@@ -425,10 +532,18 @@ static int append_softmax(struct onnx_import *import)
     if (axis < 0)
         return import->error.code;
     if (axis != x.rank - 1)
-        return onnx_missing(import, "along another axis than the last");
+        axis_to_end(&x, axis, false);
     tensor = onnx_rows(import, &x);
-    return tensor < 0 ? tensor
-                      : done(import, x, graph_softmax(import->graph, tensor, import->node->name));
+    if (tensor < 0)
+        return tensor;
+    tensor = graph_softmax(import->graph, tensor, import->node->name);
+    if (logarithm)
+        tensor = graph_function(import->graph, tensor,
+                                &(struct function_attributes){.kind = FUNCTION_LOG},
+                                onnx_layer_name(import, ".log").text);
+    if (axis != x.rank - 1)
+        axis_to_end(&x, axis, true);
+    return done(import, x, tensor);
 }
 
 const struct onnx_operator_entry onnx_elementwise_operators[] = {
@@ -448,6 +563,7 @@ const struct onnx_operator_entry onnx_elementwise_operators[] = {
     {"PRelu", append_prelu, false},
     {"Clip", append_clip, false},
     {"Softmax", append_softmax, false},
+    {"LogSoftmax", append_softmax, false},
     {"Add", append_binary, true},
     {"Sub", append_binary, true},
     {"Mul", append_binary, true},

@@ -508,9 +508,11 @@ static bool has_operands(const struct onnx_import *import, int count)
 int onnx_fold(struct onnx_import *import)
 {
     const struct onnx_fold_entry *lists[] = {onnx_fold_views, onnx_fold_arithmetic};
-    static const char *const three[] = {"Where", "Range", "Slice"}, *const two[] = {"Reshape",
-                                                                                    "Expand",
-                                                                                    "Gather"};
+    static const char *const three[] = {"Where", "Range", "Slice", "ScatterND"}, *const two[] = {
+                                                                                     "Reshape",
+                                                                                     "Expand",
+                                                                                     "Gather",
+                                                                                     "GatherND"};
     const char *name = import->node->proto->op_type;
     int wanted = strcmp(name, "Constant") != 0;
 

@@ -31,6 +31,15 @@ int onnx_slice_ranges(struct onnx_import *import, const struct onnx_value *value
 int onnx_split_widths(struct onnx_import *import, const struct onnx_value *value, int *axis,
                       int64_t *widths);
 
+/* How many of the first axes a list of indices names (GatherND, ScatterND), one number for each
+ * along its own last axis; 0 if the node is missing. */
+int onnx_listed_axes(struct onnx_import *import, const struct onnx_value *value,
+                     const struct onnx_value *index);
+/* The row, of those that these axes make, that entry `row` of the list names; negative with the
+ * error kept. */
+int64_t onnx_listed_row(struct onnx_import *import, const struct onnx_value *value,
+                        const struct onnx_value *index, int64_t row, int axes);
+
 /* ---- others ---- */
 
 /* Reads the tensor of an attribute; its memory is the import's or the model's. */

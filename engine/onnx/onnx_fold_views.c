@@ -134,14 +134,44 @@ static bool is_run(const struct onnx_value *index, int64_t count)
     return first >= 0;
 }
 
+/* Makes the numbers at `places` (NULL: none, and the error is kept) the node's output. */
+static int pick(struct onnx_import *import, const struct onnx_value *value, int rank,
+                const int64_t *extent, const int64_t *places)
+{
+    if (!places)
+        return import->error.code ? import->error.code : onnx_fail(import, "it is too large");
+    *onnx_output(import, 0) = onnx_constant_picked(import, value, rank, extent, places);
+    return import->error.code;
+}
+
+/* The places of what indices along an axis pick. */
+static const int64_t *gather_places(struct onnx_import *import, const struct onnx_value *value,
+                                    int axis, const struct onnx_value *index)
+{
+    int64_t inner = 1, outer = 1, count = onnx_value_elements(index), *places;
+
+    for (int r = 0; r < value->rank; r++)
+        if (r != axis)
+            *(r < axis ? &outer : &inner) *= value->extent[r];
+    if (outer * inner > INT32_MAX || count > INT32_MAX / (outer * inner + 1))
+        return NULL;
+    places = onnx_allocate(import, (size_t)(outer * count * inner) + 1, sizeof *places);
+    for (int64_t i = 0; places && i < outer * count * inner; i++) {
+        int64_t at = onnx_integer(index, i / inner % count);
+
+        at += at < 0 ? value->extent[axis] : 0;
+        places[i] = (i / inner / count * value->extent[axis] + at) * inner + i % inner;
+    }
+    return places;
+}
+
 /* A single index is a slice, and so are indices that count up; others copy. */
 static int fold_gather(struct onnx_import *import)
 {
-    struct onnx_value value = *onnx_input(import, 0), index = *onnx_input(import, 1), made;
+    struct onnx_value value = *onnx_input(import, 0), index = *onnx_input(import, 1);
     int axis = onnx_axis(import, onnx_attribute_int(import, "axis", 0), value.rank);
-    int64_t extent[2 * ONNX_RANK_MAX], count = onnx_value_elements(&index), inner = 1, outer = 1;
+    int64_t extent[2 * ONNX_RANK_MAX], count = onnx_value_elements(&index);
     int rank = 0;
-    void *numbers;
 
     if (axis < 0)
         return import->error.code;
@@ -155,11 +185,11 @@ static int fold_gather(struct onnx_import *import)
                              (long long)value.extent[axis] - 1);
     }
     for (int r = 0; r < axis; r++)
-        outer *= extent[rank++] = value.extent[r];
+        extent[rank++] = value.extent[r];
     for (int r = 0; r < index.rank; r++)
         extent[rank++] = index.extent[r];
     for (int r = axis + 1; r < value.rank; r++)
-        inner *= extent[rank++] = value.extent[r];
+        extent[rank++] = value.extent[r];
     if (count == 1) {
         int64_t at = onnx_integer(&index, 0);
 
@@ -177,21 +207,86 @@ static int fold_gather(struct onnx_import *import)
         *onnx_output(import, 0) = value;
         return 0;
     }
-    if (onnx_value_trains(&value))
-        return onnx_missing(import, "it picks rows of a parameter by constant indices");
-    made = onnx_constant_new(import, value.type, rank, extent, &numbers);
-    for (int64_t o = 0; numbers && o < outer; o++)
-        for (int64_t i = 0; i < count; i++)
-            for (int64_t k = 0; k < inner; k++) {
-                int64_t at = onnx_integer(&index, i), to = (o * count + i) * inner + k;
-                int64_t from =
-                    (o * value.extent[axis] + (at < 0 ? at + value.extent[axis] : at)) * inner + k;
+    return pick(import, &value, rank, extent, gather_places(import, &value, axis, &index));
+}
 
-                if (onnx_type_is_float(value.type))
-                    ((double *)numbers)[to] = onnx_number(&value, from);
-                else
-                    ((int64_t *)numbers)[to] = onnx_integer(&value, from);
-            }
+/* Numbers of the axes from `first` on. */
+static int64_t numbers_from(const struct onnx_value *value, int first)
+{
+    int64_t product = 1;
+
+    for (int r = first; r < value->rank; r++)
+        if (__builtin_mul_overflow(product, value->extent[r], &product))
+            return 0;
+    return product;
+}
+
+/* Rows of a constant by the numbers of its first axes. */
+static int fold_gather_nd(struct onnx_import *import)
+{
+    const struct onnx_value *value = onnx_input(import, 0), *index = onnx_input(import, 1);
+    int64_t extent[ONNX_RANK_MAX], row, count, *places;
+    int axes = onnx_listed_axes(import, value, index), rank = 0;
+
+    if (axes < 1)
+        return import->error.code;
+    count = onnx_value_elements(index) / axes;
+    row = numbers_from(value, axes);
+    for (int r = 0; r < index->rank - 1; r++)
+        extent[rank++] = index->extent[r];
+    for (int r = axes; r < value->rank; r++)
+        extent[rank++] = value->extent[r];
+    places = row > 0 && count <= INT32_MAX / row
+                 ? onnx_allocate(import, (size_t)(count * row) + 1, sizeof *places)
+                 : NULL;
+    for (int64_t i = 0; places && i < count; i++) {
+        int64_t first = onnx_listed_row(import, value, index, i, axes) * row;
+
+        if (import->error.code)
+            return import->error.code;
+        for (int64_t k = 0; k < row; k++)
+            places[i * row + k] = first + k;
+    }
+    return pick(import, value, rank, extent, places);
+}
+
+/* A constant of which rows are replaced, as masks are made. */
+static int fold_scatter_nd(struct onnx_import *import)
+{
+    const struct onnx_value *value = onnx_input(import, 0), *index = onnx_input(import, 1);
+    const struct onnx_value *updates = onnx_input(import, 2);
+    int64_t row, count, elements = onnx_value_elements(value);
+    int axes = onnx_listed_axes(import, value, index);
+    struct onnx_value made;
+    void *numbers;
+    char text[8];
+
+    if (axes < 1)
+        return import->error.code;
+    count = onnx_value_elements(index) / axes;
+    row = numbers_from(value, axes);
+    if (onnx_value_trains(value) || onnx_value_trains(updates) ||
+        strcmp(onnx_attribute_text(import, "reduction", "none", text, sizeof text), "none") != 0)
+        return onnx_missing(import, "of parameters, or with a reduction");
+    if (onnx_value_elements(updates) != count * row)
+        return onnx_fail(import, "its updates are not as many as its indices want");
+    made = onnx_constant_new(import, value->type, value->rank, value->extent, &numbers);
+    for (int64_t i = 0; numbers && i < elements; i++)
+        if (onnx_type_is_float(value->type))
+            ((double *)numbers)[i] = onnx_number(value, i);
+        else
+            ((int64_t *)numbers)[i] = onnx_integer(value, i);
+    for (int64_t i = 0; numbers && i < count; i++) {
+        int64_t first = onnx_listed_row(import, value, index, i, axes) * row;
+
+        if (import->error.code)
+            return import->error.code;
+        for (int64_t k = 0; k < row; k++)
+            if (onnx_type_is_float(value->type))
+                ((double *)numbers)[first + k] = onnx_number(updates, i * row + k);
+            else
+                ((int64_t *)numbers)[first + k] = onnx_integer(updates, i * row + k);
+    }
     *onnx_output(import, 0) = made;
     return import->error.code;
 }
@@ -379,6 +474,8 @@ const struct onnx_fold_entry onnx_fold_views[] = {
     {"Slice", fold_slice},
     {"Split", fold_split},
     {"Gather", fold_gather},
+    {"GatherND", fold_gather_nd},
+    {"ScatterND", fold_scatter_nd},
     {"Concat", fold_concat},
     {"Expand", fold_expand},
     {"ConstantOfShape", fold_constant_of_shape},

@@ -6,9 +6,32 @@
 #include <math.h>
 #include <string.h>
 
-/* Reads kernel, strides, dilations and padding of `axes` axes, which become the last of two. */
+/* What is padded before and behind each axis of an image beyond the padding that is the same at
+ * both ends. */
+struct margins {
+    int64_t before[4], behind[4];
+};
+
+static bool has_margins(const struct margins *margins)
+{
+    return margins->before[2] || margins->before[3] || margins->behind[2] || margins->behind[3];
+}
+
+/* Divides a padding into what is the same at both ends, and the rest. */
+static void padding_set(struct conv_attributes *window, struct margins *margins, int axis,
+                        int64_t before, int64_t behind)
+{
+    int64_t both = before < behind ? before : behind;
+
+    window->padding[axis] = (int)both;
+    margins->before[2 + axis] = before - both;
+    margins->behind[2 + axis] = behind - both;
+}
+
+/* Reads kernel, strides, dilations and padding of `axes` axes, which become the last of two, of the
+ * image x. */
 static int window_read(struct onnx_import *import, const struct onnx_value *x, int axes,
-                       struct conv_attributes *window)
+                       struct conv_attributes *window, struct margins *margins)
 {
     static const char *const names[] = {"kernel_shape", "strides", "dilations", "pads"};
     int64_t numbers[4][4];
@@ -18,6 +41,7 @@ static int window_read(struct onnx_import *import, const struct onnx_value *x, i
 
     *window = (struct conv_attributes){
         .stride = {1, 1}, .dilation = {1, 1}, .kernel = {1, 1}, .groups = 1};
+    *margins = (struct margins){0};
     for (int i = 0; i < 4; i++) {
         int wanted = i == 3 ? 2 * axes : axes;
 
@@ -38,24 +62,32 @@ static int window_read(struct onnx_import *import, const struct onnx_value *x, i
         if (count[2] > 0)
             window->dilation[shift + k] = (int)numbers[2][k];
         if (count[3] > 0)
-            window->padding[shift + k] = (int)numbers[3][k];
-        if (count[3] > 0 && numbers[3][k] != numbers[3][axes + k])
-            return onnx_missing(import, "another padding at the end than at the beginning"),
-                   -ENOTSUP;
+            padding_set(window, margins, shift + k, numbers[3][k], numbers[3][axes + k]);
     }
     pads = onnx_attribute_text(import, "auto_pad", "NOTSET", text, sizeof text);
     if (strncmp(pads, "SAME", 4) == 0)
         for (int k = 0; k < axes; k++) {
             int axis = shift + k, size = (window->kernel[axis] - 1) * window->dilation[axis] + 1;
-            int64_t in = x->extent[2 + k], stride = window->stride[axis];
+            int64_t in = x->extent[2 + axis], stride = window->stride[axis];
             int64_t room = stride > 0 ? ((in + stride - 1) / stride - 1) * stride + size - in : 0;
+            bool lower = strcmp(pads, "SAME_LOWER") == 0;
 
-            if (room % 2 && room > 0)
-                return onnx_missing(import, "another padding at the end than at the beginning"),
-                       -ENOTSUP;
-            window->padding[axis] = room > 0 ? (int)(room / 2) : 0;
+            room = room > 0 ? room : 0;
+            padding_set(window, margins, axis, lower ? room - room / 2 : room / 2,
+                        lower ? room / 2 : room - room / 2);
         }
     return 0;
+}
+
+/* Pads the image by the margins, in a mode of Pad. */
+static int32_t margins_add(struct onnx_import *import, struct onnx_value *x,
+                           const struct margins *margins, const char *mode)
+{
+    if (!has_margins(margins))
+        return x->tensor;
+    if (onnx_pad(import, x, mode, margins->before, margins->behind))
+        return -ENOTSUP;
+    return onnx_image(import, x);
 }
 
 int32_t onnx_images_of(struct onnx_import *import, struct onnx_value *x, int *axes)
@@ -123,102 +155,186 @@ static void bind_kernels(struct onnx_import *import, const struct onnx_value *we
     graph_bind_parameter(import->graph, "weight", tensor);
 }
 
-static int append_conv(struct onnx_import *import)
-{
-    struct onnx_value x = *onnx_input(import, 0), weight = *onnx_input(import, 1);
-    struct graph_shape shape = {.rank = 4};
+/* A convolution of images or signals, or the transposed of one, as far as both are the same. */
+struct convolution {
+    struct onnx_value x, weight;
+    struct graph_shape shape; /* of the weights */
     struct conv_attributes window;
-    int axes, code;
-    int32_t tensor;
+    struct margins margins;
+    int axes;
+    int32_t tensor; /* the images */
+};
 
-    if (x.kind != ONNX_TENSOR || weight.kind != ONNX_CONSTANT || x.rank != weight.rank)
-        return onnx_missing(import, "its weights must be constant, and of the input's dimensions");
-    tensor = onnx_images_of(import, &x, &axes);
-    if (tensor < 0)
-        return tensor;
-    code = window_read(import, &x, axes, &window);
+static int convolution_read(struct onnx_import *import, struct convolution *conv)
+{
+    struct onnx_value *x = &conv->x, *weight = &conv->weight;
+    int code;
+
+    *x = *onnx_input(import, 0);
+    *weight = *onnx_input(import, 1);
+    if (x->kind != ONNX_TENSOR || weight->kind != ONNX_CONSTANT || x->rank != weight->rank)
+        return onnx_missing(import, "its weights must be constant, and of the input's dimensions"),
+               -ENOTSUP;
+    conv->tensor = onnx_images_of(import, x, &conv->axes);
+    if (conv->tensor < 0)
+        return conv->tensor;
+    code = window_read(import, x, conv->axes, &conv->window, &conv->margins);
     if (code)
         return code;
-    if (kernels_read(import, &x, &weight, axes, &window, &shape))
-        return import->error.code;
-    bind_kernels(import, &weight, &shape, axes);
-    tensor = graph_conv2d(import->graph, tensor, onnx_weight_layer(import, &weight).text,
-                          shape.extent[0], &window,
-                          onnx_bind_bias(import, onnx_input(import, 2), shape.extent[0]));
-    return onnx_image_done(import, tensor, axes);
+    return kernels_read(import, x, weight, conv->axes, &conv->window, &conv->shape);
+}
+
+static int append_conv(struct onnx_import *import)
+{
+    struct convolution conv;
+    int code = convolution_read(import, &conv);
+    int32_t tensor;
+
+    if (code)
+        return code;
+    tensor = margins_add(import, &conv.x, &conv.margins, "constant");
+    if (tensor < 0)
+        return tensor;
+    bind_kernels(import, &conv.weight, &conv.shape, conv.axes);
+    tensor = graph_conv2d(import->graph, tensor, onnx_weight_layer(import, &conv.weight).text,
+                          conv.shape.extent[0], &conv.window,
+                          onnx_bind_bias(import, onnx_input(import, 2), conv.shape.extent[0]));
+    return onnx_image_done(import, tensor, conv.axes);
 }
 
 static int append_conv_transpose(struct onnx_import *import)
 {
-    struct onnx_value x = *onnx_input(import, 0), weight = *onnx_input(import, 1);
     int64_t more[2] = {0}, channels;
-    struct graph_shape shape = {.rank = 4};
-    struct conv_attributes window;
-    int axes, code, count, padding[2] = {0};
+    struct convolution conv;
+    int code, count, padding[2] = {0};
     char text[16];
     int32_t tensor;
 
-    if (x.kind != ONNX_TENSOR || weight.kind != ONNX_CONSTANT || x.rank != weight.rank)
-        return onnx_missing(import, "its weights must be constant, and of the input's dimensions");
     if (onnx_attribute(import->node, "output_shape") ||
         strcmp(onnx_attribute_text(import, "auto_pad", "NOTSET", text, sizeof text), "NOTSET") != 0)
         return onnx_missing(import, "with output_shape or auto_pad");
-    tensor = onnx_images_of(import, &x, &axes);
-    if (tensor < 0)
-        return tensor;
-    code = window_read(import, &x, axes, &window);
+    code = convolution_read(import, &conv);
     if (code)
         return code;
-    if (kernels_read(import, &x, &weight, axes, &window, &shape))
-        return import->error.code;
-    count = onnx_integers(import, "output_padding", -1, more, axes);
+    if (has_margins(&conv.margins))
+        return onnx_missing(import, "another padding at the end than at the beginning");
+    count = onnx_integers(import, "output_padding", -1, more, conv.axes);
     for (int k = 0; k < count; k++) {
         if (more[k] < 0 || more[k] > INT_MAX / 4)
             return onnx_fail(import, "output_padding has an impossible number");
-        padding[2 - axes + k] = (int)more[k];
+        padding[2 - conv.axes + k] = (int)more[k];
     }
     if (import->error.code ||
-        __builtin_mul_overflow(shape.extent[1], (int64_t)window.groups, &channels))
+        __builtin_mul_overflow(conv.shape.extent[1], (int64_t)conv.window.groups, &channels))
         return onnx_fail(import, "it has too many channels");
-    bind_kernels(import, &weight, &shape, axes);
-    tensor = graph_conv_transpose2d(import->graph, tensor, onnx_weight_layer(import, &weight).text,
-                                    channels, &window, padding,
-                                    onnx_bind_bias(import, onnx_input(import, 2), channels));
-    return onnx_image_done(import, tensor, axes);
+    bind_kernels(import, &conv.weight, &conv.shape, conv.axes);
+    tensor = graph_conv_transpose2d(
+        import->graph, conv.tensor, onnx_weight_layer(import, &conv.weight).text, channels,
+        &conv.window, padding, onnx_bind_bias(import, onnx_input(import, 2), channels));
+    return onnx_image_done(import, tensor, conv.axes);
+}
+
+/* ---- pools ---- */
+
+/* With ceil_mode another window begins where the others leave something of the image; the margin
+ * behind makes room for it. */
+static void pool_round_up(const struct onnx_value *x, const struct conv_attributes *window,
+                          struct margins *margins, int axis)
+{
+    int64_t stride = window->stride[axis];
+    int64_t begin = x->extent[2 + axis] + window->padding[axis] + margins->before[2 + axis];
+    int64_t room = begin + window->padding[axis] + margins->behind[2 + axis] - window->kernel[axis];
+    int64_t windows;
+
+    if (stride < 1 || room < 0)
+        return;
+    windows = (room + stride - 1) / stride + 1;
+    if ((windows - 1) * stride < begin && (windows - 1) * stride > room)
+        margins->behind[2 + axis] += (windows - 1) * stride - room;
+}
+
+/* Factors that make the mean over a window that of the numbers that count, of an axis. Returns
+ * whether one is not 1. */
+static bool mean_factors(struct onnx_import *import, const struct conv_attributes *window, int axis,
+                         int64_t before, int64_t counted, int64_t count, double **factors)
+{
+    bool differ = false;
+
+    *factors = onnx_allocate(import, (size_t)count + 1, sizeof **factors);
+    for (int64_t i = 0; *factors && i < count; i++) {
+        int64_t first = i * window->stride[axis] - before, end = first + window->kernel[axis];
+
+        first = first < 0 ? 0 : first;
+        end = end > counted ? counted : end;
+        (*factors)[i] = end > first ? (double)window->kernel[axis] / (double)(end - first) : 0;
+        differ |= (*factors)[i] != 1;
+    }
+    return differ;
+}
+
+/* Divides means over windows by how many of their numbers count. */
+static int mean_correct(struct onnx_import *import, const struct onnx_value *x,
+                        const struct conv_attributes *window, const struct margins *ends,
+                        int32_t tensor, int axes)
+{
+    bool includes = onnx_attribute_int(import, "count_include_pad", 0), differ = false;
+    struct onnx_value y = onnx_image_value(import, tensor, axes), factor;
+    const int64_t *extent = import->graph->tensors[tensor].shape.extent;
+    double *factors[2];
+    void *numbers;
+
+    for (int axis = 0; axis < 2; axis++) {
+        int64_t before = ends->before[2 + axis], behind = ends->behind[2 + axis];
+
+        differ |= mean_factors(import, window, axis, before + (includes ? -before : 0),
+                               x->extent[2 + axis] + (includes ? before + behind : 0),
+                               extent[2 + axis], &factors[axis]);
+    }
+    if (!differ || import->error.code)
+        return onnx_image_done(import, tensor, axes);
+    factor =
+        onnx_constant_new(import, ONNX_FLOAT, axes, axes == 2 ? extent + 2 : extent + 3, &numbers);
+    for (int64_t i = 0; numbers && i < extent[2] * extent[3]; i++)
+        ((double *)numbers)[i] = factors[0][i / extent[3]] * factors[1][i % extent[3]];
+    return numbers ? onnx_combine(import, &y, &factor, BROADCAST_MULTIPLY) : import->error.code;
 }
 
 static int append_pool(struct onnx_import *import)
 {
     bool maximum = strcmp(import->node->proto->op_type, "MaxPool") == 0;
-    struct onnx_value x = *onnx_input(import, 0);
+    struct onnx_value x = *onnx_input(import, 0), padded;
+    struct margins margins, ends;
     struct conv_attributes window;
     int axes, code;
     int32_t tensor;
 
     if (x.kind != ONNX_TENSOR || import->node->output_count > 1)
         return onnx_missing(import, "with indices");
-    tensor = onnx_images_of(import, &x, &axes);
-    if (tensor < 0)
-        return tensor;
-    code = window_read(import, &x, axes, &window);
+    x.tensor = onnx_images_of(import, &x, &axes);
+    if (x.tensor < 0)
+        return x.tensor;
+    code = window_read(import, &x, axes, &window, &margins);
     if (code)
         return code;
-    for (int k = 0; k < axes; k++) {
-        int axis = 2 - axes + k;
-        int64_t rest = x.extent[2 + axis] + 2 * window.padding[axis] - window.kernel[axis];
-
-        if (onnx_attribute_int(import, "ceil_mode", 0) && window.stride[axis] > 0 &&
-            rest % window.stride[axis])
-            return onnx_missing(import, "ceil_mode where the windows do not divide the image");
-    }
     if (window.dilation[0] != 1 || window.dilation[1] != 1)
         return onnx_missing(import, "dilation");
-    if (!maximum && (window.padding[0] || window.padding[1]) &&
-        !onnx_attribute_int(import, "count_include_pad", 0))
-        return onnx_missing(import, "padding that does not count");
-    tensor = (maximum ? graph_max_pool2d : graph_average_pool2d)(import->graph, tensor,
-                                                                 import->node->name, &window);
-    return onnx_image_done(import, tensor, axes);
+    ends = margins;
+    for (int axis = 0; axis < 2; axis++) {
+        ends.before[2 + axis] += window.padding[axis];
+        ends.behind[2 + axis] += window.padding[axis];
+        if (axis >= 2 - axes && onnx_attribute_int(import, "ceil_mode", 0))
+            pool_round_up(&x, &window, &margins, axis);
+    }
+    /* the pixels next to it repeat in the margin, and are no larger than themselves */
+    padded = x;
+    tensor = margins_add(import, &padded, &margins, maximum ? "edge" : "constant");
+    if (tensor < 0)
+        return tensor;
+    tensor = (maximum ? graph_max_pool2d : graph_average_pool2d)(
+        import->graph, tensor, onnx_layer_name(import, "").text, &window);
+    if (tensor < 0 || maximum)
+        return tensor < 0 ? tensor : onnx_image_done(import, tensor, axes);
+    return mean_correct(import, &x, &window, &ends, tensor, axes);
 }
 
 static int append_global_average_pool(struct onnx_import *import)

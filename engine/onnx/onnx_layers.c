@@ -173,7 +173,7 @@ static int append_mat_mul(struct onnx_import *import)
     return onnx_done(import, x);
 }
 
-/* ---- means ---- */
+/* ---- axes ---- */
 
 int onnx_reduced_axes(struct onnx_import *import, const struct onnx_value *x, unsigned *reduced,
                       int64_t *extent)
@@ -196,40 +196,6 @@ int onnx_reduced_axes(struct onnx_import *import, const struct onnx_value *x, un
     return import->error.code ? -1 : rank;
 }
 
-/* The mean over the pixels of each channel, as adaptive pools are exported, or over a signal's. */
-static int append_reduce_mean(struct onnx_import *import)
-{
-    struct onnx_value x = *onnx_input(import, 0);
-    int64_t extent[ONNX_RANK_MAX];
-    unsigned reduced;
-    int axes, rank = onnx_reduced_axes(import, &x, &reduced, extent);
-    int32_t tensor;
-
-    if (rank < 0)
-        return import->error.code;
-    if (x.rank == 4 && reduced == 0xc) {
-        tensor = onnx_image(import, &x);
-        tensor = tensor < 0
-                     ? tensor
-                     : graph_global_average_pool2d(import->graph, tensor, import->node->name);
-    } else if (x.rank == 3 && reduced == 0x4 && x.extent[0] == ONNX_BATCH) {
-        tensor = onnx_images_of(import, &x, &axes);
-        tensor = tensor < 0
-                     ? tensor
-                     : graph_global_average_pool2d(import->graph, tensor, import->node->name);
-    } else if (x.rank == 3 && reduced == 0x2 && x.extent[0] == ONNX_BATCH) {
-        tensor = onnx_shaped(import, &x, 2, x.extent + 1);
-        tensor = tensor < 0 ? tensor
-                            : graph_mean_over_time(import->graph, tensor, -1, import->node->name);
-    } else {
-        return onnx_missing(import, "over other than the pixels of images or the steps of "
-                                    "sequences");
-    }
-    if (tensor < 0)
-        return tensor;
-    return onnx_done(import, onnx_tensor_value(tensor, rank, extent));
-}
-
 int onnx_embed(struct onnx_import *import, const struct onnx_value *weight,
                const struct onnx_value *index)
 {
@@ -248,6 +214,5 @@ int onnx_embed(struct onnx_import *import, const struct onnx_value *weight,
 const struct onnx_operator_entry onnx_layer_operators[] = {
     {"Gemm", append_gemm, false},
     {"MatMul", append_mat_mul, true},
-    {"ReduceMean", append_reduce_mean, false},
     {NULL, NULL, false},
 };

@@ -20,12 +20,17 @@ enum onnx_type {
 };
 enum { ONNX_RANK_MAX = 8, ONNX_ENDS_MAX = 8 };
 
+struct onnx_value;
+
 struct onnx_store {
     enum onnx_type type;
     const void *data; /* little-endian, in the model's or another file's memory */
     int64_t count;
     const char *name; /* of the initialiser; NULL: computed */
     bool trains;      /* it is a parameter, not a constant */
+    /* not NULL: number i is number places[i] of `source`, a parameter, and `data` has a copy */
+    const struct onnx_value *source;
+    const int64_t *places;
 };
 
 struct onnx_node {

@@ -40,9 +40,8 @@ static int append_dropout(struct onnx_import *import)
     return x.tensor < 0 ? x.tensor : 0;
 }
 
-/* Gives the value another shape; copies it first if its axes lie apart. */
-static int reshape_to(struct onnx_import *import, struct onnx_value *x, int rank,
-                      const int64_t *extent)
+int onnx_reshape_to(struct onnx_import *import, struct onnx_value *x, int rank,
+                    const int64_t *extent)
 {
     if (!onnx_atoms_reshape(&x->atoms, rank, extent)) {
         if (onnx_resolve(import, x) || onnx_settle(import, x))
@@ -64,7 +63,7 @@ static int append_reshape(struct onnx_import *import)
     int64_t extent[ONNX_RANK_MAX];
     int rank = onnx_new_shape(import, &x, extent);
 
-    return rank < 0 ? import->error.code : reshape_to(import, &x, rank, extent);
+    return rank < 0 ? import->error.code : onnx_reshape_to(import, &x, rank, extent);
 }
 
 static int append_flatten(struct onnx_import *import)
@@ -75,7 +74,7 @@ static int append_flatten(struct onnx_import *import)
     axis = axis < 0 ? axis + x.rank : axis;
     for (int r = 0; r < x.rank; r++)
         extent[r >= axis] *= x.extent[r];
-    return reshape_to(import, &x, 2, extent);
+    return onnx_reshape_to(import, &x, 2, extent);
 }
 
 static int append_axes(struct onnx_import *import)
@@ -85,7 +84,7 @@ static int append_axes(struct onnx_import *import)
     bool inserts = strcmp(import->node->proto->op_type, "Unsqueeze") == 0;
     int rank = onnx_changed_axes(import, &x, inserts, extent);
 
-    return rank < 0 ? import->error.code : reshape_to(import, &x, rank, extent);
+    return rank < 0 ? import->error.code : onnx_reshape_to(import, &x, rank, extent);
 }
 
 static int append_transpose(struct onnx_import *import)
@@ -101,25 +100,6 @@ static int append_transpose(struct onnx_import *import)
     onnx_atoms_permute(&result.atoms, x.rank, axes);
     *onnx_output(import, 0) = result;
     return 0;
-}
-
-static int append_slice(struct onnx_import *import)
-{
-    struct onnx_value x = *onnx_input(import, 0);
-    struct onnx_range range[ONNX_RANK_MAX];
-    int count = onnx_slice_ranges(import, &x, range);
-
-    for (int i = 0; i < count; i++) {
-        int code;
-
-        if (range[i].step != 1 && range[i].count > 1)
-            return onnx_missing(import, "steps of %lld", (long long)range[i].step);
-        code = onnx_cut_out(import, &x, range[i].axis, range[i].first, range[i].count);
-        if (code)
-            return code;
-    }
-    *onnx_output(import, 0) = x;
-    return import->error.code;
 }
 
 /* Squares of pixels become channels, or the other way (torch's PixelUnshuffle, PixelShuffle). */
@@ -141,28 +121,21 @@ static int append_depth_and_space(struct onnx_import *import)
         (packs ? have[2] % side || have[3] % side : have[1] % square))
         return onnx_fail(import, "blocks of %lld do not divide the image", (long long)side);
     if (packs)
-        code =
-            reshape_to(import, &x, 6,
-                       (int64_t[]){have[0], have[1], have[2] / side, side, have[3] / side, side});
+        code = onnx_reshape_to(
+            import, &x, 6,
+            (int64_t[]){have[0], have[1], have[2] / side, side, have[3] / side, side});
     else
-        code = reshape_to(
+        code = onnx_reshape_to(
             import, &x, 6,
             rows_first ? (int64_t[]){have[0], side, side, have[1] / square, have[2], have[3]}
                        : (int64_t[]){have[0], have[1] / square, side, side, have[2], have[3]});
     if (code)
         return code;
     onnx_atoms_permute(&x.atoms, 6, order);
-    return reshape_to(import, &x, 4,
-                      packs
-                          ? (int64_t[]){have[0], have[1] * square, have[2] / side, have[3] / side}
-                          : (int64_t[]){have[0], have[1] / square, have[2] * side, have[3] * side});
-}
-
-/* torch.onnx writes adaptive pools so whose windows differ. */
-static int append_gather_nd(struct onnx_import *import)
-{
-    return onnx_missing(import, "by indices; python -m traind.export writes adaptive pools without "
-                                "them");
+    return onnx_reshape_to(
+        import, &x, 4,
+        packs ? (int64_t[]){have[0], have[1] * square, have[2] / side, have[3] / side}
+              : (int64_t[]){have[0], have[1] / square, have[2] * side, have[3] * side});
 }
 
 /* Whether every output of the node is read. */
@@ -261,53 +234,6 @@ static int append_sequence_at(struct onnx_import *import)
     return 0;
 }
 
-/* Rows of a matrix of weights by indices: an embedding. Else one index along an axis. */
-static int append_gather(struct onnx_import *import)
-{
-    struct onnx_value x = *onnx_input(import, 0), index = *onnx_input(import, 1);
-    int axis = onnx_axis(import, onnx_attribute_int(import, "axis", 0), x.rank), rank = 0;
-    int64_t at, extent[ONNX_RANK_MAX];
-    int code;
-
-    if (axis < 0)
-        return import->error.code;
-    if (x.kind == ONNX_CONSTANT && x.rank == 2 && axis == 0 && index.kind == ONNX_TENSOR)
-        return onnx_embed(import, &x, &index);
-    if (x.kind != ONNX_TENSOR || index.kind != ONNX_CONSTANT || onnx_value_elements(&index) != 1)
-        return onnx_missing(import, "by other than one constant index, or indices of an embedding");
-    at = onnx_integer(&index, 0);
-    at = at < 0 ? at + x.extent[axis] : at;
-    if (at < 0 || at >= x.extent[axis])
-        return onnx_fail(import, "the index %lld is outside of 0 to %lld", (long long)at,
-                         (long long)x.extent[axis] - 1);
-    code = onnx_cut_out(import, &x, axis, at, 1);
-    if (code)
-        return code;
-    for (int r = 0; r < x.rank; r++)
-        for (int k = 0; r == axis ? k < index.rank : k < 1; k++)
-            extent[rank++] = r == axis ? 1 : x.extent[r];
-    return reshape_to(import, &x, rank, extent);
-}
-
-/* An axis of samples is repeated by nothing but itself. */
-static int append_expand(struct onnx_import *import)
-{
-    struct onnx_value x = *onnx_input(import, 0);
-    int64_t wanted[ONNX_RANK_MAX];
-    int rank = onnx_integers(import, "shape", 1, wanted, ONNX_RANK_MAX);
-
-    if (import->error.code)
-        return import->error.code;
-    for (int r = 0; r < rank; r++) {
-        int from = r - (rank - x.rank);
-
-        if (wanted[r] != 1 && (from < 0 || x.extent[from] != wanted[r]))
-            return onnx_missing(import, "that repeats samples");
-    }
-    *onnx_output(import, 0) = x;
-    return 0;
-}
-
 /* ---- side by side ---- */
 
 /* A learnt row before those of each sequence, as a class token: [B,1,D] of a parameter. */
@@ -399,15 +325,11 @@ const struct onnx_operator_entry onnx_shape_operators[] = {
     {"Squeeze", append_axes, true},
     {"Unsqueeze", append_axes, true},
     {"Transpose", append_transpose, true},
-    {"Slice", append_slice, true},
     {"Split", append_split, true},
     {"SplitToSequence", append_split_to_sequence, true},
     {"SequenceAt", append_sequence_at, true},
-    {"Gather", append_gather, true},
-    {"GatherND", append_gather_nd, true},
     {"DepthToSpace", append_depth_and_space, true},
     {"SpaceToDepth", append_depth_and_space, true},
-    {"Expand", append_expand, true},
     {"Concat", append_concat, false},
     {NULL, NULL, false},
 };

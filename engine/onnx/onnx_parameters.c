@@ -131,6 +131,8 @@ static int lent_add(struct onnx_import *import, struct onnx_lent *lent,
         return 0;
     if (value->kind != ONNX_CONSTANT || !value->store)
         return onnx_fail(import, "its weights are not constant");
+    if (onnx_is_picked(value))
+        return onnx_fail(import, "its weights are numbers of a parameter in another order");
     piece = piece_of(value);
     if (lent->count) {
         struct piece *last = &lent->piece[lent->count - 1];

@@ -184,3 +184,31 @@ int onnx_split_widths(struct onnx_import *import, const struct onnx_value *value
         return onnx_fail(import, "its parts do not make its input");
     return count;
 }
+
+int onnx_listed_axes(struct onnx_import *import, const struct onnx_value *value,
+                     const struct onnx_value *index)
+{
+    int64_t axes = index->rank ? index->extent[index->rank - 1] : 0;
+
+    if (onnx_attribute_int(import, "batch_dims", 0) || axes < 1 || axes > value->rank ||
+        index->rank - 1 + value->rank - axes > ONNX_RANK_MAX ||
+        onnx_value_elements(index) > INT32_MAX)
+        return onnx_missing(import, "with indices of another kind");
+    return (int)axes;
+}
+
+int64_t onnx_listed_row(struct onnx_import *import, const struct onnx_value *value,
+                        const struct onnx_value *index, int64_t row, int axes)
+{
+    int64_t place = 0;
+
+    for (int r = 0; r < axes; r++) {
+        int64_t number = onnx_integer(index, row * axes + r);
+
+        number += number < 0 ? value->extent[r] : 0;
+        if (number < 0 || number >= value->extent[r])
+            return onnx_fail(import, "an index is outside of axis %d", r);
+        place = place * value->extent[r] + number;
+    }
+    return place;
+}

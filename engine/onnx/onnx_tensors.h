@@ -16,10 +16,14 @@ int32_t onnx_reshaped(struct onnx_import *import, int32_t tensor, int rank, cons
  * extents. */
 int onnx_follow(struct onnx_import *import, struct onnx_value *value, struct onnx_value *like);
 
+/* Gives the value another shape and makes it the present node's output; copies it first if its axes
+ * lie apart. */
+int onnx_reshape_to(struct onnx_import *import, struct onnx_value *x, int rank,
+                    const int64_t *extent);
 /* The lists of operators, each ended by a NULL name. */
 extern const struct onnx_operator_entry onnx_layer_operators[], onnx_image_operators[],
     onnx_norm_operators[], onnx_shape_operators[], onnx_elementwise_operators[],
-    onnx_sequence_operators[];
+    onnx_sequence_operators[], onnx_take_operators[], onnx_function_operators[];
 
 /* Makes the value the present node's output; returns 0, or the error that its tensor is. */
 int onnx_done(struct onnx_import *import, struct onnx_value value);
@@ -40,6 +44,15 @@ int onnx_reduced_axes(struct onnx_import *import, const struct onnx_value *x, un
 struct onnx_value onnx_image_value(const struct onnx_import *import, int32_t tensor, int axes);
 /* Makes an image the present node's output, with as many axes. */
 int onnx_image_done(struct onnx_import *import, int32_t tensor, int axes);
+
+/* Adds so many numbers before and behind each axis, in a mode of ONNX's Pad; with the mode
+ * "constant" they are 0. */
+int onnx_pad(struct onnx_import *import, struct onnx_value *value, const char *mode,
+             const int64_t *before, const int64_t *behind);
+/* Combines two operands, each a tensor or a constant, number by number. The result is the present
+ * node's output. */
+int onnx_combine(struct onnx_import *import, const struct onnx_value *a, const struct onnx_value *b,
+                 enum broadcast_kind kind);
 
 /* Rows of a matrix of weights by the indices: an embedding. */
 int onnx_embed(struct onnx_import *import, const struct onnx_value *weight,

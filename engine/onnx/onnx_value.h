@@ -127,6 +127,10 @@ int onnx_constant_reshape(struct onnx_import *import, struct onnx_value *value, 
 int onnx_constant_permute(struct onnx_import *import, struct onnx_value *value, const int *axes);
 /* Makes parts one behind another a constant of their own; fails if they train. */
 int onnx_constant_join(struct onnx_import *import, struct onnx_value *value);
+/* A constant of the numbers of `value` at `places` (owned by the import), one for each number of
+ * the shape. Of a parameter they stay its numbers, and train with it. */
+struct onnx_value onnx_constant_picked(struct onnx_import *import, const struct onnx_value *value,
+                                       int rank, const int64_t *extent, const int64_t *places);
 /* Computes the present node from constants; -ENOTSUP: it is none that can be computed so. */
 int onnx_fold(struct onnx_import *import);
 /* Whether the operator can be computed from constants. */
@@ -165,6 +169,21 @@ void onnx_rows_widen(struct onnx_value *value, int32_t tensor, int64_t features)
 /* The tensor of a shape of the sample with as many numbers, in the order of the value's axes. */
 int32_t onnx_shaped(struct onnx_import *import, struct onnx_value *value, int rank,
                     const int64_t *sample);
+
+/* ---- rows by constant numbers (onnx_take.c) ---- */
+
+/* Replaces the axes from `first` to before `end` by others, of a tensor none of whose axes there is
+ * the batch: number i along the new ones is number rows[i] along the old ones, -1: 0. */
+int onnx_take(struct onnx_import *import, struct onnx_value *value, int first, int end,
+              const int64_t *rows, int rank, const int64_t *extent);
+/* Repeats the axes of extent 1 that are wanted wider; the ranks are equal. */
+int onnx_expand(struct onnx_import *import, struct onnx_value *value, const int64_t *extent);
+/* The numbers of a parameter that onnx_constant_picked() has chosen, as a tensor [B, numbers]. */
+int32_t onnx_picked_tensor(struct onnx_import *import, const struct onnx_value *value);
+bool onnx_is_picked(const struct onnx_value *value);
+/* A settled value (onnx_settle()) whose axes but the batch are changed, with its new tensor. */
+int onnx_resettled(struct onnx_import *import, struct onnx_value *value, int32_t tensor, int rank,
+                   const int64_t *extent);
 
 /* ---- the operators (onnx_operators.c and what it lists) ---- */
 

@@ -208,7 +208,7 @@ class UNet(nn.Module):
 class Ends(nn.Module):
     """An image and a row of numbers go in, the scores of two heads come out. Without the row both go in and out side by side, as
     traind has them."""
-    heads = ({"name": "kind", "classes": 4, "labels": 1, "weight": 1.0}, {"name": "colour", "classes": 3, "labels": 1, "weight": 0.5})
+    output_heads = ({"name": "kind", "classes": 4, "labels": 1, "weight": 1.0}, {"name": "colour", "classes": 3, "labels": 1, "weight": 0.5})
 
     def __init__(self):
         super().__init__()
@@ -224,6 +224,43 @@ class Ends(nn.Module):
             return torch.cat(self(*self.parts(image)), 1)
         x = torch.cat([self.conv(image).relu().flatten(1), self.row(row).tanh()], 1)
         return self.kind(x), self.colour(x)
+
+
+class Places(nn.Module):
+    """What takes numbers by constant places: padding, windows at the edge, steps, lists of indices, rows of a table, masks."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.table = nn.Conv2d(3, 8, 3, 2), nn.Parameter(torch.randn(7, 2) * 0.5)
+        self.register_buffer("places", torch.arange(4)[:, None] - torch.arange(4)[None] + 3)
+        self.register_buffer("mask", torch.ones(4, 4).tril().bool())
+        self.wide, self.head = nn.Conv2d(8, 8, 3), nn.Linear(56, 10)
+
+    def forward(self, x):
+        y = self.conv(nn.functional.pad(x, (0, 1, 1, 0)))
+        y = nn.functional.max_pool2d(y, 3, 2, ceil_mode=True) + nn.functional.avg_pool2d(
+            y, 3, 2, ceil_mode=True, count_include_pad=False)
+        y = self.wide(nn.functional.pad(y, (1, 1, 1, 1), mode="reflect"))[:, :, :, [2, 0, 1]][:, ::2]
+        z = nn.functional.avg_pool2d(x, 3, 3, 1, count_include_pad=False)[:, :2].flatten(2)[:, :, :4]
+        z = (z[:, :, :, None] - z[:, :, None, :]).square() + self.table[self.places].permute(2, 0, 1)
+        z = z.masked_fill(~self.mask, -1.0).softmax(1)
+        return self.head(torch.cat([y.flatten(1), z.roll(1, 2).flatten(1)[:, ::2], y.sum((1, 2)), y.mean(3).sum(2),
+                                    y.amax((2, 3)).expand(-1, -1)], 1)[:, :56])
+
+
+class Functions(nn.Module):
+    """Functions of each number, sums over any axes, RMS norm, a norm of length 1."""
+
+    def __init__(self):
+        super().__init__()
+        self.up, self.norm, self.down, self.head = nn.Linear(8, 16), nn.RMSNorm(16), nn.Linear(16, 6), nn.Linear(6, 10)
+
+    def forward(self, x):
+        y = self.norm(self.up(x))
+        y = y.sin() + (0.1 * y).cos() + (0.3 * y).exp() + (y.square() + 1).log() + (y.abs() + 0.5).pow(1.5)
+        y = nn.functional.normalize(self.down(y), dim=1) * y.sum((1, 2), keepdim=True).abs().add(1).rsqrt()
+        y = y - y.mean((1, 2), keepdim=True) + (y * y).sum(1, keepdim=True).reciprocal()
+        return self.head(y.log_softmax(1).sum(1))
 
 
 def vision(name, size=64, rate=2e-4, **keys):
@@ -244,6 +281,8 @@ MODELS = {
     "vit": Case(Vit, (1, 8, 8), rate=0.02),
     "general": Case(General, (8, 8), rate=0.02),
     "pools": Case(Pools, (3, 9, 9), batch=4, rate=0.02),
+    "places": Case(Places, (3, 12, 12), batch=4, rate=0.02),
+    "functions": Case(Functions, (8, 8), rate=0.02),
     "norms": Case(Norms, (3, 12, 12), batch=4, rate=0.02),
     "unet": Case(lambda: UNet(True), (3, 12, 12), classes=144, batch=4, rate=0.02, values=True),
     "unet_resize": Case(lambda: UNet(False), (3, 12, 12), classes=144, batch=4, rate=0.02, values=True),

@@ -12,9 +12,9 @@ TYPES = {"float32": 0, "int32": 1, "float64": 2}
 
 def loss_of(model, samples, targets):
     output = model(samples.long() if samples.dtype == torch.int32 else samples)
-    if hasattr(model, "heads"):
-        parts = output.split([head["classes"] for head in model.heads], 1)
-        return sum(head["weight"] * F.cross_entropy(part, targets[:, i].long()) for i, (head, part) in enumerate(zip(model.heads, parts)))
+    if hasattr(model, "output_heads"):
+        parts = output.split([head["classes"] for head in model.output_heads], 1)
+        return sum(head["weight"] * F.cross_entropy(part, targets[:, i].long()) for i, (head, part) in enumerate(zip(model.output_heads, parts)))
     if output.dim() == 3:
         output, targets = output.flatten(0, 1), targets.flatten()
     if targets.is_floating_point():
@@ -41,7 +41,7 @@ def batches_of(case):
             if case.values:
                 targets = torch.randn(case.batch, case.classes, generator=source)
             labels = targets
-            if hasattr(case.build, "heads"):
+            if hasattr(case.build, "output_heads"):
                 targets = torch.stack([labels, (labels + 1) % case.classes], 1).contiguous()
             samples = (0 if case.values else prototypes[labels.long()]) + torch.randn(case.batch, *case.shape, generator=source)
         result.append((samples, targets))

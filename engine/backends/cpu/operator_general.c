@@ -1,5 +1,6 @@
 /* operator_general.c: operators over plain tensors (kernels/general.c): columns of rows, axes in
- * another order, two tensors combined number by number, softmax, products of matrices. */
+ * another order, rows by constant numbers, sums over an axis, two tensors combined number by
+ * number, softmax, products of matrices. */
 #include "engine/backends/cpu/program.h"
 
 #include <string.h>
@@ -54,8 +55,6 @@ void permute_run(struct backend_program *program, const struct step *step, int t
                                           program_sample(program, node->output[0], n));
 }
 
-/* ---- two tensors, number by number ---- */
-
 /* What a sample reads of an operand: a parameter is the same for all; NULL: it is left out. */
 static const float *operand(const struct backend_program *program, int32_t tensor, int64_t sample)
 {
@@ -64,6 +63,114 @@ static const float *operand(const struct backend_program *program, int32_t tenso
     return program_tensor(program, tensor)->batched ? program_sample(program, tensor, sample)
                                                     : program_address(program, tensor);
 }
+
+/* ---- rows by constant numbers ---- */
+
+void take_run(struct backend_program *program, const struct step *step, int task, int thread)
+{
+    const struct graph_node *node = step->node;
+    struct range slice = program_slice(program, task);
+
+    (void)thread;
+    for (int64_t n = slice.first; n < slice.end; n++)
+        program->device->kernels->take_forward(
+            &node->attributes.take, operand(program, node->input[0], n),
+            program_address(program, node->input[1]), program_sample(program, node->output[0], n));
+}
+
+static void take_back(struct backend_program *program, const struct step *step, int task,
+                      int thread)
+{
+    const struct graph_node *node = step->node;
+    const struct take_attributes *how = &node->attributes.take;
+    const int64_t rows = how->outer * how->from;
+    struct range slice = program_slice(program, task);
+
+    (void)thread;
+    for (int64_t n = slice.first; n < slice.end; n++) {
+        float *dx = program_sample(program, node->output[0], n);
+
+        memset(dx, 0, (size_t)(rows * how->inner) * sizeof *dx);
+        program->device->kernels->take_backward(how, program_sample(program, node->input[0], n),
+                                                program_address(program, node->input[1]), 0, rows,
+                                                dx);
+    }
+}
+
+/* A task sums over all samples, for its part of a parameter's rows. */
+static void take_back_shared(struct backend_program *program, const struct step *step, int task,
+                             int thread)
+{
+    const struct graph_node *node = step->node;
+    const struct take_attributes *how = &node->attributes.take;
+    struct range part = program_part(program, how->outer * how->from, task);
+    float *dx = program_address(program, node->output[0]);
+
+    (void)thread;
+    if (part.first >= part.end)
+        return;
+    if (!program_accumulates(program, node, 0))
+        memset(dx + part.first * how->inner, 0,
+               (size_t)((part.end - part.first) * how->inner) * sizeof *dx);
+    for (int64_t n = 0; n < program->graph->batch; n++)
+        program->device->kernels->take_backward(how, program_sample(program, node->input[0], n),
+                                                program_address(program, node->input[1]),
+                                                part.first, part.end, dx);
+}
+
+/* Adds the step of a gradient by a tensor of the samples, or by a parameter. */
+static int bind_by_batch(struct backend_program *program, int32_t index, step_function *batched,
+                         step_function *shared, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    bool samples = program_tensor(program, node->output[0])->batched;
+    enum access_pattern pattern = samples ? ACCESS_SLICE : ACCESS_WHOLE;
+    struct step *step = program_add_step(program, index, samples ? batched : shared);
+
+    if (!step)
+        return error_no_memory(error, "the program");
+    for (int i = 0; i < node->input_count; i++)
+        if (node->input[i] >= 0)
+            step_touch_tensor(
+                program, step, node->input[i],
+                program_tensor(program, node->input[i])->batched ? pattern : ACCESS_WHOLE, false);
+    step_touch_tensor(program, step, node->output[0], pattern, true);
+    return 0;
+}
+
+int take_backward_bind(struct backend_program *program, int32_t index, struct error *error)
+{
+    return bind_by_batch(program, index, take_back, take_back_shared, error);
+}
+
+/* ---- sums over an axis ---- */
+
+void axis_sum_run(struct backend_program *program, const struct step *step, int task, int thread)
+{
+    const struct graph_node *node = step->node;
+    struct range slice = program_slice(program, task);
+
+    (void)thread;
+    for (int64_t n = slice.first; n < slice.end; n++)
+        program->device->kernels->axis_sum_forward(&node->attributes.axis_sum,
+                                                   program_sample(program, node->input[0], n),
+                                                   program_sample(program, node->output[0], n));
+}
+
+void axis_sum_backward_run(struct backend_program *program, const struct step *step, int task,
+                           int thread)
+{
+    const struct graph_node *node = step->node;
+    struct range slice = program_slice(program, task);
+
+    (void)thread;
+    for (int64_t n = slice.first; n < slice.end; n++)
+        program->device->kernels->axis_sum_backward(&node->attributes.axis_sum,
+                                                    program_sample(program, node->input[0], n),
+                                                    program_sample(program, node->output[0], n));
+}
+
+/* ---- two tensors, number by number ---- */
 
 void broadcast_run(struct backend_program *program, const struct step *step, int task, int thread)
 {
@@ -133,21 +240,7 @@ static void run_second_shared(struct backend_program *program, const struct step
 int broadcast_backward_second_bind(struct backend_program *program, int32_t index,
                                    struct error *error)
 {
-    const struct graph_node *node = &program->graph->nodes[index];
-    bool batched = program_tensor(program, node->output[0])->batched;
-    enum access_pattern pattern = batched ? ACCESS_SLICE : ACCESS_WHOLE;
-    struct step *step =
-        program_add_step(program, index, batched ? run_second_batched : run_second_shared);
-
-    if (!step)
-        return error_no_memory(error, "the program");
-    for (int i = 0; i < node->input_count; i++)
-        if (node->input[i] >= 0)
-            step_touch_tensor(
-                program, step, node->input[i],
-                program_tensor(program, node->input[i])->batched ? pattern : ACCESS_WHOLE, false);
-    step_touch_tensor(program, step, node->output[0], pattern, true);
-    return 0;
+    return bind_by_batch(program, index, run_second_batched, run_second_shared, error);
 }
 
 /* ---- softmax and products ---- */

@@ -269,7 +269,9 @@ step_function pointwise_run, dropout_run, channel_scale_run, channel_scale_backw
     token_image_run, max_over_time_run, max_over_time_backward_run, concatenate_run, split_run,
     both_strands_run;
 step_function slice_run, slice_backward_run, permute_run, broadcast_run,
-    broadcast_backward_first_run, softmax_run, softmax_backward_run, batch_product_run;
+    broadcast_backward_first_run, softmax_run, softmax_backward_run, batch_product_run, take_run,
+    axis_sum_run, axis_sum_backward_run;
+int take_backward_bind(struct backend_program *, int32_t, struct error *);
 int broadcast_backward_second_bind(struct backend_program *, int32_t, struct error *);
 int causal_conv_bind(struct backend_program *, int32_t, struct error *);
 int selective_scan_bind(struct backend_program *, int32_t, struct error *);

@@ -1,5 +1,6 @@
 /* general.c: operators over plain tensors, as models of other programs need them: two tensors
- * combined number by number, axes in another order, softmax, products of matrices. */
+ * combined number by number, axes in another order, rows by constant numbers, sums over an axis,
+ * softmax, products of matrices. */
 #include "engine/backends/cpu/kernels/kernels.h"
 #include "engine/backends/cpu/kernels/vector_math.h"
 
@@ -190,6 +191,85 @@ void KERNEL_NAME(permute)(const struct permute_attributes *how, const float *res
             at[i] = 0;
         }
     }
+}
+
+/* ---- rows by constant numbers ---- */
+
+void KERNEL_NAME(take_forward)(const struct take_attributes *how, const float *restrict x,
+                               const float *restrict map, float *restrict y)
+{
+    const size_t bytes = (size_t)how->inner * sizeof *y;
+
+    for (int64_t o = 0; o < how->outer; o++, x += how->from * how->inner)
+        for (int64_t i = 0; i < how->to; i++, y += how->inner) {
+            const int64_t row = (int64_t)map[i];
+
+            if (row < 0)
+                memset(y, 0, bytes);
+            else if (how->inner == 1)
+                *y = x[row];
+            else
+                memcpy(y, x + row * how->inner, bytes);
+        }
+}
+
+void KERNEL_NAME(take_backward)(const struct take_attributes *how, const float *restrict dy,
+                                const float *restrict map, int64_t first, int64_t end,
+                                float *restrict dx)
+{
+    const float *begins = map + how->to, *list = begins + how->from + 1;
+
+    for (int64_t row = first; row < end; row++) {
+        const float *rows = dy + row / how->from * how->to * how->inner;
+        const int64_t j = row % how->from, last = (int64_t)begins[j + 1];
+        float *restrict to = dx + row * how->inner;
+
+        for (int64_t p = (int64_t)begins[j]; p < last; p++) {
+            const float *restrict from = rows + (int64_t)list[p] * how->inner;
+
+            for (int64_t k = 0; k < how->inner; k++)
+                to[k] += from[k];
+        }
+    }
+}
+
+/* ---- sums over an axis ---- */
+
+/* In float64, so that long sums stay accurate. */
+void KERNEL_NAME(axis_sum_forward)(const struct axis_sum_attributes *how, const float *restrict x,
+                                   float *restrict y)
+{
+    enum { LANES = 32 };
+
+    for (int64_t o = 0; o < how->outer; o++, x += how->middle * how->inner)
+        for (int64_t k = 0; k < how->inner; k += LANES) {
+            const int64_t left = how->inner - k, width = left < LANES ? left : LANES;
+            double sum[LANES] = {0};
+
+            if (how->inner == 1) {
+                double total = 0;
+
+#pragma omp simd reduction(+ : total)
+                for (int64_t m = 0; m < how->middle; m++)
+                    total += (double)x[m];
+                sum[0] = total;
+            } else {
+                for (int64_t m = 0; m < how->middle; m++)
+                    for (int64_t i = 0; i < width; i++)
+                        sum[i] += (double)x[m * how->inner + k + i];
+            }
+            for (int64_t i = 0; i < width; i++)
+                *y++ = (float)sum[i] * how->factor;
+        }
+}
+
+void KERNEL_NAME(axis_sum_backward)(const struct axis_sum_attributes *how, const float *restrict dy,
+                                    float *restrict dx)
+{
+    for (int64_t o = 0; o < how->outer; o++, dy += how->inner)
+        for (int64_t m = 0; m < how->middle; m++)
+            for (int64_t k = 0; k < how->inner; k++)
+                *dx++ = dy[k] * how->factor;
 }
 
 /* ---- products ---- */

@@ -385,6 +385,18 @@ static inline int64_t scan_scratch_floats(int64_t states, int64_t channels)
            (const float *dy, const float *y, int64_t rows, int64_t columns, float *dx))             \
     /* One sample's elements in another order of axes */                                            \
     KERNEL(void, permute, (const struct permute_attributes *how, const float *x, float *y))         \
+    /* One sample's rows of x by the numbers of `map` (struct take_attributes). The gradient is      \
+     * added to dx, for the rows from `first` to before `end` of outer times from */                \
+    KERNEL(void, take_forward,                                                                      \
+           (const struct take_attributes *how, const float *x, const float *map, float *y))         \
+    KERNEL(void, take_backward,                                                                     \
+           (const struct take_attributes *how, const float *dy, const float *map, int64_t first,    \
+            int64_t end, float *dx))                                                                \
+    /* One sample's sums over an axis, and their gradient (struct axis_sum_attributes) */           \
+    KERNEL(void, axis_sum_forward,                                                                  \
+           (const struct axis_sum_attributes *how, const float *x, float *y))                       \
+    KERNEL(void, axis_sum_backward,                                                                 \
+           (const struct axis_sum_attributes *how, const float *dy, float *dx))                     \
     /* The products of one sample */                                                                \
     KERNEL(void, batch_product,                                                                     \
            (const struct batch_product_attributes *how, const float *a, const float *b, float *y))  \

@@ -4,6 +4,11 @@
 #include "engine/backends/cpu/kernels/kernels.h"
 #include "engine/backends/cpu/kernels/vector_math.h"
 
+#include <math.h>
+
+/* the derivative of erf at 0 */
+#define TWO_OVER_ROOT_PI 1.12837916709551257f
+
 typedef void pointwise_function(const struct graph_node *node, const float *a, const float *b,
                                 float *y, int64_t count);
 
@@ -70,6 +75,73 @@ static void affine(const struct graph_node *node, const float *x, const float *n
     FOR_EACH(y[i] = scale * x[i] + offset)
 }
 
+static void function(const struct graph_node *node, const float *x, const float *none, float *y,
+                     int64_t count)
+{
+    const float exponent = node->attributes.function.exponent;
+
+    (void)none;
+    switch (node->attributes.function.kind) {
+    case FUNCTION_EXP:
+        FOR_EACH(y[i] = expf(x[i]))
+        break;
+    case FUNCTION_LOG:
+        FOR_EACH(y[i] = logf(x[i]))
+        break;
+    case FUNCTION_SQRT:
+        FOR_EACH(y[i] = sqrtf(x[i]))
+        break;
+    case FUNCTION_RECIPROCAL:
+        FOR_EACH(y[i] = 1.0f / x[i])
+        break;
+    case FUNCTION_SIN:
+        FOR_EACH(y[i] = sinf(x[i]))
+        break;
+    case FUNCTION_COS:
+        FOR_EACH(y[i] = cosf(x[i]))
+        break;
+    case FUNCTION_ERF:
+        FOR_EACH(y[i] = erff(x[i]))
+        break;
+    case FUNCTION_POWER:
+        FOR_EACH(y[i] = powf(x[i], exponent))
+        break;
+    }
+}
+
+static void function_backward(const struct graph_node *node, const float *dy, const float *x,
+                              float *dx, int64_t count)
+{
+    const float exponent = node->attributes.function.exponent;
+
+    switch (node->attributes.function.kind) {
+    case FUNCTION_EXP:
+        FOR_EACH(dx[i] = dy[i] * expf(x[i]))
+        break;
+    case FUNCTION_LOG:
+        FOR_EACH(dx[i] = dy[i] / x[i])
+        break;
+    case FUNCTION_SQRT:
+        FOR_EACH(dx[i] = dy[i] * 0.5f / sqrtf(x[i]))
+        break;
+    case FUNCTION_RECIPROCAL:
+        FOR_EACH(dx[i] = -dy[i] / (x[i] * x[i]))
+        break;
+    case FUNCTION_SIN:
+        FOR_EACH(dx[i] = dy[i] * cosf(x[i]))
+        break;
+    case FUNCTION_COS:
+        FOR_EACH(dx[i] = -dy[i] * sinf(x[i]))
+        break;
+    case FUNCTION_ERF:
+        FOR_EACH(dx[i] = dy[i] * TWO_OVER_ROOT_PI * expf(-x[i] * x[i]))
+        break;
+    case FUNCTION_POWER:
+        FOR_EACH(dx[i] = dy[i] * exponent * powf(x[i], exponent - 1.0f))
+        break;
+    }
+}
+
 static pointwise_function *const functions[OP_COUNT] = {
     [OP_ACTIVATION] = activation,
     [OP_ACTIVATION_BACKWARD] = activation_backward,
@@ -79,6 +151,8 @@ static pointwise_function *const functions[OP_COUNT] = {
     [OP_AFFINE] = affine,
     [OP_ELU] = elu,
     [OP_ELU_BACKWARD] = elu_backward,
+    [OP_FUNCTION] = function,
+    [OP_FUNCTION_BACKWARD] = function_backward,
 };
 
 void KERNEL_NAME(pointwise)(const struct graph_node *node, const float *a, const float *b, float *y,

@@ -159,13 +159,106 @@ static void test_channels(void **state)
     check("channels", append_images, (const int64_t[]){5});
 }
 
+static int32_t append_function(struct graph *graph, int32_t x, const void *how)
+{
+    return graph_function(graph, x, how, "0");
+}
+
+static void test_functions(void **state)
+{
+    (void)state;
+    for (int kind = FUNCTION_EXP; kind <= FUNCTION_POWER; kind++) {
+        const struct function_attributes function = {(enum number_function)kind, 2.5f};
+
+        check(number_function_to_string(function.kind), append_function, &function);
+    }
+}
+
+/* The map of a take, as the values of a statistic. */
+struct map {
+    struct initial_values values;
+    const struct take_attributes *take;
+    const double *rows;
+};
+
+static void map_read(const struct initial_values *values, int64_t first, int64_t end, float *to)
+{
+    const struct map *map = (const struct map *)values;
+    double numbers[64] = {0};
+
+    assert_true(take_map_elements(map->take) <= 64);
+    memcpy(numbers, map->rows, (size_t)map->take->to * sizeof *numbers);
+    take_map_invert(map->take, numbers);
+    for (int64_t i = first; i < end; i++)
+        to[i - first] = (float)numbers[i];
+}
+
+static int32_t map_append(struct graph *graph, const struct map *map)
+{
+    const struct graph_shape shape = {.rank = 1, .extent = {take_map_elements(map->take)}};
+
+    return graph_given_parameter(
+        graph, "map", true, &shape,
+        (struct initializer){.kind = INITIALIZER_GIVEN, .values = &map->values});
+}
+
+static int32_t append_take(struct graph *graph, int32_t x, const void *how)
+{
+    const struct map *map = how;
+
+    return graph_take(graph, x, map_append(graph, map), map->take, "0");
+}
+
+/* The same rows of a parameter, added to the samples' numbers. */
+static int32_t append_take_shared(struct graph *graph, int32_t x, const void *how)
+{
+    const struct map *map = how;
+    const struct graph_shape shape = {
+        .rank = 3, .extent = {map->take->outer, map->take->from, map->take->inner}};
+    struct broadcast_attributes all = {BROADCAST_MULTIPLY, 1, COUNT, 1};
+    int32_t parameter = graph_parameter(
+        graph, "parameter", &shape, (struct initializer){.kind = INITIALIZER_UNIFORM, .bound = 1});
+
+    parameter = graph_take(graph, parameter, map_append(graph, map), map->take, "0");
+    return graph_broadcast(graph, graph_flatten(graph, x, "1"), parameter, &all, "2");
+}
+
+/* Rows that are taken twice, once, never; and places that nothing fills. */
+static void test_takes(void **state)
+{
+    static const double rows[] = {3, -1, 0, 0, 2, -1}, shared[] = {1, 1, -1, 0, 2, 1, 0, 2};
+    static const struct take_attributes takes[] = {{1, 4, 6, 6}, {6, 4, 6, 1}, {2, 4, 6, 3}};
+    static const struct take_attributes other = {1, 3, 8, 3};
+    const struct map map = {{map_read}, &other, shared};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof takes / sizeof *takes; i++)
+        check("take", append_take, &(struct map){{map_read}, &takes[i], rows});
+    check("take of a parameter", append_take_shared, &map);
+}
+
+static int32_t append_axis_sum(struct graph *graph, int32_t x, const void *how)
+{
+    return graph_axis_sum(graph, x, how, "0");
+}
+
+static void test_axis_sums(void **state)
+{
+    static const struct axis_sum_attributes sums[] = {
+        {4, 6, 1, 0.5f}, {1, 4, 6, 1}, {2, 3, 4, -2}, {1, 24, 1, 1}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
+        check("axis_sum", append_axis_sum, &sums[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_moves),
-        cmocka_unit_test(test_broadcasts),
-        cmocka_unit_test(test_products),
-        cmocka_unit_test(test_channels),
+        cmocka_unit_test(test_moves),     cmocka_unit_test(test_broadcasts),
+        cmocka_unit_test(test_products),  cmocka_unit_test(test_channels),
+        cmocka_unit_test(test_functions), cmocka_unit_test(test_takes),
+        cmocka_unit_test(test_axis_sums),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
