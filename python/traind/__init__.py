@@ -16,9 +16,10 @@ from .metric_rows import Metric, Metrics
 from .reports import in_job, report
 from .snapshot import SnapshotFailed
 from .status import Status
+from .torch_model import ModelExportFailed
 from .varlink import call
 
 __version__ = "0.1.0"
-__all__ = ["CallError", "DaemonUnreachable", "Job", "JobFailed", "Metric", "Metrics", "SnapshotFailed", "Status",
+__all__ = ["CallError", "DaemonUnreachable", "Job", "JobFailed", "Metric", "Metrics", "ModelExportFailed", "SnapshotFailed", "Status",
            "TraindError", "call", "checkpoint", "errors", "follow", "in_job", "last_checkpoint", "listen", "metrics", "report", "run",
            "should_checkpoint", "submit", "wait"]

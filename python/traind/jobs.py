@@ -11,6 +11,7 @@ from .metric_rows import Metric, Metrics
 from .snapshot import with_snapshot
 from .specification import Specification, complete
 from .status import Status
+from .torch_model import with_model
 
 Names = Union[str, Sequence[str], None]  # of metrics; None: all
 
@@ -108,8 +109,10 @@ def submit(job: Specification, *, socket: Optional[str] = None, **keys: Any) -> 
     `keys` are keys of the specification (docs/job-spec.md): name="a", resources={"memory": "2 GiB"}, after=[other]. The job
     runs in the present folder, a command with the present environment. It is on disk when this returns.
 
+    "model": {"torch": "model.py:Net", "input": "1,3,224,224"} is exported now, as a model in the ONNX format beside model.py.
+
     snapshot=True freezes the code that a command runs: what git tracks or does not ignore; snapshot=FOLDER all of that."""
-    reply = varlink.call("Submit", socket=socket, spec=with_snapshot(complete(job, keys), socket))
+    reply = varlink.call("Submit", socket=socket, spec=with_snapshot(with_model(complete(job, keys)), socket))
     return Job(reply["id"], socket, reply.get("note"))
 
 
