@@ -10,7 +10,7 @@ ALLOWED = {
     "engine/graph": (("proto",), ()),
     "engine/onnx": (("proto", "engine/graph"), ("protobuf-c",)),
     "engine/models": (("engine/graph", "engine/onnx", "proto"), ()),
-    "engine/data": (("proto",), ("zlib", "png", "jpeg")),
+    "engine/data": (("proto",), ("zlib", "png", "jpeg", "webp", "tiff")),
     "engine/train": (("proto", "engine/graph", "engine/models", "engine/data", "engine/backends"), ("json-c",)),
     "engine/backends": (("engine/graph",), ()),
     "engine/backends/cuda": (("engine/graph", "engine/backends"), ("cuda",)),
@@ -63,6 +63,8 @@ for pattern in [room for room in ALLOWED if room.endswith("/*")]:
 # The one file of a room that may use what the rest of it may not
 ONLY_IN = {("engine/data", "png"): {"engine/data/image_png.c"},
            ("engine/data", "jpeg"): {"engine/data/image_jpeg.c"},
+           ("engine/data", "webp"): {"engine/data/image_webp.c"},
+           ("engine/data", "tiff"): {"engine/data/image_tiff.c"},
            ("engine/train", "json-c"): {"engine/train/safetensors.c"},
            ("engine/backends/cpu", "dnnl"): {"engine/backends/cpu/onednn_internal.h"},
            ("engine/backends/cpu", "omp"): {"engine/backends/cpu/onednn.c"}}

@@ -59,7 +59,7 @@ enum data_format_trait {
            {"shape", NULL}, {"layout", NULL},                                                     \
            {"normalize", "\"standard\""}, {"augment", NULL}, {"label_noise", NULL},               \
            {"length_buckets", NULL})               \
-    FORMAT(IMAGE_FOLDER, image_folder, 0, "PNG and JPEG files, a subfolder for each class",       \
+    FORMAT(IMAGE_FOLDER, image_folder, 0, "images, a subfolder for each class",                 \
            {"path", NULL}, {"color", NULL}, {"resize", NULL}, {"normalize", "\"standard\""},      \
            {"augment", NULL}, {"label_noise", NULL})                                              \
     FORMAT(GENERATE, generate, DATA_FORMAT_VALUES | DATA_FORMAT_GENERATED, "written by a command",\

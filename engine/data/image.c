@@ -1,46 +1,85 @@
 /* image.c: see image.h. */
 #include "engine/data/image.h"
 
+#include "engine/data/image_orientation.h"
+
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const uint8_t png_signature[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
-static const uint8_t jpeg_signature[] = {0xff, 0xd8, 0xff};
+/* The kinds of files, by the bytes that they begin with. */
+static const struct image_kind {
+    const char *begin;
+    size_t length, skipped; /* bytes behind them that may have any value */
+    const char *then;       /* follows those; NULL: nothing does */
+    int (*read)(const char *path, const uint8_t *bytes, size_t size, int inspect,
+                struct image *image, struct error *error);
+} kinds[] = {
+    {"\x89PNG\r\n\x1a\n", 8, 0, NULL, image_png_read},
+    {"\xff\xd8\xff", 3, 0, NULL, image_jpeg_read},
+    {"RIFF", 4, 4, "WEBP", image_webp_read},
+    {"BM", 2, 0, NULL, image_bmp_read},
+    {"II*\0", 4, 0, NULL, image_tiff_read},
+    {"MM\0*", 4, 0, NULL, image_tiff_read},
+    {"II+\0", 4, 0, NULL, image_tiff_read},
+    {"MM\0+", 4, 0, NULL, image_tiff_read},
+};
 
-static bool begins_with(const uint8_t *bytes, size_t size, const uint8_t *signature, size_t length)
+static bool is_of_kind(const struct image_kind *kind, const uint8_t *bytes, size_t size)
 {
-    return size >= length && memcmp(bytes, signature, length) == 0;
+    size_t place = kind->length + kind->skipped, then = kind->then ? strlen(kind->then) : 0;
+
+    return size >= place + then && memcmp(bytes, kind->begin, kind->length) == 0 &&
+           (!kind->then || memcmp(bytes + place, kind->then, then) == 0);
 }
 
 static int read_any(const char *path, const uint8_t *bytes, size_t size, bool inspect,
                     struct image *image, struct error *error)
 {
-    if (begins_with(bytes, size, png_signature, sizeof png_signature))
-        return image_png_read(path, bytes, size, inspect, image, error);
-    if (begins_with(bytes, size, jpeg_signature, sizeof jpeg_signature))
-        return image_jpeg_read(path, bytes, size, inspect, image, error);
+    image->orientation = 1;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (is_of_kind(&kinds[i], bytes, size))
+            return kinds[i].read(path, bytes, size, inspect, image, error);
     if (size == 0)
         return error_set(error, -EINVAL, "the image %s is empty; fetch it again or remove it",
                          path);
     return error_set(error, -EINVAL,
-                     "%s is neither PNG nor JPEG, whatever its name: it begins with the bytes %02x "
-                     "%02x %02x %02x; convert or remove it",
+                     "%s is neither PNG, JPEG, WebP, BMP nor TIFF, whatever its name: it begins "
+                     "with the bytes %02x %02x %02x %02x; convert or remove it",
                      path, bytes[0], size > 1 ? bytes[1] : 0, size > 2 ? bytes[2] : 0,
                      size > 3 ? bytes[3] : 0);
+}
+
+static int size_check(const char *path, const struct image *image, struct error *error)
+{
+    return image->width > IMAGE_SIDE_MAX || image->height > IMAGE_SIDE_MAX ||
+                   image->width * image->height > IMAGE_PIXELS_MAX
+               ? error_set(error, -EINVAL,
+                           "%s has %lld x %lld pixels; images may have %d in all: make it smaller",
+                           path, (long long)image->width, (long long)image->height,
+                           IMAGE_PIXELS_MAX)
+               : 0;
 }
 
 int image_inspect(const char *path, const uint8_t *bytes, size_t size, struct image *image,
                   struct error *error)
 {
-    return read_any(path, bytes, size, true, image, error);
+    int r = read_any(path, bytes, size, true, image, error);
+
+    if (r == 0)
+        r = size_check(path, image, error);
+    if (r == 0)
+        image_orient_size(image);
+    return r;
 }
 
 int image_decode(const char *path, const uint8_t *bytes, size_t size, struct image *image,
                  struct error *error)
 {
-    return read_any(path, bytes, size, false, image, error);
+    int r = read_any(path, bytes, size, false, image, error);
+
+    return r < 0 ? r : image_orient(path, image, error);
 }
 
 void image_release(struct image *image)
@@ -51,13 +90,11 @@ void image_release(struct image *image)
 
 int image_reserve(const char *path, struct image *image, struct error *error)
 {
+    int r = size_check(path, image, error);
     size_t bytes;
 
-    if (image->width > IMAGE_SIDE_MAX || image->height > IMAGE_SIDE_MAX ||
-        image->width * image->height > IMAGE_PIXELS_MAX)
-        return error_set(error, -EINVAL,
-                         "%s has %lld x %lld pixels; images may have %d in all: make it smaller",
-                         path, (long long)image->width, (long long)image->height, IMAGE_PIXELS_MAX);
+    if (r < 0)
+        return r;
     bytes = (size_t)(image->width * image->height) * (size_t)image->channels;
     if (bytes > image->capacity) {
         uint8_t *grown = realloc(image->pixels, bytes);
@@ -68,6 +105,22 @@ int image_reserve(const char *path, struct image *image, struct error *error)
         image->capacity = bytes;
     }
     return 0;
+}
+
+/* a x b / 255, rounded. */
+static unsigned product(unsigned a, unsigned b)
+{
+    unsigned sum = a * b + 128;
+
+    return ((sum >> 8) + sum) >> 8;
+}
+
+void image_cmyk_to_rgb(const uint8_t cmyk[4], uint8_t rgb[3])
+{
+    unsigned white = 255u - cmyk[3];
+
+    for (int c = 0; c < 3; c++)
+        rgb[c] = (uint8_t)(white - product(cmyk[c], white));
 }
 
 void image_to_planes(const struct image *image, int channels, uint8_t *planes)

@@ -2,6 +2,7 @@
  * reports errors by longjmp(), so variables that live across its calls are in a structure that the
  * caller of the guarded function owns. */
 #include "engine/data/image.h"
+#include "engine/data/image_orientation.h"
 
 #include <errno.h>
 #include <png.h>
@@ -104,6 +105,23 @@ static void read_guarded(struct png_reader *reader)
     png_read_end(png, NULL);
 }
 
+/* The chunk of EXIF data may stand before or behind the pixels. What is no chunk is left to
+ * libpng's errors. */
+static int orientation_of(const uint8_t *bytes, size_t size)
+{
+    for (size_t place = 8; size - place >= 12;) {
+        size_t length = (size_t)bytes[place] << 24 | (size_t)bytes[place + 1] << 16 |
+                        (size_t)bytes[place + 2] << 8 | bytes[place + 3];
+
+        if (length > size - place - 12)
+            return 1;
+        if (memcmp(bytes + place + 4, "eXIf", 4) == 0)
+            return image_exif_orientation(bytes + place + 8, length);
+        place += 12 + length;
+    }
+    return 1;
+}
+
 int image_png_read(const char *path, const uint8_t *bytes, size_t size, int inspect,
                    struct image *image, struct error *error)
 {
@@ -114,6 +132,7 @@ int image_png_read(const char *path, const uint8_t *bytes, size_t size, int insp
                                 .image = image,
                                 .error = error};
 
+    image->orientation = orientation_of(bytes, size);
     reader.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reader, on_error, on_warning);
     if (reader.png)
         reader.info = png_create_info_struct(reader.png);

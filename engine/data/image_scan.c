@@ -15,9 +15,9 @@ enum { DEPTH_MAX = 32 }; /* limits how far links to a folder above are followed 
 
 /* `readable` are the endings that this file reads, `foreign` others that torchvision reads
  * (IMG_EXTENSIONS and a few more). */
-static const char *const readable[] = {".png", ".jpg", ".jpeg", NULL};
-static const char *const foreign[] = {".ppm", ".pgm",  ".bmp",  ".tif", ".tiff",
-                                      ".gif", ".webp", ".jfif", NULL};
+static const char *const readable[] = {".png", ".jpg", ".jpeg", ".jfif", ".webp",
+                                       ".bmp", ".tif", ".tiff", NULL};
+static const char *const foreign[] = {".ppm", ".pgm", ".gif", NULL};
 
 static bool has_ending(const char *name, const char *const *endings)
 {
@@ -207,7 +207,7 @@ static int scan_class(struct image_scan *scan, const char *name, struct error *e
     if (r == 0 && scan->count == before)
         return error_set(
             error, -EINVAL,
-            "the class folder %s/%s has no image (.png, .jpg, .jpeg); put some into it "
+            "the class folder %s/%s has no image (.png, .jpg, .webp, .bmp, .tif); put some into it "
             "or remove it",
             scan->folder, name);
     if (r == 0)

@@ -25,7 +25,7 @@ struct image_scan {
 
 /* Lists `folder`. Names that begin with a dot, and files whose names do not end as images' do, are
  * left out as torchvision does. -EINVAL with a sentence for a class without an image, a file beside
- * the classes that is one, an image of a kind that is not read (.bmp, .webp, …), folders nested too
+ * the classes that is one, an image of a kind that is not read (.gif, .ppm), folders nested too
  * deeply; errno of reading a folder. Released with image_scan_release() in either case. */
 int image_scan_open(const char *folder, struct image_scan *scan, struct error *error);
 void image_scan_release(struct image_scan *scan);

@@ -160,14 +160,14 @@ static void test_faults(void **state)
         const char *make, *first, *second;
     } cases[] = {
         {"printf 'just text, which is long enough' > images/cat/m.png", "images/cat/m.png",
-         "neither PNG nor JPEG"},
+         "neither PNG, JPEG, WebP"},
         {": > images/cat/m.png", "images/cat/m.png", "is empty"},
         {"head -c 70 images/cat/z.png > images/cat/m.png", "images/cat/m.png", "damaged PNG"},
         {"head -c 300 \"$OLDPWD\"/tests/reference/data/images/rgb-420.jpg > images/cat/m.jpeg",
          "images/cat/m.jpeg", "damaged JPEG"},
         {"mkdir images/ant", "images/ant has no image", "remove it"},
         {"mkdir -p images/ant/below; echo > images/ant/x.txt", "images/ant has no image", ""},
-        {"echo > images/dog/1.bmp", "images/dog/1.bmp", "convert it to PNG or JPEG"},
+        {"echo > images/dog/1.gif", "images/dog/1.gif", "convert it to PNG or JPEG"},
         {"cp images/dog/1.png images/1.png", "images/1.png lies beside the class folders", ""},
         {"mkdir images/dog/9.jpg.d; mkfifo images/dog/9.jpg", "images/dog/9.jpg",
          "not a regular file"},
