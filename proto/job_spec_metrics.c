@@ -28,6 +28,11 @@ static unsigned find_task(struct json_object *normalised, const char **words)
 {
     struct json_object *train = json_get(json_get(normalised, "data"), "train");
 
+    if (strcmp(json_get_string(json_get(normalised, "model"), "loss", ""),
+               "binary_cross_entropy") == 0) {
+        *words = "labels that are 0 or 1 (model.loss binary_cross_entropy)";
+        return METRIC_OF_LABELS;
+    }
     if (job_spec_loss_is_of_values(json_get(normalised, "model"))) {
         *words = "values (model.loss mse and the like)";
         return METRIC_OF_VALUES;

@@ -12,7 +12,8 @@ enum metric_trait {
     METRIC_FALLS = 16,     /* it improves when it falls */
     METRIC_READS = 32,     /* it is computed from the outputs of every sample */
     METRIC_ASKED = 64,     /* it is measured where it is asked for alone */
-    METRIC_SCORES = 128    /* all probabilities of the set are kept for it */
+    METRIC_SCORES = 128,   /* all probabilities of the set are kept for it */
+    METRIC_OF_LABELS = 256 /* several labels of a sample are predicted, each of which is 0 or 1 */
 };
 
 /* The name of a head's loss, beside these metrics; a format with the head's name. */
@@ -24,19 +25,19 @@ enum metric_trait {
 #define METRIC_KINDS(METRIC)                                                                      \
     METRIC(LOSS, loss,                                                                            \
            METRIC_OF_CLASSES | METRIC_OF_VALUES | METRIC_OF_TEXT | METRIC_OF_HEADS |              \
-               METRIC_FALLS,                                                                      \
+               METRIC_OF_LABELS | METRIC_FALLS,                                                                      \
            "the loss that is trained")                                                            \
     METRIC(ACCURACY, accuracy, METRIC_OF_CLASSES | METRIC_OF_TEXT,                                \
            "share of the samples whose class, or symbol, is the most probable one")               \
-    METRIC(F1, f1, METRIC_OF_CLASSES | METRIC_READS,                                              \
+    METRIC(F1, f1, METRIC_OF_CLASSES | METRIC_OF_LABELS | METRIC_READS,                                              \
            "harmonic mean of precision and recall of class 1, or with more than two classes the " \
            "mean over the classes")                                                               \
     METRIC(MCC, mcc, METRIC_OF_CLASSES | METRIC_READS, "Matthews' correlation coefficient")       \
-    METRIC(AUC, auc, METRIC_OF_CLASSES | METRIC_READS | METRIC_SCORES,                                            \
+    METRIC(AUC, auc, METRIC_OF_CLASSES | METRIC_OF_LABELS | METRIC_READS | METRIC_SCORES,                                            \
            "area under the ROC curve, with more than two classes the mean of one against the "    \
            "rest")                                                                                \
     METRIC(AVERAGE_PRECISION, average_precision,                                                  \
-           METRIC_OF_CLASSES | METRIC_READS | METRIC_SCORES | METRIC_ASKED,                       \
+           METRIC_OF_CLASSES | METRIC_OF_LABELS | METRIC_READS | METRIC_SCORES | METRIC_ASKED,                       \
            "area under the curve of precision over recall, with more than two classes the mean")  \
     METRIC(BALANCED_ACCURACY, balanced_accuracy, METRIC_OF_CLASSES | METRIC_READS | METRIC_ASKED, \
            "mean recall of the classes")                                                          \
@@ -49,28 +50,30 @@ enum metric_trait {
            "share of the samples whose class is among the 3 likeliest")                           \
     METRIC(TOP_5_ACCURACY, top_5_accuracy, METRIC_OF_CLASSES | METRIC_READS | METRIC_ASKED,       \
            "share of the samples whose class is among the 5 likeliest")                           \
-    METRIC(PRECISION, precision, METRIC_OF_CLASSES | METRIC_READS | METRIC_ASKED, \
+    METRIC(PRECISION, precision, METRIC_OF_CLASSES | METRIC_OF_LABELS | METRIC_READS | METRIC_ASKED, \
            "share of a class's predictions that are right, of class 1, or with more than two classes the mean over the classes") \
-    METRIC(PRECISION_MACRO, precision_macro, METRIC_OF_CLASSES | METRIC_READS | METRIC_ASKED, \
+    METRIC(PRECISION_MACRO, precision_macro, METRIC_OF_CLASSES | METRIC_OF_LABELS | METRIC_READS | METRIC_ASKED, \
            "share of a class's predictions that are right, the mean over the classes") \
-    METRIC(PRECISION_MICRO, precision_micro, METRIC_OF_CLASSES | METRIC_READS | METRIC_ASKED, \
+    METRIC(PRECISION_MICRO, precision_micro, METRIC_OF_CLASSES | METRIC_OF_LABELS | METRIC_READS | METRIC_ASKED, \
            "share of a class's predictions that are right, over all samples") \
-    METRIC(PRECISION_WEIGHTED, precision_weighted, METRIC_OF_CLASSES | METRIC_READS | METRIC_ASKED, \
+    METRIC(PRECISION_WEIGHTED, precision_weighted, METRIC_OF_CLASSES | METRIC_OF_LABELS | METRIC_READS | METRIC_ASKED, \
            "share of a class's predictions that are right, the mean over the classes by their samples") \
-    METRIC(RECALL, recall, METRIC_OF_CLASSES | METRIC_READS | METRIC_ASKED, \
+    METRIC(RECALL, recall, METRIC_OF_CLASSES | METRIC_OF_LABELS | METRIC_READS | METRIC_ASKED, \
            "share of a class's samples that are found, of class 1, or with more than two classes the mean over the classes") \
-    METRIC(RECALL_MACRO, recall_macro, METRIC_OF_CLASSES | METRIC_READS | METRIC_ASKED, \
+    METRIC(RECALL_MACRO, recall_macro, METRIC_OF_CLASSES | METRIC_OF_LABELS | METRIC_READS | METRIC_ASKED, \
            "share of a class's samples that are found, the mean over the classes") \
-    METRIC(RECALL_MICRO, recall_micro, METRIC_OF_CLASSES | METRIC_READS | METRIC_ASKED, \
+    METRIC(RECALL_MICRO, recall_micro, METRIC_OF_CLASSES | METRIC_OF_LABELS | METRIC_READS | METRIC_ASKED, \
            "share of a class's samples that are found, over all samples") \
-    METRIC(RECALL_WEIGHTED, recall_weighted, METRIC_OF_CLASSES | METRIC_READS | METRIC_ASKED, \
+    METRIC(RECALL_WEIGHTED, recall_weighted, METRIC_OF_CLASSES | METRIC_OF_LABELS | METRIC_READS | METRIC_ASKED, \
            "share of a class's samples that are found, the mean over the classes by their samples") \
-    METRIC(F1_MACRO, f1_macro, METRIC_OF_CLASSES | METRIC_READS | METRIC_ASKED, \
+    METRIC(F1_MACRO, f1_macro, METRIC_OF_CLASSES | METRIC_OF_LABELS | METRIC_READS | METRIC_ASKED, \
            "harmonic mean of precision and recall, the mean over the classes") \
-    METRIC(F1_MICRO, f1_micro, METRIC_OF_CLASSES | METRIC_READS | METRIC_ASKED, \
+    METRIC(F1_MICRO, f1_micro, METRIC_OF_CLASSES | METRIC_OF_LABELS | METRIC_READS | METRIC_ASKED, \
            "harmonic mean of precision and recall, over all samples") \
-    METRIC(F1_WEIGHTED, f1_weighted, METRIC_OF_CLASSES | METRIC_READS | METRIC_ASKED, \
+    METRIC(F1_WEIGHTED, f1_weighted, METRIC_OF_CLASSES | METRIC_OF_LABELS | METRIC_READS | METRIC_ASKED, \
            "harmonic mean of precision and recall, the mean over the classes by their samples") \
+    METRIC(SUBSET_ACCURACY, subset_accuracy, METRIC_OF_LABELS | METRIC_READS,                     \
+           "share of the samples whose labels are all predicted rightly")                         \
     METRIC(MSE, mse, METRIC_OF_VALUES | METRIC_FALLS | METRIC_READS, "mean squared error")        \
     METRIC(RMSE, rmse, METRIC_OF_VALUES | METRIC_FALLS | METRIC_READS,                            \
            "root of the mean squared error, with several values the mean of their roots")         \

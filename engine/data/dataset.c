@@ -98,6 +98,24 @@ static int check_reference(const struct dataset *dataset, const struct dataset *
     return 0;
 }
 
+/* Checks that labels are 0 or 1. */
+static int check_plain_targets(const struct dataset *dataset, const char *path, struct error *error)
+{
+    int64_t width = dataset->target_width;
+
+    if (!dataset->plain_targets || !dataset->targets)
+        return 0;
+    for (int64_t i = 0; i < dataset->count; i++)
+        for (int64_t k = 0; k < width; k++)
+            if (dataset_targets(dataset, i)[k] != 0.0f && dataset_targets(dataset, i)[k] != 1.0f)
+                return error_set(error, -EINVAL,
+                                 "%s: label %lld of sample %lld is %g, but the loss "
+                                 "binary_cross_entropy has labels that are 0 or 1",
+                                 path, (long long)k, (long long)i,
+                                 (double)dataset_targets(dataset, i)[k]);
+    return 0;
+}
+
 int dataset_open(const struct dataset_config *config, const struct dataset *reference,
                  struct dataset **dataset, struct error *error)
 {
@@ -116,6 +134,9 @@ int dataset_open(const struct dataset_config *config, const struct dataset *refe
     result = formats[config->format].read(config, reference, made, error);
     if (!made->target_stride)
         made->target_stride = made->target_width;
+    if (result == 0)
+        result = check_plain_targets(
+            made, config->labels_path ? config->labels_path : config->paths[0], error);
     if (result == 0)
         result = check_reference(made, reference, config, error);
     if (result < 0) {

@@ -2,6 +2,7 @@
 #include "engine/train/class_metrics.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 static double share(double part, double whole)
 {
@@ -74,6 +75,19 @@ double class_balanced_accuracy(const struct class_counts *counts)
         met += counts->labelled[c] > 0;
     }
     return share(sum, met);
+}
+
+static int compare_scores(const void *a, const void *b)
+{
+    double x = ((const struct class_score *)a)->probability,
+           y = ((const struct class_score *)b)->probability;
+
+    return (x > y) - (x < y);
+}
+
+void class_scores_sort(struct class_score *scores, int64_t count)
+{
+    qsort(scores, (size_t)count, sizeof *scores, compare_scores);
 }
 
 double class_auc(const struct class_score *scores, int64_t count, int64_t positives)

@@ -33,6 +33,9 @@ struct class_score {
     bool positive;
 };
 
+/* Sorts by probability, the smallest first. */
+void class_scores_sort(struct class_score *scores, int64_t count);
+
 /* Of scores in ascending order, `positives` of which are positive. */
 /* The area under the ROC curve, from the ranks of the positive samples; equal probabilities get
  * their mean rank: Hanley and McNeil 1982, "The meaning and use of the area under a ROC curve",

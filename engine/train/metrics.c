@@ -75,7 +75,9 @@ unsigned metric_task(const struct dataset *dataset, const struct metric_heads *h
         return METRIC_OF_HEADS;
     if (dataset_format_is_text(dataset->format))
         return METRIC_OF_TEXT;
-    return dataset->target == DATASET_TARGET_CLASS ? METRIC_OF_CLASSES : METRIC_OF_VALUES;
+    if (dataset->target == DATASET_TARGET_CLASS)
+        return METRIC_OF_CLASSES;
+    return dataset->plain_targets ? METRIC_OF_LABELS : METRIC_OF_VALUES;
 }
 
 metric_set metrics_of_task(unsigned task)
@@ -137,6 +139,8 @@ struct metrics {
     char head_names[GRAPH_HEADS_MAX][METRIC_SUBSETS][2][HEAD_METRIC_NAME_MAX];
     int32_t *sample_labels; /* owned: all labels of one sample */
 
+    struct label_metrics *labels_each; /* owned; NULL: samples have no labels of 0 and 1 */
+
     int64_t count; /* the samples so far */
 
     /* VALUE: of each value, owned, [width]; one block */
@@ -161,10 +165,15 @@ static metric_set with_trait(unsigned trait)
     return set;
 }
 
+static bool wants_scores(const struct metrics_config *config)
+{
+    return config->kinds & with_trait(METRIC_SCORES);
+}
+
 /* Of two classes, only the second is ranked. */
 static int64_t ranked_classes(const struct metrics_config *config)
 {
-    if (!(config->kinds & with_trait(METRIC_SCORES)))
+    if (!wants_scores(config))
         return 0;
     return config->dataset->classes == 2 ? 1 : config->dataset->classes;
 }
@@ -188,6 +197,11 @@ static bool reads_outputs(const struct metrics_config *config)
     return config->heads.count || config->confusion || config->kinds & ~metrics_of_sums(task);
 }
 
+static bool has_labels(const struct metrics_config *config)
+{
+    return metric_task(config->dataset, &config->heads) == METRIC_OF_LABELS;
+}
+
 size_t metrics_host_bytes(const struct metrics_config *config)
 {
     size_t ranked = (size_t)ranked_classes(config), width = (size_t)output_width(config);
@@ -195,6 +209,8 @@ size_t metrics_host_bytes(const struct metrics_config *config)
 
     if (!reads_outputs(config))
         return 0;
+    if (has_labels(config))
+        bytes += label_metrics_bytes((int64_t)width, config->count, wants_scores(config));
     bytes += (size_t)config->batch * width * sizeof(float);
     bytes += width * sizeof(struct value_sums);
     bytes += (size_t)config->dataset->classes * (3 * sizeof(int64_t) + sizeof(double));
@@ -262,7 +278,10 @@ int metrics_create(const struct metrics_config *config, struct metrics **metrics
         (made->ranked && (!made->probabilities || !made->labels || !made->scores)))
         return error_set_errno(error, -ENOMEM, "cannot hold the outputs of %lld samples",
                                (long long)config->count);
-    return 0;
+    return has_labels(config)
+               ? label_metrics_create(made->width, config->count, wants_scores(config),
+                                      &made->labels_each, error)
+               : 0;
 }
 
 void metrics_free(struct metrics *metrics)
@@ -278,6 +297,7 @@ void metrics_free(struct metrics *metrics)
     free(metrics->scores);
     free(metrics->sample);
     free(metrics->confusion);
+    label_metrics_free(metrics->labels_each);
     free(metrics);
 }
 
@@ -291,6 +311,8 @@ void metrics_begin(struct metrics *metrics, metric_set kinds)
     metrics->log_loss = 0;
     metrics->bins = (struct class_bins){0};
     memset(metrics->within, 0, sizeof metrics->within);
+    if (metrics->labels_each)
+        label_metrics_begin(metrics->labels_each);
     if (metrics->confusion)
         memset(metrics->confusion, 0,
                (size_t)(metrics->classes * metrics->classes) * sizeof *metrics->confusion);
@@ -364,6 +386,10 @@ void metrics_add_class(struct metrics *metrics, const float *logits, int32_t lab
 void metrics_add_values(struct metrics *metrics, const float *output, const float *target)
 {
     metrics->count++;
+    if (metrics->labels_each) {
+        label_metrics_add(metrics->labels_each, output, target);
+        return;
+    }
     for (int64_t i = 0; i < metrics->width; i++) {
         struct value_sums *sums = &metrics->values[i];
         double unit = metrics->units ? metrics->units[i] : 1;
@@ -431,17 +457,14 @@ struct class_counts metrics_counts(const struct metrics *metrics)
                                  .matching = metrics->matching};
 }
 
+struct label_metrics *metrics_labels(const struct metrics *metrics)
+{
+    return metrics ? metrics->labels_each : NULL;
+}
+
 const int64_t *metrics_confusion(const struct metrics *metrics)
 {
     return metrics ? metrics->confusion : NULL;
-}
-
-static int compare_scores(const void *a, const void *b)
-{
-    double x = ((const struct class_score *)a)->probability,
-           y = ((const struct class_score *)b)->probability;
-
-    return (x > y) - (x < y);
 }
 
 /* A metric of the sorted scores of a class. */
@@ -458,7 +481,7 @@ static double measure_class(const struct metrics *metrics, int64_t row, int32_t 
         if (isnan(probabilities[i]))
             return NAN;
     }
-    qsort(scores, (size_t)metrics->count, sizeof *scores, compare_scores);
+    class_scores_sort(scores, metrics->count);
     return measure(scores, metrics->count, metrics->labelled[class]);
 }
 
@@ -513,6 +536,32 @@ static double measure_classes(const struct metrics *metrics, enum metric_kind ki
     }
 }
 
+static double measure_labels(struct label_metrics *labels, enum metric_kind kind)
+{
+    switch (kind) {
+#define RATES(NAME)                                                   \
+    case METRIC_##NAME:                                               \
+    case METRIC_##NAME##_MACRO:                                       \
+        return label_metrics_rate(labels, CLASS_##NAME, CLASS_MACRO); \
+    case METRIC_##NAME##_MICRO:                                       \
+        return label_metrics_rate(labels, CLASS_##NAME, CLASS_MICRO); \
+    case METRIC_##NAME##_WEIGHTED:                                    \
+        return label_metrics_rate(labels, CLASS_##NAME, CLASS_WEIGHTED);
+        RATES(PRECISION)
+        RATES(RECALL)
+        RATES(F1)
+#undef RATES
+    case METRIC_AUC:
+        return label_metrics_mean(labels, label_metrics_auc);
+    case METRIC_AVERAGE_PRECISION:
+        return label_metrics_mean(labels, label_metrics_average_precision);
+    case METRIC_SUBSET_ACCURACY:
+        return label_metrics_subset_accuracy(labels);
+    default:
+        return NAN;
+    }
+}
+
 /* The mean over the values of what is measured of each: scikit-learn's
  * multioutput="uniform_average". */
 static double mean_of_values(const struct metrics *metrics, enum metric_kind kind)
@@ -560,6 +609,8 @@ double metrics_value(const struct metrics *metrics, enum metric_kind kind,
     if (metric_traits[kind] & METRIC_READS &&
         (!metrics || metrics->count == 0 || !(metrics->kinds & bit(kind))))
         return NAN;
+    if (metric_traits[kind] & METRIC_READS && metrics->labels_each)
+        return measure_labels(metrics->labels_each, kind);
     if (metric_traits[kind] & METRIC_READS && metric_traits[kind] & METRIC_OF_CLASSES)
         return measure_classes(metrics, kind);
     switch (kind) {

@@ -9,6 +9,7 @@
 #include "base/string_table.h"
 #include "engine/data/loader.h"
 #include "engine/train/class_metrics.h"
+#include "engine/train/label_metrics.h"
 #include "engine/train/session.h"
 #include "proto/metric_kinds.h"
 
@@ -45,7 +46,8 @@ struct metric_heads {
 /* The head whose loss on the validation set has that name; -1: none has. */
 int metric_head_of_name(const struct metric_heads *heads, const char *name);
 
-/* The trait of the task that the set is for: METRIC_OF_CLASSES, _VALUES, _TEXT or _HEADS. */
+/* The trait of the task that the set is for: METRIC_OF_CLASSES, _VALUES, _LABELS, _TEXT or
+ * _HEADS. */
 unsigned metric_task(const struct dataset *dataset, const struct metric_heads *heads);
 /* All metrics of the task. */
 metric_set metrics_of_task(unsigned task);
@@ -88,6 +90,8 @@ int metrics_add(struct metrics *metrics, struct session *session, const struct d
 double metrics_value(const struct metrics *metrics, enum metric_kind kind,
                      const struct step_metrics *sums);
 
+/* Those of several labels that are 0 or 1; NULL: the set has none. */
+struct label_metrics *metrics_labels(const struct metrics *metrics);
 /* Counts of the classes so far; they are the metrics' own. */
 struct class_counts metrics_counts(const struct metrics *metrics);
 /* The confusion matrix, [labels][predictions]; NULL: it was not wanted. */

@@ -56,9 +56,10 @@ static int check_metric(struct training *training, const char *metric, const cha
         return 0;
     if (!(metrics_of_task(task) >> kind & 1))
         return error_set(error, -EINVAL, "%s: a %s has no %s; take the loss", use,
-                         task == METRIC_OF_VALUES ? "regression"
-                         : task == METRIC_OF_TEXT ? "language model"
-                                                  : "classification",
+                         task == METRIC_OF_VALUES   ? "regression"
+                         : task == METRIC_OF_TEXT   ? "language model"
+                         : task == METRIC_OF_LABELS ? "multi-label classification"
+                                                    : "classification",
                          metric);
     if (validation)
         training->watched |= (metric_set)1 << kind;

@@ -1,7 +1,7 @@
 /* metric_values.c: prints every metric of outputs that come through standard input, for
- * tests/reference/check-metrics. A case is three little-endian int32 (1 for classes, else 0;
- * samples; numbers of an output), the outputs, and the labels or the targets. A line "NAME VALUE"
- * for each metric follows, and an empty one. */
+ * tests/reference/check-metrics. A case is three little-endian int32, the outputs, and labels or
+ * targets. The integers are 1 for classes, 2 for labels of 0 and 1, else 0; samples; numbers of
+ * an output. A line "NAME VALUE" for each metric follows, and an empty one. */
 #include "engine/train/metrics.h"
 
 #include <math.h>
@@ -12,10 +12,11 @@ enum { ELEMENTS_MAX = 1 << 24 };
 
 static void print_case(const int32_t head[3], const float *outputs, const void *targets)
 {
-    bool classes = head[0];
+    bool classes = head[0] == 1;
     int64_t count = head[1], width = head[2];
     struct dataset dataset = {.format = DATASET_CSV,
                               .target = classes ? DATASET_TARGET_CLASS : DATASET_TARGET_VALUE,
+                              .plain_targets = head[0] == 2,
                               .classes = classes ? head[2] : 0,
                               .target_width = classes ? 1 : head[2]};
     struct metrics_config config = {
@@ -49,7 +50,7 @@ int main(void)
     int32_t head[3];
 
     while (fread(head, sizeof head, 1, stdin) == 1) {
-        int64_t outputs = (int64_t)head[1] * head[2], targets = head[0] ? head[1] : outputs;
+        int64_t outputs = (int64_t)head[1] * head[2], targets = head[0] == 1 ? head[1] : outputs;
         void *memory;
 
         if (head[1] < 1 || head[2] < 1 || outputs > ELEMENTS_MAX)

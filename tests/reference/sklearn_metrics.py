@@ -54,6 +54,30 @@ def class_metrics(logits, truth):
     return {name: float(value) for name, value in found.items()}
 
 
+def label_metrics(logits, targets):
+    """Of logits and labels that are 0 or 1, [n, labels] each."""
+    predicted, probabilities = (logits > 0).astype(int), 1 / (1 + numpy.vectorize(math.exp)(-logits))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = {"subset_accuracy": (predicted == targets).all(axis=1).mean()}
+        for name, score in (("precision", sk.precision_score), ("recall", sk.recall_score), ("f1", sk.f1_score)):
+            each = [score(targets[:, k], predicted[:, k], zero_division=0) for k in range(targets.shape[1])]
+            found[name] = found[f"{name}_macro"] = numpy.mean(each)
+            found[f"{name}_micro"] = score(targets.ravel(), predicted.ravel(), zero_division=0)
+            found[f"{name}_weighted"] = numpy.average(each, weights=targets.sum(axis=0)) if targets.any() else 0
+            if targets.shape[1] > 1:
+                for average in ("macro", "micro", "weighted"):
+                    found[f"{name}_{average}"] = score(targets, predicted, average=average, zero_division=0)
+        found["average_precision"] = numpy.mean([sk.average_precision_score(targets[:, k], probabilities[:, k])
+                                                 for k in range(targets.shape[1])])
+        if all(0 < targets[:, k].sum() < len(targets) for k in range(targets.shape[1])):
+            found["auc"] = numpy.mean([sk.roc_auc_score(targets[:, k], probabilities[:, k])
+                                       for k in range(targets.shape[1])])
+            if targets.shape[1] > 1:
+                found["auc"] = sk.roc_auc_score(targets, probabilities, average="macro")
+    return {name: float(value) for name, value in found.items()}
+
+
 def value_metrics(outputs, targets):
     """Of [n, values] each."""
     found = {"mse": sk.mean_squared_error(targets, outputs), "mae": sk.mean_absolute_error(targets, outputs),

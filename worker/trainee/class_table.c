@@ -2,7 +2,9 @@
 #include "worker/trainee/class_table.h"
 
 #include "base/text.h"
+#include "engine/data/description.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -98,4 +100,79 @@ void class_table_json(const struct metrics *metrics, char *const *names, int32_t
         json_set(json, "confusion", matrix);
     else
         json_object_put(matrix);
+}
+
+/* ---- several labels ---- */
+
+/* What is measured of a label; NAN where it is not. */
+struct label_row {
+    const char *name;
+    int64_t samples;
+    double precision, recall, f1, auc, average_precision;
+};
+
+static struct label_row label_row(struct label_metrics *metrics, const struct dataset *set,
+                                  bool scores, int64_t label, char shown[NAME_BYTES])
+{
+    const struct class_counts counts = label_metrics_counts(metrics);
+    const char *name = dataset_target_name(set, (int32_t)label);
+
+    snprintf(shown, NAME_BYTES, "%lld", (long long)label);
+    return (struct label_row){.name = name ? name : shown,
+                              .samples = counts.labelled[label],
+                              .precision = class_rate(&counts, CLASS_PRECISION, label),
+                              .recall = class_rate(&counts, CLASS_RECALL, label),
+                              .f1 = class_rate(&counts, CLASS_F1, label),
+                              .auc = scores ? label_metrics_auc(metrics, label) : (double)NAN,
+                              .average_precision =
+                                  scores ? label_metrics_average_precision(metrics, label)
+                                         : (double)NAN};
+}
+
+void label_table_print(struct label_metrics *metrics, const struct dataset *set, bool scores)
+{
+    int64_t count = label_metrics_counts(metrics).classes;
+
+    printf("%-*s %9s %9s %9s %9s%s\n", NAME_SHOWN, "label", "samples", "precision", "recall", "f1",
+           scores ? "       auc  avg. precision" : "");
+    for (int64_t k = 0; k < count; k++) {
+        char number[NAME_BYTES], cut[NAME_SHOWN + 1], shown[NAME_BYTES];
+        struct label_row row = label_row(metrics, set, scores, k, number);
+
+        if (k == CLASS_TABLE_ROWS) {
+            printf("... and further labels; --json has them all\n");
+            return;
+        }
+        snprintf(cut, sizeof cut, "%s", row.name);
+        printf("%-*s %9lld %9.4f %9.4f %9.4f", NAME_SHOWN,
+               text_escape_controls(cut, shown, sizeof shown), (long long)row.samples,
+               row.precision, row.recall, row.f1);
+        if (scores)
+            printf(" %9.4f %15.4f", row.auc, row.average_precision);
+        putchar('\n');
+    }
+}
+
+void label_table_json(struct label_metrics *metrics, const struct dataset *set, bool scores,
+                      struct json_object *json)
+{
+    struct json_object *list = json_object_new_array();
+
+    for (int64_t k = 0; k < label_metrics_counts(metrics).classes; k++) {
+        struct json_object *label = json_object_new_object();
+        char number[NAME_BYTES];
+        struct label_row row = label_row(metrics, set, scores, k, number);
+
+        json_set_string(label, "name", row.name);
+        json_set_int(label, "samples", row.samples);
+        json_set_double(label, "precision", row.precision);
+        json_set_double(label, "recall", row.recall);
+        json_set_double(label, "f1", row.f1);
+        if (!isnan(row.auc))
+            json_set_double(label, "auc", row.auc);
+        if (!isnan(row.average_precision))
+            json_set_double(label, "average_precision", row.average_precision);
+        json_object_array_add(list, label);
+    }
+    json_set(json, "labels", list);
 }

@@ -9,6 +9,14 @@
 enum { CLASS_TABLE_ROWS = 30 };
 void class_table_print(const struct metrics *metrics, char *const *names, int32_t name_count);
 
+/* Prints a row for each of several labels that are 0 or 1, as they are numbered: how many samples
+ * have it, precision, recall, F1, and AUC and average precision if the metrics have them. The names
+ * are the `set`'s. */
+void label_table_print(struct label_metrics *metrics, const struct dataset *set, bool scores);
+/* Sets "labels" to [{"name", "samples", "precision", …}, ...]. */
+void label_table_json(struct label_metrics *metrics, const struct dataset *set, bool scores,
+                      struct json_object *json);
+
 /* Sets "classes" [{"name", "samples", "precision", "recall", "f1"}, ...] and, of at most
  * CLASS_TABLE_MATRIX of them, "confusion": [labels][predictions]. */
 enum { CLASS_TABLE_MATRIX = 1000 };

@@ -357,14 +357,18 @@ static void write_json(struct prediction_writer *writer)
     fputs("}\n", writer->file);
 }
 
-/* The values in the units of the training data. */
+/* The values in the units of the training data; of labels that are 0 or 1 the probabilities. */
 static void values_unscale(struct prediction_writer *writer, const float *outputs)
 {
     const struct dataset_normalisation *normalisation = &writer->config.setup->normalisation;
 
+    bool labels = writer->config.setup->spec.loss == LOSS_BINARY;
+
     for (int64_t i = 0; i < writer->width; i++) {
         double value = (double)outputs[i];
 
+        if (labels)
+            value = 1 / (1 + exp(-value));
         if (normalisation->target_groups)
             value = value / (double)normalisation->target_factor[i] +
                     (double)normalisation->target_mean[i];

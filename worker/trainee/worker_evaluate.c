@@ -105,6 +105,12 @@ static bool has_classes(const struct worker_setup *setup)
            !dataset_format_is_text(setup->train->format);
 }
 
+/* Whether probabilities of all samples are kept. */
+static bool has_scores(metric_set kinds)
+{
+    return kinds >> METRIC_AUC & 1 || kinds >> METRIC_AVERAGE_PRECISION & 1;
+}
+
 static void show_json(const struct worker_setup *setup, bool test, metric_set kinds,
                       struct metrics *metrics, const struct step_metrics *sums)
 {
@@ -127,6 +133,8 @@ static void show_json(const struct worker_setup *setup, bool test, metric_set ki
     }
     if (metrics_confusion(metrics))
         class_table_json(metrics, setup->train->class_names, setup->train->class_count, json);
+    if (metrics_labels(metrics))
+        label_table_json(metrics_labels(metrics), setup->train, has_scores(kinds), json);
     json_print(json, stdout);
 }
 
@@ -153,6 +161,8 @@ static void show(const struct worker_setup *setup, bool test, metric_set kinds,
     printf("\n");
     if (metrics_confusion(metrics))
         class_table_print(metrics, setup->train->class_names, setup->train->class_count);
+    if (metrics_labels(metrics))
+        label_table_print(metrics_labels(metrics), setup->train, has_scores(kinds));
 }
 
 /* What is measured: as by a run, of whose sets it is the last. */

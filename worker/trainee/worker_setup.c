@@ -371,6 +371,8 @@ static int adopt_description(const struct checkpoint_texts *texts, const char *p
     setup->stage = WORKER_STAGE_CHECKPOINT;
     if (r == 0)
         r = dataset_description_parse(texts->data, &setup->train, error);
+    if (r == 0)
+        setup->train->plain_targets = setup->spec.train.config.plain_targets;
     if (r == 0 && texts->normalisation)
         r = dataset_normalisation_parse(texts->normalisation, setup->train, &setup->normalisation,
                                         error);

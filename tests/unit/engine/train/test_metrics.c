@@ -216,6 +216,39 @@ static void evaluations_of_many_classes_read_no_outputs(void **state)
                          1 << METRIC_AUC);
 }
 
+/* Three samples of two labels. The values are scikit-learn's of predicted = [[1,0],[1,1],[0,1]]. */
+static void labels_of_zero_and_one(void **state)
+{
+    static const float logits[3][2] = {{2, -1}, {0.5f, 3}, {-1, 1}};
+    static const float targets[3][2] = {{1, 0}, {0, 1}, {1, 1}};
+    static const struct step_metrics sums = {.samples = 1, .labels = 1};
+    const struct dataset dataset = {.format = DATASET_NPY,
+                                    .target = DATASET_TARGET_VALUE,
+                                    .plain_targets = true,
+                                    .target_width = 2};
+    const struct {
+        enum metric_kind kind;
+        double value;
+    } wanted[] = {{METRIC_PRECISION, 0.75},    {METRIC_RECALL, 0.75},
+                  {METRIC_F1, 0.75},           {METRIC_F1_MICRO, 0.75},
+                  {METRIC_F1_WEIGHTED, 0.75},  {METRIC_SUBSET_ACCURACY, 1.0 / 3},
+                  {METRIC_AUC, (0.5 + 1) / 2}, {METRIC_AVERAGE_PRECISION, (5.0 / 6 + 1) / 2}};
+    struct metrics *metrics = create(&dataset, 3);
+
+    (void)state;
+    assert_int_equal(metric_task(&dataset, &(struct metric_heads){0}), METRIC_OF_LABELS);
+    for (int again = 0; again < 2; again++) {
+        metrics_begin(metrics, (metric_set)-1);
+        for (int i = 0; i < 3; i++)
+            metrics_add_values(metrics, logits[i], targets[i]);
+        for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+            assert_near("labels", metric_kind_to_string(wanted[i].kind),
+                        metrics_value(metrics, wanted[i].kind, &sums), wanted[i].value);
+        assert_true(isnan(metrics_value(metrics, METRIC_MSE, &sums)));
+    }
+    metrics_free(metrics);
+}
+
 static void names_say_what_improves(void **state)
 {
     (void)state;
@@ -237,6 +270,7 @@ int main(void)
         cmocka_unit_test(heads_have_a_loss_each),
         cmocka_unit_test(a_text_is_measured_by_its_loss),
         cmocka_unit_test(evaluations_of_many_classes_read_no_outputs),
+        cmocka_unit_test(labels_of_zero_and_one),
         cmocka_unit_test(names_say_what_improves),
     };
 
