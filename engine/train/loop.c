@@ -193,7 +193,7 @@ static int loop_start(struct loop *loop, struct error *error)
 
     loop_start_clock(loop);
     loop->energy = NAN;
-    loop->energy_read_at = -INFINITY;
+    loop->next_energy = -INFINITY;
     loop->epoch_energy = state->position == 0 ? loop_read_energy(loop) : NAN;
     if (loop->training->profile)
         profile_begin(loop->training->profile, (loop->training->total_steps - state->step) *

@@ -36,10 +36,10 @@ struct loop {
     /* the device scales the loss itself; state->loss_scale was read by the latest
      * loop_read_sums() */
     bool device_scales;
-    double evaluation_seconds;     /* of the present epoch, in this process */
-    double epoch_energy;           /* loop_read_energy() at the epoch's beginning; NAN: unknown */
-    double energy, energy_read_at; /* the latest reading of the meter, and its time */
-    double marked_samples;         /* loop_samples() at `mark` */
+    double evaluation_seconds;  /* of the present epoch, in this process */
+    double epoch_energy;        /* loop_read_energy() at the epoch's beginning; NAN: unknown */
+    double energy, next_energy; /* the latest reading of the meter; no other before this time */
+    double marked_samples;      /* loop_samples() at `mark` */
     /* all steps of this process but its first ones; the part that has been reported */
     struct timing timed, told;
     /* Ring buffer: seconds of a step between two readings of the clock, for the latest readings. */
@@ -61,7 +61,7 @@ void loop_start_clock(struct loop *loop);
 /* Adds the time since the last mark to the counted seconds; `training`: the time was spent in
  * steps. Returns the present time. */
 double loop_mark(struct loop *loop, bool training);
-/* session_energy(), or NAN if the latest reading was made only a moment ago. */
+/* session_energy(), or NAN if another reading now would take too much of the time. */
 double loop_read_energy(struct loop *loop);
 /* The median of `step_times`, which it reorders; NAN if there are none. */
 double loop_median_step(struct loop *loop);

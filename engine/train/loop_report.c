@@ -12,8 +12,9 @@
 static const double progress_period = 0.25, row_period = 0.5; /* in seconds */
 /* The energy meter advances in steps of this many seconds. On an H100 a reading takes 5 ms, during
  * which the driver answers no other process that uses the GPU. With a reading at the end of each
- * epoch, twelve small jobs with epochs of that length took three times as long. */
-static const double meter_period = 0.1;
+ * epoch, twelve small jobs with epochs of that length took three times as long. The GPU waits, too.
+ * So readings take at most this share of the time, unless they are further apart than a second. */
+static const double meter_period = 0.1, meter_period_max = 1, meter_share = 0.01;
 /* The first steps are reported one by one. They are not timed, because they touch memory and fill
  * caches. */
 enum { FIRST_ROWS = 5, PACE_STEPS_MAX = 4096 };
@@ -57,13 +58,14 @@ double loop_mark(struct loop *loop, bool training)
 
 double loop_read_energy(struct loop *loop)
 {
-    double now = session_seconds(loop->training->session);
+    double now = session_seconds(loop->training->session), taken;
 
     loop->energy = NAN;
-    if (now - loop->energy_read_at < meter_period)
+    if (now < loop->next_energy)
         return NAN;
     loop->energy = session_energy(loop->training->session);
-    loop->energy_read_at = now;
+    taken = session_seconds(loop->training->session) - now;
+    loop->next_energy = now + fmin(fmax(meter_period, taken / meter_share), meter_period_max);
     return loop->energy;
 }
 

@@ -487,24 +487,31 @@ static void test_the_device_scales_the_loss(void **state)
     assert_int_equal(data_backend_calls.longest, 1);
 }
 
-/* A clock that advances by this many seconds whenever it is read, and a meter that counts 1 W by
- * it. */
+/* A clock that advances when the device's sums are read and when the meter is, by so many seconds,
+ * and a meter that counts 1 W by it. */
 static struct {
-    double seconds, step;
+    double seconds, step, reading;
     int readings;
+    void (*read_metrics)(struct backend_program *program, struct step_metrics *metrics);
 } meter;
 
 static double metered_seconds(struct backend_device *device)
 {
     (void)device;
-    return meter.seconds += meter.step;
+    return meter.seconds += 1e-9;
+}
+
+static void metered_metrics(struct backend_program *program, struct step_metrics *metrics)
+{
+    meter.seconds += meter.step;
+    meter.read_metrics(program, metrics);
 }
 
 static double metered_energy(struct backend_device *device)
 {
     (void)device;
     meter.readings++;
-    return meter.seconds;
+    return meter.seconds += meter.reading;
 }
 
 static int count_values(const struct told *told, const char *name)
@@ -516,25 +523,33 @@ static int count_values(const struct told *told, const char *name)
     return count;
 }
 
-/* A reading blocks all processes of the device, so short epochs have none. */
+/* A reading blocks all processes of the device, so short epochs have none, nor have epochs of which
+ * a reading would take more than a hundredth. */
 static void test_the_meter_is_read_now_and_then(void **state)
 {
+    static const struct {
+        double step, reading;
+        int readings, epochs;
+    } cases[] = {{1e-6, 0, 1, 0}, {0.1, 0, 4, 3}, {0.1, 0.001, 4, 3}, {0.02, 0.0099, 1, 0}};
     struct training_config config = plain;
     struct backend backend = *backend_cpu();
     struct backend_device *device;
     struct dataset *dataset = open_launches(&backend, &device);
 
     (void)state;
+    meter.read_metrics = backend.program_read_metrics;
+    backend.program_read_metrics = metered_metrics;
     backend.device_seconds = metered_seconds;
     backend.device_energy = metered_energy;
-    for (int slow = 0; slow < 2; slow++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         meter.seconds = 0;
         meter.readings = 0;
-        meter.step = slow ? 0.05 : 1e-6;
+        meter.step = cases[i].step;
+        meter.reading = cases[i].reading;
         training_free(train(&config, &backend, device, &launches));
         assert_int_equal(count_values(&launches, "train_loss"), 3);
-        assert_int_equal(count_values(&launches, "epoch_joules"), slow ? 3 : 0);
-        assert_int_equal(meter.readings, slow ? 4 : 1);
+        assert_int_equal(count_values(&launches, "epoch_joules"), cases[i].epochs);
+        assert_int_equal(meter.readings, cases[i].readings);
     }
     close_launches(&backend, device, dataset);
 }
