@@ -339,7 +339,7 @@ bool cuda_operator_keeps_sums(const struct graph_node *node, int output);
 
 /* ---- normalization.c ---- */
 
-cuda_operator norm_run, norm_backward_run;
+cuda_operator norm_run, norm_backward_run, norm_frozen_backward_run;
 /* Whether the node has kernels that can fuse more than batch norm itself. */
 bool norm_can_fuse(const struct backend_program *program, int32_t index);
 

@@ -81,6 +81,17 @@ int norm_run(struct backend_program *program, int32_t index, struct error *error
                    error);
 }
 
+int norm_frozen_backward_run(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    struct cuda_batch_norm norm = describe_norm(program, index);
+
+    norm.weight = program_floats(program, node->input[1]);
+    norm.running_variance = program_floats(program, node->input[2]);
+    norm.y = program_array(program, node->output[0]);
+    return checked(node, cuda_batch_norm_apply(&norm, true, program->device->stream), error);
+}
+
 int norm_backward_run(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];

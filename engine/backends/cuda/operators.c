@@ -255,6 +255,7 @@ static cuda_operator *const operators[OP_COUNT] = {
     [OP_BATCH_NORM] = norm_run,
     [OP_BATCH_NORM_APPLY] = norm_run,
     [OP_BATCH_NORM_BACKWARD] = norm_backward_run,
+    [OP_BATCH_NORM_FROZEN_BACKWARD] = norm_frozen_backward_run,
     [OP_MAX_POOL2D] = max_pool_run,
     [OP_MAX_POOL2D_BACKWARD] = max_pool_backward_run,
     [OP_AVERAGE_POOL2D] = average_pool_run,

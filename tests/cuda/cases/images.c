@@ -23,6 +23,65 @@
         .name = text, IMAGES(count, channels, height, width), .layers = {__VA_ARGS__, HEAD}, SGD \
     }
 
+/* A batch norm that training leaves as it is, between a convolution that learns and an
+ * activation. */
+static int32_t frozen_norm(struct graph *graph, int32_t x, int channels, enum activation_kind kind)
+{
+    static const char *const frozen[] = {"1"};
+    static const struct conv_attributes conv = SQUARE(1, 1, 0);
+
+    graph->frozen = frozen;
+    graph->frozen_count = sizeof frozen / sizeof *frozen;
+    x = graph_conv2d(graph, x, "0", channels, &conv, true);
+    x = graph_batch_norm(graph, x, "1", 1e-5f, 0.1f);
+    x = graph_activation(graph, x, "2", kind);
+    return graph_linear(graph, graph_flatten(graph, x, "3"), "4", 10, true);
+}
+
+static int32_t build_frozen_16(struct graph *graph, int32_t x)
+{
+    return frozen_norm(graph, x, 16, ACTIVATION_RELU);
+}
+
+static int32_t build_frozen_13(struct graph *graph, int32_t x)
+{
+    return frozen_norm(graph, x, 13, ACTIVATION_SILU);
+}
+
+static int32_t build_frozen_1000(struct graph *graph, int32_t x)
+{
+    return frozen_norm(graph, x, 1000, ACTIVATION_GELU);
+}
+
+/* Two of them behind one another, around a sum. */
+static int32_t build_frozen_block(struct graph *graph, int32_t x)
+{
+    static const char *const frozen[] = {"1", "3"};
+    static const struct conv_attributes conv = SQUARE(3, 1, 1);
+    int32_t y;
+
+    graph->frozen = frozen;
+    graph->frozen_count = sizeof frozen / sizeof *frozen;
+    x = graph_conv2d(graph, x, "0", 24, &conv, false);
+    x = graph_activation(graph, graph_batch_norm(graph, x, "1", 1e-5f, 0.1f), "1", ACTIVATION_SILU);
+    y = graph_conv2d(graph, x, "2", 24, &conv, false);
+    y = graph_add(graph, x, graph_batch_norm(graph, y, "3", 1e-5f, 0.1f), "4");
+    y = graph_activation(graph, y, "4", ACTIVATION_SILU);
+    return graph_linear(graph, graph_flatten(graph, y, "5"), "6", 10, true);
+}
+
+/* Of features: two dimensions. */
+static int32_t build_frozen_features(struct graph *graph, int32_t x)
+{
+    static const char *const frozen[] = {"1"};
+
+    graph->frozen = frozen;
+    graph->frozen_count = sizeof frozen / sizeof *frozen;
+    x = graph_linear(graph, graph_flatten(graph, x, "0"), "0", 37, true);
+    x = graph_activation(graph, graph_batch_norm(graph, x, "1", 1e-5f, 0.1f), "1", ACTIVATION_TANH);
+    return graph_linear(graph, x, "2", 10, true);
+}
+
 static const struct test_case cases[] = {
     ALONE("batch norm of samples", 6, 5, 7, 3, LAYER(BATCH_NORM)),
     ALONE("batch norm, 64 channels of 32x32", 32, 64, 32, 32, LAYER(BATCH_NORM)),
@@ -76,6 +135,36 @@ static const struct test_case cases[] = {
      .layers = {CONV(16, 1, 1, 0), LAYER(BATCH_NORM), HEAD},
      SGD,
      .steps = 3},
+    {.name = "batch norm, frozen", IMAGES(8, 3, 8, 8), .build = build_frozen_16, SGD},
+    {.name = "batch norm, frozen, odd", IMAGES(7, 3, 5, 9), .build = build_frozen_13, SGD},
+    {.name = "batch norm, frozen, 1000 of 3x3",
+     IMAGES(5, 3, 3, 3),
+     .build = build_frozen_1000,
+     SGD},
+    {.name = "batch norm, frozen, of features",
+     IMAGES(9, 3, 4, 4),
+     .build = build_frozen_features,
+     SGD},
+    {.name = "batch norm, frozen, 3 steps, average",
+     IMAGES(8, 3, 8, 8),
+     .build = build_frozen_16,
+     SGD,
+     .steps = 3,
+     .average = true},
+    {.name = "batch norm, frozen, a residual block",
+     IMAGES(8, 3, 8, 8),
+     .build = build_frozen_block,
+     SGD},
+    {.name = "batch norm, frozen, a residual block, recomputed",
+     IMAGES(8, 3, 8, 8),
+     .build = build_frozen_block,
+     SGD,
+     .recompute = RECOMPUTE_SELECTIVE},
+    {.name = "batch norm, frozen, accumulated",
+     IMAGES(8, 3, 8, 8),
+     .build = build_frozen_16,
+     SGD,
+     .accumulate = true},
     ALONE("max pool 2 of samples", 5, 6, 8, 8, MAX_POOL(2, 2, 0)),
     BEHIND("max pool 2", 5, 16, 8, 8, MAX_POOL(2, 2, 0)),
     BEHIND("max pool 3, stride 2, padding 1", 5, 16, 11, 9, MAX_POOL(3, 2, 1)),

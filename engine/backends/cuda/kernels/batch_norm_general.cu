@@ -13,7 +13,7 @@ __device__ static inline int64_t place(const struct cuda_batch_norm *n, int64_t 
 __device__ static void normalise(const struct cuda_batch_norm *n, float mean, float inverse_std)
 {
     const float factor = inverse_std * n->weight[blockIdx.x];
-    const float offset = n->bias[blockIdx.x] - mean * factor;
+    const float offset = n->bias ? n->bias[blockIdx.x] - mean * factor : 0;
 
     for (int64_t i = threadIdx.x; i < n->rows * n->pixels; i += BLOCK) {
         int64_t at = place(n, i);
@@ -64,7 +64,7 @@ cudaError_t norm_general_train(const struct cuda_batch_norm *norm, cudaStream_t 
 __global__ void general_apply_kernel(struct cuda_batch_norm n, bool running)
 {
     if (running)
-        normalise(&n, n.running_mean[blockIdx.x],
+        normalise(&n, n.bias ? n.running_mean[blockIdx.x] : 0,
                   1.0f / sqrtf(n.running_variance[blockIdx.x] + n.epsilon));
     else
         normalise(&n, n.mean[blockIdx.x], n.inverse_std[blockIdx.x]);

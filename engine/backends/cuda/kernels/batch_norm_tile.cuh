@@ -118,10 +118,12 @@ __device__ static inline struct group norm_offset(const struct cuda_batch_norm &
                                                   const struct tile &t, bool running,
                                                   const struct group &factor)
 {
-    struct group offset = load_channels<WHOLE>(n.bias, t);
-    const struct group mean =
-        load_channels<WHOLE>((const float *)(running ? n.running_mean : n.mean), t);
+    struct group offset = {}, mean;
 
+    if (!n.bias)
+        return offset;
+    offset = load_channels<WHOLE>(n.bias, t);
+    mean = load_channels<WHOLE>((const float *)(running ? n.running_mean : n.mean), t);
 #pragma unroll
     for (int k = 0; k < GROUP; k++)
         offset.value[k] -= mean.value[k] * factor.value[k];

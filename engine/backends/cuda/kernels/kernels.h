@@ -282,7 +282,8 @@ size_t cuda_batch_norm_scratch(const struct cuda_batch_norm *norm);
 cudaError_t cuda_batch_norm_train(const struct cuda_batch_norm *norm, cudaStream_t stream);
 /* Computes only the moments; needs cuda_batch_norm_is_fast(). */
 cudaError_t cuda_batch_norm_moments(const struct cuda_batch_norm *norm, cudaStream_t stream);
-/* With the running values, or with the stored mean and inverse_std. */
+/* With the running values, or with the stored mean and inverse_std. bias NULL: the result is weight
+ * x inverse_std, without the mean, as for the gradient through running values. */
 cudaError_t cuda_batch_norm_apply(const struct cuda_batch_norm *norm, bool running,
                                   cudaStream_t stream);
 cudaError_t cuda_batch_norm_backward(const struct cuda_batch_norm *norm,
