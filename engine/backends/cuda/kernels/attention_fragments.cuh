@@ -7,38 +7,28 @@
 
 constexpr int STRIP = 16; /* rows of a warp, and rows of a tile that it takes at a time */
 
+#if __CUDA_ARCH__ >= 800
+#define LOAD_MATRICES(transposed, to, row)                                                     \
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4" transposed ".shared.b16 {%0,%1,%2,%3}, [%4];" \
+                 : "=r"((to)[0]), "=r"((to)[1]), "=r"((to)[2]), "=r"((to)[3])                  \
+                 : "r"((uint32_t)__cvta_generic_to_shared(row))                                \
+                 : "memory")
+#else
+#define LOAD_MATRICES(transposed, to, row) (void)(to), (void)(row)
+#endif
 /* Four blocks of 8 x 8 numbers; lanes 8 k to 8 k + 7 give the addresses of the rows of block k. Of
  * each a thread gets row g, columns 2 t and the next: ldmatrix. */
 __device__ static inline void load_blocks(uint32_t *to, const void *row)
 {
-#if __CUDA_ARCH__ >= 800
-    const uint32_t address = (uint32_t)__cvta_generic_to_shared(row);
-
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                 : "r"(address)
-                 : "memory");
-#else
-    (void)to;
-    (void)row;
-#endif
+    LOAD_MATRICES("", to, row);
 }
 
 /* The same, but of each block a thread gets rows 2 t and the next, of column g: with .trans. */
 __device__ static inline void load_transposed(uint32_t *to, const void *row)
 {
-#if __CUDA_ARCH__ >= 800
-    const uint32_t address = (uint32_t)__cvta_generic_to_shared(row);
-
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                 : "r"(address)
-                 : "memory");
-#else
-    (void)to;
-    (void)row;
-#endif
+    LOAD_MATRICES(".trans", to, row);
 }
+#undef LOAD_MATRICES
 
 /* product = a times the STRIP rows at `rows`: product[n][i] is that of row g + 8 (i / 2) of a and
  * row 8 n + 2 t + i % 2. */

@@ -42,6 +42,34 @@ __device__ static float row_maximum(const float *row, int64_t classes, int64_t *
 /* Steps of sequences have labels that do not count. */
 constexpr int32_t NO_LABEL = -1;
 
+/* What the threads of a row have found: the logarithm of the sum of exp(logits), the loss by
+ * probabilities, the class of the largest logit and that of the largest probability. */
+struct row_sums {
+    float log_sum_exp;
+    double soft;
+    int64_t best, likeliest;
+};
+
+/* Stores a row's results. One thread calls it. */
+__device__ static void store_row(const struct cuda_cross_entropy &of, int64_t r,
+                                 const struct row_sums &sums, double *loss, int32_t *correct)
+{
+    of.log_sum_exp[r] = sums.log_sum_exp;
+    if (of.label && of.tokens && of.label[r] == NO_LABEL) {
+        loss[r] = 0;
+        correct[r] = 0;
+    } else if (of.label) {
+        const int64_t label = of.label[r];
+        const bool known = label >= 0 && label < of.classes;
+
+        loss[r] = (double)sums.log_sum_exp - (known ? of.logits[r * of.classes + label] : NAN);
+        correct[r] = known && sums.best == label;
+    } else {
+        loss[r] = sums.soft;
+        correct[r] = sums.best == sums.likeliest;
+    }
+}
+
 /* One block for each row. */
 __global__ void cross_entropy_kernel(const struct cuda_cross_entropy of, double *loss,
                                      int32_t *correct)
@@ -64,19 +92,7 @@ __global__ void cross_entropy_kernel(const struct cuda_cross_entropy of, double 
     }
     if (threadIdx.x > 0)
         return;
-    of.log_sum_exp[r] = total;
-    if (label && of.tokens && label[r] == NO_LABEL) {
-        loss[r] = 0;
-        correct[r] = 0;
-    } else if (label) {
-        bool known = label[r] >= 0 && label[r] < classes;
-
-        loss[r] = (double)total - (known ? row[label[r]] : NAN);
-        correct[r] = known && best == label[r];
-    } else {
-        loss[r] = soft;
-        correct[r] = best == likeliest;
-    }
+    store_row(of, r, {total, soft, best, likeliest}, loss, correct);
 }
 
 /* A warp has a row of few classes, so that it waits for nobody. */
@@ -139,19 +155,7 @@ __global__ void cross_entropy_few_kernel(const struct cuda_cross_entropy of, dou
     }
     if (lane > 0)
         return;
-    of.log_sum_exp[r] = total;
-    if (label && of.tokens && label[r] == NO_LABEL) {
-        loss[r] = 0;
-        correct[r] = 0;
-    } else if (label) {
-        const bool known = label[r] >= 0 && label[r] < classes;
-
-        loss[r] = (double)total - (known ? row[label[r]] : NAN);
-        correct[r] = known && best == label[r];
-    } else {
-        loss[r] = soft;
-        correct[r] = best == likeliest;
-    }
+    store_row(of, r, {total, soft, best, likeliest}, loss, correct);
 }
 
 /* One block adds the rows' losses to the metrics. */
