@@ -11,9 +11,11 @@
 #include <string.h>
 
 enum {
-    FUSED_MAX = 8,     /* timed algorithms with fused operations */
-    APART_MAX = 6,     /* and without them */
-    ROWS_MAX = 1 << 16 /* the most rows that are measured: this many keep any device busy */
+    FUSED_MAX = 8,      /* timed algorithms with fused operations */
+    APART_MAX = 6,      /* and without them */
+    ROWS_MAX = 1 << 16, /* the most rows that are measured: this many keep any device busy */
+    /* One more whenever the launches of a way change: what was measured before no longer holds. */
+    WAYS_VERSION = 2
 };
 
 static const char *const linear_way_names[] = {
@@ -196,8 +198,8 @@ static void write_key(const struct linear_problem *p, char key[CHOICES_KEY_MAX])
                                          [OP_LINEAR_BACKWARD_WEIGHTS] = "weights"};
 
     snprintf(key, CHOICES_KEY_MAX,
-             "%s,%s,%s:%s/%s:%s>%s%s%s%s%s%s%s,a%d,%" PRId64 ",%" PRId64 ",%" PRId64,
-             passes[p->pass], tensor_type_to_string(p->compute),
+             "%d,%s,%s,%s:%s/%s:%s>%s%s%s%s%s%s%s,a%d,%" PRId64 ",%" PRId64 ",%" PRId64,
+             WAYS_VERSION, passes[p->pass], tensor_type_to_string(p->compute),
              tensor_type_to_string(p->library[0]), tensor_type_to_string(p->library[1]),
              tensor_type_to_string(p->small[0]), tensor_type_to_string(p->small[1]),
              tensor_type_to_string(p->result), p->vector ? ",bias" : "",
