@@ -379,7 +379,7 @@ bool cuda_attention_head_is_possible(const struct cuda_attention *attention, boo
     const int warps = width_of(attention) <= 64 ? 16 : 8;
     int device = 0, bytes = 0;
 
-    return cuda_attention_tensor_is_possible(attention) &&
+    return cuda_attention_tensor_is_possible(attention, backward) &&
            (!backward || attention->steps <= warps * STRIP) &&
            cudaGetDevice(&device) == cudaSuccess &&
            cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) ==

@@ -222,13 +222,13 @@ __global__ void __launch_bounds__(THREADS)
 
 /* ---- launches -------------------------------------------------------------------------------- */
 
-bool cuda_attention_tensor_is_possible(const struct cuda_attention *attention)
+bool cuda_attention_tensor_is_possible(const struct cuda_attention *attention, bool backward)
 {
     return (attention->qkv.type == TENSOR_BFLOAT16 || attention->qkv.type == TENSOR_FLOAT16) &&
            attention->y.type == attention->qkv.type && attention->width % GROUP == 0 &&
            attention->width <= CUDA_ATTENTION_WIDTH_MAX &&
-           (!attention->dy.at || (attention->dy.type == attention->qkv.type &&
-                                  attention->dqkv.type == attention->qkv.type));
+           (!backward || (attention->dy.type == attention->qkv.type &&
+                          attention->dqkv.type == attention->qkv.type));
 }
 
 static dim3 grid_of(const struct cuda_attention *attention)

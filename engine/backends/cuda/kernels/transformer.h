@@ -89,8 +89,9 @@ cudaError_t cuda_attention(const struct cuda_attention *attention, cudaStream_t 
 cudaError_t cuda_attention_backward(const struct cuda_attention *attention, cudaStream_t stream);
 
 /* By tensor cores, on devices of compute capability 8.0 and above. All numbers have to be stored in
- * one type of 16 bits, and widths to be multiples of 8. */
-bool cuda_attention_tensor_is_possible(const struct cuda_attention *attention);
+ * one type of 16 bits, those of the gradients too if `backward`, and widths to be multiples of 8.
+ * The arrays need no addresses yet. */
+bool cuda_attention_tensor_is_possible(const struct cuda_attention *attention, bool backward);
 cudaError_t cuda_attention_tensor(const struct cuda_attention *attention, cudaStream_t stream);
 cudaError_t cuda_attention_tensor_backward(const struct cuda_attention *attention,
                                            cudaStream_t stream);
