@@ -165,7 +165,7 @@ int attention_prepare(struct backend_program *program, int32_t index, struct err
     if (r < 0)
         return r;
     program->attention_ways[index] =
-        device->capability[0] < 8 || !cuda_attention_tensor_is_possible(&attention, backward)
+        device->code_major < 8 || !cuda_attention_tensor_is_possible(&attention, backward)
             ? ATTENTION_FLOATS
         : cuda_attention_head_is_possible(&attention, backward)
             ? measure(device, &attention, backward)

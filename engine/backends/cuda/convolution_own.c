@@ -136,7 +136,7 @@ static bool is_for_stem(const struct backend_program *program, const struct grap
     const struct cuda_stem stem = describe_stem(program, node);
 
     return node->op != OP_CONV2D_BACKWARD_DATA && node->attributes.conv.groups == 1 &&
-           is_plain(&node->attributes.conv, 3) && program->device->capability[0] >= 8 &&
+           is_plain(&node->attributes.conv, 3) && program->device->code_major >= 8 &&
            cuda_stem_is_possible(&stem);
 }
 
@@ -148,7 +148,7 @@ static bool is_for_tf32(const struct backend_program *program, const struct grap
 
     return node->op == OP_CONV2D_BACKWARD_WEIGHTS && program->graph->compute_type == TENSOR_TF32 &&
            program_stored_type(program, node->input[0]) == TENSOR_FLOAT32 &&
-           program->device->capability[0] >= 8 && conv->groups == 1 && conv->stride[0] == 1 &&
+           program->device->code_major >= 8 && conv->groups == 1 && conv->stride[0] == 1 &&
            is_plain(conv, 3) && bytes <= CUDA_PRODUCT_SCRATCH && cuda_weights_tf32_is_possible(&d);
 }
 
@@ -171,7 +171,7 @@ int own_ways(const struct backend_program *program, const struct graph_node *nod
     if ((any.groups > 1 || any.channels <= DIRECT_CHANNELS) &&
         cuda_direct_is_possible(&any, CUDA_PRODUCT_SCRATCH))
         ways[count++] = BY_DIRECT;
-    if (program->device->capability[0] >= 8 &&
+    if (program->device->code_major >= 8 &&
         cuda_implicit_is_possible(&any, pass_of(node), CUDA_PRODUCT_SCRATCH))
         for (int tile = 0; tile < CUDA_IMPLICIT_TILES; tile++)
             ways[count++] = (enum convolution_way)(BY_IMPLICIT + tile);

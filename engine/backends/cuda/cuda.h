@@ -55,6 +55,9 @@ struct backend_device {
     bool control_used[CUDA_PROGRAMS_MAX];
     char model[128];
     int capability[2];
+    /* The generation whose instructions the kernels may use: below the device's where they were
+     * compiled for an earlier one alone. */
+    int code_major;
     size_t memory_bytes;
     double context_seconds, library_seconds; /* how long opening took */
     struct management *management;

@@ -46,6 +46,8 @@ static int open_context(struct backend_device *device, struct error *error)
         status = clear(device, device->controls, CUDA_PROGRAMS_MAX * sizeof(struct cuda_control));
     if (status == cudaSuccess)
         status = queue_create(&device->queue);
+    if (status == cudaSuccess)
+        status = cuda_code_major(&device->code_major);
     if (status != cudaSuccess)
         return cuda_fail(error, status, "the GPU cannot be used");
     snprintf(device->model, sizeof device->model, "%.127s", properties.name);

@@ -124,7 +124,7 @@ struct linear_problem linear_describe(const struct backend_program *program, int
     problem.vector = problem.pass == OP_LINEAR ? node->input_count > 2 && node->input[2] >= 0
                      : by_weights              ? node->output_count > 1 && node->output[1] >= 0
                                                : false;
-    problem.has_kernels = program->device->capability[0] >= 8 &&
+    problem.has_kernels = program->device->code_major >= 8 &&
                           problem.rows * problem.inputs <= INT32_MAX &&
                           problem.rows * problem.outputs <= INT32_MAX &&
                           problem.inputs * problem.outputs <= INT32_MAX;

@@ -18,7 +18,7 @@ static struct cuda_batch_norm describe_norm(const struct backend_program *progra
                                    .epsilon = node->attributes.batch_norm.epsilon,
                                    .momentum = node->attributes.batch_norm.momentum,
                                    .multiprocessors = program->device->multiprocessors,
-                                   .overlaps = program->device->capability[0] >= 9,
+                                   .overlaps = program->device->code_major >= 9,
                                    .partial = (float *)program->scratch,
                                    .arrivals = program->control->arrivals,
                                    .activation = program->fusions[index].activation};

@@ -115,6 +115,12 @@ cudaError_t cuda_moving_average(const struct cuda_control *control,
                                 const struct cuda_scalars *scalars, bool summed, float *average,
                                 const float *value, int64_t count, cudaStream_t stream);
 
+/* ---- generation.cu ---- */
+
+/* The major compute capability whose instructions the kernels may use on this device: that of the
+ * code they run from, which may have been compiled for an earlier generation than the device's. */
+cudaError_t cuda_code_major(int *major);
+
 /* ---- layout.cu: between PyTorch's order and channels-last: [n, channels, pixels] and
  * [n, pixels, channels] ---- */
 
@@ -250,7 +256,7 @@ struct cuda_batch_norm {
     int64_t rows, channels, pixels;
     float epsilon, momentum;
     int multiprocessors;
-    bool overlaps;      /* the device has programmatic dependent launches: compute capability 9 */
+    bool overlaps;      /* device and code have programmatic dependent launches: generation 9 */
     float *partial;     /* cuda_batch_norm_scratch() bytes */
     unsigned *arrivals; /* CUDA_ARRIVALS counters, zero between launches */
     float *means;       /* these three are set by the functions */

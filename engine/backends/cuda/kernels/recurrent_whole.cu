@@ -246,13 +246,11 @@ __global__ void __launch_bounds__(BLOCK)
 /* ---- the plan -------------------------------------------------------------------------------- */
 
 /* Tensor cores multiply numbers of 16 bits from compute capability 8.0 on. */
-static bool has_tensor_kernel(int compute, int device)
+static bool has_tensor_kernel(int compute)
 {
     int major = 0;
 
-    return recurrent_tensor_kernel(compute, false) &&
-           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) ==
-               cudaSuccess &&
+    return recurrent_tensor_kernel(compute, false) && cuda_code_major(&major) == cudaSuccess &&
            major >= 8;
 }
 
@@ -311,7 +309,7 @@ bool cuda_recurrent_plan(const struct cuda_recurrent *recurrent, bool backward,
 
     if (cudaGetDevice(&device) != cudaSuccess || units / UNITS > INT_MAX)
         return false;
-    plan->tensor = has_tensor_kernel(recurrent->compute, device);
+    plan->tensor = has_tensor_kernel(recurrent->compute);
     plan->blocks = (int)(units / UNITS);
     plan->shared_bytes = shared_bytes(plan, recurrent, backward);
     plan->groups =
