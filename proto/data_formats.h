@@ -60,7 +60,8 @@ enum data_format_trait {
            {"normalize", "\"standard\""}, {"augment", NULL}, {"label_noise", NULL},               \
            {"length_buckets", NULL})               \
     FORMAT(IMAGE_FOLDER, image_folder, 0, "images, a subfolder for each class",                 \
-           {"path", NULL}, {"color", NULL}, {"resize", NULL}, {"normalize", "\"standard\""},      \
+           {"path", NULL}, {"color", NULL}, {"resize", NULL}, {"resize_shorter", NULL},             \
+           {"center_crop", NULL}, {"normalize", "\"standard\""},                                 \
            {"augment", NULL}, {"label_noise", NULL})                                              \
     FORMAT(GENERATE, generate, DATA_FORMAT_VALUES | DATA_FORMAT_GENERATED, "written by a command",\
            {"command", NULL}, {"samples", NULL}, {"chunk", NULL}, {"values", NULL},               \

@@ -70,7 +70,13 @@ static const struct job_spec_key source_keys[] = {
     {"resize", JOB_SPEC_PAIR, .minimum = 1, .maximum = 4096, .unit = "pixels",
      .help =
          "Height and width to which all images are resized, bilinear as in Pillow. When absent: "
-         "all images must have the same size"},
+         "all images must have the same size, unless resize_shorter or center_crop is given"},
+    {"resize_shorter", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 4096, .unit = "pixels",
+     .help = "Length to which the shorter side of each image is resized, and the other one in "
+             "proportion: torchvision's Resize(length)"},
+    {"center_crop", JOB_SPEC_PAIR, .minimum = 1, .maximum = 4096, .unit = "pixels",
+     .help = "Height and width of the part in the middle that is kept, after resizing: "
+             "torchvision's CenterCrop. Smaller images get a black frame"},
     {"tokens", JOB_SPEC_CHOICE, .choices = token_names, .required = true,
      .help = TOKEN_KINDS(TOKEN_HELP) "the last token of the vocabulary is the padding"},
     {"kmer", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 8, .fallback = "6", .unit = "nucleotides",

@@ -134,6 +134,7 @@ static int part_take(void *context, const char *path, int64_t first, int64_t cou
 {
     struct generator *generator = context;
     AUTO_CLOSE int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    AUTO_FREE uint8_t *copy = NULL;
     struct npy_array array;
     struct stat status;
     uint8_t *bytes;
@@ -146,6 +147,8 @@ static int part_take(void *context, const char *path, int64_t first, int64_t cou
     if (bytes == MAP_FAILED)
         return error_set_errno(error, -errno, "cannot map %s", path);
     r = part_parse(generator, path, bytes, (size_t)status.st_size, first, count, &array, error);
+    if (r == 0)
+        r = npy_normalise(path, &array, &copy, error);
     if (r == 0)
         r = rows_take(generator, &array, first, count, error);
     munmap(bytes, (size_t)status.st_size);

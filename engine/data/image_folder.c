@@ -12,11 +12,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { FILE_BYTES_MAX = 1 << 28 };
+/* Part of the name of a cached set: changes whenever files are read otherwise than before. 2: they
+ * are turned by their EXIF orientation. */
+enum { IMAGES_READ_AS = 2 };
 
 /* The memory of one decoding thread, which it uses for one image after the other. All of it is
  * owned. */
@@ -32,7 +36,7 @@ struct image_folder {
     struct image_scan scan;
     int channels;
     int64_t height, width; /* of every sample */
-    bool resizes;
+    bool crops;
     char *example; /* owned: the image that determined height and width */
     struct decoder *decoders;
     uint8_t *samples; /* while images are being decoded */
@@ -88,14 +92,74 @@ static int file_read_whole(struct decoder *decoder, const struct image_file *fil
     return 0;
 }
 
-static int report_size(const struct image_folder *folder, const char *path,
-                       const struct image *image, struct error *error)
+static int report_size(const struct image_folder *folder, const char *path, int64_t height,
+                       int64_t width, struct error *error)
 {
     return error_set(error, -EINVAL,
                      "%s has %lld x %lld pixels, but %s %lld x %lld; give all images one size with "
-                     "data.train.resize",
-                     path, (long long)image->width, (long long)image->height, folder->example,
+                     "data.train.resize or center_crop",
+                     path, (long long)width, (long long)height, folder->example,
                      (long long)folder->width, (long long)folder->height);
+}
+
+/* The size of an image once it is resized. torchvision's Resize cuts the longer side's fraction
+ * off. */
+static void size_resized(const struct dataset_config *config, int64_t *height, int64_t *width)
+{
+    int64_t shorter = *height < *width ? *height : *width, to = config->image.shorter;
+
+    if (config->image.height) {
+        *height = config->image.height;
+        *width = config->image.width;
+    } else if (to && *width <= *height) {
+        *height = (int64_t)((double)(to * *height) / (double)shorter);
+        *width = to;
+    } else if (to) {
+        *width = (int64_t)((double)(to * *width) / (double)shorter);
+        *height = to;
+    }
+}
+
+/* Makes room for two images: as decoded and as resized. */
+static int planes_reserve(struct decoder *decoder, const char *path, size_t bytes,
+                          struct error *error)
+{
+    uint8_t *grown;
+
+    if (bytes <= decoder->planes_capacity)
+        return 0;
+    grown = realloc(decoder->planes, bytes);
+    if (!grown)
+        return reader_out_of_memory(path, error);
+    decoder->planes = grown;
+    decoder->planes_capacity = bytes;
+    return 0;
+}
+
+/* The first row or column that is kept, below 0 where there is a frame. torchvision rounds halves
+ * to even, and a frame that is not even has its larger part behind. */
+static int64_t crop_begin(int64_t length, int64_t kept)
+{
+    return length >= kept ? llrint((double)(length - kept) / 2) : -((kept - length) / 2);
+}
+
+/* Copies the middle of the planes, or puts them into the middle of black ones. */
+static void planes_crop(const struct image_folder *folder, const uint8_t *planes, int64_t height,
+                        int64_t width, uint8_t *sample)
+{
+    int64_t top = crop_begin(height, folder->height), left = crop_begin(width, folder->width);
+    int64_t first = left < 0 ? -left : 0, rest = width - (left < 0 ? 0 : left);
+    int64_t count = folder->width - first < rest ? folder->width - first : rest;
+
+    memset(sample, 0, (size_t)(folder->channels * folder->height * folder->width));
+    for (int c = 0; c < folder->channels; c++, planes += height * width)
+        for (int64_t y = 0; y < folder->height; y++, sample += folder->width) {
+            int64_t from = y + top;
+
+            if (from >= 0 && from < height)
+                memcpy(sample + first, planes + from * width + (left < 0 ? 0 : left),
+                       (size_t)count);
+        }
 }
 
 /* Writes the decoded image as planes of the wanted size. */
@@ -103,26 +167,28 @@ static int planes_write(struct image_folder *folder, struct decoder *decoder, co
                         uint8_t *sample, struct error *error)
 {
     const struct image *image = &decoder->image;
-    size_t bytes = (size_t)(image->width * image->height) * (size_t)folder->channels;
+    int64_t height = image->height, width = image->width;
+    size_t own = (size_t)(height * width) * (size_t)folder->channels;
+    uint8_t *resized;
     int r;
 
-    if (image->width == folder->width && image->height == folder->height) {
-        image_to_planes(image, folder->channels, sample);
-        return 0;
+    size_resized(folder->config, &height, &width);
+    if (!folder->crops && (height != folder->height || width != folder->width))
+        return report_size(folder, path, height, width, error);
+    r = planes_reserve(decoder, path, own + (size_t)(height * width) * (size_t)folder->channels,
+                       error);
+    if (r < 0)
+        return r;
+    resized = folder->crops ? decoder->planes + own : sample;
+    if (height == image->height && width == image->width) {
+        image_to_planes(image, folder->channels, resized);
+    } else {
+        image_to_planes(image, folder->channels, decoder->planes);
+        r = image_resize(&decoder->resizer, decoder->planes, folder->channels, image->height,
+                         image->width, resized, height, width, error);
     }
-    if (!folder->resizes)
-        return report_size(folder, path, image, error);
-    if (bytes > decoder->planes_capacity) {
-        uint8_t *grown = realloc(decoder->planes, bytes);
-
-        if (!grown)
-            return reader_out_of_memory(path, error);
-        decoder->planes = grown;
-        decoder->planes_capacity = bytes;
-    }
-    image_to_planes(image, folder->channels, decoder->planes);
-    r = image_resize(&decoder->resizer, decoder->planes, folder->channels, image->height,
-                     image->width, sample, folder->height, folder->width, error);
+    if (r == 0 && folder->crops)
+        planes_crop(folder, resized, height, width, sample);
     return r < 0 ? error_prefix(error, "%s", path) : 0;
 }
 
@@ -181,17 +247,18 @@ static int size_choose(struct image_folder *folder, const struct dataset *refere
     struct decoder decoder = {0};
     int r;
 
-    folder->resizes = config->image.height > 0;
-    folder->height = config->image.height;
-    folder->width = config->image.width;
-    if (reference && !folder->resizes && reference->rank == 3) {
+    folder->crops = config->image.crop_height > 0;
+    folder->height = folder->crops ? config->image.crop_height : config->image.height;
+    folder->width = folder->crops ? config->image.crop_width : config->image.width;
+    if (folder->height)
+        folder->example = strdup("data.train.resize");
+    if (reference && !folder->height && reference->rank == 3) {
         folder->height = reference->shape[1];
         folder->width = reference->shape[2];
         folder->example = strdup("those of the training data");
     }
     if (folder->height)
-        return folder->resizes || folder->example ? 0
-                                                  : reader_out_of_memory(config->paths[0], error);
+        return folder->example ? 0 : reader_out_of_memory(config->paths[0], error);
     folder->example = reader_path_join(folder->scan.folder, folder->scan.files[0].path);
     if (!folder->example)
         return reader_out_of_memory(config->paths[0], error);
@@ -201,6 +268,8 @@ static int size_choose(struct image_folder *folder, const struct dataset *refere
                           &decoder.image, error);
     folder->height = decoder.image.height;
     folder->width = decoder.image.width;
+    if (r == 0)
+        size_resized(config, &folder->height, &folder->width);
     decoder_release(&decoder);
     return r;
 }
@@ -238,8 +307,13 @@ static int entry_identify(const struct image_folder *folder, struct cache_entry 
                           struct error *error)
 {
     char absolute[PATH_MAX];
-    int64_t options[] = {folder->channels, folder->config->image.height,
-                         folder->config->image.width};
+    int64_t options[] = {IMAGES_READ_AS,
+                         folder->channels,
+                         folder->config->image.height,
+                         folder->config->image.width,
+                         folder->config->image.shorter,
+                         folder->config->image.crop_height,
+                         folder->config->image.crop_width};
     struct sha256 hash;
 
     if (!realpath(folder->scan.folder, absolute))

@@ -11,12 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { OTHER_ARRAYS = 3 /* beside the samples: labels, lengths, weights */ };
 enum { CHANNELS_MAX = 4 /* a last dimension of at most this looks like an image's channels */ };
 
 struct npy_reader {
     const struct dataset_config *config;
     struct dataset *dataset;
     struct npy_array *arrays; /* [path_count], owned */
+    uint8_t **reordered;      /* copies of arrays in another order; owned, with what they hold */
+    int reordered_count;
     bool channels_last, copies;
     int64_t source_shape[DATASET_RANK_MAX]; /* the shape of one sample in the file */
 };
@@ -30,7 +33,12 @@ static int array_open(struct npy_reader *reader, const char *path, struct npy_ar
     if (r < 0)
         return r;
     *full_path = mapping->path;
-    return npy_parse(mapping->path, mapping->address, mapping->bytes, array, error);
+    r = npy_parse(mapping->path, mapping->address, mapping->bytes, array, error);
+    if (r == 0)
+        r = npy_normalise(mapping->path, array, &reader->reordered[reader->reordered_count], error);
+    if (r == 0)
+        reader->reordered_count++;
+    return r;
 }
 
 /* ---- the samples ---- */
@@ -145,6 +153,7 @@ static int samples_open(struct npy_reader *reader, struct error *error)
             r = shape_choose(reader, path, error);
         if (r == 0 && i == 0)
             r = layout_choose(reader, path, error);
+        reader->copies |= r == 0 && reader->reordered[i];
         /* float32 at an unaligned address has to be copied */
         reader->copies |= r == 0 && reader->arrays[i].type == NPY_FLOAT32 &&
                           (uintptr_t)reader->arrays[i].data % sizeof(float);
@@ -165,9 +174,10 @@ static void sample_transpose(const struct dataset *dataset, const uint8_t *from,
 }
 
 /* Copies one file's samples into the buffer, at `to`. */
-static int samples_copy(const struct npy_reader *reader, const struct npy_array *array, uint8_t *to,
-                        struct error *error)
+static int samples_copy(const struct npy_reader *reader, int file, uint8_t *to, struct error *error)
 {
+    const struct npy_array *array = &reader->arrays[file];
+    bool reordered = reader->reordered[file] != NULL;
     const struct dataset *dataset = reader->dataset;
     int64_t elements = dataset->sample_elements;
     bool bytes = dataset->element == DATASET_UINT8;
@@ -180,7 +190,7 @@ static int samples_copy(const struct npy_reader *reader, const struct npy_array 
     for (int64_t i = 0; i < array->extent[0]; i++, to += dataset->sample_stride) {
         const uint8_t *from = array->data + (size_t)i * sample_bytes;
 
-        if (from - done > READER_DROP_BYTES)
+        if (!reordered && from - done > READER_DROP_BYTES)
             done = reader_drop_pages(done, from);
 
         if (!bytes) {
@@ -239,7 +249,7 @@ static int samples_read(struct npy_reader *reader, struct error *error)
         const struct npy_array *array = &reader->arrays[i];
 
         if (at)
-            r = samples_copy(reader, array, at, error);
+            r = samples_copy(reader, i, at, error);
         if (r == 0)
             r = reader_add_block(dataset, at ? at : array->data, array->extent[0], error);
         if (at)
@@ -426,8 +436,12 @@ int npy_read(const struct dataset_config *config, const struct dataset *referenc
     int r;
 
     reader.arrays = calloc((size_t)config->path_count, sizeof *reader.arrays);
-    if (!reader.arrays)
+    reader.reordered = calloc((size_t)config->path_count + OTHER_ARRAYS, sizeof *reader.reordered);
+    if (!reader.arrays || !reader.reordered) {
+        free(reader.arrays);
+        free(reader.reordered);
         return reader_out_of_memory(config->paths[0], error);
+    }
     r = samples_read(&reader, error);
     if (r == 0)
         r = targets_read(&reader, reference, error);
@@ -435,6 +449,9 @@ int npy_read(const struct dataset_config *config, const struct dataset *referenc
         r = lengths_read(&reader, error);
     if (r == 0)
         r = weights_read(&reader, reference, error);
+    for (int i = 0; i < reader.reordered_count; i++)
+        free(reader.reordered[i]);
+    free(reader.reordered);
     free(reader.arrays);
     if (r == 0 && reader.copies)
         reader_unmap_all(dataset);

@@ -6,6 +6,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAGIC_BYTES = 6, KEY_MAX = 32, SHOWN_MAX = 64 };
@@ -170,13 +171,15 @@ static int parse_type(const char *path, const char *descr, struct npy_array *arr
     for (size_t i = 0; i < sizeof type_codes / sizeof type_codes[0]; i++) {
         if (descr[0] && strcmp(descr + 1, type_codes[i]) == 0 && strchr("<|=>", descr[0])) {
             array->type = (enum npy_type)i;
-            if (descr[0] == '>' && npy_type_bytes(array->type) > 1)
-                return error_set(error, -EINVAL,
-                                 "%s is big-endian (%s); save it again with .astype('<%s')", path,
-                                 descr, type_codes[i]);
+            array->swapped = descr[0] == '>' && npy_type_bytes(array->type) > 1;
             return 0;
         }
     }
+    if (descr[0] && descr[1] == 'c')
+        return error_set(error, -EINVAL,
+                         "%s holds complex numbers (\"%s\"); save the real and the imaginary part "
+                         "as features of their own",
+                         path, text_escape_controls(descr, shown, sizeof shown));
     return error_set(error, -EINVAL,
                      "%s holds elements of type \"%s\"; whole numbers and floats of 16, 32 or 64 "
                      "bits are read: convert it with .astype",
@@ -197,11 +200,7 @@ static int parse_extents(const char *path, bool fortran_order, struct npy_array 
             return error_set(error, -EINVAL, "%s: its dimensions are absurd; write it again", path);
         wide += array->extent[i] > 1;
     }
-    if (fortran_order && wide > 1)
-        return error_set(error, -EINVAL,
-                         "%s is in Fortran order (columns first); save numpy.ascontiguousarray of "
-                         "it",
-                         path);
+    array->columns_first = fortran_order && wide > 1; /* else both orders are the same */
     return 0;
 }
 
@@ -258,6 +257,48 @@ int npy_parse(const char *path, const void *bytes, size_t size, struct npy_array
             "write it again",
             path, present < promised ? "truncated" : "too long", promised, present);
     array->data = (const uint8_t *)text + length;
+    return 0;
+}
+
+/* ---- orders ---- */
+
+/* Copies one number of `size` bytes. */
+static void number_copy(uint8_t *to, const uint8_t *from, size_t size, bool swapped)
+{
+    for (size_t i = 0; i < size; i++)
+        to[i] = from[swapped ? size - 1 - i : i];
+}
+
+int npy_normalise(const char *path, struct npy_array *array, uint8_t **copy, struct error *error)
+{
+    size_t size = npy_type_bytes(array->type);
+    int64_t index[NPY_RANK_MAX] = {0}, step[NPY_RANK_MAX], from = 0, product = 1;
+
+    *copy = NULL;
+    if (!array->swapped && !array->columns_first)
+        return 0;
+    *copy = malloc((size_t)array->elements * size);
+    if (!*copy)
+        return error_set(error, -ENOMEM, "not enough memory to reorder %s", path);
+    for (int i = 0; i < array->rank; i++) {
+        int axis = array->columns_first ? i : array->rank - 1 - i;
+
+        step[axis] = product;
+        product *= array->extent[axis];
+    }
+    for (int64_t i = 0; i < array->elements; i++) {
+        number_copy(*copy + (size_t)i * size, array->data + (size_t)from * size, size,
+                    array->swapped);
+        for (int axis = array->rank - 1; axis >= 0; axis--) { /* the next place, rows first */
+            from += step[axis];
+            if (++index[axis] < array->extent[axis])
+                break;
+            from -= step[axis] * array->extent[axis];
+            index[axis] = 0;
+        }
+    }
+    array->data = *copy;
+    array->swapped = array->columns_first = false;
     return 0;
 }
 

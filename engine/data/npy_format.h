@@ -1,7 +1,7 @@
 /* npy_format.h: one array in NumPy's .npy format, versions 1 to 3
  * (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html): a magic string, the
- * length of a header, the header as a Python dictionary, then the elements. Read are little-endian
- * numbers in C order. */
+ * length of a header, the header as a Python dictionary, then the elements: real numbers of either
+ * byte order, rows or columns first. */
 #pragma once
 
 #include "base/error.h"
@@ -35,6 +35,8 @@ struct npy_array {
     int64_t extent[NPY_RANK_MAX];
     int64_t elements; /* product of all extents, at least 1 */
     const uint8_t *data;
+    bool swapped;       /* the numbers are big-endian */
+    bool columns_first; /* in Fortran order: the first index runs fastest */
 };
 
 /* Whether the bytes begin as an .npy file does. */
@@ -44,6 +46,10 @@ bool npy_is(const void *bytes, size_t size);
  * `array->data` points into `bytes`. `path` is for the sentence: -EINVAL. */
 int npy_parse(const char *path, const void *bytes, size_t size, struct npy_array *array,
               struct error *error);
+
+/* Makes the array little-endian and rows first, which the functions below need: where it is not,
+ * `array->data` becomes a copy, `*copy`, which the caller frees. -ENOMEM. */
+int npy_normalise(const char *path, struct npy_array *array, uint8_t **copy, struct error *error);
 
 size_t npy_type_bytes(enum npy_type type);
 bool npy_type_is_integer(enum npy_type type); /* bool counts as one */

@@ -103,6 +103,7 @@ static int source_read(struct json_object *source, const char *directory,
     struct json_object *paths = command ? command : json_get(source, "path"),
                        *shape = json_get(source, "shape");
     struct json_object *resize = json_get(source, "resize");
+    struct json_object *crop = json_get(source, "center_crop");
     int64_t samples = json_get_int(source, "samples", 0);
     struct dataset_config *config = &result->config;
     size_t count = paths ? json_object_array_length(paths) : 1;
@@ -138,6 +139,11 @@ static int source_read(struct json_object *source, const char *directory,
     if (resize) {
         config->image.height = json_object_get_int64(json_object_array_get_idx(resize, 0));
         config->image.width = json_object_get_int64(json_object_array_get_idx(resize, 1));
+    }
+    config->image.shorter = json_get_int(source, "resize_shorter", 0);
+    if (crop) {
+        config->image.crop_height = json_object_get_int64(json_object_array_get_idx(crop, 0));
+        config->image.crop_width = json_object_get_int64(json_object_array_get_idx(crop, 1));
     }
     config->sequence.tokens = (enum dataset_tokens)dataset_tokens_from_string(
         json_get_string(source, "tokens", "characters"));

@@ -216,6 +216,48 @@ static void test_classes(void **state)
     dataset_close(dataset);
 }
 
+/* What torchvision 0.29.2 makes of the same image. */
+static void test_resize_rules(void **state)
+{
+    static const uint8_t cropped[] = {13, 20, 27, 36, 43, 50, 60, 67, 74};
+    static const uint8_t framed[] = {0, 0,  0,  0,  0,  0,   0, 0, 0, 7,  13, 20, 27, 33, 0, 0,
+                                     0, 30, 36, 43, 50, 56,  0, 0, 0, 54, 60, 67, 74, 80, 0, 0,
+                                     0, 77, 83, 90, 97, 103, 0, 0, 0, 0,  0,  0,  0,  0,  0, 0};
+    static const uint8_t kept[] = {0,  0,  5,  10, 15, 20, 25, 30, 0,  0,  0,  20, 25, 30,
+                                   35, 40, 45, 50, 0,  0,  0,  40, 45, 50, 55, 60, 65, 70,
+                                   0,  0,  0,  60, 65, 70, 75, 80, 85, 90, 0,  0};
+    static const uint8_t larger[] = {0, 1, 4, 6,  9,  11, 14, 16, 19, 21, 24, 26, 29, 30,
+                                     5, 6, 9, 11, 14, 16, 19, 21, 24, 26, 29, 31, 34, 35};
+    static const struct {
+        int64_t shorter, crop_height, crop_width, height, width;
+        const uint8_t *begin;
+        size_t size;
+    } rules[] = {{4, 3, 3, 3, 3, cropped, sizeof cropped},
+                 {4, 6, 8, 6, 8, framed, sizeof framed},
+                 {0, 4, 10, 4, 10, kept, sizeof kept},
+                 {10, 0, 0, 10, 14, larger, sizeof larger}};
+    uint8_t pixels[35];
+
+    (void)state;
+    run("rm -r images/dog images/cat; mkdir images/cat");
+    for (int i = 0; i < 35; i++)
+        pixels[i] = (uint8_t)(i / 7 * 20 + i % 7 * 5);
+    data_file_write_png(below("cat/1.png"), 7, 5, 1, pixels);
+    config.image.channels = 1;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        struct dataset *dataset;
+
+        config.image.shorter = rules[i].shorter;
+        config.image.crop_height = rules[i].crop_height;
+        config.image.crop_width = rules[i].crop_width;
+        dataset = data_open(&config, NULL);
+        assert_int_equal(dataset->shape[1], rules[i].height);
+        assert_int_equal(dataset->shape[2], rules[i].width);
+        assert_memory_equal(dataset->samples[0], rules[i].begin, rules[i].size);
+        dataset_close(dataset);
+    }
+}
+
 static void test_reference(void **state)
 {
     struct dataset *train = data_open(&config, NULL), *test;
@@ -308,6 +350,7 @@ int main(void)
         cmocka_unit_test_setup(test_faults, reset),
         cmocka_unit_test_setup(test_first_fault, reset),
         cmocka_unit_test_setup(test_classes, reset),
+        cmocka_unit_test_setup(test_resize_rules, reset),
         cmocka_unit_test_setup(test_reference, reset),
         cmocka_unit_test_setup(test_changes, reset),
         cmocka_unit_test_setup(test_stop, reset),
