@@ -516,12 +516,41 @@ static int add_pack_step(struct backend_program *program, int32_t index,
     return 0;
 }
 
+/* Adds the step of the slices, behind those that pack operands or copy channels for it, with what
+ * all directions read and write there: x and y. NULL: no memory. */
+static struct step *add_slices_step(struct backend_program *program, int32_t index,
+                                    struct convolution_state *state)
+{
+    char *workspace = program->node_address[index];
+    enum onednn_direction direction = state->tensors.direction;
+    struct step *step;
+
+    if (packed_bytes(state) && add_pack_step(program, index, state))
+        return NULL;
+    if (state->channels && add_channels_step(program, index, state))
+        return NULL;
+    step = add_step(program, index, state, run_convolution);
+    if (!step)
+        return NULL;
+    if (packed_bytes(state))
+        step_touch(step, workspace + state->packed_offset, packed_bytes(state), 1, ACCESS_WHOLE,
+                   false);
+    if (state->channels)
+        step_touch(step, workspace + state->channels_offset,
+                   channels_workspace_bytes(state->channels), 1, ACCESS_WHOLE, false);
+    step_touch_tensor(program, step, state->tensors.x, ACCESS_SLICE,
+                      direction == ONEDNN_BACKWARD_DATA);
+    step_touch_tensor(program, step, state->tensors.y, ACCESS_SLICE, direction == ONEDNN_FORWARD);
+    touch_plain(program, step, state->tensors.x);
+    touch_plain(program, step, state->tensors.y);
+    return step;
+}
+
 /* Adds the steps of forward and backward data: [copy the weights], [pack them], then the slices. */
 static int add_data_steps(struct backend_program *program, int32_t index,
                           struct convolution_state *state)
 {
     char *workspace = program->node_address[index];
-    bool forward = state->tensors.direction == ONEDNN_FORWARD;
     struct step *step;
 
     if (state->reorder) {
@@ -533,23 +562,9 @@ static int add_data_steps(struct backend_program *program, int32_t index,
         step_touch(step, workspace + state->copy_offset, state->weight_bytes, 1, ACCESS_WHOLE,
                    true);
     }
-    if (packed_bytes(state) && add_pack_step(program, index, state))
-        return -ENOMEM;
-    if (state->channels && add_channels_step(program, index, state))
-        return -ENOMEM;
-    step = add_step(program, index, state, run_convolution);
+    step = add_slices_step(program, index, state);
     if (!step)
         return -ENOMEM;
-    if (packed_bytes(state))
-        step_touch(step, workspace + state->packed_offset, packed_bytes(state), 1, ACCESS_WHOLE,
-                   false);
-    if (state->channels)
-        step_touch(step, workspace + state->channels_offset,
-                   channels_workspace_bytes(state->channels), 1, ACCESS_WHOLE, false);
-    step_touch_tensor(program, step, state->tensors.x, ACCESS_SLICE, !forward);
-    step_touch_tensor(program, step, state->tensors.y, ACCESS_SLICE, forward);
-    touch_plain(program, step, state->tensors.x);
-    touch_plain(program, step, state->tensors.y);
     if (state->reorder)
         step_touch(step, workspace + state->copy_offset, state->weight_bytes, 1, ACCESS_WHOLE,
                    false);
@@ -567,23 +582,9 @@ static int add_weight_steps(struct backend_program *program, int32_t index,
     int64_t sum_count = (int64_t)(state->weight_bytes / sizeof(float));
     struct step *step;
 
-    if (packed_bytes(state) && add_pack_step(program, index, state))
-        return -ENOMEM;
-    if (state->channels && add_channels_step(program, index, state))
-        return -ENOMEM;
-    step = add_step(program, index, state, run_convolution);
+    step = add_slices_step(program, index, state);
     if (!step)
         return -ENOMEM;
-    if (packed_bytes(state))
-        step_touch(step, workspace + state->packed_offset, packed_bytes(state), 1, ACCESS_WHOLE,
-                   false);
-    if (state->channels)
-        step_touch(step, workspace + state->channels_offset,
-                   channels_workspace_bytes(state->channels), 1, ACCESS_WHOLE, false);
-    step_touch_tensor(program, step, state->tensors.x, ACCESS_SLICE, false);
-    step_touch_tensor(program, step, state->tensors.y, ACCESS_SLICE, false);
-    touch_plain(program, step, state->tensors.x);
-    touch_plain(program, step, state->tensors.y);
     step_touch(step, workspace + state->partial_offset, state->partial_bytes, state->partials,
                state->partials > 1 ? ACCESS_TASK : ACCESS_WHOLE, true);
     if (state->direct_parts) {

@@ -25,6 +25,25 @@ static void plain_moments(const float *x, const struct image_layout *layout, int
     *m2 = (float)squares;
 }
 
+/* Adds the channels c to c + width of all samples to sum [width]. Each sample's pixels are summed
+ * in float32, the samples in float64. */
+static inline __attribute__((always_inline)) void strip_sum(const float *x,
+                                                            const struct image_layout *layout,
+                                                            int64_t c, int64_t width,
+                                                            double sum[STRIP])
+{
+    for (int64_t n = 0; n < layout->samples; n++) {
+        const float *row = x + place_of(layout, n, c);
+        float partial[STRIP] = {0};
+
+        for (int64_t p = 0; p < layout->pixels; p++)
+            for (int64_t k = 0; k < width; k++)
+                partial[k] += row[p * layout->block + k];
+        for (int64_t k = 0; k < width; k++)
+            sum[k] += partial[k];
+    }
+}
+
 /* Makes two passes over `width` neighbouring channels. The first one sums up and gives an estimate
  * of the mean. The second one sums up distances from it and their squares, which corrects both
  * (Chan, Golub and LeVeque 1983, "Algorithms for computing the sample variance", eq. 1.7). Each
@@ -38,16 +57,7 @@ static inline __attribute__((always_inline)) void strip_moments(const float *x,
     double sum[STRIP] = {0}, rest[STRIP] = {0}, squares[STRIP] = {0};
     float center[STRIP] = {0};
 
-    for (int64_t n = 0; n < layout->samples; n++) {
-        const float *row = x + place_of(layout, n, c);
-        float partial[STRIP] = {0};
-
-        for (int64_t p = 0; p < layout->pixels; p++)
-            for (int64_t k = 0; k < width; k++)
-                partial[k] += row[p * layout->block + k];
-        for (int64_t k = 0; k < width; k++)
-            sum[k] += partial[k];
-    }
+    strip_sum(x, layout, c, width, sum);
     for (int64_t k = 0; k < width; k++)
         center[k] = (float)(sum[k] / count);
     for (int64_t n = 0; n < layout->samples; n++) {
@@ -147,16 +157,7 @@ void KERNEL_NAME(channel_sum)(const float *x, const struct image_layout *layout,
         int64_t width = strip_width(layout, c);
         double total[STRIP] = {0};
 
-        for (int64_t n = 0; n < layout->samples; n++) {
-            const float *row = x + place_of(layout, n, c);
-            float partial[STRIP] = {0};
-
-            for (int64_t p = 0; p < layout->pixels; p++)
-                for (int64_t k = 0; k < width; k++)
-                    partial[k] += row[p * layout->block + k];
-            for (int64_t k = 0; k < width; k++)
-                total[k] += partial[k];
-        }
+        strip_sum(x, layout, c, width, total);
         for (int64_t k = 0; k < width; k++)
             sum[c + k] = (float)total[k];
         c += width;
