@@ -125,13 +125,40 @@ static int32_t count_classes(const struct table_inspection_column *column, int64
     return column->different;
 }
 
+static void set_target(struct table_inspection *inspection, int32_t column)
+{
+    inspection->target = column;
+    inspection->classes = count_classes(&inspection->columns[column], inspection->rows);
+}
+
 static void find_target(struct table_inspection *inspection)
 {
-    inspection->target = inspection->count - 1;
+    int32_t target = inspection->count - 1;
+
     for (int32_t i = inspection->count - 1; i >= 0; i--)
         if (is_called_target(inspection->columns[i].name))
-            inspection->target = i;
-    inspection->classes = count_classes(&inspection->columns[inspection->target], inspection->rows);
+            target = i;
+    set_target(inspection, target);
+}
+
+int table_inspection_set_target(struct table_inspection *inspection, const char *name,
+                                struct error *error)
+{
+    char *end;
+    long number = strtol(name, &end, 10);
+
+    for (int32_t i = 0; i < inspection->count; i++)
+        if (strcmp(inspection->columns[i].name, name) == 0) {
+            set_target(inspection, i);
+            return 0;
+        }
+    if (*name && !*end && number >= 0 && number < inspection->count) {
+        set_target(inspection, (int32_t)number);
+        return 0;
+    }
+    return error_set(error, -EINVAL,
+                     "the table has no column \"%s\"; without --target all columns are listed",
+                     name);
 }
 
 static const char *find_encoding(const struct dataset_config *config, struct error *error)

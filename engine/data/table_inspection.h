@@ -33,4 +33,9 @@ struct table_inspection {
  * table_inspection_release(), whether this worked or not. */
 int table_inspect(const struct dataset_config *config, struct table_inspection *inspection,
                   struct error *error);
+
+/* Predicts the column of this name, or number from 0, instead of the probable one. -EINVAL: there
+ * is no such column. */
+int table_inspection_set_target(struct table_inspection *inspection, const char *name,
+                                struct error *error);
 void table_inspection_release(struct table_inspection *inspection);
