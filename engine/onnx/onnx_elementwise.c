@@ -276,6 +276,23 @@ static bool extents_together(const struct onnx_value *a, const struct onnx_value
     return a->rank >= b->rank;
 }
 
+/* Puts axes of extent 1 before the others, up to that rank. */
+static bool lead(struct onnx_value *x, int rank)
+{
+    int64_t extent[ONNX_RANK_MAX];
+    int more = rank - x->rank;
+
+    if (more <= 0)
+        return true;
+    for (int r = 0; r < rank; r++)
+        extent[r] = r < more ? 1 : x->extent[r - more];
+    if (!onnx_atoms_reshape(&x->atoms, rank, extent))
+        return false;
+    x->rank = rank;
+    memcpy(x->extent, extent, (size_t)rank * sizeof *extent);
+    return true;
+}
+
 /* The constant with a number for each of the value's, in their order. */
 static struct onnx_value repeated(struct onnx_import *import, const struct onnx_value *constant,
                                   const struct onnx_value *like)
@@ -318,7 +335,7 @@ static int with_constant(struct onnx_import *import, struct onnx_value a,
             row.extent[r] = 1;
     if (onnx_resolve(import, &a))
         return import->graph->error.code;
-    if (!extents_together(&a, &row, extent))
+    if (!lead(&a, row.rank) || !extents_together(&a, &row, extent))
         return onnx_missing(import, "whose shapes do not fit each other");
     if (onnx_expand(import, &a, extent))
         return import->error.code;
@@ -371,11 +388,12 @@ static int with_tensor(struct onnx_import *import, struct onnx_value a, struct o
                        enum broadcast_kind kind)
 {
     struct broadcast_attributes how = {.kind = kind};
-    bool shared[ONNX_ATOMS_MAX] = {false}, same = a.rank == b.rank;
+    bool shared[ONNX_ATOMS_MAX] = {false}, same;
     int64_t extent[ONNX_RANK_MAX];
 
     if (onnx_resolve(import, &a) || onnx_resolve(import, &b))
         return import->graph->error.code;
+    same = lead(&a, b.rank) && lead(&b, a.rank);
     for (int r = 0; same && r < a.rank; r++)
         same = a.extent[r] == b.extent[r];
     if (same)

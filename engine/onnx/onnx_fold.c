@@ -312,6 +312,39 @@ static int64_t whole_binary(int index, int64_t x, int64_t y)
     return number >= 0x1p63 || !(number > -0x1p63) ? 0 : (int64_t)number;
 }
 
+/* 0 and a parameter: that parameter, repeated by strides of 0. Returns whether the node is such. */
+static bool add_zero(struct onnx_import *import)
+{
+    const struct onnx_value *a = onnx_input(import, 0), *b = onnx_input(import, 1);
+    struct onnx_value result;
+    double number = 1;
+
+    if (strcmp(import->node->proto->op_type, "Add") != 0 || import->node->input_count != 2)
+        return false;
+    if (onnx_value_trains(a)) {
+        const struct onnx_value *swapped = a;
+
+        a = b;
+        b = swapped;
+    }
+    if (!onnx_value_trains(b) || b->part_count || !onnx_is_uniform(a, &number) || number != 0 ||
+        a->rank < b->rank)
+        return false;
+    result = *b;
+    result.rank = a->rank;
+    for (int r = 0; r < a->rank; r++) {
+        int own = r - (a->rank - b->rank);
+        int64_t have = own >= 0 ? b->extent[own] : 1;
+
+        if (have != a->extent[r] && have != 1 && a->extent[r] != 1)
+            return false;
+        result.extent[r] = have == 1 ? a->extent[r] : have;
+        result.stride[r] = own >= 0 && have != 1 ? b->stride[own] : 0;
+    }
+    *onnx_output(import, 0) = result;
+    return true;
+}
+
 static int fold_binary(struct onnx_import *import, int index)
 {
     enum onnx_type from = onnx_input(import, 0)->type;
@@ -324,6 +357,8 @@ static int fold_binary(struct onnx_import *import, int index)
 
     if (operands < 1 || operands > OPERANDS_MAX)
         return onnx_missing(import, "%d operands", operands);
+    if (add_zero(import))
+        return 0;
     for (int i = 0; i < operands; i++)
         inputs[i] = i;
     if (walk_begin(import, inputs, operands, &walk) || onnx_output(import, 0)->kind == ONNX_UNKNOWN)
@@ -424,6 +459,33 @@ static int fold_trilu(struct onnx_import *import)
     return import->error.code;
 }
 
+/* The product of a first state of 0 and a parameter, which is 0. */
+static int fold_mat_mul(struct onnx_import *import)
+{
+    const struct onnx_value *a = onnx_input(import, 0), *b = onnx_input(import, 1);
+    int64_t extent[ONNX_RANK_MAX];
+    struct onnx_value zero;
+    double number = 1;
+    void *numbers;
+
+    if (!(onnx_is_uniform(a, &number) && number == 0) &&
+        !(onnx_is_uniform(b, &number) && number == 0))
+        return onnx_missing(import, "it computes with constants alone");
+    if (a->rank < 2 || b->rank != 2)
+        return onnx_missing(import, "of constants of other dimensions");
+    if (a->extent[a->rank - 1] != b->extent[0])
+        return onnx_fail(import, "rows of %lld numbers meet a matrix of %lld",
+                         (long long)a->extent[a->rank - 1], (long long)b->extent[0]);
+    memcpy(extent, a->extent, sizeof extent);
+    extent[a->rank - 1] = b->extent[1];
+    zero = onnx_constant_new(import, a->type, 0, NULL, &numbers);
+    zero.rank = a->rank;
+    memcpy(zero.extent, extent, sizeof extent);
+    memset(zero.stride, 0, sizeof zero.stride);
+    *onnx_output(import, 0) = zero;
+    return import->error.code;
+}
+
 /* Sums, products and extremes of all numbers of a constant: extents that are multiplied. */
 static int fold_reduce(struct onnx_import *import)
 {
@@ -472,10 +534,9 @@ static int fold_reduce(struct onnx_import *import)
 }
 
 const struct onnx_fold_entry onnx_fold_arithmetic[] = {
-    {"Where", fold_where},      {"Range", fold_range},
-    {"Trilu", fold_trilu},      {"ReduceProd", fold_reduce},
-    {"ReduceSum", fold_reduce}, {"ReduceMax", fold_reduce},
-    {"ReduceMin", fold_reduce}, {NULL, NULL},
+    {"Where", fold_where},      {"Range", fold_range},       {"MatMul", fold_mat_mul},
+    {"Trilu", fold_trilu},      {"ReduceProd", fold_reduce}, {"ReduceSum", fold_reduce},
+    {"ReduceMax", fold_reduce}, {"ReduceMin", fold_reduce},  {NULL, NULL},
 };
 
 /* ---- which ---- */
@@ -508,11 +569,9 @@ static bool has_operands(const struct onnx_import *import, int count)
 int onnx_fold(struct onnx_import *import)
 {
     const struct onnx_fold_entry *lists[] = {onnx_fold_views, onnx_fold_arithmetic};
-    static const char *const three[] = {"Where", "Range", "Slice", "ScatterND"}, *const two[] = {
-                                                                                     "Reshape",
-                                                                                     "Expand",
-                                                                                     "Gather",
-                                                                                     "GatherND"};
+    static const char *const three[] = {"Where", "Range", "Slice", "ScatterND"},
+                             *const two[] = {"Reshape",  "Expand", "Gather",
+                                             "GatherND", "MatMul", "SplitToSequence"};
     const char *name = import->node->proto->op_type;
     int wanted = strcmp(name, "Constant") != 0;
 

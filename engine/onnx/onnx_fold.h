@@ -31,6 +31,9 @@ int onnx_slice_ranges(struct onnx_import *import, const struct onnx_value *value
 int onnx_split_widths(struct onnx_import *import, const struct onnx_value *value, int *axis,
                       int64_t *widths);
 
+/* The same of SplitToSequence; 0 with the error kept, or if the node is missing. */
+int onnx_sequence_widths(struct onnx_import *import, const struct onnx_value *value, int *axis,
+                         int64_t *widths);
 /* How many of the first axes a list of indices names (GatherND, ScatterND), one number for each
  * along its own last axis; 0 if the node is missing. */
 int onnx_listed_axes(struct onnx_import *import, const struct onnx_value *value,

@@ -123,6 +123,25 @@ static int fold_split(struct onnx_import *import)
     return import->error.code;
 }
 
+static int fold_split_to_sequence(struct onnx_import *import)
+{
+    const struct onnx_value *x = onnx_input(import, 0);
+    struct onnx_value *parts = onnx_allocate(import, ONNX_SPLIT_MAX, sizeof *parts);
+    int64_t widths[ONNX_SPLIT_MAX], first = 0;
+    int axis, count = parts ? onnx_sequence_widths(import, x, &axis, widths) : 0;
+
+    if (count < 1)
+        return import->error.code;
+    for (int i = 0; i < count && !import->error.code; i++) {
+        parts[i] = *x;
+        onnx_constant_slice(import, &parts[i], axis, first, widths[i], 1);
+        first += widths[i];
+    }
+    *onnx_output(import, 0) =
+        (struct onnx_value){.kind = ONNX_SEQUENCE, .parts = parts, .part_count = count};
+    return import->error.code;
+}
+
 /* Whether the indices count up from one that is not negative. */
 static bool is_run(const struct onnx_value *index, int64_t count)
 {
@@ -473,6 +492,7 @@ const struct onnx_fold_entry onnx_fold_views[] = {
     {"Transpose", fold_transpose},
     {"Slice", fold_slice},
     {"Split", fold_split},
+    {"SplitToSequence", fold_split_to_sequence},
     {"Gather", fold_gather},
     {"GatherND", fold_gather_nd},
     {"ScatterND", fold_scatter_nd},

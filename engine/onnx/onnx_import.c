@@ -11,7 +11,7 @@ const struct onnx_operator_entry *onnx_operator_find(const char *domain, const c
     const struct onnx_operator_entry *lists[] = {
         onnx_layer_operators, onnx_image_operators,       onnx_norm_operators,
         onnx_shape_operators, onnx_elementwise_operators, onnx_sequence_operators,
-        onnx_take_operators,  onnx_function_operators};
+        onnx_take_operators,  onnx_function_operators,    onnx_einsum_operators};
 
     if (domain && *domain && strcmp(domain, "ai.onnx") != 0)
         return NULL;

@@ -100,9 +100,21 @@ static int append_gemm(struct onnx_import *import)
     return code ? code : onnx_done(import, x);
 }
 
-/* Products of matrices that both belong to the samples. */
-static int append_batch_product(struct onnx_import *import, struct onnx_value *a,
-                                struct onnx_value *b)
+/* Repeats the matrices of one operand that the other has more of. */
+static int matrices_match(struct onnx_import *import, struct onnx_value *a, struct onnx_value *b)
+{
+    int64_t extent[2][ONNX_RANK_MAX];
+
+    memcpy(extent[0], a->extent, sizeof extent[0]);
+    memcpy(extent[1], b->extent, sizeof extent[1]);
+    for (int r = 0; r < a->rank - 2; r++)
+        extent[0][r] = extent[1][r] = a->extent[r] == 1 ? b->extent[r] : a->extent[r];
+    if (onnx_expand(import, a, extent[0]) || onnx_expand(import, b, extent[1]))
+        return -ENOTSUP;
+    return 0;
+}
+
+int onnx_batch_product(struct onnx_import *import, struct onnx_value *a, struct onnx_value *b)
 {
     struct batch_product_attributes product = {.groups = 1};
     struct onnx_value result;
@@ -111,10 +123,10 @@ static int append_batch_product(struct onnx_import *import, struct onnx_value *a
 
     if (a->rank != b->rank || rank < 3 || a->extent[0] % ONNX_BATCH || b->extent[0] % ONNX_BATCH)
         return onnx_missing(import, "of different dimensions");
+    if (onnx_resolve(import, a) || onnx_resolve(import, b) || matrices_match(import, a, b))
+        return import->error.code;
     product.groups = a->extent[0] / ONNX_BATCH;
     for (int r = 0; r < rank - 2; r++) {
-        if (a->extent[r] != b->extent[r])
-            return onnx_missing(import, "that repeats matrices");
         product.groups *= r ? a->extent[r] : 1;
     }
     product.rows = a->extent[rank - 2];
@@ -123,8 +135,6 @@ static int append_batch_product(struct onnx_import *import, struct onnx_value *a
     if (b->extent[rank - 2] != product.depth)
         return onnx_fail(import, "rows of %lld numbers meet columns of %lld",
                          (long long)product.depth, (long long)b->extent[rank - 2]);
-    if (onnx_resolve(import, a) || onnx_resolve(import, b))
-        return import->graph->error.code;
     x = onnx_shaped(import, a, 2, (int64_t[]){product.groups * product.rows, product.depth});
     y = x < 0 ? x
               : onnx_shaped(import, b, 2,
@@ -148,6 +158,50 @@ static int append_batch_product(struct onnx_import *import, struct onnx_value *a
     return onnx_done(import, result);
 }
 
+/* Swaps the last two axes. */
+static void swap_last(struct onnx_value *value)
+{
+    int axes[ONNX_RANK_MAX], last = value->rank - 1;
+    int64_t extent = value->extent[last];
+
+    for (int r = 0; r <= last; r++)
+        axes[r] = r;
+    axes[last] = last - 1;
+    axes[last - 1] = last;
+    onnx_atoms_permute(&value->atoms, value->rank, axes);
+    value->extent[last] = value->extent[last - 1];
+    value->extent[last - 1] = extent;
+}
+
+/* A constant matrix times samples: their columns are rows of the transposed ones. */
+static int append_left_product(struct onnx_import *import, const struct onnx_value *weight,
+                               struct onnx_value *x)
+{
+    int code;
+
+    if (onnx_resolve(import, x))
+        return import->graph->error.code;
+    swap_last(x);
+    code = append_product(import, x, weight, NULL);
+    if (code)
+        return code;
+    swap_last(x);
+    return onnx_done(import, *x);
+}
+
+/* A constant matrix with axes of extent 1 before it, without them. */
+static bool is_matrix(struct onnx_import *import, struct onnx_value *weight)
+{
+    int last = weight->rank - 1;
+
+    if (weight->kind != ONNX_CONSTANT || weight->rank < 2 ||
+        onnx_value_elements(weight) != weight->extent[last] * weight->extent[last - 1])
+        return false;
+    return weight->rank == 2 ||
+           onnx_constant_reshape(import, weight, 2,
+                                 (int64_t[]){weight->extent[last - 1], weight->extent[last]}) == 0;
+}
+
 static int append_mat_mul(struct onnx_import *import)
 {
     struct onnx_value x = *onnx_input(import, 0), weight = *onnx_input(import, 1);
@@ -157,9 +211,11 @@ static int append_mat_mul(struct onnx_import *import)
 
     if (x.kind == ONNX_TENSOR && weight.kind == ONNX_TENSOR)
         return onnx_attention_absorb(import) ? import->graph->error.code
-                                             : append_batch_product(import, &x, &weight);
-    if (x.kind != ONNX_TENSOR || weight.kind != ONNX_CONSTANT || weight.rank != 2 || x.rank < 2)
-        return onnx_missing(import, "other than rows times a constant matrix");
+                                             : onnx_batch_product(import, &x, &weight);
+    if (weight.kind == ONNX_TENSOR && weight.rank >= 2 && is_matrix(import, &x))
+        return append_left_product(import, &x, &weight);
+    if (x.kind != ONNX_TENSOR || x.rank < 2 || weight.rank > x.rank || !is_matrix(import, &weight))
+        return onnx_missing(import, "other than samples times a constant matrix");
     if (onnx_resolve(import, &x))
         return import->graph->error.code;
     if (onnx_constant_permute(import, &weight, (int[]){1, 0}))

@@ -194,27 +194,13 @@ static int append_split(struct onnx_import *import)
 /* The same as a list, from which SequenceAt takes. */
 static int append_split_to_sequence(struct onnx_import *import)
 {
-    const struct onnx_value *x = onnx_input(import, 0), *split = onnx_input(import, 1);
-    int axis = onnx_axis(import, onnx_attribute_int(import, "axis", 0), x->rank), count, code;
+    const struct onnx_value *x = onnx_input(import, 0);
     struct onnx_value *parts = onnx_allocate(import, ONNX_SPLIT_MAX, sizeof *parts);
-    int64_t widths[ONNX_SPLIT_MAX], each, left;
+    int64_t widths[ONNX_SPLIT_MAX];
+    int axis, count = parts ? onnx_sequence_widths(import, x, &axis, widths) : 0, code;
 
-    if (axis < 0 || !parts)
+    if (count < 1)
         return import->error.code;
-    left = x->extent[axis];
-    if (split->kind != ONNX_CONSTANT || left > ONNX_BATCH)
-        return onnx_missing(import, "into parts that are not constant");
-    if (split->rank == 0) {
-        each = onnx_integer(split, 0);
-        for (count = 0; left > 0 && each > 0 && count < ONNX_SPLIT_MAX; left -= each)
-            widths[count++] = left < each ? left : each;
-    } else {
-        count = onnx_integers(import, "split", 1, widths, ONNX_SPLIT_MAX);
-        for (int i = 0; i < count; i++)
-            left -= widths[i] < 0 || widths[i] > left ? left + 1 : widths[i];
-    }
-    if (import->error.code || left > 0 || count < 1 || (split->rank && left))
-        return onnx_fail(import, "its parts do not make its input");
     code = split_into(import, x, axis, widths, count,
                       import->model->readers[import->node->output[0]] == count, parts);
     *onnx_output(import, 0) =
@@ -264,6 +250,33 @@ static int64_t extents_of(const struct onnx_value *x, int first, int end)
     return product;
 }
 
+/* The axis that is the batch; 0 if none is. */
+static int batch_axis(const struct onnx_value *x)
+{
+    for (int r = 0; r < x->rank; r++)
+        if (x->extent[r] == ONNX_BATCH)
+            return r;
+    return 0;
+}
+
+/* Makes that axis the first one, or the first one that again. */
+static void axis_to_front(struct onnx_value *x, int axis, bool back)
+{
+    int order[ONNX_RANK_MAX];
+    struct onnx_value old = *x;
+
+    for (int r = 0; r < x->rank; r++)
+        order[r] = back ? (r < axis    ? r + 1
+                           : r == axis ? 0
+                                       : r)
+                        : (r == 0      ? axis
+                           : r <= axis ? r - 1
+                                       : r);
+    onnx_atoms_permute(&x->atoms, x->rank, order);
+    for (int r = 0; r < x->rank; r++)
+        x->extent[r] = old.extent[order[r]];
+}
+
 static int append_concat(struct onnx_import *import)
 {
     int count = import->node->input_count;
@@ -271,10 +284,17 @@ static int append_concat(struct onnx_import *import)
     int axis = onnx_axis(import, onnx_attribute_int(import, "axis", 0), first.rank);
     int32_t tensor, tensors[GRAPH_OUTPUTS_MAX];
     int64_t joined = 0;
-    bool images = first.rank == 4 && axis == 1;
+    int batch = first.kind == ONNX_TENSOR ? batch_axis(&first) : 0;
+    bool images;
 
     if (axis < 0)
         return import->error.code;
+    if (batch && axis != batch) {
+        axis_to_front(&first, batch, false);
+        axis += axis < batch;
+        result = first;
+    }
+    images = first.rank == 4 && axis == 1;
     if (count == 2 && axis == 1 && first.kind == ONNX_CONSTANT && onnx_value_trains(&first) &&
         first.rank == 3 && first.extent[0] == ONNX_BATCH && first.extent[1] == 1 &&
         first.stride[0] == 0) {
@@ -286,6 +306,8 @@ static int append_concat(struct onnx_import *import)
         struct onnx_value x = *onnx_input(import, i);
         int64_t outer, row;
 
+        if (batch && x.kind == ONNX_TENSOR && x.rank == first.rank)
+            axis_to_front(&x, batch, false);
         if (x.kind != ONNX_TENSOR || x.rank != first.rank || axis == 0 || x.extent[0] != ONNX_BATCH)
             return onnx_missing(import, "of other than samples, or along the batch");
         for (int r = 0; r < x.rank; r++)
@@ -311,7 +333,10 @@ static int append_concat(struct onnx_import *import)
     if (tensor < 0)
         return tensor;
     result.extent[axis] = joined;
-    *onnx_output(import, 0) = onnx_tensor_value(tensor, result.rank, result.extent);
+    result = onnx_tensor_value(tensor, result.rank, result.extent);
+    if (batch)
+        axis_to_front(&result, batch, true);
+    *onnx_output(import, 0) = result;
     return 0;
 }
 

@@ -185,6 +185,35 @@ int onnx_split_widths(struct onnx_import *import, const struct onnx_value *value
     return count;
 }
 
+int onnx_sequence_widths(struct onnx_import *import, const struct onnx_value *value, int *axis,
+                         int64_t *widths)
+{
+    const struct onnx_value *split = onnx_input(import, 1);
+    int64_t each, left;
+    int count = 0;
+
+    *axis = onnx_axis(import, onnx_attribute_int(import, "axis", 0), value->rank);
+    if (*axis < 0)
+        return 0;
+    left = value->extent[*axis];
+    if (split->kind != ONNX_CONSTANT || left > ONNX_BATCH)
+        return onnx_missing(import, "into parts that are not constant");
+    if (!onnx_attribute_int(import, "keepdims", 1))
+        return onnx_missing(import, "without keepdims");
+    if (split->rank == 0) {
+        each = onnx_integer(split, 0);
+        for (; left > 0 && each > 0 && count < ONNX_SPLIT_MAX; left -= each)
+            widths[count++] = left < each ? left : each;
+    } else {
+        count = onnx_integers(import, "split", 1, widths, ONNX_SPLIT_MAX);
+        for (int i = 0; i < count; i++)
+            left -= widths[i] < 0 || widths[i] > left ? left + 1 : widths[i];
+    }
+    if (import->error.code || left > 0 || count < 1 || (split->rank && left))
+        return onnx_fail(import, "its parts do not make its input"), 0;
+    return count;
+}
+
 int onnx_listed_axes(struct onnx_import *import, const struct onnx_value *value,
                      const struct onnx_value *index)
 {

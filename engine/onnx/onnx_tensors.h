@@ -23,7 +23,8 @@ int onnx_reshape_to(struct onnx_import *import, struct onnx_value *x, int rank,
 /* The lists of operators, each ended by a NULL name. */
 extern const struct onnx_operator_entry onnx_layer_operators[], onnx_image_operators[],
     onnx_norm_operators[], onnx_shape_operators[], onnx_elementwise_operators[],
-    onnx_sequence_operators[], onnx_take_operators[], onnx_function_operators[];
+    onnx_sequence_operators[], onnx_take_operators[], onnx_function_operators[],
+    onnx_einsum_operators[];
 
 /* Makes the value the present node's output; returns 0, or the error that its tensor is. */
 int onnx_done(struct onnx_import *import, struct onnx_value value);
@@ -53,6 +54,10 @@ int onnx_pad(struct onnx_import *import, struct onnx_value *value, const char *m
  * node's output. */
 int onnx_combine(struct onnx_import *import, const struct onnx_value *a, const struct onnx_value *b,
                  enum broadcast_kind kind);
+
+/* Products of the matrices that the last two axes of both are; the other axes are equal, or repeat.
+ * The result is the present node's output. */
+int onnx_batch_product(struct onnx_import *import, struct onnx_value *a, struct onnx_value *b);
 
 /* Rows of a matrix of weights by the indices: an embedding. */
 int onnx_embed(struct onnx_import *import, const struct onnx_value *weight,

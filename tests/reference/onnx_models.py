@@ -263,7 +263,23 @@ class Functions(nn.Module):
         return self.head(y.log_softmax(1).sum(1))
 
 
-def vision(name, size=64, rate=2e-4, **keys):
+class Cross(nn.Module):
+    """Attention from one sequence to another, as nn.MultiheadAttention and as Einsum; a plain recurrent layer, step by step."""
+
+    def __init__(self):
+        super().__init__()
+        self.up, self.attention = nn.Linear(6, 12), nn.MultiheadAttention(12, 3, batch_first=True)
+        self.scores, self.rnn, self.head = nn.Linear(12, 12), nn.RNN(12, 8, batch_first=True), nn.Linear(8, 10)
+        self.mix = nn.Parameter(torch.randn(4, 7) * 0.3)
+
+    def forward(self, x):
+        y = self.up(x)
+        z = self.attention(y[:, :4], y, y)[0]
+        z = z + torch.einsum("bij,bjd->bid", torch.einsum("bid,bjd->bij", self.scores(z), y).softmax(-1), y) + self.mix @ y
+        return self.head(self.rnn(z)[0][:, -1])
+
+
+def vision(name, size=64, rate=1e-4, **keys):
     def build():
         import torchvision
         return getattr(torchvision.models, name)(num_classes=10, **keys)
@@ -283,12 +299,13 @@ MODELS = {
     "pools": Case(Pools, (3, 9, 9), batch=4, rate=0.02),
     "places": Case(Places, (3, 12, 12), batch=4, rate=0.02),
     "functions": Case(Functions, (8, 8), rate=0.02),
+    "cross": Case(Cross, (7, 6), rate=0.05),
     "norms": Case(Norms, (3, 12, 12), batch=4, rate=0.02),
     "unet": Case(lambda: UNet(True), (3, 12, 12), classes=144, batch=4, rate=0.02, values=True),
     "unet_resize": Case(lambda: UNet(False), (3, 12, 12), classes=144, batch=4, rate=0.02, values=True),
     "ends": Case(Ends, (21,), classes=3, rate=0.1),
-    "resnet18": vision("resnet18"),
-    "resnet50": vision("resnet50"),
+    "resnet18": vision("resnet18", zero_init_residual=True),
+    "resnet50": vision("resnet50", zero_init_residual=True),
     "vgg11_bn": vision("vgg11_bn"),
     "mobilenet_v3_small": vision("mobilenet_v3_small"),
     "efficientnet_b0": vision("efficientnet_b0"),
