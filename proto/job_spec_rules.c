@@ -21,6 +21,20 @@ static int check_optimizer(struct job_spec_check *check, struct json_object *tra
     if (json_get_double(schedule, "min_lr", 0) > json_get_double(optimizer, "lr", 0))
         return job_spec_fail_at(check, "train.schedule.min_lr",
                                 "train.schedule.min_lr is larger than train.optimizer.lr");
+    if (strcmp(json_get_string(optimizer, "name", ""), "schedule_free_adamw") != 0)
+        return 0;
+    if (strcmp(json_get_string(schedule, "name", ""), "constant") != 0)
+        return job_spec_fail_at(check, "train.schedule.name",
+                                "schedule_free_adamw needs no schedule but a warm-up; leave "
+                                "train.schedule.name at constant");
+    if (json_get(train, "ema"))
+        return job_spec_fail_at(check, "train.ema",
+                                "schedule_free_adamw averages the weights itself; leave out "
+                                "train.ema");
+    if (strncmp(json_get_string(train, "precision", ""), "pure_", 5) == 0)
+        return job_spec_fail_at(check, "train.precision",
+                                "schedule_free_adamw averages weights in float32, which a pure "
+                                "precision has not; take another optimizer or precision");
     return 0;
 }
 

@@ -44,7 +44,9 @@ static const struct job_spec_key optimizer_keys[] = {
     {"dampening", JOB_SPEC_NUMBER, .from = 0, .to = 1,
      .help = "Share of the gradient left out of the momentum"},
     {"weight_decay", JOB_SPEC_NUMBER, .from = 0, .to = 1e6,
-     .help = "Pull of the weights to zero; adamw, lion and muon keep it out of the gradient"},
+     .help =
+         "Pull of the weights to zero; adamw, lion, muon and schedule_free_adamw keep it out of "
+         "the gradient"},
     {"decoupled_weight_decay", JOB_SPEC_BOOLEAN,
      .help = "Whether the pull is kept out of the gradient, as in adamw"},
     {"weight_decay_on", JOB_SPEC_CHOICE, .choices = CHOICES("all", "weights"),
@@ -54,8 +56,8 @@ static const struct job_spec_key optimizer_keys[] = {
     {"betas", JOB_SPEC_NUMBERS, .from = 0, .to = 1, .below_to = true, .count_minimum = 2,
      .count_maximum = 2, .help = "Decay of the running averages"},
     {"eps", JOB_SPEC_NUMBER, .from = 0, .to = 1,
-     .help = "Added to the root of the second average; adadelta: added under the root; muon: the "
-             "least norm of the direction"},
+     .help = "Added to the root of the second average; adadelta: added under the root; adamax: to "
+             "the size of the gradient; muon: the least norm of the direction"},
     {"alpha", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true,
      .help = "Decay of the squared gradients' average"},
     {"rho", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true,

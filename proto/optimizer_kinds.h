@@ -27,5 +27,11 @@
               {"momentum_decay", "4e-3"})                                                         \
     OPTIMIZER(MUON, muon, {"lr", "1e-3"}, {"weight_decay", "0.1"}, {"momentum", "0.95"},          \
               {"nesterov", "true"}, {"eps", "1e-7"}, {"ns_steps", "5"},                           \
-              {"adjust_lr", "\"original\""}, {"adamw", "{}"})
+              {"adjust_lr", "\"original\""}, {"adamw", "{}"})                                     \
+    OPTIMIZER(ADAMAX, adamax, {"lr", "2e-3"}, {"weight_decay", "0"}, {"betas", "[0.9, 0.999]"},   \
+              {"eps", "1e-8"})                                                                    \
+    OPTIMIZER(AMSGRAD, amsgrad, {"lr", "1e-3"}, {"weight_decay", "0"},                            \
+              {"decoupled_weight_decay", "false"}, {"betas", "[0.9, 0.999]"}, {"eps", "1e-8"})    \
+    OPTIMIZER(SCHEDULE_FREE_ADAMW, schedule_free_adamw, {"lr", "2.5e-3"}, {"weight_decay", "0"},  \
+              {"betas", "[0.9, 0.999]"}, {"eps", "1e-8"})
 /* clang-format on */

@@ -2,6 +2,7 @@
  * the weights. */
 #include "engine/graph/build.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/optimizer.h"
 
 #include <errno.h>
 #include <string.h>
@@ -11,6 +12,26 @@ static const char average_suffix[] = ".average";
 static bool is_averaged(const struct graph_tensor *tensor)
 {
     return tensor->role == TENSOR_PARAMETER || tensor->role == TENSOR_STATISTIC;
+}
+
+/* The update of the parameter; NULL: there is none. */
+static const struct graph_node *update_of(const struct graph *graph, int32_t parameter)
+{
+    for (int32_t i = 0; i < graph->node_count; i++)
+        if (graph->nodes[i].op == OP_OPTIMIZER && graph->nodes[i].input[0] == parameter)
+            return &graph->nodes[i];
+    return NULL;
+}
+
+/* What is averaged: the parameter, or the state of an optimizer that averages itself. */
+static int32_t averaged_tensor(const struct graph *graph, int32_t tensor)
+{
+    const struct graph_node *update = update_of(graph, tensor);
+
+    if (!update ||
+        !optimizer_of(&graph->groups[update->attributes.optimizer_group].config)->averages_itself)
+        return tensor;
+    return update->input[2];
 }
 
 static void append_average(struct graph *graph, int32_t tensor)
@@ -26,7 +47,9 @@ static void append_average(struct graph *graph, int32_t tensor)
     node = graph_append_node(graph, OP_MOVING_AVERAGE, GRAPH_UPDATE, of.name);
     if (!node)
         return;
-    graph_node_input(node, tensor);
+    node->attributes.copies =
+        of.role == TENSOR_STATISTIC && optimizer_of(&graph->groups[0].config)->averages_itself;
+    graph_node_input(node, averaged_tensor(graph, tensor));
     graph_node_input(node, average);
 }
 

@@ -340,6 +340,7 @@ struct graph_node {
         struct permute_attributes permute;
         struct batch_product_attributes batch_product;
         int optimizer_group; /* of graph->groups */
+        bool copies;         /* moving average: follows its value at once */
     } attributes;
 };
 

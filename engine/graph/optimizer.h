@@ -6,7 +6,7 @@
 
 #include "engine/graph/graph.h"
 
-enum { OPTIMIZER_STATES_MAX = 2 };
+enum { OPTIMIZER_STATES_MAX = 3 };
 
 struct optimizer {
     const char *title; /* its name in sentences */
@@ -23,7 +23,10 @@ struct optimizer {
     double (*matrix_operations)(const struct optimizer_config *config, double rows, double columns);
     bool updates_matrices; /* it updates only matrices, by matrix products */
     bool has_betas;        /* beta1 is its momentum, beta2 the decay of its second average */
-    bool decays_apart;     /* weight decay shrinks the weights instead of joining the gradient */
+    /* Its first state is averaged over the steps, and that mean is the model: what is evaluated and
+     * exported (graph_add_averages()). The parameter is where gradients are taken. */
+    bool averages_itself;
+    bool decays_apart; /* weight decay shrinks the weights instead of joining the gradient */
     /* The momentum of step `step` (from 1); the update needs the product over all steps. `beta1` is
      * that of the step. NULL: the momentum is the same in all steps. */
     double (*momentum)(const struct optimizer_config *config, double beta1, int64_t step);

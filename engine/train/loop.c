@@ -183,7 +183,7 @@ static bool device_scales(const struct loop *loop)
     for (int i = 0; i < graph->group_count; i++)
         momenta |= optimizer_of(&graph->groups[i].config)->momentum != NULL;
     return loop->state->loss_scale.scale > 0 && session_scales_loss(session) && !momenta &&
-           !(loop->training->config.average_decay > 0);
+           !training_averages(&loop->training->config);
 }
 
 static int loop_start(struct loop *loop, struct error *error)

@@ -193,3 +193,15 @@ double schedule_average_decay(double decay, bool warmup, int64_t step)
         return 0;
     return warmup ? fmin(decay, 1 - pow((double)step, -2.0 / 3)) : decay;
 }
+
+/* The sum of i^2 is n (n + 1) (2 n + 1) / 6. */
+double schedule_share(const struct schedule_config *config, int64_t step)
+{
+    double warmup = (double)config->warmup_steps, rising = fmin((double)step, warmup);
+    double behind = (double)step - rising, squares;
+
+    if (config->warmup_steps <= 0)
+        return 1 / (double)step;
+    squares = rising * (rising + 1) * (2 * rising + 1) / (6 * warmup * warmup);
+    return (behind > 0 ? 1 : rising * rising / (warmup * warmup)) / (squares + behind);
+}

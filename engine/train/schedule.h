@@ -61,5 +61,10 @@ double schedule_learning_rate(const struct schedule_config *config, const struct
  * as in timm's ModelEmaV3 with its defaults. */
 double schedule_average_decay(double decay, bool warmup, int64_t step);
 
+/* What a step counts in the mean over all steps so far, weighted by the squares of their learning
+ * rates, of a constant schedule with its warm-up: the c of Schedule-Free optimizers
+ * (arXiv:2405.15682). */
+double schedule_share(const struct schedule_config *config, int64_t step);
+
 /* The momentum (or first beta) of the step, if config->cycle_momentum. */
 double schedule_momentum(const struct schedule_config *config, int64_t step);

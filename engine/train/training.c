@@ -1,5 +1,6 @@
 /* training.c: prepares a run; loop.c runs it. See training.h. */
 #include "base/alignment.h"
+#include "engine/graph/optimizer.h"
 #include "engine/train/device_data.h"
 #include "engine/train/training_internal.h"
 
@@ -328,6 +329,11 @@ static void add_sizes(int64_t count, int64_t batch, int64_t sizes[SESSION_BATCH_
         sizes[(*used)++] = count % batch;
 }
 
+bool training_averages(const struct training_config *config)
+{
+    return config->average_decay > 0 || optimizer_of(&config->optimizer)->averages_itself;
+}
+
 static int prepare_session(struct training *training, const struct backend *backend,
                            struct backend_device *device, session_build_function build,
                            void *build_context, struct error *error)
@@ -344,7 +350,7 @@ static int prepare_session(struct training *training, const struct backend *back
                                      .layer_decay = config->layer_decay,
                                      .accumulate = config->accumulate > 1,
                                      .direct_convolutions = config->direct_convolutions,
-                                     .average = config->average_decay > 0,
+                                     .average = training_averages(config),
                                      .compute_type = config->compute_type,
                                      .rounds_parameters = config->rounds_parameters,
                                      .nondeterministic = config->nondeterministic,

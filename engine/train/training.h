@@ -70,6 +70,9 @@ struct training_config {
     int64_t profile_steps; /* how many updates to record; 0: the run is not profiled */
 };
 
+/* Whether evaluation reads averages of the weights: moving ones, or those of the optimizer. */
+bool training_averages(const struct training_config *config);
+
 /* The sets; `validation` and `test` may be empty (count 0). They outlive the run. */
 struct training_data {
     struct dataset_view train, validation, test;

@@ -82,8 +82,10 @@ static void open_session(struct task *task, struct backend_device *device)
                                     .seed = 1};
     struct error error = {0};
 
-    task->data = (struct model_data){
-        .rank = samples->rank - 1, .outputs = task->spec.classes, .loss = task->spec.loss};
+    task->data = (struct model_data){.rank = samples->rank - 1,
+                                     .outputs = task->spec.classes,
+                                     .loss = task->spec.loss,
+                                     .loss_parameter = task->spec.loss_parameter};
     if (task->spec.head_count) {
         task->data.heads = task->spec.heads;
         task->data.head_count = task->spec.head_count;

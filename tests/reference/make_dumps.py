@@ -561,6 +561,35 @@ class Lion(torch.optim.Optimizer):
                 m.mul_(beta2).add_(p.grad, alpha=1 - beta2)
 
 
+class ScheduleFreeAdamW(torch.optim.Optimizer):
+    """Defazio et al. 2024, arXiv:2405.15682, algorithm 1, written from the paper: the parameters are y, where gradients are taken;
+    z is the base, and x, the model, the mean of all z. The learning rates' largest squares are the weights of the mean, as in the
+    authors' AdamWScheduleFree."""
+
+    def __init__(self, parameters, lr, betas, eps, weight_decay):
+        super().__init__(parameters, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+        self.steps, self.sum, self.largest = 0, 0.0, 0.0
+
+    @torch.no_grad()
+    def step(self):
+        self.steps += 1
+        self.largest = max([self.largest] + [group["lr"] for group in self.param_groups])
+        self.sum += self.largest ** 2
+        share = self.largest ** 2 / self.sum
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            for y in group["params"]:
+                state = self.state[y]
+                if not state:
+                    state.update(z=y.clone(), x=y.clone(), exp_avg_sq=torch.zeros_like(y))
+                z, x, v = state["z"], state["x"], state["exp_avg_sq"]
+                v.mul_(beta2).addcmul_(y.grad, y.grad, value=1 - beta2)
+                direction = y.grad / ((v / (1 - beta2 ** self.steps)).sqrt() + group["eps"])
+                z.sub_(group["lr"] * (direction + group["weight_decay"] * y))
+                x.mul_(1 - share).add_(share * z)
+                y.copy_((1 - beta1) * z + beta1 * x)
+
+
 # torch's name of a state: ours
 STATES = {"sgd": {"momentum_buffer": "momentum"}, "adam": {"exp_avg": "first_moment", "exp_avg_sq": "second_moment"},
           "adamw": {"exp_avg": "first_moment", "exp_avg_sq": "second_moment"},
@@ -568,9 +597,13 @@ STATES = {"sgd": {"momentum_buffer": "momentum"}, "adam": {"exp_avg": "first_mom
           "adagrad": {"sum": "square_sum"}, "adadelta": {"square_avg": "second_moment", "acc_delta": "step_moment"},
           "nadam": {"exp_avg": "first_moment", "exp_avg_sq": "second_moment"}}
 STATES["muon"] = {"momentum_buffer": "momentum", **STATES["adamw"]}
+STATES["adamax"] = {"exp_avg": "first_moment", "exp_inf": "largest_gradient"}
+STATES["amsgrad"] = {**STATES["adam"], "max_exp_avg_sq": "largest_moment"}
+STATES["schedule_free_adamw"] = {"z": "base", "x": "average", "exp_avg_sq": "second_moment"}
 # settings that only some optimizers have; the others' dumps do not mention them
 OWN_SETTINGS = {"adagrad": {"learning_rate_decay": 0.0, "initial_square_sum": 0.0},
                 "muon": {"iterations": 5, "match_adamw": False},
+                "amsgrad": {"decoupled_weight_decay": False},
                 "nadam": {"momentum_decay": 4e-3, "decoupled_weight_decay": False}}
 
 
@@ -592,6 +625,10 @@ def make_optimizer(kind, parameters, lr, **options):
         "adagrad": lambda: torch.optim.Adagrad(parameters, lr, s["learning_rate_decay"], s["weight_decay"],
                                                s["initial_square_sum"], s["epsilon"]),
         "adadelta": lambda: torch.optim.Adadelta(parameters, lr, s["alpha"], s["epsilon"], s["weight_decay"]),
+        "adamax": lambda: torch.optim.Adamax(parameters, lr, betas, s["epsilon"], s["weight_decay"]),
+        "amsgrad": lambda: (torch.optim.AdamW if s["decoupled_weight_decay"] else torch.optim.Adam)(
+            parameters, lr, betas, s["epsilon"], s["weight_decay"], amsgrad=True),
+        "schedule_free_adamw": lambda: ScheduleFreeAdamW(parameters, lr, betas, s["epsilon"], s["weight_decay"]),
         "muon": lambda: MuonAndAdamW(parameters, lr, s),
         "nadam": lambda: torch.optim.NAdam(parameters, lr, betas, s["epsilon"], s["weight_decay"], s["momentum_decay"],
                                            s["decoupled_weight_decay"]),
@@ -708,6 +745,12 @@ def optimizers():
     optimizer_case("sgd-average", 0.1, steps=10, average_decay=0.3)
     optimizer_case("muon-wide", 0.05, steps=10, momentum=0.95, nesterov=True, weight_decay=0.1, epsilon=1e-7)
     optimizer_case("muon-tall", 0.01, steps=4, shape=(36, 50), momentum=0.9, epsilon=1e-7, match_adamw=True, weight_decay=0.3)
+    optimizer_case("adamax-plain", 0.02, steps=10)
+    optimizer_case("adamax-decay", 0.02, steps=10, weight_decay=0.1, beta1=0.8, beta2=0.95, epsilon=1e-3)
+    optimizer_case("amsgrad-plain", 0.02, steps=10, beta2=0.9)
+    optimizer_case("amsgrad-decoupled", 0.02, steps=10, weight_decay=0.3, beta2=0.8, decoupled_weight_decay=True)
+    optimizer_case("schedule_free_adamw-plain", 0.05, steps=10)
+    optimizer_case("schedule_free_adamw-decay", 0.05, steps=10, weight_decay=0.1, beta1=0.8, beta2=0.95, epsilon=1e-3)
     optimizer_case("nadam-decoupled", 0.02, steps=10, weight_decay=0.3, decoupled_weight_decay=True)
 
 

@@ -1,6 +1,8 @@
 /* reference.c: see reference.h. */
 #include "tests/support/reference.h"
 
+#include "engine/graph/optimizer.h"
+
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -276,7 +278,8 @@ int reference_build_optimizer(const struct dump *dump, struct graph *graph, stru
         result = add_groups(dump, graph, &config, error);
     else if (!result)
         result = graph_add_optimizer(graph, &config, error);
-    if (!result && reference_setting(dump, "average_decay") > 0)
+    if (!result &&
+        (reference_setting(dump, "average_decay") > 0 || optimizer_of(&config)->averages_itself))
         result = graph_add_averages(graph, error);
     return result ? result : graph_finish(graph, error);
 }

@@ -229,7 +229,8 @@ struct optimizer_scalars optimizer_scalars(const struct backend_program *program
         .gradient_factor = gradient_factor(program),
         .gradient_limit = step->clip_value > 0 ? step->clip_value : INFINITY,
         .momentum = step->cycle_momentum ? step->momentum : own,
-        .momentum_product = step->momentum_product};
+        .momentum_product = step->momentum_product,
+        .average_share = 1 - step->average_decay};
 }
 
 void program_round_parameter(const struct backend_program *program, float *values, int64_t count)
@@ -246,7 +247,7 @@ static void run_optimizer(struct backend_program *program, const struct step *st
     const struct graph_node *node = step->node;
     const struct optimizer_group *group = &program->graph->groups[node->attributes.optimizer_group];
     struct optimizer_scalars scalars = optimizer_scalars(program, group);
-    float *array[4] = {NULL};
+    float *array[2 + OPTIMIZER_STATES_MAX] = {NULL};
     int64_t rows, width;
     struct range part;
 
@@ -255,11 +256,11 @@ static void run_optimizer(struct backend_program *program, const struct step *st
     part = program_part_of(rows, step->tasks, task);
     if (part.first >= part.end || program_skips_update(program))
         return;
-    for (int i = 0; i < node->input_count && i < 4; i++)
+    for (int i = 0; i < node->input_count && i < 2 + OPTIMIZER_STATES_MAX; i++)
         if (node->input[i] >= 0)
             array[i] = (float *)program_address(program, node->input[i]) + part.first * width;
     program->device->kernels->optimizer_update(&group->config, &scalars, array[0], array[1],
-                                               array[2], array[3], (part.end - part.first) * width);
+                                               array + 2, (part.end - part.first) * width);
     program_round_parameter(program, array[0], (part.end - part.first) * width);
 }
 
@@ -327,7 +328,8 @@ static void run_moving_average(struct backend_program *program, const struct ste
         program->device->kernels->moving_average(
             (float *)program_address(program, node->input[1]) + part.first * width,
             (const float *)program_address(program, node->input[0]) + part.first * width,
-            program->scalars.average_decay, (part.end - part.first) * width);
+            node->attributes.copies ? 0 : program->scalars.average_decay,
+            (part.end - part.first) * width);
 }
 
 int moving_average_bind(struct backend_program *program, int32_t index, struct error *error)

@@ -27,6 +27,7 @@ static const struct update_rule {
     [OPTIMIZER_ADADELTA] = {FORMULA_ADADELTA, COUNT_NOTHING, false},
     [OPTIMIZER_NADAM] = {FORMULA_ADAM, COUNT_NOTHING, false},
     [OPTIMIZER_MUON] = {FORMULA_MATRIX, COUNT_NOTHING, false},
+    [OPTIMIZER_ADAMAX] = {FORMULA_ADAMAX, COUNT_BIAS, false},
 };
 
 /* A kind without a row has FORMULA_NONE. */

@@ -32,6 +32,7 @@ static const struct test_case cases[] = {
     OPTIMIZER("Lion", .kind = OPTIMIZER_LION, .beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0.01),
     OPTIMIZER("Adagrad", .kind = OPTIMIZER_ADAGRAD, .epsilon = 1e-10, .learning_rate_decay = 0.1,
               .initial_square_sum = 0.1),
+    OPTIMIZER("Adamax", ADAM_LIKE(OPTIMIZER_ADAMAX), .weight_decay = 0.01),
     OPTIMIZER("Adadelta", .kind = OPTIMIZER_ADADELTA, .alpha = 0.9, .epsilon = 1e-6),
     {.name = "optimizer of 2 groups",
      MLP(LAYER(RELU)),

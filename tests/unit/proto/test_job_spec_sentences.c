@@ -48,7 +48,16 @@ static void test_sentences(void **state)
         {"{" MLP "," IDX ",\"train\":{\"optimizer\":{\"name\":\"adan\"}}}", "train.optimizer.name",
          "adam",
          "train.optimizer.name is \"adan\"; it must be one of sgd, adam, adamw, rmsprop, lion, "
-         "adagrad, adadelta, nadam, muon; did you mean adam?"},
+         "adagrad, adadelta, nadam, muon, adamax, amsgrad, schedule_free_adamw; did you mean "
+         "adam?"},
+        {"{" MLP "," IDX ",\"train\":{\"optimizer\":{\"name\":\"schedule_free_adamw\"},"
+         "\"schedule\":{\"name\":\"cosine\"}}}",
+         "train.schedule.name", "",
+         "schedule_free_adamw needs no schedule but a warm-up; leave train.schedule.name at "
+         "constant"},
+        {"{" MLP "," IDX ",\"train\":{\"optimizer\":{\"name\":\"schedule_free_adamw\"},"
+         "\"ema\":{}}}",
+         "train.ema", "", "schedule_free_adamw averages the weights itself; leave out train.ema"},
         {"{" MLP "," IDX ",\"train\":{\"optimizer\":{\"groups\":[{\"lr\":1}]}}}",
          "train.optimizer.groups[0].match", "",
          "train.optimizer.groups[0].match is missing; it must be a text or an array of 1 to 64 "

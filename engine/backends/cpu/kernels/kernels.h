@@ -36,6 +36,7 @@ struct optimizer_scalars {
     float gradient_limit;    /* then it is limited to ±this (clipping by value); may be infinite */
     double momentum;         /* the momentum or beta1 of this step */
     double momentum_product; /* NAdam's product of momenta, up to this step */
+    float average_share;     /* Schedule-Free: what this step counts in the mean of all steps */
 };
 
 /* The random numbers of a dropout's mask. */
@@ -212,7 +213,7 @@ static inline int64_t scan_scratch_floats(int64_t states, int64_t channels)
      * optimizer keeps none */                                                                      \
     KERNEL(void, optimizer_update,                                                                  \
            (const struct optimizer_config *config, const struct optimizer_scalars *scalars,         \
-            float *parameter, const float *gradient, float *state0, float *state1, int64_t count))  \
+            float *parameter, const float *gradient, float *const *states, int64_t count))          \
     /* Muon's momentum and direction; returns the sum of the direction's squares */                 \
     KERNEL(double, muon_direction,                                                                  \
            (const struct optimizer_config *config, const struct optimizer_scalars *scalars,         \

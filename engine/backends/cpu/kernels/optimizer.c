@@ -195,6 +195,82 @@ static void update_nadam(const struct optimizer_config *config,
     }
 }
 
+/* torch.optim.Adamax (Kingma and Ba 2015, section 7.1): u = max(b2 u, |g| + epsilon);
+ * w -= lr / (1 - b1^t) m / u. */
+static void update_adamax(const struct optimizer_config *config,
+                          const struct optimizer_scalars *scalars, float *restrict w,
+                          const float *restrict gradient, float *restrict m, float *restrict u,
+                          int64_t count)
+{
+    const double lr = scalars->learning_rate;
+    const float b1 = (float)scalars->momentum, rest1 = (float)(1.0 - scalars->momentum);
+    const float b2 = (float)config->beta2, epsilon = (float)config->epsilon;
+    const float factor = scalars->gradient_factor, limit = scalars->gradient_limit;
+    const float decay = (float)config->weight_decay;
+    const float rate = (float)(lr / (1.0 - pow(scalars->momentum, (double)scalars->step)));
+
+    for (int64_t i = 0; i < count; i++) {
+        float g = taken(gradient[i], factor, limit) + decay * w[i];
+        float size = fabsf(g) + epsilon, before = b2 * u[i];
+        m[i] = b1 * m[i] + rest1 * g;
+        u[i] = before > size ? before : size;
+        w[i] -= rate * (m[i] / u[i]);
+    }
+}
+
+/* torch.optim.Adam with amsgrad=True: as update_adam() with the largest v so far. */
+static void update_amsgrad(const struct optimizer_config *config,
+                           const struct optimizer_scalars *scalars, float *restrict w,
+                           const float *restrict gradient, float *restrict m, float *restrict v,
+                           float *restrict largest, int64_t count)
+{
+    const bool decoupled = optimizer_decays_apart(config);
+    const double lr = scalars->learning_rate;
+    const float b1 = (float)scalars->momentum, rest1 = (float)(1.0 - scalars->momentum);
+    const float b2 = (float)config->beta2, rest2 = (float)(1.0 - config->beta2);
+    const float epsilon = (float)config->epsilon;
+    const float shrink = decoupled ? (float)(1.0 - lr * config->weight_decay) : 1.0f;
+    const float decay = decoupled ? 0.0f : (float)config->weight_decay;
+    const float factor = scalars->gradient_factor, limit = scalars->gradient_limit;
+    const float rate = (float)(lr / (1.0 - pow(scalars->momentum, (double)scalars->step)));
+    const float root = (float)sqrt(1.0 - pow(config->beta2, (double)scalars->step));
+
+    for (int64_t i = 0; i < count; i++) {
+        float old = shrink * w[i];
+        float g = taken(gradient[i], factor, limit) + decay * old;
+        m[i] = b1 * m[i] + rest1 * g;
+        v[i] = b2 * v[i] + rest2 * g * g;
+        largest[i] = largest[i] > v[i] ? largest[i] : v[i];
+        w[i] = old - rate * (m[i] / (sqrtf(largest[i]) / root + epsilon));
+    }
+}
+
+/* Defazio et al. 2024, arXiv:2405.15682, algorithm 1, in the form of the authors' AdamWScheduleFree
+ * without their warm-up: w is y, where gradients are taken; z is the base. With c, what the step
+ * counts in the mean x of all z: d = g / (sqrt(v / (1 - b2^t)) + epsilon) + decay y;
+ * y += c (z - y) + lr (b1 (1 - c) - 1) d; z -= lr d. graph_add_averages() keeps x. */
+static void update_schedule_free(const struct optimizer_config *config,
+                                 const struct optimizer_scalars *scalars, float *restrict w,
+                                 const float *restrict gradient, float *restrict z,
+                                 float *restrict v, int64_t count)
+{
+    const float lr = scalars->learning_rate, share = scalars->average_share;
+    const float b2 = (float)config->beta2, rest2 = (float)(1.0 - config->beta2);
+    const float decay = (float)config->weight_decay, epsilon = (float)config->epsilon;
+    const float factor = scalars->gradient_factor, limit = scalars->gradient_limit;
+    const float root = (float)sqrt(1.0 - pow(config->beta2, (double)scalars->step));
+    const float back = (float)((double)lr * (scalars->momentum * (1.0 - (double)share) - 1.0));
+    const bool first = scalars->step == 1;
+
+    for (int64_t i = 0; i < count; i++) {
+        float g = taken(gradient[i], factor, limit), base = first ? w[i] : z[i];
+        v[i] = b2 * v[i] + rest2 * g * g;
+        float step = g / (sqrtf(v[i]) / root + epsilon) + decay * w[i];
+        w[i] += share * (base - w[i]) + back * step;
+        z[i] = base - lr * step;
+    }
+}
+
 typedef void update_function(const struct optimizer_config *config,
                              const struct optimizer_scalars *scalars, float *restrict w,
                              const float *restrict gradient, float *restrict state0,
@@ -206,14 +282,18 @@ static update_function *const updates[] = {
     [OPTIMIZER_ADAMW] = update_adam,        [OPTIMIZER_RMSPROP] = update_rmsprop,
     [OPTIMIZER_LION] = update_lion,         [OPTIMIZER_ADAGRAD] = update_adagrad,
     [OPTIMIZER_ADADELTA] = update_adadelta, [OPTIMIZER_NADAM] = update_nadam,
+    [OPTIMIZER_ADAMAX] = update_adamax,     [OPTIMIZER_SCHEDULE_FREE_ADAMW] = update_schedule_free,
 };
 
 void KERNEL_NAME(optimizer_update)(const struct optimizer_config *config,
                                    const struct optimizer_scalars *scalars, float *parameter,
-                                   const float *gradient, float *state0, float *state1,
-                                   int64_t count)
+                                   const float *gradient, float *const *states, int64_t count)
 {
-    updates[config->kind](config, scalars, parameter, gradient, state0, state1, count);
+    if (config->kind == OPTIMIZER_AMSGRAD) /* the only one of three states */
+        update_amsgrad(config, scalars, parameter, gradient, states[0], states[1], states[2],
+                       count);
+    else
+        updates[config->kind](config, scalars, parameter, gradient, states[0], states[1], count);
 }
 
 /* torch.lerp, which starts from the nearer end. */

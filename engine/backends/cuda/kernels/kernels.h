@@ -430,6 +430,7 @@ enum cuda_formula {
     FORMULA_LION,
     FORMULA_ADAGRAD,
     FORMULA_ADADELTA,
+    FORMULA_ADAMAX,
     FORMULA_MATRIX /* products of matrices: muon.c of the folder above */
 };
 

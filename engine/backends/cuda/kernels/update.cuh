@@ -73,6 +73,14 @@ __device__ static inline void update_adadelta(const float *c, float g, float *w,
     *w -= c[COEFFICIENT_RATE] * step;
 }
 
+__device__ static inline void update_adamax(const float *c, float g, float *w, float *m, float *u)
+{
+    g += c[COEFFICIENT_DECAY] * *w;
+    *m = c[COEFFICIENT_KEEP] * *m + c[COEFFICIENT_TAKE] * g;
+    *u = fmaxf(c[COEFFICIENT_KEEP2] * *u, fabsf(g) + c[COEFFICIENT_EPSILON]);
+    *w -= c[COEFFICIENT_RATE] * (*m / *u);
+}
+
 /* Updates w with its states, as far as the formula (enum cuda_formula) has them. */
 __device__ static inline void update_value(int formula, const float *c, float gradient, float *w,
                                            float *s0, float *s1)
@@ -92,6 +100,9 @@ __device__ static inline void update_value(int formula, const float *c, float gr
         break;
     case FORMULA_ADAGRAD:
         update_adagrad(c, gradient, w, s0);
+        break;
+    case FORMULA_ADAMAX:
+        update_adamax(c, gradient, w, s0, s1);
         break;
     default:
         update_adadelta(c, gradient, w, s0, s1);

@@ -254,7 +254,7 @@ static void test_optimizers(void **state)
 {
     static const struct {
         struct optimizer_config config;
-        const char *states[2];
+        const char *states[3];
     } cases[] = {
         {{.kind = OPTIMIZER_SGD}, {NULL, NULL}},
         {{.kind = OPTIMIZER_SGD, .momentum = 0.9}, {"0.weight.momentum", NULL}},
@@ -267,6 +267,8 @@ static void test_optimizers(void **state)
         {{.kind = OPTIMIZER_ADAGRAD}, {"0.weight.square_sum", NULL}},
         {{.kind = OPTIMIZER_ADADELTA}, {"0.weight.second_moment", "0.weight.step_moment"}},
         {{.kind = OPTIMIZER_NADAM}, {"0.weight.first_moment", "0.weight.second_moment"}},
+        {{.kind = OPTIMIZER_AMSGRAD},
+         {"0.weight.first_moment", "0.weight.second_moment", "0.weight.largest_moment"}},
     };
 
     (void)state;
@@ -283,7 +285,7 @@ static void test_optimizers(void **state)
         node = find_node(&graph, OP_OPTIMIZER, "0.weight");
         assert_int_equal(node->input[0], graph_find_tensor(&graph, "0.weight"));
         assert_int_equal(node->input[1], graph_find_tensor(&graph, "0.weight.gradient"));
-        for (; states < 2 && cases[i].states[states]; states++)
+        for (; states < 3 && cases[i].states[states]; states++)
             assert_string_equal(graph.tensors[node->input[2 + states]].name,
                                 cases[i].states[states]);
         assert_int_equal(node->input_count, 2 + states);

@@ -142,6 +142,9 @@ static void check_optimizer_with(const char *file, const struct dump *dump,
 
         scalars.average_decay =
             (float)schedule_average_decay(reference_setting(dump, "average_decay"), false, step);
+        if (optimizer_of(&config)->averages_itself)
+            scalars.average_decay =
+                (float)(1 - schedule_share(&(struct schedule_config){.learning_rate = 1}, step));
         if (optimizer_of(&config)->momentum)
             momentum_product *= optimizer_of(&config)->momentum(&config, config.beta1, step);
         scalars.momentum_product = momentum_product;
@@ -182,7 +185,7 @@ static void test_operators(void **state)
 static void test_optimizers(void **state)
 {
     (void)state;
-    assert_true(dump_for_each("optimizers", check_optimizer) >= 28);
+    assert_true(dump_for_each("optimizers", check_optimizer) >= 34);
 }
 
 /* Every operator of GRAPH_OPERATORS has a row, and a row with a single step says which. */
