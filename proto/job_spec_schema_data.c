@@ -146,6 +146,16 @@ SECTION_VARIANTS(source, "format");
 static const struct job_spec_operation augmentations[] = {
     {"random_crop", "PADDING", 1, 1024, true},
     {"horizontal_flip", NULL, 0, 0, false},
+    {"vertical_flip", NULL, 0, 0, false},
+    {"random_resized_crop", "LEAST_SHARE", 0.01, 1, false},
+    {"rand_augment", "MAGNITUDE", 1, 30, true},
+    {"brightness", "STRENGTH", 0.001, 10, false},
+    {"contrast", "STRENGTH", 0.001, 10, false},
+    {"saturation", "STRENGTH", 0.001, 10, false},
+    {"hue", "STRENGTH", 0.001, 0.5, false},
+    {"rotation", "DEGREES", 0.1, 180, false},
+    {"random_erasing", "PROBABILITY", 0.001, 1, false},
+    {"cutmix", "ALPHA", 0.01, 4, false},
     {"cutout", "SIDE", 1, 4096, true},
     {"mixup", "ALPHA", 0.01, 4, false},
     {NULL, NULL, 0, 0, false},
@@ -190,11 +200,20 @@ static const struct job_spec_key data_keys[] = {
      .help =
          "standard: mean 0 and deviation 1 over the training set, for each channel of images and "
          "each column of other data"},
-    {"augment", JOB_SPEC_OPERATIONS, .operations = augmentations, .count_maximum = 4,
+    {"normalize_mean", JOB_SPEC_NUMBERS, .from = -1e30, .to = 1e30, .count_minimum = 1,
+     .count_maximum = 4096,
+     .help = "Constants to subtract instead of measured ones, one for each channel or column; of "
+             "images of bytes on the scale from 0 to 1, as for torchvision's Normalize. Needs "
+             "normalize_deviation"},
+    {"normalize_deviation", JOB_SPEC_NUMBERS, .from = 0, .to = 1e30, .above_from = true,
+     .count_minimum = 1, .count_maximum = 4096,
+     .help = "Constants to divide by after that, as many as in normalize_mean"},
+    {"augment", JOB_SPEC_OPERATIONS, .operations = augmentations, .count_maximum = 14,
      .fallback = "[]",
-     .help = "How training samples are changed, differently in each epoch: random_crop:PADDING, "
-             "horizontal_flip and cutout:SIDE for images, mixup:ALPHA for pairs of samples; see "
-             "data.md"},
+     .help =
+         "How training samples are changed, differently in each epoch: random_crop:PADDING, "
+         "horizontal_flip, cutout:SIDE and others for images, mixup:ALPHA for pairs of samples; see "
+         "data.md"},
     {"label_noise", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true, .fallback = "0",
      .help =
          "Share of the training labels that are replaced by another class, each class with equal "

@@ -2,6 +2,7 @@
 #include "engine/data/augmentation.h"
 
 #include "base/philox.h"
+#include "engine/data/augmentation_images.h"
 #include "engine/data/gather.h"
 #include "engine/data/reader.h"
 
@@ -32,19 +33,30 @@ static int64_t below(uint32_t word, int64_t bound)
 
 static bool changes_images(const struct augmentation *augmentation)
 {
-    return augmentation->crop_padding || augmentation->horizontal_flip || augmentation->cutout_side;
+    return augmentation->crop_padding || augmentation->horizontal_flip ||
+           augmentation->vertical_flip || augmentation->cutout_side;
+}
+
+static bool mixes(const struct augmentation *augmentation)
+{
+    return augmentation->mixup_alpha > 0 || augmentation->cutmix_alpha > 0;
+}
+
+bool augmentation_needs_host(const struct augmentation *augmentation)
+{
+    return augmentation_changes_bytes(augmentation) || augmentation->vertical_flip ||
+           augmentation->erasing > 0 || augmentation->cutmix_alpha > 0;
 }
 
 bool augmentation_is_none(const struct augmentation *augmentation)
 {
-    return !changes_images(augmentation) && !augmentation_is_soft(augmentation) &&
-           !(augmentation->label_noise > 0);
+    return !changes_images(augmentation) && !augmentation_needs_host(augmentation) &&
+           !augmentation_is_soft(augmentation) && !(augmentation->label_noise > 0);
 }
 
 bool augmentation_is_soft(const struct augmentation *augmentation)
 {
-    return augmentation->mixup_alpha > 0 || augmentation->label_smoothing > 0 ||
-           augmentation->weights;
+    return mixes(augmentation) || augmentation->label_smoothing > 0 || augmentation->weights;
 }
 
 size_t augmentation_target_bytes(const struct augmentation *augmentation,
@@ -57,7 +69,8 @@ size_t augmentation_target_bytes(const struct augmentation *augmentation,
 size_t augmentation_scratch_bytes(const struct augmentation *augmentation,
                                   const struct dataset *dataset)
 {
-    return augmentation->mixup_alpha > 0 ? dataset_sample_bytes(dataset) : 0;
+    return (mixes(augmentation) ? dataset_sample_bytes(dataset) : 0) +
+           augmentation_images_scratch(augmentation, dataset);
 }
 
 /* ---- whether it fits the data ---- */
@@ -65,10 +78,13 @@ size_t augmentation_scratch_bytes(const struct augmentation *augmentation,
 static int check_geometry(const struct augmentation *augmentation, const struct dataset *dataset,
                           struct error *error)
 {
-    const char *name = augmentation->crop_padding      ? "random_crop"
-                       : augmentation->horizontal_flip ? "horizontal_flip"
-                       : augmentation->cutout_side     ? "cutout"
-                                                       : NULL;
+    const char *name = augmentation->crop_padding       ? "random_crop"
+                       : augmentation->horizontal_flip  ? "horizontal_flip"
+                       : augmentation->vertical_flip    ? "vertical_flip"
+                       : augmentation->cutout_side      ? "cutout"
+                       : augmentation->erasing > 0      ? "random_erasing"
+                       : augmentation->cutmix_alpha > 0 ? "cutmix"
+                                                        : augmentation_images_name(augmentation);
     const int64_t *shape = dataset->shape;
     char text[128];
 
@@ -79,6 +95,14 @@ static int check_geometry(const struct augmentation *augmentation, const struct 
                          "data.augment: %s needs images [channels,height,width], but the samples "
                          "have the shape %s; say the shape, or leave it out",
                          name, reader_format_shape(shape, dataset->rank, text, sizeof text));
+    if (augmentation_changes_bytes(augmentation) &&
+        (dataset->element != DATASET_UINT8 || (shape[0] != 1 && shape[0] != 3)))
+        return error_set(error, -EINVAL,
+                         "data.augment: %s needs images of bytes with 1 or 3 channels, but the "
+                         "samples are %s of shape %s; save them as uint8, or leave it out",
+                         augmentation_images_name(augmentation),
+                         dataset->element == DATASET_UINT8 ? "bytes" : "floats",
+                         reader_format_shape(shape, dataset->rank, text, sizeof text));
     if (augmentation->crop_padding >= shape[1] || augmentation->crop_padding >= shape[2])
         return error_set(error, -EINVAL,
                          "data.augment: random_crop:%lld pads images of %lld x %lld pixels with as "
@@ -91,16 +115,17 @@ static int check_geometry(const struct augmentation *augmentation, const struct 
 int augmentation_check(const struct augmentation *augmentation, const struct dataset *dataset,
                        struct error *error)
 {
-    if (augmentation->mixup_alpha > 0 && dataset_format_has_symbols(dataset->format))
+    if (mixes(augmentation) && dataset_format_has_symbols(dataset->format))
         return error_set(error, -EINVAL, "data.augment: symbols cannot be mixed");
-    if (augmentation->mixup_alpha > 0 && dataset->lengths)
+    if (mixes(augmentation) && dataset->lengths)
         return error_set(error, -EINVAL,
                          "data.augment: sequences of different lengths cannot be mixed");
     if (dataset->target != DATASET_TARGET_CLASS &&
         (augmentation_is_soft(augmentation) || augmentation->label_noise > 0))
-        return error_set(error, -EINVAL,
-                         "mixup, label noise and label smoothing need classes as targets, not "
-                         "values");
+        return error_set(
+            error, -EINVAL,
+            "mixup, cutmix, label noise and label smoothing need classes as targets, not "
+            "values");
     if (dataset->target_width > 1 && dataset->target == DATASET_TARGET_CLASS &&
         (augmentation_is_soft(augmentation) || augmentation->label_noise > 0))
         return error_set(error, -EINVAL,
@@ -115,7 +140,7 @@ int augmentation_check(const struct augmentation *augmentation, const struct dat
 struct geometry {
     /* the place of the cut-out part relative to the image: -padding to padding */
     int64_t down, right;
-    bool flip;
+    bool flip, upside_down;
     int64_t hole[4]; /* top, bottom, left, right; top == bottom: there is none */
 };
 
@@ -130,7 +155,8 @@ static struct geometry geometry_draw(const struct augmentation *augmentation,
     int64_t padding = augmentation->crop_padding, side = augmentation->cutout_side;
     int64_t height = dataset->shape[1], width = dataset->shape[2];
     struct philox words = draw(augmentation, epoch, DRAW_GEOMETRY, index);
-    struct geometry geometry = {.flip = augmentation->horizontal_flip && words.word[2] >> 31};
+    struct geometry geometry = {.flip = augmentation->horizontal_flip && words.word[2] >> 31,
+                                .upside_down = augmentation->vertical_flip && words.word[3] >> 31};
 
     geometry.down = below(words.word[0], 2 * padding + 1) - padding;
     geometry.right = below(words.word[1], 2 * padding + 1) - padding;
@@ -178,7 +204,7 @@ static void write_image(const struct dataset *dataset,
         float padding = (0 - mean) * factor;
 
         for (int64_t y = 0; y < height; y++, output += width) {
-            int64_t from = y + geometry->down;
+            int64_t from = (geometry->upside_down ? height - 1 - y : y) + geometry->down;
 
             if (from < 0 || from >= height) {
                 fill(output, width, padding);
@@ -218,20 +244,26 @@ int32_t augmentation_label(const struct augmentation *augmentation, int32_t clas
 /* Beta(alpha, alpha) by Jöhnk 1964 (Metrika 8): draws two uniform numbers to the power 1 / alpha
  * until their sum is at most 1, and takes the share of the first. It computes with logarithms,
  * because powers for a small alpha underflow. */
-float augmentation_mixup_share(const struct augmentation *augmentation, uint32_t epoch,
-                               int64_t position)
+static float share_draw(const struct augmentation *augmentation, double alpha, uint32_t epoch,
+                        int64_t position)
 {
     for (uint64_t attempt = 0;; attempt++) {
         struct philox words = draw(augmentation, epoch, DRAW_MIXUP + attempt, position);
         /* in (0, 1) */
         double u = ((double)((uint64_t)words.word[0] << 20 | words.word[1] >> 12) + 0.5) * 0x1p-52;
         double v = ((double)((uint64_t)words.word[2] << 20 | words.word[3] >> 12) + 0.5) * 0x1p-52;
-        double x = log(u) / augmentation->mixup_alpha, y = log(v) / augmentation->mixup_alpha;
+        double x = log(u) / alpha, y = log(v) / alpha;
         double larger = x > y ? x : y, sum = larger + log(exp(x - larger) + exp(y - larger));
 
         if (sum <= 0)
             return (float)exp(x - sum);
     }
+}
+
+float augmentation_mixup_share(const struct augmentation *augmentation, uint32_t epoch,
+                               int64_t position)
+{
+    return share_draw(augmentation, augmentation->mixup_alpha, epoch, position);
 }
 
 /* Writes `share` for `label` and the rest for `other`, smoothed. */
@@ -263,6 +295,41 @@ static void mix_rows(float *rows, int64_t count, int64_t width, float share, flo
     for (float *row = last; row > rows; row -= width)
         mix(row, row - width, share, width);
     mix(rows, scratch, share, width);
+}
+
+/* ---- boxes ---- */
+
+static void box_blank(const struct dataset *dataset, const struct augmentation_box *box, float *row)
+{
+    for (int64_t c = 0; c < dataset->shape[0]; c++, row += dataset->shape[1] * dataset->shape[2])
+        for (int64_t y = box->top; y < box->bottom; y++)
+            fill(row + y * dataset->shape[2] + box->left, box->right - box->left, 0);
+}
+
+static void box_copy(const struct dataset *dataset, const struct augmentation_box *box, float *row,
+                     const float *other)
+{
+    int64_t plane = dataset->shape[1] * dataset->shape[2];
+
+    for (int64_t c = 0; c < dataset->shape[0]; c++, row += plane, other += plane)
+        for (int64_t y = box->top; y < box->bottom; y++) {
+            int64_t place = y * dataset->shape[2] + box->left;
+
+            memcpy(row + place, other + place, (size_t)(box->right - box->left) * sizeof *row);
+        }
+}
+
+/* Each row gets the box of the one before it, and the first that of the last. */
+static void cut_rows(const struct dataset *dataset, const struct augmentation_box *box, float *rows,
+                     int64_t count, float *scratch)
+{
+    int64_t width = dataset->sample_elements;
+    float *last = rows + (count - 1) * width;
+
+    memcpy(scratch, last, (size_t)width * sizeof *scratch);
+    for (float *row = last; row > rows; row -= width)
+        box_copy(dataset, box, row, row - width);
+    box_copy(dataset, box, rows, scratch);
 }
 
 /* ---- the batch ---- */
@@ -308,33 +375,58 @@ static void write_targets(const struct batch *batch, float share, void *targets)
     }
 }
 
+/* Writes one sample, changed alone. `scratch`: of augmentation_images_scratch(). */
+static void write_sample(const struct batch *batch,
+                         const struct dataset_normalisation *normalisation, uint32_t epoch,
+                         int64_t index, const uint8_t *raw, uint8_t *scratch, void *row)
+{
+    const struct augmentation *augmentation = batch->augmentation;
+    const struct dataset *dataset = batch->dataset;
+
+    if (augmentation_changes_bytes(augmentation))
+        raw = augmentation_change_bytes(augmentation, dataset, epoch, index, raw, scratch);
+    if (changes_images(augmentation)) {
+        struct geometry geometry = geometry_draw(augmentation, dataset, epoch, index);
+
+        write_image(dataset, normalisation, &geometry, raw, row);
+    } else {
+        gather_row(dataset, normalisation, index, raw, row);
+    }
+    if (augmentation->erasing > 0) {
+        struct augmentation_box box = augmentation_erased_box(augmentation, dataset, epoch, index);
+
+        box_blank(dataset, &box, row);
+    }
+}
+
 int augmentation_gather(const struct augmentation *augmentation, const struct dataset *dataset,
                         const struct dataset_normalisation *normalisation, uint32_t epoch,
                         int64_t position, const uint32_t *indices, int64_t count, void *samples,
                         void *targets, void *scratch, struct error *error)
 {
     const struct batch batch = {augmentation, dataset, indices, count};
-    bool geometric = changes_images(augmentation);
-    bool mixes = augmentation->mixup_alpha > 0;
-    float share = mixes ? augmentation_mixup_share(augmentation, epoch, position) : 1;
     size_t row_bytes = dataset_sample_bytes(dataset);
+    uint8_t *room = (uint8_t *)scratch + (mixes(augmentation) ? row_bytes : 0);
+    float share = 1;
 
     for (int64_t i = 0; i < count; i++) {
         const uint8_t *raw = gather_sample(dataset, indices[i], error);
-        void *row = (uint8_t *)samples + (size_t)i * row_bytes;
 
         if (!raw)
             return -ERANGE;
-        if (geometric) {
-            struct geometry geometry = geometry_draw(augmentation, dataset, epoch, indices[i]);
+        write_sample(&batch, normalisation, epoch, indices[i], raw, room,
+                     (uint8_t *)samples + (size_t)i * row_bytes);
+    }
+    if (augmentation_cuts(augmentation, epoch, position)) {
+        share = share_draw(augmentation, augmentation->cutmix_alpha, epoch, position);
+        struct augmentation_box box =
+            augmentation_cutmix_box(augmentation, dataset, epoch, position, &share);
 
-            write_image(dataset, normalisation, &geometry, raw, row);
-        } else {
-            gather_row(dataset, normalisation, indices[i], raw, row);
-        }
+        cut_rows(dataset, &box, samples, count, scratch);
+    } else if (augmentation->mixup_alpha > 0) {
+        share = augmentation_mixup_share(augmentation, epoch, position);
+        mix_rows(samples, count, dataset->sample_elements, share, scratch);
     }
     write_targets(&batch, share, targets);
-    if (mixes)
-        mix_rows(samples, count, dataset->sample_elements, share, scratch);
     return 0;
 }

@@ -400,6 +400,12 @@ struct dataset_view dataset_view_all(const struct dataset *dataset);
 int dataset_normalisation_measure(enum dataset_normalisation_kind kind,
                                   const struct dataset_view *train,
                                   struct dataset_normalisation *normalisation, struct error *error);
+/* The same from constants that are given, [count] each: value = (raw - mean) / deviation, with raw
+ * from 0 to 1 where samples are bytes. -EINVAL if the set has not as many groups, or has symbols or
+ * values to standardise. */
+int dataset_normalisation_given(const double *mean, const double *deviation, size_t count,
+                                const struct dataset *dataset,
+                                struct dataset_normalisation *normalisation, struct error *error);
 void dataset_normalisation_release(struct dataset_normalisation *normalisation);
 /* Standardises the values to predict of a time series or a table in place, and does nothing for
  * other sets. Call it once for each set, with the constants of the training set. -ENOMEM. */

@@ -22,24 +22,35 @@ static void axis_release(struct image_axis *axis)
     *axis = (struct image_axis){0};
 }
 
-/* Computes the weights of one pixel of the result. */
-static void axis_weigh(struct image_axis *axis, int64_t place, double scale, double stretch,
-                       double *raw)
+/* Computes the weights of one pixel of the result, and returns how many they are. `raw` has as much
+ * room as `weight`. */
+static int pixel_weigh(int64_t from, int64_t to, int64_t place, double *raw, int64_t *first,
+                       int32_t *weight)
 {
+    double scale = (double)from / (double)to, stretch = scale < 1 ? 1 : scale;
     double center = ((double)place + 0.5) * scale, sum = 0;
-    int64_t first = (int64_t)(center - stretch + 0.5), end = (int64_t)(center + stretch + 0.5);
+    int64_t end = (int64_t)(center + stretch + 0.5);
+    int count;
 
-    first = first < 0 ? 0 : first;
-    end = end > axis->from ? axis->from : end;
-    axis->first[place] = first;
-    axis->count[place] = (int)(end - first);
-    for (int k = 0; k < axis->count[place]; k++) {
-        raw[k] = triangle(((double)(k + first) - center + 0.5) * (1 / stretch));
+    *first = (int64_t)(center - stretch + 0.5);
+    *first = *first < 0 ? 0 : *first;
+    end = end > from ? from : end;
+    count = (int)(end - *first);
+    for (int k = 0; k < count; k++) {
+        raw[k] = triangle(((double)(k + *first) - center + 0.5) * (1 / stretch));
         sum += raw[k];
     }
-    for (int k = 0; k < axis->count[place]; k++)
-        axis->weight[place * axis->width + k] =
-            (int32_t)(0.5 + raw[k] / sum * (double)(1 << WEIGHT_BITS));
+    for (int k = 0; k < count; k++)
+        weight[k] = (int32_t)(0.5 + raw[k] / sum * (double)(1 << WEIGHT_BITS));
+    return count;
+}
+
+int image_weights(int64_t from, int64_t to, int64_t place, int64_t *first,
+                  int32_t weight[IMAGE_WEIGHTS_MAX])
+{
+    double raw[IMAGE_WEIGHTS_MAX];
+
+    return pixel_weigh(from, to, place, raw, first, weight);
 }
 
 static int axis_prepare(struct image_axis *axis, int64_t from, int64_t to, struct error *error)
@@ -63,7 +74,8 @@ static int axis_prepare(struct image_axis *axis, int64_t from, int64_t to, struc
     axis->from = from;
     axis->to = to;
     for (int64_t i = 0; i < to; i++)
-        axis_weigh(axis, i, scale, stretch, raw);
+        axis->count[i] =
+            pixel_weigh(from, to, i, raw, &axis->first[i], axis->weight + i * axis->width);
     free(raw);
     return 0;
 }
@@ -73,6 +85,15 @@ static uint8_t to_byte(int32_t sum)
     int32_t value = sum >> WEIGHT_BITS;
 
     return (uint8_t)(value > 255 ? 255 : value);
+}
+
+uint8_t image_weighted(const uint8_t *pixels, int64_t step, const int32_t *weight, int count)
+{
+    int32_t sum = 1 << (WEIGHT_BITS - 1);
+
+    for (int k = 0; k < count; k++)
+        sum += weight[k] * pixels[k * step];
+    return to_byte(sum);
 }
 
 /* Resizes [height][from] to [height][to]. */

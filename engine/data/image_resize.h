@@ -32,3 +32,11 @@ int image_resize(struct image_resizer *resizer, const uint8_t *planes, int chann
                  int64_t from_height, int64_t from_width, uint8_t *output, int64_t to_height,
                  int64_t to_width, struct error *error);
 void image_resizer_release(struct image_resizer *resizer);
+
+/* One line alone, without memory: the weights of pixel `place` of the result and the first pixel
+ * that they are for. Returns how many they are. Nothing may shrink: from <= to. */
+enum { IMAGE_WEIGHTS_MAX = 3 };
+int image_weights(int64_t from, int64_t to, int64_t place, int64_t *first,
+                  int32_t weight[IMAGE_WEIGHTS_MAX]);
+/* The pixel of the result: `pixels` are the first one and those behind it, `step` apart. */
+uint8_t image_weighted(const uint8_t *pixels, int64_t step, const int32_t *weight, int count);

@@ -259,6 +259,31 @@ int dataset_normalisation_measure(enum dataset_normalisation_kind kind,
     return result;
 }
 
+int dataset_normalisation_given(const double *mean, const double *deviation, size_t count,
+                                const struct dataset *dataset,
+                                struct dataset_normalisation *normalisation, struct error *error)
+{
+    int64_t groups = groups_of(DATASET_NORMALISE_STANDARD, dataset);
+    double scale = dataset->element == DATASET_UINT8 ? 255 : 1;
+    int r;
+
+    if (dataset_format_has_symbols(dataset->format) || dataset->format == DATASET_TIME_SERIES ||
+        dataset->format == DATASET_TABLE)
+        return error_set(error, -EINVAL,
+                         "data.normalize_mean is for arrays and images; leave it out");
+    if ((int64_t)count != groups)
+        return error_set(error, -EINVAL,
+                         "data.normalize_mean has %zu constants, but the samples have %lld "
+                         "channels or columns: give one for each",
+                         count, (long long)groups);
+    r = normalisation_create(DATASET_NORMALISE_STANDARD, groups, normalisation, error);
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        normalisation->mean[i] = (float)(mean[i] * scale);
+        normalisation->factor[i] = (float)(1 / (deviation[i] * scale));
+    }
+    return r;
+}
+
 void dataset_normalisation_release(struct dataset_normalisation *normalisation)
 {
     free(normalisation->mean);

@@ -282,8 +282,10 @@ static void place_data(struct training *training, const struct backend *backend,
     backend->device_describe(device, &info);
     memory = limit && limit < info.memory_bytes ? (double)limit : (double)info.memory_bytes;
     /* the device makes batches of one length, and all samples count alike */
-    possible = !training->buckets.count &&
-               !(training->data.augmentation && training->data.augmentation->weights);
+    possible =
+        !training->buckets.count &&
+        !(training->data.augmentation && (training->data.augmentation->weights ||
+                                          augmentation_needs_host(training->data.augmentation)));
     for (int i = 0; i < training->set_count; i++)
         possible &= device_data_is_possible(training->set_of[i], training->data.normalisation);
     for (int i = 0; i < training->set_count && possible; i++) {

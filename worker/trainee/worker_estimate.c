@@ -364,13 +364,13 @@ static void add_step_digest(struct json_object *plan, const struct worker_setup 
     const struct node_description any_device = {.tasks = 1, .lanes = 1};
     char digest[SHA256_HEX_SIZE], line[OPERATOR_KIND_MAX + CONVOLUTION_CHOICES_MAX + 256];
     struct sha256 hash;
-    int length = snprintf(line, sizeof line, "%s %lld %lld %s %d %d %d %d %d %d %d %d%s\n",
+    int length = snprintf(line, sizeof line, "%s %lld %lld %s %d %d %d %d %d %d %d %d %d%s\n",
                           tensor_type_to_string(graph->compute_type), (long long)graph->batch,
                           (long long)config->accumulate, config->direct_convolutions,
                           setup->device_info.threads, config->clip_norm > 0, config->clip_value > 0,
                           (int)setup->train->format, augmentation->crop_padding > 0,
                           augmentation->horizontal_flip, augmentation->cutout_side > 0,
-                          augmentation->mixup_alpha > 0,
+                          augmentation->mixup_alpha > 0, augmentation_needs_host(augmentation),
                           config->nondeterministic ? " nondeterministic" : "");
 
     sha256_begin(&hash);

@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "engine/data/description.h"
 #include "worker/trainee/pytorch_module.h"
@@ -44,6 +45,36 @@ static void on_data_progress(void *context, const char *what, int64_t done, int6
         log_info("%s", what);
 }
 
+static double *numbers_copy(struct json_object *list)
+{
+    size_t count = list ? json_object_array_length(list) : 0;
+    double *numbers = memory_zero((count + 1) * sizeof *numbers);
+
+    for (size_t i = 0; i < count; i++)
+        numbers[i] = json_object_get_double(json_object_array_get_idx(list, i));
+    return numbers;
+}
+
+/* The constants that the specification gives, else those of the training part. */
+static int constants_make(const struct worker_setup *setup, struct dataset_normalisation *constants,
+                          struct error *error)
+{
+    struct json_object *data = json_get(setup->spec.normalised, "data");
+    struct json_object *means = json_get(data, "normalize_mean");
+    struct json_object *deviations = json_get(data, "normalize_deviation");
+    size_t count = means ? json_object_array_length(means) : 0;
+    AUTO_FREE double *mean = numbers_copy(means), *deviation = numbers_copy(deviations);
+
+    if (!means && !deviations)
+        return dataset_normalisation_measure(setup->spec.normalisation, &setup->split.train,
+                                             constants, error);
+    if (!means || !deviations || json_object_array_length(deviations) != count)
+        return error_set(error, -EINVAL,
+                         "data.normalize_mean and data.normalize_deviation belong together: give "
+                         "as many numbers in both");
+    return dataset_normalisation_given(mean, deviation, count, setup->train, constants, error);
+}
+
 /* Takes over the constants of a checkpoint, and warns if the data or the job has others now. */
 static int constants_adopt(struct worker_setup *setup, const char *stored, struct error *error)
 {
@@ -59,8 +90,7 @@ static int constants_adopt(struct worker_setup *setup, const char *stored, struc
                         "checkpoint is used");
         return 0;
     }
-    r = dataset_normalisation_measure(setup->spec.normalisation, &setup->split.train, &measured,
-                                      error);
+    r = constants_make(setup, &measured, error);
     if (r < 0)
         return r;
     own = dataset_normalisation_format(&measured);
@@ -119,8 +149,7 @@ static int open_data(struct worker_setup *setup, const struct checkpoint_texts *
     if (trained && trained->normalisation)
         r = constants_adopt(setup, trained->normalisation, error);
     else if (!setup->train->is_absent) /* a plan gathers no batches */
-        r = dataset_normalisation_measure(spec->normalisation, &setup->split.train,
-                                          &setup->normalisation, error);
+        r = constants_make(setup, &setup->normalisation, error);
     if (r < 0)
         return r;
     r = dataset_normalise_targets(&setup->normalisation, setup->train, error);

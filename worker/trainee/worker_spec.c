@@ -156,6 +156,42 @@ static int source_read(struct json_object *source, const char *directory,
     return r;
 }
 
+static bool is_word(const char *text, size_t length, const char *word)
+{
+    return strlen(word) == length && strncmp(text, word, length) == 0;
+}
+
+/* Sets one operation of the list; the schema has checked its name and number. */
+static void augmentation_set(struct augmentation *to, const char *name, size_t length,
+                             double number)
+{
+    const struct {
+        const char *name;
+        double *number;
+    } numbers[] = {{"random_resized_crop", &to->crop_scale},
+                   {"rand_augment", &to->rand_augment},
+                   {"brightness", &to->brightness},
+                   {"contrast", &to->contrast},
+                   {"saturation", &to->saturation},
+                   {"hue", &to->hue},
+                   {"rotation", &to->rotation},
+                   {"random_erasing", &to->erasing},
+                   {"cutmix", &to->cutmix_alpha},
+                   {"mixup", &to->mixup_alpha}};
+
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (is_word(name, length, numbers[i].name))
+            *numbers[i].number = number;
+    if (is_word(name, length, "random_crop"))
+        to->crop_padding = (int64_t)number;
+    else if (is_word(name, length, "cutout"))
+        to->cutout_side = (int64_t)number;
+    else if (is_word(name, length, "horizontal_flip"))
+        to->horizontal_flip = true;
+    else if (is_word(name, length, "vertical_flip"))
+        to->vertical_flip = true;
+}
+
 static void augmentation_read(struct worker_spec *spec)
 {
     struct json_object *data = json_get(spec->normalised, "data");
@@ -169,14 +205,7 @@ static void augmentation_read(struct worker_spec *spec)
         size_t length = strcspn(text, ":");
         double number = colon ? strtod(colon + 1, NULL) : 0;
 
-        if (strncmp(text, "random_crop", length) == 0)
-            to->crop_padding = (int64_t)number;
-        else if (strncmp(text, "horizontal_flip", length) == 0)
-            to->horizontal_flip = true;
-        else if (strncmp(text, "cutout", length) == 0)
-            to->cutout_side = (int64_t)number;
-        else if (strncmp(text, "mixup", length) == 0)
-            to->mixup_alpha = number;
+        augmentation_set(to, text, length, number);
     }
     to->label_noise = json_get_double(data, "label_noise", 0);
     to->label_smoothing = json_get_double(train, "label_smoothing", 0);

@@ -376,6 +376,89 @@ static void test_label_noise(void **state)
     expect_count(agree, SAMPLES, 0.04);
 }
 
+static void test_vertical_flip(void **state)
+{
+    static const struct augmentation augmentation = {.seed = 5, .vertical_flip = true};
+    int32_t labels[COUNT];
+    int turned = 0;
+
+    (void)state;
+    gather_all(&augmentation, 2, 0, labels);
+    for (int i = 0; i < COUNT; i++) {
+        bool upside_down = rows[i][0][0][0] == pixel(i, 0, HEIGHT - 1, 0);
+
+        turned += upside_down;
+        for (int c = 0; c < 2; c++)
+            for (int y = 0; y < HEIGHT; y++)
+                for (int x = 0; x < WIDTH; x++)
+                    assert_true(rows[i][c][y][x] ==
+                                pixel(i, c, upside_down ? HEIGHT - 1 - y : y, x));
+    }
+    expect_count(turned, COUNT, 0.5);
+}
+
+/* A box becomes 0 in all channels; the rest stays. */
+static void test_erasing(void **state)
+{
+    static const struct augmentation augmentation = {.seed = 5, .erasing = 0.4};
+    int32_t labels[COUNT];
+    int erased = 0, images = 0;
+
+    (void)state;
+    for (uint32_t epoch = 0; epoch < 20; epoch++) {
+        gather_all(&augmentation, epoch, 0, labels);
+        for (int i = 0; i < COUNT; i++, images++) {
+            int top = HEIGHT, bottom = -1, left = WIDTH, right = -1, count = 0;
+
+            for (int y = 0; y < HEIGHT; y++)
+                for (int x = 0; x < WIDTH; x++) {
+                    if (rows[i][0][y][x] == pixel(i, 0, y, x))
+                        continue;
+                    assert_true(rows[i][0][y][x] == 0 && rows[i][1][y][x] == 0);
+                    top = y < top ? y : top;
+                    bottom = y > bottom ? y : bottom;
+                    left = x < left ? x : left;
+                    right = x > right ? x : right;
+                    count++;
+                }
+            if (count)
+                assert_int_equal(count, (bottom - top + 1) * (right - left + 1));
+            assert_true(count < PLANE / 2);
+            erased += count > 0;
+        }
+    }
+    expect_count(erased, images, 0.4);
+}
+
+/* Targets are mixed by the share of the pixels that come from the image before. */
+static void test_cutmix(void **state)
+{
+    static const struct augmentation augmentation = {.seed = 9, .cutmix_alpha = 1};
+    static float targets[COUNT][CLASSES];
+    int cut = 0;
+
+    (void)state;
+    for (int64_t position = 0; position < 40; position++) {
+        gather_all(&augmentation, 1, position, targets);
+        for (int i = 0; i < COUNT; i++) {
+            int before = (i + COUNT - 1) % COUNT, own = 0;
+
+            for (int p = 0; p < PLANE; p++) {
+                int y = p / WIDTH, x = p % WIDTH;
+                bool kept = rows[i][0][y][x] == pixel(i, 0, y, x);
+
+                assert_true(kept || rows[i][0][y][x] == pixel(before, 0, y, x));
+                assert_true(rows[i][1][y][x] == pixel(kept ? i : before, 1, y, x));
+                own += kept;
+            }
+            assert_float_equal(targets[i][i % CLASSES], (double)own / PLANE, 1e-6);
+            assert_float_equal(targets[i][before % CLASSES], 1 - (double)own / PLANE, 1e-6);
+            cut += own < PLANE;
+        }
+    }
+    assert_true(cut > COUNT * 20);
+}
+
 static void expect_refusal(struct augmentation augmentation, const struct dataset *set,
                            const char *piece)
 {
@@ -430,6 +513,9 @@ int main(void)
         cmocka_unit_test(test_mixup_of_one),
         cmocka_unit_test(test_label_smoothing),
         cmocka_unit_test(test_label_noise),
+        cmocka_unit_test(test_vertical_flip),
+        cmocka_unit_test(test_erasing),
+        cmocka_unit_test(test_cutmix),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, open_images, close_images);
