@@ -25,7 +25,7 @@ static enum exit_status check_job(struct invocation *invocation, int64_t id)
 
 static enum exit_status command_execute(struct invocation *invocation)
 {
-    static const char *const passed[] = {"output", "threads", NULL};
+    static const char *const passed[] = {"output", "static", "threads", NULL};
     const char *output = invocation_option(invocation, "output");
     enum exit_status status;
     int64_t id, ignored;
@@ -44,6 +44,8 @@ static enum exit_status command_execute(struct invocation *invocation)
 
 static const struct command_option quantize_options[] = {
     {"output", 'o', "FILE", "Where to write the quantized model", COMPLETE_FILES},
+    {"static", 0, NULL, "Convolutions become int8, too, calibrated on samples of the training part",
+     COMPLETE_NOTHING},
     {"step", 0, "N", "The checkpoint of this step (default: the best, else the last)",
      COMPLETE_NOTHING},
     {"threads", 0, "N", "CPU threads of the comparison (default: the specification's, else all)",
@@ -60,7 +62,9 @@ const struct command command_quantize = {
                "quantization): each row of a weight has a scale of its own, and inputs are "
                "quantized while the model runs. The model is evaluated before and after on the "
                "job's test set, else on its validation part, on the CPU of this machine, as the "
-               "user who asks. FILE is a checkpoint: `traind-worker eval`, `sample` and `export` "
+               "user who asks. With --static convolutions multiply such integers, too: up to 1,024 "
+               "samples of the training part tell the ranges of what they read. FILE is a "
+               "checkpoint: `traind-worker eval`, `sample` and `export` "
                "read it.",
     .minimum = 1,
     .maximum = 1,

@@ -24,3 +24,10 @@ void graph_node_output(struct graph *graph, struct graph_node *node, int32_t ten
 /* Keeps the first error; returns its code, so that a builder writes `return graph_fail(…)`. */
 int graph_fail(struct graph *graph, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* quantization.c: the factors of a weight's rows, which it gets with its first reader; the weight
+ * becomes int8. */
+int32_t graph_append_weight_scale(struct graph *graph, int32_t weight);
+/* static_quantization.c: makes convolutions multiply integers, by lines "LEAST MOST NAME". Returns
+ * how many became so. */
+int graph_quantize_convolutions(struct graph *graph, const char *ranges);

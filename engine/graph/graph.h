@@ -25,7 +25,7 @@ enum tensor_type {
     TENSOR_TF32,
     TENSOR_INT32,
     TENSOR_UINT8,
-    TENSOR_INT8 /* weights: graph_quantize_dynamic() */
+    TENSOR_INT8 /* weights: graph_quantize() */
 };
 
 enum tensor_role {
@@ -185,6 +185,20 @@ struct conv_attributes {
     int groups;
 };
 
+/* Affine quantization to 0 … 255: a number is scale (value - zero). */
+struct quantization {
+    float scale;
+    int32_t zero;
+};
+
+/* A convolution of integers with what follows it. */
+struct conv_int8_attributes {
+    struct conv_attributes conv; /* first: passes read attributes.conv */
+    struct quantization x, y, addend;
+    bool relu;
+    float epsilon; /* of the batch norm */
+};
+
 /* How an image is made larger or smaller: PyTorch's interpolate() with its modes "nearest" and
  * "bilinear", the latter with align_corners, too. */
 enum resize_mode { RESIZE_NEAREST, RESIZE_BILINEAR, RESIZE_BILINEAR_CORNERS };
@@ -287,6 +301,8 @@ struct graph_node {
     unsigned adds;
     union {
         struct conv_attributes conv; /* convolution and pooling */
+        struct conv_int8_attributes conv_int8;
+        struct quantization quantization; /* quantize, dequantize */
         enum activation_kind activation;
         float negative_slope; /* leaky ReLU */
         float elu_alpha;
@@ -677,13 +693,25 @@ int graph_recompute(struct graph *graph, const struct recompute_config *config,
  * results, statistics, losses, parameters and their gradients. Call it before graph_add_optimizer()
  * and, in a graph for training, after graph_differentiate(). */
 int graph_lower_precision(struct graph *graph, enum tensor_type type, struct error *error);
-/* Makes linear and recurrent layers of a graph for evaluation multiply integers of 8 bits. Each
- * weight becomes an int8 tensor, and gets a parameter "<weight>_scale" with a factor for each of
- * its rows: int8 times factor is the weight. The operators quantize their input while they run,
- * each row by its own range (dynamic quantization). A weight that other operators read too, such as
- * a tied embedding, stays float32, and so do the layers that read it. After graph_carry_states().
- * -EINVAL if no layer can be quantized. */
-int graph_quantize_dynamic(struct graph *graph, struct error *error);
+/* Makes layers of a float32 graph for evaluation multiply integers of 8 bits, as the text says:
+ *
+ * "dynamic": linear and recurrent layers. They quantize their input while they run, each row by its
+ * own range.
+ * "static" and behind it a line "LEAST MOST NAME" for each range that graph_observe() asks for:
+ * convolutions, with the batch norm, sum and ReLU behind them. What they read has one scale and
+ * zero point for the whole tensor. Linear and recurrent layers become dynamic ones.
+ *
+ * Each weight becomes an int8 tensor, and gets a parameter "<weight>_scale" with a factor for each
+ * of its rows: int8 times factor is the weight. A weight that other operators read too, such as a
+ * tied embedding, stays float32, and so do the layers that read it. After graph_carry_states().
+ * -EINVAL if no layer can be quantized, or a range is missing. */
+int graph_quantize(struct graph *graph, const char *text, struct error *error);
+/* The prefix of the states, [2] each, in which graph_observe() keeps ranges. The rest is the name
+ * of the range. */
+#define GRAPH_RANGE_PREFIX "range of "
+/* Inserts an OP_OBSERVE for each tensor that static quantization makes uint8. -EINVAL if there is
+ * none: the model has no convolution that can be quantized. */
+int graph_observe(struct graph *graph, struct error *error);
 /* Appends one OP_OPTIMIZER per parameter and its state tensors ("<parameter>.momentum",
  * "….first_moment", "….second_moment"), which start at zero. After graph_differentiate(). */
 int graph_add_optimizer(struct graph *graph, const struct optimizer_config *config,

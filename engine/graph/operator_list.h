@@ -13,7 +13,7 @@
     /* x[B,I] dy[B,O] -> dweight[O,I] dbias[O]? */                                                \
     OPERATOR(LINEAR_BACKWARD_WEIGHTS, linear_backward_weights)                                    \
     /* x[B,I] weight[O,I] int8 bias[O]? scale[O] -> y[B,O]; x may be [B,T,I].                     \
-     * graph_quantize_dynamic() makes it of a LINEAR */                                           \
+     * graph_quantize() makes it of a LINEAR */                                           \
     OPERATOR(LINEAR_INT8, linear_int8)                                                            \
     /* x[B,C,H,W] weight[O,C/groups,kh,kw] bias[O]? -> y[B,O,H',W'] */                            \
     OPERATOR(CONV2D, conv2d)                                                                      \
@@ -21,6 +21,16 @@
     OPERATOR(CONV2D_BACKWARD_DATA, conv2d_backward_data)                                          \
     /* x dy -> dweight dbias? */                                                                  \
     OPERATOR(CONV2D_BACKWARD_WEIGHTS, conv2d_backward_weights)                                    \
+    /* x[B,C,H,W] uint8, weight int8, bias[O]?, scale[O], then of a batch norm (or -1) weight bias   \
+     * running_mean running_var [O], addend[B,O,H',W'] uint8? -> y, uint8 or float32: what the     \
+     * convolution, the norm, the sum and perhaps a ReLU make. graph_quantize() makes it */        \
+    OPERATOR(CONV2D_INT8, conv2d_int8)                                                            \
+    /* x -> y uint8, same shape: x / scale + zero, rounded, from 0 to 255 */                      \
+    OPERATOR(QUANTIZE, quantize)                                                                  \
+    /* x uint8 -> y = scale (x - zero) */                                                         \
+    OPERATOR(DEQUANTIZE, dequantize)                                                              \
+    /* x range[2] -> no output: the range, which is 0 at first, is widened to all of x */         \
+    OPERATOR(OBSERVE, observe)                                                                    \
     /* x -> y, arg (uint8, shape of y: position within its window, row by row); arg only          \
      * when training */                                                                           \
     OPERATOR(MAX_POOL2D, max_pool2d)                                                              \
@@ -144,7 +154,7 @@
      * which is 0 without them */                                                                 \
     OPERATOR(RECURRENT, recurrent)                                                                \
     /* The same with weight int8 and behind h0 and c0 (-1: 0) scale[gates H].                      \
-     * graph_quantize_dynamic() makes it of a RECURRENT */                                        \
+     * graph_quantize() makes it of a RECURRENT */                                        \
     OPERATOR(RECURRENT_INT8, recurrent_int8)                                                      \
     /* gates weight dy memory lengths? and, where state is carried, that of memory before the     \
      * first step -> dinput; memory is the cells (LSTM) or y (GRU) */                             \

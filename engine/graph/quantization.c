@@ -1,10 +1,11 @@
-/* quantization.c: graph_quantize_dynamic(): makes layers multiply integers. It is a pass over the
- * forward part, so that no builder of a model has to know of it. */
+/* quantization.c: graph_quantize(): makes layers multiply integers. It is a pass over the forward
+ * part, so that no builder of a model has to know of it. */
 #include "engine/graph/build.h"
 #include "engine/graph/operator.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 static bool is_quantizable(const struct graph_node *node)
 {
@@ -25,7 +26,7 @@ static bool weight_can_be_int8(const struct graph *graph, int32_t weight)
 }
 
 /* The factors of the weight's rows, which it gets with its first reader. */
-static int32_t append_scale(struct graph *graph, int32_t weight)
+int32_t graph_append_weight_scale(struct graph *graph, int32_t weight)
 {
     struct graph_tensor of = graph->tensors[weight];
     const struct graph_shape rows = {.rank = 1, .extent = {of.shape.extent[0]}};
@@ -58,12 +59,11 @@ static void quantize_node(struct graph *graph, int32_t index, int32_t scale)
     graph_node_input(node, scale);
 }
 
-int graph_quantize_dynamic(struct graph *graph, struct error *error)
+/* Returns how many layers became integers. */
+static int quantize_dynamic(struct graph *graph)
 {
     int quantized = 0;
 
-    if (!graph->error.code && (graph->training || graph->compute_type != TENSOR_FLOAT32))
-        graph_fail(graph, -EINVAL, "only a float32 graph for evaluation can be quantized");
     for (int32_t i = 0; !graph->error.code && i < graph->node_count; i++) {
         int32_t weight = graph->nodes[i].input[1], scale;
 
@@ -71,11 +71,27 @@ int graph_quantize_dynamic(struct graph *graph, struct error *error)
         if (!is_quantizable(&graph->nodes[i]) ||
             (graph->tensors[weight].type != TENSOR_INT8 && !weight_can_be_int8(graph, weight)))
             continue;
-        scale = append_scale(graph, weight);
+        scale = graph_append_weight_scale(graph, weight);
         if (scale >= 0)
             quantize_node(graph, i, scale);
         quantized++;
     }
+    return quantized;
+}
+
+int graph_quantize(struct graph *graph, const char *text, struct error *error)
+{
+    static const char stated[] = "static\n";
+    int quantized = 0;
+
+    if (!graph->error.code && (graph->training || graph->compute_type != TENSOR_FLOAT32))
+        graph_fail(graph, -EINVAL, "only a float32 graph for evaluation can be quantized");
+    if (strncmp(text, stated, sizeof stated - 1) == 0)
+        quantized = graph_quantize_convolutions(graph, text + sizeof stated - 1);
+    else if (strcmp(text, "dynamic") != 0)
+        graph_fail(graph, -EINVAL, "the quantization \"%.20s\" is none that this traind knows",
+                   text);
+    quantized += quantize_dynamic(graph);
     if (!graph->error.code && !quantized)
         graph_fail(graph, -EINVAL,
                    "the model has no linear or recurrent layer of its own that could be quantized");

@@ -86,10 +86,12 @@ static int session_add_program(struct session *session, bool training, int64_t b
         r = graph_carry_states(&added->graph, error);
     if (r == 0)
         r = graph_lower_precision(
-            &added->graph, !training && config->quantized ? TENSOR_FLOAT32 : config->compute_type,
-            error);
-    if (r == 0 && !training && config->quantized)
-        r = graph_quantize_dynamic(&added->graph, error);
+            &added->graph,
+            !training && config->quantization ? TENSOR_FLOAT32 : config->compute_type, error);
+    if (r == 0 && !training && config->quantization)
+        r = graph_quantize(&added->graph, config->quantization, error);
+    if (r == 0 && !training && config->observes)
+        r = graph_observe(&added->graph, error);
     if (r == 0 && training && config->groups)
         r = graph_add_optimizer_groups(&added->graph, config->groups, config->group_count, error);
     else if (r == 0 && training)

@@ -39,10 +39,11 @@ struct session_config {
     bool accumulate;    /* an update may follow several forward and backward passes */
     bool average;       /* keep moving averages of the weights and evaluate those */
     struct recompute_config recompute;
-    enum tensor_type compute_type;   /* of products: graph_lower_precision() */
-    bool quantized;                  /* evaluation is float32 by graph_quantize_dynamic() */
-    bool rounds_parameters;          /* to compute_type, after they are drawn and each update */
-    bool nondeterministic;           /* training steps may give different bits each time */
+    enum tensor_type compute_type; /* of products: graph_lower_precision() */
+    const char *quantization;      /* evaluation is float32 by graph_quantize(); NULL: it is not */
+    bool observes;                 /* evaluation observes ranges: graph_observe() */
+    bool rounds_parameters;        /* to compute_type, after they are drawn and each update */
+    bool nondeterministic;         /* training steps may give different bits each time */
     const char *direct_convolutions; /* device_choose_convolutions() of backend.h; NULL is "" */
     /* The batch sizes to prepare; 0 is unused, and repetitions are allowed. The largest training
      * size comes first. Without training sizes the session only evaluates. */

@@ -195,7 +195,7 @@ static int prepare(struct worker_setup *setup, const struct dataset_view *view,
         .build = worker_setup_build,
         .build_context = setup,
         .compute_type = setup->precision.type,
-        .quantized = checkpoint->texts.quantization != NULL,
+        .quantization = checkpoint->texts.quantization,
         .direct_convolutions = checkpoint->state.direct_convolutions,
         .evaluation_batches = {view->count < batch ? view->count : batch, view->count % batch},
         .staging_bytes = loader_memory_bytes(&config)};

@@ -17,7 +17,7 @@ static int build(struct export_graph *model, struct error *error)
     int r = worker_setup_build(&model->setup, &model->graph, error);
 
     if (r == 0 && model->checkpoint.texts.quantization)
-        r = graph_quantize_dynamic(&model->graph, error);
+        r = graph_quantize(&model->graph, model->checkpoint.texts.quantization, error);
     return r == 0 ? graph_finish(&model->graph, error) : r;
 }
 

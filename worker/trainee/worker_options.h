@@ -22,7 +22,7 @@ struct worker_options {
     bool emulate_precision;
     int threads; /* 0: not given */
     bool max_batch;
-    bool json, no_module, probabilities;
+    bool json, no_module, probabilities, is_static;
     bool timings;
     const char *prompt;
     int length, top_k;

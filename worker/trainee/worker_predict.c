@@ -115,7 +115,7 @@ static int prepare(struct predictor *predictor, const int64_t *sizes, int count,
                                     .build = worker_setup_build,
                                     .build_context = setup,
                                     .compute_type = setup->precision.type,
-                                    .quantized = predictor->checkpoint.texts.quantization != NULL,
+                                    .quantization = predictor->checkpoint.texts.quantization,
                                     .direct_convolutions =
                                         predictor->checkpoint.state.direct_convolutions,
                                     .staging_bytes = staging};

@@ -11,11 +11,13 @@
 #include "worker/trainee/worker_choice.h"
 #include "worker/trainee/worker_data_check.h"
 #include "worker/trainee/worker_heads.h"
+#include "worker/trainee/worker_ranges.h"
 #include "worker/trainee/worker_setup.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -26,8 +28,8 @@ enum { TIMINGS_MIN = 3, TIMINGS_MAX = 100000 };
 /* The model with one kind of weights, and what was measured of it. */
 struct variant {
     const char *name;
-    bool quantized;
-    struct session *session; /* owned */
+    const char *quantization; /* graph_quantize(); NULL: float32 */
+    struct session *session;  /* owned */
     double metrics[METRIC_COUNT];
     size_t weights_bytes;
     double sample_seconds, batch_seconds; /* of an evaluation of one sample, and of a batch */
@@ -40,6 +42,8 @@ struct comparison {
     metric_set kinds;
     uint64_t file_bytes;
     int int8_layers, float_layers; /* with weights of each kind */
+    char *ranges;                  /* of static quantization; owned, NULL: dynamic */
+    int64_t calibration_samples;
 };
 
 /* ---- sessions -------------------------------------------------------------------------------- */
@@ -63,7 +67,7 @@ static int open_session(struct worker_setup *setup, const struct dataset_view *v
         .device = setup->device,
         .build = worker_setup_build,
         .build_context = setup,
-        .quantized = variant->quantized,
+        .quantization = variant->quantization,
         .direct_convolutions = checkpoint->state.direct_convolutions,
         .evaluation_batches = {view->count < batch ? view->count : batch, view->count % batch, 1},
         .staging_bytes = loader_memory_bytes(&loader)};
@@ -72,7 +76,7 @@ static int open_session(struct worker_setup *setup, const struct dataset_view *v
     if (r == 0)
         r = session_allocate(variant->session, error);
     if (r == 0)
-        r = variant->quantized
+        r = variant->quantization
                 ? quantization_restore(checkpoint, variant->session, error)
                 : checkpoint_restore(checkpoint, variant->session, false, NULL, error);
     return r;
@@ -220,7 +224,7 @@ static int write_checkpoint(const struct worker_options *options,
     struct checkpoint_texts texts = checkpoint->texts;
     char digest[SAFETENSORS_DIGEST_SIZE];
 
-    texts.quantization = "dynamic";
+    texts.quantization = comparison->variants[1].quantization;
     state.micro_step = 0; /* there are no gradients */
     return checkpoint_write(comparison->variants[1].session, &state, &texts, NULL, options->output,
                             digest, &comparison->file_bytes, error);
@@ -251,7 +255,9 @@ static void show_json(const struct worker_options *options, const struct compari
 
     json_set_string(json, "output", options->output);
     json_set_int(json, "bytes", (int64_t)comparison->file_bytes);
-    json_set_string(json, "method", "dynamic");
+    json_set_string(json, "method", comparison->ranges ? "static" : "dynamic");
+    if (comparison->ranges)
+        json_set_int(json, "calibration_samples", comparison->calibration_samples);
     json_set_string(json, "set", comparison->test ? "test" : "validation");
     json_set_int(json, "samples", comparison->samples);
     json_set_int(json, "batch", comparison->batch);
@@ -292,8 +298,10 @@ static void show(const struct worker_options *options, const struct comparison *
     if (before->batch_seconds > 0)
         show_speed(comparison->batch, before->batch_seconds, after->batch_seconds);
     if (comparison->float_layers)
-        printf("%d weights are int8; %d matrices stay float32, because other layers read them\n",
-               comparison->int8_layers, comparison->float_layers);
+        printf("%d weights are int8; %d stay float32, because %s\n", comparison->int8_layers,
+               comparison->float_layers,
+               comparison->ranges ? "their layers have no form for integers"
+                                  : "other layers read them, or they are convolutions");
     printf("%s: %s\n", options->output,
            text_format_bytes(comparison->file_bytes, size[0], sizeof size[0]));
 }
@@ -312,6 +320,13 @@ static int compare(const struct worker_options *options, struct worker_setup *se
     if (comparison->batch > view->count)
         comparison->batch = view->count;
     comparison->kinds = wanted_metrics(setup);
+    if (options->is_static) {
+        comparison->ranges = worker_ranges_observe(setup, checkpoint, comparison->batch,
+                                                   &comparison->calibration_samples, error);
+        if (!comparison->ranges)
+            return error->code;
+        comparison->variants[1].quantization = comparison->ranges;
+    }
     for (int k = 0; k < 2 && r == 0; k++) {
         struct variant *variant = &comparison->variants[k];
 
@@ -375,7 +390,7 @@ int worker_quantize(const struct worker_options *options)
     struct worker_options own = *options;
     struct worker_setup setup = {.stage = WORKER_STAGE_CHECKPOINT};
     struct comparison comparison = {
-        .variants = {{.name = "float32"}, {.name = "int8", .quantized = true}}};
+        .variants = {{.name = "float32"}, {.name = "int8", .quantization = "dynamic"}}};
     struct error error = {0};
     int r;
 
@@ -389,6 +404,7 @@ int worker_quantize(const struct worker_options *options)
         (options->json ? show_json : show)(&own, &comparison);
     session_free(comparison.variants[0].session);
     session_free(comparison.variants[1].session);
+    free(comparison.ranges);
     worker_setup_release(&setup);
     return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

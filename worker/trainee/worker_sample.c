@@ -215,7 +215,7 @@ static int run(const struct worker_options *options, const struct worker_setup *
                      options->seed_given ? options->seed : setup->spec.training.seed, error);
 }
 
-static int prepare(struct worker_setup *setup, bool quantized, struct session **session,
+static int prepare(struct worker_setup *setup, const char *quantization, struct session **session,
                    struct error *error)
 {
     struct session_config config = {.backend = setup->backend,
@@ -223,7 +223,7 @@ static int prepare(struct worker_setup *setup, bool quantized, struct session **
                                     .build = worker_setup_build,
                                     .build_context = setup,
                                     .compute_type = setup->precision.type,
-                                    .quantized = quantized,
+                                    .quantization = quantization,
                                     .evaluation_batches = {1},
                                     .staging_bytes = 2 * context_bytes(setup)};
 
@@ -232,8 +232,8 @@ static int prepare(struct worker_setup *setup, bool quantized, struct session **
 
 /* Makes the session for one symbol at a time where the model can carry its state, however it was
  * trained, and the device can; else for the whole context. */
-static int prepare_session(struct worker_setup *setup, bool quantized, struct session **session,
-                           struct error *error)
+static int prepare_session(struct worker_setup *setup, const char *quantization,
+                           struct session **session, struct error *error)
 {
     int64_t context = setup->model_data.sample_shape[0];
     int r = -ERROR_UNSUPPORTED;
@@ -241,13 +241,13 @@ static int prepare_session(struct worker_setup *setup, bool quantized, struct se
     setup->spec.model.carry_state = model_traits(setup->spec.model.kind) & MODEL_CARRIES_STATE;
     if (setup->spec.model.carry_state) {
         setup->model_data.sample_shape[0] = 1;
-        r = prepare(setup, quantized, session, error);
+        r = prepare(setup, quantization, session, error);
     }
     if (r != -ERROR_UNSUPPORTED)
         return r;
     setup->spec.model.carry_state = false;
     setup->model_data.sample_shape[0] = context;
-    return prepare(setup, quantized, session, error);
+    return prepare(setup, quantization, session, error);
 }
 
 static int sample(const struct worker_options *options, struct worker_setup *setup,
@@ -262,7 +262,7 @@ static int sample(const struct worker_options *options, struct worker_setup *set
     r = worker_setup_open_text(options, checkpoint.texts.vocabulary, setup, error);
     if (r == 0) {
         worker_precision_adopt(&checkpoint.state, true, setup);
-        r = prepare_session(setup, checkpoint.texts.quantization != NULL, &session, error);
+        r = prepare_session(setup, checkpoint.texts.quantization, &session, error);
     }
     if (r == 0)
         r = session_allocate(session, error);

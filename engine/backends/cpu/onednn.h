@@ -14,6 +14,7 @@ struct onednn;             /* engine, and one stream per thread */
 struct onednn_product;     /* c = a b, matrices */
 struct onednn_convolution; /* one direction of a convolution over a number of samples */
 struct onednn_reorder;     /* a copy between two layouts */
+struct onednn_call;        /* a primitive with its arguments */
 
 /* The layout of a tensor in memory, and its type. Opaque: a copy of oneDNN's memory descriptor. */
 enum { ONEDNN_LAYOUT_BYTES = 704 };
@@ -126,6 +127,37 @@ int onednn_convolution_is_reference(const struct onednn_convolution *convolution
 /* Its name: "jit:avx512_core". */
 const char *onednn_convolution_implementation(const struct onednn_convolution *convolution);
 size_t onednn_convolution_scratch_bytes(const struct onednn_convolution *convolution);
+
+/* ---- convolutions of integers: y = scale (x weights + bias), of images channels last ---- */
+
+struct onednn_int8_convolution;
+struct onednn_int8_shape {
+    int64_t samples, channels, height, width; /* of x, uint8 */
+    int64_t out_channels, out_height, out_width;
+    int64_t kernel[2], stride[2], dilation[2];
+    int64_t padding[2], padding_end[2]; /* before and behind the image */
+    int64_t groups;
+    int32_t zero;     /* zero point of x */
+    float sum;        /* what y holds is added so many times; 0: it is not */
+    int relu;         /* y is at least 0 */
+    int gives_floats; /* y is float32, else uint8 */
+};
+
+/* `scale` has a factor for each channel of y. The bias, float32, is in units of the sums. `layout`
+ * of the weights as for onednn_convolution_create(). */
+int onednn_int8_create(struct onednn *onednn, const struct onednn_int8_shape *shape,
+                       const float *scale, const struct onednn_layout *layout,
+                       struct onednn_int8_convolution **convolution, struct error *error);
+void onednn_int8_free(struct onednn_int8_convolution *convolution);
+void onednn_int8_weights_layout(const struct onednn_int8_convolution *convolution,
+                                struct onednn_layout *layout);
+size_t onednn_int8_scratch_bytes(const struct onednn_int8_convolution *convolution);
+const char *onednn_int8_implementation(const struct onednn_int8_convolution *convolution);
+int onednn_int8_bind(struct onednn *onednn, const struct onednn_int8_convolution *convolution,
+                     const void *x, const void *weights, const void *bias, const void *y,
+                     void *scratch, struct onednn_call **call, struct error *error);
+/* onednn_layout_plain_weights() of integers of 8 bits. */
+void onednn_layout_plain_int8(const int64_t extent[5], struct onednn_layout *layout);
 
 int onednn_reorder_create(struct onednn *onednn, const struct onednn_layout *from,
                           const struct onednn_layout *to, struct onednn_reorder **reorder,

@@ -65,6 +65,9 @@ bool graph_orders_channels_last(const struct backend_device *device, const struc
     char chosen = convolution_choice_order(device->direct_convolutions);
     double all = 0, last = 0;
 
+    for (int32_t i = 0; i < graph->node_count; i++)
+        if (graph->nodes[i].op == OP_CONV2D_INT8) /* of which oneDNN has no other order */
+            return true;
     if (chosen)
         return chosen == CONVOLUTION_CHANNELS_LAST;
     if (device->image_order != IMAGES_BY_GRAPH)

@@ -48,6 +48,7 @@ struct backend_device {
     unsigned compute_types;            /* set of 1 << enum tensor_type */
     unsigned native_types;             /* subset of compute_types that is not emulated */
     bool amx;                          /* tiles are multiplied by AMX */
+    unsigned writes;                   /* how often parameters were written: tensor_write() */
     bool vnni;                         /* integers of 8 bits are multiplied by AVX512_VNNI */
     bool tiles;                        /* images lie in tiles where the compute type is bfloat16 */
 };
@@ -157,6 +158,8 @@ struct backend_program {
     struct segment *segments[2];
     int segment_count[2];
 
+    unsigned refreshed; /* device->writes when nodes were last refreshed */
+
     /* of the current run */
     unsigned phases;
     struct step_scalars scalars;
@@ -176,6 +179,9 @@ struct operator_functions {
     int (*prepare)(struct backend_program *program, int32_t node, struct error *error);
     int (*bind)(struct backend_program *program, int32_t node, struct error *error);
     void (*release)(void *state);
+    /* is called before a run if parameters were written since the last one; NULL: nothing is made
+     * of them beforehand */
+    int (*refresh)(struct backend_program *program, int32_t node, struct error *error);
     /* with slices_bind(): the function of the step, and that of the step over images in tiles */
     step_function *run, *run_tiles;
     struct fusion_abilities fuses; /* the fusions that its kernels support */
@@ -208,6 +214,12 @@ void linear_release(void *);
 int linear_int8_prepare(struct backend_program *, int32_t, struct error *);
 int linear_int8_bind(struct backend_program *, int32_t, struct error *);
 void linear_int8_release(void *);
+int convolution_int8_prepare(struct backend_program *, int32_t, struct error *);
+int convolution_int8_bind(struct backend_program *, int32_t, struct error *);
+int convolution_int8_refresh(struct backend_program *, int32_t, struct error *);
+void convolution_int8_release(void *);
+int observe_bind(struct backend_program *, int32_t, struct error *);
+step_function quantize_run, dequantize_run;
 /* How the weights, an int8 tensor, lie in memory. false: the tensor is none. */
 bool program_int8_packing(const struct backend_program *program, int32_t tensor,
                           struct int8_packing *packing);

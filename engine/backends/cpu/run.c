@@ -166,6 +166,7 @@ int cpu_tensor_write(struct backend_program *program, int32_t tensor, const void
 {
     if (program_tensor(program, tensor)->role == TENSOR_INPUT)
         return error_set(error, -EINVAL, "input is set by program_set_input, not tensor_write");
+    program->device->writes++;
     return copy_tensor(program, tensor, (void *)canonical, true, error);
 }
 
@@ -228,6 +229,20 @@ static int check_input(const struct backend_program *program, struct error *erro
     return 0;
 }
 
+/* Lets nodes make anew what they have made of parameters. */
+static int refresh(struct backend_program *program, struct error *error)
+{
+    int result = 0;
+
+    if (program->refreshed == program->device->writes)
+        return 0;
+    for (int32_t i = 0; i < program->graph->node_count && !result; i++)
+        if (program->nodes[i].functions->refresh)
+            result = program->nodes[i].functions->refresh(program, i, error);
+    program->refreshed = program->device->writes;
+    return result;
+}
+
 bool cpu_program_update_skipped(struct backend_program *program)
 {
     return (program->phases & PROGRAM_UPDATE) && program_skips_update(program);
@@ -236,10 +251,12 @@ bool cpu_program_update_skipped(struct backend_program *program)
 int cpu_program_run(struct backend_program *program, unsigned phases,
                     const struct step_scalars *scalars, struct error *error)
 {
-    int failure;
+    int failure = check_input(program, error);
 
-    if (check_input(program, error))
-        return -EINVAL;
+    if (!failure)
+        failure = refresh(program, error);
+    if (failure)
+        return failure;
     program->phases = phases;
     program->scalars = *scalars;
     atomic_store_explicit(&program->failure, 0, memory_order_relaxed);

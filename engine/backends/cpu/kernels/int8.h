@@ -121,6 +121,14 @@ struct int8_state {
     KERNEL(void, int8_quantize_rows,                                                               \
            (const float *x, int64_t x_row, int64_t rows, int64_t depth,                            \
             const struct int8_rows *quantized))                                                    \
+    /* y = x inverse_scale + zero, rounded, from 0 to 255 */                                       \
+    KERNEL(void, quantize,                                                                         \
+           (const float *x, int64_t count, float inverse_scale, float zero, uint8_t *y))           \
+    /* y = (x - zero) scale */                                                                     \
+    KERNEL(void, dequantize,                                                                       \
+           (const uint8_t *x, int64_t count, float scale, float zero, float *y))                   \
+    /* range[0] becomes at most the least number, range[1] at least the largest */                 \
+    KERNEL(void, widen_range, (const float *x, int64_t count, float range[2]))                     \
     /* A state, whose numbers are from -1 to 1 */                                                  \
     KERNEL(void, int8_quantize_state, (const float *x, int64_t count, uint8_t *quantized))         \
     KERNEL(void, int8_linear,                                                                      \

@@ -227,7 +227,7 @@ static void build(struct graph *graph, const struct model *model, int64_t batch,
     x = graph_flatten(graph, x, "flatten");
     graph_linear(graph, x, "head", OUTPUTS, true);
     if (quantized)
-        assert_int_equal(graph_quantize_dynamic(graph, &error), 0);
+        assert_int_equal(graph_quantize(graph, "dynamic", &error), 0);
     assert_int_equal(graph_finish(graph, &error), 0);
 }
 
@@ -345,13 +345,13 @@ static void what_cannot_be_quantized_is_refused(void **state)
     graph_max_pool2d(&graph, x, "pool",
                      &(struct conv_attributes){
                          .stride = {2, 2}, .dilation = {1, 1}, .kernel = {2, 2}, .groups = 1});
-    assert_int_equal(graph_quantize_dynamic(&graph, &error), -EINVAL);
+    assert_int_equal(graph_quantize(&graph, "dynamic", &error), -EINVAL);
     assert_non_null(strstr(error.text, "no linear or recurrent layer"));
     graph_release(&graph);
     graph_init(&graph, 2, true);
     x = graph_input(&graph, TENSOR_FLOAT32, (int64_t[]){8}, 1);
     graph_linear(&graph, x, "layer", 4, true);
-    assert_int_equal(graph_quantize_dynamic(&graph, &error), -EINVAL);
+    assert_int_equal(graph_quantize(&graph, "dynamic", &error), -EINVAL);
     assert_non_null(strstr(error.text, "evaluation"));
     graph_release(&graph);
 }
@@ -369,7 +369,7 @@ static void tied_weights_stay_float32(void **state)
     x = graph_embedding(&graph, x, "embedding", 10, 8);
     x = graph_linear(&graph, x, "own", 8, true);
     graph_linear_shared(&graph, x, "tied", graph_find_tensor(&graph, "embedding.weight"), -1);
-    assert_int_equal(graph_quantize_dynamic(&graph, &error), 0);
+    assert_int_equal(graph_quantize(&graph, "dynamic", &error), 0);
     assert_int_equal(graph.tensors[graph_find_tensor(&graph, "embedding.weight")].type,
                      TENSOR_FLOAT32);
     assert_int_equal(graph.tensors[graph_find_tensor(&graph, "own.weight")].type, TENSOR_INT8);
