@@ -1,4 +1,4 @@
-/* test_json.c: what json.c accepts and refuses, and how it prints numbers. */
+/* test_json.c: what json_parse() accepts and refuses, and how it prints numbers. */
 #include "base/file.h"
 #include "proto/json.h"
 
