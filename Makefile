@@ -39,7 +39,7 @@ library = $(BUILD)/lib/lib$(1).a
 LIBRARIES := $(foreach r,$(ROOMS),$(call library,$(r)))
 
 ENGINE := $(foreach r,train models onnx data simulated cpu graph,$(call library,$(r)))
-ENGINE_LIBRARIES := -ldnnl -lgomp -ljson-c -lnettle -lprotobuf-c -lpng16 -ljpeg -lwebpdemux -lwebp -ltiff -lz -lpthread -lm
+ENGINE_LIBRARIES := -ldnnl -lgomp -ljson-c -lnettle -lprotobuf-c -lpng16 -ljpeg -lwebpdemux -lwebp -ltiff -lzip -lz -lpthread -lm
 
 PROGRAMS := traind trainctl traind-shim traind-suspend traind-worker traind-sim
 MAIN_traind := daemon/traind_main.c

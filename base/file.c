@@ -153,3 +153,25 @@ char *file_beside_program(const char *name)
     *slash = '\0';
     return asprintf(&path, "%s/%s", program, name) < 0 ? NULL : path;
 }
+
+static const char archive_ending[] = ".npz";
+
+bool file_is_archive(const char *path)
+{
+    size_t length = strlen(path), ending = sizeof archive_ending - 1;
+
+    return length > ending && strcmp(path + length - ending, archive_ending) == 0;
+}
+
+char *file_archive_member(char *path)
+{
+    char *colon = strrchr(path, ':');
+    bool is_member;
+
+    if (!colon || !colon[1])
+        return NULL;
+    *colon = '\0';
+    is_member = file_is_archive(path);
+    *colon = ':';
+    return is_member ? colon + 1 : NULL;
+}

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -28,6 +29,12 @@ ssize_t file_read_at(int descriptor, void *buffer, size_t size, int64_t offset);
 
 /* write(2) until everything is written; repeats after EINTR. 0 or a negative errno. */
 int file_write_all(int descriptor, const void *content, size_t size);
+
+/* Whether the name is that of a NumPy archive (.npz). */
+bool file_is_archive(const char *path);
+/* NAME in FILE.npz:NAME, an array of such an archive; the byte before it is the colon. NULL: the
+ * path names a whole file. */
+char *file_archive_member(char *path);
 
 /* The path of `name` beside the running program (/proc/self/exe's folder), malloc'd. NULL if the
  * folder cannot be read or memory is short. */

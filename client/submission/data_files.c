@@ -2,6 +2,7 @@
 #include "client/submission/data_files.h"
 
 #include "base/cleanup.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,10 +13,14 @@
 static int file_check(const char *directory, const char *path, const char *key, struct error *error)
 {
     AUTO_FREE char *joined = NULL;
+    char *member;
 
     if (asprintf(&joined, "%s%s%s", *path == '/' ? "" : directory, *path == '/' ? "" : "/", path) <
         0)
         return error_set(error, -ENOMEM, "not enough memory for the path of a file");
+    member = file_archive_member(joined);
+    if (member)
+        member[-1] = '\0';
     if (access(joined, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))
         return 0;
     return error_set(error, -ENOENT, "%s: there is no file %s", key, joined);

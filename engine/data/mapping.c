@@ -1,6 +1,8 @@
-/* mapping.c: brings the files of a data set into memory: maps them, or unpacks gzip files with
- * zlib. */
+/* mapping.c: brings the files of a data set into memory: maps them, or unpacks gzip files with zlib
+ * and arrays of .npz files (archive.c). */
 #include "base/cleanup.h"
+#include "base/file.h"
+#include "engine/data/archive.h"
 #include "engine/data/reader.h"
 
 #include <errno.h>
@@ -172,10 +174,22 @@ int reader_map(struct dataset *dataset, const char *directory, const char *path,
     AUTO_FREE char *joined = reader_path_join(directory, path);
     AUTO_CLOSE int descriptor = -1;
     struct dataset_mapping made = {.descriptor = -1};
+    char *member;
     int result;
 
     if (!joined)
         return reader_out_of_memory(path, error);
+    member = file_archive_member(joined);
+    if (member || file_is_archive(joined)) {
+        if (member)
+            member[-1] = '\0';
+        result = archive_read(joined, member, &made, error);
+        if (result == 0)
+            result = reader_adopt_mapping(dataset, &made, joined, error);
+        if (result == 0)
+            *mapping = &dataset->mappings[dataset->mapping_count - 1];
+        return result;
+    }
     result = file_open(joined, &descriptor, &made.bytes, error);
     if (result < 0)
         return result;
