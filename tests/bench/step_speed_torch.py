@@ -3,7 +3,8 @@
     step_speed_torch.py MODEL SETTING THREADS STEPS
 
 SETTING is `default` or some of `channels_last`, `compile`, `bfloat16`, `without_onednn`, joined by "+". It answers each line as
-tests/helpers/step_speed does: seconds on the wall clock, seconds of processor time, 0. `--versions` prints what is installed.
+tests/helpers/step_speed does: seconds on the wall clock, seconds of processor time, 0. `--versions` prints what is installed;
+`--export MODEL FILE` writes the model in the ONNX format (python/traind/export.py), which needs onnxscript.
 """
 import os
 import sys
@@ -60,7 +61,39 @@ def transformer(model_name):
     return torch_models.vit(10, patch=last, embedding=embedding, depth=depth, heads=heads), batch, IMAGE
 
 
+class UNet(nn.Module):
+    """Two levels down and up again, for images of 64x64; the scores are means over the pixels."""
+
+    def __init__(self, widths=(32, 64, 128)):
+        super().__init__()
+        self.first, self.second, self.third = (self.twice(a, b) for a, b in zip((3, *widths), widths))
+        self.up, self.wide = nn.ConvTranspose2d(widths[2], widths[1], 2, 2), self.twice(2 * widths[1], widths[1])
+        self.last_up, self.last = nn.ConvTranspose2d(widths[1], widths[0], 2, 2), self.twice(2 * widths[0], widths[0])
+        self.head, self.pool = nn.Conv2d(widths[0], 10, 1), nn.MaxPool2d(2)
+
+    @staticmethod
+    def twice(inputs, outputs):
+        return nn.Sequential(nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU(),
+                             nn.Conv2d(outputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU())
+
+    def forward(self, x):
+        a = self.first(x)
+        b = self.second(self.pool(a))
+        y = self.wide(torch.cat([b, self.up(self.third(self.pool(b)))], 1))
+        return self.head(self.last(torch.cat([a, self.last_up(y)], 1))).mean((2, 3))
+
+
+def export_model(model_name, path):
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python"))
+    from traind import export
+    torch.manual_seed(0)
+    model, _, shape = build(model_name)
+    export.export(model, torch.randint(0, 65, (2, *shape)) if model_name.startswith("gpt") else torch.randn(2, *shape), path)
+
+
 def build(model_name):
+    if model_name == "unet":
+        return UNet(), 16, (3, 64, 64)
     if model_name.startswith(("lstm", "gru")):
         return recurrent(model_name)
     if model_name.startswith(("gpt", "vit")):
@@ -84,6 +117,9 @@ def optimizer_of(model):
 def main():
     if sys.argv[1] == "--versions":
         print("PyTorch " + torch.__version__.split("+")[0])
+        return
+    if sys.argv[1] == "--export":
+        export_model(sys.argv[2], sys.argv[3])
         return
     model_name, setting, threads, steps = sys.argv[1], sys.argv[2].split("+"), int(sys.argv[3]), int(sys.argv[4])
     torch.set_num_threads(threads)

@@ -1,6 +1,6 @@
 /* step_speed.c: how long a training step takes on the CPU backend, without data loading:
  *
- *   step_speed MODEL[+bfloat16] THREADS [STEPS]
+ *   step_speed MODEL[+bfloat16] THREADS [STEPS [FILE.onnx]]
  *
  * answers each line on standard input with the seconds of STEPS steps, on the wall clock and in
  * processor time, and the floating-point operations of one step, so that a comparison can
@@ -9,15 +9,19 @@
  * (batch 64), cnn (batch 64), recurrent networks of any size,
  * lstm-FEATURES-HIDDEN-STEPS-BATCH[-LAYERS[-bidirectional]], gru-… alike, and transformers of any
  * size, which AdamW updates: gpt-DEPTH-HEADS-EMBEDDING-CONTEXT-BATCH of 65 symbols,
- * vit-DEPTH-HEADS-EMBEDDING-PATCH-BATCH of images of 32×32. Two that are none:
+ * vit-DEPTH-HEADS-EMBEDDING-PATCH-BATCH of images of 32×32. With a file, its network takes the
+ * place of that one, with the same samples and optimizer; "unet" (batch 16, 64×64) is of a file
+ * alone. Two that are none:
  * "products", a product of 1024×1024 matrices on each thread, and "peak", multiply-adds in
  * registers on each thread. */
 #include "engine/backends/cpu/onednn.h"
 #include "engine/backends/cpu/threads.h"
 #include "engine/graph/operator.h"
 #include "engine/models/models.h"
+#include "engine/onnx/onnx.h"
 #include "tests/support/session.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +80,7 @@ static const struct model_entry models[] = {
       .stem_stride = 2,
       .dropout = 0.2f,
       .stochastic_depth = 0.2f}},
+    {"unet", 16, {3, 64, 64}, 3, {.kind = MODEL_ONNX}},
 };
 
 /* Fills the entry of a transformer whose sizes are in its name. */
@@ -268,10 +273,27 @@ static bool parse_recurrent(const char *name, struct model_entry *entry)
     return true;
 }
 
-static int build(struct graph *graph, const char *name)
+/* Puts the network of a file in the place of the model's. It lives as long as the program. */
+static int import(const char *file, const struct model_entry *entry, struct model_config *config,
+                  struct error *error)
+{
+    if (!file && entry->config.kind == MODEL_ONNX)
+        return error_set(error, -EINVAL,
+                         "%s is a network of a file: step_speed %s THREADS STEPS "
+                         "FILE.onnx",
+                         entry->name, entry->name);
+    *config = entry->config;
+    if (!file)
+        return 0;
+    *config = (struct model_config){.kind = MODEL_ONNX};
+    return onnx_open(NULL, file, &config->onnx, error);
+}
+
+static int build(struct graph *graph, const char *name, const char *file)
 {
     const struct model_entry *entry = NULL;
     struct model_entry recurrent, transformer;
+    struct model_config config;
     size_t length = strcspn(name, "+");
     enum tensor_type type = name[length] ? TENSOR_BFLOAT16 : TENSOR_FLOAT32;
     struct error error = {0};
@@ -281,12 +303,12 @@ static int build(struct graph *graph, const char *name)
             entry = &models[i];
     if (parse_recurrent(name, &recurrent))
         entry = &recurrent;
-    if (name[length] && strcmp(name + length, "+bfloat16"))
-        return -1;
     if (!entry && read_transformer(name, &transformer))
         entry = &transformer;
-    if (!entry)
+    if (!entry || (name[length] && strcmp(name + length, "+bfloat16"))) {
+        fprintf(stderr, "there is no model %s\n", name);
         return -1;
+    }
 
     struct model_data data = {.type = TENSOR_FLOAT32, .rank = entry->rank, .outputs = 10};
     struct optimizer_config optimizer = {.kind = OPTIMIZER_SGD};
@@ -305,8 +327,8 @@ static int build(struct graph *graph, const char *name)
         data.vocabulary = data.outputs = 65;
     }
     graph_init(graph, entry->batch, true);
-    if (model_build(&entry->config, &data, graph, &error) || graph_differentiate(graph, &error) ||
-        graph_lower_precision(graph, type, &error) ||
+    if (import(file, entry, &config, &error) || model_build(&config, &data, graph, &error) ||
+        graph_differentiate(graph, &error) || graph_lower_precision(graph, type, &error) ||
         graph_add_optimizer(graph, &optimizer, &error) || graph_finish(graph, &error)) {
         fprintf(stderr, "%s\n", error.text);
         return -1;
@@ -331,9 +353,9 @@ int main(int argc, char **argv)
         return measure_ceiling(options.threads, multiply, product_operations);
     if (argc > 2 && strcmp(argv[1], "peak") == 0)
         return measure_ceiling(options.threads, peak_function(), PEAK_OPERATIONS);
-    if (argc < 3 || build(&graph, argv[1])) {
-        fprintf(stderr,
-                "step_speed MODEL[+bfloat16]|products|peak THREADS [STEPS]; see its source\n");
+    if (argc < 3 || build(&graph, argv[1], argc > 4 ? argv[4] : NULL)) {
+        fprintf(stderr, "step_speed MODEL[+bfloat16]|products|peak THREADS [STEPS [FILE.onnx]]; "
+                        "see its source\n");
         return 2;
     }
     count = graph_shape_elements(&graph.tensors[graph.input].shape);

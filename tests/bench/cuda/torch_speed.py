@@ -4,7 +4,7 @@
 CASES: a JSON list of {"model": as in a job's specification, "sample": [...], "batch", "mode"}. A mode: float32, tf32 or bfloat16
 (autocast), then -nchw (images channels-first, not last), -compile, -graph (the whole step as one CUDA graph). Answers each case with
 "ready" when it is warm, or "error" and why; for each number of a case on standard input then measures for half a second and prints the
-seconds of a step.
+seconds of a step. `--export MODELS` writes models in the ONNX format: a JSON list of {"model", "sample", "path"}.
 """
 import copy
 import json
@@ -74,6 +74,9 @@ def build(model, sample):
             chain.append(layer_of(layer, x.shape))
             x = chain[-1](x)
         return nn.Sequential(*chain), x.shape[1]
+    if model["name"] == "unet":
+        from step_speed_torch import UNet
+        return UNet(), CLASSES
     if model["name"] in ("lstm", "gru"):
         from step_speed_torch import Recurrent
         return Recurrent(model["name"], sample[-1], model["hidden_size"], 1, False), CLASSES
@@ -152,7 +155,24 @@ def warm(case):
     return step, count
 
 
+def export_models(models):
+    sys.path.insert(0, os.path.join(HERE, "..", "..", "..", "python"))
+    from traind import export
+    for wanted in models:
+        try:
+            torch.manual_seed(0)
+            model, _ = build(wanted["model"], wanted["sample"])
+            symbols = wanted["model"]["name"] == "gpt"
+            export.export(model, (torch.randint(SYMBOLS, (2, *wanted["sample"])) if symbols else torch.randn(2, *wanted["sample"])),
+                          wanted["path"])
+        except Exception as error:  # traind then says that the file is missing
+            print(f"{wanted['model']['name']} is not exported: {str(error).strip().splitlines()[0][:200]}", file=sys.stderr)
+
+
 def main():
+    if sys.argv[1] == "--export":
+        export_models(json.loads(sys.argv[2]))
+        return
     steps = []
     for case in json.loads(sys.argv[1]):
         try:
