@@ -62,7 +62,7 @@ static int operand_order(struct onnx_import *import, const struct equation *equa
 {
     const char *have = equation->operand[own];
     struct onnx_value old = *value;
-    int order[ONNX_RANK_MAX], count = 0;
+    int order[ONNX_RANK_MAX] = {0}, count = 0;
 
     if ((int)strlen(have) != value->rank)
         return onnx_fail(import, "its equation has %d axes of an operand that has %d",
@@ -140,7 +140,7 @@ static int append_einsum(struct onnx_import *import)
     char labels[2 * ONNX_RANK_MAX + 1] = {0};
     int64_t extent[2 * ONNX_RANK_MAX];
     struct equation equation;
-    int ours[3], theirs[3], rank;
+    int ours[3] = {0}, theirs[3] = {0}, rank;
 
     if (import->node->input_count != 2 || a.kind != ONNX_TENSOR || b.kind != ONNX_TENSOR ||
         !equation_read(onnx_attribute_text(import, "equation", "", text, sizeof text), &equation))
@@ -151,8 +151,8 @@ static int append_einsum(struct onnx_import *import)
     rank = ours[0] + ours[1] + theirs[2];
     if (rank > ONNX_RANK_MAX || ours[0] < 1)
         return onnx_missing(import, "whose operands have no batch together");
-    memcpy(labels, left, (size_t)(ours[0] + ours[1]));
-    memcpy(extent, a.extent, (size_t)(ours[0] + ours[1]) * sizeof *extent);
+    memcpy(labels, left, (size_t)ours[0] + (size_t)ours[1]);
+    memcpy(extent, a.extent, ((size_t)ours[0] + (size_t)ours[1]) * sizeof *extent);
     for (int i = 0; i < theirs[2]; i++) {
         labels[ours[0] + ours[1] + i] = right[theirs[0] + theirs[1] + i];
         extent[ours[0] + ours[1] + i] = b.extent[theirs[0] + theirs[1] + i];

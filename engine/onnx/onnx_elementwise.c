@@ -279,7 +279,7 @@ static bool extents_together(const struct onnx_value *a, const struct onnx_value
 /* Puts axes of extent 1 before the others, up to that rank. */
 static bool lead(struct onnx_value *x, int rank)
 {
-    int64_t extent[ONNX_RANK_MAX];
+    int64_t extent[ONNX_RANK_MAX] = {0};
     int more = rank - x->rank;
 
     if (more <= 0)
@@ -297,11 +297,15 @@ static bool lead(struct onnx_value *x, int rank)
 static struct onnx_value repeated(struct onnx_import *import, const struct onnx_value *constant,
                                   const struct onnx_value *like)
 {
-    int64_t extent[ONNX_RANK_MAX], *places, elements = 1;
+    int64_t extent[ONNX_RANK_MAX] = {0}, *places, elements = 1;
 
-    for (int r = 0; r < like->rank; r++)
-        elements *= extent[r] =
-            like->extent[r] >= ONNX_BATCH ? like->extent[r] / ONNX_BATCH : like->extent[r];
+    for (int r = 0; r < like->rank; r++) {
+        extent[r] = like->extent[r] >= ONNX_BATCH ? like->extent[r] / ONNX_BATCH : like->extent[r];
+        if (extent[r] < 1 || __builtin_mul_overflow(elements, extent[r], &elements)) {
+            onnx_fail(import, "an extent is %lld", (long long)extent[r]);
+            return (struct onnx_value){.kind = ONNX_UNKNOWN};
+        }
+    }
     places = onnx_allocate(import, (size_t)elements + 1, sizeof *places);
     for (int64_t i = 0; places && i < elements; i++) {
         int64_t rest = i, place = 0, stride = 1;
@@ -309,10 +313,11 @@ static struct onnx_value repeated(struct onnx_import *import, const struct onnx_
         for (int r = like->rank - 1; r >= 0; r--) {
             int own = r - (like->rank - constant->rank);
             int64_t have = own >= 0 ? constant->extent[own] : 1;
+            int64_t wide = extent[r] > 1 ? extent[r] : 1;
 
-            place += have == 1 ? 0 : rest % extent[r] * stride;
+            place += have == 1 ? 0 : rest % wide * stride;
             stride *= have;
-            rest /= extent[r];
+            rest /= wide;
         }
         places[i] = place;
     }
@@ -327,7 +332,7 @@ static int with_constant(struct onnx_import *import, struct onnx_value a,
     struct broadcast_attributes how = {.kind = kind};
     bool shared[ONNX_ATOMS_MAX] = {false};
     struct onnx_value row = *b;
-    int64_t extent[ONNX_RANK_MAX];
+    int64_t extent[ONNX_RANK_MAX] = {0};
     int32_t parameter;
 
     for (int r = 0; r < row.rank && !row.part_count; r++)
@@ -389,7 +394,7 @@ static int with_tensor(struct onnx_import *import, struct onnx_value a, struct o
 {
     struct broadcast_attributes how = {.kind = kind};
     bool shared[ONNX_ATOMS_MAX] = {false}, same;
-    int64_t extent[ONNX_RANK_MAX];
+    int64_t extent[ONNX_RANK_MAX] = {0};
 
     if (onnx_resolve(import, &a) || onnx_resolve(import, &b))
         return import->graph->error.code;
@@ -525,7 +530,7 @@ static int append_erf(struct onnx_import *import)
 /* Makes another axis the last one, or the last one that again. */
 static void axis_to_end(struct onnx_value *x, int axis, bool back)
 {
-    int order[ONNX_RANK_MAX];
+    int order[ONNX_RANK_MAX] = {0};
     struct onnx_value old = *x;
 
     for (int r = 0; r < x->rank; r++)

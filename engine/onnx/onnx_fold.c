@@ -206,8 +206,10 @@ static int64_t walk_place(const struct walk *walk, int operand, int64_t index)
     int64_t place = walk->offset[operand];
 
     for (int r = walk->rank - 1; r >= 0; r--) {
-        place += index % walk->compact[r] * walk->stride[operand][r];
-        index /= walk->compact[r];
+        int64_t extent = walk->compact[r] > 1 ? walk->compact[r] : 1;
+
+        place += index % extent * walk->stride[operand][r];
+        index /= extent;
     }
     return place;
 }

@@ -30,7 +30,7 @@ static int append_function(struct onnx_import *import)
 static int reduced_last(struct onnx_import *import, struct onnx_value *x, unsigned reduced,
                         int64_t *rows, int64_t *columns)
 {
-    int order[ONNX_RANK_MAX], count = 0;
+    int order[ONNX_RANK_MAX] = {0}, count = 0;
     struct onnx_value old = *x;
 
     *rows = *columns = 1;

@@ -262,7 +262,7 @@ static int batch_axis(const struct onnx_value *x)
 /* Makes that axis the first one, or the first one that again. */
 static void axis_to_front(struct onnx_value *x, int axis, bool back)
 {
-    int order[ONNX_RANK_MAX];
+    int order[ONNX_RANK_MAX] = {0};
     struct onnx_value old = *x;
 
     for (int r = 0; r < x->rank; r++)

@@ -125,10 +125,11 @@ static int take_axes(struct onnx_import *import, struct onnx_value *value, int64
     while (end > first && !rows[end - 1])
         end--;
     for (int r = first; r < end; r++)
-        if (__builtin_mul_overflow(count, extent[r], &count) || count > TAKE_ROWS_MAX)
-            return onnx_missing(import, "of too many numbers"), -ENOTSUP;
-    if (first == end || count < 1)
-        return count < 1 ? (onnx_missing(import, "of nothing"), -ENOTSUP) : 0;
+        if (extent[r] < 1 || __builtin_mul_overflow(count, extent[r], &count) ||
+            count > TAKE_ROWS_MAX)
+            return onnx_missing(import, "of nothing, or of too many numbers"), -ENOTSUP;
+    if (first == end)
+        return 0;
     all = onnx_allocate(import, (size_t)count, sizeof *all);
     if (!all)
         return import->error.code;
@@ -136,12 +137,12 @@ static int take_axes(struct onnx_import *import, struct onnx_value *value, int64
         int64_t rest = i, place = 0, stride = 1;
 
         for (int r = end - 1; r >= first; r--) {
-            int64_t at = rest % extent[r];
+            int64_t wide = extent[r] > 1 ? extent[r] : 1, at = rest % wide;
 
             at = rows[r] ? rows[r][at] : at;
             place = at < 0 || place < 0 ? -1 : place + at * stride;
             stride *= value->extent[r];
-            rest /= extent[r];
+            rest /= wide;
         }
         all[i] = place;
     }
@@ -219,7 +220,7 @@ static int append_slice(struct onnx_import *import)
 {
     struct onnx_value x = *onnx_input(import, 0);
     struct onnx_range range[ONNX_RANK_MAX];
-    int64_t *rows[ONNX_RANK_MAX] = {0}, extent[ONNX_RANK_MAX];
+    int64_t *rows[ONNX_RANK_MAX] = {0}, extent[ONNX_RANK_MAX] = {0};
     int count = onnx_slice_ranges(import, &x, range);
     bool steps = false;
 
@@ -266,7 +267,7 @@ int onnx_pad(struct onnx_import *import, struct onnx_value *value, const char *m
              const int64_t *before, const int64_t *behind)
 {
     enum { PADDED_MAX = 1 << 24 };
-    int64_t *rows[ONNX_RANK_MAX] = {0}, extent[ONNX_RANK_MAX];
+    int64_t *rows[ONNX_RANK_MAX] = {0}, extent[ONNX_RANK_MAX] = {0};
 
     memcpy(extent, value->extent, sizeof extent);
     for (int r = 0; r < value->rank; r++) {
@@ -377,7 +378,7 @@ static int append_gather(struct onnx_import *import)
 static int append_expand(struct onnx_import *import)
 {
     struct onnx_value x = *onnx_input(import, 0);
-    int64_t wanted[ONNX_RANK_MAX], extent[ONNX_RANK_MAX];
+    int64_t wanted[ONNX_RANK_MAX] = {0}, extent[ONNX_RANK_MAX] = {0};
     int rank = onnx_integers(import, "shape", 1, wanted, ONNX_RANK_MAX), more;
 
     if (import->error.code)
