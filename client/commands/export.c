@@ -10,6 +10,7 @@ static const struct kind {
 } kinds[] = {
     {"output", {"step", "weights", "full", "no-module"}},
     {"onnx", {"step"}},
+    {"c", {"step"}},
     {"tensorboard", {"follow"}},
     {"csv", {"wide"}},
 };
@@ -43,8 +44,9 @@ static enum exit_status kind_choose(const struct invocation *invocation, const s
         *chosen = &kinds[i];
     }
     if (!*chosen) {
-        complain("export needs --output=FILE for weights, --onnx=FILE for the network, or "
-                 "--tensorboard=DIR or --csv=FILE for metrics: where to write them");
+        complain(
+            "export needs --output=FILE for weights, --onnx=FILE or --c=FILE for the network, or "
+            "--tensorboard=DIR or --csv=FILE for metrics: where to write them");
         return EXIT_STATUS_USAGE;
     }
     for (size_t i = 0; i < KIND_COUNT; i++)
@@ -79,6 +81,7 @@ static enum exit_status command_execute(struct invocation *invocation)
 static const struct command_option export_options[] = {
     {"output", 'o', "FILE", "Where to write the weights", COMPLETE_FILES},
     {"onnx", 0, "FILE", "Write the network in the ONNX format (opset 17)", COMPLETE_FILES},
+    {"c", 0, "FILE", "Write the network as one C file that needs libm alone", COMPLETE_FILES},
     {"step", 0, "N", "The checkpoint of this step (default: the best, else the last)",
      COMPLETE_NOTHING},
     {"weights", 0, "WHICH",
@@ -99,7 +102,7 @@ static const struct command_option export_options[] = {
 const struct command command_export = {
     .name = "export",
     .place = 320,
-    .arguments = "JOB… -o FILE | --onnx FILE | --tensorboard DIR | --csv FILE",
+    .arguments = "JOB… -o FILE | --onnx FILE | --c FILE | --tensorboard DIR | --csv FILE",
     .summary = "Write a job's model for PyTorch or ONNX, or metrics for TensorBoard or as CSV",
     .details =
         "-o writes the weights of one job (safetensors). Tensors have PyTorch's names and layouts, "
@@ -107,7 +110,8 @@ const struct command command_export = {
         "the preprocessing of its training data and the names of its classes: `load()` of it gives "
         "the model, which takes raw samples.\n\n"
         "--onnx writes the network with its weights and its preprocessing for the runtimes of "
-        "ONNX: it takes raw samples, too, any number at a time.\n\n"
+        "ONNX: it takes raw samples, too, any number at a time. --c "
+        "writes the same as a C file, for one sample at a time and layers of small networks.\n\n"
         "--tensorboard and --csv write the metrics of any number of jobs; `sweep:12` stands for "
         "all jobs of a sweep. A later export to the same folder of TensorBoard adds what is new.",
     .minimum = 1,

@@ -23,7 +23,9 @@ static onnx_write_function writer_of(enum graph_op op)
 
     if (!function)
         function = onnx_move_writer(op);
-    return function ? function : onnx_sequence_writer(op);
+    if (!function)
+        function = onnx_sequence_writer(op);
+    return function ? function : onnx_int8_writer(op);
 }
 
 /* ---- what is written ------------------------------------------------------------------------- */

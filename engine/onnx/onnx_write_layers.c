@@ -45,7 +45,7 @@ static void write_linear(struct onnx_writer *writer)
     onnx_give(writer, 0, y);
 }
 
-static void write_window(struct onnx_writer *writer, Onnx__Node *node, bool dilates)
+void onnx_set_window(struct onnx_writer *writer, Onnx__Node *node, bool dilates)
 {
     const struct conv_attributes *conv = &writer->node->attributes.conv;
     const int64_t kernel[] = {conv->kernel[0], conv->kernel[1]},
@@ -67,7 +67,7 @@ static void write_convolution(struct onnx_writer *writer)
     const onnx_name inputs[] = {onnx_read(writer, 0), onnx_read(writer, 1), onnx_read(writer, 2)};
     Onnx__Node *node = onnx_append(writer, "Conv", inputs, has_input(writer, 2) ? 3 : 2, 1);
 
-    write_window(writer, node, true);
+    onnx_set_window(writer, node, true);
     onnx_give(writer, 0, node->output[0]);
 }
 
@@ -84,7 +84,7 @@ static void write_transposed(struct onnx_writer *writer)
                   (input_shape(writer)->extent[2 + i] - 1) * conv->stride[i] +
                   2 * (int64_t)conv->padding[i] -
                   (int64_t)conv->dilation[i] * (conv->kernel[i] - 1);
-    write_window(writer, node, true);
+    onnx_set_window(writer, node, true);
     onnx_set_ints(writer, node, "output_padding", more, 2);
     onnx_give(writer, 0, node->output[0]);
 }
@@ -318,13 +318,13 @@ static void write_softmax(struct onnx_writer *writer)
 static void write_max_pool(struct onnx_writer *writer)
 {
     onnx_give(writer, 0, onnx_apply(writer, "MaxPool", onnx_read(writer, 0), NULL));
-    write_window(writer, onnx_latest(writer), false);
+    onnx_set_window(writer, onnx_latest(writer), false);
 }
 
 static void write_average_pool(struct onnx_writer *writer)
 {
     onnx_give(writer, 0, onnx_apply(writer, "AveragePool", onnx_read(writer, 0), NULL));
-    write_window(writer, onnx_latest(writer), false);
+    onnx_set_window(writer, onnx_latest(writer), false);
     onnx_set_int(writer, onnx_latest(writer), "count_include_pad", 1);
 }
 

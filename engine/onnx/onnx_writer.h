@@ -73,8 +73,12 @@ onnx_name onnx_reshape_as(struct onnx_writer *writer, onnx_name value,
 onnx_name onnx_transpose(struct onnx_writer *writer, onnx_name value, const int64_t *order,
                          int count);
 
+/* Gives a convolution or a pool its window: the attributes of the present node. */
+void onnx_set_window(struct onnx_writer *writer, Onnx__Node *node, bool dilates);
+
 /* What writes the nodes of an operator. NULL in the tables: ONNX has no such operator. */
 typedef void (*onnx_write_function)(struct onnx_writer *writer);
+onnx_write_function onnx_int8_writer(enum graph_op op);     /* onnx_write_int8.c */
 onnx_write_function onnx_layer_writer(enum graph_op op);    /* onnx_write_layers.c */
 onnx_write_function onnx_move_writer(enum graph_op op);     /* onnx_write_moves.c */
 onnx_write_function onnx_sequence_writer(enum graph_op op); /* onnx_write_sequences.c */

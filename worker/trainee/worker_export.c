@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "proto/json.h"
 #include "worker/trainee/pytorch_module.h"
+#include "worker/trainee/worker_export_c.h"
 #include "worker/trainee/worker_export_onnx.h"
 #include "worker/trainee/worker_options.h"
 
@@ -113,28 +114,37 @@ static int export_weights(const struct worker_options *options, struct json_obje
 
 static int check_options(const struct worker_options *options, struct error *error)
 {
-    if (!options->output == !options->onnx)
+    if (!!options->output + !!options->onnx + !!options->c_file != 1)
         return error_set(error, -EINVAL,
-                         "export needs --output FILE for weights or --onnx FILE for the network, "
-                         "and one of them");
-    if (options->onnx && (options->weights || options->no_module))
+                         "export needs --output FILE for weights, --onnx FILE or --c FILE for the "
+                         "network, and one of them");
+    if (!options->output && (options->weights || options->no_module))
         return error_set(error, -EINVAL,
-                         "--weights and --no-module go with --output, not with --onnx");
+                         "--weights and --no-module go with --output, not with --onnx and --c");
     return 0;
+}
+
+static int export_file(const struct worker_options *options, struct json_object *result,
+                       uint64_t *bytes, char **module, struct error *error)
+{
+    if (options->output)
+        return export_weights(options, result, bytes, module, error);
+    return (options->onnx ? worker_export_onnx : worker_export_c)(options, bytes, error);
 }
 
 int worker_export(const struct worker_options *options)
 {
     JSON_AUTO struct json_object *result = json_object_new_object();
-    const char *path = options->output ? options->output : options->onnx;
+    const char *path = options->output ? options->output
+                       : options->onnx ? options->onnx
+                                       : options->c_file;
     AUTO_FREE char *module = NULL;
     struct error error = {0};
     uint64_t bytes = 0;
     char size[32];
 
     if (check_options(options, &error) < 0 ||
-        (options->output ? export_weights(options, result, &bytes, &module, &error)
-                         : worker_export_onnx(options, &bytes, &error)) < 0) {
+        export_file(options, result, &bytes, &module, &error) < 0) {
         fprintf(stderr, "traind-worker: %s\n", error.text);
         return EXIT_FAILURE;
     }

@@ -12,7 +12,8 @@ struct worker_options {
     const char *input; /* SPEC, or the checkpoint to export */
     const char *data;  /* DATA, the second argument */
     const char *spool, *checkpoints, *resume, *best, *checkpoint, *output, *logits, *weights,
-        *calibration, *specification, *format, *lengths, *labels, *initial_weights, *onnx, *target;
+        *calibration, *specification, *format, *lengths, *labels, *initial_weights, *onnx, *target,
+        *c_file;
     const char *device, *device_config, *plugin, *memory_limit, *choices, *profile;
     const char *also;                        /* more devices to plan for, as JSON */
     const char *mps, *mps_refused, *control; /* worker_mps.h */

@@ -32,7 +32,8 @@ const struct operator_functions *operator_functions_of(const struct operator_tab
     };
     const struct graph_operator *descriptor = graph_node_operator(node);
 
-    if (descriptor->cost_class == COST_CONVOLUTION && is_convolution_of_pixels(graph, node))
+    if (descriptor->cost_class == COST_CONVOLUTION && node->op != OP_CONV2D_INT8 &&
+        is_convolution_of_pixels(graph, node))
         return &table->by_operator[linear[descriptor->product]];
     if (graph_node_updates_matrix(graph, node))
         return &table->muon;
