@@ -181,6 +181,12 @@ int64_t onnx_integer(const struct onnx_value *value, int64_t index)
                                : (int64_t)number;
 }
 
+bool onnx_is_picked(const struct onnx_value *value)
+{
+    return value->kind == ONNX_CONSTANT && !value->part_count && value->store &&
+           value->store->source;
+}
+
 bool onnx_value_trains(const struct onnx_value *value)
 {
     if (value->kind != ONNX_CONSTANT)

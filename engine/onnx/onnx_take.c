@@ -168,12 +168,6 @@ int onnx_expand(struct onnx_import *import, struct onnx_value *value, const int6
 
 /* ---- numbers of a parameter ---- */
 
-bool onnx_is_picked(const struct onnx_value *value)
-{
-    return value->kind == ONNX_CONSTANT && !value->part_count && value->store &&
-           value->store->source;
-}
-
 int32_t onnx_picked_tensor(struct onnx_import *import, const struct onnx_value *value)
 {
     const struct onnx_value *source = value->store->source;
