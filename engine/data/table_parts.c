@@ -6,7 +6,7 @@
 
 static bool is_among(const struct table_cell *cell, const char *const *texts, int count)
 {
-    for (int i = 0; i < count; i++)
+    for (int i = 0; texts && i < count; i++)
         if (strlen(texts[i]) == cell->length && memcmp(texts[i], cell->text, cell->length) == 0)
             return true;
     return false;
