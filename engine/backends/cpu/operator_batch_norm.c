@@ -221,10 +221,13 @@ static struct step *add_apply_step(struct backend_program *program, int32_t inde
     return step;
 }
 
-int batch_norm_apply_bind(struct backend_program *program, int32_t index, struct error *error)
+/* Adds the step `run`, in which the first task finds factor and offset, and the one that applies
+ * them. */
+static int bind_applied(struct backend_program *program, int32_t index, step_function *run,
+                        struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];
-    struct step *step = program_add_step(program, index, run_known_statistics);
+    struct step *step = program_add_step(program, index, run);
 
     if (!step)
         return error_no_memory(error, "the program");
@@ -233,6 +236,11 @@ int batch_norm_apply_bind(struct backend_program *program, int32_t index, struct
     for (int i = 1; i < node->input_count; i++)
         step_touch_tensor(program, step, node->input[i], ACCESS_FIRST, false);
     return add_apply_step(program, index) ? 0 : error_no_memory(error, "the program");
+}
+
+int batch_norm_apply_bind(struct backend_program *program, int32_t index, struct error *error)
+{
+    return bind_applied(program, index, run_known_statistics, error);
 }
 
 /* In task 0: sets what turns dy into dx. */
@@ -258,16 +266,7 @@ static void run_frozen_statistics(struct backend_program *program, const struct 
 int batch_norm_frozen_backward_bind(struct backend_program *program, int32_t index,
                                     struct error *error)
 {
-    const struct graph_node *node = &program->graph->nodes[index];
-    struct step *step = program_add_step(program, index, run_frozen_statistics);
-
-    if (!step)
-        return error_no_memory(error, "the program");
-    step->first_task_only = true;
-    touch_applied_rows(program, step, ACCESS_FIRST, true);
-    for (int i = 1; i < node->input_count; i++)
-        step_touch_tensor(program, step, node->input[i], ACCESS_FIRST, false);
-    return add_apply_step(program, index) ? 0 : error_no_memory(error, "the program");
+    return bind_applied(program, index, run_frozen_statistics, error);
 }
 
 int batch_norm_bind(struct backend_program *program, int32_t index, struct error *error)
