@@ -365,6 +365,7 @@ check-torch: deps
 	@BUILD=$(BUILD) $(TORCH_PYTHON) tests/reference/check-torch
 	@BUILD=$(BUILD) $(TORCH_PYTHON) tests/reference/check-trajectories
 	@BUILD=$(BUILD) $(TORCH_PYTHON) tests/reference/check-layers
+	@BUILD=$(BUILD) $(TORCH_PYTHON) tests/reference/check-lists
 
 # MODELS: of tests/reference/onnx_models.py; when absent, the small ones. Needs onnxscript in TORCH_PYTHON
 .PHONY: check-onnx
