@@ -88,9 +88,11 @@ static int check_loss_weights(struct job_spec_check *check, struct json_object *
 
     if (!path)
         return 0;
-    for (size_t i = 0; augment && i < json_object_array_length(augment); i++)
-        mixes |= strncmp(json_object_get_string(json_object_array_get_idx(augment, i)),
-                         "mixup:", 6) == 0;
+    for (size_t i = 0; augment && i < json_object_array_length(augment); i++) {
+        const char *name = json_object_get_string(json_object_array_get_idx(augment, i));
+
+        mixes |= strncmp(name, "mixup:", 6) == 0 || strncmp(name, "cutmix:", 7) == 0;
+    }
     check->path[0] = '\0';
     job_spec_path_push(check, "", path);
     if (!has_classes || strcmp(loss, "cross_entropy") != 0)
@@ -99,10 +101,11 @@ static int check_loss_weights(struct job_spec_check *check, struct json_object *
                              "it out",
                              path);
     if (samples && mixes)
-        return job_spec_fail(check, NULL,
-                             "%s gives each sample a weight, but mixup mixes samples; leave out "
-                             "one",
-                             samples);
+        return job_spec_fail(
+            check, NULL,
+            "%s gives each sample a weight, but mixup and cutmix mix samples; leave out "
+            "one",
+            samples);
     return 0;
 }
 

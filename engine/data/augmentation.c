@@ -37,7 +37,7 @@ static bool changes_images(const struct augmentation *augmentation)
            augmentation->vertical_flip || augmentation->cutout_side;
 }
 
-static bool mixes(const struct augmentation *augmentation)
+bool augmentation_mixes(const struct augmentation *augmentation)
 {
     return augmentation->mixup_alpha > 0 || augmentation->cutmix_alpha > 0;
 }
@@ -56,7 +56,8 @@ bool augmentation_is_none(const struct augmentation *augmentation)
 
 bool augmentation_is_soft(const struct augmentation *augmentation)
 {
-    return mixes(augmentation) || augmentation->label_smoothing > 0 || augmentation->weights;
+    return augmentation_mixes(augmentation) || augmentation->label_smoothing > 0 ||
+           augmentation->weights;
 }
 
 size_t augmentation_target_bytes(const struct augmentation *augmentation,
@@ -69,7 +70,7 @@ size_t augmentation_target_bytes(const struct augmentation *augmentation,
 size_t augmentation_scratch_bytes(const struct augmentation *augmentation,
                                   const struct dataset *dataset)
 {
-    return (mixes(augmentation) ? dataset_sample_bytes(dataset) : 0) +
+    return (augmentation_mixes(augmentation) ? dataset_sample_bytes(dataset) : 0) +
            augmentation_images_scratch(augmentation, dataset);
 }
 
@@ -115,9 +116,9 @@ static int check_geometry(const struct augmentation *augmentation, const struct 
 int augmentation_check(const struct augmentation *augmentation, const struct dataset *dataset,
                        struct error *error)
 {
-    if (mixes(augmentation) && dataset_format_has_symbols(dataset->format))
+    if (augmentation_mixes(augmentation) && dataset_format_has_symbols(dataset->format))
         return error_set(error, -EINVAL, "data.augment: symbols cannot be mixed");
-    if (mixes(augmentation) && dataset->lengths)
+    if (augmentation_mixes(augmentation) && dataset->lengths)
         return error_set(error, -EINVAL,
                          "data.augment: sequences of different lengths cannot be mixed");
     if (dataset->target != DATASET_TARGET_CLASS &&
@@ -406,7 +407,7 @@ int augmentation_gather(const struct augmentation *augmentation, const struct da
 {
     const struct batch batch = {augmentation, dataset, indices, count};
     size_t row_bytes = dataset_sample_bytes(dataset);
-    uint8_t *room = (uint8_t *)scratch + (mixes(augmentation) ? row_bytes : 0);
+    uint8_t *room = (uint8_t *)scratch + (augmentation_mixes(augmentation) ? row_bytes : 0);
     float share = 1;
 
     for (int64_t i = 0; i < count; i++) {

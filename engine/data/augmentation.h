@@ -51,6 +51,9 @@ struct augmentation {
 
 bool augmentation_is_none(const struct augmentation *augmentation);
 
+/* Whether samples are mixed with others: MixUp or CutMix. */
+bool augmentation_mixes(const struct augmentation *augmentation);
+
 /* Whether targets are probabilities, float32 [count][classes], instead of labels. */
 bool augmentation_is_soft(const struct augmentation *augmentation);
 

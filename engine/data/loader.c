@@ -182,7 +182,7 @@ static double update_factor(const struct loader *loader, int64_t position)
     int64_t first = position / size * size, end = first + size;
     double sum = 0;
 
-    if (config->augmentation->mixup_alpha > 0) /* PyTorch: a mean over probabilities */
+    if (augmentation_mixes(config->augmentation)) /* PyTorch: a mean over probabilities */
         return 1;
     if (end > loader_epoch_samples(config))
         end = loader_epoch_samples(config);

@@ -16,10 +16,14 @@
     "\"data\":{\"train\":{\"format\":\"generate\"," keys "\"samples\":9,\"command\":[\"a\"," words \
     "]}" test "}"
 #define CSV_WITH(more) "\"data\":{\"train\":{\"format\":\"csv\",\"path\":\"a.csv\"}," more "}"
-#define AUGMENTATIONS                                                                             \
-    "an array with some of \"random_crop:PADDING\" (an integer from 1 to 1024), "                 \
-    "\"horizontal_flip\", \"cutout:SIDE\" (an integer from 1 to 4096), \"mixup:ALPHA\" (0.01 to " \
-    "4)"
+#define AUGMENTATIONS                                                                           \
+    "an array with some of \"random_crop:PADDING\" (an integer from 1 to 1024), "               \
+    "\"horizontal_flip\", \"vertical_flip\", \"random_resized_crop:LEAST_SHARE\" (0.01 to 1), " \
+    "\"rand_augment:MAGNITUDE\" (an integer from 1 to 30), \"brightness:STRENGTH\" (0.001 to "  \
+    "10), \"contrast:STRENGTH\" (0.001 to 10), \"saturation:STRENGTH\" (0.001 to 10), "         \
+    "\"hue:STRENGTH\" (0.001 to 0.5), \"rotation:DEGREES\" (0.1 to 180), "                      \
+    "\"random_erasing:PROBABILITY\" (0.001 to 1), \"cutmix:ALPHA\" (0.01 to 4), "               \
+    "\"cutout:SIDE\" (an integer from 1 to 4096), \"mixup:ALPHA\" (0.01 to 4)"
 
 static void test_sentences(void **state)
 {
@@ -287,6 +291,11 @@ static void test_sentences(void **state)
          "",
          "train.class_weights.ill is -1; it must be balanced, an array or an object of numbers from "
          "0 to 1000000"},
+        {"{" MLP ",\"data\":{\"train\":{\"format\":\"npy\",\"path\":\"a\",\"labels\":\"b\","
+         "\"sample_weights\":\"c\"},\"augment\":[\"cutmix:1\"]}}",
+         "data.train.sample_weights", "",
+         "data.train.sample_weights gives each sample a weight, but mixup and cutmix mix samples; "
+         "leave out one"},
         {"{" MLP ",\"data\":{\"train\":{\"format\":\"csv\",\"path\":\"a\"},"
          "\"split\":{\"folds\":5,\"fold\":5}}}",
          "data.split.fold", "",
