@@ -401,10 +401,8 @@ static int with_tensor(struct onnx_import *import, struct onnx_value a, struct o
     same = lead(&a, b.rank) && lead(&b, a.rank);
     for (int r = 0; same && r < a.rank; r++)
         same = a.extent[r] == b.extent[r];
-    if (same)
-        return with_equal(import, a, b, kind);
-    if (a.rank == 4 && b.rank == 4 && kind == BROADCAST_MULTIPLY && b.extent[2] == 1 &&
-        b.extent[3] == 1 && a.extent[1] == b.extent[1]) {
+    if (a.rank == 4 && b.rank == 4 && kind == BROADCAST_MULTIPLY && a.tensor != b.tensor &&
+        b.extent[2] == 1 && b.extent[3] == 1 && a.extent[1] == b.extent[1]) {
         int32_t image = onnx_image(import, &a), scale = onnx_image(import, &b);
 
         if (image < 0 || scale < 0)
@@ -412,6 +410,8 @@ static int with_tensor(struct onnx_import *import, struct onnx_value a, struct o
         image = graph_channel_scale(import->graph, image, scale, import->node->name);
         return image < 0 ? image : done(import, onnx_tensor_value(image, 4, a.extent), image);
     }
+    if (same)
+        return with_equal(import, a, b, kind);
     if (b.rank != a.rank || b.extent[0] != a.extent[0] || b.extent[0] % ONNX_BATCH ||
         !extents_together(&a, &b, extent))
         return onnx_missing(import, "the smaller operand has no batch");

@@ -40,6 +40,8 @@ class Recurrent(nn.Module):
 
     def forward(self, x):
         y = self.layers(x)[0]
+        if not self.layers.bidirectional:
+            return self.head(y[:, -1])
         return self.head(torch.cat([y[:, -1, :self.hidden], y[:, 0, self.hidden:]], 1))
 
 
@@ -67,8 +69,8 @@ class UNet(nn.Module):
     def __init__(self, widths=(32, 64, 128)):
         super().__init__()
         self.first, self.second, self.third = (self.twice(a, b) for a, b in zip((3, *widths), widths))
-        self.up, self.wide = nn.ConvTranspose2d(widths[2], widths[1], 2, 2), self.twice(2 * widths[1], widths[1])
-        self.last_up, self.last = nn.ConvTranspose2d(widths[1], widths[0], 2, 2), self.twice(2 * widths[0], widths[0])
+        self.up, self.wide = nn.ConvTranspose2d(widths[2], widths[1], 2, 2, bias=False), self.twice(2 * widths[1], widths[1])
+        self.last_up, self.last = nn.ConvTranspose2d(widths[1], widths[0], 2, 2, bias=False), self.twice(2 * widths[0], widths[0])
         self.head, self.pool = nn.Conv2d(widths[0], 10, 1), nn.MaxPool2d(2)
 
     @staticmethod
