@@ -150,7 +150,7 @@ static int inherit_one(struct store_connection *connection, struct checkpoint_in
 int checkpoints_inherit(struct store_connection *connection, struct checkpoint_inheritance *heir,
                         struct error *error)
 {
-    struct source_row newest, best;
+    struct source_row newest = {0}, best = {0};
     int result = source_row_read(connection, heir->newest, &newest, error);
 
     heir->refused = NULL;

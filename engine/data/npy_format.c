@@ -272,7 +272,7 @@ static void number_copy(uint8_t *to, const uint8_t *from, size_t size, bool swap
 int npy_normalise(const char *path, struct npy_array *array, uint8_t **copy, struct error *error)
 {
     size_t size = npy_type_bytes(array->type);
-    int64_t index[NPY_RANK_MAX] = {0}, step[NPY_RANK_MAX], from = 0, product = 1;
+    int64_t index[NPY_RANK_MAX] = {0}, step[NPY_RANK_MAX] = {0}, from = 0, product = 1;
 
     *copy = NULL;
     if (!array->swapped && !array->columns_first)
