@@ -274,13 +274,13 @@ static void write_concatenation(const struct source *source, const struct graph_
             place = 0;
 
     for (int k = 0; k < node->input_count; k++) {
-        int64_t width = sample_elements(source, node->input[k]) / rows;
+        int64_t width = sample_elements(source, node->input[k]) / rows,
+                memory = source->offset[node->output[0]] + place;
 
         fputs("    concatenate(", source->file);
         write_argument(source, node->input[k]);
-        fprintf(source->file, "memory + %lld, %lld, %lld, %lld);\n",
-                (long long)(source->offset[node->output[0]] + place), (long long)rows,
-                (long long)width, (long long)(all / rows));
+        fprintf(source->file, "memory + %lld, %lld, %lld, %lld);\n", (long long)memory,
+                (long long)rows, (long long)width, (long long)(all / rows));
         place += width;
     }
 }

@@ -39,7 +39,7 @@ static void images_open(int channels, int height, int width, bool constant)
     }
     for (int i = 0; i < COUNT * bytes; i++)
         file[20 + i] = (uint8_t)(constant ? 10 + i / bytes : i % bytes * 7 + i / bytes * 3);
-    path = data_file_write("images", file, (size_t)(20 + COUNT * bytes));
+    path = data_file_write("images", file, 20 + COUNT * (size_t)bytes);
     config.paths = &path;
     config.labels_path = data_file_write("labels", label_file, sizeof label_file);
     dataset = data_open(&config, NULL);
