@@ -63,6 +63,12 @@ enum data_format_trait {
            {"path", NULL}, {"color", NULL}, {"resize", NULL}, {"resize_shorter", NULL},             \
            {"center_crop", NULL}, {"normalize", "\"standard\""},                                 \
            {"augment", NULL}, {"label_noise", NULL})                                              \
+    FORMAT(IMAGE_CSV, image_csv, DATA_FORMAT_VALUES, "a table of paths of images and their labels", \
+           {"path", NULL}, {"images_folder", NULL}, {"image_column", NULL},                       \
+           {"label_column", NULL}, {"targets", NULL}, {"header", NULL}, {"delimiter", NULL},      \
+           {"comment", NULL}, {"color", NULL}, {"resize", NULL}, {"resize_shorter", NULL},        \
+           {"center_crop", NULL}, {"normalize", "\"standard\""}, {"augment", NULL},               \
+           {"label_noise", NULL})                                                                 \
     FORMAT(GENERATE, generate, DATA_FORMAT_VALUES | DATA_FORMAT_GENERATED, "written by a command",\
            {"command", NULL}, {"samples", NULL}, {"chunk", NULL}, {"values", NULL},               \
            {"seed", NULL}, {"shape", NULL}, {"normalize", "\"standard\""}, {"augment", NULL},     \

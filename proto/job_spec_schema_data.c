@@ -67,6 +67,10 @@ static const struct job_spec_key source_keys[] = {
              "features"},
     {"color", JOB_SPEC_CHOICE, .choices = CHOICES("rgb", "grey"), .fallback = "\"rgb\"",
      .help = "Whether images become 3 channels or 1"},
+    {"image_column", JOB_SPEC_COLUMN, .minimum = 0, .maximum = 1000000, .count_minimum = 1,
+     .count_maximum = 255, .fallback = "\"first\"", .help = "Column of the paths of images"},
+    {"images_folder", JOB_SPEC_TEXT, .count_minimum = 1, .count_maximum = PATH_BYTES_MAX,
+     .help = "Folder that the paths of images begin in. When absent: that of the table"},
     {"resize", JOB_SPEC_PAIR, .minimum = 1, .maximum = 4096, .unit = "pixels",
      .help =
          "Height and width to which all images are resized, bilinear as in Pillow. When absent: "
@@ -106,7 +110,8 @@ static const struct job_spec_key source_keys[] = {
          "Columns that a sample holds: names in the header, or numbers from 0. When absent: all "
          "columns of numbers; table: all but those to predict"},
     {"targets", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096,
-     .help = "Columns to predict. When absent: time_series: the last; table: label_column"},
+     .help = "Columns to predict. When absent: time_series: the last; table: label_column; "
+             "image_csv: all but image_column, where numbers are predicted"},
     {"ignore", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096,
      .help = "Columns that are left out: names in the header, or numbers from 0"},
     {"categories", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096,

@@ -183,9 +183,11 @@ struct dataset_config {
         int label_bytes; /* 1: CIFAR-10; 2: CIFAR-100, whose second byte (fine) is the label */
     } cifar;
     struct {
-        int channels;                    /* 1 or 3; 0: 3 */
-        int64_t height, width;           /* images are resized to it; 0: they are not */
-        int64_t shorter;                 /* or their shorter side is to this; 0: it is not */
+        int channels;          /* 1 or 3; 0: 3 */
+        const char *column;    /* image_csv: of the paths; NULL: the first */
+        const char *folder;    /* image_csv: that paths begin in; NULL: that of the table */
+        int64_t height, width; /* images are resized to it; 0: they are not */
+        int64_t shorter;       /* or their shorter side is to this; 0: it is not */
         int64_t crop_height, crop_width; /* of the part in the middle that is kept then; 0: all */
     } image;
     struct {

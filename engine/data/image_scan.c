@@ -93,8 +93,8 @@ static int names_read(const char *path, struct names *names, struct error *error
 
 /* ---- classes ---- */
 
-static int scan_add_file(struct image_scan *scan, const char *path, int32_t label,
-                         const struct stat *status, struct error *error)
+int image_scan_add(struct image_scan *scan, const char *path, int32_t label,
+                   const struct stat *status, struct error *error)
 {
     struct image_file *file;
 
@@ -141,7 +141,7 @@ static int scan_name(struct image_scan *scan, const char *path, int32_t label,
         return 0;
     if (!S_ISREG(status.st_mode))
         return error_set(error, -EINVAL, "%s is not a regular file; remove it", full);
-    return scan_add_file(scan, path, label, &status, error);
+    return image_scan_add(scan, path, label, &status, error);
 }
 
 /* Adds the images of a class below `path`: first those of the folder itself, then those of its

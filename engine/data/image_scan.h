@@ -30,6 +30,10 @@ struct image_scan {
 int image_scan_open(const char *folder, struct image_scan *scan, struct error *error);
 void image_scan_release(struct image_scan *scan);
 
+/* Adds one file, of a path relative to the scan's folder or absolute. */
+int image_scan_add(struct image_scan *scan, const char *path, int32_t label,
+                   const struct stat *status, struct error *error);
+
 /* Whether the status is still that of the scan. */
 int image_file_is_unchanged(const struct image_file *file, const struct stat *status);
 

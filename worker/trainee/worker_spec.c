@@ -140,6 +140,8 @@ static int source_read(struct json_object *source, const char *directory,
         config->image.height = json_object_get_int64(json_object_array_get_idx(resize, 0));
         config->image.width = json_object_get_int64(json_object_array_get_idx(resize, 1));
     }
+    config->image.column = json_get_string(source, "image_column", NULL);
+    config->image.folder = json_get_string(source, "images_folder", NULL);
     config->image.shorter = json_get_int(source, "resize_shorter", 0);
     if (crop) {
         config->image.crop_height = json_object_get_int64(json_object_array_get_idx(crop, 0));

@@ -181,7 +181,7 @@ static void test_sentences(void **state)
         {"{\"model\":{\"name\":\"char_mlp\"}," IDX "}", "data.train.format", "text",
          "data.train.format is idx; the model char_mlp needs text"},
         {"{\"model\":{\"name\":\"mlp\",\"loss\":\"mse\"}," IDX "}", "model.loss", "cross_entropy",
-         "model.loss is mse, which needs values to predict: only csv, table, csv_sequences, fasta, time_series, npy and generate have "
+         "model.loss is mse, which needs values to predict: only csv, table, csv_sequences, fasta, time_series, npy, image_csv and generate have "
          "them, and data.train.format is idx"},
         {"{" MLP "," GENERATE("", "\"{first}\",\"{count}\",\"{output}\"", "") "}",
          "data.train.shape", "",
@@ -237,7 +237,7 @@ static void test_sentences(void **state)
          "\"a\"},"
          "\"augment\":[\"mixup:1\"]}}",
          "data.augment", "",
-         "data.augment does not apply to text; idx, csv, cifar_binary, npy, image_folder and "
+         "data.augment does not apply to text; idx, csv, cifar_binary, npy, image_folder, image_csv and "
          "generate have it"},
         {"{" MLP ",\"data\":{\"train\":{\"format\":\"csv\",\"path\":\"a\"},"
          "\"validation_fraction\":0},\"train\":{\"early_stop\":{}}}",

@@ -1,0 +1,303 @@
+/* image_csv.c: a table as text (csv_table.h) with the paths of images and what is to be predicted
+ * of each: the name or number of its class, or the numbers of several columns, such as 0 and 1 for
+ * each label that it may have. The images are read as those of a folder are (image_set.h). */
+#include "base/cleanup.h"
+#include "engine/data/csv_table.h"
+#include "engine/data/image_set.h"
+#include "engine/data/label_names.h"
+#include "engine/data/reader.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct image_csv {
+    struct csv_table table;
+    struct dataset *dataset;
+    char *folder; /* that paths begin in; owned */
+    struct image_scan scan;
+    struct label_names names;
+    int32_t image_column, label_column; /* from 0; -1: none */
+    int32_t *targets;                   /* columns of the values; owned */
+    int32_t target_count;
+    float *values; /* [files][target_count]; owned */
+};
+
+/* ---- columns ---- */
+
+static const char *image_column_of(const struct image_csv *reader)
+{
+    const char *column = reader->table.config->image.column;
+
+    return column ? column : "first";
+}
+
+/* One cell of a row; its length is 0 if the row has no such column. */
+static const char *cell_find(const struct csv_table *table, const char *row, const char *end,
+                             int32_t column, size_t *length)
+{
+    const char *cell = row;
+
+    *length = 0;
+    for (int32_t i = 0; i <= column; i++)
+        if (!csv_cell_next(table, &row, end, &cell, length)) {
+            *length = 0;
+            break;
+        }
+    return cell;
+}
+
+/* The first row names the columns unless it names an image. */
+static bool row_is_header(void *context, const char *row, const char *end, struct csv_cursor rest)
+{
+    struct image_csv *reader = context;
+    struct csv_table shape = reader->table;
+    struct error ignored = {0};
+    AUTO_FREE char *path = NULL, *name = NULL;
+    struct stat status;
+    int32_t column;
+    const char *cell;
+    size_t length;
+
+    (void)rest;
+    shape.columns = csv_cells_count(&shape, row, end);
+    if (csv_column_find(&shape, "", image_column_of(reader), -1, &column, &ignored) < 0)
+        return true;
+    cell = cell_find(&shape, row, end, column, &length);
+    name = csv_cell_copy(row, cell, length);
+    path = name ? reader_path_join(reader->folder, name) : NULL;
+    return !path || stat(path, &status) < 0 || !S_ISREG(status.st_mode);
+}
+
+static int targets_choose(struct image_csv *reader, struct error *error)
+{
+    const struct dataset_config *config = reader->table.config;
+    int32_t columns = reader->table.columns;
+    int r = 0;
+
+    reader->targets =
+        calloc((size_t)columns + (size_t)config->series.target_count, sizeof *reader->targets);
+    if (!reader->targets)
+        return reader_out_of_memory(reader->table.path, error);
+    for (int i = 0; r == 0 && i < config->series.target_count; i++)
+        r = csv_column_find(&reader->table, "targets", config->series.targets[i], -1,
+                            &reader->targets[reader->target_count++], error);
+    for (int32_t i = 0; !config->series.target_count && i < columns; i++)
+        if (i != reader->image_column)
+            reader->targets[reader->target_count++] = i;
+    if (r == 0 && reader->target_count == 0)
+        return error_set(error, -EINVAL,
+                         "%s has no column of values beside that of the images; is the delimiter "
+                         "'%c' right?",
+                         reader->table.path, reader->table.delimiter);
+    return r;
+}
+
+static int table_begin(void *context, struct error *error)
+{
+    struct image_csv *reader = context;
+    const struct dataset_config *config = reader->table.config;
+    const char *label = config->csv.label_column ? config->csv.label_column : "last";
+    int r = csv_column_find(&reader->table, "image_column", image_column_of(reader), -1,
+                            &reader->image_column, error);
+
+    reader->label_column = -1;
+    if (r < 0 || config->unlabelled)
+        return r;
+    if (reader->dataset->target == DATASET_TARGET_VALUE)
+        return targets_choose(reader, error);
+    r = csv_column_find(&reader->table, "label_column", label, -1, &reader->label_column, error);
+    if (r == 0 && reader->label_column == reader->image_column)
+        return error_set(error, -EINVAL,
+                         "%s: column %d is to be the image and the label; the first row has %d "
+                         "column%s: is the delimiter '%c' right?",
+                         reader->table.path, reader->label_column + 1, reader->table.columns,
+                         reader->table.columns == 1 ? "" : "s", reader->table.delimiter);
+    return r;
+}
+
+/* ---- rows ---- */
+
+static int image_add(struct image_csv *reader, const char *row, const char *cell, size_t length,
+                     int32_t label, struct error *error)
+{
+    AUTO_FREE char *name = csv_cell_copy(row, cell, length), *path = NULL;
+    struct stat status;
+
+    path = name ? reader_path_join(reader->folder, name) : NULL;
+    if (!path)
+        return reader_out_of_memory(reader->table.path, error);
+    if (length == 0)
+        return error_set(error, -EINVAL, "%s:%lld: the row names no image", reader->table.path,
+                         (long long)reader->table.line);
+    if (stat(path, &status) < 0)
+        return error_set_errno(error, -errno, "%s:%lld: cannot look at the image %s",
+                               reader->table.path, (long long)reader->table.line, path);
+    if (!S_ISREG(status.st_mode))
+        return error_set(error, -EINVAL, "%s:%lld: %s is not a regular file", reader->table.path,
+                         (long long)reader->table.line, path);
+    return image_scan_add(&reader->scan, name, label, &status, error);
+}
+
+static int values_add(struct image_csv *reader, const char *row, const char *end,
+                      struct error *error)
+{
+    size_t width = (size_t)reader->target_count, count = (size_t)reader->scan.count;
+
+    if ((count & (count - 1)) == 0) { /* room for twice as many rows */
+        float *grown = reallocarray(reader->values, (count ? 2 * count : 1) * width, sizeof *grown);
+
+        if (!grown)
+            return reader_out_of_memory(reader->table.path, error);
+        reader->values = grown;
+    }
+    for (size_t i = 0; i < width; i++) {
+        char shown[CSV_SHOWN_SIZE];
+        size_t length;
+        const char *cell = cell_find(&reader->table, row, end, reader->targets[i], &length), *rest;
+        double value = 0;
+
+        rest = length ? number_parse(cell, cell + length, &value) : NULL;
+        if (rest != cell + length || value > 3e38 || value < -3e38)
+            return error_set(error, -EINVAL,
+                             "%s:%lld: \"%s\" in column %d is no number, but the values to "
+                             "predict are; name their columns by targets",
+                             reader->table.path, (long long)reader->table.line,
+                             csv_cell_show(cell, length, shown), reader->targets[i] + 1);
+        reader->values[count * width + i] = (float)value;
+    }
+    return 0;
+}
+
+static int label_number(struct image_csv *reader, const char *row, const char *cell, size_t length,
+                        struct error *error)
+{
+    AUTO_FREE char *name = csv_cell_copy(row, cell, length);
+
+    if (!name)
+        return reader_out_of_memory(reader->table.path, error);
+    if (length == 0)
+        return error_set(error, -EINVAL, "%s:%lld: the row has no label", reader->table.path,
+                         (long long)reader->table.line);
+    return label_names_number(&reader->names, name, strlen(name), reader->table.path,
+                              reader->table.line, error);
+}
+
+static int row_read(void *context, const char *row, const char *end, struct error *error)
+{
+    struct image_csv *reader = context;
+    const struct csv_table *table = &reader->table;
+    const char *at = row, *cell, *image = row, *label = row;
+    size_t length, image_length = 0, label_length = 0;
+    int32_t count = 0;
+    int r = 0;
+
+    for (; csv_cell_next(table, &at, end, &cell, &length); count++) {
+        if (csv_cell_is_quoted(row, cell) && !csv_cell_is_whole(table, cell, length, end))
+            return csv_report_quote(table, count, error);
+        if (count == reader->image_column) {
+            image = cell;
+            image_length = length;
+        } else if (count == reader->label_column) {
+            label = cell;
+            label_length = length;
+        }
+    }
+    if (count != table->columns)
+        return csv_report_columns(table, count, error);
+    if (reader->target_count)
+        r = values_add(reader, row, end, error);
+    else if (reader->label_column >= 0)
+        r = label_number(reader, row, label, label_length, error);
+    return r < 0 ? r : image_add(reader, row, image, image_length, r, error);
+}
+
+/* ---- the set ---- */
+
+/* Gives the files the classes that their labels are. */
+static int classes_resolve(struct image_csv *reader, const struct dataset *reference,
+                           struct error *error)
+{
+    struct dataset *dataset = reader->dataset;
+    int r;
+
+    dataset->count = reader->scan.count;
+    dataset->labels = malloc((size_t)dataset->count * sizeof *dataset->labels);
+    if (!dataset->labels)
+        return reader_out_of_memory(reader->table.path, error);
+    for (int64_t i = 0; i < dataset->count; i++)
+        dataset->labels[i] = reader->scan.files[i].label;
+    r = label_names_resolve(&reader->names, reader->table.config, reference, dataset, error);
+    for (int64_t i = 0; r == 0 && i < dataset->count; i++)
+        reader->scan.files[i].label = dataset->labels[i];
+    free(TAKE_POINTER(dataset->labels));
+    dataset->count = 0;
+    return r;
+}
+
+/* The folder that paths begin in: the configured one, else that of the table. */
+static char *folder_of(const struct dataset_config *config)
+{
+    char *path = reader_path_join(config->directory,
+                                  config->image.folder ? config->image.folder : config->paths[0]);
+    char *slash = path && !config->image.folder ? strrchr(path, '/') : NULL;
+
+    if (slash == path && slash)
+        slash[1] = '\0';
+    else if (slash)
+        *slash = '\0';
+    else if (path && !config->image.folder)
+        path[0] = '.', path[1] = '\0';
+    return path;
+}
+
+static int images_list(struct image_csv *reader, const struct dataset *reference,
+                       struct error *error)
+{
+    struct dataset *dataset = reader->dataset;
+    int r = csv_table_read(&reader->table, dataset, error);
+
+    if (r == 0 && reader->scan.count == 0)
+        r = error_set(error, -EINVAL, "%s names no image", reader->table.path);
+    if (r == 0 && reader->table.config->unlabelled) {
+        dataset->classes = reference->classes;
+        dataset->target_width = reference->target_width;
+        reader->target_count =
+            dataset->target == DATASET_TARGET_VALUE ? reference->target_width : 0;
+        reader->values = calloc((size_t)reader->scan.count * (size_t)reader->target_count + 1,
+                                sizeof *reader->values);
+        if (!reader->values)
+            r = reader_out_of_memory(reader->table.path, error);
+    } else if (r == 0 && dataset->target == DATASET_TARGET_CLASS) {
+        r = classes_resolve(reader, reference, error);
+    }
+    return r;
+}
+
+int image_csv_read(const struct dataset_config *config, const struct dataset *reference,
+                   struct dataset *dataset, struct error *error)
+{
+    struct image_csv reader = {.dataset = dataset, .folder = folder_of(config)};
+    int r;
+
+    csv_table_init(&reader.table, config);
+    reader.table.context = &reader;
+    reader.table.row_is_header = row_is_header;
+    reader.table.begin = table_begin;
+    reader.table.read_row = row_read;
+    reader.scan.folder = reader.folder ? strdup(reader.folder) : NULL;
+    r = reader.scan.folder ? images_list(&reader, reference, error)
+                           : reader_out_of_memory(config->paths[0], error);
+    reader_unmap_all(dataset);
+    if (r == 0)
+        r = image_set_read("image_csv", config, reference, &reader.scan, reader.values,
+                           reader.target_count, dataset, error);
+    csv_table_release(&reader.table);
+    label_names_release(&reader.names);
+    image_scan_release(&reader.scan);
+    free(reader.folder);
+    free(reader.targets);
+    free(reader.values);
+    return r;
+}

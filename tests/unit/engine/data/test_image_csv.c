@@ -1,0 +1,148 @@
+/* test_image_csv.c: tables of images: which rows and columns they take, classes by name, several
+ * labels of an image, and errors with their line. */
+#include "tests/support/data_files.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { SIDE = 4, PIXELS = SIDE * SIDE };
+
+static struct dataset_config config;
+static const char *path;
+
+static void write_image(const char *name, uint8_t value)
+{
+    uint8_t pixels[3 * PIXELS];
+
+    memset(pixels, value, sizeof pixels);
+    data_file_write_png(data_file_path(name), SIDE, SIDE, 3, pixels);
+}
+
+static int reset(void **state)
+{
+    (void)state;
+    setenv("XDG_CACHE_HOME", data_file_path("cache"), 1);
+    assert_int_equal(system("cd \"$TMPDIR\" && rm -rf photos cache && mkdir -p photos/b"), 0);
+    write_image("photos/one.png", 10);
+    write_image("photos/b/two, too.png", 20);
+    write_image("photos/three.png", 30);
+    config = (struct dataset_config){
+        .format = DATASET_IMAGE_CSV, .paths = &path, .path_count = 1, .image.channels = 3};
+    return 0;
+}
+
+static void check_values(const struct dataset *dataset, const char *values)
+{
+    assert_int_equal(dataset->count, strlen(values));
+    for (int64_t i = 0; i < dataset->count; i++)
+        assert_int_equal(dataset->samples[0][(size_t)i * dataset->sample_stride],
+                         10 * (values[i] - '0'));
+}
+
+static void test_classes(void **state)
+{
+    struct dataset *dataset, *test;
+
+    (void)state;
+    path = data_file_write_text("photos/table.csv",
+                                "file,size,animal\none.png,3,dog\n\"b/two, too.png\",4,cat\n"
+                                "three.png,5,dog\none.png,6,\"cat\"\n");
+    dataset = data_open(&config, NULL);
+    check_values(dataset, "1231");
+    assert_int_equal(dataset->classes, 2);
+    assert_string_equal(dataset->class_names[0], "cat");
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(dataset->labels[i], "1010"[i] - '0');
+    /* without a header, other columns, paths from elsewhere; classes as in the training data */
+    path = data_file_write_text("other.csv", "dog;3;three.png\ndog;4;one.png\n");
+    config.csv.delimiter = ';';
+    config.csv.label_column = "first";
+    config.image.column = "2";
+    config.image.folder = data_file_path("photos");
+    test = data_open(&config, dataset);
+    check_values(test, "31");
+    assert_int_equal(test->labels[0], 1);
+    assert_int_equal(test->classes, 2);
+    dataset_close(test);
+    config.unlabelled = true; /* another file of the cache: neither replaces the other */
+    test = data_open(&config, dataset);
+    check_values(test, "31");
+    assert_int_equal(test->classes, 2);
+    dataset_close(test);
+    config.unlabelled = false;
+    dataset_close(data_open(&config, dataset));
+    assert_int_equal(system("test $(ls \"$TMPDIR\"/cache/traind/datasets/*.data | wc -l) = 3"), 0);
+    path = data_file_write_text("other.csv", "dog;3;three.png\nemu;4;one.png\n");
+    data_expect_refusal(&config, dataset, -EINVAL, "other.csv:2", "\"emu\"", NULL);
+    dataset_close(dataset);
+}
+
+static void test_values(void **state)
+{
+    static const float expected[] = {1, 0, 0.5f, 0, 1, -2};
+    static const char *const targets[] = {"tall", "small"};
+    struct dataset *dataset;
+
+    (void)state;
+    config.target = DATASET_TARGET_VALUE;
+    path = data_file_write_text("photos/table.csv",
+                                "file,small,red,tall\none.png,1,0,.5\nthree.png,0,1,-2\n");
+    dataset = data_open(&config, NULL);
+    check_values(dataset, "13");
+    assert_int_equal(dataset->target_width, 3);
+    assert_memory_equal(dataset->targets, expected, sizeof expected);
+    dataset_close(dataset);
+    config.series.targets = targets;
+    config.series.target_count = 2;
+    dataset = data_open(&config, NULL);
+    assert_int_equal(dataset->target_width, 2);
+    assert_true(dataset->targets[0] == 0.5f && dataset->targets[1] == 1);
+    dataset_close(dataset);
+    path = data_file_write_text("photos/table.csv", "file,small,tall\none.png,1,high\n");
+    data_expect_refusal(&config, NULL, -EINVAL, "table.csv:2", "\"high\" in column 3", NULL);
+}
+
+static void test_faults(void **state)
+{
+    static const struct {
+        const char *text, *place, *what;
+    } faults[] = {{"one.png,a\nfour.png,b\n", "table.csv:2", "photos/four.png"},
+                  {"one.png,a\n,b\n", "table.csv:2", "names no image"},
+                  {"one.png,a\nb,b\n", "table.csv:2", "not a regular file"},
+                  {"one.png,a\nthree.png,\n", "table.csv:2", "no label"},
+                  {"one.png,a\nthree.png\n", "table.csv:2", "1"},
+                  {"file,label\n", "table.csv", ""},
+                  {"one.png\nthree.png\n", "table.csv", "the image and the label"},
+                  {"one.png,a\n\"three.png,b\n", "table.csv:2", "quote"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        struct dataset *dataset = NULL;
+        struct error error = {0};
+
+        path = data_file_write_text("photos/table.csv", faults[i].text);
+        assert_true(dataset_open(&config, NULL, &dataset, &error) < 0);
+        if (!strstr(error.text, faults[i].place) || !strstr(error.text, faults[i].what))
+            fail_msg("fault %zu: \"%s\"", i, error.text);
+    }
+    path = data_file_write_text("photos/table.csv", "one.png,a\nthree.png,b\n");
+    data_file_write_text("photos/three.png", "no image");
+    data_expect_refusal(&config, NULL, -EINVAL, "photos/three.png", "neither PNG", NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_classes, reset),
+        cmocka_unit_test_setup(test_values, reset),
+        cmocka_unit_test_setup(test_faults, reset),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
