@@ -161,9 +161,37 @@ int csv_report_columns(const struct csv_table *table, int32_t count, struct erro
 int csv_report_quote(const struct csv_table *table, int32_t column, struct error *error)
 {
     return error_set(error, -EINVAL,
-                     "%s:%lld, column %d: the quote before the text has no counterpart at its end; "
-                     "a quote inside of a text is written twice",
-                     table->path, (long long)table->line, column + 1);
+                     "%s:%lld, column %d: the quote before the text has no counterpart at its end, "
+                     "within %d MiB; a quote inside of a text is written twice",
+                     table->path, (long long)table->line, column + 1, ROW_QUOTED_MAX >> 20);
+}
+
+int csv_report_zero(const struct csv_table *table, int32_t column, const char *what,
+                    struct error *error)
+{
+    return error_set(error, -EINVAL,
+                     "%s:%lld, column %d: %s holds a byte of zero: remove it, or convert the file "
+                     "to UTF-8 if it is UTF-16 or UTF-32",
+                     table->path, (long long)table->line, column + 1, what);
+}
+
+/* "age", "town" and 3 more; of one column what it may mean that there are no others. */
+static const char *names_show(const struct csv_table *table, char *text, size_t size)
+{
+    enum { SHOWN = 4 };
+    char shown[CSV_SHOWN_SIZE];
+    size_t used = 0;
+
+    for (int32_t i = 0; i < table->columns && i < SHOWN && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s\"%s\"", i ? ", " : "",
+                                 csv_cell_show(table->names[i], strlen(table->names[i]), shown));
+    if (used < size && table->columns > SHOWN)
+        snprintf(text + used, size - used, " and %d more", table->columns - SHOWN);
+    else if (used < size && table->columns == 1)
+        snprintf(text + used, size - used,
+                 " alone: is the delimiter '%c' right, or do lines stand in front of the table?",
+                 table->delimiter);
+    return text;
 }
 
 static int report_name(const struct csv_table *table, const char *key, const char *wanted,
@@ -171,15 +199,19 @@ static int report_name(const struct csv_table *table, const char *key, const cha
 {
     const char *nearest =
         text_nearest(wanted, (const char *const *)table->names, (size_t)table->columns);
-    char shown[CSV_SHOWN_SIZE];
+    char shown[CSV_SHOWN_SIZE], names[5 * CSV_SHOWN_SIZE];
 
     if (nearest)
-        return error_set(error, -EINVAL, "%s has no column named \"%s\"; did you mean \"%s\"?",
-                         table->path, wanted, csv_cell_show(nearest, strlen(nearest), shown));
-    return error_set(error, -EINVAL,
-                     "%s has no column named \"%s\": %s is first, last, a number from 0 or a name "
-                     "in the header",
-                     table->path, wanted, key);
+        return error_set(
+            error, -EINVAL,
+            "%s:%lld: the table has no column named \"%s\", which %s names; did you mean \"%s\"?",
+            table->path, (long long)table->line, wanted, key,
+            csv_cell_show(nearest, strlen(nearest), shown));
+    return error_set(
+        error, -EINVAL,
+        "%s:%lld: the table has no column named \"%s\", which %s names: the row of names "
+        "has %s",
+        table->path, (long long)table->line, wanted, key, names_show(table, names, sizeof names));
 }
 
 /* A name that two columns have says not which. */
@@ -226,9 +258,11 @@ int csv_column_find(const struct csv_table *table, const char *key, const char *
     *column = unnamed;
     if (unnamed >= 0)
         return 0;
-    return error_set(error, -EINVAL,
-                     "%s is \"%s\", but %s has no header row; give first, last or a number from 0",
-                     key, wanted, table->path);
+    return error_set(
+        error, -EINVAL,
+        "%s:%lld: %s is \"%s\", but this is no header row: give first, last or a number "
+        "from 0, or set header to yes if the row names the columns",
+        table->path, (long long)table->line, key, wanted);
 }
 
 /* ---- rows ---- */
@@ -329,10 +363,7 @@ static int names_read(struct csv_table *table, const char *row, const char *end,
         return reader_out_of_memory(table->path, error);
     for (int32_t i = 0; csv_cell_next(table, &row, end, &cell, &length); i++) {
         if (memchr(cell, '\0', length))
-            return error_set(error, -EINVAL,
-                             "%s:%lld, column %d: the name of the column holds a byte of zero; "
-                             "remove it",
-                             table->path, (long long)table->line, i + 1);
+            return csv_report_zero(table, i, "the name of the column", error);
         table->names[i] = csv_cell_copy(begin, cell, length);
         if (!table->names[i])
             return reader_out_of_memory(table->path, error);
@@ -381,9 +412,9 @@ static int table_begin(struct csv_table *table, const char *row, const char *end
     table->columns = csv_cells_count(table, row, end);
     if (table->columns > CSV_COLUMNS_MAX)
         return error_set(error, -EINVAL,
-                         "%s:%lld: the first row has too many columns; is the delimiter '%c' "
+                         "%s:%lld: the first row has more than %d columns; is the delimiter '%c' "
                          "right?",
-                         table->path, (long long)table->line, table->delimiter);
+                         table->path, (long long)table->line, CSV_COLUMNS_MAX, table->delimiter);
     if (header)
         result = names_read(table, row, end, error);
     return result == 0 ? table->begin(table->context, error) : result;
@@ -470,12 +501,27 @@ static void delimiter_line_take(struct csv_table *table, struct csv_cursor *curs
     cursor->lines++;
 }
 
+/* Refuses a row that is the row of names again: that of a second file, joined to the first. */
+static int names_refuse(const struct csv_table *table, const char *names, const char *row,
+                        const char *end, struct error *error)
+{
+    size_t length = (size_t)(end - row);
+
+    if (!names || strlen(names) != length || memcmp(row, names, length) != 0)
+        return 0;
+    return error_set(error, -EINVAL,
+                     "%s:%lld: the row of names returns here; remove it, or set header to no if "
+                     "the first row is a sample",
+                     table->path, (long long)table->line);
+}
+
 static int file_read(struct csv_table *table, const struct dataset_mapping *mapping,
                      struct error *error)
 {
     struct csv_cursor cursor = {mapping->address, (const char *)mapping->address + mapping->bytes,
                                 0, 0};
     const uint8_t *kept = mapping->address;
+    AUTO_FREE char *names = NULL; /* a copy: pages that were read are dropped */
     const char *row, *end;
     bool first = true;
     int result = 0;
@@ -496,6 +542,10 @@ static int file_read(struct csv_table *table, const struct dataset_mapping *mapp
             result = table_begin(table, row, end, header, error);
         else if (header)
             result = names_compare(table, row, end, error);
+        if (header)
+            names = strndup(row, (size_t)(end - row));
+        else if (result == 0)
+            result = names_refuse(table, names, row, end, error);
         if (result == 0 && !header)
             result = table->read_row(table->context, row, end, error);
         if (!table->config->rows && cursor.at - (const char *)kept > READER_DROP_BYTES)

@@ -110,5 +110,8 @@ int csv_column_find(const struct csv_table *table, const char *key, const char *
 
 /* The sentence for a quoted cell that is not whole; `column` is from 0. */
 int csv_report_quote(const struct csv_table *table, int32_t column, struct error *error);
+/* The sentence for a byte of zero in `what`, a cell or a name, of that column. */
+int csv_report_zero(const struct csv_table *table, int32_t column, const char *what,
+                    struct error *error);
 /* The sentence for a row with another number of cells than the first one. */
 int csv_report_columns(const struct csv_table *table, int32_t count, struct error *error);

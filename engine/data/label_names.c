@@ -16,7 +16,7 @@ enum {
     NAMES_MAX = 1000000,
     CLASSES_MAX = 1000000, /* as model.classes may say */
     ALONE_MIN = 4,         /* so many samples that are all alone in their classes are a mistake */
-    FIRST_SLOTS = 64
+    FIRST_SLOTS = 8
 };
 
 static int32_t *find_slot(const struct label_names *names, const char *text, size_t length)

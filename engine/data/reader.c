@@ -149,5 +149,9 @@ const char *reader_text_begin(const struct dataset_mapping *mapping, struct erro
                   mapping->path);
         return NULL;
     }
-    return length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text;
+    while (length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) { /* joined files may have two */
+        text += 3;
+        length -= 3;
+    }
+    return text;
 }

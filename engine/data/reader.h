@@ -28,8 +28,13 @@ const uint8_t *reader_drop_pages(const uint8_t *from, const uint8_t *to);
  * UTF-16, or its lines end in CR alone. */
 const char *reader_text_begin(const struct dataset_mapping *mapping, struct error *error);
 
-/* Replaces the latest mapping by one of UTF-8 if it begins with a byte order mark of UTF-16.
- * `*mapping` is the latest one then. */
+/* The encoding of a text that has to be converted, by iconv's name: "UTF-16", "UTF-32BE", …; NULL:
+ * none has. */
+const char *reader_find_encoding(const uint8_t *bytes, size_t size);
+
+/* Replaces the latest mapping by one of UTF-8 with lines that end in LF, if it is UTF-16, UTF-32 or
+ * its lines end in CR alone. `*mapping` is the latest one then. -EINVAL: it is damaged, or no text
+ * but a file of another program. */
 int reader_decode_text(struct dataset *dataset, const struct dataset_mapping **mapping,
                        struct error *error);
 

@@ -548,11 +548,6 @@ static int survey(struct table_reader *reader, struct error *error)
     if (r == 0)
         r = table_columns_decide(reader->columns, reader->config, reader->row, error);
     reader_unmap_all(reader->dataset); /* the paths in messages lie there until then */
-    if (r == 0 && reader->columns->features == 0)
-        return error_set(error, -EINVAL, "%s has no column that a model can learn from: %s",
-                         reader->config->paths[0],
-                         reader->row ? "all are left out, or are to be predicted"
-                                     : "it has no row");
     if (r == 0 && reader->columns->features > FEATURES_MAX)
         return error_set(error, -EINVAL, "the columns of %s become %d features, more than %d",
                          reader->config->paths[0], reader->columns->features, FEATURES_MAX);
@@ -621,6 +616,19 @@ static int check_targets(const struct table_reader *reader, struct error *error)
     return 0;
 }
 
+static int report_no_row(const struct table_reader *reader, struct error *error)
+{
+    const char *path = reader->config->paths[0];
+
+    if (reader->row == 0)
+        return error_set(error, -EINVAL, "%s has no row that can be used: it has none", path);
+    return error_set(error, -EINVAL,
+                     "%s has no row that can be used: of %lld, %lld have no value in a column that "
+                     "is to be predicted, and %lld in a feature",
+                     path, (long long)reader->row, (long long)reader->without_target,
+                     (long long)reader->dropped);
+}
+
 static int finish(struct table_reader *reader, struct error *error)
 {
     struct dataset *dataset = reader->dataset;
@@ -628,9 +636,7 @@ static int finish(struct table_reader *reader, struct error *error)
     int r;
 
     if (reader->rows == 0)
-        return error_set(error, -EINVAL, "%s has no row that can be used: %s",
-                         reader->config->paths[0],
-                         reader->row ? "each lacks a value" : "it has none");
+        return report_no_row(reader, error);
     if (dataset->target == DATASET_TARGET_VALUE && !reader->reference) {
         r = check_targets(reader, error);
         if (r < 0)

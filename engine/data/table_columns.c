@@ -49,6 +49,8 @@ void table_columns_free(struct table_columns *columns)
             free(column->categories[c]);
         free(column->categories);
         free(column->name);
+        free(column->undated[TABLE_DATE_MONTH_FIRST]);
+        free(column->undated[TABLE_DATE_DAY_FIRST]);
         label_names_release(&column->texts);
     }
     if (columns) {
@@ -126,8 +128,7 @@ static int check_size(const struct table_column *column, double least, double hi
     double largest = fmax(fabs(least), fabs(highest)), spread = highest - least;
     char name[CSV_SHOWN_SIZE];
 
-    if (largest > (double)FLT_MAX ||
-        (largest <= LARGEST && (spread == 0 || spread >= SMALLEST_SPREAD)))
+    if ((largest <= LARGEST && (spread == 0 || spread >= SMALLEST_SPREAD)))
         return 0;
     return error_set(error, -EINVAL,
                      "the numbers of the column \"%s\" go from %.6g to %.6g, which leaves float32 "
@@ -141,9 +142,11 @@ static int check_size(const struct table_column *column, double least, double hi
 int table_column_check_range(const struct table_column *column, double least, double highest,
                              struct error *error)
 {
-    double step = fmax(fabs(least), fabs(highest)) * FLT_EPSILON;
+    double largest = fmax(fabs(least), fabs(highest)), step = largest * FLT_EPSILON;
     char name[CSV_SHOWN_SIZE];
 
+    if (largest > (double)FLT_MAX)
+        return 0;
     if (check_size(column, least, highest, error) < 0)
         return error->code;
     if (highest - least == 0 || highest - least >= STEPS_LEAST * step)
@@ -171,8 +174,35 @@ static void survey_word(struct table_column *column, const struct table_cell *ce
     column->comma_numbers += parse_comma(cell->text, cell->length, &ignored);
 }
 
-static void survey_date(struct table_column *column, const struct dataset_config *config,
-                        const struct table_cell *cell)
+/* Keeps the first cell that is no date in that order. */
+static int survey_undated(struct table_column *column, enum table_date_order order,
+                          const struct table_cell *cell, struct error *error)
+{
+    struct table_word *word;
+
+    if (column->undated[order])
+        return 0;
+    word = column->undated[order] = malloc(sizeof *word);
+    if (!word)
+        return error_no_memory(error, "the dates of %s", column->name);
+    csv_cell_show(cell->text, cell->length, word->text);
+    word->line = cell->line;
+    word->path = cell->path;
+    return 0;
+}
+
+/* Whether most of the cells so far are dates, or they are too few to tell. */
+static bool may_be_dates(const struct table_column *column)
+{
+    enum { FEW = 16 };
+    int64_t dates =
+        column->month_dates > column->day_dates ? column->month_dates : column->day_dates;
+
+    return 2 * dates + FEW >= column->present;
+}
+
+static int survey_date(struct table_column *column, const struct dataset_config *config,
+                       const struct table_cell *cell, struct error *error)
 {
     struct table_date month, day;
     bool by_month = table_date_parse(cell->text, cell->length, TABLE_DATE_MONTH_FIRST, &month);
@@ -180,21 +210,24 @@ static void survey_date(struct table_column *column, const struct dataset_config
 
     column->month_dates += by_month;
     column->day_dates += by_day;
+    if (!by_month && survey_undated(column, TABLE_DATE_MONTH_FIRST, cell, error) < 0)
+        return error->code;
+    if (!by_day && survey_undated(column, TABLE_DATE_DAY_FIRST, cell, error) < 0)
+        return error->code;
     if (!by_month && !by_day)
-        return;
+        return 0;
     column->month_sum += by_month ? month.days : 0;
     column->day_sum += by_day ? day.days : 0;
     if (!by_month || (by_day && config->table.day_first))
         month = day;
     column->has_time |= month.has_time;
     column->has_order |= month.has_order;
+    return 0;
 }
 
 int table_column_survey(struct table_column *column, const struct dataset_config *config,
                         const struct table_cell *cell, struct error *error)
 {
-    bool date_so_far =
-        column->month_dates == column->present || column->day_dates == column->present;
     double value;
 
     if (table_cell_number(config, cell->text, cell->length, &value)) {
@@ -207,9 +240,9 @@ int table_column_survey(struct table_column *column, const struct dataset_config
                                (column->first_number == 0 || column->first_number == 1);
     } else {
         survey_word(column, cell);
-        if (date_so_far)
-            survey_date(column, config, cell);
     }
+    if (may_be_dates(column) && survey_date(column, config, cell, error) < 0)
+        return error->code;
     column->present++;
     if (column->texts.count > TABLE_CATEGORIES_MAX)
         return 0;
@@ -253,6 +286,27 @@ static int report_mixture(const struct table_column *column, const struct datase
                      column->first_word_path, (long long)column->first_word_line,
                      column->first_word, (long long)column->numbers, (long long)column->present,
                      name, header ? "; if this row names the columns, set header to yes" : "");
+}
+
+/* Reports the first cell that is no date where most are. */
+static int report_undated(const struct table_column *column, struct error *error)
+{
+    static const char *const shown[] = {
+        [TABLE_DATE_MONTH_FIRST] = "month/day/year", [TABLE_DATE_DAY_FIRST] = "day/month/year"};
+    bool by_day = column->day_dates > column->month_dates;
+    enum table_date_order order = by_day ? TABLE_DATE_DAY_FIRST : TABLE_DATE_MONTH_FIRST;
+    const struct table_word *word = column->undated[order];
+    char name[CSV_SHOWN_SIZE];
+
+    return error_set(
+        error, -EINVAL,
+        "%s:%lld: \"%s\" is no date%s%s, but %lld of the %lld cells of the column %s "
+        "are; correct it, name it in missing if it stands for no value, or name the "
+        "column in categories or ignore",
+        word->path, (long long)word->line, word->text, column->has_order ? " of the form " : "",
+        column->has_order ? shown[order] : "",
+        (long long)(by_day ? column->day_dates : column->month_dates), (long long)column->present,
+        csv_cell_show(column->name, strlen(column->name), name));
 }
 
 /* Row numbers, as pandas and R write them, tell a model nothing that holds for other rows. */
@@ -323,6 +377,8 @@ int table_column_decide(struct table_column *column, const struct dataset_config
     if (2 * column->numbers > column->present ||
         column->numbers + column->comma_numbers == column->present)
         return report_mixture(column, config, error);
+    if (2 * column->month_dates > column->present || 2 * column->day_dates > column->present)
+        return report_undated(column, error);
     return decide_category(column, reason, error);
 }
 
@@ -422,6 +478,14 @@ int table_columns_decide(struct table_columns *columns, const struct dataset_con
         label_names_release(&column->texts);
     }
     table_columns_number(columns);
+    if (columns->features == 0)
+        return error_set(error, -EINVAL,
+                         "%s:1: no column is left that a model can learn from: %s%s",
+                         config->paths[0],
+                         rows == 0        ? "the table has no row"
+                         : left_out.count ? left_out.text
+                                          : "all are ignored or to be predicted",
+                         columns->count == 1 ? "; is the delimiter right?" : "");
     if (left_out.count > LEFT_OUT_SHOWN_MAX)
         reader_warn(config, "columns are left out: %s and %d more", left_out.text,
                     left_out.count - LEFT_OUT_SHOWN_MAX);

@@ -18,6 +18,13 @@ enum table_kind {
  * HistGradientBoosting takes (its max_bins). */
 enum { TABLE_CATEGORIES_MAX = 255 };
 
+/* A cell that a message is about. */
+struct table_word {
+    char text[CSV_SHOWN_SIZE];
+    int64_t line;
+    const char *path;
+};
+
 struct table_column {
     char *name; /* of the header, or its number from 0; owned */
     enum table_kind kind;
@@ -36,7 +43,9 @@ struct table_column {
     char first_word[CSV_SHOWN_SIZE];
     int64_t first_word_line, first_word_row;
     const char *first_word_path;
-    struct label_names texts; /* up to TABLE_CATEGORIES_MAX + 1 */
+    struct table_word *undated[2]; /* [order]: the first cell that is no date in it, where most may
+                                    * be; owned, NULL: none */
+    struct label_names texts;      /* up to TABLE_CATEGORIES_MAX + 1 */
 
     /* What is kept for the encoding. */
     enum table_date_order order;
@@ -101,11 +110,11 @@ bool table_row_is_header(const struct csv_table *table, const char *row, const c
                          struct csv_cursor rest, bool *doubtful);
 
 /* Decides what one column is; `*reason` says why it is left out, if it was not wanted. -EINVAL:
- * most cells are numbers, but not all. */
+ * most cells are numbers or dates, but not all. */
 int table_column_decide(struct table_column *column, const struct dataset_config *config,
                         int64_t rows, const char **reason, struct error *error);
 /* Decides what each column is and numbers the features; warns of columns that are left out.
- * -EINVAL: most cells of a column are numbers, but not all. */
+ * -EINVAL: most cells of a column are numbers or dates, but not all; no column is left. */
 int table_columns_decide(struct table_columns *columns, const struct dataset_config *config,
                          int64_t rows, struct error *error);
 

@@ -168,13 +168,10 @@ static const char *find_encoding(const struct dataset_config *config, struct err
     const char *encoding = NULL;
 
     if (reader_map(&file, config->directory, config->paths[0], &mapping, error) == 0) {
-        const uint8_t *bytes = mapping->address;
-        bool marked = mapping->bytes >= 2 && ((bytes[0] == 0xff && bytes[1] == 0xfe) ||
-                                              (bytes[0] == 0xfe && bytes[1] == 0xff));
-
-        encoding = marked                                           ? "UTF-16"
-                   : text_is_utf8(mapping->address, mapping->bytes) ? "UTF-8"
-                                                                    : "bytes that are no UTF-8";
+        encoding = reader_find_encoding(mapping->address, mapping->bytes);
+        if (!encoding)
+            encoding = text_is_utf8(mapping->address, mapping->bytes) ? "UTF-8"
+                                                                      : "bytes that are no UTF-8";
     }
     reader_unmap_all(&file);
     free(file.mappings);

@@ -33,7 +33,8 @@ static bool counts_columns(const struct csv_table *table, const char *row, const
     return numbers > 1 && ((first == 0 && !words) || (first >= YEAR_FIRST && first <= YEAR_LAST));
 }
 
-/* Whether a cell of the row stands in the same column again, in the rows of READER_DROP_BYTES. */
+/* Whether a cell of the row stands in the same column again, in the rows of READER_DROP_BYTES. A
+ * row that is the same in all is no sample: it names the columns of a second file. */
 static bool cell_returns(const struct csv_table *table, const char *row, const char *end,
                          struct csv_cursor rest)
 {
@@ -45,6 +46,8 @@ static bool cell_returns(const struct csv_table *table, const char *row, const c
         const char *at = row, *cell, *other;
         size_t length, other_length;
 
+        if (next_end - next == end - row && memcmp(next, row, (size_t)(end - row)) == 0)
+            continue;
         while (csv_cell_next(table, &at, end, &cell, &length) &&
                csv_cell_next(table, &next, next_end, &other, &other_length))
             if (length && length == other_length && memcmp(cell, other, length) == 0)
@@ -87,8 +90,7 @@ int table_row_visit(const struct csv_table *table, const char *row, const char *
         if (places && places[count] < 0)
             continue;
         if (memchr(text, '\0', cell.length))
-            return error_set(error, -EINVAL, "%s:%lld, column %d: the cell holds a byte of zero",
-                             table->path, (long long)table->line, count + 1);
+            return csv_report_zero(table, count, "the cell", error);
         cell.text = text;
         if (quoted && memchr(text, '"', cell.length)) {
             copy = csv_cell_copy(row, text, cell.length);

@@ -1,5 +1,5 @@
 /* text_encoding.c: texts in UTF-16, as spreadsheets write them, and in UTF-32 become UTF-8 (iconv
- * of the C library). */
+ * of the C library); lines that end in CR alone end in LF then. */
 #include "engine/data/reader.h"
 
 #include <errno.h>
@@ -28,9 +28,8 @@ static bool has_zeros(const uint8_t *bytes, size_t size, size_t zero)
     return true;
 }
 
-/* The encoding by the name that iconv has for it; NULL: none that has to be converted. Names
- * without an order of bytes read the byte order mark. */
-static const char *encoding_of(const uint8_t *bytes, size_t size)
+/* iconv reads the byte order mark where the name has no order of bytes. */
+const char *reader_find_encoding(const uint8_t *bytes, size_t size)
 {
     if (size >= 4 &&
         (memcmp(bytes, "\xff\xfe\0\0", 4) == 0 || memcmp(bytes, "\0\0\xfe\xff", 4) == 0))
@@ -38,6 +37,60 @@ static const char *encoding_of(const uint8_t *bytes, size_t size)
     if (size >= 2 && (memcmp(bytes, "\xff\xfe", 2) == 0 || memcmp(bytes, "\xfe\xff", 2) == 0))
         return "UTF-16";
     return has_zeros(bytes, size, 1) ? "UTF-16LE" : has_zeros(bytes, size, 0) ? "UTF-16BE" : NULL;
+}
+
+/* Refuses files of other programs, by the bytes that they begin with. */
+static int check_is_text(const struct dataset_mapping *mapping, struct error *error)
+{
+    static const struct {
+        const char *begin, *what;
+    } kinds[] = {{"PK\3\4", "a workbook of a spreadsheet, or a zip archive"},
+                 {"\xd0\xcf\x11\xe0", "a workbook of Excel"},
+                 {"PAR1", "a Parquet file"},
+                 {"ARROW1", "an Arrow file"},
+                 {"\x89HDF", "an HDF5 file"},
+                 {"SQLite format 3", "a database of SQLite"},
+                 {"%PDF", "a PDF file"},
+                 {"BZh9", "packed by bzip2"},
+                 {"\xfd"
+                  "7zXZ",
+                  "packed by xz"},
+                 {"\x28\xb5\x2f\xfd", "packed by zstd"}};
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        size_t length = strlen(kinds[i].begin);
+
+        if (mapping->bytes >= length && memcmp(mapping->address, kinds[i].begin, length) == 0)
+            return error_set(error, -EINVAL,
+                             "%s is %s, not lines of text: save or unpack it as CSV", mapping->path,
+                             kinds[i].what);
+    }
+    return 0;
+}
+
+/* Whether no line ends in LF, but in CR: texts of old Macintosh programs. */
+static bool lines_end_in_cr(const char *text, size_t size)
+{
+    return !memchr(text, '\n', size) && memchr(text, '\r', size);
+}
+
+static void end_lines(char *text, size_t size)
+{
+    const char *end = text + size;
+
+    if (lines_end_in_cr(text, size))
+        while ((text = memchr(text, '\r', (size_t)(end - text))))
+            *text++ = '\n';
+}
+
+static int64_t line_of(const char *text, size_t size)
+{
+    const char *end = text + size;
+    int64_t line = 1;
+
+    for (; (text = memchr(text, '\n', (size_t)(end - text))); text++)
+        line++;
+    return line;
 }
 
 static int convert(const struct dataset_mapping *mapping, const char *encoding, char *output,
@@ -53,12 +106,15 @@ static int convert(const struct dataset_mapping *mapping, const char *encoding, 
                                mapping->path, encoding);
     if (iconv(converter, &from, &left, &to, &room) == (size_t)-1)
         r = error_set(error, -EINVAL,
-                      "%s begins as %s, but byte %zu of it is no such text; convert the file to "
-                      "UTF-8",
-                      mapping->path, encoding, mapping->bytes - left);
+                      "%s:%lld: the file begins as %s, but byte %zu of it is no such text; fetch "
+                      "it again, or convert it to UTF-8",
+                      mapping->path, (long long)line_of(output, capacity - room), encoding,
+                      mapping->bytes - left);
     iconv_close(converter);
     *size = capacity - room;
-    return r;
+    return r == 0 && *size == 0
+               ? error_set(error, -EINVAL, "the data file %s is empty", mapping->path)
+               : r;
 }
 
 int reader_decode_text(struct dataset *dataset, const struct dataset_mapping **mapping,
@@ -66,24 +122,26 @@ int reader_decode_text(struct dataset *dataset, const struct dataset_mapping **m
 {
     struct dataset_mapping *own = &dataset->mappings[dataset->mapping_count - 1];
     const uint8_t *bytes = own->address;
-    const char *encoding = encoding_of(bytes, own->bytes);
-    size_t capacity = utf8_bytes_max(own->bytes), size = 0;
+    const char *encoding = reader_find_encoding(bytes, own->bytes);
+    size_t capacity = encoding ? utf8_bytes_max(own->bytes) : own->bytes, size = own->bytes;
     struct dataset_mapping made = {.descriptor = -1};
-    int r;
+    int r = check_is_text(own, error);
 
     *mapping = own;
-    if (!encoding)
-        return 0;
+    if (r < 0 || (!encoding && !lines_end_in_cr(own->address, own->bytes)))
+        return r;
     made.address = mmap(NULL, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (made.address == MAP_FAILED)
         return reader_out_of_memory(own->path, error);
-    r = convert(own, encoding, made.address, capacity, &size, error);
-    if (r == 0 && size == 0)
-        r = error_set(error, -EINVAL, "the data file %s is empty", own->path);
+    if (encoding)
+        r = convert(own, encoding, made.address, capacity, &size, error);
+    else
+        memcpy(made.address, own->address, size);
     if (r < 0) {
         munmap(made.address, capacity);
         return r;
     }
+    end_lines(made.address, size);
     made.bytes = size;
     made.address = mremap(made.address, capacity, size, 0);
     r = reader_adopt_mapping(dataset, &made, own->path, error);

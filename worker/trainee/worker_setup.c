@@ -195,9 +195,11 @@ static int describe_data(struct worker_setup *setup, struct error *error)
                          "with others");
     if (data->outputs < 2)
         return error_set(error, -EINVAL,
-                         "the data has %lld class: there is nothing to tell apart; check the "
-                         "label column, or set model.classes",
-                         (long long)data->outputs);
+                         "all labels of the training data%s%s%s are the same: there is nothing to "
+                         "tell apart; check the label column, or set model.classes",
+                         train->target_name ? ", in the column \"" : "",
+                         train->target_name ? train->target_name : "",
+                         train->target_name ? "\"," : "");
     return 0;
 }
 

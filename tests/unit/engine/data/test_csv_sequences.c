@@ -347,7 +347,7 @@ static void test_faults(void **state)
     REFUSE("sequence,label\nACGT,0\nACGT,0.5\n", ":3", "\"0.5\"", "no class");
     REFUSE("ACGT\nACGA\n", ":1", "1 column", "delimiter");
     REFUSE("sequence,label\n", "no sequence");
-    REFUSE("sequence\rACGT\r", "CR alone");
+    REFUSE("sequence\rACGT\r", ":1", "1 column", "delimiter");
     REFUSE("\xff\xfes", "begins as UTF-16");
     REFUSE("sequence,label\nACGT,0\nACGT,1000000\n", ":3", "\"1000000\"", "too high");
     REFUSE("sequence,id\nAC,a\nAC,b\nAC,c\nAC,d\n", ":2", "\"a\"", "a class of its own");

@@ -461,10 +461,50 @@ static void faults_are_named(void **state)
     config.target = DATASET_TARGET_VALUE;
     REFUSE("a,y\n1,1700000000\n2,1700000050\n", "column \"y\"", "too close together");
     config.target = DATASET_TARGET_CLASS;
-    REFUSE("y\n1\n0\n", "no column that a model can learn from");
-    REFUSE("a,y\n", "it has no row");
+    REFUSE("y\n1\n0\n", "table.csv:1", "no column is left that a model can learn from");
+    REFUSE("a,y\n,1\n,0\n", "table.csv:1", "\"a\" (empty)");
+    REFUSE("a,y\n", "the table has no row");
     REFUSE("\n\n", "has no row");
-    REFUSE("a,y\n1,\n2,NA\n", "has no row that can be used");
+    REFUSE("a,y\n1,\n2,NA\n", "has no row that can be used", "of 2, 2 have no value");
+    REFUSE("a,y\n1e400,0\n1e400,1\n", "table.csv:2", "does not fit into a float32");
+    REFUSE("PK\3\4a,y\n", "workbook");
+}
+
+/* One bad date among good ones is told, as one bad number is. */
+static void dates_that_do_not_exist_are_named(void **state)
+{
+    (void)state;
+    REFUSE("d,y\n2026-02-28,0\n2026-02-30,1\n2026-03-01,1\n", "table.csv:3", "\"2026-02-30\"",
+           "2 of the 3 cells of the column d");
+    REFUSE("d,y\n0000-00-00,0\n2026-02-28,1\n2026-03-01,1\n", "table.csv:2", "\"0000-00-00\"");
+    REFUSE("d,y\n28/02/2026,0\n27/02/2026,1\n02/27/2026,1\n", "table.csv:4", "day/month/year");
+    dataset_close(open_text("d,y\nlate,0\n2026-02-28,1\nsoon,1\nlate,1\nsoon,0\nlate,1\n", NULL));
+}
+
+/* Tables that were joined as files have the row of names twice. */
+static void a_row_of_names_that_returns_is_named(void **state)
+{
+    (void)state;
+    config.csv.label_column = "y";
+    REFUSE("a,y\n1,0\n2,1\na,y\n3,0\n", "table.csv:4", "the row of names returns");
+    config.csv.label_column = "z";
+    REFUSE("a,y\n1,0\n2,1\n", "table.csv:1", "no column named \"z\"", "label_column");
+    REFUSE("first,second\n1,0\n2,1\n", "table.csv:1", "has \"first\", \"second\"");
+    REFUSE("a^y\n1^0\n2^1\n", "table.csv:1", "\"a^y\" alone", "delimiter ','");
+}
+
+static void lines_may_end_in_cr_alone(void **state)
+{
+    struct dataset *dataset = open_text("a,y\r1,0\r\"2\",1\r", NULL);
+
+    (void)state;
+    check_row(dataset, 1, (float[]){2});
+    dataset_close(dataset);
+    dataset = open_text("\xef\xbb\xbf\xef\xbb\xbf"
+                        "a,y\n1,0\n2,1\n",
+                        NULL);
+    check_names(dataset, "a", NULL);
+    dataset_close(dataset);
 }
 
 int main(void)
@@ -487,6 +527,9 @@ int main(void)
         cmocka_unit_test_setup(texts_in_quotes_may_hold_ends_of_lines, reset),
         cmocka_unit_test_setup(dates_become_days_and_circles, reset),
         cmocka_unit_test_setup(faults_are_named, reset),
+        cmocka_unit_test_setup(dates_that_do_not_exist_are_named, reset),
+        cmocka_unit_test_setup(a_row_of_names_that_returns_is_named, reset),
+        cmocka_unit_test_setup(lines_may_end_in_cr_alone, reset),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
