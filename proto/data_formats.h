@@ -9,7 +9,8 @@ enum data_format_trait {
     DATA_FORMAT_VALUES = 2,     /* targets may be numbers, for mean squared error */
     DATA_FORMAT_LABEL_FILE = 4, /* the labels are in a separate file */
     DATA_FORMAT_GENERATED = 8,  /* a command writes the samples */
-    DATA_FORMAT_SYMBOLS = 16    /* symbols, for a model whose first layer is an embedding */
+    DATA_FORMAT_SYMBOLS = 16,   /* symbols, for a model whose first layer is an embedding */
+    DATA_FORMAT_IMAGES = 32     /* files of images */
 };
 
 /* Columns: DATASET_<upper> of enum dataset_format; the name in specifications and messages; the
@@ -59,11 +60,12 @@ enum data_format_trait {
            {"shape", NULL}, {"layout", NULL},                                                     \
            {"normalize", "\"standard\""}, {"augment", NULL}, {"label_noise", NULL},               \
            {"length_buckets", NULL})               \
-    FORMAT(IMAGE_FOLDER, image_folder, 0, "images, a subfolder for each class",                 \
+    FORMAT(IMAGE_FOLDER, image_folder, DATA_FORMAT_IMAGES, "images, a subfolder for each class",                 \
            {"path", NULL}, {"color", NULL}, {"resize", NULL}, {"resize_shorter", NULL},             \
            {"center_crop", NULL}, {"normalize", "\"standard\""},                                 \
            {"augment", NULL}, {"label_noise", NULL})                                              \
-    FORMAT(IMAGE_CSV, image_csv, DATA_FORMAT_VALUES, "a table of paths of images and their labels", \
+    FORMAT(IMAGE_CSV, image_csv, DATA_FORMAT_VALUES | DATA_FORMAT_IMAGES,                          \
+           "a table of paths of images and their labels",                                         \
            {"path", NULL}, {"images_folder", NULL}, {"image_column", NULL},                       \
            {"label_column", NULL}, {"targets", NULL}, {"header", NULL}, {"delimiter", NULL},      \
            {"comment", NULL}, {"color", NULL}, {"resize", NULL}, {"resize_shorter", NULL},        \

@@ -32,6 +32,11 @@ bool dataset_format_is_text(enum dataset_format format)
     return formats[format].traits & DATA_FORMAT_TEXT;
 }
 
+bool dataset_format_is_of_images(enum dataset_format format)
+{
+    return formats[format].traits & DATA_FORMAT_IMAGES;
+}
+
 #define NAME(upper, lower, ...) [DATASET_TOKENS_##upper] = #lower,
 static const char *const tokens_names[] = {TOKEN_KINDS(NAME)};
 #undef NAME

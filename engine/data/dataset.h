@@ -32,6 +32,8 @@ int dataset_format_from_string(const char *name); /* -1 when unknown */
 bool dataset_format_has_symbols(enum dataset_format format);
 /* Whether they are symbols of a text, each of which is predicted from those before it. */
 bool dataset_format_is_text(enum dataset_format format);
+/* Whether the samples are files of images. */
+bool dataset_format_is_of_images(enum dataset_format format);
 
 /* The kinds of proto/token_kinds.h: DATASET_TOKENS_CHARACTERS, … */
 enum dataset_tokens {
@@ -186,6 +188,7 @@ struct dataset_config {
         int channels;          /* 1 or 3; 0: 3 */
         const char *column;    /* image_csv: of the paths; NULL: the first */
         const char *folder;    /* image_csv: that paths begin in; NULL: that of the table */
+        bool folder_beside;    /* `folder` is one in that of the table, if there is such a one */
         int64_t height, width; /* images are resized to it; 0: they are not */
         int64_t shorter;       /* or their shorter side is to this; 0: it is not */
         int64_t crop_height, crop_width; /* of the part in the middle that is kept then; 0: all */

@@ -34,6 +34,14 @@ static bool is_of_kind(const struct image_kind *kind, const uint8_t *bytes, size
            (!kind->then || memcmp(bytes + place, kind->then, then) == 0);
 }
 
+bool image_is_known(const uint8_t *bytes, size_t size)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (kinds[i].length > 2 && is_of_kind(&kinds[i], bytes, size))
+            return true;
+    return false;
+}
+
 static int read_any(const char *path, const uint8_t *bytes, size_t size, bool inspect,
                     struct image *image, struct error *error)
 {

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,6 +27,12 @@ struct image {
     uint8_t *pixels; /* owned, [height][width][channels]; kept for the next image */
     size_t capacity;
 };
+
+/* The bytes that image_is_known() looks at. */
+enum { IMAGE_KIND_BYTES = 12 };
+/* Whether a file that begins with these bytes is an image. Two letters alone, as BMP has, are not
+ * enough. */
+bool image_is_known(const uint8_t *bytes, size_t size);
 
 /* Reads width and height alone. `path` is for the sentence. -EINVAL, -ENOMEM. */
 int image_inspect(const char *path, const uint8_t *bytes, size_t size, struct image *image,

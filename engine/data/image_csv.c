@@ -48,7 +48,8 @@ static const char *cell_find(const struct csv_table *table, const char *row, con
     return cell;
 }
 
-/* The first row names the columns unless it names an image. */
+/* The first row names the columns unless it names an image: one that is there, or whose name ends
+ * as theirs do. */
 static bool row_is_header(void *context, const char *row, const char *end, struct csv_cursor rest)
 {
     struct image_csv *reader = context;
@@ -62,12 +63,13 @@ static bool row_is_header(void *context, const char *row, const char *end, struc
 
     (void)rest;
     shape.columns = csv_cells_count(&shape, row, end);
-    if (csv_column_find(&shape, "", image_column_of(reader), -1, &column, &ignored) < 0)
+    if (csv_column_find(&shape, "", image_column_of(reader), 0, &column, &ignored) < 0)
         return true;
     cell = cell_find(&shape, row, end, column, &length);
     name = csv_cell_copy(row, cell, length);
     path = name ? reader_path_join(reader->folder, name) : NULL;
-    return !path || stat(path, &status) < 0 || !S_ISREG(status.st_mode);
+    return !path ||
+           (!image_scan_is_image(path) && (stat(path, &status) < 0 || !S_ISREG(status.st_mode)));
 }
 
 static int targets_choose(struct image_csv *reader, struct error *error)
@@ -99,8 +101,8 @@ static int table_begin(void *context, struct error *error)
     struct image_csv *reader = context;
     const struct dataset_config *config = reader->table.config;
     const char *label = config->csv.label_column ? config->csv.label_column : "last";
-    int r = csv_column_find(&reader->table, "image_column", image_column_of(reader), -1,
-                            &reader->image_column, error);
+    int r = csv_column_find(&reader->table, "image_column", image_column_of(reader),
+                            config->unlabelled ? 0 : -1, &reader->image_column, error);
 
     reader->label_column = -1;
     if (r < 0 || config->unlabelled)
@@ -196,6 +198,8 @@ static int row_read(void *context, const char *row, const char *end, struct erro
     for (; csv_cell_next(table, &at, end, &cell, &length); count++) {
         if (csv_cell_is_quoted(row, cell) && !csv_cell_is_whole(table, cell, length, end))
             return csv_report_quote(table, count, error);
+        if (memchr(cell, '\0', length))
+            return csv_report_zero(table, count, "the cell", error);
         if (count == reader->image_column) {
             image = cell;
             image_length = length;
@@ -236,20 +240,37 @@ static int classes_resolve(struct image_csv *reader, const struct dataset *refer
     return r;
 }
 
+/* The folder that the table lies in. */
+static char *folder_of_table(const struct dataset_config *config)
+{
+    char *path = reader_path_join(config->directory, config->paths[0]);
+    char *slash = path ? strrchr(path, '/') : NULL;
+
+    if (path && !slash) {
+        free(path);
+        return strdup(".");
+    }
+    if (path)
+        slash[slash == path] = '\0';
+    return path;
+}
+
 /* The folder that paths begin in: the configured one, else that of the table. */
 static char *folder_of(const struct dataset_config *config)
 {
-    char *path = reader_path_join(config->directory,
-                                  config->image.folder ? config->image.folder : config->paths[0]);
-    char *slash = path && !config->image.folder ? strrchr(path, '/') : NULL;
+    const char *folder = config->image.folder;
+    AUTO_FREE char *of_table = folder_of_table(config);
+    struct stat status;
+    char *path;
 
-    if (slash == path && slash)
-        slash[1] = '\0';
-    else if (slash)
-        *slash = '\0';
-    else if (path && !config->image.folder)
-        path[0] = '.', path[1] = '\0';
-    return path;
+    if (!folder || !of_table)
+        return TAKE_POINTER(of_table);
+    path = reader_path_join(config->image.folder_beside ? of_table : config->directory, folder);
+    if (!config->image.folder_beside || !path ||
+        (stat(path, &status) == 0 && S_ISDIR(status.st_mode)))
+        return path;
+    free(path);
+    return TAKE_POINTER(of_table);
 }
 
 static int images_list(struct image_csv *reader, const struct dataset *reference,
@@ -260,44 +281,67 @@ static int images_list(struct image_csv *reader, const struct dataset *reference
 
     if (r == 0 && reader->scan.count == 0)
         r = error_set(error, -EINVAL, "%s names no image", reader->table.path);
-    if (r == 0 && reader->table.config->unlabelled) {
-        dataset->classes = reference->classes;
-        dataset->target_width = reference->target_width;
-        reader->target_count =
-            dataset->target == DATASET_TARGET_VALUE ? reference->target_width : 0;
-        reader->values = calloc((size_t)reader->scan.count * (size_t)reader->target_count + 1,
-                                sizeof *reader->values);
-        if (!reader->values)
-            r = reader_out_of_memory(reader->table.path, error);
-    } else if (r == 0 && dataset->target == DATASET_TARGET_CLASS) {
-        r = classes_resolve(reader, reference, error);
+    return r == 0 && dataset->target == DATASET_TARGET_CLASS && !reader->table.config->unlabelled
+               ? classes_resolve(reader, reference, error)
+               : r;
+}
+
+/* Reads the table; its images are in reader->scan then. Release with reader_release(). */
+static int reader_open(struct image_csv *reader, const struct dataset_config *config,
+                       const struct dataset *reference, struct dataset *dataset,
+                       struct error *error)
+{
+    int r;
+
+    *reader = (struct image_csv){.dataset = dataset, .folder = folder_of(config)};
+    csv_table_init(&reader->table, config);
+    reader->table.delimiter = config->csv.delimiter;
+    reader->table.context = reader;
+    reader->table.row_is_header = row_is_header;
+    reader->table.begin = table_begin;
+    reader->table.read_row = row_read;
+    reader->scan.folder = reader->folder ? strdup(reader->folder) : NULL;
+    r = reader->scan.folder ? images_list(reader, reference, error)
+                            : reader_out_of_memory(config->paths[0], error);
+    reader_unmap_all(dataset);
+    return r;
+}
+
+static void reader_release(struct image_csv *reader)
+{
+    csv_table_release(&reader->table);
+    label_names_release(&reader->names);
+    image_scan_release(&reader->scan);
+    free(reader->folder);
+    free(reader->targets);
+    free(reader->values);
+}
+
+int image_csv_scan(const struct dataset_config *config, struct image_scan *scan,
+                   struct error *error)
+{
+    struct dataset mappings = {0};
+    struct image_csv reader;
+    int r = reader_open(&reader, config, NULL, &mappings, error);
+
+    if (r == 0) {
+        *scan = reader.scan;
+        reader.scan = (struct image_scan){0};
     }
+    reader_release(&reader);
+    free(mappings.mappings);
     return r;
 }
 
 int image_csv_read(const struct dataset_config *config, const struct dataset *reference,
                    struct dataset *dataset, struct error *error)
 {
-    struct image_csv reader = {.dataset = dataset, .folder = folder_of(config)};
-    int r;
+    struct image_csv reader;
+    int r = reader_open(&reader, config, reference, dataset, error);
 
-    csv_table_init(&reader.table, config);
-    reader.table.context = &reader;
-    reader.table.row_is_header = row_is_header;
-    reader.table.begin = table_begin;
-    reader.table.read_row = row_read;
-    reader.scan.folder = reader.folder ? strdup(reader.folder) : NULL;
-    r = reader.scan.folder ? images_list(&reader, reference, error)
-                           : reader_out_of_memory(config->paths[0], error);
-    reader_unmap_all(dataset);
     if (r == 0)
         r = image_set_read("image_csv", config, reference, &reader.scan, reader.values,
                            reader.target_count, dataset, error);
-    csv_table_release(&reader.table);
-    label_names_release(&reader.names);
-    image_scan_release(&reader.scan);
-    free(reader.folder);
-    free(reader.targets);
-    free(reader.values);
+    reader_release(&reader);
     return r;
 }

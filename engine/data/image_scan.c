@@ -6,7 +6,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -27,6 +26,11 @@ static bool has_ending(const char *name, const char *const *endings)
         if (strcasecmp(dot, endings[i]) == 0)
             return true;
     return false;
+}
+
+bool image_scan_is_image(const char *name)
+{
+    return has_ending(name, readable);
 }
 
 static int out_of_memory(struct error *error)
@@ -248,6 +252,26 @@ int image_scan_open(const char *folder, struct image_scan *scan, struct error *e
                          "their own",
                          folder);
     return r;
+}
+
+int image_scan_open_all(const char *folder, struct image_scan *scan, struct error *error)
+{
+    static const char here[] = "./";
+    int r;
+
+    *scan = (struct image_scan){.folder = strdup(folder)};
+    if (!scan->folder)
+        return out_of_memory(error);
+    r = scan_folder(scan, ".", 0, 0, error);
+    if (r < 0 || scan->count == 0)
+        return r;
+    qsort(scan->files, (size_t)scan->count, sizeof *scan->files, compare_files);
+    for (int64_t i = 0; i < scan->count; i++) {
+        char *path = scan->files[i].path;
+
+        memmove(path, path + strlen(here), strlen(path) + 1 - strlen(here));
+    }
+    return 0;
 }
 
 void image_scan_release(struct image_scan *scan)

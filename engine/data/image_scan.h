@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/sha256.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
 
@@ -28,6 +29,11 @@ struct image_scan {
  * the classes that is one, an image of a kind that is not read (.gif, .ppm), folders nested too
  * deeply; errno of reading a folder. Released with image_scan_release() in either case. */
 int image_scan_open(const char *folder, struct image_scan *scan, struct error *error);
+/* Lists the images of `folder` and of the folders in it, whatever they are called, without classes:
+ * by folder, then by name. */
+int image_scan_open_all(const char *folder, struct image_scan *scan, struct error *error);
+/* Whether the name ends as those of images that are read do. */
+bool image_scan_is_image(const char *name);
 void image_scan_release(struct image_scan *scan);
 
 /* Adds one file, of a path relative to the scan's folder or absolute. */

@@ -42,8 +42,9 @@ struct image_set {
     bool crops;
     char *example; /* owned: the image that determined height and width */
     struct decoder *decoders;
-    uint8_t *samples; /* while images are being decoded */
-    void *targets;
+    int64_t first;    /* while images are being decoded: the first of them */
+    uint8_t *samples; /* theirs */
+    void *targets;    /* theirs; NULL: they have none */
 };
 
 static void decoder_release(struct decoder *decoder)
@@ -199,7 +200,7 @@ static int decode_one(void *context, int thread, int64_t index, struct error *er
 {
     struct image_set *set = context;
     struct decoder *decoder = &set->decoders[thread];
-    const struct image_file *file = &set->scan->files[index];
+    const struct image_file *file = &set->scan->files[set->first + index];
     size_t bytes = (size_t)(set->channels * set->height * set->width);
     AUTO_FREE char *path = reader_path_join(set->scan->folder, file->path);
     int r;
@@ -211,37 +212,48 @@ static int decode_one(void *context, int thread, int64_t index, struct error *er
         r = image_decode(path, decoder->file, (size_t)file->bytes, &decoder->image, error);
     if (r == 0)
         r = planes_write(set, decoder, path, set->samples + (size_t)index * bytes, error);
-    if (r == 0 && set->values)
+    if (r < 0 || !set->targets)
+        return r;
+    if (set->values)
         memcpy((float *)set->targets + index * set->value_count,
                set->values + index * set->value_count, (size_t)set->value_count * sizeof(float));
-    else if (r == 0)
+    else
         ((int32_t *)set->targets)[index] = file->label;
-    return r;
+    return 0;
 }
 
 /* ---- all of them ---- */
 
-static int decode_all(void *context, void *samples, void *targets, struct error *error)
+/* Decodes the images into set->samples and targets; `what`, for the progress, may be NULL. */
+static int decode(struct image_set *set, int64_t count, const char *what, struct error *error)
 {
-    struct image_set *set = context;
-    AUTO_FREE char *what = NULL;
-    struct parallel_work work = {.count = set->scan->count,
+    struct parallel_work work = {.count = count,
                                  .run = decode_one,
                                  .context = set,
-                                 .events = set->config->events};
+                                 .what = what,
+                                 .events = what ? set->config->events : NULL};
     int threads = parallel_threads(&work), r;
 
-    set->samples = samples;
-    set->targets = targets;
     set->decoders = calloc((size_t)threads, sizeof *set->decoders);
-    if (!set->decoders || asprintf(&what, "decoding the images in %s", set->scan->folder) < 0)
-        return reader_out_of_memory(set->scan->folder, error);
-    work.what = what;
+    if (!set->decoders)
+        return reader_out_of_memory(set->config->paths[0], error);
     r = parallel_run(&work, error);
     for (int i = 0; i < threads; i++)
         decoder_release(&set->decoders[i]);
     free(TAKE_POINTER(set->decoders));
     return r;
+}
+
+static int decode_all(void *context, void *samples, void *targets, struct error *error)
+{
+    struct image_set *set = context;
+    AUTO_FREE char *what = NULL;
+
+    set->samples = samples;
+    set->targets = targets;
+    if (asprintf(&what, "decoding the images in %s", set->scan->folder) < 0)
+        return reader_out_of_memory(set->scan->folder, error);
+    return decode(set, set->scan->count, what, error);
 }
 
 /* Chooses the size: that of the configuration or of the training set, else that of the first
@@ -279,6 +291,54 @@ static int size_choose(struct image_set *set, const struct dataset *reference, s
     return r;
 }
 
+static int channels_choose(struct image_set *set, const struct dataset *reference,
+                           struct error *error)
+{
+    int channels = set->config->image.channels;
+
+    if (reference && reference->rank == 3) /* its own, if it is of another format */
+        channels = (int)reference->shape[0];
+    set->channels = channels ? channels : 3;
+    return set->channels == 1 || set->channels == 3
+               ? 0
+               : error_set(error, -EINVAL, "a data set of images has 1 or 3 channels");
+}
+
+int image_set_open(const struct dataset_config *config, const struct dataset *reference,
+                   const struct image_scan *scan, struct image_set **set, struct error *error)
+{
+    struct image_set *made = calloc(1, sizeof *made);
+    int r;
+
+    if (!made)
+        return reader_out_of_memory(config->paths[0], error);
+    made->config = config;
+    made->scan = scan;
+    r = channels_choose(made, reference, error);
+    if (r == 0)
+        r = size_choose(made, reference, error);
+    if (r < 0)
+        image_set_close(made);
+    else
+        *set = made;
+    return r;
+}
+
+int image_set_decode(struct image_set *set, int64_t first, int64_t count, uint8_t *samples,
+                     struct error *error)
+{
+    set->first = first;
+    set->samples = samples;
+    return decode(set, count, NULL, error);
+}
+
+void image_set_close(struct image_set *set)
+{
+    if (set)
+        free(set->example);
+    free(set);
+}
+
 /* Sets the name of the cached set, and the digest of its sources. */
 static int entry_identify(const struct image_set *set, struct cache_entry *entry,
                           struct error *error)
@@ -291,7 +351,6 @@ static int entry_identify(const struct image_set *set, struct cache_entry *entry
                          set->config->image.shorter,
                          set->config->image.crop_height,
                          set->config->image.crop_width,
-                         set->config->unlabelled,
                          set->value_count};
     struct sha256 hash;
 
@@ -344,17 +403,12 @@ int image_set_read(const char *format, const struct dataset_config *config,
                    const struct dataset *reference, const struct image_scan *scan,
                    const float *values, int32_t width, struct dataset *dataset, struct error *error)
 {
-    struct image_set set = {.config = config,
-                            .format = format,
-                            .scan = scan,
-                            .values = values,
-                            .value_count = width,
-                            .channels = config->image.channels ? config->image.channels : 3};
-    int r;
+    struct image_set set = {
+        .config = config, .format = format, .scan = scan, .values = values, .value_count = width};
+    int r = channels_choose(&set, reference, error);
 
-    if (set.channels != 1 && set.channels != 3)
-        return error_set(error, -EINVAL, "a data set of images has 1 or 3 channels");
-    r = size_choose(&set, reference, error);
+    if (r == 0)
+        r = size_choose(&set, reference, error);
     if (r == 0)
         r = set_obtain(&set, dataset, error);
     free(set.example);

@@ -51,6 +51,8 @@ static int check_is_text(const struct dataset_mapping *mapping, struct error *er
                  {"\x89HDF", "an HDF5 file"},
                  {"SQLite format 3", "a database of SQLite"},
                  {"%PDF", "a PDF file"},
+                 {"\x89PNG", "an image"},
+                 {"\xff\xd8\xff", "an image"},
                  {"BZh9", "packed by bzip2"},
                  {"\xfd"
                   "7zXZ",
@@ -62,8 +64,8 @@ static int check_is_text(const struct dataset_mapping *mapping, struct error *er
 
         if (mapping->bytes >= length && memcmp(mapping->address, kinds[i].begin, length) == 0)
             return error_set(error, -EINVAL,
-                             "%s is %s, not lines of text: save or unpack it as CSV", mapping->path,
-                             kinds[i].what);
+                             "%s is %s, not lines of text; take a table, saved as CSV",
+                             mapping->path, kinds[i].what);
     }
     return 0;
 }

@@ -122,8 +122,10 @@ static void parts_make(struct prediction_writer *writer)
 
 static void write_csv_header(struct prediction_writer *writer)
 {
-    const char *comma = "";
+    const char *comma = writer->config.paths ? "," : "";
 
+    if (writer->config.paths)
+        fputs("path", writer->file);
     for (int p = 0; p < writer->part_count; p++) {
         const struct part *part = &writer->parts[p];
         const char *head = part->name ? part->name : "", *mark = part->name ? "_" : "";
@@ -279,10 +281,12 @@ static void part_sort(struct prediction_writer *writer, const struct part *part)
     }
 }
 
-static void write_csv(struct prediction_writer *writer)
+static void write_csv(struct prediction_writer *writer, const char *path)
 {
-    const char *comma = "";
+    const char *comma = path ? "," : "";
 
+    if (path)
+        fputs(path, writer->file);
     for (int p = 0; p < writer->part_count; p++) {
         const struct part *part = &writer->parts[p];
         const double *numbers = writer->probabilities + part->first;
@@ -342,9 +346,11 @@ static void write_json_part(struct prediction_writer *writer, const struct part 
         fputc('}', file);
 }
 
-static void write_json(struct prediction_writer *writer)
+static void write_json(struct prediction_writer *writer, const char *path)
 {
     fputc('{', writer->file);
+    if (path)
+        fprintf(writer->file, "\"path\": %s, ", path);
     for (int p = 0; p < writer->part_count; p++) {
         const struct part *part = &writer->parts[p];
 
@@ -376,10 +382,14 @@ static void values_unscale(struct prediction_writer *writer, const float *output
     }
 }
 
-int prediction_writer_add(struct prediction_writer *writer, const float *outputs, int64_t count,
-                          struct error *error)
+int prediction_writer_add(struct prediction_writer *writer, const float *outputs,
+                          char *const *paths, int64_t count, struct error *error)
 {
     for (int64_t n = 0; n < count; n++, outputs += writer->width) {
+        AUTO_FREE char *path = paths ? name_quote(paths[n], writer->config.format) : NULL;
+
+        if (paths && !path)
+            return error_no_memory(error, "the path %s", paths[n]);
         if (!writer->classifies)
             values_unscale(writer, outputs);
         for (int p = 0; writer->classifies && p < writer->part_count; p++) {
@@ -387,9 +397,9 @@ int prediction_writer_add(struct prediction_writer *writer, const float *outputs
             part_sort(writer, &writer->parts[p]);
         }
         if (writer->config.format == PREDICTION_CSV) {
-            write_csv(writer);
+            write_csv(writer, path);
         } else if (writer->config.format == PREDICTION_JSONL) {
-            write_json(writer);
+            write_json(writer, path);
         } else {
             for (int64_t i = 0; i < writer->width; i++)
                 writer->row[i] = (float)writer->probabilities[i];

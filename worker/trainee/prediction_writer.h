@@ -17,6 +17,7 @@ struct prediction_writer_config {
     enum prediction_format format;
     int top;            /* the likeliest classes to write; 0: one */
     bool probabilities; /* of all classes */
+    bool paths;         /* a first column, or member, names each sample by its path */
 };
 
 struct prediction_writer;
@@ -25,9 +26,10 @@ struct prediction_writer;
  * hold. Release with prediction_writer_abort(), which leaves no file. */
 int prediction_writer_open(const struct prediction_writer_config *config,
                            struct prediction_writer **writer, struct error *error);
-/* Adds `count` samples: the model's outputs, [count][outputs]. */
-int prediction_writer_add(struct prediction_writer *writer, const float *outputs, int64_t count,
-                          struct error *error);
+/* Adds `count` samples: the model's outputs, [count][outputs], and where they have paths those,
+ * [count], else NULL. */
+int prediction_writer_add(struct prediction_writer *writer, const float *outputs,
+                          char *const *paths, int64_t count, struct error *error);
 /* Answers a row that cannot be read; only JSON lines can. */
 bool prediction_writer_answers_errors(const struct prediction_writer *writer);
 void prediction_writer_add_error(struct prediction_writer *writer, const char *sentence);

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static void folder_close(DIR **folder)
 {
@@ -56,12 +57,27 @@ int worker_model_open(const struct worker_options *options, const char *path,
     return r < 0 ? r : worker_setup_open_model(options, checkpoint, file, setup, error);
 }
 
+static bool is_folder(const char *path)
+{
+    struct stat status;
+
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
 struct dataset_config worker_model_data(struct worker_setup *setup, const char *const *path)
 {
     struct dataset_config config = setup->spec.train.config;
 
     if (config.format == DATASET_GENERATE) /* the same samples, of another source */
         config.format = setup->train->format = DATASET_NPY;
+    if (dataset_format_is_of_images(config.format)) {
+        bool table = !is_folder(*path);
+
+        if (table && config.format != DATASET_IMAGE_CSV)
+            config.csv.delimiter = '\0'; /* found by reading */
+        config.format = setup->train->format = table ? DATASET_IMAGE_CSV : DATASET_IMAGE_FOLDER;
+        config.image.folder_beside = true;
+    }
     config.directory = NULL;
     config.paths = path;
     config.path_count = 1;

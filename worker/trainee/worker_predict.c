@@ -1,10 +1,11 @@
 /* worker_predict.c: `traind-worker predict` writes what a trained model says of new data. Tables
- * are read in pieces, so that they may be of any length, and so that a service may keep the program
- * open and be answered row by row; other data are mapped. */
+ * and images are read in pieces, so that they may be of any number, and so that a service may keep
+ * the program open and be answered row by row; other data are mapped. */
 #include "base/alignment.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "engine/data/image_reader.h"
 #include "engine/data/row_reader.h"
 #include "engine/train/evaluation.h"
 #include "worker/trainee/prediction_writer.h"
@@ -28,6 +29,7 @@ struct predictor {
     struct dataset_events events;
     const char *path; /* of the new data, for messages */
     bool pipe;
+    struct image_reader *images; /* of the piece that is predicted; NULL: it is of others */
     struct session *session;
     struct prediction_writer *writer;
     float *outputs; /* of one batch; owned */
@@ -138,12 +140,25 @@ static int prepare(struct predictor *predictor, const int64_t *sizes, int count,
     return predictor->outputs ? 0 : error_no_memory(error, "the model's outputs");
 }
 
+/* The paths of images of the present piece, for the writer. */
+static int paths_find(const struct predictor *predictor, int64_t first, int64_t count,
+                      char *paths[BATCH_WHOLE], struct error *error)
+{
+    for (int64_t i = 0; predictor->images && i < count; i++) {
+        paths[i] = image_reader_path(predictor->images, first + i);
+        if (!paths[i])
+            return error_no_memory(error, "the paths of %s", predictor->path);
+    }
+    return 0;
+}
+
 /* Predicts `count` samples from `first` on, at most the largest batch. */
 static int predict_batch(struct predictor *predictor, const struct dataset *data, int64_t first,
                          int64_t count, struct error *error)
 {
     uint8_t *staging = session_staging(predictor->session);
     uint32_t indices[BATCH_WHOLE];
+    char *paths[BATCH_WHOLE] = {0};
     int64_t size = 0;
     struct session_batch batch;
     int r;
@@ -161,8 +176,15 @@ static int predict_batch(struct predictor *predictor, const struct dataset *data
         r = session_evaluate(predictor->session, &batch, error);
     if (r == 0)
         r = session_read_output(predictor->session, predictor->outputs, error);
+    if (r == 0)
+        r = paths_find(predictor, first, count, paths, error);
     predictor->rows += r == 0 ? count : 0;
-    return r < 0 ? r : prediction_writer_add(predictor->writer, predictor->outputs, count, error);
+    if (r == 0)
+        r = prediction_writer_add(predictor->writer, predictor->outputs,
+                                  predictor->images ? paths : NULL, count, error);
+    for (int64_t i = 0; i < count; i++)
+        free(paths[i]);
+    return r;
 }
 
 static int predict_piece(struct predictor *predictor, const struct dataset *data,
@@ -229,6 +251,28 @@ static int predict_rows(struct predictor *predictor, struct error *error)
     return r;
 }
 
+/* ---- images, piece by piece ---- */
+
+static int predict_images(struct predictor *predictor, struct error *error)
+{
+    struct dataset *data;
+    int r =
+        image_reader_open(&predictor->config, predictor->setup.train, &predictor->images, error);
+
+    if (r == 0)
+        r = prepare(predictor, batch_sizes, SIZES,
+                    staging_bytes(predictor->setup.train, batch_sizes[SIZE_MANY]), error);
+    while (r == 0) {
+        r = image_reader_next(predictor->images, batch_sizes[SIZE_MANY], &data, error);
+        if (r < 0 || !data)
+            break;
+        r = predict_piece(predictor, data, error);
+        dataset_close(data);
+    }
+    image_reader_close(TAKE_POINTER(predictor->images));
+    return r;
+}
+
 /* ---- other data, as a whole ---- */
 
 static int take_batch(void *context, struct session *session, const struct loader_batch *batch,
@@ -238,9 +282,9 @@ static int take_batch(void *context, struct session *session, const struct loade
     int r = session_read_output(session, predictor->outputs, error);
 
     predictor->rows += r == 0 ? batch->count : 0;
-    return r < 0
-               ? r
-               : prediction_writer_add(predictor->writer, predictor->outputs, batch->count, error);
+    return r < 0 ? r
+                 : prediction_writer_add(predictor->writer, predictor->outputs, NULL, batch->count,
+                                         error);
 }
 
 static int predict_view(struct predictor *predictor, const struct dataset_view *view,
@@ -302,6 +346,7 @@ static int predict(struct predictor *predictor, struct error *error)
         r = worker_model_open(options, options->input, &predictor->checkpoint, setup, error);
     if (r == 0)
         r = check_data(predictor, error);
+    writer.paths = r == 0 && image_reader_reads(setup->train, options->data);
     if (r == 0)
         r = prediction_writer_open(&writer, &predictor->writer, error);
     if (r < 0)
@@ -312,9 +357,12 @@ static int predict(struct predictor *predictor, struct error *error)
     predictor->config.lengths_path = options->lengths;
     predictor->events = (struct dataset_events){.context = predictor, .warning = on_warning};
     predictor->config.events = &predictor->events;
-    r = row_reader_reads(predictor->config.format, predictor->pipe)
-            ? predict_rows(predictor, error)
-            : predict_whole(predictor, error);
+    if (writer.paths)
+        r = predict_images(predictor, error);
+    else if (row_reader_reads(predictor->config.format, predictor->pipe))
+        r = predict_rows(predictor, error);
+    else
+        r = predict_whole(predictor, error);
     return r < 0 ? r : prediction_writer_finish(TAKE_POINTER(predictor->writer), error);
 }
 

@@ -1,5 +1,6 @@
 /* test_image_csv.c: tables of images: which rows and columns they take, classes by name, several
  * labels of an image, and errors with their line. */
+#include "engine/data/image_reader.h"
 #include "tests/support/data_files.h"
 
 #include <errno.h>
@@ -71,14 +72,6 @@ static void test_classes(void **state)
     assert_int_equal(test->labels[0], 1);
     assert_int_equal(test->classes, 2);
     dataset_close(test);
-    config.unlabelled = true; /* another file of the cache: neither replaces the other */
-    test = data_open(&config, dataset);
-    check_values(test, "31");
-    assert_int_equal(test->classes, 2);
-    dataset_close(test);
-    config.unlabelled = false;
-    dataset_close(data_open(&config, dataset));
-    assert_int_equal(system("test $(ls \"$TMPDIR\"/cache/traind/datasets/*.data | wc -l) = 3"), 0);
     path = data_file_write_text("other.csv", "dog;3;three.png\nemu;4;one.png\n");
     data_expect_refusal(&config, dataset, -EINVAL, "other.csv:2", "\"emu\"", NULL);
     dataset_close(dataset);
@@ -120,6 +113,7 @@ static void test_faults(void **state)
                   {"one.png,a\nthree.png\n", "table.csv:2", "1"},
                   {"file,label\n", "table.csv", ""},
                   {"one.png\nthree.png\n", "table.csv", "the image and the label"},
+                  {"four.png,a\none.png,b\n", "table.csv:1", "photos/four.png"}, /* no header */
                   {"one.png,a\n\"three.png,b\n", "table.csv:2", "quote"}};
 
     (void)state;
@@ -132,9 +126,72 @@ static void test_faults(void **state)
         if (!strstr(error.text, faults[i].place) || !strstr(error.text, faults[i].what))
             fail_msg("fault %zu: \"%s\"", i, error.text);
     }
+    path = data_file_write("photos/table.csv", "one.png\0,a\nthree.png,b\n", 22);
+    data_expect_refusal(&config, NULL, -EINVAL, "table.csv:1, column 1", "byte of zero", NULL);
     path = data_file_write_text("photos/table.csv", "one.png,a\nthree.png,b\n");
     data_file_write_text("photos/three.png", "no image");
     data_expect_refusal(&config, NULL, -EINVAL, "photos/three.png", "neither PNG", NULL);
+}
+
+/* Reads all images of `path`, two by two; their paths and brightness are those of `expected`. */
+static void check_reading(const struct dataset *train, const char *const *expected,
+                          const char *values)
+{
+    struct image_reader *reader;
+    struct dataset *piece;
+    struct error error = {0};
+    int64_t read = 0;
+
+    if (image_reader_open(&config, train, &reader, &error) < 0)
+        fail_msg("%s", error.text);
+    while (true) {
+        assert_int_equal(image_reader_next(reader, 2, &piece, &error), 0);
+        if (!piece)
+            break;
+        for (int64_t i = 0; i < piece->count; i++, read++) {
+            char *shown = image_reader_path(reader, i);
+
+            assert_string_equal(shown, expected[read]);
+            assert_int_equal(piece->samples[0][(size_t)i * piece->sample_stride],
+                             10 * (values[read] - '0'));
+            free(shown);
+        }
+        dataset_close(piece);
+    }
+    assert_int_equal(read, strlen(values));
+    image_reader_close(reader);
+}
+
+/* For predictions: a folder with others in it, a table without labels, one file. */
+static void test_new_images(void **state)
+{
+    char folder[256], one[300], two[300], three[300];
+    struct image_reader *reader;
+    struct error error = {0};
+    struct dataset *train;
+
+    (void)state;
+    path = data_file_write_text("photos/table.csv", "file,animal\none.png,cat\nthree.png,dog\n");
+    train = data_open(&config, NULL);
+    snprintf(folder, sizeof folder, "%s", data_file_path("photos"));
+    snprintf(one, sizeof one, "%s/one.png", folder);
+    snprintf(two, sizeof two, "%s/b/two, too.png", folder);
+    snprintf(three, sizeof three, "%s/three.png", folder);
+    config.unlabelled = true;
+    path = folder;
+    check_reading(train, (const char *const[]){one, three, two}, "132");
+    path = two;
+    check_reading(train, (const char *const[]){two}, "2");
+    path = data_file_write_text("photos/new.csv", "one.png\n\"b/two, too.png\"\none.png\n");
+    config.image.column = "file";
+    check_reading(train, (const char *const[]){"one.png", "b/two, too.png", "one.png"}, "121");
+    path = data_file_write_text("photos/new.csv", "file\nfour.png\n");
+    assert_int_equal(image_reader_open(&config, train, &reader, &error), -ENOENT);
+    assert_non_null(strstr(error.text, "new.csv:2"));
+    path = data_file_path("cache");
+    assert_int_equal(image_reader_open(&config, train, &reader, &error), -EINVAL);
+    assert_non_null(strstr(error.text, "has no image"));
+    dataset_close(train);
 }
 
 int main(void)
@@ -143,6 +200,7 @@ int main(void)
         cmocka_unit_test_setup(test_classes, reset),
         cmocka_unit_test_setup(test_values, reset),
         cmocka_unit_test_setup(test_faults, reset),
+        cmocka_unit_test_setup(test_new_images, reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
