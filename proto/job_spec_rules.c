@@ -219,14 +219,36 @@ static int check_symbols(struct job_spec_check *check, struct json_object *model
 
 bool job_spec_loss_is_of_values(struct json_object *model)
 {
-    static const char *const names[] = {"mse",      "mae",    "huber",
-                                        "quantile", "cosine", "binary_cross_entropy"};
+    static const char *const names[] = {
+        "mse", "mae", "huber", "smooth_l1", "quantile", "cosine", "binary_cross_entropy"};
     const char *loss = json_get_string(model, "loss", "");
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(loss, names[i]) == 0)
             return true;
     return false;
+}
+
+/* Refuses a setting of a loss that the model has not. */
+static int check_loss_keys(struct job_spec_check *check, struct json_object *model)
+{
+    static const char *const keys[][2] = {{"focal_gamma", "focal"},
+                                          {"huber_delta", "huber"},
+                                          {"smooth_l1_beta", "smooth_l1"},
+                                          {"quantile", "quantile"},
+                                          {"pos_weight", "binary_cross_entropy"}};
+    const char *loss = json_get_string(model, "loss", "");
+    char path[64];
+
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        if (!json_get(model, keys[i][0]) || strcmp(keys[i][1], loss) == 0)
+            continue;
+        snprintf(path, sizeof path, "model.%s", keys[i][0]);
+        job_spec_path_push(check, "", path);
+        return job_spec_fail(check, NULL, "%s belongs to the loss %s, but model.loss is %s", path,
+                             keys[i][1], loss);
+    }
+    return 0;
 }
 
 static int check_model_and_data(struct job_spec_check *check, struct json_object *model,
@@ -236,6 +258,8 @@ static int check_model_and_data(struct job_spec_check *check, struct json_object
     int r = check_symbols(check, model, data);
     char formats[JOB_SPEC_VARIANTS_MAX];
 
+    if (r == 0)
+        r = check_loss_keys(check, model);
     if (r == 0 && json_get(model, "output_heads") &&
         job_spec_format_traits(format) & DATA_FORMAT_TEXT)
         return job_spec_fail_at(
@@ -404,11 +428,12 @@ static int check_targets(struct job_spec_check *check, struct json_object *norma
     struct json_object *data = json_get(normalised, "data"), *augment = json_get(data, "augment");
     const char *loss = json_get_string(json_get(normalised, "model"), "loss", ""), *key = NULL;
     size_t count = augment ? json_object_array_length(augment) : 0;
+    bool of_classes = strcmp(loss, "focal") == 0 || strcmp(loss, "ordinal") == 0;
     char path[32];
 
     if (strcmp(loss, "cross_entropy") == 0)
         return 0;
-    if (json_get_double(data, "label_noise", 0) > 0 && strcmp(loss, "focal") != 0)
+    if (json_get_double(data, "label_noise", 0) > 0 && !of_classes)
         key = "data.label_noise";
     else if (json_get_double(json_get(normalised, "train"), "label_smoothing", 0) > 0)
         key = "train.label_smoothing";
@@ -423,8 +448,8 @@ static int check_targets(struct job_spec_check *check, struct json_object *norma
     job_spec_path_push(check, "", path);
     return job_spec_fail(check, NULL, "%s needs %s to predict, but model.loss is %s", key,
                          strcmp(loss, "output_heads") == 0 ? "one class for each sample"
-                         : strcmp(loss, "focal") == 0 ? "cross_entropy, which has probabilities"
-                                                      : "classes",
+                         : of_classes ? "cross_entropy, which has probabilities"
+                                      : "classes",
                          loss);
 }
 

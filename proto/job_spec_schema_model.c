@@ -155,18 +155,24 @@ static const struct job_spec_key model_keys[] = {
     {"weights", JOB_SPEC_CHOICE, .choices = CHOICES("file", "drawn"), .fallback = "\"file\"",
      .help = "Whether training begins with the file's weights, or with drawn ones"},
     {"loss", JOB_SPEC_CHOICE,
-     .choices = CHOICES("cross_entropy", "focal", "mse", "mae", "huber", "quantile",
-                        "binary_cross_entropy", "cosine", "output_heads"),
+     .choices = CHOICES("cross_entropy", "focal", "ordinal", "mse", "mae", "huber", "smooth_l1",
+                        "quantile", "binary_cross_entropy", "cosine", "output_heads"),
      .fallback = "\"cross_entropy\"",
      .help =
-         "cross_entropy and focal for classes; mse (mean squared error), mae, huber, quantile and "
-         "cosine for values; binary_cross_entropy for several values that are 0 or 1; "
-         "output_heads for the sum of their losses"},
+         "cross_entropy and focal for classes; ordinal for classes in order; mse (mean squared "
+         "error), mae, huber, smooth_l1, quantile and cosine for values; binary_cross_entropy for "
+         "several values that are 0 or 1; output_heads for the sum of their losses"},
     {"focal_gamma", JOB_SPEC_NUMBER, .from = 0, .to = 100,
      .help = "The loss focal counts a sample by (1 - p)^focal_gamma, where p is the probability of "
              "its class. When absent: 2"},
     {"huber_delta", JOB_SPEC_NUMBER, .from = 0, .to = 1e6, .above_from = true,
      .help = "The loss huber is quadratic up to this difference. When absent: 1"},
+    {"smooth_l1_beta", JOB_SPEC_NUMBER, .from = 0, .to = 1e6, .above_from = true,
+     .help = "The loss smooth_l1 is quadratic up to this difference. When absent: 1"},
+    {"pos_weight", JOB_SPEC_NUMBERS, .from = 0, .to = 1e6, .above_from = true, .count_minimum = 1,
+     .count_maximum = 256,
+     .help = "How many times the loss binary_cross_entropy counts a label that is 1: one number, "
+             "or one for each label. When absent: once"},
     {"quantile", JOB_SPEC_NUMBER, .from = 0, .to = 1, .above_from = true, .below_to = true,
      .help =
          "What the loss quantile predicts: 0.9 is exceeded once in ten times. When absent: 0.5"},

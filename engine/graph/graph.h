@@ -158,13 +158,26 @@ struct optimizer_group {
 /* Losses of values, each the mean over all of them: of the absolute differences; of their squares
  * / 2 up to `delta` and straight beyond; of the differences by which a quantile is missed; of the
  * binary cross entropy of the prediction's sigmoid. COSINE: 1 - the cosine of each sample's two
- * rows. */
+ * rows. SMOOTH_L1: HUBER divided by its delta. QUANTILES: of each value several, side by side. */
 enum value_loss {
     VALUE_LOSS_MAE,
     VALUE_LOSS_HUBER,
     VALUE_LOSS_QUANTILE,
     VALUE_LOSS_BINARY,
-    VALUE_LOSS_COSINE
+    VALUE_LOSS_COSINE,
+    VALUE_LOSS_SMOOTH_L1,
+    VALUE_LOSS_QUANTILES
+};
+
+enum { LOSS_NUMBERS_MAX = 256 };
+
+/* What a loss of values is set to. */
+struct value_loss_config {
+    enum value_loss kind;
+    float parameter; /* huber: delta; smooth_l1: beta; quantile: the quantile */
+    /* quantiles: which; binary: the weight of the 1 of each label, or one for all labels */
+    int count; /* 0: none, at most LOSS_NUMBERS_MAX */
+    float numbers[LOSS_NUMBERS_MAX];
 };
 
 enum { GRAPH_HEADS_MAX = 8 };
@@ -340,10 +353,6 @@ struct graph_node {
         struct complement_attributes complement;
         int32_t padding_symbol; /* sequence lengths */
         struct window_lengths windows;
-        struct {
-            enum value_loss kind;
-            float parameter; /* huber: delta; quantile: the quantile */
-        } value_loss;
         float focal_gamma;
         int64_t slice_first;
         struct {
@@ -394,7 +403,8 @@ struct graph {
     int group_count;
     struct loss_head heads[GRAPH_HEADS_MAX]; /* of OP_HEAD_LOSSES */
     int head_count;
-    int32_t input;          /* the samples, -1 until graph_input() */
+    struct value_loss_config value_loss; /* of OP_VALUE_LOSS */
+    int32_t input;                       /* the samples, -1 until graph_input() */
     int32_t lengths;        /* of the sequences: int32 [B]; -1 unless graph_lengths() */
     int32_t target;         /* labels or targets, -1 until a loss is added */
     int32_t output;         /* logits or prediction; readable after a run */
@@ -654,10 +664,13 @@ int graph_set_initializer(struct graph *graph, int32_t parameter, struct initial
 int32_t graph_cross_entropy(struct graph *graph, int32_t logits);
 int32_t graph_soft_cross_entropy(struct graph *graph, int32_t logits);
 int32_t graph_mse(struct graph *graph, int32_t prediction);
-int32_t graph_value_loss(struct graph *graph, int32_t prediction, enum value_loss kind,
-                         float parameter);
+/* Of several quantiles, prediction[B, F quantiles] has those of a value side by side. */
+int32_t graph_value_loss(struct graph *graph, int32_t prediction,
+                         const struct value_loss_config *config);
 /* Of one label for each row [B,C]; gamma 0 is the cross entropy. */
 int32_t graph_focal_loss(struct graph *graph, int32_t logits, float gamma);
+/* Of one label for each row [B,C], whose classes are in order. */
+int32_t graph_ordinal_loss(struct graph *graph, int32_t logits);
 /* Appends the sum of the losses of the heads, at most GRAPH_HEADS_MAX, and its target. */
 int32_t graph_head_losses(struct graph *graph, int32_t logits, const struct loss_head *heads,
                           int count);

@@ -251,7 +251,7 @@
     OPERATOR(MSE, mse)                                                                            \
     /* prediction target -> dprediction, times gradient_scale */                                  \
     OPERATOR(MSE_BACKWARD, mse_backward)                                                          \
-    /* prediction[B,F] target[B,F] float32 -> (no tensor) */                                      \
+    /* prediction[B,F] target[B,F] float32 -> (no tensor); of Q quantiles prediction[B,F Q] */    \
     OPERATOR(VALUE_LOSS, value_loss)                                                              \
     /* prediction target -> dprediction, times gradient_scale */                                  \
     OPERATOR(VALUE_LOSS_BACKWARD, value_loss_backward)                                            \
@@ -259,6 +259,10 @@
     OPERATOR(FOCAL_LOSS, focal_loss)                                                              \
     /* logits label log_sum_exp -> dlogits, times gradient_scale */                               \
     OPERATOR(FOCAL_LOSS_BACKWARD, focal_loss_backward)                                            \
+    /* logits[B,C] label[B] int32 -> log_sum_exp[B] */                                            \
+    OPERATOR(ORDINAL_LOSS, ordinal_loss)                                                          \
+    /* logits label log_sum_exp -> dlogits, times gradient_scale */                               \
+    OPERATOR(ORDINAL_LOSS_BACKWARD, ordinal_loss_backward)                                        \
     /* logits[B,C] label[B,L] int32 -> (no tensor); loss is the sum of the losses of              \
      * graph->heads, times their weights */                                                       \
     OPERATOR(HEAD_LOSSES, head_losses)                                                            \

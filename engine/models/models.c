@@ -13,6 +13,7 @@ DEFINE_STRING_TABLE(model_kind, enum model_kind, model_kind_names)
 static const char *const model_loss_names[] = {
     [LOSS_CROSS_ENTROPY] = "cross_entropy",
     [LOSS_FOCAL] = "focal",
+    [LOSS_ORDINAL] = "ordinal",
     [LOSS_HEADS] = "output_heads",
     [LOSS_MSE] = "mse",
     [LOSS_MAE] = "mae",
@@ -20,6 +21,9 @@ static const char *const model_loss_names[] = {
     [LOSS_QUANTILE] = "quantile",
     [LOSS_BINARY] = "binary_cross_entropy",
     [LOSS_COSINE] = "cosine",
+    [LOSS_SMOOTH_L1] = "smooth_l1",
+    [LOSS_QUANTILES] = "quantiles",
+    [LOSS_SOFT] = "soft_cross_entropy",
 };
 DEFINE_STRING_TABLE(model_loss, enum model_loss, model_loss_names)
 
@@ -77,7 +81,47 @@ const struct model_python *model_python(enum model_kind kind)
     return models[kind].model->python.body ? &models[kind].model->python : NULL;
 }
 
-_Static_assert(LOSS_COSINE - LOSS_MAE == VALUE_LOSS_COSINE, "losses in the same order");
+_Static_assert(LOSS_QUANTILES - LOSS_MAE == VALUE_LOSS_QUANTILES, "losses in the same order");
+
+static void append_value_loss(struct graph *graph, const struct model_data *data, int32_t x)
+{
+    struct value_loss_config config = {.kind = (enum value_loss)(data->loss - LOSS_MAE),
+                                       .parameter = data->loss_parameter,
+                                       .count = data->loss_number_count};
+
+    for (int i = 0; i < config.count && i < LOSS_NUMBERS_MAX; i++)
+        config.numbers[i] = data->loss_numbers[i];
+    graph_value_loss(graph, x, &config);
+}
+
+static void append_loss(struct graph *graph, const struct model_data *data, int32_t x)
+{
+    switch (data->loss) {
+    case LOSS_CROSS_ENTROPY:
+        if (data->soft_targets && graph->training)
+            graph_soft_cross_entropy(graph, x);
+        else
+            graph_cross_entropy(graph, x);
+        return;
+    case LOSS_FOCAL:
+        graph_focal_loss(graph, x, data->loss_parameter);
+        return;
+    case LOSS_ORDINAL:
+        graph_ordinal_loss(graph, x);
+        return;
+    case LOSS_HEADS:
+        graph_head_losses(graph, x, data->heads, data->head_count);
+        return;
+    case LOSS_MSE:
+        graph_mse(graph, x);
+        return;
+    case LOSS_SOFT:
+        graph_soft_cross_entropy(graph, x);
+        return;
+    default:
+        append_value_loss(graph, data, x);
+    }
+}
 
 int model_build(const struct model_config *config, const struct model_data *given,
                 struct graph *graph, struct error *error)
@@ -100,18 +144,7 @@ int model_build(const struct model_config *config, const struct model_data *give
     if (!graph->error.code && data->outputs < (of_values ? 1 : 2))
         return error_set(error, -EINVAL, "the data has %lld %s, too few to learn from",
                          (long long)data->outputs, of_values ? "values to predict" : "classes");
-    if (data->loss == LOSS_CROSS_ENTROPY && data->soft_targets && graph->training)
-        graph_soft_cross_entropy(graph, x);
-    else if (data->loss == LOSS_CROSS_ENTROPY)
-        graph_cross_entropy(graph, x);
-    else if (data->loss == LOSS_HEADS)
-        graph_head_losses(graph, x, data->heads, data->head_count);
-    else if (data->loss == LOSS_FOCAL)
-        graph_focal_loss(graph, x, data->loss_parameter);
-    else if (data->loss == LOSS_MSE)
-        graph_mse(graph, x);
-    else
-        graph_value_loss(graph, x, (enum value_loss)(data->loss - LOSS_MAE), data->loss_parameter);
+    append_loss(graph, data, x);
     if (graph->error.code)
         return error_set(error, graph->error.code, "%s", graph->error.text);
     return 0;

@@ -156,13 +156,17 @@ struct model_config {
 enum model_loss {
     LOSS_CROSS_ENTROPY,
     LOSS_FOCAL,
+    LOSS_ORDINAL,
     LOSS_HEADS,
     LOSS_MSE,
     LOSS_MAE,
     LOSS_HUBER,
     LOSS_QUANTILE,
     LOSS_BINARY,
-    LOSS_COSINE
+    LOSS_COSINE,
+    LOSS_SMOOTH_L1,
+    LOSS_QUANTILES, /* several: `quantile` with a list */
+    LOSS_SOFT       /* cross entropy with probabilities of the classes as targets */
 };
 static inline bool model_loss_is_of_values(enum model_loss loss)
 {
@@ -180,7 +184,10 @@ struct model_data {
     bool nucleotides;   /* the indices are those of A C G T N and perhaps of a padding */
     int64_t outputs;    /* classes, or values per sample for MSE */
     enum model_loss loss;
-    float loss_parameter;          /* focal: gamma; huber: delta; quantile: the quantile */
+    float loss_parameter; /* focal: gamma; huber: delta; smooth_l1: beta; quantile: the quantile */
+    /* quantiles: which; binary: weights of the labels (struct value_loss_config); may be NULL */
+    const float *loss_numbers;
+    int loss_number_count;
     const struct loss_head *heads; /* LOSS_HEADS: whose classes are the outputs */
     int head_count;
     bool soft_targets; /* cross entropy: the targets are probabilities of the classes while

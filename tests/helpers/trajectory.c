@@ -85,7 +85,9 @@ static void open_session(struct task *task, struct backend_device *device)
     task->data = (struct model_data){.rank = samples->rank - 1,
                                      .outputs = task->spec.classes,
                                      .loss = task->spec.loss,
-                                     .loss_parameter = task->spec.loss_parameter};
+                                     .loss_parameter = task->spec.loss_parameter,
+                                     .loss_numbers = task->spec.loss_numbers,
+                                     .loss_number_count = task->spec.loss_number_count};
     if (task->spec.head_count) {
         task->data.heads = task->spec.heads;
         task->data.head_count = task->spec.head_count;

@@ -122,10 +122,32 @@ def quantile(y, target, attributes):
     return torch.maximum(q * error, (q - 1) * error).mean()
 
 
+def ordinal(y, target, _):
+    """The binary cross entropy of each cumulative probability: the ranked ignorance score of Tödter and Ahrens 2012."""
+    cumulative = F.softmax(y, 1).cumsum(1)[:, :-1]
+    return F.binary_cross_entropy(cumulative, (target[:, None] <= torch.arange(y.shape[1] - 1)).double())
+
+
+def numbers(attributes):
+    count = int(attributes.get("numbers", 0))
+    return torch.tensor([attributes[f"number{i}"] for i in range(count)], dtype=torch.float64) if count else None
+
+
+def binary_cross_entropy(y, target, attributes):
+    return F.binary_cross_entropy_with_logits(y, target, pos_weight=numbers(attributes))
+
+
+def quantiles(y, target, attributes):
+    q = numbers(attributes)
+    error = target[:, :, None] - y.unflatten(1, (-1, len(q)))
+    return torch.maximum(q * error, (q - 1) * error).mean()
+
+
 LOSSES = {"mae": lambda y, target, _: F.l1_loss(y, target),
           "huber": lambda y, target, attributes: F.huber_loss(y, target, delta=attributes["parameter"]),
           "quantile": quantile, "focal": focal,
-          "binary_cross_entropy": lambda y, target, _: F.binary_cross_entropy_with_logits(y, target),
+          "smooth_l1": lambda y, target, attributes: F.smooth_l1_loss(y, target, beta=attributes["parameter"]),
+          "binary_cross_entropy": binary_cross_entropy, "quantiles": quantiles, "ordinal": ordinal,
           "cosine": lambda y, target, _: (1 - F.cosine_similarity(y, target)).mean()}
 LOW_TYPES = {"bfloat16": (1, torch.bfloat16), "float16": (2, torch.float16)}  # numbers of enum tensor_type
 
@@ -526,6 +548,16 @@ def operators():
     for gamma in (0.0, 2.0):
         operator(f"focal-{int(gamma)}", lambda x: x, lambda: random(8, 5) * 3, target=torch.randint(0, 5, (8,)).int(),
                  gamma=gamma)
+    operator("smooth_l1-plain", lambda x: x, lambda: random(7, 5) * 2, parameter=float(np.float32(0.7)))
+    for name, weights in (("weight", (3.5,)), ("weights", (0.25, 1.0, 2.0, 8.0, 0.5, 31.0))):
+        operator(f"binary_cross_entropy-{name}", lambda x: x, lambda: random(9, 6) * 4,
+                 target=torch.randint(0, 2, (9, 6)).double(), parameter=0.0, numbers=float(len(weights)),
+                 **{f"number{i}": weight for i, weight in enumerate(weights)})
+    operator("quantiles-plain", lambda x: x, lambda: random(7, 6) * 2, target=random(7, 2), parameter=0.0, numbers=3.0,
+             number0=0.125, number1=0.5, number2=0.9375)
+    for classes in (2, 5, 33):
+        operator(f"ordinal-{classes}", lambda x: x, lambda classes=classes: random(8, classes) * 3,
+                 target=torch.randint(0, classes, (8,)).int())
     for kind, module in (("adaptive_average", nn.AdaptiveAvgPool2d), ("max_adaptive", nn.AdaptiveMaxPool2d)):
         for name, shape, size in (("plain", (2, 3, 8, 6), (4, 3)), ("odd", (3, 5, 7, 9), (3, 4)),
                                   ("blocked", (2, 16, 10, 7), (7, 7)), ("eight", (2, 24, 5, 5), (3, 2))):

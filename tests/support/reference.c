@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct conv_attributes read_window(const struct dump *dump)
@@ -160,6 +161,23 @@ static int32_t append_operator(const struct dump *dump, const char *kind, struct
     return x; /* flatten, mse, cross_entropy */
 }
 
+/* Its numbers, if it has some, are "number0", "number1", ... */
+static void append_value_loss(struct graph *graph, int32_t x, const struct dump *dump,
+                              const char *kind)
+{
+    struct value_loss_config config = {
+        .kind = (enum value_loss)value_loss_from_string(kind),
+        .parameter = (float)dump_attribute(dump, "parameter"),
+        .count = dump_find(dump, "attribute/numbers") ? (int)dump_attribute(dump, "numbers") : 0};
+    char name[32];
+
+    for (int i = 0; i < config.count; i++) {
+        snprintf(name, sizeof name, "number%d", i);
+        config.numbers[i] = (float)dump_attribute(dump, name);
+    }
+    graph_value_loss(graph, x, &config);
+}
+
 int reference_build_operator(const struct dump *dump, const char *name, struct graph *graph,
                              struct error *error)
 {
@@ -179,8 +197,9 @@ int reference_build_operator(const struct dump *dump, const char *name, struct g
                     samples->shape.extent + 1, samples->shape.rank - 1);
     x = graph_flatten(graph, append_operator(dump, kind, graph, x), "9");
     if (value_loss_from_string(kind) >= 0)
-        graph_value_loss(graph, x, (enum value_loss)value_loss_from_string(kind),
-                         (float)dump_attribute(dump, "parameter"));
+        append_value_loss(graph, x, dump, kind);
+    else if (strcmp(kind, "ordinal") == 0)
+        graph_ordinal_loss(graph, x);
     else if (strcmp(kind, "focal") == 0)
         graph_focal_loss(graph, x, (float)dump_attribute(dump, "gamma"));
     else if (target->type == DUMP_INT32)

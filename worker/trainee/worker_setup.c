@@ -175,7 +175,9 @@ static int describe_data(struct worker_setup *setup, struct error *error)
         .nucleotides = symbols && train->vocabulary.tokens == DATASET_TOKENS_NUCLEOTIDES,
         .soft_targets = augmentation_is_soft(&setup->spec.augmentation),
         .loss = setup->spec.loss,
-        .loss_parameter = setup->spec.loss_parameter};
+        .loss_parameter = setup->spec.loss_parameter,
+        .loss_numbers = setup->spec.loss_numbers,
+        .loss_number_count = setup->spec.loss_number_count};
     memcpy(data->sample_shape, train->shape, (size_t)train->rank * sizeof *train->shape);
     if (data->loss == LOSS_HEADS)
         return worker_heads_describe(setup, error);

@@ -28,7 +28,9 @@ struct worker_spec {
     struct model_config model;
     int64_t hidden[WORKER_WIDTHS_MAX], channels[WORKER_WIDTHS_MAX], kernels[WORKER_WIDTHS_MAX];
     enum model_loss loss;
-    float loss_parameter;                    /* struct model_data */
+    float loss_parameter; /* struct model_data, and the next two */
+    float loss_numbers[LOSS_NUMBERS_MAX];
+    int loss_number_count;
     struct loss_head heads[GRAPH_HEADS_MAX]; /* LOSS_HEADS */
     const char *head_names[GRAPH_HEADS_MAX];
     int head_count;

@@ -145,6 +145,24 @@ static void read_heads(struct worker_spec *spec, struct json_object *heads)
     }
 }
 
+/* The loss and the numbers that it is set to. */
+static void read_loss(struct worker_spec *spec, struct json_object *json)
+{
+    struct json_object *numbers = json_get(json, "pos_weight");
+
+    spec->loss =
+        (enum model_loss)model_loss_from_string(json_get_string(json, "loss", "cross_entropy"));
+    spec->loss_parameter =
+        (float)(spec->loss == LOSS_FOCAL       ? json_get_double(json, "focal_gamma", 2)
+                : spec->loss == LOSS_HUBER     ? json_get_double(json, "huber_delta", 1)
+                : spec->loss == LOSS_SMOOTH_L1 ? json_get_double(json, "smooth_l1_beta", 1)
+                                               : json_get_double(json, "quantile", 0.5));
+    spec->loss_number_count = numbers ? (int)json_object_array_length(numbers) : 0;
+    for (int i = 0; i < spec->loss_number_count; i++)
+        spec->loss_numbers[i] =
+            (float)json_object_get_double(json_object_array_get_idx(numbers, (size_t)i));
+}
+
 int worker_spec_read_model(struct worker_spec *spec, struct error *error)
 {
     struct json_object *json = json_get(spec->normalised, "model");
@@ -192,12 +210,7 @@ int worker_spec_read_model(struct worker_spec *spec, struct error *error)
     model->width = json_get_double(json, "width", 1);
     model->stem_stride = (int)json_get_int(json, "stem_stride", 2);
     model->stochastic_depth = (float)json_get_double(json, "stochastic_depth", 0);
-    spec->loss =
-        (enum model_loss)model_loss_from_string(json_get_string(json, "loss", "cross_entropy"));
-    spec->loss_parameter =
-        (float)(spec->loss == LOSS_FOCAL   ? json_get_double(json, "focal_gamma", 2)
-                : spec->loss == LOSS_HUBER ? json_get_double(json, "huber_delta", 1)
-                                           : json_get_double(json, "quantile", 0.5));
+    read_loss(spec, json);
     spec->classes = json_get_int(json, "classes", 0);
     read_heads(spec, json_get(json, "output_heads"));
     model->draws_weights = strcmp(json_get_string(json, "weights", ""), "drawn") == 0;

@@ -1,5 +1,5 @@
-/* operator_losses.c: losses of values, and the focal loss, on slices of the batch. The metrics
- * count the loss of each sample. */
+/* operator_losses.c: losses of values, the focal loss and the ordinal loss, on slices of the batch.
+ * The metrics count the loss of each sample. */
 #include "engine/backends/cpu/program.h"
 
 void value_loss_run(struct backend_program *program, const struct step *step, int task, int thread)
@@ -11,8 +11,7 @@ void value_loss_run(struct backend_program *program, const struct step *step, in
     program->correct[task] = 0;
     program->labels[task] = slice.end - slice.first;
     program->loss[task] = program->device->kernels->value_loss_forward(
-        node->attributes.value_loss.kind, node->attributes.value_loss.parameter,
-        program_sample(program, node->input[0], slice.first),
+        &program->graph->value_loss, program_sample(program, node->input[0], slice.first),
         program_sample(program, node->input[1], slice.first), slice.end - slice.first,
         program_sample_elements(program, node->input[0]));
 }
@@ -25,8 +24,7 @@ void value_loss_backward_run(struct backend_program *program, const struct step 
 
     (void)thread;
     program->device->kernels->value_loss_backward(
-        node->attributes.value_loss.kind, node->attributes.value_loss.parameter,
-        program_sample(program, node->input[0], slice.first),
+        &program->graph->value_loss, program_sample(program, node->input[0], slice.first),
         program_sample(program, node->input[1], slice.first),
         program_sample(program, node->output[0], slice.first), slice.end - slice.first,
         program_sample_elements(program, node->input[0]),
@@ -58,6 +56,38 @@ void focal_loss_backward_run(struct backend_program *program, const struct step 
     program->device->kernels->focal_loss_backward(
         program_sample(program, node->input[0], slice.first),
         program_sample(program, node->input[1], slice.first), node->attributes.focal_gamma,
+        program_sample(program, node->input[2], slice.first),
+        program_sample(program, node->output[0], slice.first), slice.end - slice.first,
+        program_sample_elements(program, node->input[0]),
+        program_loss_factor(program) / (float)program->graph->batch);
+}
+
+void ordinal_loss_run(struct backend_program *program, const struct step *step, int task,
+                      int thread)
+{
+    const struct graph_node *node = step->node;
+    struct range slice = program_slice(program, task);
+
+    (void)thread;
+    program->correct[task] = 0;
+    program->labels[task] = slice.end - slice.first;
+    program->loss[task] = program->device->kernels->ordinal_loss_forward(
+        program_sample(program, node->input[0], slice.first),
+        program_sample(program, node->input[1], slice.first),
+        program_sample(program, node->output[0], slice.first), slice.end - slice.first,
+        program_sample_elements(program, node->input[0]), &program->correct[task]);
+}
+
+void ordinal_loss_backward_run(struct backend_program *program, const struct step *step, int task,
+                               int thread)
+{
+    const struct graph_node *node = step->node;
+    struct range slice = program_slice(program, task);
+
+    (void)thread;
+    program->device->kernels->ordinal_loss_backward(
+        program_sample(program, node->input[0], slice.first),
+        program_sample(program, node->input[1], slice.first),
         program_sample(program, node->input[2], slice.first),
         program_sample(program, node->output[0], slice.first), slice.end - slice.first,
         program_sample_elements(program, node->input[0]),

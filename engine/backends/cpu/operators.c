@@ -147,6 +147,8 @@ const struct operator_table cpu_operators = {.by_operator = {
     [OP_VALUE_LOSS_BACKWARD] = {SLICES(value_loss_backward_run)},
     [OP_FOCAL_LOSS] = {SLICES(focal_loss_run)},
     [OP_FOCAL_LOSS_BACKWARD] = {SLICES(focal_loss_backward_run)},
+    [OP_ORDINAL_LOSS] = {SLICES(ordinal_loss_run)},
+    [OP_ORDINAL_LOSS_BACKWARD] = {SLICES(ordinal_loss_backward_run)},
     [OP_HEAD_LOSSES] = {SLICES(head_losses_run)},
     [OP_HEAD_LOSSES_BACKWARD] = {SLICES(head_losses_backward_run)},
     [OP_OPTIMIZER] = {.bind = optimizer_bind},

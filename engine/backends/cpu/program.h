@@ -271,6 +271,7 @@ int channel_bias_backward_bind(struct backend_program *, int32_t, struct error *
 /* The factor of the gradient of the batch's mean loss. */
 float program_loss_factor(const struct backend_program *program);
 step_function value_loss_run, value_loss_backward_run, focal_loss_run, focal_loss_backward_run;
+step_function ordinal_loss_run, ordinal_loss_backward_run;
 step_function group_norm_run, channel_bias_run, resize_run, resize_backward_run, adaptive_max_run,
     adaptive_max_backward_run, adaptive_average_run, adaptive_average_backward_run;
 step_function pointwise_run, dropout_run, channel_scale_run, channel_scale_backward_run,

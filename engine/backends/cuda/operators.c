@@ -205,6 +205,54 @@ static int run_mse(struct backend_program *program, int32_t index, struct error 
                    error);
 }
 
+static int run_value_loss(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    const int64_t rows = program->graph->batch;
+    const struct cuda_value_loss loss = {
+        .control = program->control,
+        .scalars = program->step_scalars,
+        .prediction = program_floats(program, node->input[0]),
+        .target = program_floats(program, node->input[1]),
+        .rows = rows,
+        .features = program_elements(program, node->input[0]) / rows,
+        .targets = program_elements(program, node->input[1]) / rows,
+        .config = program->graph->value_loss};
+    cudaStream_t stream = program->device->stream;
+
+    return checked(
+        program, node,
+        node->op == OP_VALUE_LOSS
+            ? cuda_value_loss(&loss, program->workspace[index], stream)
+            : cuda_value_loss_backward(&loss, program_floats(program, node->output[0]), stream),
+        error);
+}
+
+/* The focal loss and that of classes in order. */
+static int run_class_loss(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    const bool forward = node->op == OP_FOCAL_LOSS || node->op == OP_ORDINAL_LOSS;
+    const int64_t rows = program->graph->batch;
+    const struct cuda_class_loss loss = {
+        .control = program->control,
+        .scalars = program->step_scalars,
+        .logits = program_floats(program, node->input[0]),
+        .label = (const int32_t *)program->address[node->input[1]],
+        .log_sum_exp = program_floats(program, forward ? node->output[0] : node->input[2]),
+        .rows = rows,
+        .classes = program_elements(program, node->input[0]) / rows,
+        .ordinal = node->op == OP_ORDINAL_LOSS || node->op == OP_ORDINAL_LOSS_BACKWARD,
+        .gamma = node->attributes.focal_gamma};
+    cudaStream_t stream = program->device->stream;
+
+    return checked(
+        program, node,
+        forward ? cuda_class_loss(&loss, program->workspace[index], stream)
+                : cuda_class_loss_backward(&loss, program_floats(program, node->output[0]), stream),
+        error);
+}
+
 static int run_head_losses(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];
@@ -299,6 +347,12 @@ static cuda_operator *const operators[OP_COUNT] = {
     [OP_CROSS_ENTROPY_BACKWARD] = run_cross_entropy_backward,
     [OP_MSE] = run_mse,
     [OP_MSE_BACKWARD] = run_mse,
+    [OP_VALUE_LOSS] = run_value_loss,
+    [OP_VALUE_LOSS_BACKWARD] = run_value_loss,
+    [OP_FOCAL_LOSS] = run_class_loss,
+    [OP_FOCAL_LOSS_BACKWARD] = run_class_loss,
+    [OP_ORDINAL_LOSS] = run_class_loss,
+    [OP_ORDINAL_LOSS_BACKWARD] = run_class_loss,
     [OP_HEAD_LOSSES] = run_head_losses,
     [OP_HEAD_LOSSES_BACKWARD] = run_head_losses,
     [OP_RECURRENT] = recurrent_run,

@@ -65,11 +65,13 @@ static int32_t append_layers(struct graph *graph, const struct test_case *test)
     return last;
 }
 
-static void append_loss(struct graph *graph, enum case_loss loss, int32_t output)
+static void append_loss(struct graph *graph, const struct test_case *test, int32_t output)
 {
     static const struct loss_head heads[] = {
         {.classes = 5, .labels = 3, .binary = true, .weight = 0.5f},
         {.classes = 4, .labels = 2, .weight = 1.5f}};
+
+    const enum case_loss loss = test->loss;
 
     if (loss == CASE_CLASSES)
         graph_cross_entropy(graph, output);
@@ -77,6 +79,12 @@ static void append_loss(struct graph *graph, enum case_loss loss, int32_t output
         graph_soft_cross_entropy(graph, output);
     else if (loss == CASE_HEADS)
         graph_head_losses(graph, output, heads, sizeof heads / sizeof *heads);
+    else if (loss == CASE_FOCAL)
+        graph_focal_loss(graph, output, 2);
+    else if (loss == CASE_ORDINAL)
+        graph_ordinal_loss(graph, output);
+    else if (loss == CASE_VALUES)
+        graph_value_loss(graph, output, &test->value_loss);
     else
         graph_mse(graph, output);
 }
@@ -134,7 +142,7 @@ int case_build(const struct test_case *test, enum tensor_type type, struct graph
     graph->rounds_parameters = test->pure && type != TENSOR_FLOAT32 && type != TENSOR_TF32;
     graph->wants_input_gradient = !test->evaluation && !test->indices;
     graph_input(graph, test->indices ? TENSOR_INT32 : TENSOR_FLOAT32, test->sample, test->rank);
-    append_loss(graph, test->loss, append_layers(graph, test));
+    append_loss(graph, test, append_layers(graph, test));
     if (!test->evaluation)
         result = append_training(graph, test, type, error);
     else

@@ -25,6 +25,14 @@
         SGD                                                                          \
     }
 
+/* 300 outputs are more than a block has threads. `...`: of struct test_case. */
+#define LOSS(text, outputs, ...)                                               \
+    {                                                                          \
+        .name = "loss " text, .batch = 23, .sample = {40}, .rank = 1,          \
+        .layers = {LINEAR(48), LAYER(TANH), LINEAR(outputs)}, SGD, __VA_ARGS__ \
+    }
+#define VALUES(...) .loss = CASE_VALUES, .value_loss = {__VA_ARGS__}
+
 static int32_t build_leaky_relu(struct graph *graph, int32_t x)
 {
     x = graph_linear(graph, x, "0", 48, true);
@@ -77,6 +85,34 @@ static const struct test_case cases[] = {
     {.name = "dropout", MLP(LAYER(DROPOUT)), SGD, .steps = 2},
     {.name = "stochastic depth", MLP(LAYER(STOCHASTIC_DEPTH)), SGD, .steps = 2},
     {.name = "sum of branches", MLP(LAYER(TANH), LAYER(ADD)), SGD},
+    /* where a loss has a kink, rounding to 16 bits would move numbers over it */
+    LOSS("mae", 7, VALUES(.kind = VALUE_LOSS_MAE), .types = FLOAT32_ALONE),
+    LOSS("mae of 300", 300, VALUES(.kind = VALUE_LOSS_MAE), .types = FLOAT32_ALONE),
+    LOSS("huber", 7, VALUES(.kind = VALUE_LOSS_HUBER, .parameter = 0.3f)),
+    LOSS("smooth L1", 300, VALUES(.kind = VALUE_LOSS_SMOOTH_L1, .parameter = 0.3f)),
+    LOSS("quantile", 1, VALUES(.kind = VALUE_LOSS_QUANTILE, .parameter = 0.9f),
+         .types = FLOAT32_ALONE),
+    LOSS("three quantiles of two values", 6,
+         VALUES(.kind = VALUE_LOSS_QUANTILES, .count = 3, .numbers = {0.1f, 0.5f, 0.9f}),
+         .types = FLOAT32_ALONE),
+    LOSS("binary cross entropy", 7, VALUES(.kind = VALUE_LOSS_BINARY)),
+    LOSS("binary cross entropy, one weight", 300,
+         VALUES(.kind = VALUE_LOSS_BINARY, .count = 1, .numbers = {3})),
+    LOSS("binary cross entropy, weights", 3,
+         VALUES(.kind = VALUE_LOSS_BINARY, .count = 3, .numbers = {0.5f, 2, 7})),
+    LOSS("cosine", 7, VALUES(.kind = VALUE_LOSS_COSINE)),
+    LOSS("cosine of 300", 300, VALUES(.kind = VALUE_LOSS_COSINE)),
+    LOSS("huber, accumulated", 7, VALUES(.kind = VALUE_LOSS_HUBER, .parameter = 0.3f),
+         .accumulate = true, .steps = 2, .types = FLOAT32_ALONE),
+    LOSS("binary cross entropy, evaluation", 7, VALUES(.kind = VALUE_LOSS_BINARY),
+         .evaluation = true),
+    LOSS("focal", 5, .loss = CASE_FOCAL),
+    LOSS("focal of 300", 300, .loss = CASE_FOCAL),
+    LOSS("focal, evaluation", 5, .loss = CASE_FOCAL, .evaluation = true),
+    LOSS("ordinal", 5, .loss = CASE_ORDINAL),
+    LOSS("ordinal of two classes", 2, .loss = CASE_ORDINAL),
+    LOSS("ordinal of 70 classes", 70, .loss = CASE_ORDINAL),
+    LOSS("ordinal, evaluation", 5, .loss = CASE_ORDINAL, .evaluation = true),
     EMBEDDED("embedding, 6 of 16, width 24", 6, 16, 24),
     EMBEDDED("embedding, 64 of 8, width 5", 64, 8, 5),
     EMBEDDED("embedding, 512 of 3, width 64", 512, 3, 64),

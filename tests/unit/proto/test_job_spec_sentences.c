@@ -233,6 +233,17 @@ static void test_sentences(void **state)
          ",\"train\":{\"label_smoothing\":0.1}}",
          "train.label_smoothing", "",
          "train.label_smoothing needs classes to predict, but model.loss is mse"},
+        {"{\"model\":{\"name\":\"mlp\",\"loss\":\"ordinal\"}," CSV
+         ",\"train\":{\"label_smoothing\":0.1}}",
+         "train.label_smoothing", "",
+         "train.label_smoothing needs cross_entropy, which has probabilities to predict, but "
+         "model.loss is ordinal"},
+        {"{\"model\":{\"name\":\"mlp\",\"loss\":\"mse\",\"pos_weight\":[2]}," CSV "}",
+         "model.pos_weight", "",
+         "model.pos_weight belongs to the loss binary_cross_entropy, but model.loss is mse"},
+        {"{\"model\":{\"name\":\"mlp\",\"loss\":\"smooth_l1\",\"huber_delta\":2}," CSV "}",
+         "model.huber_delta", "",
+         "model.huber_delta belongs to the loss huber, but model.loss is smooth_l1"},
         {"{\"model\":{\"name\":\"char_mlp\"},\"data\":{\"train\":{\"format\":\"text\",\"path\":"
          "\"a\"},"
          "\"augment\":[\"mixup:1\"]}}",

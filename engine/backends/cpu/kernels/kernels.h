@@ -189,11 +189,11 @@ static inline int64_t scan_scratch_floats(int64_t states, int64_t channels)
            (const float *prediction, const float *target, float *d, int64_t count, float scale))    \
     /* OP_VALUE_LOSS: the sum of the rows' losses */                                                \
     KERNEL(double, value_loss_forward,                                                              \
-           (enum value_loss kind, float parameter, const float *prediction, const float *target,    \
+           (const struct value_loss_config *loss, const float *prediction, const float *target,     \
             int64_t rows, int64_t features))                                                        \
     /* d = scale times the gradient of that sum */                                                  \
     KERNEL(void, value_loss_backward,                                                               \
-           (enum value_loss kind, float parameter, const float *prediction, const float *target,    \
+           (const struct value_loss_config *loss, const float *prediction, const float *target,     \
             float *d, int64_t rows, int64_t features, float scale))                                 \
     /* OP_FOCAL_LOSS: as cross_entropy_forward, and the gradient */                                 \
     KERNEL(double, focal_loss_forward,                                                              \
@@ -202,6 +202,13 @@ static inline int64_t scan_scratch_floats(int64_t states, int64_t channels)
     KERNEL(void, focal_loss_backward,                                                               \
            (const float *logits, const int32_t *label, float gamma, const float *log_sum_exp,       \
             float *dlogits, int64_t rows, int64_t classes, float scale))                            \
+    /* OP_ORDINAL_LOSS: as cross_entropy_forward, and the gradient */                               \
+    KERNEL(double, ordinal_loss_forward,                                                            \
+           (const float *logits, const int32_t *label, float *log_sum_exp, int64_t rows,            \
+            int64_t classes, int64_t *correct))                                                     \
+    KERNEL(void, ordinal_loss_backward,                                                             \
+           (const float *logits, const int32_t *label, const float *log_sum_exp, float *dlogits,    \
+            int64_t rows, int64_t classes, float scale))                                            \
     /* OP_HEAD_LOSSES: the sum of the rows' losses; a label outside of its classes makes it NaN */  \
     KERNEL(double, head_losses_forward,                                                             \
            (const struct loss_head *heads, int head_count, const float *logits,                     \

@@ -1,4 +1,5 @@
-/* value_loss.c: losses of values (OP_VALUE_LOSS) and the focal loss of classes. */
+/* value_loss.c: losses of values (OP_VALUE_LOSS), the focal loss of classes, and that of classes in
+ * order. */
 #include "engine/backends/cpu/kernels/elements.h"
 #include "engine/backends/cpu/kernels/kernels.h"
 #include "engine/backends/cpu/kernels/vector_math.h"
@@ -16,6 +17,41 @@ static inline double huber(double difference, double delta)
 static inline double pinball(double error, double quantile)
 {
     return (error > 0 ? quantile : quantile - 1) * error;
+}
+
+/* Its derivative by the prediction; in the middle where the error is 0, and NaN stays. */
+static inline float pinball_slope(float error, float quantile)
+{
+    return error > 0.0f ? -quantile : error < 0.0f ? 1.0f - quantile : 0.5f - quantile + error;
+}
+
+/* As torch.nn.BCEWithLogitsLoss with pos_weight: the part of the label 1 counts `weight` times. */
+static double weighted_binary_forward(const struct value_loss_config *loss, const float *logits,
+                                      const float *target, int64_t rows, int64_t features)
+{
+    double sum = 0;
+
+    for (int64_t i = 0; i < rows * features; i++) {
+        double weight = (double)loss->numbers[loss->count > 1 ? i % features : 0];
+        double positive = 1 + (weight - 1) * (double)target[i];
+
+        sum += (1 - (double)target[i]) * (double)logits[i] +
+               positive * (double)vector_softplus(-logits[i]);
+    }
+    return sum / (double)features;
+}
+
+/* (1 - t) sigmoid(x) - weight t sigmoid(-x), times `each`. */
+static void weighted_binary_backward(const struct value_loss_config *loss, const float *logits,
+                                     const float *target, float *d, int64_t rows, int64_t features,
+                                     float each)
+{
+    for (int64_t i = 0; i < rows * features; i++) {
+        float weight = loss->numbers[loss->count > 1 ? i % features : 0];
+
+        d[i] = each * ((1.0f - target[i]) * vector_sigmoid(logits[i]) -
+                       weight * target[i] * vector_sigmoid(-logits[i]));
+    }
 }
 
 /* The cosine of two rows, whose lengths count at least as torch's eps. */
@@ -57,14 +93,15 @@ static void cosine_backward(const float *prediction, const float *target, float 
     }
 }
 
-double KERNEL_NAME(value_loss_forward)(enum value_loss kind, float parameter,
+double KERNEL_NAME(value_loss_forward)(const struct value_loss_config *loss,
                                        const float *prediction, const float *target, int64_t rows,
                                        int64_t features)
 {
     const int64_t count = rows * features;
+    const float parameter = loss->parameter;
     double sum = 0;
 
-    switch (kind) {
+    switch (loss->kind) {
     case VALUE_LOSS_MAE:
         FOR_EACH(sum += fabs((double)prediction[i] - target[i]))
         break;
@@ -75,22 +112,33 @@ double KERNEL_NAME(value_loss_forward)(enum value_loss kind, float parameter,
         FOR_EACH(sum += pinball((double)target[i] - prediction[i], (double)parameter))
         break;
     case VALUE_LOSS_BINARY:
+        if (loss->count)
+            return weighted_binary_forward(loss, prediction, target, rows, features);
         FOR_EACH(sum += (double)vector_softplus(prediction[i]) - (double)prediction[i] * target[i])
         break;
     case VALUE_LOSS_COSINE:
         return cosine_forward(prediction, target, rows, features);
+    case VALUE_LOSS_SMOOTH_L1:
+        FOR_EACH(sum +=
+                 huber((double)prediction[i] - target[i], (double)parameter) / (double)parameter)
+        break;
+    case VALUE_LOSS_QUANTILES:
+        for (int64_t i = 0; i < count; i++)
+            sum += pinball((double)target[i / loss->count] - prediction[i],
+                           (double)loss->numbers[i % loss->count]);
+        break;
     }
     return sum / (double)features;
 }
 
-void KERNEL_NAME(value_loss_backward)(enum value_loss kind, float parameter,
-                                      const float *prediction, const float *target, float *d,
-                                      int64_t rows, int64_t features, float scale)
+void KERNEL_NAME(value_loss_backward)(const struct value_loss_config *loss, const float *prediction,
+                                      const float *target, float *d, int64_t rows, int64_t features,
+                                      float scale)
 {
     const int64_t count = rows * features;
-    const float each = scale / (float)features;
+    const float each = scale / (float)features, parameter = loss->parameter;
 
-    switch (kind) {
+    switch (loss->kind) {
     case VALUE_LOSS_MAE:
         FOR_EACH(float e = prediction[i] - target[i]; d[i] = e > 0.0f   ? each
                                                              : e < 0.0f ? -each
@@ -101,16 +149,26 @@ void KERNEL_NAME(value_loss_backward)(enum value_loss kind, float parameter,
                  d[i] = each * (e < -parameter ? -parameter : e))
         break;
     case VALUE_LOSS_QUANTILE:
-        FOR_EACH(float e = target[i] - prediction[i];
-                 d[i] = each * (e > 0.0f   ? -parameter
-                                : e < 0.0f ? 1.0f - parameter
-                                           : 0.5f - parameter + e))
+        FOR_EACH(d[i] = each * pinball_slope(target[i] - prediction[i], parameter))
         break;
     case VALUE_LOSS_BINARY:
+        if (loss->count) {
+            weighted_binary_backward(loss, prediction, target, d, rows, features, each);
+            break;
+        }
         FOR_EACH(d[i] = each * (vector_sigmoid(prediction[i]) - target[i]))
         break;
     case VALUE_LOSS_COSINE:
         cosine_backward(prediction, target, d, rows, features, (double)scale);
+        break;
+    case VALUE_LOSS_SMOOTH_L1:
+        FOR_EACH(float e = (prediction[i] - target[i]) / parameter; e = e > 1.0f ? 1.0f : e;
+                 d[i] = each * (e < -1.0f ? -1.0f : e))
+        break;
+    case VALUE_LOSS_QUANTILES:
+        for (int64_t i = 0; i < count; i++)
+            d[i] = each * pinball_slope(target[i / loss->count] - prediction[i],
+                                        loss->numbers[i % loss->count]);
         break;
     }
 }
@@ -164,5 +222,80 @@ void KERNEL_NAME(focal_loss_backward)(const float *logits, const int32_t *label,
                 (float)(-(double)scale * g) * vector_exp(row[c] - log_sum_exp[r]);
         if (known)
             dlogits[r * classes + label[r]] += (float)((double)scale * g);
+    }
+}
+
+/* ---- ordinal loss ---- */
+
+/* log(exp(a) + exp(b)) */
+static inline double log_add(double a, double b)
+{
+    double larger = fmax(a, b);
+
+    return larger == -INFINITY ? larger : larger + log1p(exp(fmin(a, b) - larger));
+}
+
+double KERNEL_NAME(ordinal_loss_forward)(const float *logits, const int32_t *label,
+                                         float *log_sum_exp, int64_t rows, int64_t classes,
+                                         int64_t *correct)
+{
+    double loss = 0;
+
+    for (int64_t r = 0; r < rows; r++) {
+        const float *row = logits + r * classes;
+        bool known = label[r] >= 0 && label[r] < classes;
+        double total, below = -INFINITY, above = -INFINITY, sum = 0;
+        int64_t best = 0;
+
+        for (int64_t c = 1; c < classes; c++)
+            best = row[c] > row[best] ? c : best;
+        total = (double)row[0];
+        for (int64_t c = 1; c < classes; c++)
+            total = log_add(total, (double)row[c]);
+        /* a place below the label's class wants the sum above it, another one that below it */
+        for (int64_t c = 0; known && c + 1 < classes; c++) {
+            below = log_add(below, (double)row[c]);
+            sum += c >= label[r] ? total - below : 0;
+        }
+        for (int64_t c = classes - 1; known && c > 0; c--) {
+            above = log_add(above, (double)row[c]);
+            sum += c <= label[r] ? total - above : 0;
+        }
+        log_sum_exp[r] = (float)total;
+        loss += known ? sum / (double)(classes - 1) : (double)NAN;
+        *correct += best == label[r];
+    }
+    return loss;
+}
+
+/* With P the probability of a side of a place: each place's loss is -log P, whose derivative by the
+ * logit of a class with the probability p is p - p / P on that side, and p on the other. */
+void KERNEL_NAME(ordinal_loss_backward)(const float *logits, const int32_t *label,
+                                        const float *log_sum_exp, float *dlogits, int64_t rows,
+                                        int64_t classes, float scale)
+{
+    const float each = scale / (float)(classes - 1);
+
+    for (int64_t r = 0; r < rows; r++) {
+        const float *row = logits + r * classes;
+        float *d = dlogits + r * classes;
+        bool known = label[r] >= 0 && label[r] < classes;
+        double below = -INFINITY, above = -INFINITY;
+
+        for (int64_t c = 0; c < classes; c++)
+            d[c] =
+                known ? (float)((double)(classes - 1) * exp((double)row[c] - log_sum_exp[r])) : NAN;
+        for (int64_t c = 0; known && c + 1 < classes; c++) {
+            below = log_add(below, (double)row[c]);
+            for (int64_t j = 0; c >= label[r] && j <= c; j++)
+                d[j] -= (float)exp((double)row[j] - below);
+        }
+        for (int64_t c = classes - 1; known && c > 0; c--) {
+            above = log_add(above, (double)row[c]);
+            for (int64_t j = c; c <= label[r] && j < classes; j++)
+                d[j] -= (float)exp((double)row[j] - above);
+        }
+        for (int64_t c = 0; c < classes; c++)
+            d[c] *= each;
     }
 }

@@ -246,6 +246,33 @@ cudaError_t cuda_mse_backward(const struct cuda_scalars *scalars, const float *p
                               const float *target, float *dprediction, int64_t rows,
                               int64_t features, cudaStream_t stream);
 
+/* ---- value_loss.cu: `partial` as of loss.cu ---- */
+
+struct cuda_value_loss {
+    struct cuda_control *control;
+    const struct cuda_scalars *scalars;
+    const float *prediction, *target; /* [rows, features], [rows, targets] */
+    int64_t rows, features, targets;
+    struct value_loss_config config;
+};
+cudaError_t cuda_value_loss(const struct cuda_value_loss *loss, void *partial, cudaStream_t stream);
+cudaError_t cuda_value_loss_backward(const struct cuda_value_loss *loss, float *dprediction,
+                                     cudaStream_t stream);
+/* The focal loss, or that of classes in order. */
+struct cuda_class_loss {
+    struct cuda_control *control;
+    const struct cuda_scalars *scalars;
+    const float *logits;  /* [rows, classes] */
+    const int32_t *label; /* [rows] */
+    float *log_sum_exp;   /* [rows] */
+    int64_t rows, classes;
+    bool ordinal;
+    float gamma;
+};
+cudaError_t cuda_class_loss(const struct cuda_class_loss *loss, void *partial, cudaStream_t stream);
+cudaError_t cuda_class_loss_backward(const struct cuda_class_loss *loss, float *dlogits,
+                                     cudaStream_t stream);
+
 /* ---- batch_norm.cu ---- */
 
 struct cuda_batch_norm {
