@@ -219,8 +219,14 @@ static int check_symbols(struct job_spec_check *check, struct json_object *model
 
 bool job_spec_loss_is_of_values(struct json_object *model)
 {
-    static const char *const names[] = {
-        "mse", "mae", "huber", "smooth_l1", "quantile", "cosine", "binary_cross_entropy"};
+    static const char *const names[] = {"mse",
+                                        "mae",
+                                        "huber",
+                                        "smooth_l1",
+                                        "quantile",
+                                        "cosine",
+                                        "binary_cross_entropy",
+                                        "soft_cross_entropy"};
     const char *loss = json_get_string(model, "loss", "");
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -232,11 +238,10 @@ bool job_spec_loss_is_of_values(struct json_object *model)
 /* Refuses a setting of a loss that the model has not. */
 static int check_loss_keys(struct job_spec_check *check, struct json_object *model)
 {
-    static const char *const keys[][2] = {{"focal_gamma", "focal"},
-                                          {"huber_delta", "huber"},
-                                          {"smooth_l1_beta", "smooth_l1"},
-                                          {"quantile", "quantile"},
-                                          {"pos_weight", "binary_cross_entropy"}};
+    static const char *const keys[][2] = {
+        {"focal_gamma", "focal"},        {"huber_delta", "huber"},
+        {"smooth_l1_beta", "smooth_l1"}, {"quantile", "quantile"},
+        {"quantiles", "quantile"},       {"pos_weight", "binary_cross_entropy"}};
     const char *loss = json_get_string(model, "loss", "");
     char path[64];
 
@@ -248,6 +253,10 @@ static int check_loss_keys(struct job_spec_check *check, struct json_object *mod
         return job_spec_fail(check, NULL, "%s belongs to the loss %s, but model.loss is %s", path,
                              keys[i][1], loss);
     }
+    if (json_get(model, "quantile") && json_get(model, "quantiles"))
+        return job_spec_fail_at(
+            check, "model.quantile",
+            "model.quantile is one quantile and model.quantiles are several; leave out one");
     return 0;
 }
 

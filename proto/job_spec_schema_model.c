@@ -156,12 +156,14 @@ static const struct job_spec_key model_keys[] = {
      .help = "Whether training begins with the file's weights, or with drawn ones"},
     {"loss", JOB_SPEC_CHOICE,
      .choices = CHOICES("cross_entropy", "focal", "ordinal", "mse", "mae", "huber", "smooth_l1",
-                        "quantile", "binary_cross_entropy", "cosine", "output_heads"),
+                        "quantile", "binary_cross_entropy", "soft_cross_entropy", "cosine",
+                        "output_heads"),
      .fallback = "\"cross_entropy\"",
      .help =
          "cross_entropy and focal for classes; ordinal for classes in order; mse (mean squared "
          "error), mae, huber, smooth_l1, quantile and cosine for values; binary_cross_entropy for "
-         "several values that are 0 or 1; output_heads for the sum of their losses"},
+         "several values that are 0 or 1; soft_cross_entropy for values that are the probabilities "
+         "of classes; output_heads for the sum of their losses"},
     {"focal_gamma", JOB_SPEC_NUMBER, .from = 0, .to = 100,
      .help = "The loss focal counts a sample by (1 - p)^focal_gamma, where p is the probability of "
              "its class. When absent: 2"},
@@ -176,6 +178,9 @@ static const struct job_spec_key model_keys[] = {
     {"quantile", JOB_SPEC_NUMBER, .from = 0, .to = 1, .above_from = true, .below_to = true,
      .help =
          "What the loss quantile predicts: 0.9 is exceeded once in ten times. When absent: 0.5"},
+    {"quantiles", JOB_SPEC_NUMBERS, .from = 0, .to = 1, .above_from = true, .below_to = true,
+     .count_minimum = 2, .count_maximum = 16,
+     .help = "Several quantiles that the loss quantile predicts of each value, instead of one"},
     {"output_heads", JOB_SPEC_OBJECTS, .section = &head_section, .count_minimum = 1,
      .count_maximum = 8,
      .help = "Parts of the output, each with a loss of its own, for samples with several labels"},

@@ -52,6 +52,13 @@ enum dataset_target {
     DATASET_TARGET_VALUE  /* target_width float32 values */
 };
 
+/* What values to predict are, where they are not standardised. */
+enum dataset_plain {
+    DATASET_PLAIN_NOT,          /* standardised, if data.normalize asks for it */
+    DATASET_PLAIN_LABELS,       /* each 0 or 1 */
+    DATASET_PLAIN_PROBABILITIES /* of the classes: at least 0, and their sum is 1 */
+};
+
 /* The samples' element in memory. */
 enum dataset_element { DATASET_UINT8, DATASET_FLOAT32, DATASET_INT32 };
 
@@ -108,11 +115,11 @@ struct dataset_config {
      * the label */
     const char *const *paths;
     int path_count;
-    const char *labels_path;         /* idx, npy */
-    const char *lengths_path;        /* npy, of sequences: struct dataset; NULL: there are none */
-    const char *weights_path;        /* npy: of sample_weights; NULL: there are none */
-    enum dataset_target target;      /* losses of classes want CLASS, those of values VALUE */
-    bool plain_targets;              /* values to predict are not standardised: they are 0 or 1 */
+    const char *labels_path;    /* idx, npy */
+    const char *lengths_path;   /* npy, of sequences: struct dataset; NULL: there are none */
+    const char *weights_path;   /* npy: of sample_weights; NULL: there are none */
+    enum dataset_target target; /* losses of classes want CLASS, those of values VALUE */
+    enum dataset_plain plain_targets;
     int32_t classes;                 /* 0: highest label + 1; text: always the vocabulary */
     int64_t shape[DATASET_RANK_MAX]; /* csv, npy, generate: of one sample */
     int rank;                        /* 0: as the file has it; csv: [columns] */
@@ -279,7 +286,7 @@ struct dataset {
     enum dataset_format format;
     enum dataset_element element;
     enum dataset_target target;
-    bool plain_targets;
+    enum dataset_plain plain_targets;
     int rank;
     int64_t shape[DATASET_RANK_MAX]; /* of one sample: [1,28,28], [64], [context] */
     int64_t sample_elements;         /* their product */

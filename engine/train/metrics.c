@@ -77,7 +77,7 @@ unsigned metric_task(const struct dataset *dataset, const struct metric_heads *h
         return METRIC_OF_TEXT;
     if (dataset->target == DATASET_TARGET_CLASS)
         return METRIC_OF_CLASSES;
-    return dataset->plain_targets ? METRIC_OF_LABELS : METRIC_OF_VALUES;
+    return dataset->plain_targets == DATASET_PLAIN_LABELS ? METRIC_OF_LABELS : METRIC_OF_VALUES;
 }
 
 metric_set metrics_of_task(unsigned task)
@@ -112,10 +112,13 @@ metric_set metrics_usual(const struct dataset *dataset, unsigned task, enum metr
 /* ---- sums over the outputs ---- */
 
 struct metrics {
-    metric_set kinds; /* to be computed now */
-    int64_t classes;  /* 0: the targets are values */
-    int64_t width;    /* how many numbers an output has */
-    float *outputs;   /* owned: the outputs of one batch */
+    metric_set kinds;      /* to be computed now */
+    int64_t classes;       /* 0: the targets are values */
+    int64_t width;         /* how many numbers an output has */
+    int64_t targets;       /* VALUE: how many values a sample has */
+    int quantiles, median; /* struct metric_heads; 1 and 0 without quantiles */
+    bool soft;             /* the outputs' softmax predicts the values */
+    float *outputs;        /* owned: the outputs of one batch */
 
     /* owned: for each class, how many samples were predicted as it, have its label, and both; one
      * block */
@@ -187,7 +190,9 @@ static int64_t output_width(const struct metrics_config *config)
         width += config->heads.heads[i].classes;
     if (width)
         return width;
-    return dataset->target == DATASET_TARGET_CLASS ? dataset->classes : dataset->target_width;
+    if (dataset->target == DATASET_TARGET_CLASS)
+        return dataset->classes;
+    return dataset->target_width * (config->heads.quantiles ? (int64_t)config->heads.quantiles : 1);
 }
 
 static bool reads_outputs(const struct metrics_config *config)
@@ -252,6 +257,10 @@ int metrics_create(const struct metrics_config *config, struct metrics **metrics
         return error_set_errno(error, -ENOMEM, "cannot measure the sets");
     made->classes = config->dataset->classes;
     made->width = output_width(config);
+    made->quantiles = config->heads.quantiles ? config->heads.quantiles : 1;
+    made->median = config->heads.median;
+    made->targets = made->width / made->quantiles;
+    made->soft = config->dataset->plain_targets == DATASET_PLAIN_PROBABILITIES;
     made->ranked = ranked_classes(config);
     take_heads(made, &config->heads);
     made->sample_labels =
@@ -381,21 +390,43 @@ void metrics_add_class(struct metrics *metrics, const float *logits, int32_t lab
     metrics->count++;
 }
 
+/* What each logit of the row is of the softmax: exp(logit - largest) / sum. */
+struct softmax {
+    double largest, sum;
+};
+
+static struct softmax softmax_of(const float *logits, int64_t count)
+{
+    struct softmax softmax = {.largest = (double)logits[largest_of(logits, count)]};
+
+    for (int64_t i = 0; i < count; i++)
+        softmax.sum += exp((double)logits[i] - softmax.largest);
+    return softmax;
+}
+
 /* The targets' mean and spread are updated sample by sample: Welford 1962, "Note on a method for
  * calculating corrected sums of squares and products", Technometrics 4(3). */
 void metrics_add_values(struct metrics *metrics, const float *output, const float *target)
 {
+    struct softmax softmax = {0, 0};
+
     metrics->count++;
     if (metrics->labels_each) {
         label_metrics_add(metrics->labels_each, output, target);
         return;
     }
-    for (int64_t i = 0; i < metrics->width; i++) {
+    if (metrics->soft)
+        softmax = softmax_of(output, metrics->width);
+    for (int64_t i = 0; i < metrics->targets; i++) {
         struct value_sums *sums = &metrics->values[i];
         double unit = metrics->units ? metrics->units[i] : 1;
-        double error = ((double)output[i] - (double)target[i]) * unit;
+        double predicted = (double)output[i * metrics->quantiles + metrics->median];
+        double error;
         long double value = (double)target[i] * unit, difference = value - sums->mean;
 
+        if (metrics->soft)
+            predicted = exp(predicted - softmax.largest) / softmax.sum;
+        error = (predicted - (double)target[i]) * unit;
         sums->absolute += fabs(error);
         sums->squares += error * error;
         sums->mean += difference / (long double)metrics->count;
@@ -568,7 +599,7 @@ static double mean_of_values(const struct metrics *metrics, enum metric_kind kin
 {
     double sum = 0, count = (double)metrics->count;
 
-    for (int64_t i = 0; i < metrics->width; i++) {
+    for (int64_t i = 0; i < metrics->targets; i++) {
         const struct value_sums *sums = &metrics->values[i];
 
         if (kind == METRIC_MAE)
@@ -582,7 +613,7 @@ static double mean_of_values(const struct metrics *metrics, enum metric_kind kin
         else /* all targets are the same: r2_score's force_finite */
             sum += sums->squares == 0;
     }
-    return kind == METRIC_R2 && metrics->count < 2 ? NAN : sum / (double)metrics->width;
+    return kind == METRIC_R2 && metrics->count < 2 ? NAN : sum / (double)metrics->targets;
 }
 
 int metrics_head_count(const struct metrics *metrics)

@@ -36,11 +36,14 @@ const char *metric_name(enum metric_subset subset, enum metric_kind kind);
 int metric_of_name(const char *name);
 bool metric_falls(enum metric_kind kind);
 
-/* The heads of a model that has several losses; `count` 0: it has not. */
+/* What the outputs of a model are beside classes or values: the heads of one that has several
+ * losses, `count` 0: it has not; `quantiles` of each value side by side, 0: the value itself. The
+ * metrics of values are those of quantile number `median`, the nearest to 0.5. */
 struct metric_heads {
     const struct loss_head *heads;
     const char *const *names;
     int count;
+    int quantiles, median;
 };
 
 /* The head whose loss on the validation set has that name; -1: none has. */

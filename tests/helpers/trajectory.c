@@ -95,7 +95,8 @@ static void open_session(struct task *task, struct backend_device *device)
             task->data.outputs += task->spec.heads[i].classes;
     }
     if (model_loss_is_of_values(task->spec.loss))
-        task->data.outputs = find_batch(task, "targets", 0)->shape[1];
+        task->data.outputs = find_batch(task, "targets", 0)->shape[1] *
+                             (task->spec.loss == LOSS_QUANTILES ? task->spec.loss_number_count : 1);
     if (samples->type == SAFETENSORS_INT32) {
         task->data.type = TENSOR_INT32;
         task->data.vocabulary = task->spec.classes;

@@ -31,7 +31,8 @@ struct prediction_writer {
     FILE *file;
     char *path, *temporary; /* owned; NULL: standard output */
     bool classifies;
-    int64_t width; /* of an output */
+    int64_t width;     /* of an output */
+    int64_t quantiles; /* of each value, side by side; else 1 */
     struct part parts[GRAPH_HEADS_MAX];
     int part_count;
     char **names;          /* [width], of classes or values, as the format writes them; owned */
@@ -69,6 +70,22 @@ static char *name_quote(const char *name, enum prediction_format format)
     return quoted;
 }
 
+/* The name of an output in quotes, with its quantile behind it ("price_q0.9") where there are
+ * several. NULL: no memory. */
+static char *output_name(const struct prediction_writer *writer, const char *name, int64_t output)
+{
+    AUTO_FREE char *of_quantile = NULL;
+    const float *quantiles = writer->config.setup->spec.loss_numbers;
+
+    if (writer->quantiles == 1)
+        return name_quote(name, writer->config.format);
+    if (asprintf(&of_quantile, "%s_q%g", name, (double)quantiles[output % writer->quantiles]) < 0) {
+        of_quantile = NULL;
+        return NULL;
+    }
+    return name_quote(of_quantile, writer->config.format);
+}
+
 static int names_make(struct prediction_writer *writer, struct error *error)
 {
     const struct dataset *train = writer->config.setup->train;
@@ -82,16 +99,17 @@ static int names_make(struct prediction_writer *writer, struct error *error)
             const char *name = NULL;
 
             if (!writer->classifies)
-                name = dataset_target_name(train, (int32_t)i);
+                name = dataset_target_name(train, (int32_t)(i / writer->quantiles));
             else if (train->class_names && i < train->class_count)
                 name = train->class_names[i];
             if (!name) {
                 snprintf(number, sizeof number,
-                         writer->classifies || writer->width > 1 ? "%s%lld" : "%s",
-                         writer->classifies ? "" : "prediction", (long long)i);
+                         writer->classifies || writer->width > writer->quantiles ? "%s%lld" : "%s",
+                         writer->classifies ? "" : "prediction",
+                         (long long)(i / writer->quantiles));
                 name = number;
             }
-            writer->names[part->first + i] = name_quote(name, writer->config.format);
+            writer->names[part->first + i] = output_name(writer, name, i);
             if (!writer->names[part->first + i])
                 return error_no_memory(error, "the names of the classes");
         }
@@ -214,6 +232,9 @@ int prediction_writer_open(const struct prediction_writer_config *config,
     made->config = *config;
     made->classifies = config->setup->train->target == DATASET_TARGET_CLASS;
     made->width = config->setup->model_data.outputs;
+    made->quantiles = config->setup->spec.loss == LOSS_QUANTILES
+                          ? (int64_t)config->setup->spec.loss_number_count
+                          : 1;
     made->probabilities = calloc((size_t)made->width, sizeof *made->probabilities);
     made->order = calloc((size_t)made->width, sizeof *made->order);
     made->row = calloc((size_t)made->width, sizeof *made->row);
@@ -363,21 +384,26 @@ static void write_json(struct prediction_writer *writer, const char *path)
     fputs("}\n", writer->file);
 }
 
-/* The values in the units of the training data; of labels that are 0 or 1 the probabilities. */
+/* The values in the units of the training data; of labels that are 0 or 1, and of classes whose
+ * probabilities are learnt, the probabilities. */
 static void values_unscale(struct prediction_writer *writer, const float *outputs)
 {
     const struct dataset_normalisation *normalisation = &writer->config.setup->normalisation;
 
     bool labels = writer->config.setup->spec.loss == LOSS_BINARY;
 
+    if (writer->config.setup->spec.loss == LOSS_SOFT) {
+        part_score(writer, outputs, &writer->parts[0]);
+        return;
+    }
     for (int64_t i = 0; i < writer->width; i++) {
         double value = (double)outputs[i];
 
         if (labels)
             value = 1 / (1 + exp(-value));
         if (normalisation->target_groups)
-            value = value / (double)normalisation->target_factor[i] +
-                    (double)normalisation->target_mean[i];
+            value = value / (double)normalisation->target_factor[i / writer->quantiles] +
+                    (double)normalisation->target_mean[i / writer->quantiles];
         writer->probabilities[i] = value;
     }
 }

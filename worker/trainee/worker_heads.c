@@ -13,7 +13,18 @@
 
 struct metric_heads worker_heads(const struct worker_setup *setup)
 {
-    return (struct metric_heads){setup->spec.heads, setup->spec.head_names, setup->spec.head_count};
+    struct metric_heads heads = {.heads = setup->spec.heads,
+                                 .names = setup->spec.head_names,
+                                 .count = setup->spec.head_count};
+    const float *quantiles = setup->spec.loss_numbers;
+
+    if (setup->spec.loss != LOSS_QUANTILES)
+        return heads;
+    heads.quantiles = setup->spec.loss_number_count;
+    for (int i = 1; i < heads.quantiles; i++)
+        if (fabsf(quantiles[i] - 0.5f) < fabsf(quantiles[heads.median] - 0.5f))
+            heads.median = i;
+    return heads;
 }
 
 /* ---- labels ---- */

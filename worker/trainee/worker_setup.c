@@ -182,7 +182,8 @@ static int describe_data(struct worker_setup *setup, struct error *error)
     if (data->loss == LOSS_HEADS)
         return worker_heads_describe(setup, error);
     if (model_loss_is_of_values(data->loss)) {
-        data->outputs = train->target_width;
+        data->outputs = train->target_width *
+                        (data->loss == LOSS_QUANTILES ? (int64_t)data->loss_number_count : 1);
         return 0;
     }
     if (!text && train->target_width > 1)

@@ -148,10 +148,13 @@ static void read_heads(struct worker_spec *spec, struct json_object *heads)
 /* The loss and the numbers that it is set to. */
 static void read_loss(struct worker_spec *spec, struct json_object *json)
 {
-    struct json_object *numbers = json_get(json, "pos_weight");
+    struct json_object *quantiles = json_get(json, "quantiles");
+    struct json_object *numbers = quantiles ? quantiles : json_get(json, "pos_weight");
 
     spec->loss =
         (enum model_loss)model_loss_from_string(json_get_string(json, "loss", "cross_entropy"));
+    if (quantiles)
+        spec->loss = LOSS_QUANTILES;
     spec->loss_parameter =
         (float)(spec->loss == LOSS_FOCAL       ? json_get_double(json, "focal_gamma", 2)
                 : spec->loss == LOSS_HUBER     ? json_get_double(json, "huber_delta", 1)

@@ -244,6 +244,10 @@ static void test_sentences(void **state)
         {"{\"model\":{\"name\":\"mlp\",\"loss\":\"smooth_l1\",\"huber_delta\":2}," CSV "}",
          "model.huber_delta", "",
          "model.huber_delta belongs to the loss huber, but model.loss is smooth_l1"},
+        {"{\"model\":{\"name\":\"mlp\",\"loss\":\"quantile\",\"quantile\":0.5,"
+         "\"quantiles\":[0.1,0.9]}," CSV "}",
+         "model.quantile", "",
+         "model.quantile is one quantile and model.quantiles are several; leave out one"},
         {"{\"model\":{\"name\":\"char_mlp\"},\"data\":{\"train\":{\"format\":\"text\",\"path\":"
          "\"a\"},"
          "\"augment\":[\"mixup:1\"]}}",
