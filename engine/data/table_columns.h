@@ -104,8 +104,8 @@ int table_column_check_range(const struct table_column *column, double least, do
 /* Counts a cell that is not missing. */
 int table_column_survey(struct table_column *column, const struct dataset_config *config,
                         const struct table_cell *cell, struct error *error);
-/* Whether the row names the columns: it has no number and none of its cells returns below, or
- * counts them. `*doubtful`: a user may see it otherwise. */
+/* Whether the row names the columns: it has no number, and none of its cells returns below or one
+ * stands above numbers; or it counts them. `*doubtful`: a user may see it otherwise. */
 bool table_row_is_header(const struct csv_table *table, const char *row, const char *end,
                          struct csv_cursor rest, bool *doubtful);
 

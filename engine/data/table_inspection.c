@@ -91,6 +91,7 @@ static int column_describe(struct inspector *inspector, int32_t place,
     to->lowest = column->numbers ? column->lowest : NAN;
     to->highest = column->numbers ? column->highest : NAN;
     to->whole = column->numbers == column->present && inspector->whole[place];
+    to->numeric = 2 * column->numbers > column->present;
     for (int32_t i = 0; i < TABLE_EXAMPLES && i < column->texts.count; i++)
         text_escape_controls(column->texts.names[i].text, to->examples[i], TABLE_EXAMPLE_BYTES);
     if (table_column_decide(column, inspector->config, inspector->row, &to->reason, &problem) < 0) {
@@ -125,6 +126,21 @@ static int32_t count_classes(const struct table_inspection_column *column, int64
     return column->different;
 }
 
+/* Why the column cannot be predicted; NULL: it can. */
+static const char *find_obstacle(const struct table_inspection_column *column)
+{
+    if (column->present == 0)
+        return "no row has a value there";
+    if (column->different == 1)
+        return "all rows have the same value there";
+    if (strcmp(column->kind, "date") == 0)
+        return "it holds dates, which are neither classes nor numbers";
+    if (!column->numeric && column->different == column->present &&
+        column->present >= SAMPLES_OF_CLASS)
+        return "each value is a text of its own";
+    return NULL;
+}
+
 static void set_target(struct table_inspection *inspection, int32_t column)
 {
     inspection->target = column;
@@ -133,10 +149,16 @@ static void set_target(struct table_inspection *inspection, int32_t column)
 
 static void find_target(struct table_inspection *inspection)
 {
+    const struct table_inspection_column *columns = inspection->columns;
     int32_t target = inspection->count - 1;
 
+    while (target > 0 && (find_obstacle(&columns[target]) ||
+                          (columns[target].different < 0 && !columns[target].numeric)))
+        target--;
+    if (find_obstacle(&columns[target]))
+        target = inspection->count - 1;
     for (int32_t i = inspection->count - 1; i >= 0; i--)
-        if (is_called_target(inspection->columns[i].name))
+        if (is_called_target(columns[i].name) && !find_obstacle(&columns[i]))
             target = i;
     set_target(inspection, target);
 }
@@ -146,19 +168,23 @@ int table_inspection_set_target(struct table_inspection *inspection, const char 
 {
     char *end;
     long number = strtol(name, &end, 10);
+    int32_t column =
+        *name && !*end && number >= 0 && number < inspection->count ? (int32_t)number : -1;
+    const char *obstacle;
 
-    for (int32_t i = 0; i < inspection->count; i++)
-        if (strcmp(inspection->columns[i].name, name) == 0) {
-            set_target(inspection, i);
-            return 0;
-        }
-    if (*name && !*end && number >= 0 && number < inspection->count) {
-        set_target(inspection, (int32_t)number);
-        return 0;
-    }
-    return error_set(error, -EINVAL,
-                     "the table has no column \"%s\"; without --target all columns are listed",
-                     name);
+    for (int32_t i = inspection->count - 1; i >= 0; i--)
+        if (strcmp(inspection->columns[i].name, name) == 0)
+            column = i;
+    if (column < 0)
+        return error_set(error, -EINVAL,
+                         "the table has no column \"%s\"; without --target all columns are listed",
+                         name);
+    obstacle = find_obstacle(&inspection->columns[column]);
+    if (obstacle)
+        return error_set(error, -EINVAL, "the column \"%s\" cannot be predicted: %s", name,
+                         obstacle);
+    set_target(inspection, column);
+    return 0;
 }
 
 static const char *find_encoding(const struct dataset_config *config, struct error *error)

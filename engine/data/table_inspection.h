@@ -14,6 +14,7 @@ struct table_inspection_column {
     int32_t different;      /* texts; -1: more than categories may have */
     double lowest, highest; /* of numbers; NAN: there are none */
     bool whole;             /* all numbers are whole */
+    bool numeric;           /* most cells are numbers */
     char examples[TABLE_EXAMPLES][TABLE_EXAMPLE_BYTES]; /* "": none */
     char problem[TABLE_PROBLEM_BYTES]; /* what is to be decided of an unclear one, with the line */
 };
@@ -26,7 +27,7 @@ struct table_inspection {
     struct table_inspection_column *columns; /* owned */
     int32_t count;
     int32_t target;  /* the column that is probably to be predicted */
-    int32_t classes; /* of it; 0: it holds numbers to predict */
+    int32_t classes; /* of it; 0: it holds numbers to predict, or classes that are not counted */
 };
 
 /* Reads the table at config->paths[0] once, by the configuration's keys of tables. Release with
@@ -35,7 +36,7 @@ int table_inspect(const struct dataset_config *config, struct table_inspection *
                   struct error *error);
 
 /* Predicts the column of this name, or number from 0, instead of the probable one. -EINVAL: there
- * is no such column. */
+ * is no such column, or nothing to predict in it. */
 int table_inspection_set_target(struct table_inspection *inspection, const char *name,
                                 struct error *error);
 void table_inspection_release(struct table_inspection *inspection);

@@ -56,6 +56,36 @@ static bool cell_returns(const struct csv_table *table, const char *row, const c
     return false;
 }
 
+/* Whether the row's word stands above a column of numbers, in the next rows: then it is a name,
+ * even where others of the row return. */
+static bool stands_above_numbers(const struct csv_table *table, const char *row, const char *end,
+                                 struct csv_cursor rest)
+{
+    enum { ROWS_MAX = 64, ROWS_LEAST = 2 };
+    int32_t columns = csv_cells_count(table, row, end);
+    AUTO_FREE int8_t *numbers = calloc((size_t)columns + 1, sizeof *numbers); /* -1: others */
+    const char *next, *next_end, *cell;
+    size_t length;
+    double value;
+
+    for (int32_t i = 0; numbers && csv_cell_next(table, &row, end, &cell, &length); i++)
+        numbers[i] = table_cell_is_missing(table->config, cell, length) ? -1 : 0;
+    for (int k = 0; numbers && k < ROWS_MAX && csv_row_next(table, &rest, &next, &next_end); k++)
+        for (int32_t i = 0; i < columns && csv_cell_next(table, &next, next_end, &cell, &length);
+             i++) {
+            if (numbers[i] < 0 || table_cell_is_missing(table->config, cell, length))
+                continue;
+            if (table_cell_number(table->config, cell, length, &value))
+                numbers[i]++;
+            else
+                numbers[i] = -1;
+        }
+    for (int32_t i = 0; numbers && i < columns; i++)
+        if (numbers[i] >= ROWS_LEAST)
+            return true;
+    return false;
+}
+
 bool table_row_is_header(const struct csv_table *table, const char *row, const char *end,
                          struct csv_cursor rest, bool *doubtful)
 {
@@ -65,7 +95,9 @@ bool table_row_is_header(const struct csv_table *table, const char *row, const c
 
     while (words && csv_cell_next(table, &at, end, &cell, &length))
         words = !csv_cell_is_number(cell, length);
-    header = words ? !cell_returns(table, row, end, rest) : counts_columns(table, row, end);
+    header =
+        words ? !cell_returns(table, row, end, rest) || stands_above_numbers(table, row, end, rest)
+              : counts_columns(table, row, end);
     *doubtful = words != header;
     return header;
 }

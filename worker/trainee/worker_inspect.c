@@ -28,6 +28,23 @@ static int64_t choose_epochs(int64_t rows)
     return epochs > EPOCHS ? EPOCHS : epochs < EPOCHS_LEAST ? EPOCHS_LEAST : epochs;
 }
 
+/* What is done with columns that are unclear: few texts are categories, others are left out. */
+static void suggest_categories(const struct table_inspection *inspection, struct json_object *train)
+{
+    for (int32_t i = 0; i < inspection->count; i++) {
+        const struct table_inspection_column *column = &inspection->columns[i];
+        bool few = column->different >= 0 && 2 * (int64_t)column->different <= column->present;
+        const char *key = few ? "categories" : "ignore";
+        struct json_object *list = json_get(train, key);
+
+        if (!column->problem[0] || i == inspection->target || !inspection->has_header)
+            continue;
+        if (!list)
+            json_set(train, key, list = json_object_new_array());
+        json_object_array_add(list, json_object_new_string(column->name));
+    }
+}
+
 /* The specification, as JSON. */
 static struct json_object *suggest(const struct table_inspection *inspection, const char *path)
 {
@@ -36,7 +53,7 @@ static struct json_object *suggest(const struct table_inspection *inspection, co
     struct json_object *data = json_object_new_object(), *train = json_object_new_object();
     struct json_object *settings = json_tokener_parse(train_recipe);
 
-    if (!inspection->classes)
+    if (!inspection->classes && target->numeric)
         json_set_string(model, "loss", "mse");
     json_set_string(train, "format", "table");
     json_set_string(train, "path", path);
@@ -44,6 +61,7 @@ static struct json_object *suggest(const struct table_inspection *inspection, co
         json_set_string(train, "label_column", target->name);
     else
         json_set_int(train, "label_column", inspection->target);
+    suggest_categories(inspection, train);
     json_set(data, "train", train);
     json_set_int(settings, "epochs", choose_epochs(inspection->rows));
     json_set(spec, "model", model);

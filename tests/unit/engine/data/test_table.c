@@ -493,6 +493,21 @@ static void a_row_of_names_that_returns_is_named(void **state)
     REFUSE("a^y\n1^0\n2^1\n", "table.csv:1", "\"a^y\" alone", "delimiter ','");
 }
 
+/* A name that is also a category is one where another name stands above numbers. */
+static void names_may_return_as_categories(void **state)
+{
+    struct dataset *dataset = open_text("y,n,age\ny,2,7\nn,3,8\ny,4,9\nn,5,8\n", NULL);
+
+    (void)state;
+    check_names(dataset, "y=n", "y=y", "n", NULL);
+    assert_string_equal(warnings, "");
+    dataset_close(dataset);
+    dataset = open_text("a,b,c\nb,a,c\na,a,d\nb,b,d\n", NULL);
+    assert_int_equal(dataset->count, 4);
+    assert_non_null(strstr(warnings, "is taken for a sample"));
+    dataset_close(dataset);
+}
+
 static void lines_may_end_in_cr_alone(void **state)
 {
     struct dataset *dataset = open_text("a,y\r1,0\r\"2\",1\r", NULL);
@@ -529,6 +544,7 @@ int main(void)
         cmocka_unit_test_setup(faults_are_named, reset),
         cmocka_unit_test_setup(dates_that_do_not_exist_are_named, reset),
         cmocka_unit_test_setup(a_row_of_names_that_returns_is_named, reset),
+        cmocka_unit_test_setup(names_may_return_as_categories, reset),
         cmocka_unit_test_setup(lines_may_end_in_cr_alone, reset),
     };
 
