@@ -32,10 +32,10 @@ const struct command command_predict = {
     .place = 322,
     .arguments = "JOB DATA",
     .summary = "Write what a model says of new data",
-    .details = "The data have the format of the training data, without what is to be predicted; "
-               "DATA - reads rows of a\ntable from standard input as they come. They are prepared "
-               "as the training data were, and predicted on the\nCPU of this machine, as the user "
-               "who asks.",
+    .details = "The data have the format of the training data, without what is to be predicted; of "
+               "images also a folder,\na table of paths or one file. DATA - reads rows of a table "
+               "from standard input as they come. They are\nprepared as the training data were, "
+               "and predicted on the CPU of this machine, as the user who asks.",
     .minimum = 2,
     .maximum = 2,
     .options = predict_options,

@@ -195,7 +195,7 @@ struct dataset_config {
         int channels;          /* 1 or 3; 0: 3 */
         const char *column;    /* image_csv: of the paths; NULL: the first */
         const char *folder;    /* image_csv: that paths begin in; NULL: that of the table */
-        bool folder_beside;    /* `folder` is one in that of the table, if there is such a one */
+        bool folder_beside;    /* `folder` is in that of the table, if the first image is there */
         int64_t height, width; /* images are resized to it; 0: they are not */
         int64_t shorter;       /* or their shorter side is to this; 0: it is not */
         int64_t crop_height, crop_width; /* of the part in the middle that is kept then; 0: all */

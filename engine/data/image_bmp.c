@@ -87,10 +87,10 @@ static int palette_read(struct bmp *bmp, size_t place)
     return 0;
 }
 
-/* The byte that a mask of 32 bits has, or -1. */
-static int mask_byte(uint32_t mask)
+/* The byte of a pixel that the mask has, or -1. */
+static int mask_byte(uint32_t mask, uint32_t bits)
 {
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < (int)bits / 8; i++)
         if (mask == 0xffu << 8 * i)
             return i;
     return -1;
@@ -112,7 +112,7 @@ static int masks_read(struct bmp *bmp, size_t *place)
         known = bmp->six || (mask[0] == 0x7c00 && mask[1] == 0x3e0 && mask[2] == 0x1f);
     } else if (mask[0] || mask[1] || mask[2]) {
         for (int i = 0; i < 3; i++) {
-            bmp->place[i] = mask_byte(mask[i]);
+            bmp->place[i] = mask_byte(mask[i], bmp->bits);
             known = known && bmp->place[i] >= 0;
         }
     }

@@ -119,6 +119,61 @@ static int table_begin(void *context, struct error *error)
     return r;
 }
 
+/* ---- paths ---- */
+
+/* The folder that the table lies in. */
+static char *folder_of_table(const struct dataset_config *config)
+{
+    char *path = reader_path_join(config->directory, config->paths[0]);
+    char *slash = path ? strrchr(path, '/') : NULL;
+
+    if (path && !slash) {
+        free(path);
+        return strdup(".");
+    }
+    if (path)
+        slash[slash == path] = '\0';
+    return path;
+}
+
+/* The folder that paths begin in: the configured one, else that of the table. */
+static char *folder_of(const struct dataset_config *config)
+{
+    AUTO_FREE char *of_table =
+        config->image.folder_beside || !config->image.folder ? folder_of_table(config) : NULL;
+
+    if (!config->image.folder)
+        return TAKE_POINTER(of_table);
+    return reader_path_join(config->image.folder_beside ? of_table : config->directory,
+                            config->image.folder);
+}
+
+static char *path_join(const struct image_csv *reader, const char *name, struct stat *status,
+                       int *fault)
+{
+    char *path = reader_path_join(reader->folder, name);
+
+    *fault = path && stat(path, status) < 0 ? -errno : 0;
+    return path;
+}
+
+/* The path of a cell, and its status. Where the folder may be another one beside the table and the
+ * first image is not there, paths begin in the folder of the table. */
+static char *path_find(struct image_csv *reader, const char *name, struct stat *status, int *fault)
+{
+    char *path = path_join(reader, name, status, fault);
+
+    if (path && *fault && reader->scan.count == 0 && reader->table.config->image.folder_beside) {
+        free(path);
+        free(reader->folder);
+        free(reader->scan.folder);
+        reader->folder = folder_of_table(reader->table.config);
+        reader->scan.folder = reader->folder ? strdup(reader->folder) : NULL;
+        path = reader->scan.folder ? path_join(reader, name, status, fault) : NULL;
+    }
+    return path;
+}
+
 /* ---- rows ---- */
 
 static int image_add(struct image_csv *reader, const char *row, const char *cell, size_t length,
@@ -126,15 +181,16 @@ static int image_add(struct image_csv *reader, const char *row, const char *cell
 {
     AUTO_FREE char *name = csv_cell_copy(row, cell, length), *path = NULL;
     struct stat status;
+    int fault;
 
-    path = name ? reader_path_join(reader->folder, name) : NULL;
+    path = name ? path_find(reader, name, &status, &fault) : NULL;
     if (!path)
         return reader_out_of_memory(reader->table.path, error);
     if (length == 0)
         return error_set(error, -EINVAL, "%s:%lld: the row names no image", reader->table.path,
                          (long long)reader->table.line);
-    if (stat(path, &status) < 0)
-        return error_set_errno(error, -errno, "%s:%lld: cannot look at the image %s",
+    if (fault)
+        return error_set_errno(error, fault, "%s:%lld: cannot look at the image %s",
                                reader->table.path, (long long)reader->table.line, path);
     if (!S_ISREG(status.st_mode))
         return error_set(error, -EINVAL, "%s:%lld: %s is not a regular file", reader->table.path,
@@ -238,39 +294,6 @@ static int classes_resolve(struct image_csv *reader, const struct dataset *refer
     free(TAKE_POINTER(dataset->labels));
     dataset->count = 0;
     return r;
-}
-
-/* The folder that the table lies in. */
-static char *folder_of_table(const struct dataset_config *config)
-{
-    char *path = reader_path_join(config->directory, config->paths[0]);
-    char *slash = path ? strrchr(path, '/') : NULL;
-
-    if (path && !slash) {
-        free(path);
-        return strdup(".");
-    }
-    if (path)
-        slash[slash == path] = '\0';
-    return path;
-}
-
-/* The folder that paths begin in: the configured one, else that of the table. */
-static char *folder_of(const struct dataset_config *config)
-{
-    const char *folder = config->image.folder;
-    AUTO_FREE char *of_table = folder_of_table(config);
-    struct stat status;
-    char *path;
-
-    if (!folder || !of_table)
-        return TAKE_POINTER(of_table);
-    path = reader_path_join(config->image.folder_beside ? of_table : config->directory, folder);
-    if (!config->image.folder_beside || !path ||
-        (stat(path, &status) == 0 && S_ISDIR(status.st_mode)))
-        return path;
-    free(path);
-    return TAKE_POINTER(of_table);
 }
 
 static int images_list(struct image_csv *reader, const struct dataset *reference,

@@ -5,6 +5,7 @@
 #include "engine/data/gather.h"
 #include "engine/data/reader.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 int loss_weights_create(int32_t classes, struct loss_weights *weights, struct error *error)
@@ -56,6 +57,21 @@ double loss_weights_of(const struct augmentation *augmentation, const struct dat
 
     return (double)weights->classes[label] *
            (weights->samples ? (double)dataset->sample_weights[index] : 1);
+}
+
+int loss_weights_check(const struct augmentation *augmentation, const struct dataset_view *view,
+                       struct error *error)
+{
+    static const double least = 1e-30;
+
+    for (int64_t i = 0; i < view->count; i++)
+        if (loss_weights_of(augmentation, view->dataset, dataset_view_index(view, i)) >= least)
+            return 0;
+    return error_set(error, -EINVAL,
+                     "no sample of the training part has a weight above %g, so there is nothing to "
+                     "learn: correct train.class_weights and the weights of the samples, or "
+                     "multiply them",
+                     least);
 }
 
 void loss_weights_apply(const struct augmentation *augmentation, const struct dataset *dataset,

@@ -19,6 +19,11 @@ void loss_weights_release(struct loss_weights *weights);
 int loss_weights_balance(struct loss_weights *weights, const struct dataset_view *view,
                          struct error *error);
 
+/* Refuses weights of which none in the view is 1e-30 or more: losses would vanish in float32.
+ * -EINVAL, or 0. */
+int loss_weights_check(const struct augmentation *augmentation, const struct dataset_view *view,
+                       struct error *error);
+
 /* What a sample counts: the weight of the class that it is trained with, times its own. */
 double loss_weights_of(const struct augmentation *augmentation, const struct dataset *dataset,
                        int64_t index);

@@ -6,6 +6,7 @@
 
 #include <locale.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,6 +55,19 @@ static const char *exponent_parse(const char *text, const char *end, int *expone
         if (value < EXPONENT_MAX)
             value = value * 10 + (*text - '0');
     *exponent = negative ? -value : value;
+    return text;
+}
+
+char *number_format(double value, char text[NUMBER_TEXT_BYTES])
+{
+    double again = 0;
+
+    for (int digits = 15; digits <= 17; digits++) {
+        size_t length = (size_t)snprintf(text, NUMBER_TEXT_BYTES, "%.*g", digits, value);
+
+        if (number_parse(text, text + length, &again) && again == value)
+            break;
+    }
     return text;
 }
 

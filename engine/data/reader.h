@@ -85,6 +85,10 @@ DATA_FORMATS(DECLARE_READER)
  * when there is no number. */
 const char *number_parse(const char *text, const char *end, double *value);
 
+enum { NUMBER_TEXT_BYTES = 32 };
+/* The number with as few digits as make it again: 0.1, not 0.10000000000000001. Returns `text`. */
+char *number_format(double value, char text[NUMBER_TEXT_BYTES]);
+
 /* One code point of UTF-8, or one byte when `bytes`; `text` < `end` and well-formed. */
 uint32_t vocabulary_next(bool bytes, const uint8_t **text, const uint8_t *end);
 /* A symbol for a message: '"é" (U+00E9)', 'byte 0xFF'. */

@@ -100,6 +100,8 @@ static int mark_columns_aside(struct table_reader *reader, const bool *features,
     const struct dataset_config *config = reader->config;
     struct table_column *column;
 
+    if (table_parts_check(config, error) < 0)
+        return error->code;
     if (config->table.split_column) {
         column = mark_column_aside(reader, "data.split.column", config->table.split_column,
                                    features, error);
@@ -629,6 +631,22 @@ static int report_no_row(const struct table_reader *reader, struct error *error)
                      (long long)reader->dropped);
 }
 
+/* Values that are to name test rows, but of which no row has any, are a mistake. */
+static int check_test_part(const struct table_reader *reader, struct error *error)
+{
+    const struct dataset_config *config = reader->config;
+
+    if (!config->table.test_values || !reader->dataset->split_keys)
+        return 0;
+    for (int64_t i = 0; i < reader->rows; i++)
+        if (reader->dataset->split_keys[i] == DATASET_PART_TEST)
+            return 0;
+    return error_set(error, -EINVAL,
+                     "%s has no row whose column \"%s\" is among data.split.test_values (\"%s\"); "
+                     "correct them",
+                     config->paths[0], config->table.split_column, config->table.test_values[0]);
+}
+
 static int finish(struct table_reader *reader, struct error *error)
 {
     struct dataset *dataset = reader->dataset;
@@ -642,6 +660,9 @@ static int finish(struct table_reader *reader, struct error *error)
         if (r < 0)
             return r;
     }
+    r = check_test_part(reader, error);
+    if (r < 0)
+        return r;
     reader_set_shape(dataset, &features, 1);
     dataset->element = DATASET_FLOAT32;
     dataset->sample_stride = (size_t)features * sizeof(float);

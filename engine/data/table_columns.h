@@ -134,6 +134,8 @@ int table_labels_resolve(struct label_names *names, const struct dataset_config 
                          const struct dataset *reference, struct dataset *dataset,
                          struct error *error);
 
+/* Refuses a text that data.split gives to two parts. -EINVAL, or 0. */
+int table_parts_check(const struct dataset_config *config, struct error *error);
 /* The part (enum dataset_part) that a cell of table.split_column names: by the configuration's
  * texts, else by common words in either case. -1: it is none of these words. */
 int table_part_find(const struct dataset_config *config, const struct table_cell *cell);

@@ -78,10 +78,14 @@ static int name_classes(const struct table_columns *columns, struct dataset *dat
     dataset->class_names = calloc((size_t)columns->label_count, sizeof *dataset->class_names);
     if (!dataset->class_names)
         return error_no_memory(error, "the names of the classes");
-    for (; dataset->class_count < columns->label_count; dataset->class_count++)
-        if (asprintf(&dataset->class_names[dataset->class_count], "%.17g",
-                     columns->label_values[dataset->class_count]) < 0)
+    for (; dataset->class_count < columns->label_count; dataset->class_count++) {
+        char text[NUMBER_TEXT_BYTES];
+        char *name = strdup(number_format(columns->label_values[dataset->class_count], text));
+
+        if (!name)
             return error_no_memory(error, "the names of the classes");
+        dataset->class_names[dataset->class_count] = name;
+    }
     return 0;
 }
 

@@ -1,6 +1,7 @@
 /* table_parts.c: which part a cell of data.split.column names; see table_columns.h. */
 #include "engine/data/table_columns.h"
 
+#include <errno.h>
 #include <string.h>
 #include <strings.h>
 
@@ -32,6 +33,21 @@ static int part_of_word(const struct table_cell *cell)
             strncasecmp(words[i].word, cell->text, cell->length) == 0)
             return (int)words[i].part;
     return -1;
+}
+
+int table_parts_check(const struct dataset_config *config, struct error *error)
+{
+    for (int i = 0; config->table.test_values && i < config->table.test_value_count; i++) {
+        const char *text = config->table.test_values[i];
+        struct table_cell cell = {.text = text, .length = strlen(text)};
+
+        if (is_among(&cell, config->table.validation_values, config->table.validation_value_count))
+            return error_set(error, -EINVAL,
+                             "data.split has \"%s\" among validation_values and test_values; a row "
+                             "is in one part",
+                             text);
+    }
+    return 0;
 }
 
 int table_part_find(const struct dataset_config *config, const struct table_cell *cell)

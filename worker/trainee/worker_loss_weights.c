@@ -52,6 +52,16 @@ static int weights_by_number(struct json_object *json, const struct dataset *dat
     return 0;
 }
 
+static int class_weights_read(struct worker_setup *setup, struct json_object *json,
+                              struct error *error)
+{
+    if (json_object_is_type(json, json_type_object))
+        return weights_by_label(json, setup->train, &setup->loss_weights, error);
+    if (json_object_is_type(json, json_type_array))
+        return weights_by_number(json, setup->train, &setup->loss_weights, error);
+    return loss_weights_balance(&setup->loss_weights, &setup->split.train, error);
+}
+
 int worker_loss_weights_make(struct worker_setup *setup, struct error *error)
 {
     struct json_object *json = json_get(json_get(setup->spec.normalised, "train"), "class_weights");
@@ -65,11 +75,8 @@ int worker_loss_weights_make(struct worker_setup *setup, struct error *error)
         return r;
     setup->loss_weights.samples = train->sample_weights != NULL;
     setup->spec.augmentation.weights = &setup->loss_weights;
-    if (!json || train->is_absent) /* a plan gathers no batches */
+    if (train->is_absent) /* a plan gathers no batches */
         return 0;
-    if (json_object_is_type(json, json_type_object))
-        return weights_by_label(json, train, &setup->loss_weights, error);
-    if (json_object_is_type(json, json_type_array))
-        return weights_by_number(json, train, &setup->loss_weights, error);
-    return loss_weights_balance(&setup->loss_weights, &setup->split.train, error);
+    r = json ? class_weights_read(setup, json, error) : 0;
+    return r < 0 ? r : loss_weights_check(&setup->spec.augmentation, &setup->split.train, error);
 }

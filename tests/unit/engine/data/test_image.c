@@ -296,12 +296,34 @@ static void test_no_image(void **state)
     image_release(&image);
 }
 
+/* A mask of the fourth byte of pixels that have three: that of the last is behind the file. */
+static void test_bmp_masks(void **state)
+{
+    static const uint8_t header[66] = {66, 77, 70, 0, 0, 0, 0,   0, 0,   0, 66, 0,   0, 0, 40, 0, 0,
+                                       0,  1,  0,  0, 0, 1, 0,   0, 0,   1, 0,  24,  0, 3, 0,  0, 0,
+                                       4,  0,  0,  0, 0, 0, 0,   0, 0,   0, 0,  0,   0, 0, 0,  0, 0,
+                                       0,  0,  0,  0, 0, 0, 255, 0, 255, 0, 0,  255, 0, 0, 0};
+    uint8_t *bytes = malloc(sizeof header + 3);
+    struct image image = {0};
+    struct error error = {0};
+
+    (void)state;
+    assert_non_null(bytes);
+    memcpy(bytes, header, sizeof header);
+    memset(bytes + sizeof header, 9, 3);
+    assert_int_equal(image_decode("mask.bmp", bytes, sizeof header + 3, &image, &error), -EINVAL);
+    assert_non_null(strstr(error.text, "a mask of colours"));
+    image_release(&image);
+    free(bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_as_pillow),     cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_flipped_bit),   cmocka_unit_test(test_no_image),
-        cmocka_unit_test(test_odd_as_pillow), cmocka_unit_test(test_odd_damaged),
+        cmocka_unit_test(test_bmp_masks),   cmocka_unit_test(test_as_pillow),
+        cmocka_unit_test(test_truncated),   cmocka_unit_test(test_flipped_bit),
+        cmocka_unit_test(test_no_image),    cmocka_unit_test(test_odd_as_pillow),
+        cmocka_unit_test(test_odd_damaged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -185,6 +185,12 @@ static void test_new_images(void **state)
     path = data_file_write_text("photos/new.csv", "one.png\n\"b/two, too.png\"\none.png\n");
     config.image.column = "file";
     check_reading(train, (const char *const[]){"one.png", "b/two, too.png", "one.png"}, "121");
+    /* the folder of the training, beside this table, if it has the first image */
+    config.image.folder = "b";
+    config.image.folder_beside = true;
+    check_reading(train, (const char *const[]){"one.png", "b/two, too.png", "one.png"}, "121");
+    path = data_file_write_text("photos/new.csv", "\"two, too.png\"\n");
+    check_reading(train, (const char *const[]){"two, too.png"}, "2");
     path = data_file_write_text("photos/new.csv", "file\nfour.png\n");
     assert_int_equal(image_reader_open(&config, train, &reader, &error), -ENOENT);
     assert_non_null(strstr(error.text, "new.csv:2"));

@@ -172,6 +172,24 @@ static void test_balanced(void **state)
     dataset_close(dataset);
 }
 
+static void test_weights_of_0(void **state)
+{
+    struct dataset *dataset = rows_open(false);
+    struct dataset_view view = dataset_view_all(dataset);
+    struct loss_weights weights;
+    const struct augmentation augmentation = {.weights = &weights};
+
+    (void)state;
+    assert_int_equal(loss_weights_create(CLASSES, &weights, &error), 0);
+    assert_int_equal(loss_weights_check(&augmentation, &view, &error), 0);
+    for (int c = 0; c < CLASSES; c++)
+        weights.classes[c] = c ? 0 : 1e-35f;
+    assert_int_equal(loss_weights_check(&augmentation, &view, &error), -EINVAL);
+    assert_non_null(strstr(error.text, "nothing to learn"));
+    loss_weights_release(&weights);
+    dataset_close(dataset);
+}
+
 static void test_refusal(void **state)
 {
     (void)state;
@@ -189,6 +207,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_targets),
         cmocka_unit_test(test_balanced),
+        cmocka_unit_test(test_weights_of_0),
         cmocka_unit_test(test_refusal),
     };
 

@@ -278,6 +278,13 @@ static void test_column(void **state)
         dataset_close(dataset);
     }
 
+    config.table.validation_values = config.table.test_values = second;
+    path = data_file_write_text("part.csv", "label;part;x\n0;1;1\n1;2;2\n");
+    data_expect_refusal(&config, NULL, -EINVAL, "\"2\" among validation_values and test_values",
+                        (const char *)NULL);
+    config.table.test_values = third;
+    data_expect_refusal(&config, NULL, -EINVAL, "no row whose column \"part\"", "(\"3\")",
+                        (const char *)NULL);
     config.table.validation_values = config.table.test_values = NULL;
     path = data_file_write_text("part.csv", "label;part;x\n0;train;1\n1;later;2\n");
     data_expect_refusal(&config, NULL, -EINVAL,

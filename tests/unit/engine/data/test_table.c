@@ -508,6 +508,20 @@ static void names_may_return_as_categories(void **state)
     dataset_close(dataset);
 }
 
+/* Classes of fractions are called as people write them. */
+static void classes_have_short_names(void **state)
+{
+    struct dataset *dataset =
+        open_text("a,y\n1,0.1\n2,0.30\n3,0.1\n4,1e-7\n5,0.3\n6,1e-7\n7,0.1\n8,0.3\n", NULL);
+
+    (void)state;
+    assert_int_equal(dataset->class_count, 3);
+    assert_string_equal(dataset->class_names[0], "1e-07");
+    assert_string_equal(dataset->class_names[1], "0.1");
+    assert_string_equal(dataset->class_names[2], "0.3");
+    dataset_close(dataset);
+}
+
 static void lines_may_end_in_cr_alone(void **state)
 {
     struct dataset *dataset = open_text("a,y\r1,0\r\"2\",1\r", NULL);
@@ -545,6 +559,7 @@ int main(void)
         cmocka_unit_test_setup(dates_that_do_not_exist_are_named, reset),
         cmocka_unit_test_setup(a_row_of_names_that_returns_is_named, reset),
         cmocka_unit_test_setup(names_may_return_as_categories, reset),
+        cmocka_unit_test_setup(classes_have_short_names, reset),
         cmocka_unit_test_setup(lines_may_end_in_cr_alone, reset),
     };
 
