@@ -122,6 +122,7 @@ static cudaError_t add_up(struct backend_program *program, struct cuda_channel_s
     sum->accumulate = program->run.accumulate;
     sum->sum = program_floats(program, bias_gradient);
     sum->parts = (float *)program->scratch;
+    sum->arrivals = program->control->arrivals;
     return cuda_channel_sum(sum, program->device->stream);
 }
 

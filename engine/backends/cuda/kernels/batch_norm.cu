@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(SUM_THREADS, 1) moments_kernel(struct cuda_bat
     }
     let_next_launch_begin();
     sum_block(&space, value, n.partial + ((int64_t)blockIdx.y * gridDim.x + blockIdx.x) * SUMS);
-    if (!arrives_last(n.arrivals))
+    if (!arrives_last(&n.arrivals[blockIdx.y], gridDim.x))
         return;
     const int64_t c = (int64_t)blockIdx.y * TILE_CHANNELS + threadIdx.x;
     const bool finishes = threadIdx.x < TILE_CHANNELS && c < n.channels;
@@ -254,7 +254,7 @@ __global__ void __launch_bounds__(SUM_THREADS, 1)
     }
     let_next_launch_begin();
     sum_block(&space, value, n.partial + ((int64_t)blockIdx.y * gridDim.x + blockIdx.x) * SUMS);
-    if (!arrives_last(n.arrivals))
+    if (!arrives_last(&n.arrivals[blockIdx.y], gridDim.x))
         return;
     const int64_t c = (int64_t)blockIdx.y * TILE_CHANNELS + threadIdx.x;
     const bool finishes = threadIdx.x < TILE_CHANNELS && c < n.channels;

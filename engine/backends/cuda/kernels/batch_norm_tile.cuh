@@ -174,23 +174,6 @@ __device__ static void sum_block(union sum_space *space, const float (&value)[2]
         partial[j] = total;
 }
 
-/* Whether the block is the last of its tile to arrive. If so, it sees the sums of the others. */
-__device__ static bool arrives_last(unsigned *arrivals)
-{
-    __shared__ bool last;
-
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        last = atomicAdd(&arrivals[blockIdx.y], 1) == gridDim.x - 1;
-        if (last)
-            arrivals[blockIdx.y] = 0;
-        __threadfence();
-    }
-    __syncthreads();
-    return last;
-}
-
 /* The sums over all blocks of the tile. The first threads get those of channel blockIdx.y
  * TILE_CHANNELS + threadIdx.x. */
 template <bool WHOLE>

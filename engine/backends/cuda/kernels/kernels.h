@@ -337,6 +337,7 @@ struct cuda_channel_sum {
     int64_t rows, channels;
     bool accumulate;
     float *sum, *parts;
+    unsigned *arrivals;      /* CUDA_ARRIVALS counters, zero between launches */
     const uint8_t *position; /* not NULL: leaves out elements whose position is CUDA_POOL_NOWHERE */
     /* The derivative of an activation of this kind (-1: none), which saved `saved`, is applied to x
      * first. The product is stored, and may overwrite x. */
