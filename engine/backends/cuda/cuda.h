@@ -382,6 +382,9 @@ void program_fuse_casts(struct backend_program *program);
 void program_find_image_fusions(struct backend_program *program);
 /* Removes these neighbours. Call it once tensors have their bytes. */
 int program_apply_image_fusions(struct backend_program *program, struct error *error);
+/* Removes the activations beside channel scales that no other node computes. Call it once all other
+ * fusions are applied. */
+void program_apply_gates(struct backend_program *program);
 /* Launches the sums over the channels of `gradient` for node `index`. They leave out elements where
  * `position` (a tensor, or -1) is CUDA_POOL_NOWHERE. */
 int channel_sum_run(struct backend_program *program, int32_t index, int32_t gradient,
@@ -390,6 +393,8 @@ cuda_operator activation_sum_run, channel_scale_sum_run;
 
 /* ---- fusion.c ---- */
 
+/* Whether no other node has absorbed this one. */
+bool program_is_free(const struct backend_program *program, int32_t node);
 /* Lets batch norms compute their neighbours. Call it once tensors have their bytes. */
 int program_fuse_norms(struct backend_program *program, struct error *error);
 

@@ -9,13 +9,15 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Whether no other node has absorbed this one. */
-static bool is_free(const void *context, int32_t node)
+bool program_is_free(const struct backend_program *program, int32_t node)
 {
-    const struct backend_program *program = context;
-
     return program->operators[node] == cuda_operator_of(program->graph->nodes[node].op) &&
            program->node_step[node] == node;
+}
+
+static bool is_free(const void *context, int32_t node)
+{
+    return program_is_free(context, node);
 }
 
 static bool stored_alike(const void *context, int32_t a, int32_t b)

@@ -295,6 +295,7 @@ int cuda_program_prepare(struct backend_device *device, const struct graph *grap
     if (r == 0) {
         small_prepare(made);
         r = program_fuse_norms(made, error);
+        program_apply_gates(made);
         program_fuse_casts(made);
         small_gather_weights(made);
     }

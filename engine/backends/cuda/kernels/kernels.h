@@ -158,15 +158,24 @@ cudaError_t cuda_average_pool(const struct cuda_pool *pool, struct cuda_array x,
                               struct cuda_array y, cudaStream_t stream);
 cudaError_t cuda_average_pool_backward(const struct cuda_pool *pool, struct cuda_array dy,
                                        struct cuda_array dx, cudaStream_t stream);
-/* x[images, pixels, channels] scale[images, channels]. Results may overwrite x and dy. */
-cudaError_t cuda_channel_scale(struct cuda_array x, struct cuda_array scale, struct cuda_array y,
-                               int64_t images, int64_t pixels, int64_t channels,
-                               cudaStream_t stream);
-/* dscale = the sums of dy x over the pixels; dx = dy scale, unless dx.at is NULL. */
+/* An activation that is a channel scale's neighbour. */
+struct cuda_gate {
+    int kind; /* enum activation_kind; -1: there is none */
+    /* Forward: receives the activation's result, in whose type it multiplies; at NULL: nothing
+     * does. It must not overlap `scale`. Backward: what the activation saved. */
+    struct cuda_array tensor;
+};
+/* x[images, pixels, channels] gate(scale[images, channels]). Results may overwrite x and dy. */
+cudaError_t cuda_channel_scale(struct cuda_array x, struct cuda_array scale, struct cuda_gate gate,
+                               struct cuda_array y, int64_t images, int64_t pixels,
+                               int64_t channels, cudaStream_t stream);
+/* dscale = the sums of dy x over the pixels, times the gate's derivative; dx = dy scale, unless
+ * dx.at is NULL. Here `scale` is the gate's result. */
 cudaError_t cuda_channel_scale_backward(struct cuda_array dy, struct cuda_array x,
-                                        struct cuda_array scale, struct cuda_array dx,
-                                        struct cuda_array dscale, int64_t images, int64_t pixels,
-                                        int64_t channels, cudaStream_t stream);
+                                        struct cuda_array scale, struct cuda_gate gate,
+                                        struct cuda_array dx, struct cuda_array dscale,
+                                        int64_t images, int64_t pixels, int64_t channels,
+                                        cudaStream_t stream);
 /* dx = dy scale + pooled / pixels, with pooled[images, channels] the gradient with respect to an
  * average of x. dy at NULL: only the second term. */
 cudaError_t cuda_channel_scale_gradient(struct cuda_array dy, struct cuda_array scale,
