@@ -38,12 +38,12 @@ static struct fusion_abilities find_abilities(const void *context, int32_t index
     if (!stored_alike(program, node->input[0], node->output[0]) ||
         (backward && !stored_alike(program, node->input[0], node->input[1])))
         return (struct fusion_abilities){.normalises_addend = !backward};
-    return (struct fusion_abilities){.activations = FUSION_ACTIVATION(ACTIVATION_RELU) |
-                                                    FUSION_ACTIVATION(ACTIVATION_SILU) |
-                                                    FUSION_ACTIVATION(ACTIVATION_HARDSWISH),
-                                     .adds = true,
-                                     .adds_always = true,
-                                     .normalises_addend = !backward};
+    return (struct fusion_abilities){
+        .activations = FUSION_ACTIVATION(ACTIVATION_RELU) | FUSION_ACTIVATION(ACTIVATION_SILU) |
+                       FUSION_ACTIVATION(ACTIVATION_HARDSWISH) | FUSION_ACTIVATION(ACTIVATION_GELU),
+        .adds = true,
+        .adds_always = true,
+        .normalises_addend = !backward};
 }
 
 static void place_with(struct backend_program *program, int32_t tensor, int32_t other)

@@ -437,6 +437,8 @@ static decltype(&apply_kernel<T, NO_ACTIVATION, TWO, WHOLE>) apply_of(int activa
         return apply_kernel<T, ACTIVATION_SILU, TWO, WHOLE>;
     case ACTIVATION_HARDSWISH:
         return apply_kernel<T, ACTIVATION_HARDSWISH, TWO, WHOLE>;
+    case ACTIVATION_GELU:
+        return apply_kernel<T, ACTIVATION_GELU, TWO, WHOLE>;
     default:
         return apply_kernel<T, NO_ACTIVATION, TWO, WHOLE>;
     }
@@ -512,6 +514,8 @@ static cudaError_t backward_of(const struct cuda_batch_norm *n,
         return backward<T, SOURCE_GIVEN, ACTIVATION_SILU, WHOLE>(n, g, stream);
     case ACTIVATION_HARDSWISH:
         return backward<T, SOURCE_GIVEN, ACTIVATION_HARDSWISH, WHOLE>(n, g, stream);
+    case ACTIVATION_GELU:
+        return backward<T, SOURCE_GIVEN, ACTIVATION_GELU, WHOLE>(n, g, stream);
     default:
         return backward<T, SOURCE_GIVEN, NO_ACTIVATION, WHOLE>(n, g, stream);
     }

@@ -302,7 +302,8 @@ struct cuda_batch_norm {
     struct {                  /* normalises the addend first; weight NULL: it does not */
         const float *weight, *bias, *mean, *inverse_std;
     } second;
-    int activation; /* of the sum, enum activation_kind: ReLU, SiLU, hardswish; -1: none */
+    /* of the sum, enum activation_kind: ReLU, SiLU, hardswish, GELU; -1: none */
+    int activation;
 };
 /* How the gradient with respect to batch norm's result is computed. The derivative of
  * norm->activation, whose operand is recomputed from x, comes in addition. */
