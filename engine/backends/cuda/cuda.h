@@ -114,6 +114,7 @@ struct norm_fusion {
     int32_t result;
     /* backward: the gradient with respect to the activation's result, or two whose sum it is */
     int32_t incoming[2];
+    bool whole; /* one launch, as was measured to be the faster way (normalization.c) */
 };
 
 struct backend_program {
@@ -343,6 +344,8 @@ bool cuda_operator_keeps_sums(const struct graph_node *node, int output);
 /* ---- normalization.c ---- */
 
 cuda_operator norm_run, norm_backward_run, norm_frozen_backward_run;
+/* Chooses how many launches a batch norm or its gradient is. Call it once fusions are applied. */
+int norm_prepare(struct backend_program *program, int32_t index, struct error *error);
 /* Whether the node has kernels that can fuse more than batch norm itself. */
 bool norm_can_fuse(const struct backend_program *program, int32_t index);
 

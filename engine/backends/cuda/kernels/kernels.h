@@ -293,6 +293,7 @@ struct cuda_batch_norm {
     float epsilon, momentum;
     int multiprocessors;
     bool overlaps;      /* device and code have programmatic dependent launches: generation 9 */
+    bool whole;         /* in one launch; needs cuda_batch_norm_can_be_whole() */
     float *partial;     /* cuda_batch_norm_scratch() bytes */
     unsigned *arrivals; /* CUDA_ARRIVALS counters, zero between launches */
     float *means;       /* these three are set by the functions */
@@ -320,6 +321,9 @@ struct cuda_batch_norm_gradient {
 };
 /* Whether there are kernels that fuse. Otherwise each channel is computed by one block. */
 bool cuda_batch_norm_is_fast(const struct cuda_batch_norm *norm);
+/* Whether one launch can compute the moments of the batch and the result, or all gradients.
+ * `arrays`: how many arrays as large as x it reads, x among them. */
+bool cuda_batch_norm_can_be_whole(const struct cuda_batch_norm *norm, int arrays);
 size_t cuda_batch_norm_scratch(const struct cuda_batch_norm *norm);
 /* With the moments of the batch, which it computes and stores first. */
 cudaError_t cuda_batch_norm_train(const struct cuda_batch_norm *norm, cudaStream_t stream);
