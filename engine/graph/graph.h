@@ -62,6 +62,8 @@ struct initial_values {
     /* Writes the elements from `first` to before `end` (row-major) to `to`. Several threads may
      * call it. */
     void (*read)(const struct initial_values *values, int64_t first, int64_t end, float *to);
+    const struct weight_layout *layout; /* where they stand in that file; NULL: as in the graph */
+    bool computed;                      /* of constants: no file of weights needs them */
 };
 struct initializer {
     enum initializer_kind kind;

@@ -45,6 +45,12 @@ static bool is_one_of(const struct onnx_node *node, const char *a, const char *b
     return strcmp(name, a) == 0 || strcmp(name, b) == 0 || strcmp(name, c) == 0;
 }
 
+/* Whether so many numbers are a matrix of steps and steps. */
+static bool is_square(int64_t elements, int64_t steps)
+{
+    return steps > 0 && elements % steps == 0 && elements / steps == steps;
+}
+
 /* Whether the constant hides from each step those behind it, and nothing else. `hides`: numbers
  * that hide are at most this. */
 static bool is_causal(const struct onnx_value *mask, int64_t steps, double shows, double hides)
@@ -52,7 +58,7 @@ static bool is_causal(const struct onnx_value *mask, int64_t steps, double shows
     int64_t elements = onnx_value_elements(mask);
 
     if (mask->kind != ONNX_CONSTANT || onnx_value_trains(mask) || mask->rank < 2 ||
-        elements != steps * steps || mask->extent[mask->rank - 1] != steps)
+        !is_square(elements, steps) || mask->extent[mask->rank - 1] != steps)
         return false;
     for (int64_t i = 0; i < elements; i++) {
         double number = onnx_number(mask, i);
@@ -79,11 +85,11 @@ static bool chain_read(const struct onnx_import *import, struct chain *chain,
         bool all = onnx_is_uniform(&import->values[node->input[1]], &number) && number <= hidden;
 
         /* true hides: 0 where it shows */
-        if (!all || condition.kind != ONNX_CONSTANT)
+        if (!all || condition.kind != ONNX_CONSTANT ||
+            !is_square(onnx_value_elements(&condition), steps))
             return false;
         for (int64_t i = 0; i < onnx_value_elements(&condition); i++)
-            if (onnx_value_elements(&condition) != steps * steps ||
-                (onnx_number(&condition, i) != 0) != (i % steps > i / steps))
+            if ((onnx_number(&condition, i) != 0) != (i % steps > i / steps))
                 return false;
         return chain->causal = true;
     }

@@ -94,25 +94,65 @@ static int inputs_divide(struct onnx_import *import, struct onnx_value samples)
     return 0;
 }
 
+/* The shape in which the model reads the samples. `squeezes`: whatever axes of extent 1 both have,
+ * as data have matrices as images of one channel. False: it reads another shape. */
+static bool sample_shape_fit(const struct onnx_interface *interface,
+                             const struct graph_shape *samples, bool squeezes,
+                             int64_t extent[GRAPH_RANK_MAX + 1])
+{
+    int at = 1;
+
+    for (int r = 0; r < interface->rank; r++) {
+        int64_t wanted = interface->sample_shape[r];
+
+        extent[r + 1] = 1;
+        if (squeezes && wanted == 1)
+            continue;
+        while (squeezes && at < samples->rank && samples->extent[at] == 1)
+            at++;
+        if (at == samples->rank || (wanted >= 0 && wanted != samples->extent[at]))
+            return false;
+        extent[r + 1] = samples->extent[at++];
+    }
+    while (squeezes && at < samples->rank && samples->extent[at] == 1)
+        at++;
+    return at == samples->rank;
+}
+
+/* The samples in the model's shape. */
+static struct onnx_value samples_value(int32_t x, const struct graph_shape *samples, int rank,
+                                       const int64_t *extent)
+{
+    int64_t own[GRAPH_RANK_MAX] = {ONNX_BATCH};
+    struct onnx_value value;
+
+    memcpy(own + 1, samples->extent + 1, (size_t)(samples->rank - 1) * sizeof *own);
+    value = onnx_tensor_value(x, samples->rank, own);
+    onnx_atoms_reshape(&value.atoms, rank, extent);
+    value.rank = rank;
+    memcpy(value.extent, extent, (size_t)rank * sizeof *extent);
+    return value;
+}
+
 /* Gives the samples to the model's input, whose shape must be theirs. */
 static int input_bind(struct onnx_import *import, int32_t x, struct error *error)
 {
     const struct graph_tensor *samples = &import->graph->tensors[x];
     struct onnx_interface interface = onnx_interface(import->model);
-    int64_t extent[GRAPH_RANK_MAX] = {ONNX_BATCH};
-    bool symbols = samples->type == TENSOR_INT32, fits = true;
+    int64_t extent[GRAPH_RANK_MAX + 1] = {ONNX_BATCH};
+    int rank = interface.rank ? interface.rank + 1 : samples->shape.rank;
+    bool symbols = samples->type == TENSOR_INT32;
+    struct onnx_value value;
     char text[128];
 
-    for (int r = 1; r < samples->shape.rank; r++) {
-        extent[r] = samples->shape.extent[r];
-        fits &= r > interface.rank || interface.sample_shape[r - 1] < 0 ||
-                interface.sample_shape[r - 1] == extent[r];
-    }
+    memcpy(extent + 1, samples->shape.extent + 1,
+           (size_t)(samples->shape.rank - 1) * sizeof *extent);
     if (symbols != interface.symbols)
         return error_set(error, -EINVAL, "the model reads %s, but the data has %s",
                          interface.symbols ? "indices (whole numbers)" : "numbers",
                          symbols ? "symbols" : "numbers");
-    if (interface.rank && (!fits || interface.rank != samples->shape.rank - 1)) {
+    if (interface.rank && !sample_shape_fit(&interface, &samples->shape, false, extent) &&
+        !sample_shape_fit(&interface, &samples->shape, true, extent)) {
         struct graph_shape wanted = {.rank = interface.rank};
         char model[128];
 
@@ -124,10 +164,11 @@ static int input_bind(struct onnx_import *import, int32_t x, struct error *error
                          graph_shape_format(&wanted, model, sizeof model),
                          graph_shape_format(&samples->shape, text, sizeof text));
     }
+    value = samples_value(x, &samples->shape, rank, extent);
     if (import->model->input_count > 1)
-        return inputs_divide(import, onnx_tensor_value(x, samples->shape.rank, extent));
-    import->values[import->model->inputs[0]] = onnx_tensor_value(x, samples->shape.rank, extent);
-    import->values[import->model->inputs[0]].type = symbols ? ONNX_INT64 : ONNX_FLOAT;
+        return inputs_divide(import, value);
+    value.type = symbols ? ONNX_INT64 : ONNX_FLOAT;
+    import->values[import->model->inputs[0]] = value;
     return 0;
 }
 

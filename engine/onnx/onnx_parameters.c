@@ -2,6 +2,8 @@
  * model when they are asked for, so they are held once. */
 #include "engine/onnx/onnx_parameters.h"
 
+#include "engine/graph/weight_layout.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +22,7 @@ struct onnx_lent {
     struct piece piece[ONNX_PARTS_MAX];
     int count;
     void *own;
+    struct weight_layout *layout; /* NULL: the file's own */
     struct onnx_lent *next;
 };
 
@@ -30,11 +33,24 @@ void onnx_lent_release(struct onnx_model *model)
 
         model->lent = lent->next;
         free(lent->own);
+        free(lent->layout);
         free(lent);
     }
 }
 
 /* ---- reading ---- */
+
+/* Where number `index` of the piece stands in the store. */
+static int64_t piece_place(const struct piece *piece, int64_t index)
+{
+    int64_t place = piece->offset;
+
+    for (int r = piece->rank - 1; r >= 0; r--) {
+        place += index % piece->extent[r] * piece->stride[r];
+        index /= piece->extent[r];
+    }
+    return place;
+}
 
 /* Reads `count` numbers of a piece from its number `first` on. */
 static void piece_read(const struct piece *piece, int64_t first, int64_t count, float *to)
@@ -151,18 +167,19 @@ static int lent_add(struct onnx_import *import, struct onnx_lent *lent,
     return 0;
 }
 
-/* The initialiser all of whose numbers these are, in whatever order; NULL: there is none. */
+/* The initialiser all of whose numbers these are; NULL: there is none. */
 static const char *whole_of(const struct onnx_lent *lent, bool *in_order)
 {
     const struct onnx_store *store = &lent->piece[0].store;
     int64_t count = 0;
 
+    *in_order = false;
     for (int i = 0; i < lent->count; i++) {
         count += lent->piece[i].count;
         if (lent->piece[i].store.data != store->data)
             return NULL;
     }
-    *in_order = lent->count == 1 && is_run(&lent->piece[0]) && lent->piece[0].offset == 0;
+    *in_order = count == store->count && lent->count == 1 && is_run(&lent->piece[0]);
     return count == store->count ? store->name : NULL;
 }
 
@@ -170,7 +187,7 @@ static void lent_name(struct onnx_import *import, struct onnx_lent *lent, bool *
 {
     const char *whole = whole_of(lent, in_order), *some = lent->piece[0].store.name;
 
-    if (whole)
+    if (whole && *in_order)
         snprintf(lent->name, sizeof lent->name, "%s", whole);
     else if (some)
         snprintf(lent->name, sizeof lent->name, "%.64s.from%lld", some,
@@ -195,6 +212,7 @@ static int lent_own(struct onnx_import *import, struct onnx_lent *lent, int64_t 
     if (!lent->own)
         return error_no_memory(&import->error, "a constant of the model");
     lent_read(&lent->values, 0, count, lent->own);
+    lent->values.computed = true;
     lent->count = 1;
     lent->piece[0] =
         (struct piece){.store = {.type = ONNX_FLOAT, .data = lent->own, .count = count},
@@ -205,30 +223,101 @@ static int lent_own(struct onnx_import *import, struct onnx_lent *lent, int64_t 
     return 0;
 }
 
-/* What the model has lent by that name, or the new one. */
+static const struct onnx_initializer *initializer_find(const struct onnx_model *model,
+                                                       const char *name)
+{
+    for (int i = 0; i < model->initializer_count; i++)
+        if (strcmp(model->initializers[i].store.name, name) == 0)
+            return &model->initializers[i];
+    return NULL;
+}
+
+/* Notes where numbers of parameters stand that the graph has in another order, or in part. */
+static int lent_lay_out(struct onnx_import *import, struct onnx_lent *lent)
+{
+    struct weight_layout *layout;
+
+    if (lent->own)
+        return 0;
+    layout = calloc(1, sizeof *layout);
+    if (!layout)
+        return error_no_memory(&import->error, "the model's weights");
+    for (; layout->count < lent->count; layout->count++) {
+        const struct piece *piece = &lent->piece[layout->count];
+        struct weight_piece *noted = &layout->piece[layout->count];
+        const struct onnx_initializer *given = initializer_find(import->model, piece->store.name);
+
+        if (!given) {
+            free(layout);
+            return 0;
+        }
+        *noted = (struct weight_piece){.name = piece->store.name,
+                                       .weight_rank = given->rank,
+                                       .rank = piece->rank,
+                                       .offset = piece->offset};
+        memcpy(noted->weight_shape, given->extent, sizeof given->extent);
+        memcpy(noted->extent, piece->extent, sizeof piece->extent);
+        memcpy(noted->stride, piece->stride, sizeof piece->stride);
+    }
+    lent->layout = layout;
+    lent->values.layout = layout;
+    return 0;
+}
+
+/* Whether both read a number of the same parameter. Without memory to tell, it counts as one. */
+static bool pieces_overlap(const struct piece *a, const struct piece *b)
+{
+    bool overlap = false, *read;
+
+    if (a->store.data != b->store.data || !a->store.trains)
+        return false;
+    read = calloc((size_t)a->store.count, sizeof *read);
+    if (!read)
+        return true;
+    for (int64_t i = 0; i < a->count; i++)
+        read[piece_place(a, i)] = true;
+    for (int64_t i = 0; i < b->count && !overlap; i++)
+        overlap = read[piece_place(b, i)];
+    free(read);
+    return overlap;
+}
+
+static bool lent_overlap(const struct onnx_lent *a, const struct onnx_lent *b)
+{
+    for (int i = 0; i < a->count; i++)
+        for (int k = 0; k < b->count; k++)
+            if (pieces_overlap(&a->piece[i], &b->piece[k]))
+                return true;
+    return false;
+}
+
+/* What the model has lent with these numbers, or the new one. */
 static const struct onnx_lent *lend(struct onnx_import *import, struct onnx_lent *wanted,
-                                    int64_t count)
+                                    int64_t count, bool in_order)
 {
     struct onnx_lent *lent;
 
-    for (lent = import->model->lent; lent; lent = lent->next)
-        if (strcmp(lent->name, wanted->name) == 0) {
-            if (!lent->own && !pieces_equal(lent, wanted)) {
-                onnx_fail(import,
-                          "the parameter %s is read in two orders, as by a product with the "
-                          "matrix and one with the transposed",
-                          lent->name);
-                return NULL;
-            }
+    for (lent = import->model->lent; lent; lent = lent->next) {
+        bool named = strcmp(lent->name, wanted->name) == 0;
+
+        if (named && (lent->own || pieces_equal(lent, wanted)))
             return lent;
+        if (named || (!lent->own && lent_overlap(lent, wanted))) {
+            onnx_fail(import,
+                      "the parameter %s is read in two orders, as by a product with the matrix "
+                      "and one with the transposed, or in parts that overlap",
+                      lent->piece[0].store.name);
+            return NULL;
         }
+    }
     lent = malloc(sizeof *lent);
     if (!lent) {
         error_no_memory(&import->error, "the model's weights");
         return NULL;
     }
     *lent = *wanted;
-    if (lent_own(import, lent, count)) {
+    if (lent_own(import, lent, count) || (!in_order && lent_lay_out(import, lent))) {
+        free(lent->own);
         free(lent);
         return NULL;
     }
@@ -241,19 +330,14 @@ static const struct onnx_lent *lend(struct onnx_import *import, struct onnx_lent
 static struct graph_shape shape_in_file(const struct onnx_import *import, const char *name,
                                         const struct graph_shape *fallback)
 {
-    const struct onnx_model *model = import->model;
+    const struct onnx_initializer *given = initializer_find(import->model, name);
     struct graph_shape shape = {0};
 
-    for (int i = 0; i < model->initializer_count; i++) {
-        const struct onnx_initializer *given = &model->initializers[i];
-
-        if (strcmp(given->store.name, name) != 0 || given->rank > GRAPH_RANK_MAX)
-            continue;
-        shape.rank = given->rank;
-        memcpy(shape.extent, given->extent, (size_t)given->rank * sizeof *given->extent);
-        return shape;
-    }
-    return *fallback;
+    if (!given || given->rank > GRAPH_RANK_MAX)
+        return *fallback;
+    shape.rank = given->rank;
+    memcpy(shape.extent, given->extent, (size_t)given->rank * sizeof *given->extent);
+    return shape;
 }
 
 /* The value's shape; as one row of numbers if it has too many axes for a tensor. */
@@ -271,7 +355,7 @@ static const struct graph_shape *value_shape(const struct onnx_value *value,
 int32_t onnx_weights_tensor(struct onnx_import *import, const struct onnx_weights *weights,
                             const struct graph_shape *shape, bool statistic)
 {
-    struct onnx_lent wanted = {.values = {lent_read}};
+    struct onnx_lent wanted = {.values = {.read = lent_read}};
     bool any_shape = !shape, in_order = false, trains = true;
     int64_t count = 0, elements;
     const struct onnx_lent *lent;
@@ -291,7 +375,7 @@ int32_t onnx_weights_tensor(struct onnx_import *import, const struct onnx_weight
         return onnx_fail(import, "its weights have %lld numbers, but %lld are needed",
                          (long long)count, (long long)elements);
     lent_name(import, &wanted, &in_order);
-    lent = lend(import, &wanted, count);
+    lent = lend(import, &wanted, count, in_order);
     if (!lent)
         return import->error.code;
     tensor = graph_find_tensor(import->graph, lent->name);

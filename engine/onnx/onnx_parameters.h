@@ -11,9 +11,9 @@ struct onnx_weights {
 };
 
 /* The graph's parameter or statistic that holds these numbers; the same one each time. It has the
- * initialiser's name if it holds all of its numbers. `shape`: as the layer wants it; NULL:
- * that of the file. A negative
- * errno that the graph keeps. `statistic`: it is no parameter. */
+ * initialiser's name if it holds its numbers as they stand there; else its initializer's layout
+ * says where they do. `shape`: as the layer wants it; NULL: that of the file. A negative errno that
+ * the graph keeps. `statistic`: it is no parameter. */
 int32_t onnx_weights_tensor(struct onnx_import *import, const struct onnx_weights *weights,
                             const struct graph_shape *shape, bool statistic);
 /* The same of one value. */

@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "engine/train/checkpoint_metadata.h"
+#include "engine/train/weight_layouts.h"
 
 #include <errno.h>
 #include <math.h>
@@ -214,6 +215,8 @@ static int open_file(const char *path, bool exports, struct checkpoint *checkpoi
                                                &checkpoint->texts, error)
             : checkpoint_metadata_parse(&checkpoint->file, &checkpoint->state, &checkpoint->texts,
                                         error);
+    if (r == 0 && exports && checkpoint->texts.layouts)
+        r = weight_layouts_gather(checkpoint->texts.layouts, "", &checkpoint->file, error);
     if (r < 0) {
         error_prefix(error, "%s", path);
         checkpoint_close(checkpoint);
@@ -388,14 +391,17 @@ int checkpoint_export(const char *path, const char *output, enum checkpoint_weig
         if (!is_training_state(checkpoint.file.tensors[i].name))
             tensors[count++] = exported(&checkpoint.file, &checkpoint.file.tensors[i], weights);
     }
+    if (checkpoint.texts.layouts)
+        r = weight_layouts_scatter(checkpoint.texts.layouts, &tensors, &count, error);
     pair_count = checkpoint_metadata_export(&checkpoint.file, pairs);
-    r = safetensors_writer_open(output, pairs, pair_count, tensors, count, &writer, error);
+    if (r == 0)
+        r = safetensors_writer_open(output, pairs, pair_count, tensors, count, &writer, error);
     for (int i = 0; r == 0 && i < count; i++)
         r = safetensors_writer_add(writer, tensors[i].data, tensors[i].bytes, error);
     if (r == 0)
         r = safetensors_writer_finish(TAKE_POINTER(writer), digest, bytes, error);
     safetensors_writer_abort(writer);
-    free(tensors);
+    weight_layouts_free(tensors, count);
     checkpoint_close(&checkpoint);
     return r;
 }

@@ -66,6 +66,7 @@ struct checkpoint_texts {
      * the caller defines, and dataset_description_format(). */
     const char *job, *data;
     const char *quantization; /* how the weights were quantized; NULL: they are float32 */
+    const char *layouts;      /* weight_layouts_format(): where files have them in another form */
 };
 
 /* Weights kept in host memory (the best so far), for early stopping. */
@@ -120,7 +121,8 @@ enum checkpoint_weights {
 };
 
 /* Writes the weights of a checkpoint to a file for other programs, with PyTorch's names and
- * layouts. Of the metadata it keeps the texts and what checkpoint_open_model() reads. */
+ * layouts, or those of the file that the model came from. Of the metadata it keeps the texts and
+ * what checkpoint_open_model() reads. */
 int checkpoint_export(const char *path, const char *output, enum checkpoint_weights weights,
                       char digest[SAFETENSORS_DIGEST_SIZE], uint64_t *bytes, struct error *error);
 

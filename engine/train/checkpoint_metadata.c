@@ -79,13 +79,13 @@ static const struct checkpoint_field {
               LATER_FIELD("agreement.loss", FIELD_DOUBLE, agreement.loss, "nan"),
               LATER_FIELD("agreement.gradient_norm", FIELD_DOUBLE, agreement.gradient_norm, "nan")};
 
-static_assert(sizeof fields / sizeof fields[0] + 9 <= CHECKPOINT_PAIRS_MAX,
-              "beside the fields there are two formats and seven texts");
+static_assert(sizeof fields / sizeof fields[0] + 10 <= CHECKPOINT_PAIRS_MAX,
+              "beside the fields there are two formats and eight texts");
 
 static const char specification_key[] = "traind.specification";
 static const char normalisation_key[] = "normalisation", vocabulary_key[] = "vocabulary";
 static const char module_key[] = "module", job_key[] = "job", data_key[] = "data";
-static const char quantization_key[] = "quantization";
+static const char quantization_key[] = "quantization", layouts_key[] = "layouts";
 
 static void add_pair(struct checkpoint_metadata *metadata, const char *key, const char *value)
 {
@@ -162,6 +162,7 @@ void checkpoint_metadata_format(const struct checkpoint_state *state,
     add_pair(metadata, job_key, texts->job);
     add_pair(metadata, data_key, texts->data);
     add_pair(metadata, quantization_key, texts->quantization);
+    add_pair(metadata, layouts_key, texts->layouts);
 }
 
 static int parse_field(const struct checkpoint_field *field, const char *text, void *member,
@@ -206,7 +207,8 @@ static struct checkpoint_texts parse_texts(const struct safetensors *file)
                                      .module = safetensors_metadata(file, module_key),
                                      .job = safetensors_metadata(file, job_key),
                                      .data = safetensors_metadata(file, data_key),
-                                     .quantization = safetensors_metadata(file, quantization_key)};
+                                     .quantization = safetensors_metadata(file, quantization_key),
+                                     .layouts = safetensors_metadata(file, layouts_key)};
 }
 
 int checkpoint_metadata_parse(const struct safetensors *file, struct checkpoint_state *state,
@@ -251,7 +253,8 @@ static const char *const exported_keys[][2] = {
     {module_key, module_key},
     {job_key, job_key},
     {data_key, data_key},
-    {quantization_key, quantization_key}};
+    {quantization_key, quantization_key},
+    {layouts_key, layouts_key}};
 enum { EXPORTED_KEYS = sizeof exported_keys / sizeof *exported_keys };
 static_assert((int)EXPORTED_KEYS == (int)CHECKPOINT_EXPORT_PAIRS, "an export keeps these");
 

@@ -4,7 +4,7 @@
 
 #include "engine/train/checkpoint.h"
 
-enum { CHECKPOINT_PAIRS_MAX = 59, CHECKPOINT_VALUE_MAX = 48, CHECKPOINT_EXPORT_PAIRS = 13 };
+enum { CHECKPOINT_PAIRS_MAX = 60, CHECKPOINT_VALUE_MAX = 48, CHECKPOINT_EXPORT_PAIRS = 14 };
 
 struct checkpoint_metadata {
     struct safetensors_pair pairs[CHECKPOINT_PAIRS_MAX];

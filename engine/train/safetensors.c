@@ -542,8 +542,11 @@ int safetensors_open(const char *path, struct safetensors *file, struct error *e
 
 void safetensors_close(struct safetensors *file)
 {
-    for (int i = 0; i < file->tensor_count; i++)
+    for (int i = 0; i < file->tensor_count; i++) {
         free((char *)(uintptr_t)file->tensors[i].name);
+        if (file->tensors[i].owned)
+            free((void *)(uintptr_t)file->tensors[i].data);
+    }
     for (int i = 0; i < file->metadata_count; i++) {
         free((char *)(uintptr_t)file->metadata[i].key);
         free((char *)(uintptr_t)file->metadata[i].value);
@@ -553,6 +556,25 @@ void safetensors_close(struct safetensors *file)
     if (file->mapping)
         munmap(file->mapping, file->mapping_bytes);
     *file = (struct safetensors){0};
+}
+
+int safetensors_append(struct safetensors *file, const struct safetensors_tensor *tensor,
+                       struct error *error)
+{
+    struct safetensors_tensor *tensors =
+        reallocarray(file->tensors, (size_t)file->tensor_count + 1, sizeof *tensors);
+    char *name = strdup(tensor->name);
+
+    if (tensors)
+        file->tensors = tensors;
+    if (!tensors || !name) {
+        free(name);
+        return error_no_memory(error, "the list of tensors");
+    }
+    tensors[file->tensor_count] = *tensor;
+    tensors[file->tensor_count].name = name;
+    tensors[file->tensor_count++].owned = true;
+    return 0;
 }
 
 enum { PIECE = 1 << 20 }; /* bytes that are read at once */
@@ -565,6 +587,8 @@ static void forget(const struct safetensors *file, const struct safetensors_tens
     size_t offset = (size_t)((const char *)tensor->data - (const char *)file->mapping);
     size_t begin = (offset + done) / page * page;
 
+    if (tensor->owned)
+        return;
     madvise((char *)file->mapping + begin, offset + done + bytes - begin, MADV_DONTNEED);
 }
 

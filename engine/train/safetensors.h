@@ -36,6 +36,7 @@ struct safetensors_tensor {
     int64_t shape[SAFETENSORS_RANK_MAX];
     size_t bytes;     /* elements times size; reader and writer fill it in */
     const void *data; /* reader: in the mapping, aligned to the type; writer: not used */
+    bool owned;       /* name and data are malloc()'s, not in the mapping */
 };
 
 struct safetensors_pair {
@@ -82,6 +83,11 @@ struct safetensors {
  * releases it with safetensors_close(). */
 int safetensors_open(const char *path, struct safetensors *file, struct error *error);
 void safetensors_close(struct safetensors *file);
+
+/* Adds a tensor to those of the file. It copies the name and owns the data, which are malloc()'s;
+ * on -ENOMEM the data stay the caller's. */
+int safetensors_append(struct safetensors *file, const struct safetensors_tensor *tensor,
+                       struct error *error);
 
 /* Copies the tensor's data in pieces, so that only a small part of the mapped file is in memory at
  * any moment. */

@@ -7,8 +7,8 @@
  * its rate are the specification's, its data is not looked at. Prints the loss of every step and
  * writes to OUTPUT the weights behind the last one, and as "outputs" what the model gave for
  * "samples.0" in evaluation mode before the first one. */
-#include "engine/train/safetensors.h"
 #include "engine/train/session.h"
+#include "engine/train/weight_layouts.h"
 #include "worker/trainee/worker_spec.h"
 
 #include <stdio.h>
@@ -173,41 +173,49 @@ static void run_steps(struct task *task)
     }
 }
 
+/* The weights in the form of the file that their model came from. */
 static void save_weights(struct task *task, const char *path)
 {
     struct session_tensor tensor;
-    struct safetensors_tensor *tensors = malloc(sizeof *tensors);
+    struct safetensors_tensor *tensors = calloc(1, sizeof *tensors);
     struct safetensors_writer *writer;
     struct error error = {0};
+    char *layouts;
     int count = 1;
 
     if (!tensors)
         abort();
     tensors[0] = task->outputs;
+    tensors[0].data = task->output;
     for (int i = 0; session_tensor(task->session, i, &tensor) == 0; i++) {
+        void *values;
+
         if (!is_weight(&tensor))
             continue;
         tensors = realloc(tensors, (size_t)(count + 1) * sizeof *tensors);
-        if (!tensors)
+        values = malloc(tensor.bytes);
+        if (!tensors || !values)
             abort();
-        tensors[count] = (struct safetensors_tensor){
-            .name = tensor.name, .type = SAFETENSORS_FLOAT32, .rank = tensor.shape.rank};
+        expect(session_read(task->session, i, values, &error), &error);
+        tensors[count] = (struct safetensors_tensor){.name = strdup(tensor.name),
+                                                     .type = SAFETENSORS_FLOAT32,
+                                                     .rank = tensor.shape.rank,
+                                                     .bytes = tensor.bytes,
+                                                     .data = values,
+                                                     .owned = true};
         for (int k = 0; k < tensor.shape.rank; k++)
             tensors[count].shape[k] = tensor.shape.extent[k];
         count++;
     }
+    expect(weight_layouts_format(session_graph(task->session), &layouts, &error), &error);
+    if (layouts)
+        expect(weight_layouts_scatter(layouts, &tensors, &count, &error), &error);
     expect(safetensors_writer_open(path, NULL, 0, tensors, count, &writer, &error), &error);
-    expect(safetensors_writer_add(writer, task->output, task->outputs.bytes, &error), &error);
-    for (int i = 0; session_tensor(task->session, i, &tensor) == 0; i++) {
-        void *values = session_scratch(task->session);
-
-        if (!is_weight(&tensor))
-            continue;
-        expect(session_read(task->session, i, values, &error), &error);
-        expect(safetensors_writer_add(writer, values, tensor.bytes, &error), &error);
-    }
+    for (int i = 0; i < count; i++)
+        expect(safetensors_writer_add(writer, tensors[i].data, tensors[i].bytes, &error), &error);
     expect(safetensors_writer_finish(writer, NULL, NULL, &error), &error);
-    free(tensors);
+    weight_layouts_free(tensors, count);
+    free(layouts);
 }
 
 int main(int argc, char **argv)

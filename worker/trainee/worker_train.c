@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "engine/data/description.h"
 #include "engine/train/agreement.h"
+#include "engine/train/weight_layouts.h"
 #include "proto/profile_view.h"
 #include "worker/trainee/pytorch_module.h"
 #include "worker/trainee/worker_calibration.h"
@@ -36,15 +37,29 @@ struct train_run {
     struct checkpoint resumed;
     bool resumes;
     bool agrees; /* results agree with those of the previous device */
-    char *normalisation, *vocabulary, *module, *job, *data; /* as text; owned */
+    char *normalisation, *vocabulary, *module, *job, *data, *layouts; /* as text; owned */
     struct training_result result;
     struct worker_calibration calibration; /* of a profile */
 };
 
+/* Where the weights stand in the file of a model that is not traind's own. */
+static int describe_layouts(struct worker_setup *setup, char **layouts, struct error *error)
+{
+    struct graph graph;
+    int r;
+
+    graph_init(&graph, 2, false); /* batch norm wants two samples */
+    r = worker_setup_build(setup, &graph, error);
+    if (r == 0)
+        r = weight_layouts_format(&graph, layouts, error);
+    graph_release(&graph);
+    return r;
+}
+
 static int describe_texts(struct train_run *run, struct checkpoint_texts *texts,
                           struct error *error)
 {
-    const struct worker_setup *setup = &run->setup;
+    struct worker_setup *setup = &run->setup;
     bool symbols = dataset_format_has_symbols(setup->train->format);
 
     if (symbols)
@@ -56,6 +71,8 @@ static int describe_texts(struct train_run *run, struct checkpoint_texts *texts,
     run->module = pytorch_module_describe(setup, error);
     if (!run->module)
         return error->code;
+    if (setup->spec.model.onnx && describe_layouts(setup, &run->layouts, error))
+        return error->code;
     run->job = worker_spec_keep(&setup->spec);
     run->data = dataset_description_format(setup->train);
     if (!run->job || !run->data)
@@ -65,7 +82,8 @@ static int describe_texts(struct train_run *run, struct checkpoint_texts *texts,
                                        .vocabulary = run->vocabulary,
                                        .module = run->module,
                                        .job = run->job,
-                                       .data = run->data};
+                                       .data = run->data,
+                                       .layouts = run->layouts};
     return 0;
 }
 
@@ -433,6 +451,7 @@ static void train_run_release(struct train_run *run)
     free(run->module);
     free(run->job);
     free(run->data);
+    free(run->layouts);
     worker_calibration_release(&run->calibration);
 }
 

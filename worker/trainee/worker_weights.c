@@ -2,7 +2,8 @@
 #include "worker/trainee/worker_weights.h"
 
 #include "base/cleanup.h"
-#include "engine/train/safetensors.h"
+#include "engine/graph/weight_layout.h"
+#include "engine/train/weight_layouts.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -52,6 +53,17 @@ static int weights_open(const struct worker_spec *spec, struct weights *weights,
     return 0;
 }
 
+/* Puts parameters together that the file has in the form of the model's own file. */
+static int weights_gather(struct weights *weights, const struct graph *graph, struct error *error)
+{
+    AUTO_FREE char *layouts = NULL;
+    int r = weights->averaged ? 0 : weight_layouts_format(graph, &layouts, error);
+
+    if (r == 0 && layouts)
+        r = weight_layouts_gather(layouts, weights->spec->weights_prefix, &weights->file, error);
+    return r;
+}
+
 /* The tensor of the file for a parameter or statistic of the model; NULL: there is none. */
 static const struct safetensors_tensor *weights_find(const struct weights *weights,
                                                      const char *name)
@@ -66,6 +78,15 @@ static const struct safetensors_tensor *weights_find(const struct weights *weigh
 static bool is_new(const struct worker_spec *spec, const char *name)
 {
     return graph_name_matches_any(spec->new_weights, spec->new_weight_count, name);
+}
+
+/* Whether the graph's tensor is taken from the file: it is no constant that the model computes. */
+static bool is_taken(const struct worker_spec *spec, const struct graph_tensor *tensor)
+{
+    const struct initial_values *values = tensor->initializer.values;
+
+    return (tensor->role == TENSOR_PARAMETER || tensor->role == TENSOR_STATISTIC) &&
+           !(values && values->computed) && !is_new(spec, tensor->name);
 }
 
 /* ---- what does not fit ---- */
@@ -129,11 +150,6 @@ static bool describe_misfit(const struct weights *weights, const char *name,
     return true;
 }
 
-static bool is_weight(const struct graph_tensor *tensor)
-{
-    return tensor->role == TENSOR_PARAMETER || tensor->role == TENSOR_STATISTIC;
-}
-
 /* Whether names of the file are the model's with something before them. Copies that to `prefix`. */
 static bool find_prefix(const struct weights *weights, const struct graph *graph, char *prefix,
                         size_t size)
@@ -142,7 +158,7 @@ static bool find_prefix(const struct weights *weights, const struct graph *graph
         const char *name = graph->tensors[i].name;
         size_t length = strlen(name);
 
-        if (!is_weight(&graph->tensors[i]) || is_new(weights->spec, name))
+        if (!is_taken(weights->spec, &graph->tensors[i]))
             continue;
         for (int k = 0; k < weights->file.tensor_count; k++) {
             const char *stored = weights->file.tensors[k].name;
@@ -189,7 +205,7 @@ static int check_misfits(const struct weights *weights, const struct graph *grap
             const struct graph_tensor *tensor = &graph->tensors[i];
             const struct graph_shape shape = graph_shape_in_files(tensor);
 
-            if (!is_weight(tensor) || is_new(weights->spec, tensor->name))
+            if (!is_taken(weights->spec, tensor))
                 continue;
             wanted += pass == 0;
             if (!describe_misfit(weights, tensor->name, &shape, item, sizeof item))
@@ -217,13 +233,32 @@ static bool is_other_state(const struct weights *weights, const char *name)
            (last && strcmp(last, ".num_batches_tracked") == 0);
 }
 
+/* Whether the parameter was put together with numbers of the file's tensor `name`. */
+static bool is_part(const struct weight_layout *layout, const struct weights *weights,
+                    const char *name)
+{
+    const char *prefix = weights->spec->weights_prefix;
+
+    if (!layout || !begins_with(name, prefix))
+        return false;
+    for (int i = 0; i < layout->count; i++)
+        if (strcmp(layout->piece[i].name, name + strlen(prefix)) == 0)
+            return true;
+    return false;
+}
+
 static bool model_takes(const struct weights *weights, const struct graph *graph,
                         const struct safetensors_tensor *stored)
 {
-    for (int32_t i = 0; i < graph->tensor_count; i++)
-        if (is_weight(&graph->tensors[i]) &&
-            weights_find(weights, graph->tensors[i].name) == stored)
+    for (int32_t i = 0; i < graph->tensor_count; i++) {
+        const struct graph_tensor *tensor = &graph->tensors[i];
+        const struct initial_values *values = tensor->initializer.values;
+
+        if ((tensor->role == TENSOR_PARAMETER || tensor->role == TENSOR_STATISTIC) &&
+            (weights_find(weights, tensor->name) == stored ||
+             (values && is_part(values->layout, weights, stored->name))))
             return true;
+    }
     return false;
 }
 
@@ -269,6 +304,8 @@ int worker_weights_check(struct worker_setup *setup, struct error *error)
         r = graph_check_patterns(&graph, "weights.new", spec->new_weights, spec->new_weight_count,
                                  error);
     if (r == 0)
+        r = weights_gather(&weights, &graph, error);
+    if (r == 0)
         r = check_misfits(&weights, &graph, error);
     if (r == 0)
         warn_of_unused(&weights, &graph, &setup->data_warnings);
@@ -281,17 +318,19 @@ int worker_weights_load(const struct worker_setup *setup, struct session *sessio
 {
     const struct training_config *config = &setup->spec.training;
     AUTO_WEIGHTS struct weights weights = {0};
+    const struct graph *graph = session_graph(session);
     struct session_tensor tensor;
     int r = setup->spec.weights_file ? weights_open(&setup->spec, &weights, error) : 0;
 
     if (!setup->spec.weights_file || r < 0)
         return r;
+    r = weights_gather(&weights, graph, error);
     for (int i = 0; r == 0 && session_tensor(session, i, &tensor) == 0; i++) {
         char misfit[2 * SHAPE_TEXT + GRAPH_NAME_MAX + 64];
         float *values = session_scratch(session);
 
         if ((tensor.role != TENSOR_PARAMETER && tensor.role != TENSOR_STATISTIC) ||
-            is_new(&setup->spec, tensor.name))
+            !is_taken(&setup->spec, &graph->tensors[graph_find_tensor(graph, tensor.name)]))
             continue;
         if (describe_misfit(&weights, tensor.name, &tensor.shape, misfit, sizeof misfit))
             return error_set(error, -EINVAL,

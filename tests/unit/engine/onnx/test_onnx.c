@@ -5,6 +5,7 @@
 #include "engine/onnx/onnx.h"
 #include "engine/onnx/onnx.pb-c.h"
 #include "engine/train/session.h"
+#include "engine/train/weight_layouts.h"
 #include "tests/support/dump.h"
 
 #include <dirent.h>
@@ -310,6 +311,58 @@ static void shapes_that_disagree_are_refused(void **state)
     onnx__model__free_unpacked(model, NULL);
 }
 
+static void samples_may_have_axes_of_extent_1(void **state)
+{
+    static const int64_t shapes[][4] = {{8, 8}, {8, 1, 8}, {8, 8, 1}, {1, 1, 8, 8}, {1, 8, 8}};
+    struct model_config config = {.kind = MODEL_ONNX};
+    struct error error = {0};
+    struct graph graph;
+
+    (void)state;
+    expect(onnx_open("tests/reference/data/onnx", "mlp.onnx", &config.onnx, &error), &error);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        struct model_data data = {.outputs = 10};
+
+        while (data.rank < 4 && shapes[i][data.rank] > 0) {
+            data.sample_shape[data.rank] = shapes[i][data.rank];
+            data.rank++;
+        }
+        graph_init(&graph, 4, true);
+        expect(model_build(&config, &data, &graph, &error), &error);
+        graph_release(&graph);
+    }
+    graph_init(&graph, 4, true);
+    assert_true(model_build(&config,
+                            &(struct model_data){.rank = 2, .sample_shape = {4, 16}, .outputs = 10},
+                            &graph, &error) < 0);
+    graph_release(&graph);
+    onnx_close(config.onnx);
+}
+
+/* Of the rows of one matrix two layers have a part each; a file of weights has the matrix. */
+static void parts_of_a_weight_are_described(void **state)
+{
+    struct model_config config = {.kind = MODEL_ONNX};
+    struct model_data data = {.rank = 2, .sample_shape = {7, 6}, .outputs = 10};
+    struct error error = {0};
+    struct graph graph;
+    char *text;
+
+    (void)state;
+    expect(onnx_open("tests/reference/data/onnx", "cross.onnx", &config.onnx, &error), &error);
+    graph_init(&graph, 4, true);
+    expect(model_build(&config, &data, &graph, &error), &error);
+    expect(weight_layouts_format(&graph, &text, &error), &error);
+    assert_non_null(text);
+    assert_non_null(strstr(text,
+                           "\"attention.in_proj_weight.from144\":{\"shape\":[24,12],\"pieces\":"
+                           "[{\"weight\":\"attention.in_proj_weight\",\"shape\":[36,12],"
+                           "\"offset\":144,\"extent\":[288],\"stride\":[1]}]}"));
+    free(text);
+    graph_release(&graph);
+    onnx_close(config.onnx);
+}
+
 /* A constant without numbers, where an operator wants one. */
 static void empty_constants_are_no_crash(void **state)
 {
@@ -435,6 +488,8 @@ int main(void)
         cmocka_unit_test(nodes_in_a_cycle_are_refused),
         cmocka_unit_test(all_missing_operators_are_named),
         cmocka_unit_test(shapes_that_disagree_are_refused),
+        cmocka_unit_test(samples_may_have_axes_of_extent_1),
+        cmocka_unit_test(parts_of_a_weight_are_described),
         cmocka_unit_test(empty_constants_are_no_crash),
         cmocka_unit_test(several_inputs_are_numbers),
         cmocka_unit_test(unknown_types_and_old_opsets_are_refused),

@@ -229,11 +229,11 @@ static void test_takes(void **state)
     static const double rows[] = {3, -1, 0, 0, 2, -1}, shared[] = {1, 1, -1, 0, 2, 1, 0, 2};
     static const struct take_attributes takes[] = {{1, 4, 6, 6}, {6, 4, 6, 1}, {2, 4, 6, 3}};
     static const struct take_attributes other = {1, 3, 8, 3};
-    const struct map map = {{map_read}, &other, shared};
+    const struct map map = {{.read = map_read}, &other, shared};
 
     (void)state;
     for (size_t i = 0; i < sizeof takes / sizeof *takes; i++)
-        check("take", append_take, &(struct map){{map_read}, &takes[i], rows});
+        check("take", append_take, &(struct map){{.read = map_read}, &takes[i], rows});
     check("take of a parameter", append_take_shared, &map);
 }
 
