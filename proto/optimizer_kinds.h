@@ -33,5 +33,7 @@
     OPTIMIZER(AMSGRAD, amsgrad, {"lr", "1e-3"}, {"weight_decay", "0"},                            \
               {"decoupled_weight_decay", "false"}, {"betas", "[0.9, 0.999]"}, {"eps", "1e-8"})    \
     OPTIMIZER(SCHEDULE_FREE_ADAMW, schedule_free_adamw, {"lr", "2.5e-3"}, {"weight_decay", "0"},  \
-              {"betas", "[0.9, 0.999]"}, {"eps", "1e-8"})
+              {"betas", "[0.9, 0.999]"}, {"eps", "1e-8"})                                         \
+    OPTIMIZER(LAMB, lamb, {"lr", "1e-3"}, {"weight_decay", "0.01"}, {"betas", "[0.9, 0.999]"},    \
+              {"eps", "1e-6"})
 /* clang-format on */

@@ -52,6 +52,17 @@ bool graph_node_updates_matrix(const struct graph *graph, const struct graph_nod
            optimizer_of(&graph->groups[node->attributes.optimizer_group].config)->updates_matrices;
 }
 
+bool graph_node_scales_by_norms(const struct graph *graph, const struct graph_node *node)
+{
+    return node->op == OP_OPTIMIZER &&
+           optimizer_of(&graph->groups[node->attributes.optimizer_group].config)->scales_by_norms;
+}
+
+bool graph_node_updates_whole(const struct graph *graph, const struct graph_node *node)
+{
+    return graph_node_updates_matrix(graph, node) || graph_node_scales_by_norms(graph, node);
+}
+
 /* ---- groups ---------------------------------------------------------------------------------- */
 
 /* The tensor of which this one is the rounded copy, or the tensor itself. */

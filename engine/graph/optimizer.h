@@ -22,6 +22,7 @@ struct optimizer {
     /* Floating-point operations of the matrix products for one parameter; NULL: none. */
     double (*matrix_operations)(const struct optimizer_config *config, double rows, double columns);
     bool updates_matrices; /* it updates only matrices, by matrix products */
+    bool scales_by_norms;  /* a step's length follows from norms of the whole parameter */
     bool has_betas;        /* beta1 is its momentum, beta2 the decay of its second average */
     /* Its first state is averaged over the steps, and that mean is the model: what is evaluated and
      * exported (graph_add_averages()). The parameter is where gradients are taken. */
@@ -51,3 +52,7 @@ double optimizer_flops(const struct optimizer_config *config, double rows, doubl
 bool optimizer_decays_apart(const struct optimizer_config *config);
 /* Whether the node updates a matrix by matrix products. */
 bool graph_node_updates_matrix(const struct graph *graph, const struct graph_node *node);
+/* Whether the node updates a parameter by norms of all of it. */
+bool graph_node_scales_by_norms(const struct graph *graph, const struct graph_node *node);
+/* Whether the node's update needs the whole parameter: one of both. */
+bool graph_node_updates_whole(const struct graph *graph, const struct graph_node *node);

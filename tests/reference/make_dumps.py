@@ -21,6 +21,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import torch_models
+import torch_optimizers
 import torch_sequence_models
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data", "dumps")
@@ -632,6 +633,7 @@ STATES["muon"] = {"momentum_buffer": "momentum", **STATES["adamw"]}
 STATES["adamax"] = {"exp_avg": "first_moment", "exp_inf": "largest_gradient"}
 STATES["amsgrad"] = {**STATES["adam"], "max_exp_avg_sq": "largest_moment"}
 STATES["schedule_free_adamw"] = {"z": "base", "x": "average", "exp_avg_sq": "second_moment"}
+STATES["lamb"] = STATES["adamw"]
 # settings that only some optimizers have; the others' dumps do not mention them
 OWN_SETTINGS = {"adagrad": {"learning_rate_decay": 0.0, "initial_square_sum": 0.0},
                 "muon": {"iterations": 5, "match_adamw": False},
@@ -657,6 +659,7 @@ def make_optimizer(kind, parameters, lr, **options):
         "adagrad": lambda: torch.optim.Adagrad(parameters, lr, s["learning_rate_decay"], s["weight_decay"],
                                                s["initial_square_sum"], s["epsilon"]),
         "adadelta": lambda: torch.optim.Adadelta(parameters, lr, s["alpha"], s["epsilon"], s["weight_decay"]),
+        "lamb": lambda: torch_optimizers.Lamb(parameters, lr, betas, s["epsilon"], s["weight_decay"]),
         "adamax": lambda: torch.optim.Adamax(parameters, lr, betas, s["epsilon"], s["weight_decay"]),
         "amsgrad": lambda: (torch.optim.AdamW if s["decoupled_weight_decay"] else torch.optim.Adam)(
             parameters, lr, betas, s["epsilon"], s["weight_decay"], amsgrad=True),
@@ -783,6 +786,8 @@ def optimizers():
     optimizer_case("amsgrad-decoupled", 0.02, steps=10, weight_decay=0.3, beta2=0.8, decoupled_weight_decay=True)
     optimizer_case("schedule_free_adamw-plain", 0.05, steps=10)
     optimizer_case("schedule_free_adamw-decay", 0.05, steps=10, weight_decay=0.1, beta1=0.8, beta2=0.95, epsilon=1e-3)
+    optimizer_case("lamb-plain", 0.02, steps=10)
+    optimizer_case("lamb-decay", 0.02, steps=10, weight_decay=0.1, beta1=0.8, beta2=0.95, epsilon=1e-3)
     optimizer_case("nadam-decoupled", 0.02, steps=10, weight_decay=0.3, decoupled_weight_decay=True)
 
 

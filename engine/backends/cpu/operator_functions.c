@@ -37,5 +37,7 @@ const struct operator_functions *operator_functions_of(const struct operator_tab
         return &table->by_operator[linear[descriptor->product]];
     if (graph_node_updates_matrix(graph, node))
         return &table->muon;
+    if (graph_node_scales_by_norms(graph, node))
+        return &table->lamb;
     return &table->by_operator[node->op];
 }

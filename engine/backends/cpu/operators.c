@@ -153,7 +153,8 @@ const struct operator_table cpu_operators = {.by_operator = {
     [OP_HEAD_LOSSES_BACKWARD] = {SLICES(head_losses_backward_run)},
     [OP_OPTIMIZER] = {.bind = optimizer_bind},
     [OP_MOVING_AVERAGE] = {.bind = moving_average_bind},
-}, .muon = {.prepare = muon_prepare, .bind = muon_bind, .release = muon_release}};
+}, .muon = {.prepare = muon_prepare, .bind = muon_bind, .release = muon_release},
+   .lamb = {.prepare = lamb_prepare, .bind = lamb_bind}};
 /* clang-format on */
 
 bool graph_suits_tiles(const struct graph *graph)

@@ -195,6 +195,7 @@ struct operator_functions {
 struct operator_table {
     struct operator_functions by_operator[OP_COUNT];
     struct operator_functions muon; /* of an OP_OPTIMIZER node of Muon's */
+    struct operator_functions lamb; /* likewise */
 };
 extern const struct operator_table cpu_operators; /* operators.c */
 /* The functions of a node's operator. A convolution of single pixels (1x1 images, kernel 1x1) is a
@@ -308,6 +309,8 @@ int optimizer_bind(struct backend_program *, int32_t, struct error *);
 int muon_prepare(struct backend_program *, int32_t, struct error *);
 int muon_bind(struct backend_program *, int32_t, struct error *);
 void muon_release(void *);
+int lamb_prepare(struct backend_program *, int32_t, struct error *);
+int lamb_bind(struct backend_program *, int32_t, struct error *);
 int moving_average_bind(struct backend_program *, int32_t, struct error *);
 
 /* The vtable's entries of the same names. */

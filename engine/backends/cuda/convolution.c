@@ -253,7 +253,7 @@ static bool may_stay_low(const struct graph *graph, const struct graph_node *nod
 
         for (int k = 0; k < reader->input_count; k++)
             if (reader->input[k] == node->output[0] &&
-                (reader->op != OP_OPTIMIZER || graph_node_updates_matrix(graph, reader)))
+                (reader->op != OP_OPTIMIZER || graph_node_updates_whole(graph, reader)))
                 return false;
     }
     return true;

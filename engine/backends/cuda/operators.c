@@ -2,6 +2,7 @@
  * update. */
 #include "engine/backends/cuda/transformer.h"
 #include "engine/graph/operator.h"
+#include "engine/graph/optimizer.h"
 
 #include <errno.h>
 #include <string.h>
@@ -386,6 +387,8 @@ size_t cuda_operator_workspace(const struct graph *graph, const struct graph_nod
 
     if (node->op == OP_EMBEDDING_BACKWARD)
         return embedding_workspace(graph, node);
+    if (graph_node_scales_by_norms(graph, node))
+        return (size_t)2 * CUDA_SQUARES_BLOCKS * sizeof(double);
     if (!graph_node_operator(node)->is_loss)
         return transformer_workspace(graph, node) + sequence_workspace(graph, node);
     return (size_t)(graph_shape_elements(operand) / operand->extent[operand->rank - 1]) *

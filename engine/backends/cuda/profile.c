@@ -122,7 +122,7 @@ static void add_event(struct profile_lane *lane, int64_t begin, int64_t end, int
 static bool is_common_update(const struct graph *graph, int32_t node)
 {
     return graph->nodes[node].op == OP_OPTIMIZER &&
-           !graph_node_updates_matrix(graph, &graph->nodes[node]);
+           !graph_node_updates_whole(graph, &graph->nodes[node]);
 }
 
 /* A few launches update all parameters. The parameters share the time in proportion to their

@@ -26,8 +26,9 @@ static const struct update_rule {
     [OPTIMIZER_ADAGRAD] = {FORMULA_ADAGRAD, COUNT_DECAY, false},
     [OPTIMIZER_ADADELTA] = {FORMULA_ADADELTA, COUNT_NOTHING, false},
     [OPTIMIZER_NADAM] = {FORMULA_ADAM, COUNT_NOTHING, false},
-    [OPTIMIZER_MUON] = {FORMULA_MATRIX, COUNT_NOTHING, false},
+    [OPTIMIZER_MUON] = {FORMULA_WHOLE, COUNT_NOTHING, false},
     [OPTIMIZER_ADAMAX] = {FORMULA_ADAMAX, COUNT_BIAS, false},
+    [OPTIMIZER_LAMB] = {FORMULA_WHOLE, COUNT_BIAS, false},
 };
 
 /* A kind without a row has FORMULA_NONE. */
@@ -62,7 +63,7 @@ struct cuda_item update_item_of(const struct backend_program *program, int32_t g
 
     for (int32_t i = 0; i < graph->node_count; i++)
         if (graph->nodes[i].op == OP_OPTIMIZER && graph->nodes[i].input[1] == gradient &&
-            !graph_node_updates_matrix(graph, &graph->nodes[i]))
+            !graph_node_updates_whole(graph, &graph->nodes[i]))
             return update_item(program, &graph->nodes[i]);
     return (struct cuda_item){.parameter = NULL};
 }
@@ -151,7 +152,9 @@ static void group_coefficients(const struct optimizer_group *group, const struct
     c[COEFFICIENT_TAKE2] = (float)(1.0 - second);
     c[COEFFICIENT_EPSILON] = (float)config->epsilon;
     c[COEFFICIENT_ROOT] = (float)sqrt(1.0 - pow(config->beta2, (double)count));
-    c[COEFFICIENT_OWN] = rule.dampens ? (float)own : 0.0f;
+    c[COEFFICIENT_OWN] = rule.dampens                            ? (float)own
+                         : optimizer_of(config)->scales_by_norms ? rate
+                                                                 : 0.0f;
     c[COEFFICIENT_NESTEROV] = config->nesterov;
     c[COEFFICIENT_MOMENTUM] = config->momentum != 0;
     c[COEFFICIENT_COUNT] = (float)rule.counts;
@@ -193,7 +196,7 @@ static bool is_first_update(const struct graph *graph, int32_t index)
     return true;
 }
 
-/* Updates all parameters but Muon's. */
+/* Updates all parameters but those of which an update needs the whole: Muon's and LAMB's. */
 static cudaError_t update_all(struct backend_program *program)
 {
     cudaStream_t stream = program->device->stream;
@@ -216,18 +219,32 @@ static cudaError_t update_all(struct backend_program *program)
 bool update_launches(const struct backend_program *program, int32_t index)
 {
     return is_first_update(program->graph, index) ||
-           graph_node_updates_matrix(program->graph, &program->graph->nodes[index]);
+           graph_node_updates_whole(program->graph, &program->graph->nodes[index]);
+}
+
+static int run_lamb(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    const struct cuda_lamb lamb = {.control = program->control,
+                                   .scalars = program->step_scalars,
+                                   .summed = program->run.sums_squares,
+                                   .item = update_item(program, node)};
+    cudaError_t status =
+        cuda_lamb(&lamb, (double *)(void *)program->workspace[index], program->device->stream);
+
+    return status == cudaSuccess ? 0 : cuda_fail(error, status, node->name);
 }
 
 int update_run(struct backend_program *program, int32_t index, struct error *error)
 {
+    const struct graph_node *node = &program->graph->nodes[index];
     cudaError_t status = cudaSuccess;
 
     if (is_first_update(program->graph, index))
         status = update_all(program);
     if (status != cudaSuccess)
         return cuda_fail(error, status, "the update");
-    return graph_node_updates_matrix(program->graph, &program->graph->nodes[index])
-               ? muon_run(program, index, error)
-               : 0;
+    if (graph_node_scales_by_norms(program->graph, node))
+        return run_lamb(program, index, error);
+    return graph_node_updates_matrix(program->graph, node) ? muon_run(program, index, error) : 0;
 }

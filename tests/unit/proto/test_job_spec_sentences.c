@@ -52,8 +52,8 @@ static void test_sentences(void **state)
         {"{" MLP "," IDX ",\"train\":{\"optimizer\":{\"name\":\"adan\"}}}", "train.optimizer.name",
          "adam",
          "train.optimizer.name is \"adan\"; it must be one of sgd, adam, adamw, rmsprop, lion, "
-         "adagrad, adadelta, nadam, muon, adamax, amsgrad, schedule_free_adamw; did you mean "
-         "adam?"},
+         "adagrad, adadelta, nadam, muon, adamax, amsgrad, schedule_free_adamw, lamb; did you "
+         "mean adam?"},
         {"{" MLP "," IDX ",\"train\":{\"optimizer\":{\"name\":\"schedule_free_adamw\"},"
          "\"schedule\":{\"name\":\"cosine\"}}}",
          "train.schedule.name", "",

@@ -225,6 +225,15 @@ static inline int64_t scan_scratch_floats(int64_t states, int64_t channels)
     KERNEL(double, muon_direction,                                                                  \
            (const struct optimizer_config *config, const struct optimizer_scalars *scalars,         \
             const float *gradient, float *momentum, float *direction, int64_t count))               \
+    /* LAMB: updates the moments, and adds the squares of w and of the direction */                 \
+    KERNEL(void, lamb_moments,                                                                      \
+           (const struct optimizer_config *config, const struct optimizer_scalars *scalars,         \
+            const float *w, const float *gradient, float *m, float *v, double squares[2],           \
+            int64_t count))                                                                         \
+    /* w -= rate times the direction */                                                             \
+    KERNEL(void, lamb_step,                                                                         \
+           (const struct optimizer_config *config, const struct optimizer_scalars *scalars,         \
+            float rate, float *w, const float *m, const float *v, int64_t count))                   \
     /* y = a x + b y */                                                                             \
     KERNEL(void, scaled_sum, (float a, const float *x, float b, float *y, int64_t count))           \
     /* y = factor x; in place allowed */                                                            \

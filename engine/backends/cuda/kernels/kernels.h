@@ -473,7 +473,7 @@ enum cuda_formula {
     FORMULA_ADAGRAD,
     FORMULA_ADADELTA,
     FORMULA_ADAMAX,
-    FORMULA_MATRIX /* products of matrices: muon.c of the folder above */
+    FORMULA_WHOLE /* the whole parameter at once: muon.cu, lamb.cu */
 };
 
 struct cuda_item {
@@ -518,6 +518,17 @@ cudaError_t cuda_muon_direction(const struct cuda_muon *muon, double epsilon, fl
 /* Moves the parameter against x, by the step's rate times `scale`. */
 cudaError_t cuda_muon_update(const struct cuda_muon *muon, float scale, const float *x,
                              cudaStream_t stream);
+
+/* ---- lamb.cu ---- */
+
+struct cuda_lamb {
+    const struct cuda_control *control;
+    const struct cuda_scalars *scalars;
+    bool summed;
+    struct cuda_item item; /* state0, state1: the moments */
+};
+/* Updates the moments and the parameter. squares: 2 CUDA_SQUARES_BLOCKS. */
+cudaError_t cuda_lamb(const struct cuda_lamb *lamb, double *squares, cudaStream_t stream);
 
 /* The indices of a group's coefficients. The host fills them in (update.c of the folder above). */
 enum {

@@ -172,7 +172,7 @@ __global__ void update_kernel(const struct cuda_control *control,
         k++;
     item = &items.item[k];
     c = group_coefficients(control, scalars, summed, item->group);
-    if (item->formula == FORMULA_MATRIX)
+    if (item->formula == FORMULA_WHOLE)
         return;
     i = (int64_t)((int)blockIdx.x - items.first_block[k]) * ELEMENTS + QUAD * threadIdx.x;
     if (i + QUAD <= item->count)

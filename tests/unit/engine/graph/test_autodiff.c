@@ -266,6 +266,7 @@ static void test_optimizers(void **state)
         {{.kind = OPTIMIZER_LION}, {"0.weight.momentum", NULL}},
         {{.kind = OPTIMIZER_ADAGRAD}, {"0.weight.square_sum", NULL}},
         {{.kind = OPTIMIZER_ADADELTA}, {"0.weight.second_moment", "0.weight.step_moment"}},
+        {{.kind = OPTIMIZER_LAMB}, {"0.weight.first_moment", "0.weight.second_moment"}},
         {{.kind = OPTIMIZER_NADAM}, {"0.weight.first_moment", "0.weight.second_moment"}},
         {{.kind = OPTIMIZER_AMSGRAD},
          {"0.weight.first_moment", "0.weight.second_moment", "0.weight.largest_moment"}},

@@ -185,7 +185,7 @@ static void test_operators(void **state)
 static void test_optimizers(void **state)
 {
     (void)state;
-    assert_true(dump_for_each("optimizers", check_optimizer) >= 34);
+    assert_true(dump_for_each("optimizers", check_optimizer) >= 36);
 }
 
 /* Every operator of GRAPH_OPERATORS has a row, and a row with a single step says which. */
