@@ -14,6 +14,8 @@
     LAYER(BATCH_NORM, batch_norm)                           \
     LAYER(GROUP_NORM, group_norm)                           \
     LAYER(LAYER_NORM, layer_norm)                           \
+    LAYER(LAYER_NORM2D, layer_norm2d)                       \
+    LAYER(LAYER_SCALE, layer_scale)                         \
     LAYER(RMS_NORM, rms_norm)                               \
     LAYER(RELU, relu)                                       \
     LAYER(SILU, silu)                                       \
@@ -99,7 +101,7 @@
     SWITCH(bias, true, .variants = "linear layer_norm " MODEL_CONVOLUTIONS, .fallback = "true",                \
            .help = "Whether a learnt bias is added")                                              \
     NUMBER(epsilon, 1e-5f, .from = 0, .to = 1, .above_from = true,                                \
-           .variants = "batch_norm group_norm layer_norm rms_norm", .fallback = "1e-5",                      \
+           .variants = "batch_norm group_norm layer_norm layer_norm2d rms_norm", .fallback = "1e-5",                      \
            .help = "Added to the variance, by rms_norm to the mean square")                       \
     NUMBER(momentum, 0.1f, .from = 0, .to = 1, .variants = "batch_norm", .fallback = "0.1",       \
            .help = "Weight of the newest batch in the running statistics")                        \
@@ -118,6 +120,8 @@
            .fallback = "0.01", .help = "Factor of numbers below zero")                            \
     NUMBER(alpha, 1.0f, .from = -100, .to = 100, .variants = "elu", .fallback = "1",              \
            .help = "Factor of e^x - 1 below zero")                                                \
+    NUMBER(initial, 1e-6f, .from = -1000, .to = 1000, .variants = "layer_scale",                  \
+           .fallback = "1e-6", .help = "What the learnt factor of each channel begins with")      \
     WHOLE(squeeze, 0, .minimum = 1, .maximum = 65536, .required = true,                           \
           .variants = "squeeze_excite", .help = "Channels between the two convolutions")
 /* clang-format on */

@@ -9,6 +9,12 @@
 typedef int32_t layer_builder(struct graph *graph, const struct model_layer *layer,
                               const char *name, int32_t x);
 
+/* The shape of a tensor; NULL if an error came before. */
+static const struct graph_shape *shape_of(const struct graph *graph, int32_t tensor)
+{
+    return graph->error.code || tensor < 0 ? NULL : &graph->tensors[tensor].shape;
+}
+
 static int32_t build_linear(struct graph *graph, const struct model_layer *layer, const char *name,
                             int32_t x)
 {
@@ -31,6 +37,43 @@ static int32_t build_layer_norm(struct graph *graph, const struct model_layer *l
                                 const char *name, int32_t x)
 {
     return graph_layer_norm(graph, x, name, layer->epsilon, layer->bias);
+}
+
+/* Of the channels of each pixel. */
+static int32_t build_layer_norm2d(struct graph *graph, const struct model_layer *layer,
+                                  const char *name, int32_t x)
+{
+    const struct graph_shape *shape = shape_of(graph, x);
+    int64_t height, width;
+
+    if (!shape)
+        return graph->error.code;
+    height = shape->extent[2];
+    width = shape->extent[3];
+    x = graph_image_tokens(graph, x, name);
+    x = graph_layer_norm(graph, x, name, layer->epsilon, true);
+    return graph_tokens_to_image(graph, x, name, height, width);
+}
+
+/* A learnt factor for each channel (Touvron et al. 2021, arXiv:2103.17239): a depthwise convolution
+ * of one pixel. */
+static int32_t build_layer_scale(struct graph *graph, const struct model_layer *layer,
+                                 const char *name, int32_t x)
+{
+    const struct graph_shape *shape = shape_of(graph, x);
+    struct conv_attributes window = {.kernel = {1, 1}, .stride = {1, 1}, .dilation = {1, 1}};
+    int32_t weight;
+
+    if (!shape)
+        return graph->error.code;
+    window.groups = (int)shape->extent[1];
+    x = graph_conv2d(graph, x, name, shape->extent[1], &window, false);
+    if (x < 0)
+        return x;
+    weight = graph->nodes[graph->node_count - 1].input[1];
+    graph_set_initializer(
+        graph, weight, (struct initializer){.kind = INITIALIZER_CONSTANT, .bound = layer->initial});
+    return x;
 }
 
 static int32_t build_rms_norm(struct graph *graph, const struct model_layer *layer,
@@ -163,12 +206,6 @@ static int32_t build_adaptive_pool(struct graph *graph, const struct model_layer
     }
 }
 
-/* The shape of a tensor; NULL if an error came before. */
-static const struct graph_shape *shape_of(const struct graph *graph, int32_t tensor)
-{
-    return graph->error.code || tensor < 0 ? NULL : &graph->tensors[tensor].shape;
-}
-
 static int32_t build_upsample(struct graph *graph, const struct model_layer *layer,
                               const char *name, int32_t x)
 {
@@ -263,6 +300,10 @@ static int32_t build_squeeze_excite(struct graph *graph, const struct model_laye
     "class Transpose(nn.Module):\n" \
     "    def forward(self, x):\n"   \
     "        return x.transpose(1, 2)\n"
+#define PYTHON_LAYER_NORM2D              \
+    "class LayerNorm2d(nn.LayerNorm):\n" \
+    "    def forward(self, x):\n"        \
+    "        return super().forward(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)\n"
 #define PYTHON_ADD                      \
     "class Add(nn.Module):\n"           \
     "    def forward(self, *inputs):\n" \
@@ -332,6 +373,12 @@ static const struct {
                                      "momentum={momentum})"}},
     [LAYER_LAYER_NORM] = {build_layer_norm,
                           {.module = "nn.LayerNorm({outputs}, eps={epsilon}{bias})"}},
+    [LAYER_LAYER_NORM2D] = {build_layer_norm2d,
+                            {.imports = PYTHON_LAYER_NORM2D,
+                             .module = "LayerNorm2d({outputs}, eps={epsilon})"}},
+    [LAYER_LAYER_SCALE] = {build_layer_scale,
+                           {.module = "nn.Conv2d({outputs}, {outputs}, 1, groups={outputs}, "
+                                      "bias=False)"}},
     [LAYER_RMS_NORM] = {build_rms_norm,
                         {.imports = PYTHON_RMS_NORM,
                          .module = "RMSNorm({outputs}, eps={epsilon})"}},

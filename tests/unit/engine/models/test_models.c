@@ -436,6 +436,35 @@ static void test_squeeze_excite(void **state)
                  10 + 10 + 30 + 3 + 30 + 10);
 }
 
+/* What ConvNeXt has: norms of the channels of each pixel, and a factor of each channel. */
+static void test_channels(void **state)
+{
+    struct model_layer layers[5];
+    struct model_config config = {.kind = MODEL_LAYERS, .layers = {layers, 5}};
+    struct error error = {0};
+    struct graph graph;
+
+    (void)state;
+    layers[0] = model_layer_default(LAYER_CONV2D);
+    layers[0].channels = 10;
+    layers[1] = model_layer_default(LAYER_LAYER_NORM2D);
+    layers[2] = model_layer_default(LAYER_LAYER_SCALE);
+    layers[3] = model_layer_default(LAYER_GLOBAL_AVERAGE_POOL2D);
+    layers[4] = model_layer_default(LAYER_FLATTEN);
+    expect_model(&config, &digits,
+                 "0.weight[10x1x1x1] 0.bias[10] 1.weight[10] 1.bias[10] 2.weight[10x1x1x1]",
+                 10 + 10 + 10 + 10 + 10);
+    graph_init(&graph, 4, true);
+    assert_int_equal(model_build(&config, &digits, &graph, &error), 0);
+    assert_float_equal(graph.tensors[graph_find_tensor(&graph, "2.weight")].initializer.bound, 1e-6,
+                       1e-12);
+    graph_release(&graph);
+    expect_refusal(&(struct model_config){.kind = MODEL_LAYERS, .layers = {layers + 1, 1}},
+                   &vectors,
+                   "layer 0 (image_tokens): expects images [batch, channels, height, width], but "
+                   "the input is 32x64");
+}
+
 /* Probabilities of the classes are targets in training; evaluation has labels. */
 static void test_soft_targets(void **state)
 {
@@ -718,6 +747,7 @@ int main(void)
         cmocka_unit_test(test_initial_weights_of_gpt),
         cmocka_unit_test(test_row_norms),
         cmocka_unit_test(test_squeeze_excite),
+        cmocka_unit_test(test_channels),
         cmocka_unit_test(test_convolutional_networks),
         cmocka_unit_test(test_transformers),
         cmocka_unit_test(test_recurrent),
