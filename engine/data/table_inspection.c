@@ -92,6 +92,8 @@ static int column_describe(struct inspector *inspector, int32_t place,
     to->highest = column->numbers ? column->highest : NAN;
     to->whole = column->numbers == column->present && inspector->whole[place];
     to->numeric = 2 * column->numbers > column->present;
+    to->has_commas = column->comma_numbers && !inspector->config->table.decimal_comma &&
+                     column->numbers + column->comma_numbers == column->present;
     for (int32_t i = 0; i < TABLE_EXAMPLES && i < column->texts.count; i++)
         text_escape_controls(column->texts.names[i].text, to->examples[i], TABLE_EXAMPLE_BYTES);
     if (table_column_decide(column, inspector->config, inspector->row, &to->reason, &problem) < 0) {
@@ -144,6 +146,7 @@ static const char *find_obstacle(const struct table_inspection_column *column)
 static void set_target(struct table_inspection *inspection, int32_t column)
 {
     inspection->target = column;
+    inspection->obstacle = find_obstacle(&inspection->columns[column]);
     inspection->classes = count_classes(&inspection->columns[column], inspection->rows);
 }
 
@@ -241,8 +244,9 @@ int table_inspect(const struct dataset_config *config, struct table_inspection *
     inspector.table.begin = columns_begin;
     inspector.table.read_row = row_read;
     r = csv_table_read(&inspector.table, &dataset, error);
-    if (r == 0 && !inspector.columns)
-        r = error_set(error, -EINVAL, "%s has no row", config->paths[0]);
+    if (r == 0 && inspector.row == 0)
+        r = error_set(error, -EINVAL, "%s has no row%s", config->paths[0],
+                      inspector.columns ? " behind the names of the columns" : "");
     if (r == 0)
         r = inspect_rows(&inspector, inspection, error);
     csv_table_release(&inspector.table);

@@ -15,6 +15,7 @@ struct table_inspection_column {
     double lowest, highest; /* of numbers; NAN: there are none */
     bool whole;             /* all numbers are whole */
     bool numeric;           /* most cells are numbers */
+    bool has_commas;        /* all are numbers, if a comma is the decimal sign */
     char examples[TABLE_EXAMPLES][TABLE_EXAMPLE_BYTES]; /* "": none */
     char problem[TABLE_PROBLEM_BYTES]; /* what is to be decided of an unclear one, with the line */
 };
@@ -26,7 +27,8 @@ struct table_inspection {
     int64_t rows;
     struct table_inspection_column *columns; /* owned */
     int32_t count;
-    int32_t target;  /* the column that is probably to be predicted */
+    int32_t target;       /* the column that is probably to be predicted */
+    const char *obstacle; /* why it cannot be, where no column can; NULL: it can */
     int32_t classes; /* of it; 0: it holds numbers to predict, or classes that are not counted */
 };
 

@@ -37,7 +37,8 @@ static void suggest_categories(const struct table_inspection *inspection, struct
         const char *key = few ? "categories" : "ignore";
         struct json_object *list = json_get(train, key);
 
-        if (!column->problem[0] || i == inspection->target || !inspection->has_header)
+        if (!column->problem[0] || column->has_commas || i == inspection->target ||
+            !inspection->has_header)
             continue;
         if (!list)
             json_set(train, key, list = json_object_new_array());
@@ -46,7 +47,8 @@ static void suggest_categories(const struct table_inspection *inspection, struct
 }
 
 /* The specification, as JSON. */
-static struct json_object *suggest(const struct table_inspection *inspection, const char *path)
+static struct json_object *suggest(const struct table_inspection *inspection,
+                                   const struct dataset_config *config)
 {
     const struct table_inspection_column *target = &inspection->columns[inspection->target];
     struct json_object *spec = json_object_new_object(), *model = json_tokener_parse(model_recipe);
@@ -56,7 +58,9 @@ static struct json_object *suggest(const struct table_inspection *inspection, co
     if (!inspection->classes && target->numeric)
         json_set_string(model, "loss", "mse");
     json_set_string(train, "format", "table");
-    json_set_string(train, "path", path);
+    json_set_string(train, "path", config->paths[0]);
+    if (config->table.decimal_comma)
+        json_set_string(train, "decimal", "comma");
     if (inspection->has_header)
         json_set_string(train, "label_column", target->name);
     else
@@ -99,13 +103,35 @@ static const char *part_text(struct json_object *spec, const char *key)
                                           JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE);
 }
 
-static void print_table(const struct table_inspection *inspection, const char *path)
+static void print_suggestion(const struct table_inspection *inspection,
+                             const struct dataset_config *config)
 {
     const struct table_inspection_column *target = &inspection->columns[inspection->target];
-    JSON_AUTO struct json_object *spec = suggest(inspection, path);
+    JSON_AUTO struct json_object *spec = suggest(inspection, config);
+    char shown[4 * NAME_SHOWN + 8], cut[NAME_SHOWN + 1];
+
+    snprintf(cut, sizeof cut, "%s", target->name);
+    text_escape_controls(cut, shown, sizeof shown);
+    if (inspection->obstacle) {
+        printf("\nNo column can be predicted; of \"%s\" %s.\n", shown, inspection->obstacle);
+        return;
+    }
+    printf("\nTo predict \"%s\"", shown);
+    if (inspection->classes)
+        printf(", one of %d classes", inspection->classes);
+    printf(" (another column: --target%s):\n\n",
+           inspection->classes || !target->numeric ? "" : "; classes: leave out loss");
+    printf("{\"model\": %s,\n", part_text(spec, "model"));
+    printf(" \"data\": %s,\n", part_text(spec, "data"));
+    printf(" \"train\": %s}\n", part_text(spec, "train"));
+}
+
+static void print_table(const struct table_inspection *inspection,
+                        const struct dataset_config *config)
+{
     char shown[4 * NAME_SHOWN + 8], cut[NAME_SHOWN + 1], details[DETAILS_BYTES];
 
-    printf("%s: %lld rows, %d columns, %s, between them %s, %s\n\n", path,
+    printf("%s: %lld rows, %d columns, %s, between them %s, %s\n\n", config->paths[0],
            (long long)inspection->rows, inspection->count, inspection->encoding,
            inspection->delimiter == '\t' ? "tabs" : (char[]){inspection->delimiter, '\0'},
            inspection->has_header ? "the first row has their names" : "no row has their names");
@@ -118,23 +144,16 @@ static void print_table(const struct table_inspection *inspection, const char *p
         printf("%-*s %-9s %9lld  %s\n", NAME_SHOWN, text_escape_controls(cut, shown, sizeof shown),
                column->kind, (long long)column->missing, details);
     }
-    snprintf(cut, sizeof cut, "%s", target->name);
-    printf("\nTo predict \"%s\"", text_escape_controls(cut, shown, sizeof shown));
-    if (inspection->classes)
-        printf(", one of %d classes", inspection->classes);
-    printf(" (another column: --target%s):\n\n",
-           inspection->classes ? "" : "; classes: leave out loss");
-    printf("{\"model\": %s,\n", part_text(spec, "model"));
-    printf(" \"data\": %s,\n", part_text(spec, "data"));
-    printf(" \"train\": %s}\n", part_text(spec, "train"));
+    print_suggestion(inspection, config);
 }
 
-static void print_json(const struct table_inspection *inspection, const char *path)
+static void print_json(const struct table_inspection *inspection,
+                       const struct dataset_config *config)
 {
     JSON_AUTO struct json_object *json = json_object_new_object();
     struct json_object *columns = json_object_new_array();
 
-    json_set_string(json, "file", path);
+    json_set_string(json, "file", config->paths[0]);
     json_set_int(json, "rows", inspection->rows);
     json_set_string(json, "encoding", inspection->encoding);
     json_set_string(json, "delimiter", (char[]){inspection->delimiter, '\0'});
@@ -162,8 +181,50 @@ static void print_json(const struct table_inspection *inspection, const char *pa
     json_set(json, "columns", columns);
     json_set_string(json, "target", inspection->columns[inspection->target].name);
     json_set_int(json, "classes", inspection->classes);
-    json_set(json, "specification", suggest(inspection, path));
+    if (inspection->obstacle)
+        json_set_string(json, "problem", inspection->obstacle);
+    else
+        json_set(json, "specification", suggest(inspection, config));
     json_print(json, stdout);
+}
+
+static int count_commas(const struct table_inspection *inspection)
+{
+    int count = 0;
+
+    for (int32_t i = 0; i < inspection->count; i++)
+        count += inspection->columns[i].has_commas;
+    return count;
+}
+
+static int count_numbers(const struct table_inspection *inspection)
+{
+    int count = 0;
+
+    for (int32_t i = 0; i < inspection->count; i++)
+        count += inspection->columns[i].numeric && !inspection->columns[i].problem[0];
+    return count;
+}
+
+/* Takes the comma for the decimal sign where more columns are numbers then. */
+static int inspect(struct dataset_config *config, struct table_inspection *inspection,
+                   struct error *error)
+{
+    int r = table_inspect(config, inspection, error);
+    struct table_inspection other = {0};
+
+    if (r < 0 || !count_commas(inspection))
+        return r;
+    config->table.decimal_comma = true;
+    r = table_inspect(config, &other, error);
+    if (r == 0 && count_numbers(&other) > count_numbers(inspection)) {
+        table_inspection_release(inspection);
+        *inspection = other;
+        return 0;
+    }
+    config->table.decimal_comma = false;
+    table_inspection_release(&other);
+    return r;
 }
 
 int worker_inspect(const struct worker_options *options)
@@ -175,14 +236,14 @@ int worker_inspect(const struct worker_options *options)
                                     .csv.comment_prefix = ""};
     struct table_inspection inspection;
     struct error error = {0};
-    int r = table_inspect(&config, &inspection, &error);
+    int r = inspect(&config, &inspection, &error);
 
     if (r == 0 && options->target)
         r = table_inspection_set_target(&inspection, options->target, &error);
     if (r < 0)
         fprintf(stderr, "traind-worker: %s\n", error.text);
     else
-        (options->json ? print_json : print_table)(&inspection, options->input);
+        (options->json ? print_json : print_table)(&inspection, &config);
     table_inspection_release(&inspection);
     return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
