@@ -97,7 +97,8 @@ static const struct job_spec_key schedule_keys[] = {
     {"warmup_epochs", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 1000000, .fallback = "0",
      .unit = "epochs", .help = "Length of the warm-up in epochs, instead of warmup_steps"},
     {"min_lr", JOB_SPEC_NUMBER, .from = 0, .to = 1e6, .fallback = "0",
-     .help = "Learning rate at the end of the run; plateau: the lowest that a cut gives"},
+     .help = "Learning rate at the end of the run; plateau: the lowest that a cut gives; "
+             "exponential: that of the first step, from which it grows to lr"},
     {"step_epochs", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 1000000, .fallback = "10",
      .unit = "epochs", .help = "Epochs between two cuts"},
     {"milestones", JOB_SPEC_INTEGERS, .minimum = 1, .maximum = 1000000, .count_minimum = 1,

@@ -20,5 +20,6 @@
              {"base_momentum", NULL}, {"max_momentum", NULL})                                     \
     SCHEDULE(PLATEAU, plateau, {"min_lr", NULL}, {"metric", NULL}, {"factor", NULL},              \
              {"patience", NULL}, {"threshold", NULL}, {"threshold_mode", NULL},                   \
-             {"cooldown", NULL})
+             {"cooldown", NULL})                                                                  \
+    SCHEDULE(EXPONENTIAL, exponential, {"min_lr", NULL})
 /* clang-format on */

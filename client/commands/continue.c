@@ -111,7 +111,8 @@ static enum exit_status train_lengthen(struct invocation *invocation, int64_t id
 /* Schedules whose shape depends on the length of the run. */
 static bool schedule_has_end(const char *name)
 {
-    static const char *const names[] = {"cosine", "linear", "polynomial", "one_cycle"};
+    static const char *const names[] = {"cosine", "linear", "polynomial", "one_cycle",
+                                        "exponential"};
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], name) == 0)

@@ -163,6 +163,7 @@ static double read_clock(struct loop *loop)
 int loop_tick(struct loop *loop, int batches, struct error *error)
 {
     struct pace *pace = &loop->pace;
+    const bool each = schedule_is_test(loop->training->config.schedule.kind);
     double now, elapsed;
     int r = 0;
 
@@ -175,15 +176,15 @@ int loop_tick(struct loop *loop, int batches, struct error *error)
         pace->every *= 2;
     else if (elapsed > 0.01 && pace->every > 1)
         pace->every /= 2;
-    if (pace->rows < FIRST_ROWS)
+    if (each || pace->rows < FIRST_ROWS)
         pace->every = 1;
     pace->countdown = pace->every;
-    if (now < pace->next_progress && now < pace->next_row && pace->rows >= FIRST_ROWS)
+    if (now < pace->next_progress && now < pace->next_row && pace->rows >= FIRST_ROWS && !each)
         return 1;
     r = loop_read_sums(loop, error);
     if (r == 0 && now >= pace->next_progress)
         r = loop_tell_progress(loop, now, error);
-    if (r == 0 && (pace->rows < FIRST_ROWS || now >= pace->next_row))
+    if (r == 0 && (each || pace->rows < FIRST_ROWS || now >= pace->next_row))
         r = loop_tell_row(loop, now, error);
     return r < 0 ? r : 1;
 }

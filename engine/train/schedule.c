@@ -10,6 +10,8 @@
  *   polynomial  minimum + (peak - minimum) * (1 - p)^power           torch's PolynomialLR
  *   one_cycle   up from peak / start_divisor to the peak, down to peak / start_divisor /
  *               end_divisor: Smith and Topin 2019, arXiv:1708.07120; torch's OneCycleLR
+ *   exponential minimum * (peak / minimum)^(t / (T - 1)): a range test  Smith 2017,
+ *               arXiv:1506.01186, 3.3, in the exponential form of fastai's lr_find
  *   plateau     what plateau.c has made of the peak                  torch's ReduceLROnPlateau
  * The warm-up is linear, peak * (t + 1) / w in its w steps: Goyal et al. 2017, arXiv:1706.02677,
  * 2.2. It stands before the schedule as in torch's SequentialLR. */
@@ -33,6 +35,7 @@ struct schedule {
     bool has_end;        /* its shape depends on the last step */
     bool moves_momentum; /* the momentum moves against the learning rate */
     bool follows_metric; /* struct plateau cuts its peak */
+    bool is_test;        /* what each step does is of interest */
 };
 
 static int check_milestones(const struct schedule_config *config, struct error *error)
@@ -117,6 +120,22 @@ static double one_cycle(const struct schedule_config *config, const struct place
     return cycle_value(config, at->taken, at->steps, start, at->peak, start / config->end_divisor);
 }
 
+static int check_exponential(const struct schedule_config *config, struct error *error)
+{
+    if (!(config->minimum > 0))
+        return error_set(error, -EINVAL,
+                         "the exponential schedule grows from train.schedule.min_lr, which must be "
+                         "above 0");
+    return 0;
+}
+
+static double exponential(const struct schedule_config *config, const struct place *at)
+{
+    double share = at->steps > 1 ? (double)at->taken / (double)(at->steps - 1) : 1;
+
+    return config->minimum * pow(at->peak / config->minimum, fmin(share, 1));
+}
+
 static const struct schedule schedules[] = {
     [SCHEDULE_CONSTANT] = {0},
     [SCHEDULE_COSINE] = {cosine, .has_end = true},
@@ -126,6 +145,7 @@ static const struct schedule schedules[] = {
     [SCHEDULE_POLYNOMIAL] = {polynomial, .has_end = true},
     [SCHEDULE_ONE_CYCLE] = {one_cycle, check_one_cycle, .has_end = true, .moves_momentum = true},
     [SCHEDULE_PLATEAU] = {.follows_metric = true},
+    [SCHEDULE_EXPONENTIAL] = {exponential, check_exponential, .has_end = true, .is_test = true},
 };
 
 #define NAME(upper, lower, ...) [SCHEDULE_##upper] = #lower,
@@ -139,6 +159,11 @@ DEFINE_STRING_TABLE(schedule_kind, enum schedule_kind, schedule_kind_names)
 bool schedule_moves_momentum(enum schedule_kind kind)
 {
     return schedules[kind].moves_momentum;
+}
+
+bool schedule_is_test(enum schedule_kind kind)
+{
+    return schedules[kind].is_test;
 }
 
 int schedule_check(const struct schedule_config *config, struct error *error)

@@ -25,14 +25,15 @@ struct schedule_config {
     enum schedule_kind kind;
     double learning_rate; /* the peak, reached when the warm-up ends */
     int64_t warmup_steps; /* 0: none */
-    double minimum;       /* cosine, linear, polynomial: the final learning rate */
-    int64_t every_steps;  /* step: multiply by `factor` every `every_steps` steps */
+    /* cosine, linear, polynomial: the final learning rate; exponential: the first one */
+    double minimum;
+    int64_t every_steps; /* step: multiply by `factor` every `every_steps` steps */
     /* multi_step: multiply by `factor` at these steps, in ascending order */
     int64_t milestones[SCHEDULE_MILESTONES_MAX];
     int milestone_count;
     double factor; /* step, multi_step: at every cut */
     double power;  /* polynomial */
-    /* cosine, linear, polynomial, one_cycle: the last step, including the warm-up */
+    /* cosine, linear, polynomial, one_cycle, exponential: the last step, including the warm-up */
     int64_t total_steps;
 
     /* one_cycle; each comment begins with PyTorch's name */
@@ -49,6 +50,8 @@ struct schedule_config {
 
 /* Whether the schedule can move the momentum against the learning rate. */
 bool schedule_moves_momentum(enum schedule_kind kind);
+/* Whether the run is a test of learning rates, the steps of which are reported one by one. */
+bool schedule_is_test(enum schedule_kind kind);
 /* Checks the ranges; -EINVAL with a sentence. */
 int schedule_check(const struct schedule_config *config, struct error *error);
 

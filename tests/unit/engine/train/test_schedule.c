@@ -163,6 +163,23 @@ static void test_check(void **state)
     assert_int_equal(schedule_kind_from_string("cosin"), -1);
 }
 
+static void test_exponential(void **state)
+{
+    struct schedule_config config = {
+        .kind = SCHEDULE_EXPONENTIAL, .learning_rate = 10, .minimum = 1e-7, .total_steps = 9};
+    struct error error = {0};
+
+    (void)state;
+    assert_int_equal(schedule_check(&config, &error), 0);
+    for (int step = 1; step <= 9; step++)
+        assert_float_equal(log10(schedule_learning_rate(&config, NULL, step)), step - 8, 1e-12);
+    assert_true(schedule_is_test(config.kind));
+    config.minimum = 0;
+    assert_int_equal(schedule_check(&config, &error), -EINVAL);
+    assert_string_equal(error.text, "the exponential schedule grows from train.schedule.min_lr, "
+                                    "which must be above 0");
+}
+
 static void test_tracker(void **state)
 {
     struct tracker tracker;
@@ -198,6 +215,7 @@ int main(void)
                                        cmocka_unit_test(test_plateau_after_warmup),
                                        cmocka_unit_test(test_average_decay),
                                        cmocka_unit_test(test_check),
+                                       cmocka_unit_test(test_exponential),
                                        cmocka_unit_test(test_tracker)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
