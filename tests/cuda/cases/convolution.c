@@ -57,6 +57,8 @@ static const struct test_case cases[] = {
     INSIDE("dilation 1x3", 4, 8, 12, 12, WINDOWED(8, DILATED(3, 1, 3, 1, 3))),
     INSIDE("2 groups", 4, 16, 10, 10, CONV_GROUPS(24, 3, 1, 1, 2)),
     INSIDE("4 groups, 8 -> 12", 3, 8, 9, 9, CONV_GROUPS(12, 3, 2, 1, 4)),
+    INSIDE("a factor of each channel", 4, 16, 10, 10, CONV_GROUPS(16, 1, 1, 0, 16)),
+    INSIDE("depthwise, 7x7", 3, 24, 9, 11, CONV_GROUPS(24, 7, 1, 3, 24)),
     INSIDE("depthwise 3x3", 4, 24, 14, 14, CONV_GROUPS(24, 3, 1, 1, 24)),
     INSIDE("depthwise 3x3, stride 2", 4, 24, 15, 15, CONV_GROUPS(24, 3, 2, 1, 24)),
     INSIDE("depthwise 5x5", 4, 40, 9, 11, CONV_GROUPS(40, 5, 1, 2, 40)),
