@@ -475,6 +475,19 @@ static int check_pure(struct job_spec_check *check, struct json_object *train)
         "one out");
 }
 
+/* What is rounded to 8 bits is float32 otherwise. */
+static int check_quantization_aware(struct job_spec_check *check, struct json_object *train)
+{
+    const char *precision = json_get_string(train, "precision", "auto");
+
+    if (!json_get_bool(train, "quantization_aware", false) || strcmp(precision, "auto") == 0 ||
+        strcmp(precision, "float32") == 0)
+        return 0;
+    return job_spec_fail_at(check, "train.precision",
+                            "train.quantization_aware rounds float32 numbers; leave "
+                            "train.precision out, or set it to float32");
+}
+
 static int check_weights(struct job_spec_check *check, struct json_object *weights)
 {
     bool file = json_get(weights, "file") != NULL, job = json_get(weights, "job") != NULL;
@@ -532,6 +545,8 @@ int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
         r = check_weights(check, json_get(normalised, "weights"));
     if (r == 0)
         r = check_pure(check, train);
+    if (r == 0)
+        r = check_quantization_aware(check, train);
     if (r == 0)
         r = check_optimizer(check, train);
     if (r == 0)

@@ -245,6 +245,11 @@ static const struct job_spec_key train_keys[] = {
          "be clearly faster in it; tf32 (NVIDIA GPUs, elsewhere float32): rounded to 10 bits; "
          "float16: also scales the loss; pure_: the weights, too, have no more bits than that, so "
          "small updates are lost and the model may end worse (CPU)"},
+    {"quantization_aware", JOB_SPEC_BOOLEAN, .fallback = "false",
+     .help = "true: linear layers and convolutions learn with what `trainctl quantize` will round: "
+             "weights and what the layers read are rounded to 8 bits and kept float32, by ranges "
+             "that follow those of the batches; the gradient goes straight through. With "
+             "precision float32, on the CPU; begin with trained weights (weights)"},
     {"deterministic", JOB_SPEC_BOOLEAN, .fallback = "true",
      .help = "true: two runs on one device give the same bits, also if one continues from a "
              "checkpoint; false: a GPU may use faster algorithms that add in any order"},

@@ -48,7 +48,9 @@ static void append_average(struct graph *graph, int32_t tensor)
     if (!node)
         return;
     node->attributes.copies =
-        of.role == TENSOR_STATISTIC && optimizer_of(&graph->groups[0].config)->averages_itself;
+        of.role == TENSOR_STATISTIC &&
+        (optimizer_of(&graph->groups[0].config)->averages_itself ||
+         strncmp(of.name, GRAPH_RANGE_PREFIX, sizeof GRAPH_RANGE_PREFIX - 1) == 0);
     graph_node_input(node, averaged_tensor(graph, tensor));
     graph_node_input(node, average);
 }

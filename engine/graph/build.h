@@ -28,6 +28,14 @@ int graph_fail(struct graph *graph, int code, const char *format, ...)
 /* quantization.c: the factors of a weight's rows, which it gets with its first reader; the weight
  * becomes int8. */
 int32_t graph_append_weight_scale(struct graph *graph, int32_t weight);
+/* quantization.c: whether only layers that can multiply by int8 read the tensor, a parameter. */
+bool graph_weight_can_be_int8(const struct graph *graph, int32_t weight);
+/* static_quantization.c: appends a copy of a node, which is then the producer of its results. NULL
+ * after an error. */
+struct graph_node *graph_append_copy(struct graph *graph, const struct graph_node *node);
+/* static_quantization.c: rounds what convolutions read and marks their weights. Returns how many
+ * convolutions there are. */
+int graph_fake_quantize_convolutions(struct graph *graph);
 /* static_quantization.c: makes convolutions multiply integers, by lines "LEAST MOST NAME". Returns
  * how many became so. */
 int graph_quantize_convolutions(struct graph *graph, const char *ranges);

@@ -76,9 +76,10 @@ struct graph_tensor {
     enum tensor_type type;
     enum tensor_role role;
     struct graph_shape shape;
-    bool batched;      /* extent[0] is the batch; the elements of one sample are contiguous */
-    bool frozen;       /* PARAMETER: training leaves it as it is */
-    int dropped_axis;  /* an axis of extent 1 that files leave out, as PyTorch does; 0: none */
+    bool batched;        /* extent[0] is the batch; the elements of one sample are contiguous */
+    bool frozen;         /* PARAMETER: training leaves it as it is */
+    bool rounds_to_int8; /* PARAMETER: products read what graph_round_weights() makes of it */
+    int dropped_axis;    /* an axis of extent 1 that files leave out, as PyTorch does; 0: none */
     int32_t parameter; /* GRADIENT, OPTIMIZER, AVERAGE, and the gradient of a frozen parameter: the
                           tensor it belongs to, else -1 */
     int32_t producer;  /* node that writes it first, -1 for inputs and persistent tensors */
@@ -724,6 +725,22 @@ int graph_quantize(struct graph *graph, const char *text, struct error *error);
 /* The prefix of the states, [2] each, in which graph_observe() keeps ranges. The rest is the name
  * of the range. */
 #define GRAPH_RANGE_PREFIX "range of "
+/* The scale and zero point by which the range, and 0, are 0 … 255 (PyTorch's MinMaxObserver). */
+struct quantization graph_quantization_of_range(const float range[2]);
+/* Quantization-aware training: append a node that rounds x as uint8 of a range would hold it, with
+ * the state "range of NAME" (OP_FAKE_QUANTIZE), or each row by its own range
+ * (OP_FAKE_QUANTIZE_ROWS). */
+int32_t graph_fake_quantize(struct graph *graph, int32_t input, const char *name);
+int32_t graph_fake_quantize_rows(struct graph *graph, int32_t input, const char *name);
+/* Rounds what graph_quantize() with "static" would make integers: an OP_FAKE_QUANTIZE behind each
+ * tensor that convolutions read as such, with the name of its range; rows before linear layers; and
+ * it marks these layers' weights for graph_round_weights(). A batch norm behind a convolution needs
+ * no care: its factor for a channel multiplies the scale of that row of the weight and leaves the
+ * integers. Behind the loss and before graph_differentiate(). -EINVAL if there is no such layer. */
+int graph_make_quantization_aware(struct graph *graph, struct error *error);
+/* Lets products read marked weights rounded, row by row. After graph_differentiate() and
+ * graph_recompute(), before graph_lower_precision(). Nothing to do without marks. */
+int graph_round_weights(struct graph *graph, struct error *error);
 /* Inserts an OP_OBSERVE for each tensor that static quantization makes uint8. -EINVAL if there is
  * none: the model has no convolution that can be quantized. */
 int graph_observe(struct graph *graph, struct error *error);

@@ -173,6 +173,9 @@ static void reuse_in_place(struct planning *p, int32_t index)
     bool first_only = graph_node_operator(node)->reuse == REUSE_FIRST_INPUT;
     int candidates = first_only ? 1 : node->input_count;
 
+    /* a cast of weights may also change their order */
+    if (node->op == OP_CAST && !p->request->graph->tensors[node->input[0]].batched)
+        return;
     for (int k = 0; k < candidates; k++) {
         int32_t x = find_representative(p, node->input[k]);
         struct lifetime *source = &p->lifetimes[x];

@@ -31,8 +31,16 @@
     OPERATOR(DEQUANTIZE, dequantize)                                                              \
     /* x range[2] -> no output: the range, which is 0 at first, is widened to all of x */         \
     OPERATOR(OBSERVE, observe)                                                                    \
+    /* x range[2] -> y, same shape: x as uint8 of that range would hold it, float32. When training  \
+     * the range follows those of the batches; 0 0: no batch was seen yet, y is x */              \
+    OPERATOR(FAKE_QUANTIZE, fake_quantize)                                                        \
+    /* dy x range[2] -> dx: dy, or 0 where x was cut to the range */                              \
+    OPERATOR(FAKE_QUANTIZE_BACKWARD, fake_quantize_backward)                                      \
+    /* x -> y: each row as integers of its own range would hold it. A row of samples, along the last \
+     * axis, as 0 to 255; a row of a weight, all behind its first axis, as -127 to 127 */         \
+    OPERATOR(FAKE_QUANTIZE_ROWS, fake_quantize_rows)                                              \
     /* x -> y, arg (uint8, shape of y: position within its window, row by row); arg only          \
-     * when training */                                                                           \
+     * when training. In a quantized graph x and y may be uint8 */                                \
     OPERATOR(MAX_POOL2D, max_pool2d)                                                              \
     /* dy arg -> dx */                                                                            \
     OPERATOR(MAX_POOL2D_BACKWARD, max_pool2d_backward)                                            \

@@ -69,9 +69,13 @@ bool graph_node_updates_whole(const struct graph *graph, const struct graph_node
 static const struct graph_tensor *before_cast(const struct graph *graph, int32_t tensor)
 {
     int32_t producer = graph->tensors[tensor].producer;
-    bool cast = producer >= 0 && graph->nodes[producer].op == OP_CAST;
 
-    return &graph->tensors[cast ? graph->nodes[producer].input[0] : tensor];
+    while (producer >= 0 && (graph->nodes[producer].op == OP_CAST ||
+                             graph->nodes[producer].op == OP_FAKE_QUANTIZE_ROWS)) {
+        tensor = graph->nodes[producer].input[0];
+        producer = graph->tensors[tensor].producer;
+    }
+    return &graph->tensors[tensor];
 }
 
 /* Whether the parameter is the weight of a linear layer whose result is not the graph's output. */

@@ -13,7 +13,7 @@ static bool is_quantizable(const struct graph_node *node)
 }
 
 /* Whether all that reads the weight are layers which multiply by it. */
-static bool weight_can_be_int8(const struct graph *graph, int32_t weight)
+bool graph_weight_can_be_int8(const struct graph *graph, int32_t weight)
 {
     for (int32_t i = 0; i < graph->node_count; i++) {
         const struct graph_node *node = &graph->nodes[i];
@@ -68,8 +68,8 @@ static int quantize_dynamic(struct graph *graph)
         int32_t weight = graph->nodes[i].input[1], scale;
 
         /* the weight of a layer that was quantized before is one that several layers share */
-        if (!is_quantizable(&graph->nodes[i]) ||
-            (graph->tensors[weight].type != TENSOR_INT8 && !weight_can_be_int8(graph, weight)))
+        if (!is_quantizable(&graph->nodes[i]) || (graph->tensors[weight].type != TENSOR_INT8 &&
+                                                  !graph_weight_can_be_int8(graph, weight)))
             continue;
         scale = graph_append_weight_scale(graph, weight);
         if (scale >= 0)

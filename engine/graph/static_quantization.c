@@ -1,7 +1,8 @@
 /* static_quantization.c: makes convolutions of a graph multiply integers of 8 bits whose ranges are
  * known beforehand (static quantization; Jacob et al. 2018, arXiv:1712.05877). A convolution takes
  * the batch norm, the sum and the ReLU behind it along where nothing else reads what lies between,
- * and gives integers where convolutions read them. */
+ * and gives integers where convolutions or pools read them. A maximum of integers is an integer of
+ * the same scale, so a pool behind a convolution hands them on. */
 #include "base/memory.h"
 #include "engine/graph/build.h"
 #include "engine/graph/operator.h"
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VALUE_MAX = 255, RANGE_NAME_MAX = GRAPH_NAME_MAX + 16 };
+enum { RANGE_NAME_MAX = GRAPH_NAME_MAX + 16 };
 
 /* A convolution and the nodes that it takes along; -1: none. */
 struct chain {
@@ -23,11 +24,16 @@ struct chain {
 
 struct pass {
     struct graph *graph;
-    const char *ranges;            /* lines; NULL: they are observed */
+    const char *ranges;            /* lines; NULL: they are observed, or */
+    bool fakes;                    /* floats are rounded as integers would be */
     struct chain *chains;          /* of the nodes; end -1: the node is no such convolution */
     bool *absorbed;                /* nodes */
+    bool *carries;                 /* nodes: its result has the integers of its operand */
     bool *as_integers, *as_floats; /* how a tensor is read */
+    bool *is_made;                 /* a tensor that comes of integers */
+    bool *is_carried;              /* a tensor with the scale of the one before it */
     int32_t *integers;             /* the uint8 tensor of a float one; -1: none yet */
+    int32_t *rounded;              /* with `fakes`: what its readers read instead; -1: itself */
     struct quantization *quantization;
     int count; /* convolutions */
 };
@@ -102,6 +108,41 @@ static void find_chains(struct pass *pass)
     }
 }
 
+/* Whether the node takes the maximum of what a convolution, or another such node, gives. */
+static bool carries_integers(const struct pass *pass, const struct graph_node *node)
+{
+    return node->op == OP_MAX_POOL2D && pass->is_made[node->input[0]];
+}
+
+static void find_carriers(struct pass *pass)
+{
+    const struct graph *graph = pass->graph;
+
+    for (int32_t i = 0; i < graph->node_count; i++)
+        if (pass->chains[i].end >= 0)
+            pass->is_made[pass->chains[i].end] = true;
+    for (int32_t i = 0; i < graph->node_count; i++) {
+        const struct graph_node *node = &graph->nodes[i];
+
+        pass->carries[i] = !pass->absorbed[i] && carries_integers(pass, node);
+        if (pass->carries[i])
+            pass->is_made[node->output[0]] = pass->is_carried[node->output[0]] = true;
+    }
+}
+
+/* The tensor of which dropout, which evaluation does not have, makes this one. */
+static int32_t before_dropout(const struct graph *graph, int32_t tensor)
+{
+    int32_t producer = graph->tensors[tensor].producer;
+
+    while (producer >= 0 && (graph->nodes[producer].op == OP_DROPOUT ||
+                             graph->nodes[producer].op == OP_CHANNEL_DROPOUT)) {
+        tensor = graph->nodes[producer].input[0];
+        producer = graph->tensors[tensor].producer;
+    }
+    return tensor;
+}
+
 static void find_readers(struct pass *pass)
 {
     const struct graph *graph = pass->graph;
@@ -111,10 +152,14 @@ static void find_readers(struct pass *pass)
         const struct graph_node *node = &graph->nodes[i];
 
         if (pass->chains[i].end >= 0) {
-            pass->as_integers[node->input[0]] = true;
+            pass->as_integers[before_dropout(graph, node->input[0])] = true;
             if (pass->chains[i].addend >= 0) /* a sum is made in integers */
-                pass->as_integers[pass->chains[i].addend] = pass->as_integers[pass->chains[i].end] =
-                    true;
+                pass->as_integers[before_dropout(graph, pass->chains[i].addend)] =
+                    pass->as_integers[pass->chains[i].end] = true;
+            continue;
+        }
+        if (pass->carries[i]) {
+            pass->as_integers[node->input[0]] = pass->as_integers[node->output[0]] = true;
             continue;
         }
         for (int k = 0; k < node->input_count && !pass->absorbed[i]; k++)
@@ -139,20 +184,6 @@ static void range_name(const struct graph *graph, int32_t tensor, char name[RANG
                  number);
 }
 
-/* The scale and zero point by which the range, and 0, are 0 … 255 (PyTorch's MinMaxObserver). */
-static struct quantization quantization_of_range(float least, float most)
-{
-    struct quantization q;
-
-    least = fminf(least, 0);
-    most = fmaxf(most, 0);
-    q.scale = (most - least) / VALUE_MAX;
-    if (!(q.scale > VALUE_MAX * __FLT_MIN__))
-        q.scale = 1;
-    q.zero = (int32_t)lrintf(-least / q.scale);
-    return q;
-}
-
 static int find_range(struct pass *pass, int32_t tensor)
 {
     const char *line = pass->ranges;
@@ -169,7 +200,7 @@ static int find_range(struct pass *pass, int32_t tensor)
             break;
         length = strcspn(line + used, "\n");
         if (length == strlen(name) && memcmp(line + used, name, length) == 0) {
-            pass->quantization[tensor] = quantization_of_range(least, most);
+            pass->quantization[tensor] = graph_quantization_of_range((const float[]){least, most});
             return 0;
         }
     }
@@ -182,7 +213,7 @@ static int find_range(struct pass *pass, int32_t tensor)
 
 /* ---- the new nodes --------------------------------------------------------------------------- */
 
-static struct graph_node *append_copy(struct graph *graph, const struct graph_node *node)
+struct graph_node *graph_append_copy(struct graph *graph, const struct graph_node *node)
 {
     struct graph_node *copy = graph_append_node(graph, node->op, node->phase, node->name);
 
@@ -242,12 +273,24 @@ static void append_observer(struct pass *pass, int32_t tensor)
     graph_node_input(node, range);
 }
 
+static void append_rounding(struct pass *pass, int32_t tensor)
+{
+    int32_t output = pass->graph->output;
+    char name[RANGE_NAME_MAX];
+
+    range_name(pass->graph, tensor, name);
+    pass->rounded[tensor] = graph_fake_quantize(pass->graph, tensor, name);
+    pass->graph->output = output;
+}
+
 /* Behind what makes a float tensor. */
 static void append_behind(struct pass *pass, int32_t tensor)
 {
-    if (tensor < 0 || !pass->as_integers[tensor])
+    if (tensor < 0 || !pass->as_integers[tensor] || pass->is_carried[tensor])
         return;
-    if (!pass->ranges)
+    if (pass->fakes)
+        append_rounding(pass, tensor);
+    else if (!pass->ranges)
         append_observer(pass, tensor);
     else if (append_integers(pass, tensor) >= 0)
         append_conversion(pass, OP_QUANTIZE, tensor, tensor, pass->integers[tensor]);
@@ -291,6 +334,34 @@ static void append_convolution(struct pass *pass, const struct graph_node *nodes
         append_conversion(pass, OP_DEQUANTIZE, chain->end, y, chain->end);
 }
 
+/* The node, which reads and gives integers. */
+static void append_carrier(struct pass *pass, const struct graph_node *node)
+{
+    int32_t x = node->input[0], y = node->output[0];
+    int32_t integers = append_integers(pass, y);
+    struct graph_node *copy = integers < 0 ? NULL : graph_append_copy(pass->graph, node);
+
+    if (!copy)
+        return;
+    pass->quantization[y] = pass->quantization[x];
+    copy->input[0] = pass->integers[x];
+    copy->output[0] = integers;
+    pass->graph->tensors[integers].producer = pass->graph->node_count - 1;
+    if (pass->as_floats[y])
+        append_conversion(pass, OP_DEQUANTIZE, y, integers, y);
+}
+
+/* The node as it was, which reads what was rounded. */
+static bool append_reading(struct pass *pass, const struct graph_node *node)
+{
+    struct graph_node *copy = graph_append_copy(pass->graph, node);
+
+    for (int k = 0; copy && pass->fakes && k < copy->input_count; k++)
+        if (copy->input[k] >= 0 && pass->rounded[copy->input[k]] >= 0)
+            copy->input[k] = pass->rounded[copy->input[k]];
+    return copy;
+}
+
 /* Writes the nodes anew. */
 static void append_all(struct pass *pass, const struct graph_node *nodes, int32_t count)
 {
@@ -304,7 +375,11 @@ static void append_all(struct pass *pass, const struct graph_node *nodes, int32_
         }
         if (pass->ranges && pass->absorbed[i])
             continue;
-        if (append_copy(graph, &nodes[i]))
+        if (pass->ranges && pass->carries[i]) {
+            append_carrier(pass, &nodes[i]);
+            continue;
+        }
+        if (append_reading(pass, &nodes[i]))
             for (int k = 0; k < nodes[i].output_count; k++)
                 append_behind(pass, nodes[i].output[k]);
     }
@@ -319,9 +394,9 @@ static void rewrite(struct pass *pass)
     struct graph_node *nodes = memory_allocate((size_t)count * sizeof *nodes + 1);
 
     for (int32_t i = 0; i < graph->tensor_count; i++)
-        pass->integers[i] = -1;
+        pass->integers[i] = pass->rounded[i] = -1;
     for (int32_t i = 0; pass->ranges && i < graph->tensor_count && !graph->error.code; i++)
-        if (pass->as_integers[i])
+        if (pass->as_integers[i] && !pass->is_carried[i])
             find_range(pass, i);
     memcpy(nodes, graph->nodes, (size_t)count * sizeof *nodes);
     if (!graph->error.code) {
@@ -332,39 +407,58 @@ static void rewrite(struct pass *pass)
 }
 
 /* Returns the number of convolutions that can be quantized. */
-static int run_pass(struct graph *graph, const char *ranges)
+static int run_pass(struct graph *graph, const char *ranges, bool fakes)
 {
     size_t nodes = (size_t)graph->node_count + 1, tensors = (size_t)graph->tensor_count + 1;
     struct pass pass = {.graph = graph,
                         .ranges = ranges,
+                        .fakes = fakes,
                         .chains = memory_zero(nodes * sizeof *pass.chains),
                         .absorbed = memory_zero(nodes * sizeof *pass.absorbed),
+                        .carries = memory_zero(nodes * sizeof *pass.carries),
                         .as_integers = memory_zero(tensors * sizeof *pass.as_integers),
                         .as_floats = memory_zero(tensors * sizeof *pass.as_floats),
+                        .is_made = memory_zero(tensors * sizeof *pass.is_made),
+                        .is_carried = memory_zero(tensors * sizeof *pass.is_carried),
                         .integers = memory_zero(tensors * sizeof *pass.integers),
+                        .rounded = memory_zero(tensors * sizeof *pass.rounded),
                         .quantization = memory_zero(tensors * sizeof *pass.quantization)};
 
     find_chains(&pass);
+    find_carriers(&pass);
     find_readers(&pass);
     if (pass.count)
         rewrite(&pass);
     free(pass.chains);
     free(pass.absorbed);
+    free(pass.carries);
     free(pass.as_integers);
     free(pass.as_floats);
+    free(pass.is_made);
+    free(pass.is_carried);
     free(pass.integers);
+    free(pass.rounded);
     free(pass.quantization);
     return pass.count;
 }
 
 int graph_quantize_convolutions(struct graph *graph, const char *ranges)
 {
-    return graph->error.code ? 0 : run_pass(graph, ranges);
+    return graph->error.code ? 0 : run_pass(graph, ranges, false);
+}
+
+int graph_fake_quantize_convolutions(struct graph *graph)
+{
+    /* before the pass, behind which they have other readers */
+    for (int32_t i = 0; i < graph->node_count; i++)
+        if (is_quantizable(graph, &graph->nodes[i]))
+            graph->tensors[graph->nodes[i].input[1]].rounds_to_int8 = true;
+    return run_pass(graph, NULL, true);
 }
 
 int graph_observe(struct graph *graph, struct error *error)
 {
-    if (!graph->error.code && run_pass(graph, NULL) == 0)
+    if (!graph->error.code && run_pass(graph, NULL, false) == 0)
         graph_fail(graph, -EINVAL,
                    "the model has no convolution that could be quantized: quantize it without "
                    "--static");

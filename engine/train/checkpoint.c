@@ -345,8 +345,8 @@ int checkpoint_read_weight(const struct checkpoint *checkpoint, const struct ses
 
 static bool is_training_state(const char *name)
 {
-    static const char *const prefixes[] = {"optimizer.", "gradient.", "best.", "state.",
-                                           average_prefix};
+    static const char *const prefixes[] = {"optimizer.", "gradient.",    "best.",
+                                           "state.",     average_prefix, GRAPH_RANGE_PREFIX};
 
     for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
         if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)

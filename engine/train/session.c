@@ -83,6 +83,8 @@ static int session_add_program(struct session *session, bool training, int64_t b
     if (r == 0 && training)
         r = graph_recompute(&added->graph, &config->recompute, error);
     if (r == 0)
+        r = graph_round_weights(&added->graph, error);
+    if (r == 0)
         r = graph_carry_states(&added->graph, error);
     if (r == 0)
         r = graph_lower_precision(

@@ -1222,8 +1222,51 @@ def state_dicts():
                 output.write(f"{key} {'x'.join(map(str, value.shape))}\n")
 
 
+# ---- quantization_aware ------------------------------------------------------------------------
+
+def fake_quantize(observer, **options):
+    """PyTorch's FakeQuantize, with all 256 values of activations and 255 of weights."""
+    from torch.ao import quantization
+    return quantization.FakeQuantize.with_args(observer=getattr(quantization, observer), **options)
+
+
+def quantization_aware():
+    """Of float32, because PyTorch's fake quantization rounds float32 numbers."""
+    activations = fake_quantize("MovingAverageMinMaxObserver", quant_min=0, quant_max=255, dtype=torch.quint8)
+    weights = fake_quantize("PerChannelMinMaxObserver", quant_min=-127, quant_max=127, dtype=torch.qint8,
+                            qscheme=torch.per_channel_symmetric, ch_axis=0)
+    torch.manual_seed(7)
+    fake, tensors = activations(), {}
+    for i, scale in enumerate([1.0, 3.0, 0.2]):  # the second batch is cut to the range, which follows slowly
+        x, target = (torch.randn(6, 10) * scale).requires_grad_(), torch.randn(6, 10)
+        y = fake(x)
+        F.mse_loss(y, target).backward()
+        observer = fake.activation_post_process
+        tensors |= {f"x/{i}": x, f"target/{i}": target, f"expected/y/{i}": y, f"expected/dx/{i}": x.grad,
+                    f"expected/range/{i}": torch.stack([observer.min_val, observer.max_val])}
+    write("quantization_aware", "ranges", tensors)
+
+    qconfig = torch.ao.quantization.QConfig(activation=activations, weight=weights)
+    fake, module = activations(), torch.ao.nn.intrinsic.qat.ConvBn2d(3, 5, 3, padding=1, bias=False, qconfig=qconfig)
+    with torch.no_grad():
+        module.bn.weight.copy_(torch.randn(5))
+        module.bn.bias.copy_(torch.randn(5))
+    x, target = torch.randn(4, 3, 6, 6), torch.randn(4, 180)
+    y = module(fake(x)).flatten(1)
+    F.mse_loss(y, target).backward()
+    # the fold adds the weight's rounding error to the gradient by the norm's weight; here it is left out
+    scale = module.bn.weight.detach().clone().requires_grad_()
+    plain = F.conv2d(fake(x), weights()(module.weight.detach()), padding=1)
+    F.mse_loss(F.batch_norm(plain, None, None, scale, module.bn.bias.detach(), training=True).flatten(1), target).backward()
+    write("quantization_aware", "conv-bn", {
+        "x": x, "target": target, "0.weight": module.weight, "1.weight": module.bn.weight, "1.bias": module.bn.bias,
+        "expected/y": y, "expected/d0.weight": module.weight.grad, "expected/d1.weight": scale.grad,
+        "expected/d1.bias": module.bn.bias.grad})
+
+
 PARTS = {"operators": operators, "optimizers": optimizers, "schedules": schedules, "trajectories": trajectories,
-         "metrics": metrics, "value_metrics": value_metrics, "state_dicts": state_dicts}
+         "metrics": metrics, "value_metrics": value_metrics, "state_dicts": state_dicts,
+         "quantization_aware": quantization_aware}
 
 if __name__ == "__main__":
     torch.set_num_threads(1)

@@ -44,6 +44,7 @@ struct comparison {
     int int8_layers, float_layers; /* with weights of each kind */
     char *ranges;                  /* of static quantization; owned, NULL: dynamic */
     int64_t calibration_samples;
+    bool learnt; /* quantization-aware training has learnt the ranges */
 };
 
 /* ---- sessions -------------------------------------------------------------------------------- */
@@ -256,8 +257,10 @@ static void show_json(const struct worker_options *options, const struct compari
     json_set_string(json, "output", options->output);
     json_set_int(json, "bytes", (int64_t)comparison->file_bytes);
     json_set_string(json, "method", comparison->ranges ? "static" : "dynamic");
-    if (comparison->ranges)
+    if (comparison->ranges) {
+        json_set_string(json, "ranges", comparison->learnt ? "learnt" : "calibrated");
         json_set_int(json, "calibration_samples", comparison->calibration_samples);
+    }
     json_set_string(json, "set", comparison->test ? "test" : "validation");
     json_set_int(json, "samples", comparison->samples);
     json_set_int(json, "batch", comparison->batch);
@@ -320,7 +323,8 @@ static int compare(const struct worker_options *options, struct worker_setup *se
     if (comparison->batch > view->count)
         comparison->batch = view->count;
     comparison->kinds = wanted_metrics(setup);
-    if (options->is_static) {
+    comparison->learnt = worker_ranges_are_learnt(checkpoint);
+    if (options->is_static || comparison->learnt) {
         comparison->ranges = worker_ranges_observe(setup, checkpoint, comparison->batch,
                                                    &comparison->calibration_samples, error);
         if (!comparison->ranges)

@@ -45,10 +45,35 @@ static int observe(struct session *session, const struct loader_config *loader, 
     return r;
 }
 
-/* Writes the lines of the text. */
-static int write_ranges(struct session *session, FILE *text, struct error *error)
+static const char prefix[] = GRAPH_RANGE_PREFIX;
+
+bool worker_ranges_are_learnt(const struct checkpoint *checkpoint)
 {
-    static const char prefix[] = GRAPH_RANGE_PREFIX;
+    for (int i = 0; i < checkpoint->file.tensor_count; i++)
+        if (strncmp(checkpoint->file.tensors[i].name, prefix, sizeof prefix - 1) == 0)
+            return true;
+    return false;
+}
+
+/* The range that training learnt, unless it saw no batch. */
+static bool read_learnt(const struct checkpoint *checkpoint, const char *name, float range[2])
+{
+    const struct safetensors_tensor *found = safetensors_find(&checkpoint->file, name);
+    float learnt[2];
+
+    if (!found || found->type != SAFETENSORS_FLOAT32 || found->bytes != sizeof learnt)
+        return false;
+    safetensors_read(&checkpoint->file, found, learnt);
+    if (learnt[0] == 0 && learnt[1] == 0)
+        return false;
+    memcpy(range, learnt, sizeof learnt);
+    return true;
+}
+
+/* Writes the lines of the text. */
+static int write_ranges(const struct checkpoint *checkpoint, struct session *session, FILE *text,
+                        struct error *error)
+{
     struct session_tensor tensor;
     float range[2];
     int r = 0;
@@ -57,7 +82,8 @@ static int write_ranges(struct session *session, FILE *text, struct error *error
     for (int i = 0; r == 0 && session_tensor(session, i, &tensor) == 0; i++) {
         if (strncmp(tensor.name, prefix, sizeof prefix - 1) != 0)
             continue;
-        r = session_read(session, i, range, error);
+        if (!read_learnt(checkpoint, tensor.name, range))
+            r = session_read(session, i, range, error);
         if (r == 0)
             fprintf(text, "%.9g %.9g %s\n", (double)range[0], (double)range[1],
                     tensor.name + sizeof prefix - 1);
@@ -65,7 +91,8 @@ static int write_ranges(struct session *session, FILE *text, struct error *error
     return r;
 }
 
-static char *describe_ranges(struct session *session, struct error *error)
+static char *describe_ranges(const struct checkpoint *checkpoint, struct session *session,
+                             struct error *error)
 {
     char *content = NULL;
     size_t size;
@@ -76,7 +103,7 @@ static char *describe_ranges(struct session *session, struct error *error)
         error_no_memory(error, "the ranges");
         return NULL;
     }
-    r = write_ranges(session, text, error);
+    r = write_ranges(checkpoint, session, text, error);
     if (fclose(text) != 0 && r == 0)
         r = error_no_memory(error, "the ranges");
     if (r == 0)
@@ -122,7 +149,7 @@ char *worker_ranges_observe(struct worker_setup *setup, const struct checkpoint 
     if (r == 0)
         r = observe(session, &loader, error);
     if (r == 0)
-        text = describe_ranges(session, error);
+        text = describe_ranges(checkpoint, session, error);
     session_free(session);
     return text;
 }

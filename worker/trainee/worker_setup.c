@@ -325,6 +325,7 @@ int worker_setup_open(const struct worker_options *options, const struct worker_
     r = worker_spec_load(options->input, &setup->spec, error);
     if (r < 0)
         return r;
+    setup->rounds = setup->spec.quantization_aware && !opening->evaluates;
     setup->spec.training.checkpoint_directory = options->checkpoints;
     if (options->initial_weights)
         setup->spec.weights_file = options->initial_weights;
@@ -464,6 +465,8 @@ int worker_setup_build(void *setup, struct graph *graph, struct error *error)
     graph->frozen = s->spec.frozen;
     graph->frozen_count = s->spec.frozen_count;
     r = model_build(&s->spec.model, &s->model_data, graph, error);
+    if (r == 0 && s->rounds)
+        r = graph_make_quantization_aware(graph, error);
     return r == 0 && graph->training ? graph_check_frozen(graph, error) : r;
 }
 

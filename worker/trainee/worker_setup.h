@@ -51,6 +51,7 @@ struct worker_setup {
     struct backend_device *device;
     struct backend_device_info device_info;
     struct precision precision;
+    bool rounds;                          /* graphs are quantization aware: a training run's */
     bool ran_steps;                       /* to choose the precision, in this process */
     struct worker_warnings data_warnings; /* of opening the data, of measuring the device */
     struct dataset_events data_events;

@@ -59,6 +59,7 @@ struct worker_spec {
     enum recompute_wish recompute;
     uint64_t memory_limit;          /* 0: not given */
     const char *precision;          /* "auto" or a type's name */
+    bool quantization_aware;        /* training rounds as quantize will */
     struct optimizer_group *groups; /* owned, like `patterns` */
     const char **patterns;
     const char **frozen; /* owned: patterns of parameters that are not trained; NULL: none */

@@ -217,6 +217,9 @@ int worker_spec_read_train(struct worker_spec *spec, struct error *error)
         config->rounds_parameters = true;
         spec->precision += 5;
     }
+    spec->quantization_aware = json_get_bool(train, "quantization_aware", false);
+    if (spec->quantization_aware)
+        spec->precision = "float32";
     config->clip_norm = json_get_double(train, "clip_norm", 0);
     config->clip_value = json_get_double(train, "clip_value", 0);
     optimizer_read(optimizer, &config->optimizer);

@@ -75,9 +75,11 @@ static const struct safetensors_tensor *weights_find(const struct weights *weigh
     return safetensors_find(&weights->file, stored);
 }
 
+/* What the run draws itself: new layers, and the ranges of quantization-aware training. */
 static bool is_new(const struct worker_spec *spec, const char *name)
 {
-    return graph_name_matches_any(spec->new_weights, spec->new_weight_count, name);
+    return begins_with(name, GRAPH_RANGE_PREFIX) ||
+           graph_name_matches_any(spec->new_weights, spec->new_weight_count, name);
 }
 
 /* Whether the graph's tensor is taken from the file: it is no constant that the model computes. */

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct cast_state {
     struct onednn_reorder *reorder;
@@ -37,7 +38,10 @@ static void run_cast(struct backend_program *program, const struct step *step, i
         return;
     from += part.first * width;
     to += (size_t)(part.first * width) * program_element_bytes(program, y);
-    if (program->compact[y])
+    if (result->type == TENSOR_FLOAT32) {
+        if ((const char *)from != to)
+            memcpy(to, from, (size_t)((part.end - part.first) * width) * sizeof *from);
+    } else if (program->compact[y])
         program->device->kernels->convert_bfloat16(from, (uint16_t *)(void *)to,
                                                    (part.end - part.first) * width);
     else

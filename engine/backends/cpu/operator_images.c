@@ -38,16 +38,37 @@ static struct pool_task pool_task(const struct backend_program *program, int tas
                               .y = program_sample(program, y, slice.first)};
 }
 
-void max_pool_run(struct backend_program *program, const struct step *step, int task, int thread)
+static void pool_floats(struct backend_program *program, const struct graph_node *node, int task)
 {
-    const struct graph_node *node = step->node;
     struct pool_task pool = pool_task(program, task, node, node->input[0], node->output[0]);
     int64_t first = program_slice(program, task).first;
 
-    (void)thread;
     program->device->kernels->max_pool_forward(
         pool.x, &pool.shape, pool.images, pool.block, pool.y,
         node->output_count > 1 ? program_sample(program, node->output[1], first) : NULL);
+}
+
+/* Of integers, which lie channels last (graph_orders_channels_last()). */
+static void pool_bytes(struct backend_program *program, const struct graph_node *node, int task)
+{
+    struct range slice = program_slice(program, task);
+    struct pool_shape shape = program_pool_shape(program, node, node->input[0], node->output[0]);
+
+    program->device->kernels->max_pool_bytes(
+        program_sample(program, node->input[0], slice.first), &shape, slice.end - slice.first,
+        program_tensor(program, node->input[0])->shape.extent[1],
+        program_sample(program, node->output[0], slice.first));
+}
+
+void max_pool_run(struct backend_program *program, const struct step *step, int task, int thread)
+{
+    const struct graph_node *node = step->node;
+
+    if (program_tensor(program, node->input[0])->type == TENSOR_UINT8)
+        pool_bytes(program, node, task);
+    else
+        pool_floats(program, node, task);
+    (void)thread;
 }
 
 void max_pool_backward_run(struct backend_program *program, const struct step *step, int task,

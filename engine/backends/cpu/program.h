@@ -221,6 +221,10 @@ int convolution_int8_refresh(struct backend_program *, int32_t, struct error *);
 void convolution_int8_release(void *);
 int observe_bind(struct backend_program *, int32_t, struct error *);
 step_function quantize_run, dequantize_run;
+int fake_quantize_prepare(struct backend_program *, int32_t, struct error *);
+int fake_quantize_bind(struct backend_program *, int32_t, struct error *);
+int fake_quantize_rows_bind(struct backend_program *, int32_t, struct error *);
+step_function fake_quantize_backward_run;
 /* How the weights, an int8 tensor, lie in memory. false: the tensor is none. */
 bool program_int8_packing(const struct backend_program *program, int32_t tensor,
                           struct int8_packing *packing);

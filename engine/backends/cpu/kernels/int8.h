@@ -127,6 +127,15 @@ struct int8_state {
     /* y = (x - zero) scale */                                                                     \
     KERNEL(void, dequantize,                                                                       \
            (const uint8_t *x, int64_t count, float scale, float zero, float *y))                   \
+    /* y = x as the same integers would hold it; what is no number stays so */                     \
+    KERNEL(void, fake_quantize,                                                                    \
+           (const float *x, int64_t count, float scale, float zero, float *y))                     \
+    /* dx = dy, or 0 where x lies outside of 0 to 255 of these integers */                         \
+    KERNEL(void, fake_quantize_backward,                                                           \
+           (const float *dy, const float *x, int64_t count, float scale, float zero, float *dx))   \
+    /* Each row of x by its own range: symmetric, -127 to 127, else as int8_quantize_rows does */  \
+    KERNEL(void, fake_quantize_rows,                                                               \
+           (const float *x, int64_t rows, int64_t width, bool symmetric, float *y))                \
     /* range[0] becomes at most the least number, range[1] at least the largest */                 \
     KERNEL(void, widen_range, (const float *x, int64_t count, float range[2]))                     \
     /* A state, whose numbers are from -1 to 1 */                                                  \

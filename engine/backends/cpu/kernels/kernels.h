@@ -358,6 +358,10 @@ static inline int64_t scan_scratch_floats(int64_t states, int64_t channels)
     KERNEL(void, max_pool_forward,                                                                  \
            (const float *x, const struct pool_shape *shape, int64_t images, int64_t block,          \
             float *y, uint8_t *arg))                                                                \
+    /* The same of integers that lie channels last */                                              \
+    KERNEL(void, max_pool_bytes,                                                                    \
+           (const uint8_t *x, const struct pool_shape *shape, int64_t images, int64_t channels,     \
+            uint8_t *y))                                                                            \
     KERNEL(void, max_pool_backward,                                                                 \
            (const float *dy, const uint8_t *arg, const struct pool_shape *shape, int64_t images,    \
             int64_t block, float *dx))                                                              \

@@ -101,6 +101,52 @@ void KERNEL_NAME(max_pool_forward)(const float *x, const struct pool_shape *shap
         }
 }
 
+/* The maxima of one image of integers, for a strip of channels that lie side by side. */
+#define DEFINE_MAX_BYTES(strip, bytes)                                                    \
+    static void max_bytes_##strip(const uint8_t *image, const struct pool_shape *shape,   \
+                                  int64_t channels, uint8_t *y)                           \
+    {                                                                                     \
+        for (int64_t oh = 0; oh < shape->out_height; oh++) {                              \
+            struct span rows = window_span(shape, 0, oh, shape->height);                  \
+            for (int64_t ow = 0; ow < shape->out_width; ow++, y += channels) {            \
+                struct span columns = window_span(shape, 1, ow, shape->width);            \
+                bytes best = {0};                                                         \
+                for (int64_t h = rows.first; h < rows.end; h++)                           \
+                    for (int64_t w = columns.first; w < columns.end; w++) {               \
+                        bytes x;                                                          \
+                        memcpy(&x, image + (h * shape->width + w) * channels, sizeof(x)); \
+                        bytes larger = (bytes)(x > best);                                 \
+                        best = (x & larger) | (best & ~larger);                           \
+                    }                                                                     \
+                memcpy(y, &best, sizeof(best));                                           \
+            }                                                                             \
+        }                                                                                 \
+    }
+
+typedef uint8_t byte_64 __attribute__((vector_size(64)));
+
+DEFINE_MAX_BYTES(1, byte_1)
+DEFINE_MAX_BYTES(16, byte_16)
+DEFINE_MAX_BYTES(64, byte_64)
+
+void KERNEL_NAME(max_pool_bytes)(const uint8_t *x, const struct pool_shape *shape, int64_t images,
+                                 int64_t channels, uint8_t *y)
+{
+    int64_t in = shape->height * shape->width * channels;
+    int64_t out = shape->out_height * shape->out_width * channels;
+
+    for (int64_t i = 0; i < images; i++, x += in, y += out)
+        for (int64_t c = 0, width; c < channels; c += width) {
+            width = channels - c >= 64 ? 64 : channels - c >= 16 ? 16 : 1;
+            if (width == 64)
+                max_bytes_64(x + c, shape, channels, y + c);
+            else if (width == 16)
+                max_bytes_16(x + c, shape, channels, y + c);
+            else
+                max_bytes_1(x + c, shape, channels, y + c);
+        }
+}
+
 /* dx[where] += dy. Windows may overlap, so they are added one after the other. */
 static inline void max_image_backward(const float *dy, const uint8_t *arg,
                                       const struct pool_shape *shape, int64_t block, float *dx)
