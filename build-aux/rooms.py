@@ -60,7 +60,7 @@ for pattern in [room for room in ALLOWED if room.endswith("/*")]:
     for folder in sorted(glob.glob(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), pattern))):
         if os.path.isdir(folder):
             ALLOWED.setdefault(pattern[:-1] + os.path.basename(folder), row)
-# The one file of a room that may use what the rest of it may not
+# The files of a room that may use what the rest of it may not
 ONLY_IN = {("engine/data", "png"): {"engine/data/image_png.c"},
            ("engine/data", "jpeg"): {"engine/data/image_jpeg.c"},
            ("engine/data", "webp"): {"engine/data/image_webp.c"},
