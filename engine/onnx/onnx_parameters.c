@@ -26,15 +26,20 @@ struct onnx_lent {
     struct onnx_lent *next;
 };
 
+static void lent_free(struct onnx_lent *lent)
+{
+    free(lent->own);
+    free(lent->layout);
+    free(lent);
+}
+
 void onnx_lent_release(struct onnx_model *model)
 {
     while (model->lent) {
         struct onnx_lent *lent = model->lent;
 
         model->lent = lent->next;
-        free(lent->own);
-        free(lent->layout);
-        free(lent);
+        lent_free(lent);
     }
 }
 
@@ -291,34 +296,71 @@ static bool lent_overlap(const struct onnx_lent *a, const struct onnx_lent *b)
     return false;
 }
 
-/* What the model has lent with these numbers, or the new one. */
-static const struct onnx_lent *lend(struct onnx_import *import, struct onnx_lent *wanted,
-                                    int64_t count, bool in_order)
+static bool lent_equal(const struct onnx_lent *a, const struct onnx_lent *b)
 {
-    struct onnx_lent *lent;
+    if (!a->own || !b->own)
+        return !a->own && !b->own && pieces_equal(a, b);
+    return a->piece[0].count == b->piece[0].count &&
+           memcmp(a->own, b->own, (size_t)a->piece[0].count * sizeof(float)) == 0;
+}
 
-    for (lent = import->model->lent; lent; lent = lent->next) {
-        bool named = strcmp(lent->name, wanted->name) == 0;
+static struct onnx_lent *lent_new(struct onnx_import *import, const struct onnx_lent *wanted,
+                                  int64_t count, bool in_order)
+{
+    struct onnx_lent *lent = malloc(sizeof *lent);
 
-        if (named && (lent->own || pieces_equal(lent, wanted)))
-            return lent;
-        if (named || (!lent->own && lent_overlap(lent, wanted))) {
-            onnx_fail(import,
-                      "the parameter %s is read in two orders, as by a product with the matrix "
-                      "and one with the transposed, or in parts that overlap",
-                      lent->piece[0].store.name);
-            return NULL;
-        }
-    }
-    lent = malloc(sizeof *lent);
     if (!lent) {
         error_no_memory(&import->error, "the model's weights");
         return NULL;
     }
     *lent = *wanted;
-    if (lent_own(import, lent, count) || (!in_order && lent_lay_out(import, lent))) {
-        free(lent->own);
-        free(lent);
+    if (lent_own(import, lent, count) == 0 && (in_order || lent_lay_out(import, lent) == 0))
+        return lent;
+    lent_free(lent);
+    return NULL;
+}
+
+static struct onnx_lent *lent_find(const struct onnx_model *model, const char *name)
+{
+    struct onnx_lent *lent = model->lent;
+
+    while (lent && strcmp(lent->name, name) != 0)
+        lent = lent->next;
+    return lent;
+}
+
+/* Whether none reads numbers of a parameter that this one reads in another order. */
+static bool lent_is_alone(struct onnx_import *import, const struct onnx_lent *wanted)
+{
+    for (const struct onnx_lent *lent = import->model->lent; lent; lent = lent->next)
+        if (!lent->own && !wanted->own && lent_overlap(lent, wanted)) {
+            onnx_fail(import,
+                      "the parameter %s is read in two orders, as by a product with the matrix "
+                      "and one with the transposed, or in parts that overlap",
+                      lent->piece[0].store.name);
+            return false;
+        }
+    return true;
+}
+
+/* What the model has lent with these numbers, or the new one. Names are cut: another's has a
+ * number behind it. */
+static const struct onnx_lent *lend(struct onnx_import *import, const struct onnx_lent *wanted,
+                                    int64_t count, bool in_order)
+{
+    struct onnx_lent *lent = lent_new(import, wanted, count, in_order), *found;
+
+    if (!lent)
+        return NULL;
+    for (int number = 2; (found = lent_find(import->model, lent->name)); number++) {
+        if (lent_equal(found, lent)) {
+            lent_free(lent);
+            return found;
+        }
+        snprintf(lent->name, sizeof lent->name, "%.80s.%d", wanted->name, number);
+    }
+    if (!lent_is_alone(import, lent)) {
+        lent_free(lent);
         return NULL;
     }
     lent->next = import->model->lent;

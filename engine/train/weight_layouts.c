@@ -98,23 +98,26 @@ static int numbers_read(struct json_object *object, const char *key, int64_t *nu
     return count;
 }
 
-/* The product of the extents, or -1 if it is 0 or too large. */
+/* The product of the extents, or -1 if it is 0 or so many floats are too large. */
 static int64_t elements_of(const int64_t *extent, int rank)
 {
     int64_t elements = 1;
 
     for (int i = 0; i < rank; i++)
-        if (__builtin_mul_overflow(elements, extent[i], &elements) || elements == 0)
+        if (__builtin_mul_overflow(elements, extent[i], &elements) || elements == 0 ||
+            elements > INT64_MAX / (int64_t)sizeof(float))
             return -1;
     return elements;
 }
 
-/* Whether all numbers of the piece lie within the weight. */
+/* Whether all numbers of the piece lie within the weight, and are not more than it has. */
 static bool piece_fits(const struct weight_piece *piece)
 {
-    int64_t last = piece->offset, step;
+    int64_t last = piece->offset, step, count = elements_of(piece->extent, piece->rank);
     int64_t elements = elements_of(piece->weight_shape, piece->weight_rank);
 
+    if (count < 1 || count > elements)
+        return false;
     for (int i = 0; i < piece->rank; i++)
         if (__builtin_mul_overflow(piece->extent[i] - 1, piece->stride[i], &step) ||
             __builtin_add_overflow(last, step, &last))
@@ -134,8 +137,7 @@ static bool piece_read(struct json_object *object, struct weight_piece *piece)
     piece->weight_rank = numbers_read(object, "shape", piece->weight_shape);
     piece->rank = numbers_read(object, "extent", piece->extent);
     return piece->name && piece->offset >= 0 && piece->weight_rank >= 0 && piece->rank >= 0 &&
-           numbers_read(object, "stride", piece->stride) == piece->rank &&
-           elements_of(piece->extent, piece->rank) > 0 && piece_fits(piece);
+           numbers_read(object, "stride", piece->stride) == piece->rank && piece_fits(piece);
 }
 
 /* Reads the layout of one parameter, and the tensor that a graph has of it. */
@@ -158,7 +160,8 @@ static int layout_read(const char *name, struct json_object *object, struct weig
 
         if (!piece_read(json_object_array_get_idx(pieces, (size_t)i), piece))
             return damaged(name, error);
-        sum += elements_of(piece->extent, piece->rank);
+        if (__builtin_add_overflow(sum, elements_of(piece->extent, piece->rank), &sum))
+            return damaged(name, error);
     }
     tensor->bytes = (size_t)elements * sizeof(float);
     return sum == elements ? 0 : damaged(name, error);
@@ -389,14 +392,16 @@ static bool is_replaced(struct json_object *all, struct filling *filling,
 static int weight_take(struct filled *weight, struct safetensors_tensor *tensor,
                        struct error *error)
 {
-    *tensor = (struct safetensors_tensor){.name = strdup(weight->name),
+    char *name = strdup(weight->name);
+
+    if (!name)
+        return error_no_memory(error, "the name of a weight");
+    *tensor = (struct safetensors_tensor){.name = name,
                                           .type = SAFETENSORS_FLOAT32,
                                           .rank = weight->rank,
                                           .bytes = (size_t)weight->elements * sizeof(float),
                                           .data = weight->values,
                                           .owned = true};
-    if (!tensor->name)
-        return error_no_memory(error, "the name of a weight");
     memcpy(tensor->shape, weight->shape, (size_t)weight->rank * sizeof *weight->shape);
     weight->taken = true;
     return 0;
@@ -408,6 +413,14 @@ static void tensor_free(struct safetensors_tensor *tensor)
         return;
     free((char *)(uintptr_t)tensor->name);
     free((void *)(uintptr_t)tensor->data);
+}
+
+static bool tensor_is_filled(const struct filling *filling, const struct safetensors_tensor *tensor)
+{
+    for (int i = 0; i < filling->count; i++)
+        if (filling->weights[i].values == tensor->data)
+            return true;
+    return false;
 }
 
 /* Puts the weights in the place of the first parameter that each is filled from. */
@@ -430,9 +443,10 @@ static int parameters_replace(struct json_object *all, struct filling *filling,
 
             if (weight->taken)
                 continue;
-            r = weight_take(weight, &replaced[(*replaced_count)++], error);
+            r = weight_take(weight, &replaced[*replaced_count], error);
             if (r < 0)
                 return r;
+            (*replaced_count)++;
         }
     }
     return 0;
@@ -461,8 +475,11 @@ int weight_layouts_scatter(const char *text, struct safetensors_tensor **tensors
     if (!replaced)
         return error_no_memory(error, "the list of weights");
     r = parameters_replace(all, &filling, *tensors, *count, replaced, &replaced_count, error);
-    if (r < 0) {
-        weight_layouts_free(replaced, replaced_count);
+    if (r < 0) { /* parameters stay the caller's */
+        for (int i = 0; i < replaced_count; i++)
+            if (tensor_is_filled(&filling, &replaced[i]))
+                tensor_free(&replaced[i]);
+        free(replaced);
         return r;
     }
     for (int i = 0; i < *count; i++) {

@@ -363,6 +363,78 @@ static void parts_of_a_weight_are_described(void **state)
     onnx_close(config.onnx);
 }
 
+/* How many tensors and numbers of them a graph of the model has. */
+static int64_t graph_measure(const char *folder_of, const char *name, int32_t *tensors)
+{
+    struct model_config config = {.kind = MODEL_ONNX};
+    struct model_data data = {.rank = 3, .sample_shape = {3, 12, 12}, .outputs = 10};
+    struct error error = {0};
+    struct graph graph;
+    int64_t elements = 0;
+
+    expect(onnx_open(folder_of, name, &config.onnx, &error), &error);
+    graph_init(&graph, 4, true);
+    expect(model_build(&config, &data, &graph, &error), &error);
+    for (int32_t i = 0; i < graph.tensor_count; i++)
+        elements += graph_shape_elements(&graph.tensors[i].shape);
+    *tensors = graph.tensor_count;
+    graph_release(&graph);
+    onnx_close(config.onnx);
+    return elements;
+}
+
+/* Puts 70 letters before a name, unless it is one of an input's or an initialiser's. */
+static void name_lengthen(const Onnx__Graph *graph, char **name)
+{
+    char *longer;
+
+    for (size_t i = 0; i < graph->n_initializer; i++)
+        if (strcmp(graph->initializer[i]->name, *name) == 0)
+            return;
+    if (!**name || strcmp(graph->input[0]->name, *name) == 0)
+        return;
+    assert_true(asprintf(&longer, "%070d%s", 0, *name) > 0);
+    text_set(name, longer);
+    free(longer);
+}
+
+/* Names that begin with the same 70 letters: constants of several nodes stay several. */
+static void long_names_are_told_apart(void **state)
+{
+    struct error error = {0};
+    Onnx__Model *model;
+    Onnx__Graph *graph;
+    char *content;
+    int32_t before, after;
+    uint8_t *bytes;
+    size_t size;
+
+    (void)state;
+    expect(file_read(AT_FDCWD, "tests/reference/data/onnx/places.onnx", 1 << 20, &content, &size,
+                     &error),
+           &error);
+    model = onnx__model__unpack(NULL, size, (const uint8_t *)content);
+    free(content);
+    assert_non_null(model);
+    graph = model->graph;
+    for (size_t i = 0; i < graph->n_node; i++) {
+        for (size_t k = 0; k < graph->node[i]->n_input; k++)
+            name_lengthen(graph, &graph->node[i]->input[k]);
+        for (size_t k = 0; k < graph->node[i]->n_output; k++)
+            name_lengthen(graph, &graph->node[i]->output[k]);
+    }
+    name_lengthen(graph, &graph->output[0]->name);
+    size = onnx__model__get_packed_size(model);
+    bytes = malloc(size);
+    onnx__model__pack(model, bytes);
+    onnx__model__free_unpacked(model, NULL);
+    write_file("long.onnx", bytes, size);
+    free(bytes);
+    assert_int_equal(graph_measure(directory, "long.onnx", &after),
+                     graph_measure("tests/reference/data/onnx", "places.onnx", &before));
+    assert_int_equal(after, before);
+}
+
 /* A constant without numbers, where an operator wants one. */
 static void empty_constants_are_no_crash(void **state)
 {
@@ -490,6 +562,7 @@ int main(void)
         cmocka_unit_test(shapes_that_disagree_are_refused),
         cmocka_unit_test(samples_may_have_axes_of_extent_1),
         cmocka_unit_test(parts_of_a_weight_are_described),
+        cmocka_unit_test(long_names_are_told_apart),
         cmocka_unit_test(empty_constants_are_no_crash),
         cmocka_unit_test(several_inputs_are_numbers),
         cmocka_unit_test(unknown_types_and_old_opsets_are_refused),

@@ -126,7 +126,11 @@ static void damaged_descriptions_are_refused(void **state)
         "\"extent\":[2],\"stride\":[9223372036854775807]}]}}",
         "{\"a\":{\"shape\":[2],\"pieces\":[{\"weight\":\"b\",\"shape\":[2],\"offset\":0,"
         "\"extent\":[2],\"stride\":[]}]}}",
-        "{\"a\":{\"shape\":[9223372036854775807,3],\"pieces\":[]}}"};
+        "{\"a\":{\"shape\":[9223372036854775807,3],\"pieces\":[]}}",
+        "{\"a\":{\"shape\":[4611686018427387904],\"pieces\":[{\"weight\":\"b\",\"shape\":[8,8],"
+        "\"offset\":0,\"extent\":[4611686018427387904],\"stride\":[0]}]}}",
+        "{\"a\":{\"shape\":[65],\"pieces\":[{\"weight\":\"b\",\"shape\":[8,8],"
+        "\"offset\":0,\"extent\":[65],\"stride\":[0]}]}}"};
 
     (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
