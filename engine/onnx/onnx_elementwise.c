@@ -235,13 +235,23 @@ static bool pattern_of(const struct onnx_value *a, const bool *shared,
     return true;
 }
 
+/* The samples as rows of numbers, if they are images: a constant has the order of a row, images may
+ * lie in another one in memory. */
+static int32_t without_image(struct onnx_import *import, int32_t tensor)
+{
+    const struct graph_shape *shape = &import->graph->tensors[tensor].shape;
+    int64_t elements = graph_shape_elements(shape) / import->graph->batch;
+
+    return shape->rank == 4 ? graph_reshape(import->graph, tensor,
+                                            onnx_layer_name(import, ".rows").text, &elements, 1)
+                            : tensor;
+}
+
 /* Finds where b's elements lie among a's, whose axes it may put in order for that; makes a rows.
  * False: a repeats as well, or b's elements lie apart. */
 static bool plain(struct onnx_import *import, struct onnx_value *a, bool *shared,
                   const struct onnx_value *b, struct broadcast_attributes *how)
 {
-    const struct graph_shape *shape = &import->graph->tensors[a->tensor].shape;
-
     if (!atoms_shared(a, b, shared))
         return false;
     if (!pattern_of(a, shared, how)) {
@@ -250,14 +260,8 @@ static bool plain(struct onnx_import *import, struct onnx_value *a, bool *shared
         atoms_shared(a, b, shared);
         if (!pattern_of(a, shared, how))
             return false;
-        shape = &import->graph->tensors[a->tensor].shape;
     }
-    if (shape->rank == 4 && how->outer * how->inner > 1) {
-        int64_t elements = how->outer * how->middle * how->inner;
-
-        a->tensor = graph_reshape(import->graph, a->tensor, onnx_layer_name(import, ".rows").text,
-                                  &elements, 1);
-    }
+    a->tensor = without_image(import, a->tensor);
     return a->tensor >= 0;
 }
 
@@ -325,6 +329,15 @@ static struct onnx_value repeated(struct onnx_import *import, const struct onnx_
                   : (struct onnx_value){.kind = ONNX_UNKNOWN};
 }
 
+/* Axes along which a parameter repeats (Expand) have one number each: the operator repeats them,
+ * and all of the repeats are one number that trains. */
+static void unrepeat(struct onnx_value *constant)
+{
+    for (int r = 0; r < constant->rank && !constant->part_count; r++)
+        if (constant->stride[r] == 0 && onnx_value_trains(constant))
+            constant->extent[r] = 1;
+}
+
 /* A tensor and a constant of some of its axes: a parameter, or one that does not train. */
 static int with_constant(struct onnx_import *import, struct onnx_value a,
                          const struct onnx_value *b, enum broadcast_kind kind)
@@ -344,12 +357,16 @@ static int with_constant(struct onnx_import *import, struct onnx_value a,
         return onnx_missing(import, "whose shapes do not fit each other");
     if (onnx_expand(import, &a, extent))
         return import->error.code;
+    unrepeat(&row);
     if (!plain(import, &a, shared, &row, &how)) {
         if (import->error.code || import->graph->error.code || onnx_settle(import, &a))
             return import->error.code;
         row = repeated(import, &row, &a);
         if (row.kind == ONNX_UNKNOWN)
             return import->error.code;
+        a.tensor = without_image(import, a.tensor);
+        if (a.tensor < 0)
+            return a.tensor;
         how.outer = how.inner = 1;
         how.middle = onnx_value_elements(&row);
     }

@@ -222,7 +222,9 @@ static int append_slice(struct onnx_import *import)
     for (int i = 0; i < count; i++) {
         int code;
 
-        if (range[i].step != 1 && range[i].count > 1 && x.extent[range[i].axis] < ONNX_BATCH) {
+        if (range[i].step != 1 && range[i].count > 1) {
+            if (x.extent[range[i].axis] >= ONNX_BATCH)
+                return onnx_missing(import, "of the batch by steps");
             steps = true;
             rows[range[i].axis] = range_rows(import, &range[i]);
             extent[range[i].axis] = range[i].count;

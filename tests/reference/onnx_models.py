@@ -279,6 +279,22 @@ class Cross(nn.Module):
         return self.head(self.rnn(z)[0][:, -1])
 
 
+class Planes(nn.Module):
+    """Images combined with constants of their whole shape, also with such that repeat a parameter."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2, self.head = nn.Conv2d(1, 8, 3), nn.Conv2d(8, 16, 3), nn.Linear(16, 10)
+        self.shift, self.scale = nn.Parameter(torch.randn(8, 6, 6)), nn.Parameter(torch.rand(1, 16, 4, 4) + 0.5)
+        self.column = nn.Parameter(torch.rand(16, 1, 1) + 0.5)
+        self.register_buffer("mask", torch.arange(16 * 4 * 4).remainder(3).reshape(16, 4, 4) > 0)
+
+    def forward(self, x):
+        x = (self.conv1(x) + self.shift).relu()
+        x = (self.conv2(x) * self.scale).masked_fill(~self.mask, 0.25)
+        return self.head((x / self.column.expand(16, 4, 4)).sum((2, 3)))
+
+
 def vision(name, size=64, rate=1e-4, **keys):
     def build():
         import torchvision
@@ -303,6 +319,7 @@ MODELS = {
     "norms": Case(Norms, (3, 12, 12), batch=4, rate=0.02),
     "unet": Case(lambda: UNet(True), (3, 12, 12), classes=144, batch=4, rate=0.02, values=True),
     "unet_resize": Case(lambda: UNet(False), (3, 12, 12), classes=144, batch=4, rate=0.02, values=True),
+    "planes": Case(Planes, (1, 8, 8), rate=0.01),
     "ends": Case(Ends, (21,), classes=3, rate=0.1),
     "resnet18": vision("resnet18", zero_init_residual=True),
     "resnet50": vision("resnet50", zero_init_residual=True),

@@ -20,7 +20,9 @@ int32_t graph_broadcast(struct graph *graph, int32_t a, int32_t b,
     if (!x->batched || repeats < 1 || broadcast->middle < 1 ||
         repeats * broadcast->middle != graph_shape_elements(&shape) / graph->batch ||
         broadcast->middle * (y->batched ? graph->batch : 1) != graph_shape_elements(&y->shape) ||
-        (repeats > 1 && (shape.rank > 3 || (y->batched && y->shape.rank > 3))) ||
+        (repeats > 1 && y->batched && y->shape.rank > 3) ||
+        /* images need not be rows of numbers in memory, as y is */
+        ((repeats > 1 || !y->batched) && shape.rank > 3) ||
         (repeats == 1 && y->batched && !graph_shape_equal(&shape, &y->shape)))
         return layer_fail(graph, name, OP_BROADCAST, "the shapes %s and %s do not fit each other",
                           graph_shape_format(&x->shape, first, sizeof first),

@@ -213,6 +213,29 @@ static void test_messages(void **state)
                    "the batch size is 0, it must be at least 1");
 }
 
+/* Images lie in memory in an order that the device chooses, a parameter as one row. */
+static void test_broadcast_of_images(void **state)
+{
+    const struct broadcast_attributes how = {BROADCAST_ADD, 1, 128, 1};
+    const struct graph_shape shape = {.rank = 1, .extent = {128}};
+    struct graph graph;
+    int32_t x, parameter;
+
+    (void)state;
+    x = start(&graph, 2, 3, (int64_t[]){8, 4, 4});
+    parameter =
+        graph_parameter(&graph, "p", &shape, (struct initializer){.kind = INITIALIZER_ONES});
+    expect_shape(&graph, graph_broadcast(&graph, x, x, &how, "0"), "2x8x4x4");
+    x = graph_flatten(&graph, x, "1");
+    expect_shape(&graph, graph_broadcast(&graph, x, parameter, &how, "2"), "2x128");
+    graph_release(&graph);
+    x = start(&graph, 2, 3, (int64_t[]){8, 4, 4});
+    parameter =
+        graph_parameter(&graph, "p", &shape, (struct initializer){.kind = INITIALIZER_ONES});
+    expect_failure(&graph, graph_broadcast(&graph, x, parameter, &how, "0"),
+                   "layer 0 (broadcast): the shapes 2x8x4x4 and 128 do not fit each other");
+}
+
 /* The first failure stays. Later calls neither crash nor replace it. */
 static void test_sticky_error(void **state)
 {
@@ -388,10 +411,15 @@ static void test_cost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),        cmocka_unit_test(test_sequence),
-        cmocka_unit_test(test_evaluation),    cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_sticky_error),  cmocka_unit_test(test_invariants),
-        cmocka_unit_test(test_initial_steps), cmocka_unit_test(test_initial_values),
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_sequence),
+        cmocka_unit_test(test_evaluation),
+        cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_broadcast_of_images),
+        cmocka_unit_test(test_sticky_error),
+        cmocka_unit_test(test_invariants),
+        cmocka_unit_test(test_initial_steps),
+        cmocka_unit_test(test_initial_values),
         cmocka_unit_test(test_cost),
     };
 

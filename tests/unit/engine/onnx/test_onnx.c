@@ -198,16 +198,30 @@ static int try(const char *name, struct error *error)
     return result;
 }
 
-/* Writes the model, and expects a refusal whose sentence has these words. */
-static void refuse(const Onnx__Model *model, const char *words)
+static void write_model(const Onnx__Model *model)
 {
     size_t size = onnx__model__get_packed_size(model);
     uint8_t *bytes = malloc(size + 1);
-    struct error error = {0};
 
     onnx__model__pack(model, bytes);
     write_file("net.onnx", bytes, size);
     free(bytes);
+}
+
+static void accept_model(const Onnx__Model *model)
+{
+    struct error error = {0};
+
+    write_model(model);
+    expect(try("net.onnx", &error), &error);
+}
+
+/* Writes the model, and expects a refusal whose sentence has these words. */
+static void refuse(const Onnx__Model *model, const char *words)
+{
+    struct error error = {0};
+
+    write_model(model);
     assert_true(try("net.onnx", &error) < 0);
     if (!strstr(error.text, words))
         fail_msg("expected \"%s\" in \"%s\"", words, error.text);
@@ -435,6 +449,94 @@ static void long_names_are_told_apart(void **state)
     assert_int_equal(after, before);
 }
 
+/* Adds a constant of whole numbers. */
+static void constant_add(const Onnx__Model *model, const char *name, size_t count,
+                         const int64_t *numbers)
+{
+    Onnx__Graph *graph = model->graph;
+    Onnx__Tensor *tensor = malloc(sizeof *tensor);
+
+    onnx__tensor__init(tensor);
+    tensor->name = strdup(name);
+    tensor->has_data_type = true;
+    tensor->data_type = 7; /* int64 */
+    tensor->n_dims = 1;
+    tensor->dims = malloc(sizeof *tensor->dims);
+    tensor->dims[0] = (int64_t)count;
+    tensor->n_int64_data = count;
+    tensor->int64_data = malloc(count * sizeof *numbers);
+    memcpy(tensor->int64_data, numbers, count * sizeof *numbers);
+    graph->initializer =
+        realloc(graph->initializer, (graph->n_initializer + 1) * sizeof *graph->initializer);
+    graph->initializer[graph->n_initializer++] = tensor;
+}
+
+static void input_add(Onnx__Node *node, const char *name)
+{
+    node->input = realloc(node->input, (node->n_input + 1) * sizeof *node->input);
+    node->input[node->n_input++] = strdup(name);
+}
+
+/* x[first::step] along an axis, instead of the model's tanh. */
+static Onnx__Model *model_with_steps(int64_t axis, int64_t first, int64_t step)
+{
+    Onnx__Model *model = model_read();
+    Onnx__Node *node = node_find(model, "Tanh", 0);
+
+    text_set(&node->op_type, "Slice");
+    constant_add(model, "starts", 1, &first);
+    constant_add(model, "ends", 1, (int64_t[]){step < 0 ? INT64_MIN : INT64_MAX});
+    constant_add(model, "axes", 1, &axis);
+    constant_add(model, "steps", 1, &step);
+    input_add(node, "starts");
+    input_add(node, "ends");
+    input_add(node, "axes");
+    input_add(node, "steps");
+    return model;
+}
+
+static void steps_along_the_batch_are_refused(void **state)
+{
+    Onnx__Model *model = model_with_steps(0, -1, -1);
+
+    (void)state;
+    refuse(model, "Slice (node");
+    onnx__model__free_unpacked(model, NULL);
+    model = model_with_steps(0, 0, 2);
+    refuse(model, "Slice (node");
+    onnx__model__free_unpacked(model, NULL);
+    model = model_with_steps(1, -1, -1);
+    accept_model(model);
+    onnx__model__free_unpacked(model, NULL);
+}
+
+/* The last layer's matrix [10,16] is the bias [16] of the layer before it, ten times. It is one
+ * vector that trains; a matrix would train as ten. */
+static void repeated_parameters_are_no_weights(void **state)
+{
+    Onnx__Model *model = model_read();
+    Onnx__Graph *graph = model->graph;
+    Onnx__Node *node = malloc(sizeof *node), *last = node_find(model, "Gemm", 2);
+    Onnx__Node *before = node_find(model, "Gemm", 1);
+
+    (void)state;
+    onnx__node__init(node);
+    node->op_type = strdup("Expand");
+    node->name = strdup("repeat");
+    input_add(node, before->input[2]);
+    input_add(node, "shape");
+    free(before->input[--before->n_input]);
+    constant_add(model, "shape", 2, (int64_t[]){10, 16});
+    node->output = malloc(sizeof *node->output);
+    node->output[node->n_output++] = strdup("repeated");
+    text_set(&last->input[1], "repeated");
+    graph->node = realloc(graph->node, (graph->n_node + 1) * sizeof *graph->node);
+    memmove(graph->node + 1, graph->node, graph->n_node++ * sizeof *graph->node);
+    graph->node[0] = node;
+    refuse(model, "repeats");
+    onnx__model__free_unpacked(model, NULL);
+}
+
 /* A constant without numbers, where an operator wants one. */
 static void empty_constants_are_no_crash(void **state)
 {
@@ -563,6 +665,8 @@ int main(void)
         cmocka_unit_test(samples_may_have_axes_of_extent_1),
         cmocka_unit_test(parts_of_a_weight_are_described),
         cmocka_unit_test(long_names_are_told_apart),
+        cmocka_unit_test(steps_along_the_batch_are_refused),
+        cmocka_unit_test(repeated_parameters_are_no_weights),
         cmocka_unit_test(empty_constants_are_no_crash),
         cmocka_unit_test(several_inputs_are_numbers),
         cmocka_unit_test(unknown_types_and_old_opsets_are_refused),
