@@ -85,8 +85,9 @@ static int check(const struct graph *graph, const bool *needed, struct error *er
                                      carried ? ", which carries its state" : "");
     }
     return used ? error_set(error, -ERROR_UNSUPPORTED,
-                            "ONNX's opset %d has no operator for these layers: %s",
-                            ONNX_EXPORT_OPSET, list)
+                            "the export to ONNX does not write these layers: %s; export the "
+                            "weights alone, without --onnx",
+                            list)
                 : 0;
 }
 
