@@ -102,6 +102,14 @@ int64_t graph_shape_elements(const struct graph_shape *shape)
     return elements;
 }
 
+bool graph_tensor_is_constant(const struct graph_tensor *tensor)
+{
+    const struct initial_values *values = tensor->initializer.values;
+
+    return tensor->role == TENSOR_STATISTIC && tensor->type == TENSOR_FLOAT32 && values &&
+           values->computed && values->fixed;
+}
+
 struct graph_shape graph_shape_in_files(const struct graph_tensor *tensor)
 {
     struct graph_shape shape = tensor->shape;

@@ -64,6 +64,7 @@ struct initial_values {
     void (*read)(const struct initial_values *values, int64_t first, int64_t end, float *to);
     const struct weight_layout *layout; /* where they stand in that file; NULL: as in the graph */
     bool computed;                      /* of constants: no file of weights needs them */
+    bool fixed;                         /* no training changes them */
 };
 struct initializer {
     enum initializer_kind kind;
@@ -817,6 +818,9 @@ void graph_initial_part(const struct graph *graph, int32_t tensor, uint64_t seed
                         int64_t end, float *values);
 
 int64_t graph_shape_elements(const struct graph_shape *shape);
+/* Whether the model computes the tensor's numbers, and training does not change them: whatever a
+ * file has for them, its own are used. Weights of int8 are not: their factors are in the file. */
+bool graph_tensor_is_constant(const struct graph_tensor *tensor);
 /* The tensor's shape as files have it: without `dropped_axis`. */
 struct graph_shape graph_shape_in_files(const struct graph_tensor *tensor);
 bool graph_shape_equal(const struct graph_shape *a, const struct graph_shape *b);

@@ -423,6 +423,7 @@ int32_t onnx_weights_tensor(struct onnx_import *import, const struct onnx_weight
         return onnx_fail(import, "its weights have %lld numbers, but %lld are needed",
                          (long long)count, (long long)elements);
     lent_name(import, &wanted, &in_order);
+    wanted.values.fixed = !trains && !statistic;
     lent = lend(import, &wanted, count, in_order);
     if (!lent)
         return import->error.code;

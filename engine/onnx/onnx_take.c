@@ -8,7 +8,7 @@
 
 /* ---- the operator ---- */
 
-/* The map of a take (engine/graph/graph.h), as a statistic of the graph. */
+/* The map of a take (engine/graph/graph.h): a constant, which becomes a statistic of the graph. */
 static int32_t map_append(struct onnx_import *import, const struct take_attributes *take,
                           const int64_t *rows)
 {
@@ -21,7 +21,7 @@ static int32_t map_append(struct onnx_import *import, const struct take_attribut
     for (int64_t i = 0; i < take->to; i++)
         ((double *)numbers)[i] = (double)rows[i];
     take_map_invert(take, numbers);
-    return onnx_weight(import, &map, NULL, true);
+    return onnx_weight(import, &map, NULL, false);
 }
 
 int onnx_resettled(struct onnx_import *import, struct onnx_value *value, int32_t tensor, int rank,

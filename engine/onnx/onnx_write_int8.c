@@ -41,11 +41,14 @@ static const float *numbers(struct onnx_writer *writer, int place)
     return writer->node->input[place] < 0 ? NULL : onnx_numbers(writer, writer->node->input[place]);
 }
 
-/* The factor and the shift of each channel behind the products, and whether the weights' signs
- * turn. */
+/* Of biases, in units of the sums: room remains for the products below INT32_MAX. */
+static const double units_max = 1 << 30;
+
+/* The factor and the shift of each channel behind the products. `times` multiplies the weights'
+ * integers: 1, or -1 where the factor is below 0. Where the shift would not fit 32 bits in units of
+ * the sums, as behind a batch norm of weight 0, the factor is larger, and `times` nearer to 0. */
 struct folded {
-    float *scale, *shift; /* [channels] */
-    bool *turns;
+    float *scale, *shift, *times; /* [channels] */
 };
 
 static struct folded fold(struct onnx_writer *writer, int64_t channels)
@@ -56,15 +59,20 @@ static struct folded fold(struct onnx_writer *writer, int64_t channels)
                 *mean = numbers(writer, NORM_MEAN), *variance = numbers(writer, NORM_VARIANCE);
     struct folded folded = {.scale = onnx_writer_memory(writer, (size_t)channels * sizeof(float)),
                             .shift = onnx_writer_memory(writer, (size_t)channels * sizeof(float)),
-                            .turns = onnx_writer_memory(writer, (size_t)channels * sizeof(bool))};
+                            .times = onnx_writer_memory(writer, (size_t)channels * sizeof(float))};
 
     for (int64_t c = 0; c < channels; c++) {
-        float factor = variance ? weight[c] / sqrtf(variance[c] + a->epsilon) : 1;
+        float factor = variance ? weight[c] / sqrtf(variance[c] + a->epsilon) : 1, least;
 
         folded.shift[c] =
             (beta ? beta[c] : 0) + factor * ((bias ? bias[c] : 0) - (mean ? mean[c] : 0));
-        folded.turns[c] = factor < 0;
+        folded.times[c] = factor < 0 ? -1 : 1;
         folded.scale[c] = fmaxf(fabsf(factor) * scale[c], 1e-30f);
+        least = (float)(fabs((double)folded.shift[c]) / ((double)a->x.scale * units_max));
+        if (folded.scale[c] < least) {
+            folded.times[c] *= folded.scale[c] / least;
+            folded.scale[c] = least;
+        }
     }
     return folded;
 }
@@ -94,8 +102,7 @@ static onnx_name weights(struct onnx_writer *writer, const struct folded *folded
     if (r < 0 && !writer->result)
         writer->result = r;
     for (int64_t i = 0; i < count; i++)
-        if (folded->turns[i / (count / channels)])
-            values[i] = (int8_t)-values[i];
+        values[i] = (int8_t)rintf((float)values[i] * folded->times[i / (count / channels)]);
     name = onnx_constant(writer, from->name, ONNX_INT8, from->shape.extent, from->shape.rank,
                          values, (size_t)count);
     return dequantize_rows(writer, name, folded->scale, ONNX_INT8, channels);

@@ -266,6 +266,19 @@ static int find_tensor(const struct checkpoint *checkpoint, const struct session
     return 0;
 }
 
+/* Numbers of the file; of a constant the model's own, because some index memory. */
+static void read_numbers(const struct checkpoint *checkpoint,
+                         const struct safetensors_tensor *found, const struct session *session,
+                         int index, void *values)
+{
+    struct session_tensor tensor;
+
+    if (session_tensor(session, index, &tensor) == 0 && tensor.constant)
+        session_draw_constant(session, index, values);
+    else
+        safetensors_read(&checkpoint->file, found, values);
+}
+
 static int restore_best(const struct checkpoint *checkpoint, struct session *session,
                         struct weights_copy *best, struct error *error)
 {
@@ -282,7 +295,7 @@ static int restore_best(const struct checkpoint *checkpoint, struct session *ses
         r = find_tensor(checkpoint, &tensor, "best.", &found, error);
         if (r < 0)
             return r;
-        safetensors_read(&checkpoint->file, found, to);
+        read_numbers(checkpoint, found, session, i, to);
         to += tensor.bytes;
     }
     best->filled = true;
@@ -317,7 +330,7 @@ int checkpoint_restore(const struct checkpoint *checkpoint, struct session *sess
         if (r < 0)
             return r;
         /* piece by piece, because pages of the file would count on top of the run's own memory */
-        safetensors_read(&checkpoint->file, found, session_scratch(session));
+        read_numbers(checkpoint, found, session, i, session_scratch(session));
         r = session_write(session, i, session_scratch(session), error);
         if (r < 0)
             return r;

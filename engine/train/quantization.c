@@ -111,6 +111,8 @@ int quantization_restore(const struct checkpoint *checkpoint, struct session *se
             continue;
         }
         r = checkpoint_read_weight(checkpoint, &tensor, session_scratch(session), error);
+        if (r == 0 && tensor.constant)
+            session_draw_constant(session, i, session_scratch(session));
         if (r == 0)
             r = session_write(session, i, session_scratch(session), error);
     }

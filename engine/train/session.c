@@ -620,14 +620,24 @@ void session_restore_metrics(struct session *session, const struct step_metrics 
     session->latest_training = &session->programs[0]; /* the program whose last loss counts */
 }
 
+/* The tensor whose numbers it has: of an average those of which it is one. */
+static int32_t numbers_of(const struct session *session, int index)
+{
+    int32_t tensor = session->persistent[index];
+    const struct graph_tensor *found = &session_graph(session)->tensors[tensor];
+
+    return found->role == TENSOR_AVERAGE ? found->parameter : tensor;
+}
+
 int session_tensor(const struct session *session, int index, struct session_tensor *tensor)
 {
     const struct graph *graph = session_graph(session);
-    const struct graph_tensor *found;
+    const struct graph_tensor *found, *numbers;
 
     if (index < 0 || index >= session->persistent_count)
         return -ENOENT;
     found = &graph->tensors[session->persistent[index]];
+    numbers = &graph->tensors[numbers_of(session, index)];
     *tensor = (struct session_tensor){
         .name = found->role == TENSOR_GRADIENT || found->role == TENSOR_AVERAGE
                     ? graph->tensors[found->parameter].name
@@ -638,8 +648,15 @@ int session_tensor(const struct session *session, int index, struct session_tens
         .bytes = (size_t)graph_shape_elements(&found->shape) * tensor_type_bytes(found->type),
         .evaluated = session->config.average
                          ? found->role == TENSOR_AVERAGE
-                         : found->role == TENSOR_PARAMETER || found->role == TENSOR_STATISTIC};
+                         : found->role == TENSOR_PARAMETER || found->role == TENSOR_STATISTIC,
+        .constant = graph_tensor_is_constant(numbers)};
     return 0;
+}
+
+void session_draw_constant(const struct session *session, int index, void *values)
+{
+    initial_values_draw(session_graph(session), numbers_of(session, index), session->config.seed,
+                        values);
 }
 
 void *session_scratch(struct session *session)

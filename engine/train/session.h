@@ -88,6 +88,8 @@ struct session_tensor {
     struct graph_shape shape;
     size_t bytes;   /* in canonical form */
     bool evaluated; /* evaluation reads it: a parameter or statistic, or its average */
+    /* the model computes it, and training does not change it: no file's numbers take its place */
+    bool constant;
 };
 
 /* -EINVAL and the builder's or backend's sentence. The caller releases with session_free(). */
@@ -185,6 +187,8 @@ int session_tensor(const struct session *session, int index, struct session_tens
  * by session_allocate(). */
 void *session_scratch(struct session *session);
 size_t session_scratch_bytes(const struct session *session);
+/* Writes the model's own numbers of a constant tensor, or of its average, to `values`. */
+void session_draw_constant(const struct session *session, int index, void *values);
 /* Copies the canonical form out or in. */
 int session_read(struct session *session, int index, void *canonical, struct error *error);
 int session_write(struct session *session, int index, const void *canonical, struct error *error);

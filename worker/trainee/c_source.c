@@ -27,6 +27,12 @@ struct source {
 
 /* ---- what is written ------------------------------------------------------------------------- */
 
+/* Whether the tensor's numbers stand in the file: weights, and numbers that do not train. */
+static bool is_constant(const struct graph_tensor *tensor)
+{
+    return tensor->role == TENSOR_PARAMETER || tensor->role == TENSOR_STATISTIC;
+}
+
 static void mark_needed(struct source *source)
 {
     const struct graph *graph = source->graph;
@@ -56,7 +62,7 @@ static int check(const struct source *source, struct error *error)
             used += (size_t)snprintf(list + used, sizeof list - used, "%s%s (%s)", used ? ", " : "",
                                      graph->nodes[i].name, graph_op_to_string(graph->nodes[i].op));
     for (int32_t i = 0; i < graph->tensor_count; i++)
-        if (graph->tensors[i].role == TENSOR_PARAMETER)
+        if (is_constant(&graph->tensors[i]))
             parameters += graph_shape_elements(&graph->tensors[i].shape);
     if (used)
         return error_set(error, -ERROR_UNSUPPORTED,
@@ -180,7 +186,7 @@ static int write_constants(struct source *source, struct error *error)
         for (int k = 0; k < node->input_count && r == 0; k++) {
             int32_t tensor = node->input[k];
 
-            if (tensor < 0 || written[tensor] || graph->tensors[tensor].role != TENSOR_PARAMETER)
+            if (tensor < 0 || written[tensor] || !is_constant(&graph->tensors[tensor]))
                 continue;
             written[tensor] = true;
             r = write_parameter(source, tensor, error);
@@ -247,7 +253,7 @@ static void write_argument(const struct source *source, int32_t tensor)
 {
     if (tensor < 0)
         fputs("0, ", source->file);
-    else if (source->graph->tensors[tensor].role == TENSOR_PARAMETER)
+    else if (is_constant(&source->graph->tensors[tensor]))
         fprintf(source->file, "parameter_%d, ", tensor);
     else
         fprintf(source->file, "memory + %lld, ", (long long)source->offset[tensor]);
@@ -363,7 +369,23 @@ static void write_call(const struct source *source, int32_t index)
 
 /* ---- file ------------------------------------------------------------------------------------ */
 
-static void place_tensors(struct source *source)
+/* Whether what the node reads has a place in the memory, or is a constant. */
+static int check_inputs(const struct source *source, const struct graph_node *node,
+                        struct error *error)
+{
+    for (int k = 0; k < node->input_count; k++) {
+        int32_t x = node->input[k];
+
+        if (x >= 0 && source->offset[x] < 0 && !is_constant(&source->graph->tensors[x]))
+            return error_set(error, -ERROR_UNSUPPORTED,
+                             "a C file cannot have what layer %s reads, %s; export the model with "
+                             "--onnx",
+                             node->name, source->graph->tensors[x].name);
+    }
+    return 0;
+}
+
+static int place_tensors(struct source *source, struct error *error)
 {
     const struct graph *graph = source->graph;
 
@@ -374,9 +396,13 @@ static void place_tensors(struct source *source)
     for (int32_t i = 0; i < graph->node_count; i++) {
         const struct graph_node *node = &graph->nodes[i];
         int32_t y = node->output_count ? node->output[0] : -1;
+        int r;
 
         if (!source->needed[i] || y < 0)
             continue;
+        r = check_inputs(source, node, error);
+        if (r < 0)
+            return r;
         if (node->op == OP_RESHAPE) {
             source->offset[y] = source->offset[node->input[0]];
             continue;
@@ -384,6 +410,7 @@ static void place_tensors(struct source *source)
         source->offset[y] = source->memory;
         source->memory += sample_elements(source, y);
     }
+    return 0;
 }
 
 static void write_head(const struct source *source)
@@ -478,7 +505,9 @@ int c_source_write(struct export_graph *model, FILE *file, struct error *error)
     r = check(&source, error);
     if (r < 0)
         return r;
-    place_tensors(&source);
+    r = place_tensors(&source, error);
+    if (r < 0)
+        return r;
     write_head(&source);
     r = write_constants(&source, error);
     if (r < 0)

@@ -102,7 +102,12 @@ static int read_float(const struct export_graph *model, const struct graph_tenso
                                           .shape = graph_shape_in_files(tensor),
                                           .evaluated = true};
 
-    return checkpoint_read_weight(&model->checkpoint, &wanted, values, error);
+    const struct initial_values *own = tensor->initializer.values;
+
+    if (!graph_tensor_is_constant(tensor))
+        return checkpoint_read_weight(&model->checkpoint, &wanted, values, error);
+    own->read(own, 0, graph_shape_elements(&tensor->shape), values);
+    return 0;
 }
 
 int export_graph_read_int8(void *context, const struct graph_tensor *tensor, int8_t *values,
