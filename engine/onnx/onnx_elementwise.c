@@ -329,12 +329,12 @@ static struct onnx_value repeated(struct onnx_import *import, const struct onnx_
                   : (struct onnx_value){.kind = ONNX_UNKNOWN};
 }
 
-/* Axes along which a parameter repeats (Expand) have one number each: the operator repeats them,
- * and all of the repeats are one number that trains. */
+/* Axes along which a constant repeats (Expand) have one number each: the operator repeats them, and
+ * of a parameter all of the repeats are one number that trains. */
 static void unrepeat(struct onnx_value *constant)
 {
     for (int r = 0; r < constant->rank && !constant->part_count; r++)
-        if (constant->stride[r] == 0 && onnx_value_trains(constant))
+        if (constant->stride[r] == 0)
             constant->extent[r] = 1;
 }
 

@@ -155,12 +155,16 @@ static int lent_add(struct onnx_import *import, struct onnx_lent *lent,
     if (onnx_is_picked(value))
         return onnx_fail(import, "its weights are numbers of a parameter in another order");
     piece = piece_of(value);
-    for (int r = 0; r < piece.rank; r++)
-        if (piece.stride[r] == 0 && piece.store.trains)
+    for (int r = 0; r < piece.rank; r++) {
+        if (piece.stride[r] != 0)
+            continue;
+        if (piece.store.trains)
             return onnx_fail(import,
                              "its weights are the parameter %s, which repeats along an axis; "
                              "the repeats would train apart. Store the weights in their full shape",
                              piece.store.name);
+        piece.store.name = NULL; /* a computed constant: it has more numbers than the file */
+    }
     if (lent->count) {
         struct piece *last = &lent->piece[lent->count - 1];
 

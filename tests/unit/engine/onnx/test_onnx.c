@@ -510,16 +510,14 @@ static void steps_along_the_batch_are_refused(void **state)
     onnx__model__free_unpacked(model, NULL);
 }
 
-/* The last layer's matrix [10,16] is the bias [16] of the layer before it, ten times. It is one
- * vector that trains; a matrix would train as ten. */
-static void repeated_parameters_are_no_weights(void **state)
+/* The last layer's matrix [10,16] is the bias [16] of the layer before it, ten times. */
+static Onnx__Model *model_with_repeats(void)
 {
     Onnx__Model *model = model_read();
     Onnx__Graph *graph = model->graph;
     Onnx__Node *node = malloc(sizeof *node), *last = node_find(model, "Gemm", 2);
     Onnx__Node *before = node_find(model, "Gemm", 1);
 
-    (void)state;
     onnx__node__init(node);
     node->op_type = strdup("Expand");
     node->name = strdup("repeat");
@@ -533,8 +531,41 @@ static void repeated_parameters_are_no_weights(void **state)
     graph->node = realloc(graph->node, (graph->n_node + 1) * sizeof *graph->node);
     memmove(graph->node + 1, graph->node, graph->n_node++ * sizeof *graph->node);
     graph->node[0] = node;
+    return model;
+}
+
+/* It is one vector that trains; a matrix would train as ten. */
+static void repeated_parameters_are_no_weights(void **state)
+{
+    Onnx__Model *model = model_with_repeats();
+
+    (void)state;
     refuse(model, "repeats");
     onnx__model__free_unpacked(model, NULL);
+}
+
+/* What does not train is a matrix of its own, which no description says to be a part of another. */
+static void repeated_constants_are_copied(void **state)
+{
+    struct model_config config = {.kind = MODEL_ONNX};
+    const struct model_data data = {.rank = 3, .sample_shape = {1, 8, 8}, .outputs = 10};
+    Onnx__Model *model = model_with_repeats();
+    struct error error = {0};
+    struct graph graph;
+    char *text;
+
+    (void)state;
+    for (size_t i = 0; i < model->n_metadata_props; i++)
+        text_set(&model->metadata_props[i]->value, "1.weight");
+    write_model(model);
+    onnx__model__free_unpacked(model, NULL);
+    expect(onnx_open(directory, "net.onnx", &config.onnx, &error), &error);
+    graph_init(&graph, 4, true);
+    expect(model_build(&config, &data, &graph, &error), &error);
+    expect(weight_layouts_format(&graph, &text, &error), &error);
+    assert_null(text);
+    graph_release(&graph);
+    onnx_close(config.onnx);
 }
 
 /* A constant without numbers, where an operator wants one. */
@@ -667,6 +698,7 @@ int main(void)
         cmocka_unit_test(long_names_are_told_apart),
         cmocka_unit_test(steps_along_the_batch_are_refused),
         cmocka_unit_test(repeated_parameters_are_no_weights),
+        cmocka_unit_test(repeated_constants_are_copied),
         cmocka_unit_test(empty_constants_are_no_crash),
         cmocka_unit_test(several_inputs_are_numbers),
         cmocka_unit_test(unknown_types_and_old_opsets_are_refused),
