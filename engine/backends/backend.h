@@ -118,7 +118,9 @@ struct step_scalars {
     float clip_value;
     bool cycle_momentum; /* `momentum` takes the place of the optimizer's momentum or beta1 */
     double momentum;
-    float average_decay; /* of OP_MOVING_AVERAGE */
+    /* OP_MOVING_AVERAGE: what the value counts in its average, 1 - decay. The decay itself would
+     * be rounded to 1 after many steps of Schedule-Free */
+    float average_share;
     /* product of the momenta of all steps up to this one (struct optimizer) */
     double momentum_product;
     /* 0: none. Otherwise it multiplies the loss' gradient too, and the update first divides all

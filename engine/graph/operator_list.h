@@ -281,7 +281,7 @@
      * first_moment second_moment; RMSprop second_moment, then momentum; Adagrad square_sum;      \
      * Adadelta second_moment step_moment */                                                      \
     OPERATOR(OPTIMIZER, optimizer)                                                                \
-    /* value average -> no output: average = decay average + (1 - decay) value in place,          \
-     * with the step's average_decay; copies where that is 0 */                                   \
+    /* value average -> no output: average = (1 - share) average + share value in place,          \
+     * with the step's average_share; copies where that is 1 */                                   \
     OPERATOR(MOVING_AVERAGE, moving_average)
 /* clang-format on */

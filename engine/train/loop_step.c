@@ -37,11 +37,11 @@ static struct step_scalars batch_scalars(const struct loop *loop, int64_t sample
                            schedule->cycle_momentum ? scalars.momentum : config->optimizer.beta1,
                            scalars.step - scalars.skipped);
     if (update && config->average_decay > 0)
-        scalars.average_decay = (float)schedule_average_decay(
-            config->average_decay, config->average_warmup, scalars.step - scalars.skipped);
+        scalars.average_share =
+            (float)(1 - schedule_average_decay(config->average_decay, config->average_warmup,
+                                               scalars.step - scalars.skipped));
     else if (update && optimizer_of(&config->optimizer)->averages_itself)
-        scalars.average_decay =
-            (float)(1 - schedule_share(schedule, scalars.step - scalars.skipped));
+        scalars.average_share = (float)schedule_share(schedule, scalars.step - scalars.skipped);
     return scalars;
 }
 

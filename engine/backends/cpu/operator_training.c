@@ -230,7 +230,7 @@ struct optimizer_scalars optimizer_scalars(const struct backend_program *program
         .gradient_limit = step->clip_value > 0 ? step->clip_value : INFINITY,
         .momentum = step->cycle_momentum ? step->momentum : own,
         .momentum_product = step->momentum_product,
-        .average_share = 1 - step->average_decay};
+        .average_share = step->average_share};
 }
 
 void program_round_parameter(const struct backend_program *program, float *values, int64_t count)
@@ -328,7 +328,7 @@ static void run_moving_average(struct backend_program *program, const struct ste
         program->device->kernels->moving_average(
             (float *)program_address(program, node->input[1]) + part.first * width,
             (const float *)program_address(program, node->input[0]) + part.first * width,
-            node->attributes.copies ? 0 : program->scalars.average_decay,
+            node->attributes.copies ? 1 : program->scalars.average_share,
             (part.end - part.first) * width);
 }
 

@@ -178,7 +178,7 @@ void update_scalars(const struct backend_program *program, const struct step_sca
         .unscale = scaled ? (float)(1.0 / (double)step->loss_scale) : 1.0f,
         .clip_norm = step->clip_norm > 0 ? step->clip_norm : 0,
         .clip_value = step->clip_value > 0 ? step->clip_value : INFINITY,
-        .average_decay = step->average_decay,
+        .average_share = step->average_share,
         .finite_alone = step->loss_scale > 0,
         .group_count = program->graph->group_count,
         .loss_scale = step->scales_itself ? program->loss_scale : NULL};

@@ -360,7 +360,7 @@ static int run_step(struct session *session, const struct test_case *test, float
                                    .gradient_scale = test->accumulate ? 0.5f : 1,
                                    .clip_norm = test->clip_norm,
                                    .clip_value = test->clip_value,
-                                   .average_decay = step == 1 ? 0 : 0.9f,
+                                   .average_share = step == 1 ? 1 : 0.1f,
                                    .momentum_product = pow(0.45, step),
                                    .loss_scale = loss_scale};
     const struct backend *backend = session->backend;

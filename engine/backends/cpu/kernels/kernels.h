@@ -239,7 +239,7 @@ static inline int64_t scan_scratch_floats(int64_t states, int64_t channels)
     /* y = factor x; in place allowed */                                                            \
     KERNEL(void, scale, (const float *x, float factor, float *y, int64_t count))                    \
     /* average = decay average + (1 - decay) value; exactly value where decay is 0 */               \
-    KERNEL(void, moving_average, (float *average, const float *value, float decay, int64_t count))  \
+    KERNEL(void, moving_average, (float *average, const float *value, float share, int64_t count))  \
     /* y[i] = weight[index[i]], rows of `width`; NaN for an index outside the `vocabulary` */       \
     KERNEL(void, embedding_forward,                                                                 \
            (const int32_t *index, const float *weight, float *y, int64_t count, int64_t width,      \

@@ -297,14 +297,14 @@ void KERNEL_NAME(optimizer_update)(const struct optimizer_config *config,
 }
 
 /* torch.lerp, which starts from the nearer end. */
-void KERNEL_NAME(moving_average)(float *restrict average, const float *restrict value, float decay,
+void KERNEL_NAME(moving_average)(float *restrict average, const float *restrict value, float share,
                                  int64_t count)
 {
-    const float rest = 1.0f - decay;
+    const float decay = 1.0f - share;
 
-    if (rest < 0.5f)
+    if (share < 0.5f)
         for (int64_t i = 0; i < count; i++)
-            average[i] += rest * (value[i] - average[i]);
+            average[i] += share * (value[i] - average[i]);
     else
         for (int64_t i = 0; i < count; i++)
             average[i] = value[i] - decay * (value[i] - average[i]);

@@ -351,13 +351,13 @@ __global__ void moving_average_kernel(const struct cuda_control *control,
                                       const struct cuda_scalars *scalars, bool summed,
                                       float *average, const float *value, int64_t count)
 {
-    const float decay = scalars->average_decay, rest = 1.0f - decay;
+    const float share = scalars->average_share, decay = 1.0f - share;
 
     if (summed && control->skipped)
         return;
     FOR_EACH_ELEMENT(i, count)
-    average[i] = rest < 0.5f ? average[i] + rest * (value[i] - average[i])
-                             : value[i] - decay * (value[i] - average[i]);
+    average[i] = share < 0.5f ? average[i] + share * (value[i] - average[i])
+                              : value[i] - decay * (value[i] - average[i]);
 }
 
 cudaError_t cuda_moving_average(const struct cuda_control *control,

@@ -33,11 +33,11 @@ enum {
 struct cuda_scalars {
     uint64_t seed;
     int64_t batch, step;
-    float loss_factor; /* the factor of the gradient of the mean loss */
-    float unscale;     /* the factor by which gradients are multiplied first */
-    float clip_norm;   /* 0: none */
-    float clip_value;  /* INFINITY: none */
-    float average_decay;
+    float loss_factor;    /* the factor of the gradient of the mean loss */
+    float unscale;        /* the factor by which gradients are multiplied first */
+    float clip_norm;      /* 0: none */
+    float clip_value;     /* INFINITY: none */
+    float average_share;  /* of a moving average: 1 - decay */
     int32_t finite_alone; /* an update with a gradient that is not finite changes nothing */
     int32_t group_count;
     /* On the device. It multiplies loss_factor and is adapted at the update. NULL: the host has

@@ -34,8 +34,9 @@ struct variant {
     int64_t evaluate_every_steps;
     int64_t early_patience; /* 0: no early stopping */
     double average_decay;
-    bool carried; /* an LSTM that carries state through streams of a text */
-    bool buckets; /* a GRU over sequences in batches of several lengths */
+    int64_t steps; /* in place of EPOCHS; 0: those */
+    bool carried;  /* an LSTM that carries state through streams of a text */
+    bool buckets;  /* a GRU over sequences in batches of several lengths */
 };
 
 struct fixture {
@@ -55,12 +56,16 @@ struct fixture {
 static struct training_requests requests;
 /* how many batches remain until the run is asked to stop; negative: it never is */
 static int batches_left;
+/* of the latest update */
+static float average_share;
 
 static int counting_run(struct backend_program *program, unsigned phases,
                         const struct step_scalars *scalars, struct error *error)
 {
     if (phases & PROGRAM_BACKWARD && batches_left > 0 && --batches_left == 0)
         atomic_store(&requests.stop, 1);
+    if (phases & PROGRAM_UPDATE)
+        average_share = scalars->average_share;
     return backend_cpu()->program_run(program, phases, scalars, error);
 }
 
@@ -295,7 +300,8 @@ static struct training *prepare(struct fixture *f, const struct variant *variant
 {
     char best[FOLDER_BYTES + 64];
     bool whole = folder == f->whole;
-    struct training_config config = {.epochs = EPOCHS,
+    struct training_config config = {.epochs = variant->steps ? 0 : EPOCHS,
+                                     .steps = variant->steps,
                                      .batch = BATCH,
                                      .accumulate = ACCUMULATE,
                                      .evaluation_batch = BATCH,
@@ -593,11 +599,46 @@ static void test_resume_with_data_on_the_device(void **state)
     assert_true(data_backend_calls.launches < data_backend_calls.steps);
 }
 
+/* Of an average of so many steps, the last one's share is still one part, not 0: a decay in float32
+ * is 1 from 2^25 steps on. */
+static void test_share_after_many_steps(void **state)
+{
+    static const struct variant variant = {
+        .name = "Schedule-Free",
+        .optimizer = {.kind = OPTIMIZER_SCHEDULE_FREE_ADAMW, ADAM_SETTINGS},
+        .schedule = CONSTANT(0.05),
+        .steps = 40000001};
+    struct fixture *f = *state;
+    struct outcome outcome = run(f, &variant, f->parts, NULL, ACCUMULATE);
+    struct training_events events = {.context = &outcome, .checkpoint = on_checkpoint};
+    const struct checkpoint_texts texts = {.specification = variant.name};
+    struct backend backend = *backend_cpu();
+    struct training *training = prepare(f, &variant, f->parts, NULL, &backend);
+    struct checkpoint checkpoint;
+
+    backend.program_run = counting_run;
+    atomic_store(&requests.stop, 0);
+    batches_left = -1;
+    if (checkpoint_open(outcome.file, &checkpoint, &f->error))
+        fail_msg("%s", f->error.text);
+    assert_int_equal(checkpoint.state.step, 1);
+    checkpoint.state.step = variant.steps - 1;
+    if (training_resume(training, &checkpoint, &f->error) ||
+        training_run(training, &texts, &events, &requests, &outcome.result, &f->error))
+        fail_msg("%s", f->error.text);
+    checkpoint_close(&checkpoint);
+    training_free(training);
+    clear_folder(f->parts);
+    assert_int_equal(outcome.result.steps, variant.steps);
+    assert_true(fabs((double)average_share * (double)variant.steps - 1) < 1e-6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_resume_with_data_on_the_device, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_resume_after_every_batch, setup, teardown)};
+        cmocka_unit_test_setup_teardown(test_resume_after_every_batch, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_share_after_many_steps, setup, teardown)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -131,8 +131,9 @@ static void train(struct session *session, const struct reference_model *model,
                                            (float)dump_attribute(dump, "learning_rate"),
                                        .gradient_scale = 1};
 
-        scalars.average_decay =
-            (float)schedule_average_decay(reference_setting(dump, "average_decay"), false, step);
+        scalars.average_share =
+            (float)(1 -
+                    schedule_average_decay(reference_setting(dump, "average_decay"), false, step));
         batch.samples = values_of(dump, "samples", step);
         batch.targets = values_of(dump, "target", step);
         batch.lengths = lengths_of(dump, step);

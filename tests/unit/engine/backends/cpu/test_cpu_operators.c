@@ -140,11 +140,12 @@ static void check_optimizer_with(const char *file, const struct dump *dump,
                                        .clip_norm = (float)reference_setting(dump, "clip_norm"),
                                        .clip_value = (float)reference_setting(dump, "clip_value")};
 
-        scalars.average_decay =
-            (float)schedule_average_decay(reference_setting(dump, "average_decay"), false, step);
+        scalars.average_share =
+            (float)(1 -
+                    schedule_average_decay(reference_setting(dump, "average_decay"), false, step));
         if (optimizer_of(&config)->averages_itself)
-            scalars.average_decay =
-                (float)(1 - schedule_share(&(struct schedule_config){.learning_rate = 1}, step));
+            scalars.average_share =
+                (float)schedule_share(&(struct schedule_config){.learning_rate = 1}, step);
         if (optimizer_of(&config)->momentum)
             momentum_product *= optimizer_of(&config)->momentum(&config, config.beta1, step);
         scalars.momentum_product = momentum_product;
