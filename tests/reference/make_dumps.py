@@ -891,9 +891,26 @@ def autocast_losses(chain, batches, optimizer, lr, **options):
     return losses
 
 
-def trajectory(name, chain, samples, targets, optimizer, lr, average_decay=0, autocast=False, **options):
+def least_relu_input(chain, x):
+    """How near to 0 a ReLU of the module gets, of all that it reads. The module's statistics stay as they are."""
+    least = []
+
+    def look(_, inputs):
+        least.append(inputs[0].abs().min().item())
+
+    probe = copy.deepcopy(chain)
+    for module in probe.modules():
+        if isinstance(module, nn.ReLU):
+            module.register_forward_pre_hook(look)
+    with torch.no_grad():
+        probe(x)
+    return min(least)
+
+
+def trajectory(name, chain, samples, targets, optimizer, lr, average_decay=0, autocast=False, relu_margin=0, **options):
     """Ten training steps, each with a batch of its own; then the loss on the first batch in evaluation mode, of the moving
-    averages where they are kept. samples, targets: functions of the number of the step."""
+    averages where they are kept. samples, targets: functions of the number of the step. relu_margin: a batch is drawn
+    again while a ReLU reads a number nearer to 0 than this, where rounding would decide whether its gradient is passed."""
     torch.manual_seed(sum(map(ord, name)))
     chain.double().train()
     tensors = state(chain.float())  # PyTorch's own initial weights
@@ -911,6 +928,8 @@ def trajectory(name, chain, samples, targets, optimizer, lr, average_decay=0, au
     losses, batches = [], []
     for step in range(1, STEPS + 1):
         x = samples(step)
+        while relu_margin and least_relu_input(chain, x) < relu_margin:
+            x = samples(step)
         t = targets(step, x)
         batches.append((x, t))
         tensors[f"samples/{step}"] = x
@@ -943,6 +962,14 @@ def loss_of(y, target):
     return F.cross_entropy(y.flatten(0, -2), target.long().flatten(), ignore_index=-1)
 
 
+def small_images(_):
+    return random(8, 3, 12, 12)
+
+
+def brightest(_, x):
+    return (x.mean((1, 2, 3)) * 30 + 1.5).clamp(0, 2).int()
+
+
 def trajectories():
     torch.manual_seed(7)
     prototypes = random(5, 20)
@@ -967,9 +994,6 @@ def trajectories():
 
     def images(_):
         return random(8, 2, 11, 11)
-
-    def brightest(_, x):
-        return (x.mean((1, 2, 3)) * 30 + 1.5).clamp(0, 2).int()
 
     def cnn(normalised):
         layers = []
@@ -1002,11 +1026,8 @@ def trajectories():
 
     torch.manual_seed(18)
 
-    def small_images(_):
-        return random(8, 3, 12, 12)
-
     trajectory("resnet18", torch_models.resnet18(3, width=0.0625), small_images, brightest, "sgd", 0.02, momentum=0.9,
-               weight_decay=5e-4)
+               weight_decay=5e-4, relu_margin=2e-5)
     torch.manual_seed(19)
     trajectory("mobilenet_v3_small", torch_models.mobilenet_v3_small(3, width=0.125, stem_stride=1, dropout=0.0),
                small_images, brightest, "sgd", 0.02, momentum=0.9)

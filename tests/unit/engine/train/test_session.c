@@ -244,7 +244,8 @@ static void evaluate_window(struct fixture *f, struct session *session, int64_t 
     assert_int_equal(session_read_output(session, output, &f->error), 0);
 }
 
-/* Two windows of a text give the bits of one that is as long as both, of fewer streams, too. */
+/* Two windows of a text give the numbers of one that is as long as both, of fewer streams, too. How
+ * a sum is rounded may depend on the number of rows that oneDNN multiplies in one call. */
 static void test_state_goes_on(void **state)
 {
     struct fixture *f = *state;
@@ -259,9 +260,10 @@ static void test_state_goes_on(void **state)
 
             evaluate_window(f, parts, count, part * STEPS, STEPS, found);
             for (int64_t b = 0; b < count; b++)
-                assert_memory_equal(found + b * STEPS * SYMBOLS,
-                                    expected + (b * STREAM_STEPS + part * STEPS) * SYMBOLS,
-                                    STEPS * SYMBOLS * sizeof(float));
+                for (int64_t i = 0; i < STEPS * SYMBOLS; i++)
+                    assert_float_equal(found[b * STEPS * SYMBOLS + i],
+                                       expected[(b * STREAM_STEPS + part * STEPS) * SYMBOLS + i],
+                                       1e-6f);
         }
         assert_int_equal(session_clear_states(parts, false, &f->error), 0);
     }

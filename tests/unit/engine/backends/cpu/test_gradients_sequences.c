@@ -257,8 +257,20 @@ static int64_t run_divided(const struct graph *graph, int tasks, int threads, co
     return count;
 }
 
+/* Asserts that numbers are the same, but for the rounding of sums. */
+static void expect_near(const float *found, const float *expected, int64_t count)
+{
+    double largest = 0;
+
+    for (int64_t i = 0; i < count; i++)
+        largest = fmax(largest, fabs((double)expected[i]));
+    for (int64_t i = 0; i < count; i++)
+        assert_true(fabs((double)found[i] - (double)expected[i]) <= 1e-5 * largest);
+}
+
 /* Tasks that share the channels of few samples give the results of one task, but for the rounding
- * of sums, and the number of threads changes no bit. */
+ * of sums: without AVX-512, oneDNN sums the products of a row otherwise when it gets fewer rows.
+ * The number of threads changes no bit. */
 static void test_scan_of_few_samples(void **state)
 {
     enum { BATCH_MAX = 5, LENGTH = 41, WIDTH = 150, COUNT = BATCH_MAX * 2 * LENGTH * WIDTH };
@@ -275,7 +287,6 @@ static void test_scan_of_few_samples(void **state)
     for (int batch = 1; batch <= BATCH_MAX; batch += 2) {
         static const int tasks[3] = {1, 8, 8}, threads[3] = {1, 1, 3};
         int64_t count = 0, outputs = (int64_t)batch * 2 * LENGTH * WIDTH;
-        double largest = 0;
         struct graph graph;
 
         build_mamba(&graph, batch, LENGTH, WIDTH, batch == 3);
@@ -283,13 +294,10 @@ static void test_scan_of_few_samples(void **state)
             count =
                 run_divided(&graph, tasks[i], threads[i], samples, target, output[i], gradients[i]);
         assert_true(count <= GRADIENTS);
-        assert_memory_equal(output[0], output[1], (size_t)outputs * sizeof(float));
         assert_memory_equal(output[1], output[2], (size_t)outputs * sizeof(float));
         assert_memory_equal(gradients[1], gradients[2], (size_t)count * sizeof(float));
-        for (int64_t i = 0; i < count; i++)
-            largest = fmax(largest, fabs((double)gradients[0][i]));
-        for (int64_t i = 0; i < count; i++)
-            assert_true(fabs((double)gradients[0][i] - (double)gradients[1][i]) <= 1e-5 * largest);
+        expect_near(output[1], output[0], outputs);
+        expect_near(gradients[1], gradients[0], count);
         graph_release(&graph);
     }
     for (int i = 0; i < 3; i++) {
