@@ -1,6 +1,7 @@
 /* invocation.c: parses the command line of trainctl; see invocation.h. */
 #include "client/command_line/invocation.h"
 
+#include "base/cleanup.h"
 #include "base/options.h"
 #include "proto/varlink.h"
 
@@ -207,6 +208,24 @@ const char *invocation_option_next(const struct invocation *invocation, const ch
             return use->argument;
     }
     return NULL;
+}
+
+struct json_object *invocation_option_words(const struct invocation *invocation, const char *name)
+{
+    struct json_object *words = NULL;
+    const char *argument;
+
+    for (size_t at = 0; (argument = invocation_option_next(invocation, name, &at));) {
+        AUTO_FREE char *copy = strdup(argument);
+        char *rest = NULL;
+
+        if (!words)
+            words = json_object_new_array();
+        for (char *word = copy ? strtok_r(copy, ",", &rest) : NULL; word;
+             word = strtok_r(NULL, ",", &rest))
+            json_object_array_add(words, json_object_new_string(word));
+    }
+    return words;
 }
 
 enum exit_status invocation_option_integer(const struct invocation *invocation, const char *name,

@@ -45,6 +45,9 @@ const char *invocation_option(const struct invocation *invocation, const char *n
 /* The next value of a repeatable option; `*position` starts at 0. NULL: there are no more. */
 const char *invocation_option_next(const struct invocation *invocation, const char *name,
                                    size_t *position);
+/* The words of all uses of an option whose values are separated by commas, as a JSON array that the
+ * caller owns; NULL: it was not given. */
+struct json_object *invocation_option_words(const struct invocation *invocation, const char *name);
 /* Reads an option whose value is an integer of at least `minimum`. `*value` does not change if the
  * option is not given. */
 enum exit_status invocation_option_integer(const struct invocation *invocation, const char *name,

@@ -107,26 +107,6 @@ static enum exit_status jobs_fetch(struct invocation *invocation, struct json_ob
     return status;
 }
 
-/* ---- what to compare ------------------------------------------------------------------------- */
-
-/* The words of all uses of an option as a JSON array; NULL: it was not given. */
-static struct json_object *words_collect(const struct invocation *invocation, const char *option)
-{
-    struct json_object *words = NULL;
-    const char *argument;
-
-    for (size_t at = 0; (argument = invocation_option_next(invocation, option, &at));) {
-        AUTO_FREE char *copy = strdup(argument);
-        char *rest = NULL;
-
-        if (!words)
-            words = json_object_new_array();
-        for (char *word = strtok_r(copy, ",", &rest); word; word = strtok_r(NULL, ",", &rest))
-            json_object_array_add(words, json_object_new_string(word));
-    }
-    return words;
-}
-
 /* ---- output ---------------------------------------------------------------------------------- */
 
 /* The path without its first part, for example "optimizer.name". */
@@ -217,8 +197,8 @@ static void comparison_print(const struct invocation *invocation, struct json_ob
 static enum exit_status command_execute(struct invocation *invocation)
 {
     JSON_AUTO struct json_object *jobs = json_object_new_array(), *comparison = NULL;
-    JSON_AUTO struct json_object *by = words_collect(invocation, "by");
-    JSON_AUTO struct json_object *metrics = words_collect(invocation, "metric");
+    JSON_AUTO struct json_object *by = invocation_option_words(invocation, "by");
+    JSON_AUTO struct json_object *metrics = invocation_option_words(invocation, "metric");
     enum exit_status status = jobs_fetch(invocation, jobs);
     struct error error = {0};
 

@@ -31,21 +31,6 @@ static struct json_object *metrics_parameters(void *context)
     return parameters;
 }
 
-static void names_collect(struct metrics *metrics)
-{
-    const char *argument;
-
-    for (size_t at = 0; (argument = invocation_option_next(metrics->invocation, "name", &at));) {
-        AUTO_FREE char *copy = strdup(argument);
-        char *rest = NULL;
-
-        if (!metrics->names)
-            metrics->names = json_object_new_array();
-        for (char *word = strtok_r(copy, ",", &rest); word; word = strtok_r(NULL, ",", &rest))
-            json_object_array_add(metrics->names, json_object_new_string(word));
-    }
-}
-
 static void row_print(const struct invocation *invocation, struct json_object *row)
 {
     double epoch = json_get_double(row, "epoch", NAN);
@@ -182,7 +167,7 @@ static enum exit_status command_execute(struct invocation *invocation)
 
     if (status)
         return status;
-    names_collect(&metrics);
+    metrics.names = invocation_option_words(invocation, "name");
     if (invocation_flag(invocation, "follow")) {
         struct stream stream = {
             .method = "Metrics", .parameters = metrics_parameters, .context = &metrics};

@@ -1,0 +1,384 @@
+/* plot.c: `trainctl plot` draws metrics of jobs as curves in the terminal. */
+#include "base/cleanup.h"
+#include "client/connection/metric_pages.h"
+#include "client/connection/sweep.h"
+#include "client/view/chart.h"
+#include "proto/varlink.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS_DEFAULT = 16, CURVES_MAX = 1000 };
+
+struct plotted_job {
+    int64_t id;
+    struct json_object *shown; /* the reply to Show; owned */
+};
+
+/* Where a curve of the chart comes from. */
+struct origin {
+    const struct plotted_job *job;
+    const char *metric;
+    char *name; /* of the curve; owned */
+};
+
+struct plot {
+    struct invocation *invocation;
+    struct plotted_job *jobs;
+    size_t job_count;
+    struct json_object *names; /* of the metrics; owned */
+    struct chart chart;
+    struct origin *origins; /* as many as curves; owned */
+    double smoothing;
+    bool epochs; /* the x axis; else steps */
+};
+
+/* ---- the jobs -------------------------------------------------------------------------------- */
+
+/* Fetches the jobs that `text` names, each once. */
+static enum exit_status jobs_add(struct plot *plot, const char *text)
+{
+    struct id_list list = {0};
+    enum exit_status status = sweep_append_ids(plot->invocation, text, &list);
+    struct plotted_job *more;
+
+    more = status ? NULL
+                  : realloc(plot->jobs, (plot->job_count + list.count + 1) * sizeof *plot->jobs);
+    if (!status && !more) {
+        complain("not enough memory for %zu jobs", list.count);
+        status = EXIT_STATUS_FAILED;
+    }
+    plot->jobs = more ? more : plot->jobs;
+    for (size_t i = 0; i < list.count && !status; i++) {
+        CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
+        struct json_object *parameters;
+        size_t known = 0;
+
+        while (known < plot->job_count && plot->jobs[known].id != list.ids[i])
+            known++;
+        if (known < plot->job_count)
+            continue;
+        parameters = json_object_new_object();
+        json_set_int(parameters, "id", list.ids[i]);
+        status = connection_call(plot->invocation, "Show", parameters, &reply);
+        if (!status)
+            plot->jobs[plot->job_count++] =
+                (struct plotted_job){list.ids[i], json_object_get(reply.parameters)};
+    }
+    free(list.ids);
+    return status;
+}
+
+static struct json_object *job_metrics(const struct plotted_job *job)
+{
+    return json_get(json_get(job->shown, "job"), "metrics");
+}
+
+static bool metric_exists(const struct plot *plot, const char *name)
+{
+    for (size_t i = 0; i < plot->job_count; i++)
+        if (json_get(job_metrics(&plot->jobs[i]), name))
+            return true;
+    return false;
+}
+
+static void name_add(struct plot *plot, const char *name)
+{
+    if (!plot->names)
+        plot->names = json_object_new_array();
+    json_object_array_add(plot->names, json_object_new_string(name));
+}
+
+/* Without a choice: the losses of one job, one metric of several. */
+static void names_choose(struct plot *plot)
+{
+    static const char *const usual[] = {"validation_loss", "train_loss", "loss"};
+
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+        if (metric_exists(plot, usual[i]) && (!plot->names || plot->job_count == 1))
+            name_add(plot, usual[i]);
+    for (size_t i = 0; i < plot->job_count && !plot->names; i++) {
+        struct json_object *metrics = job_metrics(&plot->jobs[i]);
+
+        if (!json_object_is_type(metrics, json_type_object))
+            continue;
+        json_object_object_foreach (metrics, name, value) {
+            (void)value;
+            name_add(plot, name);
+            break;
+        }
+    }
+}
+
+/* Finds jobs and metrics. The last argument is a metric if one of the jobs before it has it. */
+static enum exit_status arguments_read(struct plot *plot)
+{
+    struct invocation *invocation = plot->invocation;
+    size_t count = invocation->argument_count;
+    enum exit_status status = EXIT_STATUS_DONE;
+
+    plot->names = invocation_option_words(invocation, "name");
+    for (size_t i = 0; i < count && !status; i++) {
+        const char *argument = invocation->arguments[i];
+
+        if (i > 0 && i == count - 1 && !plot->names && metric_exists(plot, argument))
+            name_add(plot, argument);
+        else
+            status = jobs_add(plot, argument);
+        if (status && i > 0 && i == count - 1)
+            complain("nor is it a metric of the jobs before it");
+    }
+    if (!status && !plot->names)
+        names_choose(plot);
+    return status;
+}
+
+/* Says why there is nothing to draw. */
+static enum exit_status nothing_to_draw(const struct plot *plot)
+{
+    size_t count = plot->names ? json_object_array_length(plot->names) : 0;
+
+    if (plot->job_count == 0)
+        complain("there are no jobs to draw");
+    else if (count == 0)
+        complain("there are no metrics yet");
+    else
+        complain("no values of %s%s: `trainctl show %" PRId64 "` lists the metrics of a job",
+                 json_object_get_string(json_object_array_get_idx(plot->names, 0)),
+                 count > 1 ? " and the others" : "", plot->jobs[0].id);
+    return EXIT_STATUS_FAILED;
+}
+
+/* ---- the curves ------------------------------------------------------------------------------ */
+
+struct collecting {
+    struct chart_curve *curve;
+    size_t room;
+    const char *x; /* the member of a row */
+};
+
+static enum exit_status rows_take(void *context, struct json_object *rows, int64_t cursor)
+{
+    struct collecting *collecting = context;
+    struct chart_curve *curve = collecting->curve;
+    size_t count = json_object_array_length(rows), needed = curve->count + count;
+
+    (void)cursor;
+    if (needed > collecting->room) {
+        size_t room = needed * 2;
+        double *x = realloc(curve->x, room * sizeof *x);
+        double *y;
+
+        curve->x = x ? x : curve->x;
+        y = x ? realloc(curve->y, room * sizeof *y) : NULL;
+        curve->y = y ? y : curve->y;
+        if (!y) {
+            complain("not enough memory for %zu values", room);
+            return EXIT_STATUS_FAILED;
+        }
+        collecting->room = room;
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *row = json_object_array_get_idx(rows, i);
+
+        curve->x[curve->count] = json_get_double(row, collecting->x, NAN);
+        curve->y[curve->count++] = json_get_double(row, "value", NAN);
+    }
+    return EXIT_STATUS_DONE;
+}
+
+/* "12 fashion-cnn", and the metric where there are several. The caller owns it. */
+static char *curve_name(const struct plot *plot, const struct plotted_job *job, const char *metric)
+{
+    const char *name = json_get_string(json_get(job->shown, "job"), "name", "");
+    bool several = json_object_array_length(plot->names) > 1;
+    char *text = NULL;
+
+    if (asprintf(&text, "%" PRId64 " %s%s%s", job->id, name, several ? " " : "",
+                 several ? metric : "") < 0)
+        return NULL;
+    return text;
+}
+
+static enum exit_status curve_add(struct plot *plot, const struct plotted_job *job,
+                                  const char *metric)
+{
+    struct chart_curve *curve = &plot->chart.curves[plot->chart.count];
+    struct collecting collecting = {.curve = curve, .x = plot->epochs ? "epoch" : "step"};
+    JSON_AUTO struct json_object *names = json_object_new_array();
+    enum exit_status status;
+
+    json_object_array_add(names, json_object_new_string(metric));
+    plot->origins[plot->chart.count] = (struct origin){.job = job, .metric = metric};
+    plot->chart.count++; /* from here on its memory is released with the others' */
+    status = metric_pages_walk(plot->invocation, job->id, names, 0, rows_take, &collecting);
+    if (status)
+        return status;
+    if (curve->count == 0) {
+        plot->chart.count--;
+        return EXIT_STATUS_DONE;
+    }
+    curve->name = plot->origins[plot->chart.count - 1].name = curve_name(plot, job, metric);
+    if (plot->smoothing > 0)
+        chart_smooth(curve->y, curve->count, plot->smoothing);
+    return curve->name ? EXIT_STATUS_DONE : EXIT_STATUS_FAILED;
+}
+
+static enum exit_status curves_collect(struct plot *plot)
+{
+    size_t metrics = plot->names ? json_object_array_length(plot->names) : 0;
+    enum exit_status status = EXIT_STATUS_DONE;
+
+    if (plot->job_count * metrics > CURVES_MAX) {
+        complain("%zu curves are too many: at most %d", plot->job_count * metrics, CURVES_MAX);
+        return EXIT_STATUS_USAGE;
+    }
+    plot->chart.curves = calloc(plot->job_count * metrics + 1, sizeof *plot->chart.curves);
+    plot->origins = calloc(plot->job_count * metrics + 1, sizeof *plot->origins);
+    if (!plot->chart.curves || !plot->origins) {
+        complain("not enough memory for %zu curves", plot->job_count * metrics);
+        return EXIT_STATUS_FAILED;
+    }
+    for (size_t i = 0; i < plot->job_count; i++)
+        for (size_t m = 0; m < metrics && !status; m++)
+            status = curve_add(plot, &plot->jobs[i],
+                               json_object_get_string(json_object_array_get_idx(plot->names, m)));
+    return status;
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static enum exit_status options_read(struct plot *plot)
+{
+    const struct invocation *invocation = plot->invocation;
+    const char *smooth = invocation_option(invocation, "smooth");
+    int64_t rows = ROWS_DEFAULT;
+    enum exit_status status =
+        invocation_option_integer(invocation, "height", CHART_ROWS_MIN, &rows);
+    char *end;
+
+    if (status)
+        return status;
+    if (rows > CHART_ROWS_MAX) {
+        complain("--height=%" PRId64 ": at most %d lines", rows, CHART_ROWS_MAX);
+        return EXIT_STATUS_USAGE;
+    }
+    if (smooth) {
+        plot->smoothing = strtod(smooth, &end);
+        if (end == smooth || *end || !(plot->smoothing >= 0 && plot->smoothing < 1)) {
+            complain("--smooth=%s: a number from 0 to below 1 is expected, such as 0.9", smooth);
+            return EXIT_STATUS_USAGE;
+        }
+    }
+    plot->epochs = invocation_flag(invocation, "epochs");
+    plot->chart.x_title = plot->epochs ? "epoch" : "step";
+    plot->chart.logarithmic = invocation_flag(invocation, "log");
+    plot->chart.rows = (size_t)rows;
+    return EXIT_STATUS_DONE;
+}
+
+/* A line of JSON for each curve. */
+static void curves_print_json(const struct plot *plot)
+{
+    for (size_t c = 0; c < plot->chart.count; c++) {
+        const struct chart_curve *curve = &plot->chart.curves[c];
+        const struct plotted_job *job = plot->origins[c].job;
+        JSON_AUTO struct json_object *result = json_object_new_object();
+        struct json_object *points = json_object_new_array();
+
+        for (size_t i = 0; i < curve->count; i++) {
+            struct json_object *point = json_object_new_object();
+
+            if (plot->epochs)
+                json_set_double(point, "epoch", curve->x[i]);
+            else
+                json_set_int(point, "step", (int64_t)curve->x[i]);
+            json_set_double(point, "value", curve->y[i]);
+            json_object_array_add(points, point);
+        }
+        json_set_int(result, "job", job->id);
+        json_set_string(result, "name", json_get_string(json_get(job->shown, "job"), "name", ""));
+        json_set_string(result, "metric", plot->origins[c].metric);
+        json_set(result, "points", points);
+        json_print(result, stdout);
+    }
+}
+
+static enum exit_status chart_show(const struct plot *plot)
+{
+    long left_out;
+
+    if (plot->chart.count == 0)
+        return nothing_to_draw(plot);
+    if (plot->invocation->json) {
+        curves_print_json(plot);
+        return EXIT_STATUS_DONE;
+    }
+    if (json_object_array_length(plot->names) == 1)
+        printf("%s\n", json_object_get_string(json_object_array_get_idx(plot->names, 0)));
+    left_out = chart_print(&plot->chart, &plot->invocation->output, stdout);
+    if (left_out < 0) {
+        complain("not enough memory to draw");
+        return EXIT_STATUS_FAILED;
+    }
+    if (left_out > 0)
+        complain("%ld values have no place in the chart: they are not finite%s%s", left_out,
+                 plot->chart.logarithmic ? ", or not above 0" : "",
+                 plot->epochs ? ", or without an epoch" : "");
+    return EXIT_STATUS_DONE;
+}
+
+static enum exit_status command_execute(struct invocation *invocation)
+{
+    struct plot plot = {.invocation = invocation};
+    enum exit_status status = options_read(&plot);
+
+    if (!status)
+        status = arguments_read(&plot);
+    if (!status)
+        status = curves_collect(&plot);
+    if (!status)
+        status = chart_show(&plot);
+    for (size_t i = 0; i < plot.chart.count; i++) {
+        free(plot.origins[i].name);
+        free(plot.chart.curves[i].x);
+        free(plot.chart.curves[i].y);
+    }
+    free(plot.chart.curves);
+    free(plot.origins);
+    for (size_t i = 0; i < plot.job_count; i++)
+        json_object_put(plot.jobs[i].shown);
+    free(plot.jobs);
+    json_object_put(plot.names);
+    return status;
+}
+
+static const struct command_option plot_options[] = {
+    {"name", 'n', "METRIC[,METRIC…]", "Draw these metrics; repeatable", COMPLETE_NOTHING},
+    {"smooth", 's', "WEIGHT",
+     "Draw exponential moving averages: how much of the average stays, such as 0.9",
+     COMPLETE_NOTHING},
+    {"log", 0, NULL, "A logarithmic y axis", COMPLETE_NOTHING},
+    {"epochs", 0, NULL, "Epochs instead of steps as the x axis", COMPLETE_NOTHING},
+    {"height", 0, "LINES", "Lines of the chart (default: 16)", COMPLETE_NOTHING},
+    {0},
+};
+
+const struct command command_plot = {
+    .name = "plot",
+    .place = 125,
+    .arguments = "JOB… [METRIC]",
+    .summary = "Draw metrics of jobs as curves",
+    .details = "`sweep:12` stands for all jobs of a sweep. The last argument is a metric if one of "
+               "the jobs has it. Without one, the losses of a single job are drawn, and "
+               "validation_loss, or else another metric, of several.\n\n"
+               "Where the screen has no colours, or no Unicode, curves are letters: a is the first "
+               "one.",
+    .minimum = 1,
+    .maximum = -1,
+    .options = plot_options,
+    .completion = COMPLETE_JOBS,
+    .execute = command_execute,
+};
