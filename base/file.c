@@ -138,6 +138,13 @@ int file_check_replaceable(const char *path, struct error *error)
     return 0;
 }
 
+int file_write_result(const char *path, const void *content, size_t size, struct error *error)
+{
+    int result = file_check_replaceable(path, error);
+
+    return result < 0 ? result : file_replace(AT_FDCWD, path, content, size, 0666, 1, error);
+}
+
 char *file_beside_program(const char *name)
 {
     char program[PATH_MAX];

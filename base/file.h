@@ -19,6 +19,10 @@ int file_read(int directory, const char *path, size_t limit, char **content, siz
 int file_replace(int directory, const char *path, const void *content, size_t size, mode_t mode,
                  int durable, struct error *error);
 
+/* The same, durably, for a result whose path a person has named: refuses what
+ * file_check_replaceable() refuses. */
+int file_write_result(const char *path, const void *content, size_t size, struct error *error);
+
 /* 0 if a rename may replace `path`: nothing is there, or a regular file. Otherwise -EINVAL: a
  * rename would replace, for example, the device /dev/null by a file. */
 int file_check_replaceable(const char *path, struct error *error);

@@ -9,7 +9,6 @@
 #include "engine/onnx/onnx_writer.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -224,7 +223,7 @@ static int write_file(struct onnx_writer *writer, const char *path, uint64_t *by
         return error_no_memory(error, "the ONNX file");
     onnx__model__pack(&model, content);
     *bytes = size;
-    return file_replace(AT_FDCWD, path, content, size, 0666, 1, error);
+    return file_write_result(path, content, size, error);
 }
 
 static void write_nodes(struct onnx_writer *writer, const bool *nodes)

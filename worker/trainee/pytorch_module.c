@@ -10,7 +10,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -537,5 +536,5 @@ int pytorch_module_write(const struct checkpoint *checkpoint, const char *weight
     r = write_module(file, checkpoint, weights, description, error);
     if (fclose(file) != 0 && r == 0)
         r = error_set(error, -ENOMEM, "no memory to write %s", path);
-    return r < 0 ? r : file_replace(AT_FDCWD, path, text, size, 0666, false, error);
+    return r < 0 ? r : file_write_result(path, text, size, error);
 }

@@ -6,7 +6,6 @@
 #include "worker/trainee/worker_options.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -64,7 +63,7 @@ int worker_calibrate(const struct worker_options *options)
         size_t length;
         const char *text = json_text(json, &length);
 
-        r = file_replace(AT_FDCWD, options->output, text, length, 0644, 0, &error);
+        r = file_write_result(options->output, text, length, &error);
     } else if (r == 0) {
         json_print(json, stdout);
     }

@@ -5,7 +5,6 @@
 #include "base/file.h"
 #include "worker/trainee/c_source.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -25,5 +24,5 @@ int worker_export_c(const struct worker_options *options, uint64_t *bytes, struc
     if (fclose(text) != 0 && r == 0)
         r = error_no_memory(error, "the C file");
     *bytes = size;
-    return r < 0 ? r : file_replace(AT_FDCWD, options->c_file, content, size, 0666, 1, error);
+    return r < 0 ? r : file_write_result(options->c_file, content, size, error);
 }

@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -46,6 +47,29 @@ static void test_pipes(void **state)
     unlinkat(directory, "new.tmp", 0);
 }
 
+/* A result replaces files, but not what else a person may have named, such as /dev/stdout. */
+static void test_results(void **state)
+{
+    AUTO_FREE char *content = NULL;
+    struct error error;
+    struct stat status;
+    char path[64];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/result", folder);
+    assert_int_equal(file_write_result(path, "first", 5, &error), 0);
+    assert_int_equal(file_write_result(path, "later", 5, &error), 0);
+    assert_int_equal(file_read(directory, "result", 5, &content, NULL, &error), 0);
+    assert_string_equal(content, "later");
+    unlinkat(directory, "result", 0);
+    assert_int_equal(mkfifoat(directory, "result", 0600), 0);
+    assert_int_equal(file_write_result(path, "x", 1, &error), -EINVAL);
+    assert_non_null(strstr(error.text, "give the name of a file"));
+    assert_int_equal(fstatat(directory, "result", &status, 0), 0);
+    assert_true(S_ISFIFO(status.st_mode));
+    unlinkat(directory, "result", 0);
+}
+
 static void test_read_at(void **state)
 {
     char buffer[8] = "";
@@ -81,6 +105,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_replace_and_read),
         cmocka_unit_test(test_pipes),
+        cmocka_unit_test(test_results),
         cmocka_unit_test(test_read_at),
     };
 
