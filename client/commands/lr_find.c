@@ -48,14 +48,6 @@ static enum exit_status range_read(struct invocation *invocation, struct range *
     return status;
 }
 
-static enum exit_status rows_take(void *context, struct json_object *page, int64_t cursor)
-{
-    (void)cursor;
-    for (size_t i = 0; i < json_object_array_length(page); i++)
-        json_object_array_add(context, json_object_get(json_object_array_get_idx(page, i)));
-    return EXIT_STATUS_DONE;
-}
-
 /* Prints what the job has measured. A job that fails because its loss is no number has found out
  * enough. */
 static enum exit_status curve_print(struct invocation *invocation, int64_t id)
@@ -66,7 +58,7 @@ static enum exit_status curve_print(struct invocation *invocation, int64_t id)
 
     json_object_array_add(names, json_object_new_string("learning_rate"));
     json_object_array_add(names, json_object_new_string("step_loss"));
-    status = metric_pages_walk(invocation, id, names, 0, rows_take, rows);
+    status = metric_pages_walk(invocation, id, names, 0, metric_pages_append, rows);
     if (status)
         return status;
     if (json_object_array_length(rows) == 0) /* the job's end has said why */

@@ -57,14 +57,6 @@ static void rows_receive(void *context, struct json_object *parameters)
     metrics->next = json_get_int(parameters, "next", metrics->next);
 }
 
-static enum exit_status rows_append(void *context, struct json_object *page, int64_t cursor)
-{
-    (void)cursor;
-    for (size_t i = 0; i < json_object_array_length(page); i++)
-        json_object_array_add(context, json_object_get(json_object_array_get_idx(page, i)));
-    return EXIT_STATUS_DONE;
-}
-
 struct place {
     int64_t step;
     size_t index; /* orders rows of one step as they arrived */
@@ -174,7 +166,8 @@ static enum exit_status command_execute(struct invocation *invocation)
 
         status = stream_run(&stream, invocation, rows_receive);
     } else {
-        status = metric_pages_walk(invocation, metrics.id, metrics.names, 0, rows_append, rows);
+        status =
+            metric_pages_walk(invocation, metrics.id, metrics.names, 0, metric_pages_append, rows);
         for (size_t i = 0; invocation->json && i < json_object_array_length(rows); i++)
             row_print(invocation, json_object_array_get_idx(rows, i));
         if (!status && !invocation->json)

@@ -31,3 +31,11 @@ enum exit_status metric_pages_walk(struct invocation *invocation, int64_t id,
             return status;
     }
 }
+
+enum exit_status metric_pages_append(void *context, struct json_object *rows, int64_t cursor)
+{
+    (void)cursor;
+    for (size_t i = 0; i < json_object_array_length(rows); i++)
+        json_object_array_add(context, json_object_get(json_object_array_get_idx(rows, i)));
+    return EXIT_STATUS_DONE;
+}

@@ -11,3 +11,6 @@ enum exit_status metric_pages_walk(struct invocation *invocation, int64_t id,
                                    enum exit_status (*take)(void *context, struct json_object *rows,
                                                             int64_t cursor),
                                    void *context);
+
+/* A `take` that appends the rows to `context`, a JSON array. */
+enum exit_status metric_pages_append(void *context, struct json_object *rows, int64_t cursor);
