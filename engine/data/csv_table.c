@@ -189,7 +189,8 @@ static const char *names_show(const struct csv_table *table, char *text, size_t 
         snprintf(text + used, size - used, " and %d more", table->columns - SHOWN);
     else if (used < size && table->columns == 1)
         snprintf(text + used, size - used,
-                 " alone: is the delimiter '%c' right, or do lines stand in front of the table?",
+                 " alone: is the delimiter '%c' right, or do lines stand in front of the table? "
+                 "Lines that begin with what the key comment says are left out",
                  table->delimiter);
     return text;
 }
@@ -485,8 +486,7 @@ char csv_delimiter_find(const struct csv_table *table, struct csv_cursor cursor)
     return best;
 }
 
-/* Takes the line "sep=;", by which a file tells Excel its delimiter. A configured one wins. */
-static void delimiter_line_take(struct csv_table *table, struct csv_cursor *cursor)
+void csv_delimiter_line_take(struct csv_table *table, struct csv_cursor *cursor)
 {
     static const char begin[] = "sep=";
     const char *end = line_end(cursor->at, cursor->end);
@@ -530,7 +530,7 @@ static int file_read(struct csv_table *table, const struct dataset_mapping *mapp
     cursor.at = reader_text_begin(mapping, error);
     if (!cursor.at)
         return -EINVAL;
-    delimiter_line_take(table, &cursor);
+    csv_delimiter_line_take(table, &cursor);
     if (!table->delimiter)
         table->delimiter = csv_delimiter_find(table, cursor);
     while (result == 0 && csv_row_next(table, &cursor, &row, &end)) {

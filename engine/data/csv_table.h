@@ -49,6 +49,9 @@ bool csv_row_next(const struct csv_table *table, struct csv_cursor *cursor, cons
  * Ties go to comma, semicolon, tab and bar, in this order. */
 char csv_delimiter_find(const struct csv_table *table, struct csv_cursor cursor);
 
+/* Takes the line "sep=;", by which a file tells Excel its delimiter. A configured one wins. */
+void csv_delimiter_line_take(struct csv_table *table, struct csv_cursor *cursor);
+
 /* Rows at the beginning of a text that may go on. */
 struct csv_rows {
     size_t bytes;  /* that they take, with blank lines and comments between them */

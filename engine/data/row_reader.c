@@ -170,6 +170,19 @@ static bool has_header(const struct row_reader *reader, const char *row, size_t 
     return true;
 }
 
+/* The first row that is whole, or none: of the end of a pipe's text more may come. Finds its
+ * delimiter, and moves the cursor to it, behind a line "sep=;". */
+static struct csv_rows first_row_find(const struct row_reader *reader, struct csv_table *shape,
+                                      struct csv_cursor *cursor)
+{
+    if (reader->ended || memchr(cursor->at, '\n', (size_t)(cursor->end - cursor->at)))
+        csv_delimiter_line_take(shape, cursor);
+    if (!shape->delimiter)
+        shape->delimiter = csv_delimiter_find(shape, *cursor);
+    return csv_rows_whole(shape, cursor->at, (size_t)(cursor->end - cursor->at), 1, 0,
+                          reader->ended);
+}
+
 /* Looks at the first row: finds the delimiter, and takes the header off. */
 static int rows_begin(struct row_reader *reader, struct error *error)
 {
@@ -177,6 +190,8 @@ static int rows_begin(struct row_reader *reader, struct error *error)
     struct dataset_mapping mapping = {.address = (void *)(uintptr_t)text, /* it is only read */
                                       .bytes = reader->end - reader->at,
                                       .path = (char *)(uintptr_t)reader->config->paths[0]};
+    struct csv_table shape = reader->shape;
+    struct csv_cursor cursor = {.end = reader->text + reader->end};
     const char *begin;
     struct csv_rows row;
 
@@ -185,25 +200,25 @@ static int rows_begin(struct row_reader *reader, struct error *error)
     begin = reader_text_begin(&mapping, error);
     if (!begin)
         return -EINVAL;
-    if (!reader->shape.delimiter)
-        reader->shape.delimiter = csv_delimiter_find(
-            &reader->shape, (struct csv_cursor){begin, reader->text + reader->end, 0, 0});
-    row = csv_rows_whole(&reader->shape, begin, (size_t)(reader->text + reader->end - begin), 1, 0,
-                         reader->ended);
+    cursor.at = begin;
+    row = first_row_find(reader, &shape, &cursor);
     if (row.count == 0 || row.bytes == 0)
         return 0;
     reader->has_begun = true;
-    reader->at = (size_t)(begin - reader->text);
-    if (!has_header(reader, begin, row.bytes))
+    reader->shape.delimiter = shape.delimiter;
+    reader->at = (size_t)(cursor.at - reader->text);
+    reader->lines = cursor.lines;
+    if (!has_header(reader, cursor.at, row.bytes))
         return 0;
-    reader->header = malloc(row.bytes + 1);
+    reader->header_bytes = (size_t)(cursor.at - begin) + row.bytes;
+    reader->header = malloc(reader->header_bytes + 1);
     if (!reader->header)
         return reader_out_of_memory(reader->config->paths[0], error);
-    memcpy(reader->header, begin, row.bytes);
-    reader->header_bytes = row.bytes;
-    if (reader->header[row.bytes - 1] != '\n')
+    memcpy(reader->header, begin, reader->header_bytes);
+    if (reader->header[reader->header_bytes - 1] != '\n')
         reader->header[reader->header_bytes++] = '\n';
-    reader->header_lines = reader->lines = row.lines;
+    reader->lines += row.lines;
+    reader->header_lines = reader->lines;
     reader->at += row.bytes;
     return 0;
 }
