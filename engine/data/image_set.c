@@ -107,9 +107,11 @@ static int report_size(const struct image_set *set, const char *path, int64_t he
 }
 
 /* The size of an image once it is resized. torchvision's Resize cuts the longer side's fraction
- * off. */
-static void size_resized(const struct dataset_config *config, int64_t *height, int64_t *width)
+ * off. -EINVAL: a long thin image would become a giant. */
+static int size_resized(const struct dataset_config *config, const char *path, int64_t *height,
+                        int64_t *width, struct error *error)
 {
+    int64_t from_height = *height, from_width = *width;
     int64_t shorter = *height < *width ? *height : *width, to = config->image.shorter;
 
     if (config->image.height) {
@@ -122,6 +124,13 @@ static void size_resized(const struct dataset_config *config, int64_t *height, i
         *width = (int64_t)((double)(to * *width) / (double)shorter);
         *height = to;
     }
+    if (*height * *width <= IMAGE_PIXELS_MAX)
+        return 0;
+    return error_set(error, -EINVAL,
+                     "%s has %lld x %lld pixels, of which resize_shorter would make %lld x %lld; "
+                     "images may have %d in all: cut or remove it",
+                     path, (long long)from_width, (long long)from_height, (long long)*width,
+                     (long long)*height, IMAGE_PIXELS_MAX);
 }
 
 /* Makes room for two images: as decoded and as resized. */
@@ -174,9 +183,10 @@ static int planes_write(struct image_set *set, struct decoder *decoder, const ch
     int64_t height = image->height, width = image->width;
     size_t own = (size_t)(height * width) * (size_t)set->channels;
     uint8_t *resized;
-    int r;
+    int r = size_resized(set->config, path, &height, &width, error);
 
-    size_resized(set->config, &height, &width);
+    if (r < 0)
+        return r;
     if (!set->crops && (height != set->height || width != set->width))
         return report_size(set, path, height, width, error);
     r = planes_reserve(decoder, path, own + (size_t)(height * width) * (size_t)set->channels,
@@ -286,7 +296,7 @@ static int size_choose(struct image_set *set, const struct dataset *reference, s
     set->height = decoder.image.height;
     set->width = decoder.image.width;
     if (r == 0)
-        size_resized(config, &set->height, &set->width);
+        r = size_resized(config, set->example, &set->height, &set->width, error);
     decoder_release(&decoder);
     return r;
 }

@@ -258,6 +258,20 @@ static void test_resize_rules(void **state)
     }
 }
 
+/* One pixel wide and 40000 high: it would become 300 x 12000000. */
+static void test_thin_images_become_no_giants(void **state)
+{
+    static uint8_t pixels[40000];
+
+    (void)state;
+    config.image.shorter = 300;
+    data_file_write_png(below("cat/1.png"), 1, 40000, 1, pixels);
+    data_expect_refusal(&config, NULL, -EINVAL, "cat/1.png has 1 x 40000 pixels",
+                        "would make 300 x 12000000", NULL);
+    config.image.crop_height = config.image.crop_width = 8;
+    data_expect_refusal(&config, NULL, -EINVAL, "cat/1.png has 1 x 40000 pixels", NULL);
+}
+
 /* torchvision's Normalize behind ToTensor: (raw / 255 - mean) / deviation. */
 static void test_given_constants(void **state)
 {
@@ -381,6 +395,7 @@ int main(void)
         cmocka_unit_test_setup(test_first_fault, reset),
         cmocka_unit_test_setup(test_classes, reset),
         cmocka_unit_test_setup(test_resize_rules, reset),
+        cmocka_unit_test_setup(test_thin_images_become_no_giants, reset),
         cmocka_unit_test_setup(test_given_constants, reset),
         cmocka_unit_test_setup(test_reference, reset),
         cmocka_unit_test_setup(test_changes, reset),
