@@ -429,11 +429,6 @@ static int encode_cell(void *context, int32_t place, const struct table_cell *ce
     if (column->kind == TABLE_LEFT_OUT)
         return 0;
     missing = table_cell_is_missing(reader->config, cell->text, cell->length);
-    if (missing && reader->config->table.missing == DATASET_MISSING_DROP &&
-        !reader->config->unlabelled) {
-        reader->dropped++;
-        return ROW_LEFT_OUT;
-    }
     if (missing && reader->config->table.missing == DATASET_MISSING_ERROR)
         return report_cell(column, cell,
                            "is no value; fill it in, or let missing_values say what becomes of it",
@@ -485,6 +480,26 @@ static int rows_grow(struct table_reader *reader, struct error *error)
     return 0;
 }
 
+static bool drops_rows(const struct table_reader *reader)
+{
+    return reader->config->table.missing == DATASET_MISSING_DROP && !reader->config->unlabelled;
+}
+
+/* Finds out first whether the row is left out: then its label makes no class, nor its group one,
+ * wherever their columns stand. */
+static int find_missing(void *context, int32_t place, const struct table_cell *cell,
+                        struct error *error)
+{
+    const struct table_reader *reader = context;
+    const struct table_column *column = &reader->columns->columns[place];
+
+    (void)error;
+    return column->target < 0 && column->kind != TABLE_LEFT_OUT &&
+                   table_cell_is_missing(reader->config, cell->text, cell->length)
+               ? ROW_LEFT_OUT
+               : 0;
+}
+
 static int encode_row(void *context, const char *row, const char *end, struct error *error)
 {
     struct table_reader *reader = context;
@@ -492,6 +507,11 @@ static int encode_row(void *context, const char *row, const char *end, struct er
 
     if (reader->rows == reader->capacity)
         r = rows_grow(reader, error);
+    if (r == 0 && drops_rows(reader)) {
+        r = table_row_visit(&reader->table, row, end, reader->row, reader->column_of, find_missing,
+                            reader, error);
+        reader->dropped += r == ROW_LEFT_OUT;
+    }
     if (r == 0)
         r = table_row_visit(&reader->table, row, end, reader->row, reader->column_of, encode_cell,
                             reader, error);

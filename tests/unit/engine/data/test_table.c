@@ -181,6 +181,24 @@ static void check_label(const struct dataset *dataset, int64_t row, const char *
     assert_string_equal(dataset->class_names[dataset->labels[row]], name);
 }
 
+static void rows_that_are_left_out_make_no_class(void **state)
+{
+    static const char *const texts[] = {"y,x\na,1\nb,2\nc,\na,3\n", "x,y\n1,a\n2,b\n,c\n3,a\n"};
+
+    (void)state;
+    config.table.missing = DATASET_MISSING_DROP;
+    for (int i = 0; i < 2; i++) {
+        struct dataset *train;
+
+        config.csv.label_column = "y";
+        train = open_text(texts[i], NULL);
+        assert_int_equal(train->count, 3);
+        assert_int_equal(train->classes, 2);
+        check_label(train, 2, "a");
+        dataset_close(train);
+    }
+}
+
 static void labels_that_are_numbers_make_no_empty_classes(void **state)
 {
     struct dataset *train = open_text("x,y\n1,3\n2,1\n3,2\n4,10\n", NULL), *test;
@@ -543,6 +561,7 @@ int main(void)
         cmocka_unit_test_setup(other_tables_are_encoded_as_the_training_table, reset),
         cmocka_unit_test_setup(values_that_are_missing_in_other_tables_alone_are_told, reset),
         cmocka_unit_test_setup(configuration_decides_over_columns, reset),
+        cmocka_unit_test_setup(rows_that_are_left_out_make_no_class, reset),
         cmocka_unit_test_setup(labels_that_are_numbers_make_no_empty_classes, reset),
         cmocka_unit_test_setup(values_to_predict, reset),
         cmocka_unit_test_setup(values_to_predict_are_standardised, reset),
