@@ -121,11 +121,12 @@ static void check_epoch(const struct dataset *dataset, const struct loss_weights
             count = 0;
             updates++;
         }
-        memcpy(indices + count, batch.indices, (size_t)batch.count * sizeof *indices);
-        count += batch.count;
-        loss += soft_loss(&batch);
-        if (batch.count)
+        if (batch.count) { /* else the epoch has ended, and there are no indices */
+            memcpy(indices + count, batch.indices, (size_t)batch.count * sizeof *indices);
+            count += batch.count;
+            loss += soft_loss(&batch);
             loader_release(loader);
+        }
     } while (batch.count);
     assert_int_equal(updates, (ROWS + BATCH * accumulate - 1) / (BATCH * accumulate));
     loader_free(loader);
