@@ -198,10 +198,18 @@ static const char *whole_of(const struct onnx_lent *lent, bool *in_order)
     return count == store->count ? store->name : NULL;
 }
 
+/* Whether the graph has something else by that name: what it reads. */
+static bool is_reserved(const char *name)
+{
+    return strcmp(name, "input") == 0 || strcmp(name, "target") == 0 ||
+           strcmp(name, "lengths") == 0;
+}
+
 static void lent_name(struct onnx_import *import, struct onnx_lent *lent, bool *in_order)
 {
     const char *whole = whole_of(lent, in_order), *some = lent->piece[0].store.name;
 
+    *in_order &= !some || !is_reserved(some); /* else its layout says what the file calls it */
     if (whole && *in_order)
         snprintf(lent->name, sizeof lent->name, "%s", whole);
     else if (some)

@@ -103,8 +103,8 @@ static onnx_name weights(struct onnx_writer *writer, const struct folded *folded
         writer->result = r;
     for (int64_t i = 0; i < count; i++)
         values[i] = (int8_t)rintf((float)values[i] * folded->times[i / (count / channels)]);
-    name = onnx_constant(writer, from->name, ONNX_INT8, from->shape.extent, from->shape.rank,
-                         values, (size_t)count);
+    name = onnx_constant(writer, onnx_parameter_name(writer, writer->node->input[WEIGHT]),
+                         ONNX_INT8, from->shape.extent, from->shape.rank, values, (size_t)count);
     return dequantize_rows(writer, name, folded->scale, ONNX_INT8, channels);
 }
 
@@ -114,7 +114,7 @@ static onnx_name biases(struct onnx_writer *writer, const struct folded *folded,
     float x = writer->node->attributes.conv_int8.x.scale,
           *scale = onnx_writer_memory(writer, (size_t)channels * sizeof *scale);
     int32_t *values = onnx_writer_memory(writer, (size_t)channels * sizeof *values);
-    onnx_name name = onnx_writer_text(writer, "%s.folded_bias", writer->node->name);
+    onnx_name name = onnx_writer_text(writer, "%s" ONNX_FOLDED_BIAS, writer->node->name);
 
     for (int64_t c = 0; c < channels; c++) {
         double units;

@@ -117,12 +117,12 @@ static void write_last_step(struct onnx_writer *writer)
     } else {
         int64_t step = first ? 0 : steps - 1;
 
-        y = onnx_apply(writer, "Gather", onnx_read(writer, 0),
-                       onnx_constant(writer,
-                                     onnx_writer_text(writer, "%s/step%d", writer->node->name,
-                                                      writer->serial++),
-                                     ONNX_INT64, NULL, 0, &step, sizeof step),
-                       NULL);
+        y = onnx_apply(
+            writer, "Gather", onnx_read(writer, 0),
+            onnx_constant(writer,
+                          onnx_writer_text(writer, "%s/%d", writer->node->name, writer->serial++),
+                          ONNX_INT64, NULL, 0, &step, sizeof step),
+            NULL);
         onnx_set_int(writer, onnx_latest(writer), "axis", 1);
     }
     onnx_give(writer, 0, y);

@@ -154,12 +154,36 @@ float *onnx_numbers(struct onnx_writer *writer, int32_t tensor)
     return values;
 }
 
+/* Whether the writer itself may give this name to a value: new_name(), and zeros of those. */
+static bool is_given(const char *name)
+{
+    static const char bias[] = ONNX_FOLDED_BIAS;
+    const char *slash = strrchr(name, '/'), *end;
+    size_t length = strlen(name);
+
+    if (strcmp(name, "input") == 0 || strcmp(name, "lengths") == 0 || strcmp(name, "output") == 0)
+        return true;
+    end = slash ? slash + 1 + strspn(slash + 1, "0123456789") : NULL;
+    return (end && end > slash + 1 && (*end == '\0' || strcmp(end, "_zero") == 0)) ||
+           (length >= sizeof bias - 1 && strcmp(name + length - (sizeof bias - 1), bias) == 0);
+}
+
+onnx_name onnx_parameter_name(struct onnx_writer *writer, int32_t tensor)
+{
+    const char *own = writer->graph->tensors[tensor].name, *name = own;
+
+    for (int number = 1;
+         is_given(name) || (name != own && graph_find_tensor(writer->graph, name) >= 0); number++)
+        name = onnx_writer_text(writer, "%s.parameter%d", own, number);
+    return name;
+}
+
 static onnx_name append_float(struct onnx_writer *writer, int32_t tensor)
 {
     const struct graph_tensor *from = &writer->graph->tensors[tensor];
 
-    return append_initializer(writer, from->name, ONNX_FLOAT, from->shape.extent, from->shape.rank,
-                              onnx_numbers(writer, tensor),
+    return append_initializer(writer, onnx_parameter_name(writer, tensor), ONNX_FLOAT,
+                              from->shape.extent, from->shape.rank, onnx_numbers(writer, tensor),
                               (size_t)graph_shape_elements(&from->shape) * sizeof(float));
 }
 
@@ -175,12 +199,12 @@ static onnx_name append_int8(struct onnx_writer *writer, int32_t tensor)
 
     if (r < 0)
         fail(writer, r);
-    inputs[0] = append_initializer(writer, from->name, ONNX_INT8, from->shape.extent,
-                                   from->shape.rank, values, count);
+    inputs[0] = append_initializer(writer, onnx_parameter_name(writer, tensor), ONNX_INT8,
+                                   from->shape.extent, from->shape.rank, values, count);
     inputs[1] = onnx_value(writer, graph_find_tensor(writer->graph, scale));
-    inputs[2] = append_initializer(
-        writer, onnx_writer_text(writer, "%s_zero", from->name), ONNX_INT8, from->shape.extent, 1,
-        onnx_writer_memory(writer, (size_t)from->shape.extent[0]), (size_t)from->shape.extent[0]);
+    inputs[2] = append_initializer(writer, new_name(writer), ONNX_INT8, from->shape.extent, 1,
+                                   onnx_writer_memory(writer, (size_t)from->shape.extent[0]),
+                                   (size_t)from->shape.extent[0]);
     result = onnx_append(writer, "DequantizeLinear", inputs, 3, 1)->output[0];
     onnx_set_int(writer, onnx_latest(writer), "axis", 0);
     return result;

@@ -29,6 +29,12 @@ const char *onnx_writer_text(struct onnx_writer *writer, const char *format, ...
     __attribute__((format(printf, 2, 3)));
 void onnx_writer_release(struct onnx_writer *writer);
 
+/* What the bias of a folded batch norm has behind the name of its node. */
+#define ONNX_FOLDED_BIAS ".folded_bias"
+
+/* What a parameter is called in the file: its name, with more behind it if the writer gives such
+ * names to values. */
+onnx_name onnx_parameter_name(struct onnx_writer *writer, int32_t tensor);
 /* A tensor of the graph. A parameter is put into the file when it is first asked for, an int8 one
  * with the node that multiplies it by its factors. */
 onnx_name onnx_value(struct onnx_writer *writer, int32_t tensor);
