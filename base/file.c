@@ -138,6 +138,20 @@ int file_check_replaceable(const char *path, struct error *error)
     return 0;
 }
 
+int file_check_result(const char *path, const char *source, struct error *error)
+{
+    struct stat status, of_source;
+
+    if (!*path)
+        return error_set(error, -EINVAL, "the name of the file to write is empty");
+    if (source && stat(path, &status) == 0 && stat(source, &of_source) == 0 &&
+        status.st_dev == of_source.st_dev && status.st_ino == of_source.st_ino)
+        return error_set(error, -EINVAL,
+                         "the result would overwrite %s, from which it is made: give another name",
+                         path);
+    return file_check_replaceable(path, error);
+}
+
 int file_write_result(const char *path, const void *content, size_t size, struct error *error)
 {
     int result = file_check_replaceable(path, error);

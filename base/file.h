@@ -27,6 +27,11 @@ int file_write_result(const char *path, const void *content, size_t size, struct
  * rename would replace, for example, the device /dev/null by a file. */
 int file_check_replaceable(const char *path, struct error *error);
 
+/* Says before the work is done whether its result can be written to `path`: -EINVAL if that is
+ * empty, what file_check_replaceable() refuses, or `source`, the file that the result is made of
+ * (NULL: none), by any name. */
+int file_check_result(const char *path, const char *source, struct error *error);
+
 /* pread(2) until the buffer is full or the file ends; repeats after EINTR. Returns the number of
  * bytes read, or a negative errno. */
 ssize_t file_read_at(int descriptor, void *buffer, size_t size, int64_t offset);

@@ -235,6 +235,24 @@ bool job_spec_loss_is_of_values(struct json_object *model)
     return false;
 }
 
+/* Each quantile names a column of the predictions. */
+static int check_quantiles(struct job_spec_check *check, struct json_object *quantiles)
+{
+    size_t count = quantiles ? json_object_array_length(quantiles) : 0;
+
+    for (size_t i = 1; i < count; i++)
+        for (size_t k = 0; k < i; k++) {
+            double quantile = json_object_get_double(json_object_array_get_idx(quantiles, i));
+
+            if (quantile != json_object_get_double(json_object_array_get_idx(quantiles, k)))
+                continue;
+            job_spec_path_push(check, "", "model.quantiles");
+            return job_spec_fail(check, NULL, "model.quantiles has %g twice; leave one out",
+                                 quantile);
+        }
+    return 0;
+}
+
 /* Refuses a setting of a loss that the model has not. */
 static int check_loss_keys(struct job_spec_check *check, struct json_object *model)
 {
@@ -257,7 +275,7 @@ static int check_loss_keys(struct job_spec_check *check, struct json_object *mod
         return job_spec_fail_at(
             check, "model.quantile",
             "model.quantile is one quantile and model.quantiles are several; leave out one");
-    return 0;
+    return check_quantiles(check, json_get(model, "quantiles"));
 }
 
 static int check_model_and_data(struct job_spec_check *check, struct json_object *model,

@@ -500,8 +500,10 @@ static int map_file(const char *path, struct safetensors *file, struct error *er
     if (descriptor < 0 || fstat(descriptor, &status) < 0)
         return error_set_errno(error, -errno, "cannot open %s", path);
     if (!S_ISREG(status.st_mode) || status.st_size < LENGTH_BYTES + 2)
-        return error_set(error, -EINVAL, "%s is %s to be safetensors", path,
-                         S_ISREG(status.st_mode) ? "too short" : "not a regular file and cannot");
+        return error_set(error, -EINVAL,
+                         S_ISREG(status.st_mode) ? "%s is too short to be safetensors"
+                                                 : "%s is not a regular file of safetensors",
+                         path);
     file->mapping_bytes = (size_t)status.st_size;
     file->mapping = mmap(NULL, file->mapping_bytes, PROT_READ, MAP_PRIVATE, descriptor, 0);
     if (file->mapping == MAP_FAILED) {

@@ -1,5 +1,6 @@
 /* worker_export.c: `traind-worker export` writes the weights of a checkpoint for other programs. */
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "proto/json.h"
 #include "worker/trainee/pytorch_module.h"
@@ -124,9 +125,14 @@ static int check_options(const struct worker_options *options, struct error *err
     return 0;
 }
 
-static int export_file(const struct worker_options *options, struct json_object *result,
-                       uint64_t *bytes, char **module, struct error *error)
+static int export_file(const struct worker_options *options, const char *path,
+                       struct json_object *result, uint64_t *bytes, char **module,
+                       struct error *error)
 {
+    int r = file_check_result(path, options->input, error);
+
+    if (r < 0)
+        return r;
     if (options->output)
         return export_weights(options, result, bytes, module, error);
     return (options->onnx ? worker_export_onnx : worker_export_c)(options, bytes, error);
@@ -144,7 +150,7 @@ int worker_export(const struct worker_options *options)
     char size[32];
 
     if (check_options(options, &error) < 0 ||
-        export_file(options, result, &bytes, &module, &error) < 0) {
+        export_file(options, path, result, &bytes, &module, &error) < 0) {
         fprintf(stderr, "traind-worker: %s\n", error.text);
         return EXIT_FAILURE;
     }

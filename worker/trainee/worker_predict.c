@@ -3,6 +3,7 @@
  * the program open and be answered row by row; other data are mapped. */
 #include "base/alignment.h"
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "engine/data/image_reader.h"
@@ -95,6 +96,17 @@ static int prediction_format(const struct worker_options *options, enum predicti
                          options->output);
     *format = found < 0 ? PREDICTION_CSV : (enum prediction_format)found;
     return 0;
+}
+
+/* The file of predictions is neither the model nor the data. */
+static int check_output(const struct worker_options *options, struct error *error)
+{
+    int r;
+
+    if (!options->output || strcmp(options->output, "-") == 0)
+        return 0;
+    r = file_check_result(options->output, options->input, error);
+    return r < 0 ? r : file_check_result(options->output, options->data, error);
 }
 
 /* ---- batches ---- */
@@ -342,6 +354,8 @@ static int predict(struct predictor *predictor, struct error *error)
                                               .probabilities = options->probabilities};
     int r = prediction_format(options, &writer.format, error);
 
+    if (r == 0)
+        r = check_output(options, error);
     if (r == 0)
         r = worker_model_open(options, options->input, &predictor->checkpoint, setup, error);
     if (r == 0)

@@ -3,6 +3,7 @@
  * checkpoint, which `eval`, `sample` and `export` read as any other. */
 #include "base/alignment.h"
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "engine/train/evaluation.h"
@@ -360,8 +361,11 @@ static int quantize(const struct worker_options *options, struct worker_setup *s
 {
     struct checkpoint checkpoint;
     struct dataset_view view = {0};
-    int r = checkpoint_open(options->checkpoint, &checkpoint, error);
+    int r;
 
+    if (file_check_result(options->output, options->checkpoint, error) < 0)
+        return -EINVAL;
+    r = checkpoint_open(options->checkpoint, &checkpoint, error);
     if (r < 0)
         return r;
     r = check_checkpoint(options, &checkpoint, error);

@@ -53,7 +53,7 @@ static void test_results(void **state)
     AUTO_FREE char *content = NULL;
     struct error error;
     struct stat status;
-    char path[64];
+    char path[64], same[64];
 
     (void)state;
     snprintf(path, sizeof path, "%s/result", folder);
@@ -61,7 +61,14 @@ static void test_results(void **state)
     assert_int_equal(file_write_result(path, "later", 5, &error), 0);
     assert_int_equal(file_read(directory, "result", 5, &content, NULL, &error), 0);
     assert_string_equal(content, "later");
+    assert_int_equal(file_check_result(path, NULL, &error), 0);
+    snprintf(same, sizeof same, "%s/./result", folder);
+    assert_int_equal(file_check_result(path, same, &error), -EINVAL);
+    assert_non_null(strstr(error.text, "from which it is made"));
+    assert_int_equal(file_check_result("", NULL, &error), -EINVAL);
+    assert_int_equal(file_check_result(folder, NULL, &error), -EINVAL);
     unlinkat(directory, "result", 0);
+    assert_int_equal(file_check_result(path, same, &error), 0);
     assert_int_equal(mkfifoat(directory, "result", 0600), 0);
     assert_int_equal(file_write_result(path, "x", 1, &error), -EINVAL);
     assert_non_null(strstr(error.text, "give the name of a file"));

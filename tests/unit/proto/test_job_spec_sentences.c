@@ -248,6 +248,8 @@ static void test_sentences(void **state)
          "\"quantiles\":[0.1,0.9]}," CSV "}",
          "model.quantile", "",
          "model.quantile is one quantile and model.quantiles are several; leave out one"},
+        {"{\"model\":{\"name\":\"mlp\",\"loss\":\"quantile\",\"quantiles\":[0.9,0.1,0.9]}," CSV "}",
+         "model.quantiles", "", "model.quantiles has 0.9 twice; leave one out"},
         {"{\"model\":{\"name\":\"char_mlp\"},\"data\":{\"train\":{\"format\":\"text\",\"path\":"
          "\"a\"},"
          "\"augment\":[\"mixup:1\"]}}",
