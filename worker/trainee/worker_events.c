@@ -76,11 +76,12 @@ static void show_result(const struct worker_events *events, const struct trainin
     char duration[32];
 
     clear_line(events);
-    printf("\n%lld steps in %s%s; results of the %s weights, of step %lld\n",
-           (long long)result->steps,
+    printf("\n%lld steps in %s%s; %s, of step %lld%s\n", (long long)result->steps,
            text_format_duration(result->seconds, duration, sizeof duration),
-           result->stopped_early ? ", stopped early" : "", result->best_weights ? "best" : "last",
-           (long long)result->weights_step);
+           result->stopped_early ? ", stopped early" : "",
+           result->best_weights ? "test_… are of the best weights" : "results of the last weights",
+           (long long)result->weights_step,
+           result->best_weights ? ", the others of the last ones" : "");
     for (int i = 0; i < result->values.count; i++)
         printf("  %-22s %.6g\n", result->values.values[i].name, result->values.values[i].value);
     if (best->metric[0] && !isnan(best->best))
