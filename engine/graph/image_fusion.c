@@ -178,6 +178,38 @@ static void find_sum(const struct image_search *search, int32_t index)
     }
 }
 
+/* The activation that makes the factors of the channel scale `index`, if nothing else reads its
+ * result before. A ReLU belongs to the product before it. */
+static int32_t find_gate(const struct image_search *search, int32_t index)
+{
+    const struct graph *graph = search->graph;
+    int32_t factors = graph->nodes[index].input[1], gate = graph->tensors[factors].producer;
+
+    if (gate < 0 || graph->nodes[gate].op != OP_ACTIVATION || factors == graph->output ||
+        graph->nodes[gate].attributes.activation == ACTIVATION_RELU ||
+        graph->nodes[gate].phase != graph->nodes[index].phase ||
+        graph_next_reader(graph, factors, 0) != index)
+        return -1;
+    return gate;
+}
+
+/* The gradient of the activation that made the factors, if it alone reads their gradient, and what
+ * it saved is there by then. */
+static int32_t find_gate_backward(const struct image_search *search, int32_t index)
+{
+    const struct graph *graph = search->graph;
+    int32_t gradient = graph->nodes[index].output[1];
+    int32_t gate = gradient < 0 ? -1 : graph_single_reader(graph, gradient);
+    const struct graph_node *node = gate < 0 ? NULL : &graph->nodes[gate];
+
+    if (!node || node->op != OP_ACTIVATION_BACKWARD || node->input[0] != gradient ||
+        node->phase != graph->nodes[index].phase ||
+        graph->tensors[node->input[1]].producer > index ||
+        !stored_alike(search, gradient, node->output[0]))
+        return -1;
+    return gate;
+}
+
 void graph_find_image_fusions(const struct graph *graph, const struct image_fusion_rules *rules,
                               struct image_fusion *fusions)
 {
@@ -190,10 +222,15 @@ void graph_find_image_fusions(const struct graph *graph, const struct image_fusi
                                            .relu_backward = -1,
                                            .bias_gradient = -1,
                                            .scaled = -1,
-                                           .pooled = -1};
+                                           .pooled = -1,
+                                           .gate = -1};
     for (int32_t i = 0; i < graph->node_count; i++) {
         find_behind_convolution(&search, i);
         find_sum(&search, i);
+        if (graph->nodes[i].op == OP_CHANNEL_SCALE)
+            fusions[i].gate = find_gate(&search, i);
+        if (graph->nodes[i].op == OP_CHANNEL_SCALE_BACKWARD)
+            fusions[i].gate = find_gate_backward(&search, i);
     }
     for (int32_t i = 0; i < graph->node_count; i++)
         if (graph->nodes[i].op == OP_ACTIVATION_BACKWARD)

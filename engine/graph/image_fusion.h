@@ -12,6 +12,11 @@
  *   channel scale backward, average pool backward -> add
  *       Squeeze and excite: one pass computes the gradient by the tensor that both forward nodes
  *       read.
+ *   activation -> channel scale
+ *       The scale's kernel applies the activation as it reads the factors, and stores its result if
+ *       the backward part reads that.
+ *   channel scale backward -> activation backward
+ *       The sums over the pixels are multiplied by the derivative before they are stored.
  */
 #pragma once
 
@@ -28,6 +33,9 @@ struct image_fusion {
     /* OP_ADD: the OP_CHANNEL_SCALE_BACKWARD and OP_AVERAGE_POOL2D_BACKWARD that it adds */
     int32_t scaled, pooled;
     bool sums_alone; /* OP_CHANNEL_SCALE_BACKWARD: computes only dscale; an OP_ADD computes dx */
+    /* OP_CHANNEL_SCALE: the activation that makes its factors; OP_CHANNEL_SCALE_BACKWARD: the
+     * OP_ACTIVATION_BACKWARD that reads their gradient */
+    int32_t gate;
 };
 
 /* The abilities of a backend that supports these fusions, for one program. */

@@ -114,6 +114,7 @@ struct norm_fusion {
     int32_t result;
     /* backward: the gradient with respect to the activation's result, or two whose sum it is */
     int32_t incoming[2];
+    bool whole; /* one launch, as was measured to be the faster way (normalization.c) */
 };
 
 struct backend_program {
@@ -343,6 +344,8 @@ bool cuda_operator_keeps_sums(const struct graph_node *node, int output);
 /* ---- normalization.c ---- */
 
 cuda_operator norm_run, norm_backward_run, norm_frozen_backward_run;
+/* Chooses how many launches a batch norm or its gradient is. Call it once fusions are applied. */
+int norm_prepare(struct backend_program *program, int32_t index, struct error *error);
 /* Whether the node has kernels that can fuse more than batch norm itself. */
 bool norm_can_fuse(const struct backend_program *program, int32_t index);
 
@@ -382,6 +385,9 @@ void program_fuse_casts(struct backend_program *program);
 void program_find_image_fusions(struct backend_program *program);
 /* Removes these neighbours. Call it once tensors have their bytes. */
 int program_apply_image_fusions(struct backend_program *program, struct error *error);
+/* Removes the activations beside channel scales that no other node computes. Call it once all other
+ * fusions are applied. */
+void program_apply_gates(struct backend_program *program);
 /* Launches the sums over the channels of `gradient` for node `index`. They leave out elements where
  * `position` (a tensor, or -1) is CUDA_POOL_NOWHERE. */
 int channel_sum_run(struct backend_program *program, int32_t index, int32_t gradient,
@@ -390,6 +396,8 @@ cuda_operator activation_sum_run, channel_scale_sum_run;
 
 /* ---- fusion.c ---- */
 
+/* Whether no other node has absorbed this one. */
+bool program_is_free(const struct backend_program *program, int32_t node);
 /* Lets batch norms compute their neighbours. Call it once tensors have their bytes. */
 int program_fuse_norms(struct backend_program *program, struct error *error);
 

@@ -9,13 +9,15 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Whether no other node has absorbed this one. */
-static bool is_free(const void *context, int32_t node)
+bool program_is_free(const struct backend_program *program, int32_t node)
 {
-    const struct backend_program *program = context;
-
     return program->operators[node] == cuda_operator_of(program->graph->nodes[node].op) &&
            program->node_step[node] == node;
+}
+
+static bool is_free(const void *context, int32_t node)
+{
+    return program_is_free(context, node);
 }
 
 static bool stored_alike(const void *context, int32_t a, int32_t b)
@@ -36,12 +38,12 @@ static struct fusion_abilities find_abilities(const void *context, int32_t index
     if (!stored_alike(program, node->input[0], node->output[0]) ||
         (backward && !stored_alike(program, node->input[0], node->input[1])))
         return (struct fusion_abilities){.normalises_addend = !backward};
-    return (struct fusion_abilities){.activations = FUSION_ACTIVATION(ACTIVATION_RELU) |
-                                                    FUSION_ACTIVATION(ACTIVATION_SILU) |
-                                                    FUSION_ACTIVATION(ACTIVATION_HARDSWISH),
-                                     .adds = true,
-                                     .adds_always = true,
-                                     .normalises_addend = !backward};
+    return (struct fusion_abilities){
+        .activations = FUSION_ACTIVATION(ACTIVATION_RELU) | FUSION_ACTIVATION(ACTIVATION_SILU) |
+                       FUSION_ACTIVATION(ACTIVATION_HARDSWISH) | FUSION_ACTIVATION(ACTIVATION_GELU),
+        .adds = true,
+        .adds_always = true,
+        .normalises_addend = !backward};
 }
 
 static void place_with(struct backend_program *program, int32_t tensor, int32_t other)

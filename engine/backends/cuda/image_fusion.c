@@ -110,6 +110,28 @@ int program_apply_image_fusions(struct backend_program *program, struct error *e
     return 0;
 }
 
+void program_apply_gates(struct backend_program *program)
+{
+    const struct graph *graph = program->graph;
+
+    for (int32_t i = 0; i < graph->node_count; i++) {
+        int32_t *gate = &program->image_fusions[i].gate;
+        bool backward = graph->nodes[i].op == OP_CHANNEL_SCALE_BACKWARD;
+
+        if (*gate < 0)
+            continue;
+        if (!program_is_free(program, *gate)) { /* a product or a norm computes it */
+            *gate = -1;
+            continue;
+        }
+        absorb(program, *gate, i);
+        if (backward)
+            program->tensor_bytes[graph->nodes[i].output[1]] = 0;
+        else if (graph_single_reader(graph, graph->nodes[*gate].output[0]) == i)
+            program->tensor_bytes[graph->nodes[*gate].output[0]] = 0;
+    }
+}
+
 /* ---- runs ------------------------------------------------------------------------------------ */
 
 static cudaError_t add_up(struct backend_program *program, struct cuda_channel_sum *sum,
@@ -122,6 +144,7 @@ static cudaError_t add_up(struct backend_program *program, struct cuda_channel_s
     sum->accumulate = program->run.accumulate;
     sum->sum = program_floats(program, bias_gradient);
     sum->parts = (float *)program->scratch;
+    sum->arrivals = program->control->arrivals;
     return cuda_channel_sum(sum, program->device->stream);
 }
 

@@ -82,14 +82,32 @@ int average_pool_backward_run(struct backend_program *program, int32_t index, st
                    error);
 }
 
+/* The activation that the node computes along with its own work. Forward `tensor` is its result,
+ * backward what it saved. */
+static struct cuda_gate describe_gate(const struct backend_program *program, int32_t index)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    int32_t gate = program->image_fusions[index].gate;
+    const struct graph_node *activation = &program->graph->nodes[gate < 0 ? index : gate];
+
+    if (gate < 0)
+        return (struct cuda_gate){.kind = -1};
+    return (struct cuda_gate){.kind = (int)activation->attributes.activation,
+                              .tensor = program_array(program, node->op == OP_CHANNEL_SCALE
+                                                                   ? activation->output[0]
+                                                                   : activation->input[1])};
+}
+
 int channel_scale_run(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];
     const struct cuda_layout layout = program_layout(program, node->input[0]);
+    int32_t gate = program->image_fusions[index].gate;
+    int32_t scale = gate < 0 ? node->input[1] : program->graph->nodes[gate].input[0];
 
     return checked(node,
                    cuda_channel_scale(program_array(program, node->input[0]),
-                                      program_array(program, node->input[1]),
+                                      program_array(program, scale), describe_gate(program, index),
                                       program_array(program, node->output[0]),
                                       program->graph->batch, layout.pixels, layout.channels,
                                       program->device->stream),
@@ -99,15 +117,18 @@ int channel_scale_run(struct backend_program *program, int32_t index, struct err
 int channel_scale_backward_run(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];
+    const struct image_fusion *fusion = &program->image_fusions[index];
     const struct cuda_layout layout = program_layout(program, node->input[0]);
+    int32_t dscale =
+        fusion->gate < 0 ? node->output[1] : program->graph->nodes[fusion->gate].output[0];
 
-    return checked(
-        node,
-        cuda_channel_scale_backward(
-            program_array(program, node->input[0]), program_array(program, node->input[1]),
-            program_array(program, node->input[2]),
-            program_array(program, program->image_fusions[index].sums_alone ? -1 : node->output[0]),
-            program_array(program, node->output[1]), program->graph->batch, layout.pixels,
-            layout.channels, program->device->stream),
-        error);
+    return checked(node,
+                   cuda_channel_scale_backward(
+                       program_array(program, node->input[0]),
+                       program_array(program, node->input[1]),
+                       program_array(program, node->input[2]), describe_gate(program, index),
+                       program_array(program, fusion->sums_alone ? -1 : node->output[0]),
+                       program_array(program, dscale), program->graph->batch, layout.pixels,
+                       layout.channels, program->device->stream),
+                   error);
 }

@@ -22,6 +22,11 @@ static bool is_attention(const struct graph_node *node)
     return node->op == OP_ATTENTION || node->op == OP_ATTENTION_BACKWARD;
 }
 
+static bool is_batch_norm(const struct graph_node *node)
+{
+    return node->op == OP_BATCH_NORM || node->op == OP_BATCH_NORM_BACKWARD;
+}
+
 static bool is_recurrent(const struct graph_node *node)
 {
     return node->op == OP_RECURRENT || node->op == OP_RECURRENT_BACKWARD ||
@@ -295,6 +300,7 @@ int cuda_program_prepare(struct backend_device *device, const struct graph *grap
     if (r == 0) {
         small_prepare(made);
         r = program_fuse_norms(made, error);
+        program_apply_gates(made);
         program_fuse_casts(made);
         small_gather_weights(made);
     }
@@ -311,6 +317,8 @@ int cuda_program_prepare(struct backend_device *device, const struct graph *grap
             r = recurrent_prepare(made, i, error);
         else if (is_attention(&graph->nodes[i]))
             r = attention_prepare(made, i, error);
+        else if (is_batch_norm(&graph->nodes[i]))
+            r = norm_prepare(made, i, error);
     }
     if (r < 0) {
         cuda_program_free(made);

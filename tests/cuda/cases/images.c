@@ -82,6 +82,41 @@ static int32_t build_frozen_features(struct graph *graph, int32_t x)
     return graph_linear(graph, x, "2", 10, true);
 }
 
+/* The activation of the second product makes the factors of the channels. */
+static int32_t squeeze_excite(struct graph *graph, int32_t x, int channels,
+                              enum activation_kind kind)
+{
+    static const struct conv_attributes conv = SQUARE(1, 1, 0);
+    int32_t y;
+
+    x = graph_conv2d(graph, x, "0", channels, &conv, true);
+    y = graph_global_average_pool2d(graph, x, "1");
+    y = graph_activation(graph, graph_conv2d(graph, y, "2", 6, &conv, true), "2", ACTIVATION_SILU);
+    y = graph_activation(graph, graph_conv2d(graph, y, "3", channels, &conv, true), "3", kind);
+    x = graph_channel_scale(graph, x, y, "4");
+    return graph_linear(graph, graph_flatten(graph, x, "5"), "5", 10, true);
+}
+
+static int32_t build_sigmoid_gate(struct graph *graph, int32_t x)
+{
+    return squeeze_excite(graph, x, 24, ACTIVATION_SIGMOID);
+}
+
+static int32_t build_silu_gate(struct graph *graph, int32_t x)
+{
+    return squeeze_excite(graph, x, 13, ACTIVATION_SILU);
+}
+
+static int32_t build_tanh_gate(struct graph *graph, int32_t x)
+{
+    return squeeze_excite(graph, x, 3, ACTIVATION_TANH);
+}
+
+static int32_t build_relu_gate(struct graph *graph, int32_t x)
+{
+    return squeeze_excite(graph, x, 24, ACTIVATION_RELU);
+}
+
 static const struct test_case cases[] = {
     ALONE("batch norm of samples", 6, 5, 7, 3, LAYER(BATCH_NORM)),
     ALONE("batch norm, 64 channels of 32x32", 32, 64, 32, 32, LAYER(BATCH_NORM)),
@@ -100,6 +135,30 @@ static const struct test_case cases[] = {
      SGD,
      .seed = 2}, /* so that nothing is rounded to 3 or -3 */
     BEHIND("batch norm and GELU", 8, 24, 8, 8, LAYER(BATCH_NORM), LAYER(GELU)),
+    /* Few channels: adjacent rows count as one, if a power of two divides them. Of one channel, the
+     * gradient by a convolution before it would be little more than rounding errors. */
+    ALONE("batch norm, 1 channel of 28x12", 32, 1, 28, 12, LAYER(BATCH_NORM)),
+    ALONE("batch norm, 1 channel of 5x9, odd", 13, 1, 5, 9, LAYER(BATCH_NORM)),
+    ALONE("batch norm, 1 channel, GELU", 32, 1, 28, 12, LAYER(BATCH_NORM), LAYER(GELU)),
+    BEHIND("batch norm, 3 channels of 16x16", 32, 3, 16, 16, LAYER(BATCH_NORM)),
+    BEHIND("batch norm, 3 channels of 5x9, odd", 7, 3, 5, 9, LAYER(BATCH_NORM)),
+    BEHIND("batch norm, 3 channels, ReLU", 32, 3, 16, 16, LAYER(BATCH_NORM), LAYER(RELU)),
+    BEHIND("batch norm, 3 channels, sum and ReLU", 6, 3, 8, 8, LAYER(BATCH_NORM), LAYER(ADD),
+           LAYER(RELU)),
+    ALONE("batch norm, 3 channels, two residual blocks", 8, 3, 16, 16, LAYER(SIGMOID),
+          LAYER(BATCH_NORM), LAYER(ADD), LAYER(RELU), LAYER(BATCH_NORM), LAYER(ADD)),
+    BEHIND("batch norm, 12 channels of 3x5", 4, 12, 3, 5, LAYER(BATCH_NORM), LAYER(SILU)),
+    BEHIND("batch norm, 72 channels of 7x7", 8, 72, 7, 7, LAYER(BATCH_NORM), LAYER(GELU)),
+    {.name = "batch norm, 3 channels, accumulated",
+     IMAGES(8, 3, 8, 8),
+     .layers = {CONV(3, 1, 1, 0), LAYER(BATCH_NORM), LAYER(RELU), HEAD},
+     SGD,
+     .accumulate = true},
+    {.name = "batch norm, 3 channels, 3 steps",
+     IMAGES(8, 3, 8, 8),
+     .layers = {CONV(3, 1, 1, 0), LAYER(BATCH_NORM), LAYER(SILU), HEAD},
+     SGD,
+     .steps = 3},
     /* two branches add up a gradient, which passes through ReLU to a batch norm and to a branch */
     {.name = "two residual blocks",
      IMAGES(8, 24, 8, 8),
@@ -214,6 +273,25 @@ static const struct test_case cases[] = {
            LAYER(CHANNEL_SCALE)),
     BEHIND("channel scale", 6, 16, 7, 7, LAYER(CHANNEL_SCALE)),
     BEHIND("channel scale, odd", 3, 13, 5, 5, LAYER(CHANNEL_SCALE)),
+    {.name = "squeeze and excite", IMAGES(6, 3, 9, 9), .build = build_sigmoid_gate, SGD},
+    {.name = "squeeze and excite, evaluation",
+     IMAGES(6, 3, 9, 9),
+     .build = build_sigmoid_gate,
+     .evaluation = true},
+    {.name = "squeeze and excite, recomputed",
+     IMAGES(6, 3, 9, 9),
+     .build = build_silu_gate,
+     SGD,
+     .recompute = RECOMPUTE_SELECTIVE},
+    {.name = "squeeze and excite by SiLU, 13 channels",
+     IMAGES(5, 3, 20, 20),
+     .build = build_silu_gate,
+     SGD},
+    {.name = "squeeze and excite by tanh, 3 channels",
+     IMAGES(32, 3, 16, 16),
+     .build = build_tanh_gate,
+     SGD},
+    {.name = "squeeze and excite by ReLU", IMAGES(6, 3, 4, 4), .build = build_relu_gate, SGD},
     BEHIND("dropout of images", 6, 16, 8, 8, LAYER(DROPOUT)),
     BEHIND("stochastic depth of images", 16, 16, 8, 8, LAYER(STOCHASTIC_DEPTH), LAYER(ADD)),
     BEHIND("sum of images", 6, 16, 8, 8, LAYER(TANH), LAYER(ADD)),

@@ -10,8 +10,8 @@
  * order of the blocks. So the bits are the same whichever block is the last. Moments are sums of
  * differences from the channel's first value, so that large means do not cost the digits of small
  * variances. If the device supports it, the second kernel starts its first loads while the first
- * one ends (programmatic dependent launch). */
-#include "engine/backends/cuda/kernels/activations.cuh"
+ * one ends (programmatic dependent launch). batch_norm_whole.cu does all in one launch, where few
+ * blocks can hold the numbers. */
 #include "engine/backends/cuda/kernels/batch_norm.cuh"
 #include "engine/backends/cuda/kernels/batch_norm_tile.cuh"
 
@@ -22,39 +22,7 @@ constexpr int APPLY_LANES = APPLY_THREADS / TILE;
 /* Blocks that run on a multiprocessor at once. On an H200, three instead of four took 0.95 of the
  * time for the gradient, because they leave more registers, but 1.05 of the time for apply. */
 constexpr int APPLY_BLOCKS = 4, GRADIENT_BLOCKS = 3;
-constexpr int NO_ACTIVATION = -1;
-
-template <int ACTIVATION> __device__ static inline float activated(float x)
-{
-    return ACTIVATION == NO_ACTIVATION ? x : activate<ACTIVATION>(x);
-}
-
-/* The gradient with respect to the activation's operand x. */
-template <int ACTIVATION> __device__ static inline float taken_back(float dy, float x)
-{
-    return ACTIVATION == NO_ACTIVATION ? dy : activate_backward<ACTIVATION>(dy, x);
-}
-
 /* ---- forward --------------------------------------------------------------------------------- */
-
-/* Computes the channel's moments from the sums of differences from `origin` and of their
- * squares. */
-__device__ static void finish_moments(const struct cuda_batch_norm &n, int64_t c, float origin,
-                                      const float (&running)[2], double sum, double squares)
-{
-    const double part = n.inverse_rows, momentum = n.momentum;
-    const double mean = origin + sum * part;
-    double around = squares - sum * sum * part; /* the sum of squares around the mean */
-
-    around = around < 0 ? 0 : around; /* a NaN stays */
-    n.mean[c] = (float)mean;
-    n.inverse_std[c] = 1.0f / sqrtf((float)(around * part + (double)n.epsilon));
-    if (!n.running_mean)
-        return;
-    n.running_mean[c] = (float)((1 - momentum) * running[0] + momentum * mean);
-    n.running_variance[c] =
-        (float)((1 - momentum) * running[1] + momentum * around * n.inverse_freedom);
-}
 
 template <typename T, bool WHOLE>
 __global__ void __launch_bounds__(SUM_THREADS, 1) moments_kernel(struct cuda_batch_norm n)
@@ -89,7 +57,7 @@ __global__ void __launch_bounds__(SUM_THREADS, 1) moments_kernel(struct cuda_bat
     }
     let_next_launch_begin();
     sum_block(&space, value, n.partial + ((int64_t)blockIdx.y * gridDim.x + blockIdx.x) * SUMS);
-    if (!arrives_last(n.arrivals))
+    if (!arrives_last(&n.arrivals[blockIdx.y], gridDim.x))
         return;
     const int64_t c = (int64_t)blockIdx.y * TILE_CHANNELS + threadIdx.x;
     const bool finishes = threadIdx.x < TILE_CHANNELS && c < n.channels;
@@ -104,7 +72,7 @@ __global__ void __launch_bounds__(SUM_THREADS, 1) moments_kernel(struct cuda_bat
     }
     sum_tile<WHOLE>(&space, n.partial, &sum, &squares);
     if (finishes)
-        finish_moments(n, c, origin, running, sum, squares);
+        store_moments(n, c, moments_of(n, origin, sum, squares), running);
 }
 
 /* The factor of the addend's own normalisation; its offset is added to `offset`. */
@@ -174,15 +142,6 @@ __global__ void __launch_bounds__(APPLY_THREADS, APPLY_BLOCKS)
 }
 
 /* ---- backward -------------------------------------------------------------------------------- */
-
-/* How the gradient with respect to the normalisation's own result is computed. */
-enum source {
-    SOURCE_GIVEN,  /* dy */
-    SOURCE_MASKED, /* dy where `result` is above zero; it is also stored */
-    SOURCE_SUM     /* the same for dy + other */
-    /* With an activation, its derivative is applied instead of reading `result`. Its operand is
- * recomputed from x. */
-};
 
 template <typename T, int COUNT> struct operands {
     union packed<T> x[COUNT], dy[COUNT], result[COUNT], other[COUNT];
@@ -254,7 +213,7 @@ __global__ void __launch_bounds__(SUM_THREADS, 1)
     }
     let_next_launch_begin();
     sum_block(&space, value, n.partial + ((int64_t)blockIdx.y * gridDim.x + blockIdx.x) * SUMS);
-    if (!arrives_last(n.arrivals))
+    if (!arrives_last(&n.arrivals[blockIdx.y], gridDim.x))
         return;
     const int64_t c = (int64_t)blockIdx.y * TILE_CHANNELS + threadIdx.x;
     const bool finishes = threadIdx.x < TILE_CHANNELS && c < n.channels;
@@ -437,6 +396,8 @@ static decltype(&apply_kernel<T, NO_ACTIVATION, TWO, WHOLE>) apply_of(int activa
         return apply_kernel<T, ACTIVATION_SILU, TWO, WHOLE>;
     case ACTIVATION_HARDSWISH:
         return apply_kernel<T, ACTIVATION_HARDSWISH, TWO, WHOLE>;
+    case ACTIVATION_GELU:
+        return apply_kernel<T, ACTIVATION_GELU, TWO, WHOLE>;
     default:
         return apply_kernel<T, NO_ACTIVATION, TWO, WHOLE>;
     }
@@ -480,6 +441,8 @@ cudaError_t cuda_batch_norm_train(const struct cuda_batch_norm *norm, cudaStream
 
     if (!cuda_batch_norm_is_fast(norm) || !has_one_type(norm))
         return norm_general_train(norm, stream);
+    if (norm->whole)
+        return norm_whole_train(&n, stream);
     status = cuda_batch_norm_moments(norm, stream);
     return status == cudaSuccess ? apply(&n, false, stream) : status;
 }
@@ -512,6 +475,8 @@ static cudaError_t backward_of(const struct cuda_batch_norm *n,
         return backward<T, SOURCE_GIVEN, ACTIVATION_SILU, WHOLE>(n, g, stream);
     case ACTIVATION_HARDSWISH:
         return backward<T, SOURCE_GIVEN, ACTIVATION_HARDSWISH, WHOLE>(n, g, stream);
+    case ACTIVATION_GELU:
+        return backward<T, SOURCE_GIVEN, ACTIVATION_GELU, WHOLE>(n, g, stream);
     default:
         return backward<T, SOURCE_GIVEN, NO_ACTIVATION, WHOLE>(n, g, stream);
     }
@@ -524,6 +489,8 @@ cudaError_t cuda_batch_norm_backward(const struct cuda_batch_norm *norm,
 
     if (!cuda_batch_norm_is_fast(norm) || g->dy.type != norm->x.type || g->dx.type != norm->x.type)
         return norm_general_backward(norm, g, stream);
+    if (norm->whole)
+        return norm_whole_backward(&n, g, stream);
 #define LAUNCH(T, WHOLE) return backward_of<T, WHOLE>(&n, g, stream)
     FOR_TYPE(&n, LAUNCH)
 #undef LAUNCH

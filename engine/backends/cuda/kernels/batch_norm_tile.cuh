@@ -5,6 +5,7 @@
  * so that the channels of a row's threads are neighbours. */
 #pragma once
 
+#include "engine/backends/cuda/kernels/activations.cuh"
 #include "engine/backends/cuda/kernels/values.cuh"
 
 constexpr int TILE = 8; /* groups side by side */
@@ -12,6 +13,28 @@ constexpr int TILE_CHANNELS = TILE * GROUP;
 constexpr int SUM_THREADS = 512; /* for the kernels that sum: one block on each multiprocessor */
 constexpr int SUM_LANES = SUM_THREADS / TILE;
 constexpr int SUMS = 2 * TILE_CHANNELS; /* of a block: two for each channel */
+
+constexpr int NO_ACTIVATION = -1;
+
+template <int ACTIVATION> __device__ static inline float activated(float x)
+{
+    return ACTIVATION == NO_ACTIVATION ? x : activate<ACTIVATION>(x);
+}
+
+/* The gradient with respect to the activation's operand x. */
+template <int ACTIVATION> __device__ static inline float taken_back(float dy, float x)
+{
+    return ACTIVATION == NO_ACTIVATION ? dy : activate_backward<ACTIVATION>(dy, x);
+}
+
+/* How the gradient with respect to the normalisation's own result is computed. */
+enum source {
+    SOURCE_GIVEN,  /* dy */
+    SOURCE_MASKED, /* dy where `result` is above zero; it is also stored */
+    SOURCE_SUM     /* the same for dy + other */
+    /* With an activation, its derivative is applied instead of reading `result`. Its operand is
+ * recomputed from x. */
+};
 
 /* ---- rows of a thread ------------------------------------------------------------------------ */
 
@@ -174,23 +197,6 @@ __device__ static void sum_block(union sum_space *space, const float (&value)[2]
         partial[j] = total;
 }
 
-/* Whether the block is the last of its tile to arrive. If so, it sees the sums of the others. */
-__device__ static bool arrives_last(unsigned *arrivals)
-{
-    __shared__ bool last;
-
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        last = atomicAdd(&arrivals[blockIdx.y], 1) == gridDim.x - 1;
-        if (last)
-            arrivals[blockIdx.y] = 0;
-        __threadfence();
-    }
-    __syncthreads();
-    return last;
-}
-
 /* The sums over all blocks of the tile. The first threads get those of channel blockIdx.y
  * TILE_CHANNELS + threadIdx.x. */
 template <bool WHOLE>
@@ -233,4 +239,37 @@ __device__ static void sum_tile(union sum_space *space, const float *partial, do
         *first = space->sums[0][at];
         *second = space->sums[0][at + TILE_CHANNELS];
     }
+}
+
+/* ---- moments --------------------------------------------------------------------------------- */
+
+struct moments {
+    double mean, around; /* the sum of squares around the mean */
+    float inverse_std;
+};
+
+/* The channel's moments from the sums of differences from `origin` and of their squares. */
+__device__ static inline struct moments moments_of(const struct cuda_batch_norm &n, float origin,
+                                                   double sum, double squares)
+{
+    const double part = n.inverse_rows;
+    double around = squares - sum * sum * part;
+
+    around = around < 0 ? 0 : around; /* a NaN stays */
+    return {origin + sum * part, around, 1.0f / sqrtf((float)(around * part + (double)n.epsilon))};
+}
+
+/* Stores them, and changes the running mean and variance, which were `running`. */
+__device__ static inline void store_moments(const struct cuda_batch_norm &n, int64_t c,
+                                            const struct moments &m, const float (&running)[2])
+{
+    const double momentum = n.momentum;
+
+    n.mean[c] = (float)m.mean;
+    n.inverse_std[c] = m.inverse_std;
+    if (!n.running_mean)
+        return;
+    n.running_mean[c] = (float)((1 - momentum) * running[0] + momentum * m.mean);
+    n.running_variance[c] =
+        (float)((1 - momentum) * running[1] + momentum * m.around * n.inverse_freedom);
 }

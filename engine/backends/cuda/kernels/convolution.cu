@@ -90,70 +90,162 @@ cudaError_t cuda_bias_activation(struct cuda_array x, const float *bias, int kin
 
 /* ---- sums of channels ---- */
 
-constexpr int COLUMNS =
-    32; /* the most strips of channels of a block; its other threads take rows in turn */
+/* The most strips of channels of a block, whose other threads take rows in turn. Few of eight
+ * channels each, so that the last block has several threads for the sums of each channel. */
+constexpr int FEW_COLUMNS = 8, MANY_COLUMNS = 32;
 
-/* Block (c, p) sums up the strips from `columns` c on over the rows of part p. */
-template <int WIDTH, int KIND>
-__global__ void channel_parts_kernel(struct cuda_channel_sum s, int columns, int64_t rows_of_part)
+/* How the blocks divide the rows and channels. */
+struct channel_tiles {
+    int columns;  /* strips of channels of a block */
+    int together; /* rows that count as one row with as many times the channels */
+    int64_t rows_of_part;
+    bool whole; /* the last block of its columns to arrive adds the parts up */
+};
+
+/* Adds up rows of `columns` sums each, which the block's threads have left side by side. */
+template <int WIDTH>
+__device__ static inline void add_rows(float (&shared)[WIDTH][BLOCK], int rows, int columns)
 {
-    __shared__ float shared[WIDTH][BLOCK];
-    const int column = threadIdx.x % columns, lane = threadIdx.x / columns;
-    const int lanes = blockDim.x / columns;
-    const int64_t channel = ((int64_t)blockIdx.x * columns + column) * WIDTH;
-    const int64_t first = (int64_t)blockIdx.y * rows_of_part;
-    const int64_t end = first + rows_of_part < s.rows ? first + rows_of_part : s.rows;
-    float total[WIDTH] = {};
+    const int row = threadIdx.x / columns;
 
-#pragma unroll 4
-    for (int64_t r = first + lane; r < end && channel < s.channels; r += lanes) {
-        const int64_t at = r * s.channels + channel;
-        float value[WIDTH], saved[WIDTH];
-
-        load(s.x, at, value);
-        if (KIND != NO_ACTIVATION) {
-            load(s.saved, at, saved);
-            for (int k = 0; k < WIDTH; k++)
-                value[k] = taken_back<KIND>(value[k], saved[k]);
-            store(s.result, at, value);
-        }
-        if (s.position)
-            for (int k = 0; k < WIDTH; k++)
-                value[k] = s.position[at + k] == CUDA_POOL_NOWHERE ? 0.0f : value[k];
-        for (int k = 0; k < WIDTH; k++)
-            total[k] += value[k];
-    }
-    for (int k = 0; k < WIDTH; k++)
-        shared[k][threadIdx.x] = total[k];
-    for (int left = lanes; left > 1;) {
+    for (int left = rows; left > 1;) {
         const int half = (left + 1) / 2, other = threadIdx.x + half * columns;
 
         __syncthreads();
-        for (int k = 0; k < WIDTH && lane + half < left; k++)
+        for (int k = 0; k < WIDTH && row + half < left; k++)
             shared[k][threadIdx.x] += shared[k][other];
         left = half;
     }
-    if (lane > 0 || channel >= s.channels)
-        return;
-    for (int k = 0; k < WIDTH; k++)
-        s.parts[(int64_t)blockIdx.y * s.channels + channel + k] = shared[k][threadIdx.x];
 }
 
-/* `most`: the most parts. */
-template <int WIDTH, int KIND>
-static void channel_parts(const struct cuda_channel_sum *s, int most, int *count,
-                          cudaStream_t stream)
+/* The sums over all parts of the block's columns, and over rows that count as one. */
+template <int WIDTH>
+__device__ static inline void finish_channels(float (&shared)[WIDTH][BLOCK],
+                                              const struct cuda_channel_sum &s,
+                                              const struct channel_tiles &t)
 {
-    const int64_t strips = s->channels / WIDTH;
-    const int columns = (int)(strips < COLUMNS ? strips : COLUMNS), lanes = BLOCK / columns;
-    int64_t rows_of_part = (s->rows + most - 1) / most;
+    const int values = t.columns * WIDTH, channels = values / t.together;
+    const int share = threadIdx.x / values, value = threadIdx.x % values;
+    const int shares = gridDim.y == 1 ? 1 : blockDim.x / values;
+    const int64_t from = (int64_t)blockIdx.x * values + value;
+    const int64_t to = (int64_t)blockIdx.x * channels + threadIdx.x;
+    const bool finishes = threadIdx.x < channels && to < s.channels / t.together;
+    const float before = finishes && s.accumulate ? s.sum[to] : 0.0f;
+    float total = 0;
 
-    if (rows_of_part < lanes)
-        rows_of_part = lanes;
-    *count = (int)((s->rows + rows_of_part - 1) / rows_of_part);
+    __syncthreads();
+    if (gridDim.y == 1) {
+        if (share == 0)
+            total = shared[value % WIDTH][value / WIDTH];
+    } else if (share < shares && from < s.channels) {
+#pragma unroll 16
+        for (int p = share; p < gridDim.y; p += shares)
+            total += __ldcg(&s.parts[p * s.channels + from]);
+    }
+    __syncthreads();
+    float(&sums)[1][BLOCK] = *(float(*)[1][BLOCK]) & shared[0];
+
+    sums[0][threadIdx.x] = total;
+    add_rows<1>(sums, shares * t.together, channels);
+    if (finishes)
+        s.sum[to] = before + sums[0][threadIdx.x];
+}
+
+/* Block (c, p) sums up the strips from `columns` c on over the rows of part p. The arrays are those
+ * of `s`. */
+template <int WIDTH, int KIND, typename Array>
+__global__ void channel_parts_kernel(Array x, Array operand, Array result,
+                                     struct cuda_channel_sum s, struct channel_tiles t)
+{
+    constexpr int AHEAD = 4;
+    __shared__ float shared[WIDTH][BLOCK];
+    const int column = threadIdx.x % t.columns, lane = threadIdx.x / t.columns;
+    const int lanes = blockDim.x / t.columns;
+    const int64_t channel = ((int64_t)blockIdx.x * t.columns + column) * WIDTH;
+    const int64_t first = (int64_t)blockIdx.y * t.rows_of_part;
+    const int64_t end = first + t.rows_of_part < s.rows ? first + t.rows_of_part : s.rows;
+    float total[WIDTH] = {};
+
+    for (int64_t r = first + lane; r < end && channel < s.channels; r += AHEAD * lanes) {
+        float value[AHEAD][WIDTH], saved[AHEAD][WIDTH];
+
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) {
+            const int64_t at = (r + i * lanes) * s.channels + channel;
+
+            if (r + i * lanes >= end)
+                continue;
+            load(x, at, value[i]);
+            if (KIND != NO_ACTIVATION)
+                load(operand, at, saved[i]);
+        }
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) {
+            const int64_t at = (r + i * lanes) * s.channels + channel;
+
+            if (r + i * lanes >= end)
+                continue;
+            if (KIND != NO_ACTIVATION) {
+                for (int k = 0; k < WIDTH; k++)
+                    value[i][k] = taken_back<KIND>(value[i][k], saved[i][k]);
+                store(result, at, value[i]);
+            }
+            if (s.position)
+                for (int k = 0; k < WIDTH; k++)
+                    value[i][k] = s.position[at + k] == CUDA_POOL_NOWHERE ? 0.0f : value[i][k];
+            for (int k = 0; k < WIDTH; k++)
+                total[k] += value[i][k];
+        }
+    }
+    for (int k = 0; k < WIDTH; k++)
+        shared[k][threadIdx.x] = total[k];
+    add_rows<WIDTH>(shared, lanes, t.columns);
+    if (lane == 0 && channel < s.channels && (!t.whole || gridDim.y > 1))
+        for (int k = 0; k < WIDTH; k++)
+            s.parts[(int64_t)blockIdx.y * s.channels + channel + k] = shared[k][threadIdx.x];
+    if (t.whole && (gridDim.y == 1 || arrives_last(&s.arrivals[blockIdx.x], gridDim.y)))
+        finish_channels<WIDTH>(shared, s, t);
+}
+
+template <int WIDTH, int KIND, typename Array>
+static void launch_parts(const struct cuda_channel_sum &s, Array x, Array operand, Array result,
+                         const struct channel_tiles &t, dim3 grid, cudaStream_t stream)
+{
     channel_parts_kernel<WIDTH, KIND>
-        <<<dim3((unsigned)((strips + columns - 1) / columns), (unsigned)*count), lanes * columns, 0,
-           stream>>>(*s, columns, rows_of_part);
+        <<<grid, BLOCK / t.columns * t.columns, 0, stream>>>(x, operand, result, s, t);
+}
+
+/* Returns how many parts are left to add up. */
+template <int WIDTH, int KIND>
+static int channel_parts(const struct cuda_channel_sum &s, int together, cudaStream_t stream)
+{
+    const int most = CUDA_CHANNEL_PARTS / together; /* parts */
+    const int64_t strips = s.channels / WIDTH;
+    const int columns = WIDTH == 1 || together > 1 ? MANY_COLUMNS : FEW_COLUMNS;
+    struct channel_tiles t = {(int)(strips < columns ? strips : columns), together,
+                              (s.rows + most - 1) / most, false};
+    const int lanes = BLOCK / t.columns;
+
+    if (t.rows_of_part < lanes)
+        t.rows_of_part = lanes;
+    const dim3 grid((unsigned)((strips + t.columns - 1) / t.columns),
+                    (unsigned)((s.rows + t.rows_of_part - 1) / t.rows_of_part));
+
+    t.whole = together == 1 ? grid.x <= CUDA_ARRIVALS : grid.x == 1;
+#define PARTS(Array, of) \
+    launch_parts<WIDTH, KIND, Array>(s, of(s.x), of(s.saved), of(s.result), t, grid, stream)
+    if constexpr (WIDTH == 1)
+        PARTS(struct cuda_array, );
+    else if (!are_all(s.x.type, s.saved, s.result))
+        PARTS(struct cuda_array, );
+    else if (s.x.type == TENSOR_BFLOAT16)
+        PARTS(struct typed_array<__nv_bfloat16>, typed<__nv_bfloat16>);
+    else if (s.x.type == TENSOR_FLOAT16)
+        PARTS(struct typed_array<__half>, typed<__half>);
+    else
+        PARTS(struct typed_array<float>, typed<float>);
+#undef PARTS
+    return t.whole ? 0 : (int)grid.y * together;
 }
 
 /* How many adjacent rows count as one row with as many times the channels, which eight then
@@ -169,18 +261,16 @@ static int rows_together(const struct cuda_channel_sum *s)
 
 cudaError_t cuda_channel_sum(const struct cuda_channel_sum *sum, cudaStream_t stream)
 {
-    const int together = rows_together(sum), most = CUDA_CHANNEL_PARTS / together;
-    struct cuda_channel_sum folded = *sum, *s = &folded;
-    int count = 0;
+    const int together = rows_together(sum);
+    struct cuda_channel_sum s = *sum;
+    int left = 0;
 
-    folded.rows /= together;
-    folded.channels *= together;
-    switch (s->kind) {
-#define PARTS(kind)                                          \
-    if (s->channels % GROUP == 0)                            \
-        channel_parts<GROUP, kind>(s, most, &count, stream); \
-    else                                                     \
-        channel_parts<1, kind>(s, most, &count, stream);
+    s.rows /= together;
+    s.channels *= together;
+    switch (s.kind) {
+#define PARTS(kind)                                                                  \
+    left = s.channels % GROUP == 0 ? channel_parts<GROUP, kind>(s, together, stream) \
+                                   : channel_parts<1, kind>(s, together, stream)
 #define DO(name)     \
     case name:       \
         PARTS(name); \
@@ -191,8 +281,10 @@ cudaError_t cuda_channel_sum(const struct cuda_channel_sum *sum, cudaStream_t st
 #undef DO
 #undef PARTS
     }
-    return cuda_filter_total(sum->parts, count * together, (int)sum->channels, 1, sum->accumulate,
-                             sum->sum, stream);
+    if (left == 0)
+        return cudaGetLastError();
+    return cuda_filter_total(sum->parts, left, (int)sum->channels, 1, sum->accumulate, sum->sum,
+                             stream);
 }
 
 /* ---- gradients of weights ---- */

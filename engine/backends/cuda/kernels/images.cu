@@ -3,6 +3,7 @@
  * window after window. If windows do not overlap, each window writes its pixels instead. So no two
  * threads add to the same number. Indices have 32 bits if that is enough: divisions of 64 bits take
  * longer than the memory accesses. */
+#include "engine/backends/cuda/kernels/activations.cuh"
 #include "engine/backends/cuda/kernels/values.cuh"
 
 #include <math.h>
@@ -249,75 +250,128 @@ cudaError_t cuda_max_pool_backward(const struct cuda_pool *pool, struct cuda_arr
 
 /* ---- sums over an image's pixels ------------------------------------------------------------- */
 
+/* Sums of x over the pixels, times `factor`. With `dy`: sums of the products of x and dy; also dx =
+ * dy scale if dx has an address. kind >= 0: the derivative of that activation, which saved `saved`,
+ * is applied to the sums. */
+template <typename Array> struct pixel_sums {
+    Array x, dy, scale, dx, sums;
+    int pixels;
+    int64_t channels, strips;
+    float factor;
+    int kind;
+    struct cuda_array saved;
+};
+
+template <typename T>
+static struct pixel_sums<struct typed_array<T>>
+typed(const struct pixel_sums<struct cuda_array> &s) {
+    return {typed<T>(s.x), typed<T>(s.dy), typed<T>(s.scale), typed<T>(s.dx), typed<T>(s.sums),
+            s.pixels,      s.channels,     s.strips,          s.factor,       s.kind,
+            s.saved};
+}
+
 /* A block has BLOCK / LANES strips of channels. LANES threads sum up each strip and take its pixels
- * in turn. SCALED: sums up the products of x and dy, and writes dx = dy scale if dx has an
- * address. */
-template <int WIDTH, int LANES, bool SCALED>
-__global__ void image_sums_kernel(struct cuda_array x, struct cuda_array dy,
-                                  struct cuda_array scale, struct cuda_array dx,
-                                  struct cuda_array sums, int pixels, int64_t channels,
-                                  int64_t strips, float factor)
+ * in turn, AHEAD of them at once. SCALED: with `dy`. */
+template <int WIDTH, int LANES, bool SCALED, typename Array>
+__global__ void image_sums_kernel(struct pixel_sums<Array> s)
 {
-    constexpr int STRIPS = BLOCK / LANES;
+    constexpr int STRIPS = BLOCK / LANES, AHEAD = 4;
     __shared__ float shared[WIDTH][BLOCK];
-    const int lane = threadIdx.x / STRIPS;
+    const int lane = threadIdx.x / STRIPS, pixels = s.pixels;
     const int64_t strip = (int64_t)blockIdx.x * STRIPS + threadIdx.x % STRIPS;
-    const int64_t image = strip / (channels / WIDTH);
-    const int64_t channel = (strip - image * (channels / WIDTH)) * WIDTH;
+    const int64_t image = strip / (s.channels / WIDTH);
+    const int64_t channel = (strip - image * (s.channels / WIDTH)) * WIDTH;
+    const int64_t first = image * pixels * s.channels + channel;
     float by[WIDTH] = {}, sum[WIDTH] = {};
 
-    if (SCALED && strip < strips && dx.at)
-        load(scale, image * channels + channel, by);
-    for (int p = lane; p < pixels && strip < strips; p += LANES) {
-        const int64_t at = (image * pixels + p) * channels + channel;
-        float v[WIDTH], d[WIDTH];
+    if (SCALED && strip < s.strips && s.dx.at)
+        load(s.scale, image * s.channels + channel, by);
+    for (int p = lane; p < pixels && strip < s.strips; p += AHEAD * LANES) {
+        float v[AHEAD][WIDTH], d[AHEAD][WIDTH];
 
-        load(x, at, v);
-        if (SCALED)
-            load(dy, at, d);
-        for (int k = 0; k < WIDTH; k++)
-            sum[k] += SCALED ? v[k] * d[k] : v[k];
-        if (SCALED && dx.at) {
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) {
+            if (p + i * LANES >= pixels)
+                continue;
+            load(s.x, first + (p + i * LANES) * s.channels, v[i]);
+            if (SCALED)
+                load(s.dy, first + (p + i * LANES) * s.channels, d[i]);
+        }
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) {
+            if (p + i * LANES >= pixels)
+                continue;
             for (int k = 0; k < WIDTH; k++)
-                d[k] *= by[k];
-            store(dx, at, d);
+                sum[k] += SCALED ? v[i][k] * d[i][k] : v[i][k];
+            if (SCALED && s.dx.at) {
+                for (int k = 0; k < WIDTH; k++)
+                    d[i][k] *= by[k];
+                store(s.dx, first + (p + i * LANES) * s.channels, d[i]);
+            }
         }
     }
     for (int k = 0; k < WIDTH; k++)
         shared[k][threadIdx.x] = sum[k];
     __syncthreads();
-    if (lane > 0 || strip >= strips)
+    if (lane > 0 || strip >= s.strips)
         return;
     for (int other = 1; other < LANES; other++)
         for (int k = 0; k < WIDTH; k++)
             sum[k] += shared[k][other * STRIPS + threadIdx.x];
     for (int k = 0; k < WIDTH; k++)
-        sum[k] *= factor;
-    store(sums, strip * WIDTH, sum);
+        sum[k] *= s.factor;
+    if (SCALED && s.kind >= 0) {
+        float saved[WIDTH];
+
+        load(s.saved, strip * WIDTH, saved);
+        for (int k = 0; k < WIDTH; k++)
+            sum[k] = activate_backward_any(s.kind, sum[k], saved[k]);
+    }
+    store(s.sums, strip * WIDTH, sum);
 }
 
-template <bool SCALED>
-static cudaError_t image_sums(struct cuda_array x, struct cuda_array dy, struct cuda_array scale,
-                              struct cuda_array dx, struct cuda_array sums, int64_t images,
-                              int64_t pixels, int64_t channels, float factor, cudaStream_t stream)
+template <bool SCALED, int WIDTH, typename Array>
+static void launch_sums(const struct pixel_sums<Array> &s, cudaStream_t stream)
 {
-#define LAUNCH_LANES(WIDTH, LANES)                                                            \
-    image_sums_kernel<WIDTH, LANES, SCALED>                                                   \
-        <<<(unsigned)((images * channels / (WIDTH) + BLOCK / (LANES)-1) / (BLOCK / (LANES))), \
-           BLOCK, 0, stream>>>(x, dy, scale, dx, sums, (int)pixels, channels,                 \
-                               images * channels / (WIDTH), factor)
-#define LAUNCH(WIDTH, Index)         \
-    do {                             \
-        if (pixels > 128)            \
-            LAUNCH_LANES(WIDTH, 32); \
-        else if (pixels > 8)         \
-            LAUNCH_LANES(WIDTH, 8);  \
-        else                         \
-            LAUNCH_LANES(WIDTH, 1);  \
-    } while (0)
-    FOR_INDEX(channels, int, LAUNCH)
-#undef LAUNCH
-#undef LAUNCH_LANES
+    const auto blocks = [&](int lanes) {
+        const int64_t strips = BLOCK / lanes;
+
+        return (unsigned)((s.strips + strips - 1) / strips);
+    };
+
+    if (s.pixels > 128)
+        image_sums_kernel<WIDTH, 32, SCALED><<<blocks(32), BLOCK, 0, stream>>>(s);
+    else if (s.pixels > 8)
+        image_sums_kernel<WIDTH, 8, SCALED><<<blocks(8), BLOCK, 0, stream>>>(s);
+    else
+        image_sums_kernel<WIDTH, 1, SCALED><<<blocks(1), BLOCK, 0, stream>>>(s);
+}
+
+template <bool SCALED, int WIDTH>
+static void launch_typed_sums(const struct pixel_sums<struct cuda_array> &s, cudaStream_t stream)
+{
+    if (!are_all(s.x.type, s.dy, s.scale, s.dx, s.sums))
+        launch_sums<SCALED, WIDTH>(s, stream);
+    else if (s.x.type == TENSOR_BFLOAT16)
+        launch_sums<SCALED, WIDTH>(typed<__nv_bfloat16>(s), stream);
+    else if (s.x.type == TENSOR_FLOAT16)
+        launch_sums<SCALED, WIDTH>(typed<__half>(s), stream);
+    else
+        launch_sums<SCALED, WIDTH>(typed<float>(s), stream);
+}
+
+/* Sets the number of strips. */
+template <bool SCALED>
+static cudaError_t image_sums(struct pixel_sums<struct cuda_array> s, int64_t images,
+                              cudaStream_t stream)
+{
+    if (s.channels % GROUP == 0) {
+        s.strips = images * s.channels / GROUP;
+        launch_typed_sums<SCALED, GROUP>(s, stream);
+    } else {
+        s.strips = images * s.channels;
+        launch_typed_sums<SCALED, 1>(s, stream);
+    }
     return cudaGetLastError();
 }
 
@@ -372,12 +426,17 @@ static bool is_global(const struct cuda_pool *p)
 cudaError_t cuda_average_pool(const struct cuda_pool *pool, struct cuda_array x,
                               struct cuda_array y, cudaStream_t stream)
 {
-    const struct cuda_array none = {};
     const int64_t pixels = pool->height * pool->width;
+    struct pixel_sums<struct cuda_array> sums = {
+    };
 
+    sums.x = x;
+    sums.sums = y;
+    sums.pixels = (int)pixels;
+    sums.channels = pool->channels;
+    sums.factor = 1.0f / (float)pixels;
     if (is_global(pool))
-        return image_sums<false>(x, none, none, none, y, pool->images, pixels, pool->channels,
-                                 1.0f / (float)pixels, stream);
+        return image_sums<false>(sums, pool->images, stream);
     return pool_forward<false>(pool, x, y, NULL, stream);
 }
 
@@ -394,42 +453,54 @@ cudaError_t cuda_average_pool_backward(const struct cuda_pool *pool, struct cuda
 
 /* ---- channel scale --------------------------------------------------------------------------- */
 
+/* The thread of an image's first pixel stores what the gate makes of the scale. */
 template <int WIDTH, typename Index>
-__global__ void scale_kernel(struct cuda_array x, struct cuda_array scale, struct cuda_array y,
-                             Index pixels, Index channels, Index count)
+__global__ void scale_kernel(struct cuda_array x, struct cuda_array scale, struct cuda_gate gate,
+                             struct cuda_array y, Index pixels, Index channels, Index count)
 {
     FOR_EACH_INDEX(i, count)
     {
-        const Index strips = channels / WIDTH, place = i / strips;
-        const int64_t at = (int64_t)(place / pixels) * channels + (i - place * strips) * WIDTH;
+        const Index strips = channels / WIDTH, place = i / strips, image = place / pixels;
+        const int64_t at = (int64_t)image * channels + (i - place * strips) * WIDTH;
         float value[WIDTH], by[WIDTH];
 
         load(x, (int64_t)i * WIDTH, value);
         load(scale, at, by);
+        if (gate.kind >= 0) {
+            for (int k = 0; k < WIDTH; k++)
+                by[k] = rounded_to(gate.tensor.type, activate_any(gate.kind, by[k]));
+            if (gate.tensor.at && place == image * pixels)
+                store(gate.tensor, at, by);
+        }
         for (int k = 0; k < WIDTH; k++)
             value[k] *= by[k];
         store(y, (int64_t)i * WIDTH, value);
     }
 }
 
-cudaError_t cuda_channel_scale(struct cuda_array x, struct cuda_array scale, struct cuda_array y,
-                               int64_t images, int64_t pixels, int64_t channels,
-                               cudaStream_t stream)
+cudaError_t cuda_channel_scale(struct cuda_array x, struct cuda_array scale, struct cuda_gate gate,
+                               struct cuda_array y, int64_t images, int64_t pixels,
+                               int64_t channels, cudaStream_t stream)
 {
     const int64_t count = images * pixels * channels;
 
 #define LAUNCH(WIDTH, Index)                                                     \
     scale_kernel<WIDTH, Index><<<blocks_for(count / WIDTH), BLOCK, 0, stream>>>( \
-        x, scale, y, (Index)pixels, (Index)channels, (Index)(count / WIDTH))
+        x, scale, gate, y, (Index)pixels, (Index)channels, (Index)(count / WIDTH))
     FOR_WIDTH(channels, count, LAUNCH)
 #undef LAUNCH
     return cudaGetLastError();
 }
 
 cudaError_t cuda_channel_scale_backward(struct cuda_array dy, struct cuda_array x,
-                                        struct cuda_array scale, struct cuda_array dx,
-                                        struct cuda_array dscale, int64_t images, int64_t pixels,
-                                        int64_t channels, cudaStream_t stream)
+                                        struct cuda_array scale, struct cuda_gate gate,
+                                        struct cuda_array dx, struct cuda_array dscale,
+                                        int64_t images, int64_t pixels, int64_t channels,
+                                        cudaStream_t stream)
 {
-    return image_sums<true>(x, dy, scale, dx, dscale, images, pixels, channels, 1.0f, stream);
+    const struct pixel_sums<struct cuda_array> sums = {
+        x, dy, scale, dx, dscale, (int)pixels, channels, 0, 1.0f, gate.kind, gate.tensor
+    };
+
+    return image_sums<true>(sums, images, stream);
 }

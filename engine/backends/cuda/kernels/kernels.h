@@ -158,15 +158,24 @@ cudaError_t cuda_average_pool(const struct cuda_pool *pool, struct cuda_array x,
                               struct cuda_array y, cudaStream_t stream);
 cudaError_t cuda_average_pool_backward(const struct cuda_pool *pool, struct cuda_array dy,
                                        struct cuda_array dx, cudaStream_t stream);
-/* x[images, pixels, channels] scale[images, channels]. Results may overwrite x and dy. */
-cudaError_t cuda_channel_scale(struct cuda_array x, struct cuda_array scale, struct cuda_array y,
-                               int64_t images, int64_t pixels, int64_t channels,
-                               cudaStream_t stream);
-/* dscale = the sums of dy x over the pixels; dx = dy scale, unless dx.at is NULL. */
+/* An activation that is a channel scale's neighbour. */
+struct cuda_gate {
+    int kind; /* enum activation_kind; -1: there is none */
+    /* Forward: receives the activation's result, in whose type it multiplies; at NULL: nothing
+     * does. It must not overlap `scale`. Backward: what the activation saved. */
+    struct cuda_array tensor;
+};
+/* x[images, pixels, channels] gate(scale[images, channels]). Results may overwrite x and dy. */
+cudaError_t cuda_channel_scale(struct cuda_array x, struct cuda_array scale, struct cuda_gate gate,
+                               struct cuda_array y, int64_t images, int64_t pixels,
+                               int64_t channels, cudaStream_t stream);
+/* dscale = the sums of dy x over the pixels, times the gate's derivative; dx = dy scale, unless
+ * dx.at is NULL. Here `scale` is the gate's result. */
 cudaError_t cuda_channel_scale_backward(struct cuda_array dy, struct cuda_array x,
-                                        struct cuda_array scale, struct cuda_array dx,
-                                        struct cuda_array dscale, int64_t images, int64_t pixels,
-                                        int64_t channels, cudaStream_t stream);
+                                        struct cuda_array scale, struct cuda_gate gate,
+                                        struct cuda_array dx, struct cuda_array dscale,
+                                        int64_t images, int64_t pixels, int64_t channels,
+                                        cudaStream_t stream);
 /* dx = dy scale + pooled / pixels, with pooled[images, channels] the gradient with respect to an
  * average of x. dy at NULL: only the second term. */
 cudaError_t cuda_channel_scale_gradient(struct cuda_array dy, struct cuda_array scale,
@@ -284,6 +293,7 @@ struct cuda_batch_norm {
     float epsilon, momentum;
     int multiprocessors;
     bool overlaps;      /* device and code have programmatic dependent launches: generation 9 */
+    bool whole;         /* in one launch; needs cuda_batch_norm_can_be_whole() */
     float *partial;     /* cuda_batch_norm_scratch() bytes */
     unsigned *arrivals; /* CUDA_ARRIVALS counters, zero between launches */
     float *means;       /* these three are set by the functions */
@@ -293,7 +303,8 @@ struct cuda_batch_norm {
     struct {                  /* normalises the addend first; weight NULL: it does not */
         const float *weight, *bias, *mean, *inverse_std;
     } second;
-    int activation; /* of the sum, enum activation_kind: ReLU, SiLU, hardswish; -1: none */
+    /* of the sum, enum activation_kind: ReLU, SiLU, hardswish, GELU; -1: none */
+    int activation;
 };
 /* How the gradient with respect to batch norm's result is computed. The derivative of
  * norm->activation, whose operand is recomputed from x, comes in addition. */
@@ -310,6 +321,9 @@ struct cuda_batch_norm_gradient {
 };
 /* Whether there are kernels that fuse. Otherwise each channel is computed by one block. */
 bool cuda_batch_norm_is_fast(const struct cuda_batch_norm *norm);
+/* Whether one launch can compute the moments of the batch and the result, or all gradients.
+ * `arrays`: how many arrays as large as x it reads, x among them. */
+bool cuda_batch_norm_can_be_whole(const struct cuda_batch_norm *norm, int arrays);
 size_t cuda_batch_norm_scratch(const struct cuda_batch_norm *norm);
 /* With the moments of the batch, which it computes and stores first. */
 cudaError_t cuda_batch_norm_train(const struct cuda_batch_norm *norm, cudaStream_t stream);
@@ -337,6 +351,7 @@ struct cuda_channel_sum {
     int64_t rows, channels;
     bool accumulate;
     float *sum, *parts;
+    unsigned *arrivals;      /* CUDA_ARRIVALS counters, zero between launches */
     const uint8_t *position; /* not NULL: leaves out elements whose position is CUDA_POOL_NOWHERE */
     /* The derivative of an activation of this kind (-1: none), which saved `saved`, is applied to x
      * first. The product is stored, and may overwrite x. */

@@ -17,6 +17,24 @@ static inline unsigned blocks_for(int64_t count)
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < (count); \
          i += (int64_t)gridDim.x * blockDim.x)
 
+/* Whether the block is the last of `count` blocks to arrive at the counter, which is zero between
+ * launches. If so, it sees what the others have written before. */
+__device__ static inline bool arrives_last(unsigned *counter, unsigned count)
+{
+    __shared__ bool last;
+
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        last = atomicAdd(counter, 1) == count - 1;
+        if (last)
+            *counter = 0;
+        __threadfence();
+    }
+    __syncthreads();
+    return last;
+}
+
 /* The sum over the block's BLOCK threads, in a fixed order; every thread gets it. */
 template <typename T> __device__ static inline T block_sum(T value)
 {

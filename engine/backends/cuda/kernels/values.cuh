@@ -166,7 +166,57 @@ __device__ static inline void array_store_group(const struct cuda_array &a, int6
     }
 }
 
+/* ---- of a type that the kernel is compiled for ---- */
+
+/* A kernel whose arrays are all of type T is compiled for them: without a choice of the type at
+ * every access, the loads of a loop are under way at the same time. */
+template <typename T> struct typed_array {
+    T *at;
+};
+
+template <typename T> static inline struct typed_array<T> typed(const struct cuda_array &a) {
+    return {(T *)a.at};
+}
+
+/* Whether all of the arrays that have an address are of that type. */
+template <typename... Arrays>
+static inline bool are_all(int type, const Arrays &...arrays)
+{
+    return ((!arrays.at || arrays.type == type) && ...);
+}
+
 /* ---- one, or eight side by side, as the launch has it ---- */
+
+template <int WIDTH, typename T>
+__device__ static inline void load(const struct typed_array<T> &a, int64_t at,
+                                   float (&value)[WIDTH])
+{
+    if constexpr (WIDTH == GROUP) {
+        const struct group g = group_load((const T *)a.at + at);
+
+#pragma unroll
+        for (int k = 0; k < WIDTH; k++)
+            value[k] = g.value[k];
+    } else {
+        value[0] = to_float(a.at[at]);
+    }
+}
+
+template <int WIDTH, typename T>
+__device__ static inline void store(const struct typed_array<T> &a, int64_t at,
+                                    const float (&value)[WIDTH])
+{
+    if constexpr (WIDTH == GROUP) {
+        struct group g;
+
+#pragma unroll
+        for (int k = 0; k < WIDTH; k++)
+            g.value[k] = value[k];
+        group_store(a.at + at, g);
+    } else {
+        a.at[at] = from_float<T>(value[0]);
+    }
+}
 
 template <int WIDTH>
 __device__ static inline void load(const struct cuda_array &a, int64_t at, float (&value)[WIDTH])

@@ -1,6 +1,7 @@
 /* test_fusion.c: the patterns of neighbours that a kernel may compute along with its own node. They
  * are found where a backend has the ability, and nowhere else. */
 #include "engine/graph/fusion.h"
+#include "engine/graph/image_fusion.h"
 #include "engine/graph/operator.h"
 
 #include <setjmp.h>
@@ -175,12 +176,73 @@ static void test_products(void **state)
     graph_release(&graph);
 }
 
+static bool convolves(const void *context, int32_t node)
+{
+    (void)context;
+    (void)node;
+    return false;
+}
+
+/* conv -> mean -> expand -> an activation, by which conv's channels are multiplied. */
+static void build_gate(struct graph *graph, enum activation_kind kind)
+{
+    const struct conv_attributes window = {{1, 1}, {0, 0}, {1, 1}, {1, 1}, 1};
+    struct error error;
+    int32_t x, y;
+
+    graph_init(graph, 2, true);
+    x = graph_input(graph, TENSOR_FLOAT32, (int64_t[]){3, 8, 8}, 3);
+    x = graph_conv2d(graph, x, "conv", 8, &window, true);
+    y = graph_conv2d(graph, graph_global_average_pool2d(graph, x, "mean"), "expand", 8, &window,
+                     true);
+    y = graph_channel_scale(graph, x, graph_activation(graph, y, "gate", kind), "scale");
+    graph_cross_entropy(graph,
+                        graph_linear(graph, graph_flatten(graph, y, "flatten"), "fc", 10, true));
+    assert_int_equal(graph_differentiate(graph, &error), 0);
+}
+
+/* Asserts which activations channel scales take along; -1 for none. */
+static void assert_gates(const struct backend_says *says, int32_t forward, int32_t backward)
+{
+    const struct image_fusion_rules rules = {says, convolves, stored_alike, 0};
+    const struct graph *graph = says->graph;
+    struct image_fusion *fusions = calloc((size_t)graph->node_count, sizeof *fusions);
+
+    assert_non_null(fusions);
+    graph_find_image_fusions(graph, &rules, fusions);
+    assert_int_equal(fusions[node_of(graph, OP_CHANNEL_SCALE, 0)].gate, forward);
+    assert_int_equal(fusions[node_of(graph, OP_CHANNEL_SCALE_BACKWARD, 0)].gate, backward);
+    free(fusions);
+}
+
+static void test_gates(void **state)
+{
+    struct graph graph;
+    struct backend_says says = {&graph, {0}, {0}, -1, -1};
+    int32_t forward, backward;
+
+    (void)state;
+    build_gate(&graph, ACTIVATION_SIGMOID);
+    forward = node_of(&graph, OP_ACTIVATION, 0);
+    backward = node_of(&graph, OP_ACTIVATION_BACKWARD, 0);
+    assert_gates(&says, forward, backward);
+    says.other = graph.nodes[backward].output[0];
+    assert_gates(&says, forward, -1);
+    graph_release(&graph);
+
+    says.other = -1;
+    build_gate(&graph, ACTIVATION_RELU); /* it belongs to the product before it */
+    assert_gates(&says, -1, node_of(&graph, OP_ACTIVATION_BACKWARD, 0));
+    graph_release(&graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_residual_block),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_products),
+        cmocka_unit_test(test_gates),
     };
 
     return cmocka_run_group_tests_name("fusion", tests, NULL, NULL);
