@@ -29,6 +29,8 @@ struct device_claim {
     bool utilisation_is_measured;      /* it was measured while the attempt was alone there */
     int readings;                      /* readings in which the driver listed the processes that
                                         * hold the GPU's memory */
+    double holds_since;                /* when a reading first found memory of the GPU that it
+                                        * holds, in seconds since the epoch; 0: none did */
     const struct device_sharing *shared_by;    /* the service that it is a client of; NULL: none */
     int64_t sharing_service;                   /* the id of that service; 0: none of this daemon */
     double slowdown;                           /* factor by which others on the GPU slow its steps

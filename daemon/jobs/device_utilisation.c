@@ -35,8 +35,10 @@ static const double start_seconds = 0.5;
 
 /* Seconds after an attempt's start before readings of its GPU count. Until then the job's estimate
  * counts, which is the whole GPU for a command without known runs. Commands take longer to settle,
- * because a native job's memory is planned. */
-static const double settling_seconds = 10, settling_native_seconds = 3;
+ * because a native job's memory is planned. Their time begins when they first hold memory of the
+ * GPU: importing PyTorch took 14 s on a machine that had just started, with the GPU idle. One that
+ * holds none for `unused_seconds` does not seem to want any. */
+static const double settling_seconds = 10, settling_native_seconds = 3, unused_seconds = 60;
 
 /* `weight` of a new reading in the moving average. A GPU that is busier than `saturated` counts as
  * never idle, because the driver's figure is only a sample. */
@@ -132,11 +134,17 @@ double device_utilisation_limit(const struct device *device)
 
 static bool has_settled(const struct attempt *attempt, double now)
 {
-    bool native = attempt->job && attempt->job->kind == JOB_NATIVE;
+    const struct device_claim *claim = &attempt->claim;
+    double since_start = now - attempt->started;
 
-    return attempt->started > 0 && !attempt->claim.gone &&
-           now - attempt->started >= (native ? settling_native_seconds : settling_seconds) &&
-           (!native || attempt->report.has_progress);
+    if (!(attempt->started > 0) || claim->gone)
+        return false;
+    if (attempt->job && attempt->job->kind == JOB_NATIVE)
+        return since_start >= settling_native_seconds && attempt->report.has_progress;
+    if (claim->readings == 0) /* the driver does not tell who holds memory */
+        return since_start >= settling_seconds;
+    return claim->holds_since > 0 ? now - claim->holds_since >= settling_seconds
+                                  : since_start >= unused_seconds;
 }
 
 /* The sum of utilisations on the device; 0: some of its jobs have not settled yet. */

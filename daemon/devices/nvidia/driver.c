@@ -124,6 +124,8 @@ static void take_peaks(struct device *device, const struct nvidia_device *nvidia
         if (held > claim->device_memory_peak)
             claim->device_memory_peak = held;
         claim->device_memory_held = held;
+        if (held > 0 && !(claim->holds_since > 0))
+            claim->holds_since = clock_now();
         claim->readings += tells && claim->pid > 0;
         if (held > claim->memory_booked && claim->device_count == 1) {
             device->memory_booked += held - claim->memory_booked;

@@ -1,5 +1,6 @@
 /* test_device_utilisation.c: the utilisation of a device by each user of a sharing service,
- * computed from step times. */
+ * computed from step times; when that of a command is measured. */
+#include "base/clock.h"
 #include "daemon/devices/registry/registry.h"
 #include "daemon/jobs/device_utilisation.h"
 #include "daemon/jobs/parts.h"
@@ -104,9 +105,41 @@ static void who_is_no_client_is_not_charged_to_them(void **state)
     scene_free(scene);
 }
 
+/* Whether a reading of an idle GPU counts for a command that runs there alone. */
+static bool is_measured(double ran_for, double held_for, int readings)
+{
+    struct scene *scene = scene_make();
+    struct device_claim *claim = &scene->attempt[0].claim;
+    bool measured;
+
+    scene->job[0].kind = JOB_COMMAND;
+    scene->device.claim_count = 1;
+    scene->attempt[0].started = clock_now() - ran_for;
+    claim->shared_by = NULL;
+    claim->readings = readings;
+    claim->holds_since = held_for > 0 ? clock_now() - held_for : 0;
+    device_utilisation_take(&scene->daemon, &scene->device, 0.1);
+    measured = claim->utilisation_is_measured;
+    scene_free(scene);
+    return measured;
+}
+
+/* A command imports its libraries first, and does not use the GPU yet. */
+static void a_command_is_measured_when_it_holds_memory(void **state)
+{
+    (void)state;
+    assert_false(is_measured(30, 0, 15));
+    assert_false(is_measured(30, 5, 15));
+    assert_true(is_measured(30, 11, 15));
+    assert_true(is_measured(61, 0, 30));
+    assert_true(is_measured(11, 0, 0)); /* the driver does not tell */
+    assert_false(is_measured(9, 0, 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_command_is_measured_when_it_holds_memory),
         cmocka_unit_test(clients_tell_of_their_share),
         cmocka_unit_test(who_is_no_client_is_not_charged_to_them),
     };
