@@ -451,6 +451,13 @@ static bool same_bits(const struct trajectory *a, const struct trajectory *b)
            memcmp(a->state, b->state, a->bytes) == 0;
 }
 
+/* Both losses of each step, to tell a wrong gradient (from the second step on) from rounding. */
+static void print_losses(const double *got, const double *want)
+{
+    for (int i = 0; i < STEPS; i++)
+        printf("    step %d: %.6f, CPU %.6f\n", i + 1, got[i], want[i]);
+}
+
 enum verdict { AGREES, DIFFERS, MISSING };
 
 static enum verdict judge(const struct subject *subject, enum tensor_type type,
@@ -465,6 +472,8 @@ static enum verdict judge(const struct subject *subject, enum tensor_type type,
         agrees ? "agrees" : "DIFFERS", tensor_type_to_string(type), subject->name,
         runs[1].losses[0], runs[1].losses[STEPS - 1], runs[0].losses[STEPS - 1], deviation,
         same ? "has the same bits" : "HAS OTHER BITS");
+    if (!agrees)
+        print_losses(runs[1].losses, runs[0].losses);
     return agrees ? AGREES : DIFFERS;
 }
 
