@@ -36,8 +36,9 @@ static const double start_seconds = 0.5;
 /* Seconds after an attempt's start before readings of its GPU count. Until then the job's estimate
  * counts, which is the whole GPU for a command without known runs. Commands take longer to settle,
  * because a native job's memory is planned. Their time begins when they first hold memory of the
- * GPU: importing PyTorch took 14 s on a machine that had just started, with the GPU idle. One that
- * holds none for `unused_seconds` does not seem to want any. */
+ * GPU: importing PyTorch took 14 s on a machine that had just started, with the GPU idle. After
+ * `unused_seconds` without any, it does not seem to want the GPU, or the driver does not list its
+ * processes. */
 static const double settling_seconds = 10, settling_native_seconds = 3, unused_seconds = 60;
 
 /* `weight` of a new reading in the moving average. A GPU that is busier than `saturated` counts as
@@ -141,8 +142,6 @@ static bool has_settled(const struct attempt *attempt, double now)
         return false;
     if (attempt->job && attempt->job->kind == JOB_NATIVE)
         return since_start >= settling_native_seconds && attempt->report.has_progress;
-    if (claim->readings == 0) /* the driver does not tell who holds memory */
-        return since_start >= settling_seconds;
     return claim->holds_since > 0 ? now - claim->holds_since >= settling_seconds
                                   : since_start >= unused_seconds;
 }

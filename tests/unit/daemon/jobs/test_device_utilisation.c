@@ -106,7 +106,7 @@ static void who_is_no_client_is_not_charged_to_them(void **state)
 }
 
 /* Whether a reading of an idle GPU counts for a command that runs there alone. */
-static bool is_measured(double ran_for, double held_for, int readings)
+static bool is_measured(double ran_for, double held_for)
 {
     struct scene *scene = scene_make();
     struct device_claim *claim = &scene->attempt[0].claim;
@@ -116,7 +116,6 @@ static bool is_measured(double ran_for, double held_for, int readings)
     scene->device.claim_count = 1;
     scene->attempt[0].started = clock_now() - ran_for;
     claim->shared_by = NULL;
-    claim->readings = readings;
     claim->holds_since = held_for > 0 ? clock_now() - held_for : 0;
     device_utilisation_take(&scene->daemon, &scene->device, 0.1);
     measured = claim->utilisation_is_measured;
@@ -128,12 +127,10 @@ static bool is_measured(double ran_for, double held_for, int readings)
 static void a_command_is_measured_when_it_holds_memory(void **state)
 {
     (void)state;
-    assert_false(is_measured(30, 0, 15));
-    assert_false(is_measured(30, 5, 15));
-    assert_true(is_measured(30, 11, 15));
-    assert_true(is_measured(61, 0, 30));
-    assert_true(is_measured(11, 0, 0)); /* the driver does not tell */
-    assert_false(is_measured(9, 0, 0));
+    assert_false(is_measured(30, 0));
+    assert_false(is_measured(30, 5));
+    assert_true(is_measured(30, 11));
+    assert_true(is_measured(61, 0));
 }
 
 int main(void)
