@@ -4,7 +4,8 @@
  *     compare_trajectories [--type TYPE] [--only PATTERN] [--backend cpu] [PLUGIN]
  *
  * In float32 every loss has to be the CPU's within 1e-3 of it; with products in TYPE, the CPU's
- * with products of operands rounded to TYPE within `rounded_limit`. Then the device does the same
+ * with products of operands rounded to TYPE within `rounded_limit`, or twice of what that
+ * rounding changes on the CPU. Then the device does the same
  * again from the start: losses, weights, statistics and optimizer states must be the same bits.
  * PATTERN is a shell pattern for names of models. Exit status 0: agreed; 1: not; 77: there is no
  * GPU. */
@@ -27,6 +28,11 @@ static const double float32_limit = 1e-3;
 /* A device also rounds the tensors between layers (8 bits of bfloat16 are 4e-3). The CPU's
  * emulation does not. */
 static const double rounded_limit = 0.03;
+/* Deep models enlarge what is rounded. The first loss of EfficientNet-B0, before any update, is 5.890
+ * in float32, 5.931 and 5.952 on two CPUs with operands of bfloat16, and 5.79 to 5.82 on an H200,
+ * by the algorithms that were the fastest. A loss may deviate by so many times of what rounding
+ * operands alone changes on the CPU, because a device rounds results, too. */
+static const double rounding_allowance = 2;
 
 struct subject {
     const char *name;
@@ -347,7 +353,7 @@ static float learning_rate(const struct subject *subject, enum tensor_type type)
 }
 
 static int run_steps(const struct subject *subject, struct session *session, enum tensor_type type,
-                     double *losses, struct error *error)
+                     float rate, double *losses, struct error *error)
 {
     size_t samples = 4 * (size_t)(subject->batch * sample_numbers(subject));
     struct session_batch batches[BATCHES];
@@ -365,7 +371,7 @@ static int run_steps(const struct subject *subject, struct session *session, enu
         struct step_scalars scalars = {.step = i + 1,
                                        .batch = i + 1,
                                        .seed = 5,
-                                       .learning_rate = learning_rate(subject, type),
+                                       .learning_rate = rate,
                                        .gradient_scale = 1,
                                        .momentum_product = 1,
                                        .loss_scale = type == TENSOR_FLOAT16 ? 1024 : 0};
@@ -401,7 +407,7 @@ static int read_state(struct session *session, struct trajectory *trajectory, st
 }
 
 static int train(const struct subject *subject, const struct place *place, enum tensor_type type,
-                 struct trajectory *trajectory, struct error *error)
+                 float rate, struct trajectory *trajectory, struct error *error)
 {
     struct session_config config = {
         .backend = place->backend,
@@ -421,7 +427,7 @@ static int train(const struct subject *subject, const struct place *place, enum 
     if (result == 0)
         session_reset_metrics(session, true);
     if (result == 0)
-        result = run_steps(subject, session, type, trajectory->losses, error);
+        result = run_steps(subject, session, type, rate, trajectory->losses, error);
     if (result == 0)
         result = read_state(session, trajectory, error);
     session_free(session);
@@ -460,18 +466,21 @@ static void print_losses(const double *got, const double *want)
 
 enum verdict { AGREES, DIFFERS, MISSING };
 
+/* `rounding`: how far the CPU's losses in TYPE are from those in float32. */
 static enum verdict judge(const struct subject *subject, enum tensor_type type,
-                          const struct trajectory runs[3])
+                          const struct trajectory runs[3], double rounding)
 {
     double deviation = largest_deviation(runs[1].losses, runs[0].losses);
+    double limit =
+        type == TENSOR_FLOAT32 ? float32_limit : fmax(rounded_limit, rounding_allowance * rounding);
     bool same = same_bits(&runs[1], &runs[2]);
-    bool agrees = same && deviation <= (type == TENSOR_FLOAT32 ? float32_limit : rounded_limit);
+    bool agrees = same && deviation <= limit;
 
-    printf(
-        "%-8s %-9s %-20s loss %.6f to %.6f (CPU %.6f), largest deviation %.1e, the second run %s\n",
-        agrees ? "agrees" : "DIFFERS", tensor_type_to_string(type), subject->name,
-        runs[1].losses[0], runs[1].losses[STEPS - 1], runs[0].losses[STEPS - 1], deviation,
-        same ? "has the same bits" : "HAS OTHER BITS");
+    printf("%-8s %-9s %-20s loss %.6f to %.6f (CPU %.6f), largest deviation %.1e of %.1e, the "
+           "second run %s\n",
+           agrees ? "agrees" : "DIFFERS", tensor_type_to_string(type), subject->name,
+           runs[1].losses[0], runs[1].losses[STEPS - 1], runs[0].losses[STEPS - 1], deviation,
+           limit, same ? "has the same bits" : "HAS OTHER BITS");
     if (!agrees)
         print_losses(runs[1].losses, runs[0].losses);
     return agrees ? AGREES : DIFFERS;
@@ -481,15 +490,20 @@ static enum verdict compare(const struct subject *subject, enum tensor_type type
                             const struct place *cpu, const struct place *device)
 {
     const struct place *const places[] = {cpu, device, device};
-    struct trajectory runs[3] = {{.bytes = 0}};
+    const float rate = learning_rate(subject, type);
+    struct trajectory runs[3] = {{.bytes = 0}}, exact = {.bytes = 0};
     struct error error = {0};
     enum verdict verdict;
     int result = 0;
 
     for (int i = 0; result == 0 && i < 3; i++)
-        result = train(subject, places[i], type, &runs[i], &error);
+        result = train(subject, places[i], type, rate, &runs[i], &error);
+    if (result == 0 && type != TENSOR_FLOAT32)
+        result = train(subject, cpu, TENSOR_FLOAT32, rate, &exact, &error);
     if (result == 0) {
-        verdict = judge(subject, type, runs);
+        verdict =
+            judge(subject, type, runs,
+                  type == TENSOR_FLOAT32 ? 0 : largest_deviation(runs[0].losses, exact.losses));
     } else {
         verdict = result == -ERROR_UNSUPPORTED ? MISSING : DIFFERS;
         printf("%-8s %-9s %-20s %s\n", verdict == MISSING ? "missing" : "BROKEN",
@@ -498,6 +512,7 @@ static enum verdict compare(const struct subject *subject, enum tensor_type type
     fflush(stdout);
     for (int i = 0; i < 3; i++)
         free(runs[i].state);
+    free(exact.state);
     return verdict;
 }
 
