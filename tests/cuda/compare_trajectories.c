@@ -4,11 +4,10 @@
  *     compare_trajectories [--type TYPE] [--only PATTERN] [--backend cpu] [PLUGIN]
  *
  * In float32 every loss has to be the CPU's within 1e-3 of it; with products in TYPE, the CPU's
- * with products of operands rounded to TYPE within `rounded_limit`, or twice of what that
- * rounding changes on the CPU. Then the device does the same
- * again from the start: losses, weights, statistics and optimizer states must be the same bits.
- * PATTERN is a shell pattern for names of models. Exit status 0: agreed; 1: not; 77: there is no
- * GPU. */
+ * with products of operands rounded to TYPE within `rounded_limit`, or twice of what that rounding
+ * changes on the CPU. Then the device does the same again from the start: losses, weights,
+ * statistics and optimizer states must be the same bits. PATTERN is a shell pattern for names of
+ * models. Exit status 0: agreed; 1: not; 77: there is no GPU. */
 #include "base/philox.h"
 #include "engine/models/models.h"
 #include "engine/train/session.h"
