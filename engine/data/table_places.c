@@ -1,0 +1,239 @@
+/* table_places.c: which columns of a table are read, and as what: of the training table those that
+ * the configuration names, of others those of the training table. See table_reader.h. */
+#include "base/cleanup.h"
+#include "engine/data/reader.h"
+#include "engine/data/table_reader.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Sets the marks of the columns that the configuration names. */
+static int mark_columns(const struct csv_table *table, const char *key, const char *const *names,
+                        int count, bool *marks, struct error *error)
+{
+    for (int i = 0; i < count; i++) {
+        int32_t column;
+        int r = csv_column_find(table, key, names[i], -1, &column, error);
+
+        if (r < 0)
+            return r;
+        marks[column] = true;
+    }
+    return 0;
+}
+
+static int mark_targets(struct table_reader *reader, struct error *error)
+{
+    const struct dataset_config *config = reader->config;
+    const char *label = config->csv.label_column ? config->csv.label_column : "last";
+    bool several = config->table.targets != NULL;
+    const char *const *names = several ? config->table.targets : &label;
+    int count = several ? config->table.target_count : 1;
+
+    if (count > 1 && config->target == DATASET_TARGET_CLASS)
+        return error_set(error, -EINVAL,
+                         "targets names %d columns, but the classes of one column are predicted; "
+                         "for several numbers choose the loss mse",
+                         count);
+    for (int i = 0; i < count; i++) {
+        struct table_column *column;
+        int32_t place;
+        int r = csv_column_find(&reader->table, several ? "targets" : "label_column", names[i], -1,
+                                &place, error);
+
+        if (r < 0)
+            return r;
+        column = &reader->columns->columns[place];
+        if (column->target >= 0)
+            return error_set(error, -EINVAL, "targets names the column %s twice", column->name);
+        column->target = i;
+    }
+    reader->dataset->target_width = count;
+    return 0;
+}
+
+/* Finds the column that `key` names, which is no feature unless `features` has it. NULL: no column
+ * has that name. */
+static struct table_column *mark_column_aside(struct table_reader *reader, const char *key,
+                                              const char *name, const bool *features,
+                                              struct error *error)
+{
+    int32_t place;
+    struct table_column *column;
+
+    if (csv_column_find(&reader->table, key, name, -1, &place, error) < 0)
+        return NULL;
+    column = &reader->columns->columns[place];
+    column->is_ignored |= !features[place];
+    return column;
+}
+
+static int mark_columns_aside(struct table_reader *reader, const bool *features,
+                              struct error *error)
+{
+    const struct dataset_config *config = reader->config;
+    struct table_column *column;
+
+    if (table_parts_check(config, error) < 0)
+        return error->code;
+    if (config->table.split_column) {
+        column = mark_column_aside(reader, "data.split.column", config->table.split_column,
+                                   features, error);
+        if (!column)
+            return error->code;
+        column->is_split_key = true;
+    }
+    if (config->table.weight_column) {
+        column = mark_column_aside(reader, "weight_column", config->table.weight_column, features,
+                                   error);
+        if (!column)
+            return error->code;
+        column->is_weight = true;
+    }
+    return 0;
+}
+
+static int mark_features(struct table_reader *reader, struct error *error)
+{
+    const struct dataset_config *config = reader->config;
+    const struct csv_table *table = &reader->table;
+    size_t count = (size_t)table->columns;
+    AUTO_FREE bool *features = calloc(count, sizeof *features);
+    AUTO_FREE bool *ignored = calloc(count, sizeof *ignored);
+    AUTO_FREE bool *categories = calloc(count, sizeof *categories);
+    int r;
+
+    if (!features || !ignored || !categories)
+        return reader_out_of_memory(table->path, error);
+    r = mark_columns(table, "features", config->table.features, config->table.feature_count,
+                     features, error);
+    if (r == 0)
+        r = mark_columns(table, "ignore", config->table.ignored, config->table.ignored_count,
+                         ignored, error);
+    if (r == 0)
+        r = mark_columns(table, "categories", config->table.categories,
+                         config->table.category_count, categories, error);
+    for (size_t i = 0; i < count && r == 0; i++) {
+        reader->columns->columns[i].is_ignored =
+            ignored[i] || (config->table.features && !features[i]);
+        reader->columns->columns[i].is_category = categories[i];
+    }
+    return r == 0 ? mark_columns_aside(reader, features, error) : r;
+}
+
+/* Numbers the names of this table's columns from 0, in their order. -EINVAL: two are the same. */
+static int index_names(const struct csv_table *table, struct label_names *index,
+                       struct error *error)
+{
+    char shown[CSV_SHOWN_SIZE];
+
+    for (int32_t i = 0; table->names && i < table->columns; i++) {
+        int number = label_names_number(index, table->names[i], strlen(table->names[i]),
+                                        table->path, table->line, error);
+
+        if (number < 0)
+            return number;
+        if (number != i)
+            return error_set(error, -EINVAL,
+                             "%s:%lld: two columns are named \"%s\"; give one another name",
+                             table->path, (long long)table->line,
+                             csv_cell_show(table->names[i], strlen(table->names[i]), shown));
+    }
+    return 0;
+}
+
+int table_columns_begin(void *context, struct error *error)
+{
+    struct table_reader *reader = context;
+    const struct csv_table *table = &reader->table;
+    CLEANUP(label_names_release) struct label_names index = {0};
+    int r = index_names(table, &index, error);
+
+    if (r < 0)
+        return r;
+    reader->columns = reader->dataset->table = table_columns_create(table->columns, table->names);
+    reader->column_of = calloc((size_t)table->columns, sizeof *reader->column_of);
+    if (!reader->columns || !reader->column_of)
+        return reader_out_of_memory(table->path, error);
+    for (int32_t i = 0; i < table->columns; i++)
+        reader->column_of[i] = i;
+    r = mark_features(reader, error);
+    return r == 0 ? mark_targets(reader, error) : r;
+}
+
+/* Whether the set's columns are looked for: those to predict are not where they are not known. */
+static bool is_wanted(const struct table_reader *reader, const struct table_column *column)
+{
+    return column->target < 0 || !reader->config->unlabelled;
+}
+
+/* Finds the columns of a table without names by their places, those to predict being there or
+ * not. */
+static int columns_match_places(struct table_reader *reader, struct error *error)
+{
+    const struct csv_table *table = &reader->table;
+    const struct table_columns *columns = reader->columns;
+    int32_t wanted = 0, place = 0;
+
+    for (int32_t i = 0; i < columns->count; i++)
+        wanted += is_wanted(reader, &columns->columns[i]);
+    if (table->columns != columns->count && table->columns != wanted)
+        return error_set(error, -EINVAL, "%s has %d columns, but the training data %d", table->path,
+                         table->columns, columns->count);
+    for (int32_t i = 0; i < columns->count; i++) {
+        bool is_there = is_wanted(reader, &columns->columns[i]);
+
+        if (is_there)
+            reader->column_of[place] = i;
+        place += is_there || table->columns == columns->count;
+    }
+    return 0;
+}
+
+/* Finds the columns of the training table in this one by name. */
+static int columns_match_names(struct table_reader *reader, struct error *error)
+{
+    const struct csv_table *table = &reader->table;
+    const struct table_columns *columns = reader->columns;
+    CLEANUP(label_names_release) struct label_names index = {0};
+    char shown[CSV_SHOWN_SIZE];
+    int r = index_names(table, &index, error);
+
+    for (int32_t i = 0; i < columns->count && r == 0; i++) {
+        const struct table_column *column = &columns->columns[i];
+        int32_t found =
+            label_names_number(&index, column->name, strlen(column->name), table->path, 0, error);
+
+        if (found < 0)
+            return found;
+        if (!is_wanted(reader, column))
+            continue;
+        if (found < table->columns)
+            reader->column_of[found] = i;
+        else if (column->target >= 0 || column->kind != TABLE_LEFT_OUT)
+            r = error_set(error, -EINVAL, "%s lacks the column \"%s\" of the training data",
+                          table->path, csv_cell_show(column->name, strlen(column->name), shown));
+    }
+    return r;
+}
+
+int table_columns_match(void *context, struct error *error)
+{
+    struct table_reader *reader = context;
+    const struct csv_table *table = &reader->table;
+    const struct table_columns *columns = reader->columns;
+
+    if (columns->has_names != (table->names != NULL))
+        return error_set(error, -EINVAL,
+                         "%s:%lld: the training data %s, but this table %s; set header if that is "
+                         "not so",
+                         table->path, (long long)table->line,
+                         columns->has_names ? "have a row of names" : "have no row of names",
+                         table->names ? "has one" : "has none");
+    reader->column_of = calloc((size_t)table->columns, sizeof *reader->column_of);
+    if (!reader->column_of)
+        return reader_out_of_memory(table->path, error);
+    memset(reader->column_of, 0xff, (size_t)table->columns * sizeof *reader->column_of); /* -1 */
+    return table->names ? columns_match_names(reader, error) : columns_match_places(reader, error);
+}
