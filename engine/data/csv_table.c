@@ -26,8 +26,13 @@ void csv_table_release(struct csv_table *table)
 {
     for (int32_t i = 0; table->names && i < table->columns; i++)
         free(table->names[i]);
+    for (int32_t i = 0; table->unique_names && i < table->columns; i++)
+        free(table->unique_names[i]);
     free(table->names);
-    table->names = NULL;
+    free(table->unique_names);
+    free(table->name_repeats);
+    table->names = table->unique_names = NULL;
+    table->name_repeats = NULL;
 }
 
 /* ---- cells ---- */
@@ -175,16 +180,23 @@ int csv_report_zero(const struct csv_table *table, int32_t column, const char *w
                      table->path, (long long)table->line, column + 1, what);
 }
 
+/* The names that messages list, and that are looked for where none is written so. */
+static char *const *names_listed(const struct csv_table *table)
+{
+    return table->unique_names ? table->unique_names : table->names;
+}
+
 /* "age", "town" and 3 more; of one column what it may mean that there are no others. */
 static const char *names_show(const struct csv_table *table, char *text, size_t size)
 {
     enum { SHOWN = 4 };
+    char *const *listed = names_listed(table);
     char shown[CSV_SHOWN_SIZE];
     size_t used = 0;
 
     for (int32_t i = 0; i < table->columns && i < SHOWN && used < size; i++)
         used += (size_t)snprintf(text + used, size - used, "%s\"%s\"", i ? ", " : "",
-                                 csv_cell_show(table->names[i], strlen(table->names[i]), shown));
+                                 csv_cell_show(listed[i], strlen(listed[i]), shown));
     if (used < size && table->columns > SHOWN)
         snprintf(text + used, size - used, " and %d more", table->columns - SHOWN);
     else if (used < size && table->columns == 1)
@@ -199,7 +211,7 @@ static int report_name(const struct csv_table *table, const char *key, const cha
                        struct error *error)
 {
     const char *nearest =
-        text_nearest(wanted, (const char *const *)table->names, (size_t)table->columns);
+        text_nearest(wanted, (const char *const *)names_listed(table), (size_t)table->columns);
     char shown[CSV_SHOWN_SIZE], names[5 * CSV_SHOWN_SIZE];
 
     if (nearest)
@@ -244,6 +256,12 @@ int csv_column_find(const struct csv_table *table, const char *key, const char *
         if (strcmp(table->names[i], wanted) == 0) {
             *column = i;
             return check_unique(table, key, i, error);
+        }
+    }
+    for (int32_t i = 0; table->unique_names && i < table->columns; i++) {
+        if (strcmp(table->unique_names[i], wanted) == 0) {
+            *column = i;
+            return 0;
         }
     }
     number = strtol(wanted, &after, 10);

@@ -22,6 +22,10 @@ struct csv_table {
     int64_t line;     /* of the current row, from 1 */
     int32_t columns;  /* 0 until the first row */
     char **names;     /* [columns] from the header, or NULL; owned */
+    /* table_names_make(): a name for each column that no other has, and whether the header gives
+     * its own to others; [columns], or NULL; owned */
+    char **unique_names;
+    bool *name_repeats;
 
     void *context; /* of the functions below */
     /* Whether the file's first row names the columns, if the configuration does not say. The rows

@@ -96,6 +96,30 @@ static int ranges_begin(struct table_reader *reader, struct error *error)
     return 0;
 }
 
+/* Names that the file does not have are needed to name such columns. */
+static void warn_of_names(const struct table_reader *reader)
+{
+    const struct csv_table *table = &reader->table;
+    char shown[CSV_SHOWN_SIZE];
+    int32_t first = -1, count = 0;
+
+    for (int32_t i = 0; table->names && i < table->columns; i++) {
+        const struct table_column *column = &reader->columns->columns[i];
+
+        if (strcmp(table->names[i], column->name) == 0 ||
+            (column->target < 0 && column->kind == TABLE_LEFT_OUT))
+            continue;
+        first = first < 0 ? i : first;
+        count++;
+    }
+    if (count)
+        reader_warn(reader->config,
+                    "%s: %d columns have no name or one of another; column %d is called \"%s\"",
+                    reader->config->paths[0], count, first + 1,
+                    csv_cell_show(reader->columns->columns[first].name,
+                                  strlen(reader->columns->columns[first].name), shown));
+}
+
 /* Finds what the columns of the training table hold. */
 static int survey(struct table_reader *reader, struct error *error)
 {
@@ -105,6 +129,8 @@ static int survey(struct table_reader *reader, struct error *error)
         r = error_set(error, -EINVAL, "%s has no row", reader->config->paths[0]);
     if (r == 0)
         r = table_columns_decide(reader->columns, reader->config, reader->row, error);
+    if (r == 0)
+        warn_of_names(reader);
     reader_unmap_all(reader->dataset); /* the paths in messages lie there until then */
     if (r == 0 && reader->columns->features > FEATURES_MAX)
         return error_set(error, -EINVAL, "the columns of %s become %d features, more than %d",
@@ -176,15 +202,19 @@ static int check_targets(const struct table_reader *reader, struct error *error)
 
 static int report_no_row(const struct table_reader *reader, struct error *error)
 {
-    const char *path = reader->config->paths[0];
+    const struct dataset_config *config = reader->config;
+    const char *path = config->paths[0];
 
     if (reader->row == 0)
         return error_set(error, -EINVAL, "%s has no row that can be used: it has none", path);
     return error_set(error, -EINVAL,
                      "%s has no row that can be used: of %lld, %lld have no value in a column that "
-                     "is to be predicted, and %lld in a feature",
+                     "is to be predicted, and %lld in a feature%s",
                      path, (long long)reader->row, (long long)reader->without_target,
-                     (long long)reader->dropped);
+                     (long long)reader->dropped,
+                     config->csv.label_column || config->table.targets
+                         ? ""
+                         : "; the last column is predicted, unless label_column names another");
 }
 
 /* Values that are to name test rows, but of which no row has any, are a mistake. */

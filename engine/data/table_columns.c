@@ -312,12 +312,14 @@ static int report_undated(const struct table_column *column, struct error *error
 /* Row numbers, as pandas and R write them, tell a model nothing that holds for other rows. */
 static bool is_row_number(const struct table_column *column, int64_t rows)
 {
-    static const char *const names[] = {"", "Unnamed: 0", "index", "rownames", "row"};
+    static const char *const names[] = {"index", "rownames", "row"};
     size_t length = strlen(column->name);
 
     if (column->row_numbers != rows || rows < 2)
         return false;
     if (length >= 2 && strcasecmp(column->name + length - 2, "id") == 0)
+        return true;
+    if (strncmp(column->name, TABLE_NAMELESS, strlen(TABLE_NAMELESS)) == 0)
         return true;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcasecmp(column->name, names[i]) == 0)

@@ -104,6 +104,16 @@ int table_column_check_range(const struct table_column *column, double least, do
 /* Counts a cell that is not missing. */
 int table_column_survey(struct table_column *column, const struct dataset_config *config,
                         const struct table_cell *cell, struct error *error);
+/* What columns without a name are called, with a number from 0. */
+#define TABLE_NAMELESS "Unnamed: "
+/* Fills table->unique_names and name_repeats: the second column "a" is called "a.1", as by pandas,
+ * and the first one without a name "Unnamed: 0". So columns that were joined or left empty need
+ * no remedy. */
+int table_names_make(struct csv_table *table, struct error *error);
+/* Refuses a name of which the training table has fewer columns, if one of them is used: it says not
+ * which. Both arrays are [columns]: whether the training table has the column and it is used. */
+int table_names_check(const struct csv_table *table, const bool *known, const bool *used,
+                      struct error *error);
 /* Whether the row names the columns: it has no number, and none of its cells returns below or one
  * stands above numbers; or it counts them. `*doubtful`: a user may see it otherwise. */
 bool table_row_is_header(const struct csv_table *table, const char *row, const char *end,

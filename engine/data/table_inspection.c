@@ -36,9 +36,12 @@ static bool row_is_header(void *context, const char *row, const char *end, struc
 static int columns_begin(void *context, struct error *error)
 {
     struct inspector *inspector = context;
-    const struct csv_table *table = &inspector->table;
+    struct csv_table *table = &inspector->table;
+    int r = table_names_make(table, error);
 
-    inspector->columns = table_columns_create(table->columns, table->names);
+    if (r < 0)
+        return r;
+    inspector->columns = table_columns_create(table->columns, table->unique_names);
     inspector->whole = malloc((size_t)table->columns * sizeof *inspector->whole);
     if (!inspector->columns || !inspector->whole)
         return reader_out_of_memory(table->path, error);
@@ -72,6 +75,18 @@ static int row_read(void *context, const char *row, const char *end, struct erro
 
 /* ---- what follows ---- */
 
+/* Whether a specification can name this column. */
+static bool name_tells(const struct csv_table *table, int32_t place)
+{
+    enum { NAME_BYTES_MAX = 255 }; /* of label_column */
+    const char *name = table->names ? table->unique_names[place] : "";
+    bool is_place = strcmp(name, "first") == 0 || strcmp(name, "last") == 0;
+    bool is_written = *name && strcmp(name, table->names[place]) == 0;
+
+    return *name && !is_place && !(is_written && table->name_repeats[place]) &&
+           strlen(name) <= NAME_BYTES_MAX && text_is_utf8(name, strlen(name));
+}
+
 static int column_describe(struct inspector *inspector, int32_t place,
                            struct table_inspection_column *to, struct error *error)
 {
@@ -85,6 +100,7 @@ static int column_describe(struct inspector *inspector, int32_t place,
     to->name = strdup(column->name);
     if (!to->name)
         return error_no_memory(error, "the columns");
+    to->needs_number = !name_tells(&inspector->table, place);
     to->present = column->present;
     to->missing = column->missing;
     to->different = column->texts.count > TABLE_CATEGORIES_MAX ? -1 : column->texts.count;

@@ -8,6 +8,7 @@ enum { TABLE_EXAMPLES = 3, TABLE_EXAMPLE_BYTES = 64, TABLE_PROBLEM_BYTES = 512 }
 
 struct table_inspection_column {
     char *name;         /* owned */
+    bool needs_number;  /* a specification cannot name it but by its number */
     const char *kind;   /* "number", "category", "date", "left out", or "unclear" */
     const char *reason; /* why it is left out; NULL: it is not */
     int64_t present, missing;

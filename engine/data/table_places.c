@@ -122,23 +122,16 @@ static int mark_features(struct table_reader *reader, struct error *error)
     return r == 0 ? mark_columns_aside(reader, features, error) : r;
 }
 
-/* Numbers the names of this table's columns from 0, in their order. -EINVAL: two are the same. */
+/* Numbers the names of this table's columns from 0, in their order. */
 static int index_names(const struct csv_table *table, struct label_names *index,
                        struct error *error)
 {
-    char shown[CSV_SHOWN_SIZE];
-
-    for (int32_t i = 0; table->names && i < table->columns; i++) {
-        int number = label_names_number(index, table->names[i], strlen(table->names[i]),
-                                        table->path, table->line, error);
+    for (int32_t i = 0; table->unique_names && i < table->columns; i++) {
+        const char *name = table->unique_names[i];
+        int number = label_names_number(index, name, strlen(name), table->path, table->line, error);
 
         if (number < 0)
             return number;
-        if (number != i)
-            return error_set(error, -EINVAL,
-                             "%s:%lld: two columns are named \"%s\"; give one another name",
-                             table->path, (long long)table->line,
-                             csv_cell_show(table->names[i], strlen(table->names[i]), shown));
     }
     return 0;
 }
@@ -146,13 +139,13 @@ static int index_names(const struct csv_table *table, struct label_names *index,
 int table_columns_begin(void *context, struct error *error)
 {
     struct table_reader *reader = context;
-    const struct csv_table *table = &reader->table;
-    CLEANUP(label_names_release) struct label_names index = {0};
-    int r = index_names(table, &index, error);
+    struct csv_table *table = &reader->table;
+    int r = table_names_make(table, error);
 
     if (r < 0)
         return r;
-    reader->columns = reader->dataset->table = table_columns_create(table->columns, table->names);
+    reader->columns = reader->dataset->table =
+        table_columns_create(table->columns, table->unique_names);
     reader->column_of = calloc((size_t)table->columns, sizeof *reader->column_of);
     if (!reader->columns || !reader->column_of)
         return reader_out_of_memory(table->path, error);
@@ -197,33 +190,47 @@ static int columns_match_names(struct table_reader *reader, struct error *error)
     const struct csv_table *table = &reader->table;
     const struct table_columns *columns = reader->columns;
     CLEANUP(label_names_release) struct label_names index = {0};
+    AUTO_FREE bool *known = calloc((size_t)table->columns, sizeof *known);
+    AUTO_FREE bool *used = calloc((size_t)table->columns, sizeof *used);
     char shown[CSV_SHOWN_SIZE];
-    int r = index_names(table, &index, error);
+    int r;
 
+    if (!known || !used)
+        return reader_out_of_memory(table->path, error);
+    r = index_names(table, &index, error);
     for (int32_t i = 0; i < columns->count && r == 0; i++) {
         const struct table_column *column = &columns->columns[i];
-        int32_t found =
-            label_names_number(&index, column->name, strlen(column->name), table->path, 0, error);
+        bool is_used = column->target >= 0 || column->kind != TABLE_LEFT_OUT;
+        /* early checkpoints have "" for the only column without a name */
+        const char *name = *column->name ? column->name : TABLE_NAMELESS "0";
+        int32_t found = label_names_number(&index, name, strlen(name), table->path, 0, error);
 
         if (found < 0)
             return found;
+        if (found < table->columns)
+            known[found] = true;
         if (!is_wanted(reader, column))
             continue;
-        if (found < table->columns)
+        if (found < table->columns) {
             reader->column_of[found] = i;
-        else if (column->target >= 0 || column->kind != TABLE_LEFT_OUT)
+            used[found] = is_used;
+        } else if (is_used) {
             r = error_set(error, -EINVAL, "%s lacks the column \"%s\" of the training data",
                           table->path, csv_cell_show(column->name, strlen(column->name), shown));
+        }
     }
-    return r;
+    return r == 0 ? table_names_check(table, known, used, error) : r;
 }
 
 int table_columns_match(void *context, struct error *error)
 {
     struct table_reader *reader = context;
-    const struct csv_table *table = &reader->table;
+    struct csv_table *table = &reader->table;
     const struct table_columns *columns = reader->columns;
+    int r = table_names_make(table, error);
 
+    if (r < 0)
+        return r;
     if (columns->has_names != (table->names != NULL))
         return error_set(error, -EINVAL,
                          "%s:%lld: the training data %s, but this table %s; set header if that is "

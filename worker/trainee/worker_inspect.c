@@ -37,12 +37,15 @@ static void suggest_categories(const struct table_inspection *inspection, struct
         const char *key = few ? "categories" : "ignore";
         struct json_object *list = json_get(train, key);
 
-        if (!column->problem[0] || column->has_commas || i == inspection->target ||
-            !inspection->has_header)
+        char number[16];
+
+        if (!column->problem[0] || column->has_commas || i == inspection->target)
             continue;
         if (!list)
             json_set(train, key, list = json_object_new_array());
-        json_object_array_add(list, json_object_new_string(column->name));
+        snprintf(number, sizeof number, "%d", i);
+        json_object_array_add(list,
+                              json_object_new_string(column->needs_number ? number : column->name));
     }
 }
 
@@ -61,10 +64,10 @@ static struct json_object *suggest(const struct table_inspection *inspection,
     json_set_string(train, "path", config->paths[0]);
     if (config->table.decimal_comma)
         json_set_string(train, "decimal", "comma");
-    if (inspection->has_header)
-        json_set_string(train, "label_column", target->name);
-    else
+    if (target->needs_number)
         json_set_int(train, "label_column", inspection->target);
+    else
+        json_set_string(train, "label_column", target->name);
     suggest_categories(inspection, train);
     json_set(data, "train", train);
     json_set_int(settings, "epochs", choose_epochs(inspection->rows));
