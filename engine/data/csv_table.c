@@ -152,136 +152,12 @@ char *csv_cell_show(const char *cell, size_t length, char shown[CSV_SHOWN_SIZE])
     }
 }
 
-/* ---- columns ---- */
-
-int csv_report_columns(const struct csv_table *table, int32_t count, struct error *error)
-{
-    return error_set(error, -EINVAL,
-                     "%s:%lld: the row has %d column%s, but the first row %d; correct the row "
-                     "or the delimiter",
-                     table->path, (long long)table->line, count, count == 1 ? "" : "s",
-                     table->columns);
-}
-
 int csv_report_quote(const struct csv_table *table, int32_t column, struct error *error)
 {
     return error_set(error, -EINVAL,
                      "%s:%lld, column %d: the quote before the text has no counterpart at its end, "
                      "within %d MiB; a quote inside of a text is written twice",
                      table->path, (long long)table->line, column + 1, ROW_QUOTED_MAX >> 20);
-}
-
-int csv_report_zero(const struct csv_table *table, int32_t column, const char *what,
-                    struct error *error)
-{
-    return error_set(error, -EINVAL,
-                     "%s:%lld, column %d: %s holds a byte of zero: remove it, or convert the file "
-                     "to UTF-8 if it is UTF-16 or UTF-32",
-                     table->path, (long long)table->line, column + 1, what);
-}
-
-/* The names that messages list, and that are looked for where none is written so. */
-static char *const *names_listed(const struct csv_table *table)
-{
-    return table->unique_names ? table->unique_names : table->names;
-}
-
-/* "age", "town" and 3 more; of one column what it may mean that there are no others. */
-static const char *names_show(const struct csv_table *table, char *text, size_t size)
-{
-    enum { SHOWN = 4 };
-    char *const *listed = names_listed(table);
-    char shown[CSV_SHOWN_SIZE];
-    size_t used = 0;
-
-    for (int32_t i = 0; i < table->columns && i < SHOWN && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s\"%s\"", i ? ", " : "",
-                                 csv_cell_show(listed[i], strlen(listed[i]), shown));
-    if (used < size && table->columns > SHOWN)
-        snprintf(text + used, size - used, " and %d more", table->columns - SHOWN);
-    else if (used < size && table->columns == 1)
-        snprintf(text + used, size - used,
-                 " alone: is the delimiter '%c' right, or do lines stand in front of the table? "
-                 "Lines that begin with what the key comment says are left out",
-                 table->delimiter);
-    return text;
-}
-
-static int report_name(const struct csv_table *table, const char *key, const char *wanted,
-                       struct error *error)
-{
-    const char *nearest =
-        text_nearest(wanted, (const char *const *)names_listed(table), (size_t)table->columns);
-    char shown[CSV_SHOWN_SIZE], names[5 * CSV_SHOWN_SIZE];
-
-    if (nearest)
-        return error_set(
-            error, -EINVAL,
-            "%s:%lld: the table has no column named \"%s\", which %s names; did you mean \"%s\"?",
-            table->path, (long long)table->line, wanted, key,
-            csv_cell_show(nearest, strlen(nearest), shown));
-    return error_set(
-        error, -EINVAL,
-        "%s:%lld: the table has no column named \"%s\", which %s names: the row of names "
-        "has %s",
-        table->path, (long long)table->line, wanted, key, names_show(table, names, sizeof names));
-}
-
-/* A name that two columns have says not which. */
-static int check_unique(const struct csv_table *table, const char *key, int32_t column,
-                        struct error *error)
-{
-    for (int32_t i = column + 1; i < table->columns; i++)
-        if (strcmp(table->names[i], table->names[column]) == 0)
-            return error_set(error, -EINVAL,
-                             "%s is \"%s\", but the columns %d and %d of %s have this name: give "
-                             "the number, counted from 0",
-                             key, table->names[i], column, i, table->path);
-    return 0;
-}
-
-int csv_column_find(const struct csv_table *table, const char *key, const char *wanted,
-                    int32_t unnamed, int32_t *column, struct error *error)
-{
-    char *after;
-    long number;
-
-    *column = table->columns - 1;
-    if (strcmp(wanted, "last") == 0)
-        return 0;
-    *column = 0;
-    if (strcmp(wanted, "first") == 0)
-        return 0;
-    for (int32_t i = 0; table->names && i < table->columns; i++) {
-        if (strcmp(table->names[i], wanted) == 0) {
-            *column = i;
-            return check_unique(table, key, i, error);
-        }
-    }
-    for (int32_t i = 0; table->unique_names && i < table->columns; i++) {
-        if (strcmp(table->unique_names[i], wanted) == 0) {
-            *column = i;
-            return 0;
-        }
-    }
-    number = strtol(wanted, &after, 10);
-    if (after != wanted && *after == '\0') {
-        if (number < 0 || number >= table->columns)
-            return error_set(error, -EINVAL, "%s is %ld, but %s has the columns 0 to %d only", key,
-                             number, table->path, table->columns - 1);
-        *column = (int32_t)number;
-        return 0;
-    }
-    if (table->names)
-        return report_name(table, key, wanted, error);
-    *column = unnamed;
-    if (unnamed >= 0)
-        return 0;
-    return error_set(
-        error, -EINVAL,
-        "%s:%lld: %s is \"%s\", but this is no header row: give first, last or a number "
-        "from 0, or set header to yes if the row names the columns",
-        table->path, (long long)table->line, key, wanted);
 }
 
 /* ---- rows ---- */
@@ -347,10 +223,12 @@ bool csv_row_next(const struct csv_table *table, struct csv_cursor *cursor, cons
             --*end;
         while (*end > *row && csv_is_padding(table, (*end)[-1]))
             --*end;
-        if (*row == *end || (comment_length && (size_t)(*end - *row) >= comment_length &&
-                             memcmp(*row, table->comment, comment_length) == 0))
+        if (*row == *end)
             continue;
-        return true;
+        if (!comment_length || (size_t)(*end - *row) < comment_length ||
+            memcmp(*row, table->comment, comment_length) != 0)
+            return true;
+        cursor->comments++;
     }
     return false;
 }
@@ -428,6 +306,7 @@ static int table_begin(struct csv_table *table, const char *row, const char *end
 {
     int result = 0;
 
+    csv_comment_find(table, row, end);
     table->columns = csv_cells_count(table, row, end);
     if (table->columns > CSV_COLUMNS_MAX)
         return error_set(error, -EINVAL,
@@ -456,7 +335,7 @@ static bool row_is_open(const struct csv_table *table, const char *row, const ch
 struct csv_rows csv_rows_whole(const struct csv_table *table, const char *text, size_t size,
                                int64_t limit, size_t bytes, bool ended)
 {
-    struct csv_cursor cursor = {text, text + size, 0, 0};
+    struct csv_cursor cursor = {.at = text, .end = text + size};
     struct csv_rows rows = {0};
     const char *row, *end;
 
@@ -536,8 +415,7 @@ static int names_refuse(const struct csv_table *table, const char *names, const 
 static int file_read(struct csv_table *table, const struct dataset_mapping *mapping,
                      struct error *error)
 {
-    struct csv_cursor cursor = {mapping->address, (const char *)mapping->address + mapping->bytes,
-                                0, 0};
+    struct csv_cursor cursor = {.end = (const char *)mapping->address + mapping->bytes};
     const uint8_t *kept = mapping->address;
     AUTO_FREE char *names = NULL; /* a copy: pages that were read are dropped */
     const char *row, *end;
@@ -555,6 +433,8 @@ static int file_read(struct csv_table *table, const struct dataset_mapping *mapp
         bool header = first && row_is_header(table, row, end, cursor);
 
         table->line = cursor.line + (header ? 0 : table->config->rows_line);
+        table->row = row;
+        table->row_end = end;
         first = false;
         if (!table->columns)
             result = table_begin(table, row, end, header, error);
@@ -569,6 +449,7 @@ static int file_read(struct csv_table *table, const struct dataset_mapping *mapp
         if (!table->config->rows && cursor.at - (const char *)kept > READER_DROP_BYTES)
             kept = reader_drop_pages(kept, (const uint8_t *)cursor.at);
     }
+    table->comments += cursor.comments;
     return result;
 }
 

@@ -6,12 +6,14 @@
 #include "engine/data/dataset.h"
 
 enum { CSV_COLUMNS_MAX = 1 << 20, CSV_SHOWN_SIZE = 180 /* bytes of csv_cell_show() */ };
+enum { CSV_COMMENT_BYTES = 16 /* of the key comment */ };
 
 /* Where a file's reading is. */
 struct csv_cursor {
     const char *at, *end;
-    int64_t line;  /* where the latest row begins, from 1 */
-    int64_t lines; /* that were taken */
+    int64_t line;     /* where the latest row begins, from 1 */
+    int64_t lines;    /* that were taken */
+    int64_t comments; /* rows that were left out as such */
 };
 
 struct csv_table {
@@ -20,8 +22,12 @@ struct csv_table {
     char delimiter;   /* 0: the first file tells */
     const char *path; /* of the current file; lives until dataset_close() or reader_unmap_all() */
     int64_t line;     /* of the current row, from 1 */
-    int32_t columns;  /* 0 until the first row */
-    char **names;     /* [columns] from the header, or NULL; owned */
+    const char *row, *row_end; /* the current one */
+    int64_t comments;          /* left out of the files that were read */
+    /* How the first row of all begins, if it may be a comment or a title; else "" */
+    char probable_comment[CSV_COMMENT_BYTES + 1];
+    int32_t columns; /* 0 until the first row */
+    char **names;    /* [columns] from the header, or NULL; owned */
     /* table_names_make(): a name for each column that no other has, and whether the header gives
      * its own to others; [columns], or NULL; owned */
     char **unique_names;
@@ -114,6 +120,11 @@ char *csv_cell_show(const char *cell, size_t length, char shown[CSV_SHOWN_SIZE])
  * -1: that is an error. -EINVAL with a sentence. */
 int csv_column_find(const struct csv_table *table, const char *key, const char *wanted,
                     int32_t unnamed, int32_t *column, struct error *error);
+
+/* Sets table->probable_comment for the first row. */
+void csv_comment_find(struct csv_table *table, const char *row, const char *end);
+/* Whether comments mostly begin so: "#", "%", "//". */
+bool csv_comment_is_mark(const char *comment);
 
 /* The sentence for a quoted cell that is not whole; `column` is from 0. */
 int csv_report_quote(const struct csv_table *table, int32_t column, struct error *error);

@@ -279,13 +279,16 @@ static int report_mixture(const struct table_column *column, const struct datase
                              ? "comma: set decimal to comma if it is the decimal sign; if it parts "
                                "thousands, write the numbers without it"
                              : "decimal comma; set decimal to comma");
-    return error_set(error, -EINVAL,
-                     "%s:%lld: \"%s\" is no number, but %lld of the %lld cells of the column %s "
-                     "are; correct it, name it in missing if it stands for no value, or name the "
-                     "column in categories or ignore%s",
-                     column->first_word_path, (long long)column->first_word_line,
-                     column->first_word, (long long)column->numbers, (long long)column->present,
-                     name, header ? "; if this row names the columns, set header to yes" : "");
+    return error_set(
+        error, -EINVAL,
+        "%s:%lld: \"%s\" is no number, but %lld of the %lld cells of the column %s "
+        "are; correct it, name it in missing if it stands for no value, or name the "
+        "column in categories or ignore%s",
+        column->first_word_path, (long long)column->first_word_line, column->first_word,
+        (long long)column->numbers, (long long)column->present, name,
+        header ? "; if this row names the columns, set header to yes, or comment to how a "
+                 "line above them begins"
+               : "");
 }
 
 /* Reports the first cell that is no date where most are. */

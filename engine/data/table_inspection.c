@@ -260,6 +260,9 @@ int table_inspect(const struct dataset_config *config, struct table_inspection *
     inspector.table.begin = columns_begin;
     inspector.table.read_row = row_read;
     r = csv_table_read(&inspector.table, &dataset, error);
+    inspection->comments = inspector.table.comments;
+    snprintf(inspection->probable_comment, TABLE_COMMENT_BYTES, "%s",
+             inspector.table.probable_comment);
     if (r == 0 && inspector.row == 0)
         r = error_set(error, -EINVAL, "%s has no row%s", config->paths[0],
                       inspector.columns ? " behind the names of the columns" : "");
@@ -271,6 +274,11 @@ int table_inspect(const struct dataset_config *config, struct table_inspection *
     reader_unmap_all(&dataset);
     free(dataset.mappings);
     return r;
+}
+
+bool table_comment_is_mark(const char *comment)
+{
+    return csv_comment_is_mark(comment);
 }
 
 void table_inspection_release(struct table_inspection *inspection)

@@ -5,6 +5,7 @@
 #include "engine/data/dataset.h"
 
 enum { TABLE_EXAMPLES = 3, TABLE_EXAMPLE_BYTES = 64, TABLE_PROBLEM_BYTES = 512 };
+enum { TABLE_COMMENT_BYTES = 17 };
 
 struct table_inspection_column {
     char *name;         /* owned */
@@ -25,7 +26,10 @@ struct table_inspection {
     const char *encoding; /* "UTF-8", "UTF-16", "bytes" */
     char delimiter;
     bool has_header;
-    int64_t rows;
+    int64_t rows, comments; /* comments: lines that were left out */
+    /* What the key comment would be if the first row is none of the table; "": it is one. Known
+     * also where the table cannot be read */
+    char probable_comment[TABLE_COMMENT_BYTES];
     struct table_inspection_column *columns; /* owned */
     int32_t count;
     int32_t target;       /* the column that is probably to be predicted */
@@ -37,6 +41,9 @@ struct table_inspection {
  * table_inspection_release(), whether this worked or not. */
 int table_inspect(const struct dataset_config *config, struct table_inspection *inspection,
                   struct error *error);
+
+/* Whether comments mostly begin so: "#" and the like, no title. */
+bool table_comment_is_mark(const char *comment);
 
 /* Predicts the column of this name, or number from 0, instead of the probable one. -EINVAL: there
  * is no such column, or nothing to predict in it. */

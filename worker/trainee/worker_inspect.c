@@ -62,6 +62,8 @@ static struct json_object *suggest(const struct table_inspection *inspection,
         json_set_string(model, "loss", "mse");
     json_set_string(train, "format", "table");
     json_set_string(train, "path", config->paths[0]);
+    if (*config->csv.comment_prefix)
+        json_set_string(train, "comment", config->csv.comment_prefix);
     if (config->table.decimal_comma)
         json_set_string(train, "decimal", "comma");
     if (target->needs_number)
@@ -138,6 +140,10 @@ static void print_table(const struct table_inspection *inspection,
            (long long)inspection->rows, inspection->count, inspection->encoding,
            inspection->delimiter == '\t' ? "tabs" : (char[]){inspection->delimiter, '\0'},
            inspection->has_header ? "the first row has their names" : "no row has their names");
+    if (inspection->comments)
+        printf("Lines that begin with \"%s\" are left out: %lld\n\n",
+               text_escape_controls(config->csv.comment_prefix, shown, sizeof shown),
+               (long long)inspection->comments);
     printf("%-*s %-9s %9s  %s\n", NAME_SHOWN, "column", "type", "missing", "");
     for (int32_t i = 0; i < inspection->count; i++) {
         const struct table_inspection_column *column = &inspection->columns[i];
@@ -161,6 +167,7 @@ static void print_json(const struct table_inspection *inspection,
     json_set_string(json, "encoding", inspection->encoding);
     json_set_string(json, "delimiter", (char[]){inspection->delimiter, '\0'});
     json_set_bool(json, "header", inspection->has_header);
+    json_set_string(json, "comment", inspection->comments ? config->csv.comment_prefix : NULL);
     for (int32_t i = 0; i < inspection->count; i++) {
         const struct table_inspection_column *column = &inspection->columns[i];
         struct json_object *entry = json_object_new_object(), *examples = json_object_new_array();
@@ -210,8 +217,8 @@ static int count_numbers(const struct table_inspection *inspection)
 }
 
 /* Takes the comma for the decimal sign where more columns are numbers then. */
-static int inspect(struct dataset_config *config, struct table_inspection *inspection,
-                   struct error *error)
+static int inspect_decimal(struct dataset_config *config, struct table_inspection *inspection,
+                           struct error *error)
 {
     int r = table_inspect(config, inspection, error);
     struct table_inspection other = {0};
@@ -230,6 +237,48 @@ static int inspect(struct dataset_config *config, struct table_inspection *inspe
     return r;
 }
 
+/* Whether the table is read better without the lines that begin as its first row does: comments, or
+ * a title, which no other line begins as. */
+static bool is_better(const struct table_inspection *inspection, bool readable,
+                      const struct table_inspection *other)
+{
+    bool marks = table_comment_is_mark(inspection->probable_comment);
+
+    if (!marks && other->comments != 1)
+        return false;
+    if (!readable || other->count > inspection->count)
+        return true;
+    if (other->count < inspection->count || !other->has_header)
+        return false;
+    return marks ? count_numbers(other) > count_numbers(inspection) : other->count > 1;
+}
+
+/* Leaves out comments, or a title above the table, where it is none of its rows. `comment` outlives
+ * the configuration. */
+static int inspect(struct dataset_config *config, char comment[TABLE_COMMENT_BYTES],
+                   struct table_inspection *inspection, struct error *error)
+{
+    int r = inspect_decimal(config, inspection, error);
+    bool decimal_comma = config->table.decimal_comma;
+    struct table_inspection other;
+    struct error ignored;
+
+    if (!inspection->probable_comment[0])
+        return r;
+    snprintf(comment, TABLE_COMMENT_BYTES, "%s", inspection->probable_comment);
+    config->csv.comment_prefix = comment;
+    config->table.decimal_comma = false;
+    if (inspect_decimal(config, &other, &ignored) == 0 && is_better(inspection, r == 0, &other)) {
+        table_inspection_release(inspection);
+        *inspection = other;
+        return 0;
+    }
+    table_inspection_release(&other);
+    config->csv.comment_prefix = "";
+    config->table.decimal_comma = decimal_comma;
+    return r;
+}
+
 int worker_inspect(const struct worker_options *options)
 {
     struct dataset_config config = {.format = DATASET_TABLE,
@@ -237,9 +286,10 @@ int worker_inspect(const struct worker_options *options)
                                     .path_count = 1,
                                     .target = DATASET_TARGET_CLASS,
                                     .csv.comment_prefix = ""};
+    char comment[TABLE_COMMENT_BYTES];
     struct table_inspection inspection;
     struct error error = {0};
-    int r = inspect(&config, &inspection, &error);
+    int r = inspect(&config, comment, &inspection, &error);
 
     if (r == 0 && options->target)
         r = table_inspection_set_target(&inspection, options->target, &error);

@@ -1,0 +1,201 @@
+/* csv_columns.c: which column of a table a name says, and what is said of names and rows that do
+ * not fit; see csv_table.h. */
+#include "base/text.h"
+#include "engine/data/csv_table.h"
+#include "engine/data/reader.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const comment_marks[] = {"#", "%", "//"};
+enum { COMMENT_MARKS = sizeof comment_marks / sizeof *comment_marks };
+
+static const char *mark_find(const char *row, const char *end)
+{
+    for (int i = 0; i < COMMENT_MARKS; i++) {
+        size_t length = strlen(comment_marks[i]);
+
+        if ((size_t)(end - row) >= length && memcmp(row, comment_marks[i], length) == 0)
+            return comment_marks[i];
+    }
+    return NULL;
+}
+
+bool csv_comment_is_mark(const char *comment)
+{
+    const char *mark = mark_find(comment, comment + strlen(comment));
+
+    return mark && strcmp(mark, comment) == 0;
+}
+
+/* Whether the row has a single text, and perhaps empty cells: a title above the table. */
+static bool is_title(const struct csv_table *table, const char *row, const char *end)
+{
+    const char *cell;
+    size_t length;
+    int32_t texts = 0;
+
+    while (texts < 2 && csv_cell_next(table, &row, end, &cell, &length))
+        texts += length > 0;
+    return texts == 1;
+}
+
+void csv_comment_find(struct csv_table *table, const char *row, const char *end)
+{
+    const char *mark = mark_find(row, end);
+    size_t length = mark ? strlen(mark) : is_title(table, row, end) ? (size_t)(end - row) : 0;
+    size_t kept = length < CSV_COMMENT_BYTES ? length : CSV_COMMENT_BYTES;
+
+    while (kept < length && kept > 0 && ((unsigned char)row[kept] & 0xc0) == 0x80)
+        kept--; /* whole characters */
+    memcpy(table->probable_comment, row, kept);
+    table->probable_comment[kept] = '\0';
+}
+
+/* What to do with a line that may be no row: comment leaves out comments and titles. */
+static const char *comment_advise(const struct csv_table *table, char text[2 * CSV_SHOWN_SIZE])
+{
+    const char *mark = mark_find(table->row, table->row_end);
+    const char *comment = mark ? mark : table->probable_comment;
+    char shown[CSV_SHOWN_SIZE];
+
+    text[0] = '\0';
+    if (!*comment || strcmp(comment, table->comment) == 0)
+        return text;
+    csv_cell_show(comment, strlen(comment), shown);
+    if (mark)
+        snprintf(text, 2 * CSV_SHOWN_SIZE, "; if this line is a comment, set comment to \"%s\"",
+                 shown);
+    else
+        snprintf(text, 2 * CSV_SHOWN_SIZE,
+                 "; if the first line is none of the table, remove it, or set comment to \"%s\" if "
+                 "no other line begins so",
+                 shown);
+    return text;
+}
+
+int csv_report_columns(const struct csv_table *table, int32_t count, struct error *error)
+{
+    char advice[2 * CSV_SHOWN_SIZE];
+
+    return error_set(error, -EINVAL,
+                     "%s:%lld: the row has %d column%s, but the first row %d; correct the row "
+                     "or the delimiter%s",
+                     table->path, (long long)table->line, count, count == 1 ? "" : "s",
+                     table->columns, comment_advise(table, advice));
+}
+
+int csv_report_zero(const struct csv_table *table, int32_t column, const char *what,
+                    struct error *error)
+{
+    return error_set(error, -EINVAL,
+                     "%s:%lld, column %d: %s holds a byte of zero: remove it, or convert the file "
+                     "to UTF-8 if it is UTF-16 or UTF-32",
+                     table->path, (long long)table->line, column + 1, what);
+}
+
+/* The names that messages list, and that are looked for where none is written so. */
+static char *const *names_listed(const struct csv_table *table)
+{
+    return table->unique_names ? table->unique_names : table->names;
+}
+
+/* "age", "town" and 3 more; of one column what it may mean that there are no others. */
+static const char *names_show(const struct csv_table *table, char *text, size_t size)
+{
+    enum { SHOWN = 4 };
+    char *const *listed = names_listed(table);
+    char shown[CSV_SHOWN_SIZE];
+    size_t used = 0;
+
+    for (int32_t i = 0; i < table->columns && i < SHOWN && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s\"%s\"", i ? ", " : "",
+                                 csv_cell_show(listed[i], strlen(listed[i]), shown));
+    if (used < size && table->columns > SHOWN)
+        snprintf(text + used, size - used, " and %d more", table->columns - SHOWN);
+    else if (used < size && table->columns == 1)
+        snprintf(text + used, size - used,
+                 " alone: is the delimiter '%c' right, or do lines stand in front of the table? "
+                 "Lines that begin with what the key comment says are left out",
+                 table->delimiter);
+    return text;
+}
+
+static int report_name(const struct csv_table *table, const char *key, const char *wanted,
+                       struct error *error)
+{
+    const char *nearest =
+        text_nearest(wanted, (const char *const *)names_listed(table), (size_t)table->columns);
+    char shown[CSV_SHOWN_SIZE], names[5 * CSV_SHOWN_SIZE];
+
+    if (nearest)
+        return error_set(
+            error, -EINVAL,
+            "%s:%lld: the table has no column named \"%s\", which %s names; did you mean \"%s\"?",
+            table->path, (long long)table->line, wanted, key,
+            csv_cell_show(nearest, strlen(nearest), shown));
+    return error_set(
+        error, -EINVAL,
+        "%s:%lld: the table has no column named \"%s\", which %s names: the row of names "
+        "has %s",
+        table->path, (long long)table->line, wanted, key, names_show(table, names, sizeof names));
+}
+
+/* A name that two columns have says not which. */
+static int check_unique(const struct csv_table *table, const char *key, int32_t column,
+                        struct error *error)
+{
+    for (int32_t i = column + 1; i < table->columns; i++)
+        if (strcmp(table->names[i], table->names[column]) == 0)
+            return error_set(error, -EINVAL,
+                             "%s is \"%s\", but the columns %d and %d of %s have this name: give "
+                             "the number, counted from 0",
+                             key, table->names[i], column, i, table->path);
+    return 0;
+}
+
+int csv_column_find(const struct csv_table *table, const char *key, const char *wanted,
+                    int32_t unnamed, int32_t *column, struct error *error)
+{
+    char *after;
+    long number;
+
+    *column = table->columns - 1;
+    if (strcmp(wanted, "last") == 0)
+        return 0;
+    *column = 0;
+    if (strcmp(wanted, "first") == 0)
+        return 0;
+    for (int32_t i = 0; table->names && i < table->columns; i++) {
+        if (strcmp(table->names[i], wanted) == 0) {
+            *column = i;
+            return check_unique(table, key, i, error);
+        }
+    }
+    for (int32_t i = 0; table->unique_names && i < table->columns; i++) {
+        if (strcmp(table->unique_names[i], wanted) == 0) {
+            *column = i;
+            return 0;
+        }
+    }
+    number = strtol(wanted, &after, 10);
+    if (after != wanted && *after == '\0') {
+        if (number < 0 || number >= table->columns)
+            return error_set(error, -EINVAL, "%s is %ld, but %s has the columns 0 to %d only", key,
+                             number, table->path, table->columns - 1);
+        *column = (int32_t)number;
+        return 0;
+    }
+    if (table->names)
+        return report_name(table, key, wanted, error);
+    *column = unnamed;
+    if (unnamed >= 0)
+        return 0;
+    return error_set(
+        error, -EINVAL,
+        "%s:%lld: %s is \"%s\", but this is no header row: give first, last or a number "
+        "from 0, or set header to yes if the row names the columns",
+        table->path, (long long)table->line, key, wanted);
+}
