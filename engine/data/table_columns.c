@@ -51,6 +51,7 @@ void table_columns_free(struct table_columns *columns)
         free(column->name);
         free(column->undated[TABLE_DATE_MONTH_FIRST]);
         free(column->undated[TABLE_DATE_DAY_FIRST]);
+        free(column->too_large);
         label_names_release(&column->texts);
     }
     if (columns) {
@@ -174,17 +175,16 @@ static void survey_word(struct table_column *column, const struct table_cell *ce
     column->comma_numbers += parse_comma(cell->text, cell->length, &ignored);
 }
 
-/* Keeps the first cell that is no date in that order. */
-static int survey_undated(struct table_column *column, enum table_date_order order,
-                          const struct table_cell *cell, struct error *error)
+/* Keeps the first cell that is to be told of. */
+static int keep_word(struct table_word **kept, const struct table_cell *cell, struct error *error)
 {
     struct table_word *word;
 
-    if (column->undated[order])
+    if (*kept)
         return 0;
-    word = column->undated[order] = malloc(sizeof *word);
+    word = *kept = malloc(sizeof *word);
     if (!word)
-        return error_no_memory(error, "the dates of %s", column->name);
+        return error_no_memory(error, "the cells of %s", cell->path);
     csv_cell_show(cell->text, cell->length, word->text);
     word->line = cell->line;
     word->path = cell->path;
@@ -210,9 +210,9 @@ static int survey_date(struct table_column *column, const struct dataset_config 
 
     column->month_dates += by_month;
     column->day_dates += by_day;
-    if (!by_month && survey_undated(column, TABLE_DATE_MONTH_FIRST, cell, error) < 0)
+    if (!by_month && keep_word(&column->undated[TABLE_DATE_MONTH_FIRST], cell, error) < 0)
         return error->code;
-    if (!by_day && survey_undated(column, TABLE_DATE_DAY_FIRST, cell, error) < 0)
+    if (!by_day && keep_word(&column->undated[TABLE_DATE_DAY_FIRST], cell, error) < 0)
         return error->code;
     if (!by_month && !by_day)
         return 0;
@@ -238,6 +238,8 @@ int table_column_survey(struct table_column *column, const struct dataset_config
         column->number_sum += value;
         column->row_numbers += value == (double)cell->row + column->first_number &&
                                (column->first_number == 0 || column->first_number == 1);
+        if (!isfinite((float)value) && keep_word(&column->too_large, cell, error) < 0)
+            return error->code;
     } else {
         survey_word(column, cell);
     }
@@ -312,6 +314,19 @@ static int report_undated(const struct table_column *column, struct error *error
         csv_cell_show(column->name, strlen(column->name), name));
 }
 
+static int report_too_large(const struct table_column *column, struct error *error)
+{
+    const struct table_word *word = column->too_large;
+    char name[CSV_SHOWN_SIZE];
+
+    return error_set(
+        error, -EINVAL,
+        "%s:%lld: \"%s\" in the column %s does not fit into a float32; correct it, name "
+        "it in missing if it stands for no value, or name the column in ignore",
+        word->path, (long long)word->line, word->text,
+        csv_cell_show(column->name, strlen(column->name), name));
+}
+
 /* Row numbers, as pandas and R write them, tell a model nothing that holds for other rows. */
 static bool is_row_number(const struct table_column *column, int64_t rows)
 {
@@ -362,6 +377,8 @@ int table_column_decide(struct table_column *column, const struct dataset_config
     }
     if (column->is_category)
         return decide_category(column, reason, error);
+    if (column->numbers == column->present && column->too_large)
+        return report_too_large(column, error);
     if (column->numbers == column->present) {
         column->kind = is_row_number(column, rows) ? TABLE_LEFT_OUT : TABLE_NUMBER;
         *reason = column->kind == TABLE_LEFT_OUT ? "the number of the row" : NULL;

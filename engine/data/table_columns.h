@@ -45,6 +45,7 @@ struct table_column {
     const char *first_word_path;
     struct table_word *undated[2]; /* [order]: the first cell that is no date in it, where most may
                                     * be; owned, NULL: none */
+    struct table_word *too_large;  /* the first number that float32 does not have, likewise */
     struct label_names texts;      /* up to TABLE_CATEGORIES_MAX + 1 */
 
     /* What is kept for the encoding. */

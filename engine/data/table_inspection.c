@@ -14,8 +14,9 @@
 #include <string.h>
 #include <strings.h>
 
-/* Numbers with no more different values than this are probably classes. */
-enum { CLASSES_PROBABLE = 20, SAMPLES_OF_CLASS = 5 };
+/* Numbers with no more different values than this are probably classes. So many samples that are
+ * all alone in their classes are refused (label_names.c). */
+enum { CLASSES_PROBABLE = 20, SAMPLES_OF_CLASS = 5, ALONE_MIN = 4 };
 
 struct inspector {
     const struct dataset_config *config;
@@ -107,6 +108,7 @@ static int column_describe(struct inspector *inspector, int32_t place,
     to->lowest = column->numbers ? column->lowest : NAN;
     to->highest = column->numbers ? column->highest : NAN;
     to->whole = column->numbers == column->present && inspector->whole[place];
+    to->computable = column->numbers == column->present && !column->too_large;
     to->numeric = 2 * column->numbers > column->present;
     to->has_commas = column->comma_numbers && !inspector->config->table.decimal_comma &&
                      column->numbers + column->comma_numbers == column->present;
@@ -145,7 +147,7 @@ static int32_t count_classes(const struct table_inspection_column *column, int64
 }
 
 /* Why the column cannot be predicted; NULL: it can. */
-static const char *find_obstacle(const struct table_inspection_column *column)
+static const char *find_obstacle(const struct table_inspection_column *column, int64_t rows)
 {
     if (column->present == 0)
         return "no row has a value there";
@@ -153,8 +155,9 @@ static const char *find_obstacle(const struct table_inspection_column *column)
         return "all rows have the same value there";
     if (strcmp(column->kind, "date") == 0)
         return "it holds dates, which are neither classes nor numbers";
-    if (!column->numeric && column->different == column->present &&
-        column->present >= SAMPLES_OF_CLASS)
+    if (column->problem[0] && (!column->computable || !count_classes(column, rows)))
+        return column->problem;
+    if (!column->numeric && column->different == column->present && column->present >= ALONE_MIN)
         return "each value is a text of its own";
     return NULL;
 }
@@ -162,7 +165,7 @@ static const char *find_obstacle(const struct table_inspection_column *column)
 static void set_target(struct table_inspection *inspection, int32_t column)
 {
     inspection->target = column;
-    inspection->obstacle = find_obstacle(&inspection->columns[column]);
+    inspection->obstacle = find_obstacle(&inspection->columns[column], inspection->rows);
     inspection->classes = count_classes(&inspection->columns[column], inspection->rows);
 }
 
@@ -171,13 +174,13 @@ static void find_target(struct table_inspection *inspection)
     const struct table_inspection_column *columns = inspection->columns;
     int32_t target = inspection->count - 1;
 
-    while (target > 0 && (find_obstacle(&columns[target]) ||
+    while (target > 0 && (find_obstacle(&columns[target], inspection->rows) ||
                           (columns[target].different < 0 && !columns[target].numeric)))
         target--;
-    if (find_obstacle(&columns[target]))
+    if (find_obstacle(&columns[target], inspection->rows))
         target = inspection->count - 1;
     for (int32_t i = inspection->count - 1; i >= 0; i--)
-        if (is_called_target(columns[i].name) && !find_obstacle(&columns[i]))
+        if (is_called_target(columns[i].name) && !find_obstacle(&columns[i], inspection->rows))
             target = i;
     set_target(inspection, target);
 }
@@ -198,7 +201,7 @@ int table_inspection_set_target(struct table_inspection *inspection, const char 
         return error_set(error, -EINVAL,
                          "the table has no column \"%s\"; without --target all columns are listed",
                          name);
-    obstacle = find_obstacle(&inspection->columns[column]);
+    obstacle = find_obstacle(&inspection->columns[column], inspection->rows);
     if (obstacle)
         return error_set(error, -EINVAL, "the column \"%s\" cannot be predicted: %s", name,
                          obstacle);

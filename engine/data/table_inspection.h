@@ -17,6 +17,7 @@ struct table_inspection_column {
     double lowest, highest; /* of numbers; NAN: there are none */
     bool whole;             /* all numbers are whole */
     bool numeric;           /* most cells are numbers */
+    bool computable;        /* all are numbers that float32 has */
     bool has_commas;        /* all are numbers, if a comma is the decimal sign */
     char examples[TABLE_EXAMPLES][TABLE_EXAMPLE_BYTES]; /* "": none */
     char problem[TABLE_PROBLEM_BYTES]; /* what is to be decided of an unclear one, with the line */

@@ -5,11 +5,15 @@
 #include "engine/data/table_inspection.h"
 #include "proto/json.h"
 #include "worker/trainee/worker_options.h"
+#include "worker/trainee/worker_setup.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { NAME_SHOWN = 28, DETAILS_BYTES = TABLE_PROBLEM_BYTES + 64 };
 
@@ -39,7 +43,7 @@ static void suggest_categories(const struct table_inspection *inspection, struct
 
         char number[16];
 
-        if (!column->problem[0] || column->has_commas || i == inspection->target)
+        if (!column->problem[0] || i == inspection->target)
             continue;
         if (!list)
             json_set(train, key, list = json_object_new_array());
@@ -79,6 +83,36 @@ static struct json_object *suggest(const struct table_inspection *inspection,
     return spec;
 }
 
+/* The bytes of all samples, roughly. */
+static double count_bytes(const struct table_inspection *inspection)
+{
+    enum { DATE_FEATURES = 7 };
+    double features = 0;
+
+    for (int32_t i = 0; i < inspection->count; i++)
+        features += strcmp(inspection->columns[i].kind, "category") == 0
+                        ? inspection->columns[i].different
+                        : DATE_FEATURES;
+    return features * (double)inspection->rows * sizeof(float);
+}
+
+/* Why what is suggested does not train: it is tried, unless the samples take much memory. */
+static int try_suggestion(const struct table_inspection *inspection,
+                          const struct dataset_config *config, struct error *error)
+{
+    const double bytes_most = 1 << 30;
+    JSON_AUTO struct json_object *spec = NULL;
+    char present[PATH_MAX];
+
+    if (inspection->obstacle)
+        return error_set(error, -EINVAL, "%s", inspection->obstacle);
+    if (count_bytes(inspection) > bytes_most || !getcwd(present, sizeof present))
+        return 0;
+    spec = suggest(inspection, config);
+    json_set_string(spec, "directory", present);
+    return worker_setup_try(json_object_to_json_string(spec), error);
+}
+
 static void column_details(const struct table_inspection_column *column, char text[DETAILS_BYTES])
 {
     int used = 0;
@@ -114,11 +148,14 @@ static void print_suggestion(const struct table_inspection *inspection,
     const struct table_inspection_column *target = &inspection->columns[inspection->target];
     JSON_AUTO struct json_object *spec = suggest(inspection, config);
     char shown[4 * NAME_SHOWN + 8], cut[NAME_SHOWN + 1];
+    struct error error;
 
     snprintf(cut, sizeof cut, "%s", target->name);
     text_escape_controls(cut, shown, sizeof shown);
-    if (inspection->obstacle) {
-        printf("\nNo column can be predicted; of \"%s\" %s.\n", shown, inspection->obstacle);
+    if (try_suggestion(inspection, config, &error) < 0) {
+        printf(inspection->obstacle ? "\nNo column can be predicted; of \"%s\": %s.\n"
+                                    : "\n\"%s\" cannot be predicted from this table: %s.\n",
+               shown, error.text);
         return;
     }
     printf("\nTo predict \"%s\"", shown);
@@ -161,6 +198,7 @@ static void print_json(const struct table_inspection *inspection,
 {
     JSON_AUTO struct json_object *json = json_object_new_object();
     struct json_object *columns = json_object_new_array();
+    struct error error;
 
     json_set_string(json, "file", config->paths[0]);
     json_set_int(json, "rows", inspection->rows);
@@ -179,7 +217,7 @@ static void print_json(const struct table_inspection *inspection,
         json_set_int(entry, "missing", column->missing);
         if (column->different >= 0)
             json_set_int(entry, "different", column->different);
-        if (!isnan(column->lowest)) {
+        if (isfinite(column->lowest) && isfinite(column->highest)) {
             json_set_double(entry, "lowest", column->lowest);
             json_set_double(entry, "highest", column->highest);
         }
@@ -191,8 +229,8 @@ static void print_json(const struct table_inspection *inspection,
     json_set(json, "columns", columns);
     json_set_string(json, "target", inspection->columns[inspection->target].name);
     json_set_int(json, "classes", inspection->classes);
-    if (inspection->obstacle)
-        json_set_string(json, "problem", inspection->obstacle);
+    if (try_suggestion(inspection, config, &error) < 0)
+        json_set_string(json, "problem", error.text);
     else
         json_set(json, "specification", suggest(inspection, config));
     json_print(json, stdout);

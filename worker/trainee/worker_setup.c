@@ -397,6 +397,23 @@ int worker_setup_describe(const char *path, const struct checkpoint_texts *texts
     return r < 0 ? r : describe_data(setup, error);
 }
 
+int worker_setup_try(const char *specification, struct error *error)
+{
+    static const struct worker_options options;
+    struct worker_opening opening = {.plans = true};
+    struct worker_setup setup = {.stage = WORKER_STAGE_SPECIFICATION};
+    int r = worker_spec_parse(specification, "what is suggested", &setup.spec, error);
+
+    if (r < 0)
+        return r;
+    configure_data(&options, &opening, &setup);
+    r = open_data(&setup, NULL, error);
+    if (r == 0)
+        r = describe_data(&setup, error);
+    worker_setup_release(&setup);
+    return r;
+}
+
 /* Makes the specification and a training set without samples of what the checkpoint keeps. */
 static int adopt_description(const struct checkpoint_texts *texts, const char *path,
                              struct worker_setup *setup, struct error *error)

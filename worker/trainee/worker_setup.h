@@ -85,6 +85,9 @@ int worker_setup_open_model(const struct worker_options *options,
  * describes its data: the vocabulary of a text, or the normalisation of other data. */
 int worker_setup_describe(const char *path, const struct checkpoint_texts *texts,
                           struct worker_setup *setup, struct error *error);
+/* Whether a specification and its training data train: they are opened as far as that tells. Less
+ * than 0 with the sentence that a training would end with. */
+int worker_setup_try(const char *specification, struct error *error);
 void worker_setup_release(struct worker_setup *setup);
 
 /* Opens the device and chooses the precision, for a setup whose data are open and whose device is
