@@ -232,6 +232,9 @@ static int label_store(struct csv_reader *reader, double value, struct error *er
         if (!isfinite(target))
             return report_value(reader, reader->label_column, value, "does not fit into a float32",
                                 error);
+        const char *fault = plain_target_fault(dataset->plain_targets, value);
+        if (fault)
+            return report_value(reader, reader->label_column, value, fault, error);
         dataset->targets[reader->rows] = target;
         return 0;
     }

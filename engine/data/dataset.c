@@ -6,7 +6,6 @@
 #include "engine/data/table_columns.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,59 +103,6 @@ static int check_reference(const struct dataset *dataset, const struct dataset *
     return 0;
 }
 
-/* Checks that the labels of a sample are 0 or 1. */
-static int check_labels(const struct dataset *dataset, int64_t sample, const char *path,
-                        struct error *error)
-{
-    const float *labels = dataset_targets(dataset, sample);
-
-    for (int64_t k = 0; k < dataset->target_width; k++)
-        if (labels[k] != 0.0f && labels[k] != 1.0f)
-            return error_set(error, -EINVAL,
-                             "%s: label %lld of sample %lld is %g, but the loss "
-                             "binary_cross_entropy has labels that are 0 or 1",
-                             path, (long long)k, (long long)sample, (double)labels[k]);
-    return 0;
-}
-
-/* How far from 1 the sum of probabilities may be that were written with three digits each. */
-static const double sum_tolerance = 1e-3;
-
-static int check_probabilities(const struct dataset *dataset, int64_t sample, const char *path,
-                               struct error *error)
-{
-    const float *probabilities = dataset_targets(dataset, sample);
-    double sum = 0;
-
-    for (int64_t k = 0; k < dataset->target_width; k++) {
-        if (!(probabilities[k] >= 0))
-            return error_set(error, -EINVAL,
-                             "%s: value %lld of sample %lld is %g, but the loss "
-                             "soft_cross_entropy has probabilities, which are at least 0",
-                             path, (long long)k, (long long)sample, (double)probabilities[k]);
-        sum += (double)probabilities[k];
-    }
-    if (fabs(sum - 1) <= sum_tolerance * (double)dataset->target_width)
-        return 0;
-    return error_set(error, -EINVAL,
-                     "%s: the values of sample %lld add up to %g, but the loss "
-                     "soft_cross_entropy has probabilities of classes, whose sum is 1",
-                     path, (long long)sample, sum);
-}
-
-static int check_plain_targets(const struct dataset *dataset, const char *path, struct error *error)
-{
-    int r = 0;
-
-    if (dataset->plain_targets == DATASET_PLAIN_NOT || !dataset->targets)
-        return 0;
-    for (int64_t i = 0; r == 0 && i < dataset->count; i++)
-        r = dataset->plain_targets == DATASET_PLAIN_LABELS
-                ? check_labels(dataset, i, path, error)
-                : check_probabilities(dataset, i, path, error);
-    return r;
-}
-
 int dataset_open(const struct dataset_config *config, const struct dataset *reference,
                  struct dataset **dataset, struct error *error)
 {
@@ -176,7 +122,7 @@ int dataset_open(const struct dataset_config *config, const struct dataset *refe
     if (!made->target_stride)
         made->target_stride = made->target_width;
     if (result == 0 && !config->unlabelled)
-        result = check_plain_targets(
+        result = plain_targets_check(
             made, config->labels_path ? config->labels_path : config->paths[0], error);
     if (result == 0)
         result = check_reference(made, reference, config, error);

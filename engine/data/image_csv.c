@@ -202,6 +202,7 @@ static int values_add(struct image_csv *reader, const char *row, const char *end
                       struct error *error)
 {
     size_t width = (size_t)reader->target_count, count = (size_t)reader->scan.count;
+    enum dataset_plain plain = reader->table.config->plain_targets;
 
     if ((count & (count - 1)) == 0) { /* room for twice as many rows */
         float *grown = reallocarray(reader->values, (count ? 2 * count : 1) * width, sizeof *grown);
@@ -214,6 +215,7 @@ static int values_add(struct image_csv *reader, const char *row, const char *end
         char shown[CSV_SHOWN_SIZE];
         size_t length;
         const char *cell = cell_find(&reader->table, row, end, reader->targets[i], &length), *rest;
+        const char *fault;
         double value = 0;
 
         rest = length ? number_parse(cell, cell + length, &value) : NULL;
@@ -223,9 +225,15 @@ static int values_add(struct image_csv *reader, const char *row, const char *end
                              "predict are; name their columns by targets",
                              reader->table.path, (long long)reader->table.line,
                              csv_cell_show(cell, length, shown), reader->targets[i] + 1);
+        fault = plain_target_fault(plain, value);
+        if (fault)
+            return error_set(error, -EINVAL, "%s:%lld: \"%s\" in column %d is to be predicted, %s",
+                             reader->table.path, (long long)reader->table.line,
+                             csv_cell_show(cell, length, shown), reader->targets[i] + 1, fault);
         reader->values[count * width + i] = (float)value;
     }
-    return 0;
+    return plain_targets_check_row(plain, reader->values + count * width, (int64_t)width,
+                                   reader->table.path, reader->table.line, error);
 }
 
 static int label_number(struct image_csv *reader, const char *row, const char *cell, size_t length,

@@ -63,6 +63,17 @@ int32_t reader_class_limit(const struct dataset_config *config, const struct dat
 /* Makes labels or values of 0 for `count` samples, of what is to be predicted and is not known. */
 int reader_zero_labels(struct dataset *dataset, int64_t count, struct error *error);
 
+/* Why a value to predict is none for the loss, as the end of a sentence; NULL: it is one. */
+const char *plain_target_fault(enum dataset_plain plain, double value);
+/* Whether the values of a sample are no probabilities, or those of all classes. */
+bool plain_targets_add_up(enum dataset_plain plain, const float *values, int64_t count,
+                          double *sum);
+/* The same of a table's row; -EINVAL names its line. */
+int plain_targets_check_row(enum dataset_plain plain, const float *values, int64_t count,
+                            const char *path, int64_t line, struct error *error);
+/* Checks all values of the set that are to be predicted. */
+int plain_targets_check(const struct dataset *dataset, const char *path, struct error *error);
+
 /* Index of the first value that is infinite or not a number, -1 when all are finite. */
 int64_t reader_find_nonfinite(const float *values, int64_t count);
 

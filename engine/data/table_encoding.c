@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,8 @@ static int target_store(struct table_reader *reader, const struct table_column *
                         const struct table_cell *cell, struct error *error)
 {
     struct dataset *dataset = reader->dataset;
+    const char *fault;
+    char what[128];
     double value;
 
     if (table_cell_is_missing(reader->config, cell->text, cell->length)) {
@@ -46,6 +49,11 @@ static int target_store(struct table_reader *reader, const struct table_column *
                            error);
     if (!isfinite((float)value))
         return report_cell(column, cell, "does not fit into a float32", error);
+    fault = plain_target_fault(dataset->plain_targets, value);
+    if (fault) {
+        snprintf(what, sizeof what, "is to be predicted, %s", fault);
+        return report_cell(column, cell, what, error);
+    }
     dataset->targets[reader->rows * dataset->target_width + column->target] = (float)value;
     reader->lowest[column->target] = fmin(reader->lowest[column->target], value);
     reader->highest[column->target] = fmax(reader->highest[column->target], value);
@@ -214,6 +222,11 @@ int table_encode_row(void *context, const char *row, const char *end, struct err
     if (r == 0)
         r = table_row_visit(&reader->table, row, end, reader->row, reader->column_of, encode_cell,
                             reader, error);
+    if (r == 0 && reader->dataset->targets && !reader->config->unlabelled)
+        r = plain_targets_check_row(
+            reader->dataset->plain_targets,
+            reader->dataset->targets + reader->rows * reader->dataset->target_width,
+            reader->dataset->target_width, reader->table.path, reader->table.line, error);
     reader->rows += r == 0;
     reader->row++;
     return r == ROW_LEFT_OUT ? 0 : r;

@@ -100,6 +100,11 @@ static void test_values(void **state)
     dataset_close(dataset);
     path = data_file_write_text("photos/table.csv", "file,small,tall\none.png,1,high\n");
     data_expect_refusal(&config, NULL, -EINVAL, "table.csv:2", "\"high\" in column 3", NULL);
+    config.plain_targets = DATASET_PLAIN_LABELS;
+    path = data_file_write_text("photos/table.csv", "file,small,tall\none.png,1,2\n");
+    data_expect_refusal(&config, NULL, -EINVAL, "table.csv:2", "\"2\" in column 3", "0 or 1", NULL);
+    config.plain_targets = DATASET_PLAIN_PROBABILITIES;
+    data_expect_refusal(&config, NULL, -EINVAL, "table.csv:2: the 2 values", "add up to 3", NULL);
 }
 
 static void test_faults(void **state)
