@@ -28,7 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BACKEND_INTERFACE_VERSION = 6 };
+enum { BACKEND_INTERFACE_VERSION = 7 };
 enum { BACKEND_STEPS_MAX = 64 };         /* of one program_run_steps() */
 enum { CONVOLUTION_CHOICES_MAX = 1024 }; /* bytes of device_choose_convolutions()' text, with NUL */
 

@@ -193,7 +193,8 @@ int32_t graph_append_tensor(struct graph *graph, enum tensor_role role, enum ten
     length = vsnprintf(tensor->name, sizeof tensor->name, format, arguments);
     va_end(arguments);
     if (length >= GRAPH_NAME_MAX && role != TENSOR_ACTIVATION)
-        return graph_fail(graph, -ENAMETOOLONG, "the tensor name '%s…' exceeds %d letters",
+        return graph_fail(graph, -ENAMETOOLONG,
+                          "the name of a parameter '%s…' exceeds %d letters: give it a shorter one",
                           tensor->name, GRAPH_NAME_MAX - 1);
     if (!shape_is_sane(shape))
         return graph_fail(graph, -EINVAL, "the tensor '%s' would have the impossible shape %s",

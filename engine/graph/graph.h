@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { GRAPH_RANK_MAX = 5, GRAPH_INPUTS_MAX = 12, GRAPH_OUTPUTS_MAX = 8, GRAPH_NAME_MAX = 96 };
+enum { GRAPH_RANK_MAX = 5, GRAPH_INPUTS_MAX = 12, GRAPH_OUTPUTS_MAX = 8, GRAPH_NAME_MAX = 256 };
 enum { GRAPH_BOUND_MAX = 4 };
 
 enum tensor_type {

@@ -217,7 +217,7 @@ static void expect_state_dict_in_full(const struct model_config *config, const c
     struct error error = {0};
     int64_t learnt = 0;
     struct graph graph;
-    char path[256], line[256], ours[256], shape[128];
+    char path[256], line[512], ours[512], shape[128];
     FILE *file;
 
     snprintf(path, sizeof path, "tests/reference/data/dumps/state_dicts/%s.txt", name);
