@@ -15,9 +15,10 @@ struct table_date {
     bool has_order; /* it reads 3/4/2026, so that the order decides */
 };
 
-/* Reads "2026-11-23", "2026/11/23", "23.11.2026" or "11/23/2026", then perhaps "T" or a blank with
- * "14:05", "14:05:30" or "14:05:30.5", then perhaps "Z" or "+01:00". False: it is no date, or one
- * that the calendar does not have. */
+/* Reads "2026-11-23", "2026/11/23", "23.11.2026", "11/23/2026", "23 Nov 2026", "23-Nov-2026" or
+ * "November 23, 2026", then perhaps "T" or a blank with "14:05", "14:05:30", "14:05:30.5" or "2:05
+ * PM", then perhaps "Z", "UTC", "GMT" or "+01:00". Names are English ones. False: it is no date, or
+ * one that the calendar does not have. */
 bool table_date_parse(const char *text, size_t length, enum table_date_order order,
                       struct table_date *date);
 

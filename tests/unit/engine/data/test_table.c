@@ -429,7 +429,6 @@ static void dates_become_days_and_circles(void **state)
 {
     struct dataset *dataset =
         open_text("d,y\n2000-01-01,0\n2000-07-01,1\n,1\n1999-12-31,0\n", NULL);
-    struct table_date date;
 
     (void)state;
     check_names(dataset, "d:days", "d:year_sin", "d:year_cos", "d:week_sin", "d:week_cos",
@@ -438,23 +437,6 @@ static void dates_become_days_and_circles(void **state)
     check_row(dataset, 2, (float[]){(182 - 1) / 3.0f, 0, 0, 0, 0, 1});
     assert_true(row_of(dataset, 3)[0] == -1);
     dataset_close(dataset);
-#define DATE(text, order, expected)                                  \
-    assert_true(table_date_parse(text, strlen(text), order, &date)); \
-    if (fabs(date.days - (expected)) > 1e-9)                         \
-    fail_msg("%s is day %.9f", text, date.days)
-    DATE("2026-11-23T12:00:00Z", TABLE_DATE_MONTH_FIRST, 9823.5);
-    DATE("2026-11-23 12:30+01:30", TABLE_DATE_MONTH_FIRST, 9823 + 11 / 24.0);
-    DATE("23.11.2026", TABLE_DATE_MONTH_FIRST, 9823);
-    DATE("11/23/2026 0:00:00.5", TABLE_DATE_MONTH_FIRST, 9823 + 0.5 / 86400);
-    DATE("23/11/2026", TABLE_DATE_DAY_FIRST, 9823);
-    DATE("2000-02-29", TABLE_DATE_DAY_FIRST, 59);
-#undef DATE
-    static const char *const wrong[] = {
-        "",        "2026",        "2026-13-01", "2026-02-29", "23/11/2026", "1.2.26",
-        "2026-11", "2026-11-23T", "2026-1-1x",  "1900-02-29", "12:00",      "2026-01-01 25:00"};
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        if (table_date_parse(wrong[i], strlen(wrong[i]), TABLE_DATE_MONTH_FIRST, &date))
-            fail_msg("\"%s\" was taken for a date", wrong[i]);
     dataset = open_text("d,y\n1/2/2026,0\n1/3/2026,1\n", NULL);
     assert_non_null(strstr(warnings, "read as month/day/year"));
     assert_true(row_of(dataset, 1)[0] - row_of(dataset, 0)[0] == 1);
