@@ -123,8 +123,11 @@ static const struct job_spec_key source_keys[] = {
      .fallback = "\"indicate\"",
      .help = "A missing value becomes the column's mean, and one more feature says that it was "
              "missing (indicate) or not (mean); or its row is left out (drop)"},
-    {"decimal", JOB_SPEC_CHOICE, .choices = CHOICES("point", "comma"), .fallback = "\"point\"",
-     .help = "The decimal sign of numbers"},
+    {"decimal", JOB_SPEC_CHOICE, .choices = CHOICES("auto", "point", "comma"),
+     .fallback = "\"auto\"",
+     .help =
+         "The decimal sign of numbers, of which the other one parts thousands; auto: point, but "
+         "a comma that may be either is an error"},
     {"day_first", JOB_SPEC_BOOLEAN, .fallback = "false",
      .help = "Whether 3/4/2026 is in April; other dates tell by themselves"},
     {"rows", JOB_SPEC_NUMBERS, .from = 0, .to = 1e15, .count_minimum = 2, .count_maximum = 2,

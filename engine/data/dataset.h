@@ -150,6 +150,7 @@ struct dataset_config {
         int feature_count, target_count, ignored_count, category_count, missing_word_count;
         enum dataset_missing missing;
         bool decimal_comma, day_first; /* 3,5 is a number; 3/4/2026 is in April */
+        bool decimal_point;            /* 1,234 is 1234, which may be 1.234 else */
         /* The column that fills dataset.split_keys, of label_column's form; no feature unless
          * `features` names it. NULL: none. Its texts are groups or name parts, or it has numbers
          * and dates to order by */

@@ -57,6 +57,8 @@ static void write_column(FILE *file, const struct table_column *column)
             column->has_time, column->marks_missing, column->target, column->mean);
     write_value(file, column->name);
     fputc('\n', file);
+    if (column->unit)
+        fprintf(file, "unit %d\n", (int)column->unit);
     for (int32_t i = 0; i < column->category_count; i++)
         write_line(file, "category", column->categories[i]);
 }
@@ -334,6 +336,18 @@ static bool read_category(struct description *description)
                      &description->category_capacity);
 }
 
+/* Early descriptions have none. */
+static bool read_unit(struct description *description)
+{
+    struct table_columns *columns = description->dataset->table;
+    int64_t unit;
+
+    if (!description->columns || !take_integer(description, 0, TABLE_UNITS - 1, &unit))
+        return false;
+    columns->columns[description->columns - 1].unit = (enum table_unit)unit;
+    return true;
+}
+
 static bool read_label(struct description *description)
 {
     struct table_columns *columns = description->dataset->table;
@@ -379,12 +393,12 @@ static bool read_line(struct description *description, const char *key)
     static const struct {
         const char *key;
         bool (*read)(struct description *);
-    } keys[] = {{"format", read_format},        {"target", read_target},
-                {"element", read_element},      {"shape", read_shape},
-                {"lengths", read_lengths},      {"table", read_table},
-                {"column", read_column},        {"category", read_category},
-                {"label", read_label},          {"target_name", read_target_name},
-                {"vocabulary", read_vocabulary}};
+    } keys[] = {{"format", read_format},         {"target", read_target},
+                {"element", read_element},       {"shape", read_shape},
+                {"lengths", read_lengths},       {"table", read_table},
+                {"column", read_column},         {"category", read_category},
+                {"label", read_label},           {"target_name", read_target_name},
+                {"vocabulary", read_vocabulary}, {"unit", read_unit}};
     struct dataset *dataset = description->dataset;
 
     if (strcmp(key, "class") == 0)

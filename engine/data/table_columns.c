@@ -13,7 +13,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { NUMBER_LENGTH_MAX = 127, LEFT_OUT_SHOWN_MAX = 8 /* columns that a warning names */ };
+enum { LEFT_OUT_SHOWN_MAX = 8 /* columns that a warning names */ };
 
 struct table_columns *table_columns_create(int32_t count, char *const *names)
 {
@@ -52,6 +52,7 @@ void table_columns_free(struct table_columns *columns)
         free(column->undated[TABLE_DATE_MONTH_FIRST]);
         free(column->undated[TABLE_DATE_DAY_FIRST]);
         free(column->too_large);
+        free(column->other_unit);
         label_names_release(&column->texts);
     }
     if (columns) {
@@ -61,58 +62,7 @@ void table_columns_free(struct table_columns *columns)
     free(columns);
 }
 
-/* ---- cells ---- */
-
-static bool is_word(const char *text, size_t length, const char *word)
-{
-    return strlen(word) == length && memcmp(text, word, length) == 0;
-}
-
-bool table_cell_is_missing(const struct dataset_config *config, const char *text, size_t length)
-{
-    /* pandas.read_csv(): its default na_values; "?" is that of the UCI repository */
-    static const char *const words[] = {"?",        "#N/A", "#N/A N/A", "#NA",    "-1.#IND",
-                                        "-1.#QNAN", "-NaN", "-nan",     "1.#IND", "1.#QNAN",
-                                        "<NA>",     "N/A",  "NA",       "NULL",   "NaN",
-                                        "None",     "n/a",  "nan",      "null"};
-    enum { WORD_BYTES_MAX = 8 };
-
-    if (length == 0)
-        return true;
-    if (config->table.missing_words) {
-        for (int i = 0; i < config->table.missing_word_count; i++)
-            if (is_word(text, length, config->table.missing_words[i]))
-                return true;
-        return false;
-    }
-    if (length > WORD_BYTES_MAX || (*text >= '0' && *text <= '9' && *text != '1'))
-        return false;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (is_word(text, length, words[i]))
-            return true;
-    return false;
-}
-
-static bool parse_comma(const char *text, size_t length, double *value)
-{
-    char copy[NUMBER_LENGTH_MAX], *comma;
-
-    if (length > sizeof copy || memchr(text, '.', length))
-        return false;
-    memcpy(copy, text, length);
-    comma = memchr(copy, ',', length);
-    if (comma)
-        *comma = '.';
-    return number_parse(copy, copy + length, value) == copy + length;
-}
-
-bool table_cell_number(const struct dataset_config *config, const char *text, size_t length,
-                       double *value)
-{
-    if (config->table.decimal_comma)
-        return parse_comma(text, length, value);
-    return length && number_parse(text, text + length, value) == text + length;
-}
+/* ---- ranges ---- */
 
 /* With fewer steps than this between the extremes, rounding loses more than training in bfloat16,
  * which has 8 bits of precision, would. */
@@ -164,15 +114,13 @@ int table_column_check_range(const struct table_column *column, double least, do
 
 static void survey_word(struct table_column *column, const struct table_cell *cell)
 {
-    double ignored;
-
     if (!column->first_word_path) {
         csv_cell_show(cell->text, cell->length, column->first_word);
         column->first_word_line = cell->line;
         column->first_word_row = cell->row;
         column->first_word_path = cell->path;
     }
-    column->comma_numbers += parse_comma(cell->text, cell->length, &ignored);
+    column->comma_numbers += table_cell_has_comma(cell->text, cell->length);
 }
 
 /* Keeps the first cell that is to be told of. */
@@ -228,9 +176,14 @@ static int survey_date(struct table_column *column, const struct dataset_config 
 int table_column_survey(struct table_column *column, const struct dataset_config *config,
                         const struct table_cell *cell, struct error *error)
 {
+    enum table_unit unit;
     double value;
 
-    if (table_cell_number(config, cell->text, cell->length, &value)) {
+    if (table_cell_number_with_unit(config, cell->text, cell->length, &value, &unit)) {
+        if (column->numbers == 0)
+            column->unit = unit;
+        if (unit != column->unit && keep_word(&column->other_unit, cell, error) < 0)
+            return error->code;
         if (column->numbers++ == 0)
             column->first_number = column->lowest = column->highest = value;
         column->lowest = fmin(column->lowest, value);
@@ -278,8 +231,8 @@ static int report_mixture(const struct table_column *column, const struct datase
                          column->first_word_path, (long long)column->first_word_line,
                          column->first_word, name,
                          has_thousands(column->first_word)
-                             ? "comma: set decimal to comma if it is the decimal sign; if it parts "
-                               "thousands, write the numbers without it"
+                             ? "comma: set decimal to comma if it is the decimal sign, or to point "
+                               "if it parts thousands"
                              : "decimal comma; set decimal to comma");
     return error_set(
         error, -EINVAL,
@@ -323,6 +276,19 @@ static int report_too_large(const struct table_column *column, struct error *err
         error, -EINVAL,
         "%s:%lld: \"%s\" in the column %s does not fit into a float32; correct it, name "
         "it in missing if it stands for no value, or name the column in ignore",
+        word->path, (long long)word->line, word->text,
+        csv_cell_show(column->name, strlen(column->name), name));
+}
+
+static int report_other_unit(const struct table_column *column, struct error *error)
+{
+    const struct table_word *word = column->other_unit;
+    char name[CSV_SHOWN_SIZE];
+
+    return error_set(
+        error, -EINVAL,
+        "%s:%lld: \"%s\" in the column %s has another unit than the first number there; "
+        "convert it, or name the column in categories or ignore",
         word->path, (long long)word->line, word->text,
         csv_cell_show(column->name, strlen(column->name), name));
 }
@@ -379,6 +345,8 @@ int table_column_decide(struct table_column *column, const struct dataset_config
         return decide_category(column, reason, error);
     if (column->numbers == column->present && column->too_large)
         return report_too_large(column, error);
+    if (column->numbers == column->present && column->other_unit)
+        return report_other_unit(column, error);
     if (column->numbers == column->present) {
         column->kind = is_row_number(column, rows) ? TABLE_LEFT_OUT : TABLE_NUMBER;
         *reason = column->kind == TABLE_LEFT_OUT ? "the number of the row" : NULL;
@@ -546,6 +514,7 @@ bool table_column_encode(const struct table_column *column, const struct dataset
                          const char *text, size_t length, float *features, int64_t *unknown)
 {
     struct table_date date;
+    enum table_unit unit;
     double value;
 
     memset(features, 0, (size_t)column->features * sizeof *features);
@@ -558,7 +527,8 @@ bool table_column_encode(const struct table_column *column, const struct dataset
     }
     switch (column->kind) {
     case TABLE_NUMBER:
-        if (!table_cell_number(config, text, length, &value))
+        if (!table_cell_number_with_unit(config, text, length, &value, &unit) ||
+            unit != column->unit)
             return false;
         features[0] = (float)value;
         return true;

@@ -18,6 +18,18 @@ enum table_kind {
  * HistGradientBoosting takes (its max_bins). */
 enum { TABLE_CATEGORIES_MAX = 255 };
 
+/* What the numbers of a column count, as their signs say. Those of a column have the same. */
+enum table_unit {
+    TABLE_NO_UNIT,
+    TABLE_PERCENT, /* 12% is 12 */
+    TABLE_DOLLAR,
+    TABLE_EURO,
+    TABLE_POUND,
+    TABLE_YEN,
+    TABLE_RUPEE,
+    TABLE_UNITS
+};
+
 /* A cell that a message is about. */
 struct table_word {
     char text[CSV_SHOWN_SIZE];
@@ -45,13 +57,15 @@ struct table_column {
     const char *first_word_path;
     struct table_word *undated[2]; /* [order]: the first cell that is no date in it, where most may
                                     * be; owned, NULL: none */
-    struct table_word *too_large;  /* the first number that float32 does not have, likewise */
-    struct label_names texts;      /* up to TABLE_CATEGORIES_MAX + 1 */
+    /* The first number that float32 does not have, and the first one of another unit, likewise */
+    struct table_word *too_large, *other_unit;
+    struct label_names texts; /* up to TABLE_CATEGORIES_MAX + 1 */
 
     /* What is kept for the encoding. */
     enum table_date_order order;
-    double mean;       /* of numbers, or of dates in days: what a missing cell becomes */
-    char **categories; /* sorted; owned */
+    enum table_unit unit; /* of numbers */
+    double mean;          /* of numbers, or of dates in days: what a missing cell becomes */
+    char **categories;    /* sorted; owned */
     int32_t category_count;
     bool marks_missing; /* a last feature is 1 where the cell is missing */
     int32_t first_feature, features;
@@ -92,9 +106,14 @@ int table_row_visit(const struct csv_table *table, const char *row, const char *
 /* Whether the cell says that there is no value: it is empty, "?", or one of the words of pandas'
  * read_csv(), unless the configuration lists others. */
 bool table_cell_is_missing(const struct dataset_config *config, const char *text, size_t length);
-/* Reads a number with the configured decimal sign; whether it is one. */
+/* Reads a number as people write it: with the configured decimal sign, parted thousands, the sign
+ * of a currency or of hundredths; whether it is one. */
 bool table_cell_number(const struct dataset_config *config, const char *text, size_t length,
                        double *value);
+bool table_cell_number_with_unit(const struct dataset_config *config, const char *text,
+                                 size_t length, double *value, enum table_unit *unit);
+/* Whether it would be a number if the comma were the decimal sign. */
+bool table_cell_has_comma(const char *text, size_t length);
 
 /* Reports numbers that are too large or too small for float32, or so close together, compared with
  * their size, that float32 would make most of them the same; `least` and `highest` are the extremes

@@ -24,10 +24,13 @@ static int report_cell(const struct table_column *column, const struct table_cel
                      csv_cell_show(column->name, strlen(column->name), name), what);
 }
 
-static int target_store(struct table_reader *reader, const struct table_column *column,
+static const char other_unit[] = "has another unit than the first number there; convert it";
+
+static int target_store(struct table_reader *reader, struct table_column *column,
                         const struct table_cell *cell, struct error *error)
 {
     struct dataset *dataset = reader->dataset;
+    enum table_unit unit;
     const char *fault;
     char what[128];
     double value;
@@ -42,13 +45,17 @@ static int target_store(struct table_reader *reader, const struct table_column *
         dataset->labels[reader->rows] = number;
         return number < 0 ? number : 0;
     }
-    if (!table_cell_number(reader->config, cell->text, cell->length, &value))
+    if (!table_cell_number_with_unit(reader->config, cell->text, cell->length, &value, &unit))
         return report_cell(column, cell,
                            "is to be predicted, but it is no number; for classes choose the loss "
                            "cross_entropy",
                            error);
     if (!isfinite((float)value))
         return report_cell(column, cell, "does not fit into a float32", error);
+    if (!reader->reference && isinf(reader->lowest[column->target]))
+        column->unit = unit; /* of the first one */
+    if (unit != column->unit)
+        return report_cell(column, cell, other_unit, error);
     fault = plain_target_fault(dataset->plain_targets, value);
     if (fault) {
         snprintf(what, sizeof what, "is to be predicted, %s", fault);
@@ -104,10 +111,11 @@ static int split_key_store(struct table_reader *reader, const struct table_colum
 static int weight_store(struct table_reader *reader, const struct table_column *column,
                         const struct table_cell *cell, struct error *error)
 {
+    enum table_unit unit;
     double value;
 
-    if (!table_cell_number(reader->config, cell->text, cell->length, &value) || !(value >= 0) ||
-        !isfinite((float)value))
+    if (!table_cell_number_with_unit(reader->config, cell->text, cell->length, &value, &unit) ||
+        unit != TABLE_NO_UNIT || !(value >= 0) || !isfinite((float)value))
         return report_cell(column, cell, "is no weight of its sample: weights are numbers from 0",
                            error);
     reader->dataset->sample_weights[reader->rows] = (float)value;
@@ -122,6 +130,7 @@ static int encode_cell(void *context, int32_t place, const struct table_cell *ce
     static const char *const wanted[] = {
         [TABLE_NUMBER] = "is no number", [TABLE_DATE] = "is no date"};
     float *features;
+    double ignored;
     bool missing;
     int r = 0;
 
@@ -146,7 +155,13 @@ static int encode_cell(void *context, int32_t place, const struct table_cell *ce
                column->first_feature;
     if (!table_column_encode(column, reader->config, missing ? NULL : cell->text, cell->length,
                              features, &reader->unknown))
-        return report_cell(column, cell, wanted[column->kind], error);
+        return report_cell(
+            column, cell,
+            column->kind == TABLE_NUMBER &&
+                    table_cell_number(reader->config, cell->text, cell->length, &ignored)
+                ? other_unit
+                : wanted[column->kind],
+            error);
     return isfinite(features[0]) ? 0
                                  : report_cell(column, cell, "does not fit into a float32", error);
 }

@@ -92,9 +92,11 @@ bool table_row_is_header(const struct csv_table *table, const char *row, const c
     const char *at = row, *cell;
     size_t length;
     bool words = true, header;
+    double value;
 
     while (words && csv_cell_next(table, &at, end, &cell, &length))
-        words = !csv_cell_is_number(cell, length);
+        words = !csv_cell_is_number(cell, length) &&
+                !table_cell_number(table->config, cell, length, &value);
     header =
         words ? !cell_returns(table, row, end, rest) || stands_above_numbers(table, row, end, rest)
               : counts_columns(table, row, end);

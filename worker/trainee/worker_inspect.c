@@ -53,6 +53,18 @@ static void suggest_categories(const struct table_inspection *inspection, struct
     }
 }
 
+/* "auto", "point" or "comma" */
+static void set_decimal(struct dataset_config *config, const char *decimal)
+{
+    config->table.decimal_comma = strcmp(decimal, "comma") == 0;
+    config->table.decimal_point = strcmp(decimal, "point") == 0;
+}
+
+static const char *get_decimal(const struct dataset_config *config)
+{
+    return config->table.decimal_comma ? "comma" : config->table.decimal_point ? "point" : "auto";
+}
+
 /* The specification, as JSON. */
 static struct json_object *suggest(const struct table_inspection *inspection,
                                    const struct dataset_config *config)
@@ -68,8 +80,8 @@ static struct json_object *suggest(const struct table_inspection *inspection,
     json_set_string(train, "path", config->paths[0]);
     if (*config->csv.comment_prefix)
         json_set_string(train, "comment", config->csv.comment_prefix);
-    if (config->table.decimal_comma)
-        json_set_string(train, "decimal", "comma");
+    if (config->table.decimal_comma || config->table.decimal_point)
+        json_set_string(train, "decimal", get_decimal(config));
     if (target->needs_number)
         json_set_int(train, "label_column", inspection->target);
     else
@@ -254,24 +266,34 @@ static int count_numbers(const struct table_inspection *inspection)
     return count;
 }
 
-/* Takes the comma for the decimal sign where more columns are numbers then. */
+/* Where commas may be the decimal sign, finds out by which reading the most columns are numbers. If
+ * there is no difference, three digits behind each comma make it part thousands. */
 static int inspect_decimal(struct dataset_config *config, struct table_inspection *inspection,
                            struct error *error)
 {
-    int r = table_inspect(config, inspection, error);
-    struct table_inspection other = {0};
+    static const char *const decimals[] = {"point", "comma"};
+    const char *best = "auto";
+    int r;
 
+    set_decimal(config, best);
+    r = table_inspect(config, inspection, error);
     if (r < 0 || !count_commas(inspection))
         return r;
-    config->table.decimal_comma = true;
-    r = table_inspect(config, &other, error);
-    if (r == 0 && count_numbers(&other) > count_numbers(inspection)) {
-        table_inspection_release(inspection);
-        *inspection = other;
-        return 0;
+    for (size_t i = 0; i < sizeof decimals / sizeof *decimals && r == 0; i++) {
+        struct table_inspection other;
+
+        set_decimal(config, decimals[i]);
+        r = table_inspect(config, &other, error);
+        if (r == 0 && count_numbers(&other) > count_numbers(inspection)) {
+            struct table_inspection worse = *inspection;
+
+            *inspection = other;
+            other = worse;
+            best = decimals[i];
+        }
+        table_inspection_release(&other);
     }
-    config->table.decimal_comma = false;
-    table_inspection_release(&other);
+    set_decimal(config, best);
     return r;
 }
 
@@ -297,7 +319,7 @@ static int inspect(struct dataset_config *config, char comment[TABLE_COMMENT_BYT
                    struct table_inspection *inspection, struct error *error)
 {
     int r = inspect_decimal(config, inspection, error);
-    bool decimal_comma = config->table.decimal_comma;
+    const char *decimal = get_decimal(config);
     struct table_inspection other;
     struct error ignored;
 
@@ -305,7 +327,6 @@ static int inspect(struct dataset_config *config, char comment[TABLE_COMMENT_BYT
         return r;
     snprintf(comment, TABLE_COMMENT_BYTES, "%s", inspection->probable_comment);
     config->csv.comment_prefix = comment;
-    config->table.decimal_comma = false;
     if (inspect_decimal(config, &other, &ignored) == 0 && is_better(inspection, r == 0, &other)) {
         table_inspection_release(inspection);
         *inspection = other;
@@ -313,7 +334,7 @@ static int inspect(struct dataset_config *config, char comment[TABLE_COMMENT_BYT
     }
     table_inspection_release(&other);
     config->csv.comment_prefix = "";
-    config->table.decimal_comma = decimal_comma;
+    set_decimal(config, decimal);
     return r;
 }
 

@@ -77,6 +77,7 @@ static int csv_read_keys(struct json_object *source, struct dataset_config *conf
     config->table.missing = (enum dataset_missing)dataset_missing_from_string(
         json_get_string(source, "missing_values", "indicate"));
     config->table.decimal_comma = strcmp(json_get_string(source, "decimal", ""), "comma") == 0;
+    config->table.decimal_point = strcmp(json_get_string(source, "decimal", ""), "point") == 0;
     config->table.day_first = json_get_bool(source, "day_first", false);
     return 0;
 }

@@ -1,0 +1,185 @@
+/* table_cells.c: what a cell of a table says: nothing, or a number as people write it; see
+ * table_columns.h. */
+#include "engine/data/reader.h"
+#include "engine/data/table_columns.h"
+
+#include <string.h>
+
+enum { NUMBER_LENGTH_MAX = 127 };
+
+static bool is_word(const char *text, size_t length, const char *word)
+{
+    return strlen(word) == length && memcmp(text, word, length) == 0;
+}
+
+bool table_cell_is_missing(const struct dataset_config *config, const char *text, size_t length)
+{
+    /* pandas.read_csv(): its default na_values; "?" is that of the UCI repository */
+    static const char *const words[] = {"?",        "#N/A", "#N/A N/A", "#NA",    "-1.#IND",
+                                        "-1.#QNAN", "-NaN", "-nan",     "1.#IND", "1.#QNAN",
+                                        "<NA>",     "N/A",  "NA",       "NULL",   "NaN",
+                                        "None",     "n/a",  "nan",      "null"};
+    enum { WORD_BYTES_MAX = 8 };
+
+    if (length == 0)
+        return true;
+    if (config->table.missing_words) {
+        for (int i = 0; i < config->table.missing_word_count; i++)
+            if (is_word(text, length, config->table.missing_words[i]))
+                return true;
+        return false;
+    }
+    if (length > WORD_BYTES_MAX || (*text >= '0' && *text <= '9' && *text != '1'))
+        return false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (is_word(text, length, words[i]))
+            return true;
+    return false;
+}
+
+/* How commas and points are read where both may be the decimal sign. */
+enum decimal_rule {
+    DECIMAL_POINT_PROBABLE, /* a single comma may be one as well */
+    DECIMAL_POINT,
+    DECIMAL_COMMA
+};
+
+/* Signs of currencies, and that of hundredths. */
+static const struct sign {
+    const char *text;
+    enum table_unit unit;
+} signs[] = {{"$", TABLE_DOLLAR},   {"\u20ac", TABLE_EURO},  {"\u00a3", TABLE_POUND},
+             {"\u00a5", TABLE_YEN}, {"\u20b9", TABLE_RUPEE}, {"%", TABLE_PERCENT}};
+
+static bool begins(const char *at, const char *end, const char *text)
+{
+    size_t length = strlen(text);
+
+    return (size_t)(end - at) >= length && memcmp(at, text, length) == 0;
+}
+
+/* Blanks between a number and its sign, also those that do not break. */
+static const char *skip_blanks(const char *at, const char *end)
+{
+    static const char *const blanks[] = {" ", "\u00a0", "\u202f"};
+
+    for (size_t i = 0; i < sizeof blanks / sizeof *blanks; i++)
+        if (begins(at, end, blanks[i]))
+            return at + strlen(blanks[i]);
+    return at;
+}
+
+static const char *take_unit(const char *at, const char *end, enum table_unit *unit)
+{
+    for (size_t i = 0; *unit == TABLE_NO_UNIT && i < sizeof signs / sizeof *signs; i++)
+        if (begins(at, end, signs[i].text)) {
+            *unit = signs[i].unit;
+            return at + strlen(signs[i].text);
+        }
+    return at;
+}
+
+/* Reads "-", "+" or the minus of Unicode. */
+static const char *take_sign(const char *at, const char *end, bool *negative)
+{
+    static const char minus[] = "\u2212";
+
+    if (at < end && (*at == '-' || *at == '+')) {
+        *negative = *at == '-';
+        return at + 1;
+    }
+    *negative = begins(at, end, minus);
+    return *negative ? at + sizeof minus - 1 : at;
+}
+
+/* Leaves out what parts thousands: three digits each, from the end of the whole part on. False: the
+ * digits are parted otherwise, or it may be the decimal sign. */
+static bool ungroup(char *digits, enum decimal_rule rule)
+{
+    char group = rule == DECIMAL_COMMA ? '.' : ',', decimal = rule == DECIMAL_COMMA ? ',' : '.';
+    size_t length = strcspn(digits, (char[]){group, decimal, '\0'});
+    int groups = 0;
+    char *to = digits + length, *from = to;
+
+    if (*from == group && (length == 0 || length > 3 || *digits == '0'))
+        return false;
+    for (; *from == group; groups++, from += 4, to += 3) {
+        if (strspn(from + 1, "0123456789") != 3)
+            return false;
+        memmove(to, from + 1, 3);
+    }
+    if (groups == 1 && *from != decimal && rule == DECIMAL_POINT_PROBABLE)
+        return false;
+    if (groups && *from && *from != decimal)
+        return false;
+    memmove(to, from, strlen(from) + 1);
+    if (*to == decimal)
+        *to = '.';
+    return true;
+}
+
+/* A number with the sign of a currency or of hundredths, parted thousands, a decimal comma, or the
+ * minus of Unicode. */
+static bool parse_written(const char *at, const char *end, enum decimal_rule rule, double *value,
+                          enum table_unit *unit)
+{
+    static const char letters[] = "0123456789.,eE+-";
+    char digits[NUMBER_LENGTH_MAX + 1];
+    bool negative;
+    size_t length = 0;
+
+    *unit = TABLE_NO_UNIT;
+    at = take_sign(at, end, &negative);
+    at = take_unit(at, end, unit);
+    if (*unit == TABLE_PERCENT)
+        return false;
+    if (*unit) {
+        at = skip_blanks(at, end);
+        if (!negative)
+            at = take_sign(at, end, &negative);
+    }
+    while (at + length < end && at[length] && strchr(letters, at[length]))
+        length++;
+    if (length == 0 || length > NUMBER_LENGTH_MAX || !strchr("0123456789.,", *at))
+        return false;
+    memcpy(digits, at, length);
+    digits[length] = '\0';
+    at = take_unit(skip_blanks(at + length, end), end, unit);
+    if (at != end || !ungroup(digits, rule) ||
+        number_parse(digits, digits + strlen(digits), value) != digits + strlen(digits))
+        return false;
+    *value = negative ? -*value : *value;
+    return true;
+}
+
+bool table_cell_number_with_unit(const struct dataset_config *config, const char *text,
+                                 size_t length, double *value, enum table_unit *unit)
+{
+    *unit = TABLE_NO_UNIT;
+    if (length == 0)
+        return false;
+    if ((!config->table.decimal_comma || !memchr(text, '.', length)) &&
+        number_parse(text, text + length, value) == text + length)
+        return true; /* most are such */
+    return parse_written(text, text + length,
+                         config->table.decimal_comma   ? DECIMAL_COMMA
+                         : config->table.decimal_point ? DECIMAL_POINT
+                                                       : DECIMAL_POINT_PROBABLE,
+                         value, unit);
+}
+
+bool table_cell_number(const struct dataset_config *config, const char *text, size_t length,
+                       double *value)
+{
+    enum table_unit ignored;
+
+    return table_cell_number_with_unit(config, text, length, value, &ignored);
+}
+
+bool table_cell_has_comma(const char *text, size_t length)
+{
+    enum table_unit ignored;
+    double value;
+
+    return length && parse_written(text, text + length, DECIMAL_COMMA, &value, &ignored);
+}

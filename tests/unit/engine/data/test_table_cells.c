@@ -1,0 +1,141 @@
+/* test_table_cells.c: numbers of tables as people write them, and their units. */
+#include "engine/data/description.h"
+#include "engine/data/table_columns.h"
+#include "tests/support/data_files.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char *path;
+static struct dataset_config config;
+
+static int reset(void **state)
+{
+    (void)state;
+    config = (struct dataset_config){.format = DATASET_TABLE, .paths = &path, .path_count = 1};
+    return 0;
+}
+
+static struct dataset *open_text(const char *text, const struct dataset *reference)
+{
+    path = data_file_write_text("table.csv", text);
+    return data_open(&config, reference);
+}
+
+#define REFUSE_BESIDE(reference, text, ...)                                                \
+    do {                                                                                   \
+        path = data_file_write_text("table.csv", text);                                    \
+        data_expect_refusal(&config, reference, -EINVAL, __VA_ARGS__, (const char *)NULL); \
+    } while (0)
+
+static void check_number(const char *text, double expected, enum table_unit expected_unit)
+{
+    enum table_unit unit;
+    double value;
+
+    if (!table_cell_number_with_unit(&config, text, strlen(text), &value, &unit))
+        fail_msg("\"%s\" is no number", text);
+    if (value != expected || unit != expected_unit)
+        fail_msg("\"%s\" is %g of the unit %d", text, value, (int)unit);
+}
+
+static void check_words(const char *const *words, size_t count)
+{
+    double value;
+
+    for (size_t i = 0; i < count; i++)
+        if (table_cell_number(&config, words[i], strlen(words[i]), &value))
+            fail_msg("\"%s\" is the number %g", words[i], value);
+}
+
+static void numbers_as_people_write_them(void **state)
+{
+    static const char *const words[] = {
+        "%",        "$",     "12%%", "$5 %",  "%5",      "0x10",   "1_000",      "--5",
+        "\u2212-5", "1,234", "1,5",  "0,123", "12,34,5", "1,2345", "1234,567.5", "1,234e5",
+        "12:30",    "5 $ 6", "e5",   "1 000", "5kg",     "-$-5",   "1,234,56"};
+
+    (void)state;
+    check_number("12%", 12, TABLE_PERCENT);
+    check_number("-0.5 %", -0.5, TABLE_PERCENT);
+    check_number("$3.50", 3.5, TABLE_DOLLAR);
+    check_number("-$1,234.50", -1234.5, TABLE_DOLLAR);
+    check_number("$-3", -3, TABLE_DOLLAR);
+    check_number("3.5\u00a0\u20ac", 3.5, TABLE_EURO);
+    check_number("\u00a3 3", 3, TABLE_POUND);
+    check_number("\u22121.5e3", -1500, TABLE_NO_UNIT);
+    check_number("1,234.5", 1234.5, TABLE_NO_UNIT);
+    check_number("12,345,678", 12345678, TABLE_NO_UNIT);
+    check_words(words, sizeof words / sizeof *words);
+}
+
+static void the_decimal_sign_tells_what_parts_thousands(void **state)
+{
+    static const char *const words[] = {"1,234.5", "1.5", "1,2,3"}, *const others[] = {"1.234,5"};
+
+    (void)state;
+    config.table.decimal_point = true;
+    check_number("1,234", 1234, TABLE_NO_UNIT);
+    check_words(others, 1);
+    config.table.decimal_point = false;
+    config.table.decimal_comma = true;
+    check_number("1,234", 1.234, TABLE_NO_UNIT);
+    check_number("1.234", 1234, TABLE_NO_UNIT);
+    check_number("-1.234.567,25 \u20ac", -1234567.25, TABLE_EURO);
+    check_words(words, sizeof words / sizeof *words);
+}
+
+static void a_column_has_one_unit(void **state)
+{
+    struct dataset *train = open_text("a,b,y\n$1,10%,u\n$2.5,20%,v\n", NULL), *read, *test;
+    struct error error;
+    char *text;
+
+    (void)state;
+    test = open_text("a,b,y\n$7,5%,u\n", train);
+    assert_true(((const float *)test->buffer)[0] == 7 && ((const float *)test->buffer)[1] == 5);
+    dataset_close(test);
+    REFUSE_BESIDE(train, "a,b,y\n7,5%,u\n", "table.csv:2: \"7\" in the column a", "another unit");
+    text = dataset_description_format(train); /* as a checkpoint keeps it */
+    assert_int_equal(dataset_description_parse(text, &read, &error), 0);
+    REFUSE_BESIDE(read, "a,b,y\n$7,0.05,u\n", "table.csv:2: \"0.05\" in the column b");
+    dataset_close(read);
+    free(text);
+    dataset_close(train);
+    REFUSE_BESIDE(NULL, "a,y\n5%,u\n3%,v\n0.1,u\n", "table.csv:4: \"0.1\" in the column a",
+                  "another unit than the first number");
+}
+
+static void numbers_to_predict_have_one_unit(void **state)
+{
+    struct dataset *train, *test;
+
+    (void)state;
+    config.target = DATASET_TARGET_VALUE;
+    train = open_text("a,y\n3,\n1,\"$1,000.50\"\n2,$5\n", NULL);
+    assert_true(train->count == 2 && train->targets[0] == 1000.5f);
+    test = open_text("a,y\n3,$7\n", train);
+    assert_true(test->targets[0] == 7);
+    dataset_close(test);
+    REFUSE_BESIDE(train, "a,y\n3,7\n", "table.csv:2: \"7\" in the column y", "another unit");
+    dataset_close(train);
+    REFUSE_BESIDE(NULL, "a,y\n1,$5\n2,5\n", "table.csv:3: \"5\" in the column y", "another unit");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(numbers_as_people_write_them, reset),
+        cmocka_unit_test_setup(the_decimal_sign_tells_what_parts_thousands, reset),
+        cmocka_unit_test_setup(a_column_has_one_unit, reset),
+        cmocka_unit_test_setup(numbers_to_predict_have_one_unit, reset),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
