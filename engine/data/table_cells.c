@@ -3,6 +3,7 @@
 #include "engine/data/reader.h"
 #include "engine/data/table_columns.h"
 
+#include <ctype.h>
 #include <string.h>
 
 enum { NUMBER_LENGTH_MAX = 127 };
@@ -182,4 +183,50 @@ bool table_cell_has_comma(const char *text, size_t length)
     double value;
 
     return length && parse_written(text, text + length, DECIMAL_COMMA, &value, &ignored);
+}
+
+static const char *skip_digits(const char *at, const char *end)
+{
+    while (at < end && isdigit((unsigned char)*at))
+        at++;
+    return at;
+}
+
+bool table_cell_may_be_number(const char *text, size_t length)
+{
+    enum { UNIT_BYTES_MAX = 4 }; /* "kg", "km/h" */
+    const char *end = text + length, *at = text, *digits;
+    bool negative;
+
+    at = take_sign(at, end, &negative);
+    if (begins(at, end, "0x") || begins(at, end, "0X")) {
+        at += 2;
+        digits = at;
+        while (at < end && isxdigit((unsigned char)*at))
+            at++;
+        return at == end && at > digits;
+    }
+    digits = at;
+    while (at < end && (isdigit((unsigned char)*at) || strchr("_.,' ", *at)))
+        at++;
+    return at > digits && isdigit((unsigned char)*digits) && end - at <= UNIT_BYTES_MAX;
+}
+
+bool table_cell_may_be_time(const char *text, size_t length)
+{
+    enum { HOUR_DIGITS_MAX = 4, PAIR = 3 /* ":05" */ };
+    const char *end = text + length, *at = skip_digits(text, end);
+    int pairs = 0;
+
+    if (at == text || at - text > HOUR_DIGITS_MAX)
+        return false;
+    for (; at < end && *at == ':'; at += PAIR, pairs++)
+        if (end - at < PAIR || skip_digits(at + 1, at + PAIR) < at + PAIR)
+            return false;
+    if (pairs && at < end && *at == '.')
+        at = skip_digits(at + 1, end);
+    at = skip_blanks(at, end);
+    if (end - at == 2 && (at[1] == 'M' || at[1] == 'm') && strchr("AaPp", *at))
+        return true; /* also "3 PM" */
+    return pairs && at == end;
 }

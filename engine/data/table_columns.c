@@ -120,6 +120,10 @@ static void survey_word(struct table_column *column, const struct table_cell *ce
         column->first_word_row = cell->row;
         column->first_word_path = cell->path;
     }
+    if (table_cell_may_be_time(cell->text, cell->length))
+        column->like_times++;
+    else
+        column->like_numbers += table_cell_may_be_number(cell->text, cell->length);
     column->comma_numbers += table_cell_has_comma(cell->text, cell->length);
 }
 
@@ -427,6 +431,32 @@ static void set_mean(struct table_column *column)
                      column->present);
 }
 
+const char *table_column_hint(const struct table_column *column)
+{
+    if (column->is_ignored || column->target >= 0 || column->is_category ||
+        (column->kind != TABLE_LEFT_OUT && column->kind != TABLE_CATEGORY))
+        return NULL;
+    if (2 * column->like_times > column->present)
+        return "if they are times, write the date in front of them, or minutes as numbers";
+    if (column->kind == TABLE_LEFT_OUT && column->like_numbers &&
+        2 * (column->like_numbers + column->numbers) > column->present)
+        return "if they are numbers, write their digits alone";
+    return NULL;
+}
+
+static void warn_of_categories(const struct table_column *column,
+                               const struct dataset_config *config)
+{
+    const char *hint = table_column_hint(column);
+    char shown[CSV_SHOWN_SIZE];
+
+    if (hint)
+        reader_warn(config, "%s: the texts of the column \"%s\", such as %s, are categories; %s",
+                    column->first_word_path,
+                    csv_cell_show(column->name, strlen(column->name), shown), column->first_word,
+                    hint);
+}
+
 /* "Name (texts that hardly ever return), …" */
 struct left_out {
     char text[1024];
@@ -437,13 +467,14 @@ struct left_out {
 static void left_out_add(struct left_out *list, const struct table_column *column,
                          const char *reason)
 {
+    const char *hint = table_column_hint(column);
     char shown[CSV_SHOWN_SIZE];
 
     if (list->count++ < LEFT_OUT_SHOWN_MAX && list->used < sizeof list->text)
-        list->used +=
-            (size_t)snprintf(list->text + list->used, sizeof list->text - list->used,
-                             "%s\"%s\" (%s)", list->count > 1 ? ", " : "",
-                             csv_cell_show(column->name, strlen(column->name), shown), reason);
+        list->used += (size_t)snprintf(list->text + list->used, sizeof list->text - list->used,
+                                       "%s\"%s\" (%s%s%s)", list->count > 1 ? ", " : "",
+                                       csv_cell_show(column->name, strlen(column->name), shown),
+                                       reason, hint ? "; " : "", hint ? hint : "");
 }
 
 int table_columns_decide(struct table_columns *columns, const struct dataset_config *config,
@@ -462,6 +493,8 @@ int table_columns_decide(struct table_columns *columns, const struct dataset_con
             return r;
         if (reason)
             left_out_add(&left_out, column, reason);
+        else
+            warn_of_categories(column, config);
         column->marks_missing = column->missing > 0 && column->kind != TABLE_LEFT_OUT &&
                                 config->table.missing == DATASET_MISSING_INDICATE;
         set_mean(column);

@@ -48,6 +48,7 @@ struct table_column {
 
     /* What the survey counts; `first_word` is the first cell that is no number. */
     int64_t present, missing, numbers, comma_numbers, month_dates, day_dates;
+    int64_t like_numbers, like_times; /* cells that may be meant as such and are not read so */
     int64_t row_numbers; /* cells that continue 0, 1, 2, … or 1, 2, 3, … from the first row on */
     bool has_time, has_order;
     long double number_sum, month_sum, day_sum; /* of the numbers, and of dates in days */
@@ -112,6 +113,10 @@ bool table_cell_number(const struct dataset_config *config, const char *text, si
                        double *value);
 bool table_cell_number_with_unit(const struct dataset_config *config, const char *text,
                                  size_t length, double *value, enum table_unit *unit);
+/* Whether a cell that is no number may be meant as one that is not read: "0x10", "1_000", "5 kg";
+ * or as a time without a date: "14:05", "2:05 PM". */
+bool table_cell_may_be_number(const char *text, size_t length);
+bool table_cell_may_be_time(const char *text, size_t length);
 /* Whether it would be a number if the comma were the decimal sign. */
 bool table_cell_has_comma(const char *text, size_t length);
 
@@ -143,6 +148,9 @@ bool table_row_is_header(const struct csv_table *table, const char *row, const c
  * most cells are numbers or dates, but not all. */
 int table_column_decide(struct table_column *column, const struct dataset_config *config,
                         int64_t rows, const char **reason, struct error *error);
+/* What to do where most texts of a column that is left out, or has categories, may be meant
+ * otherwise: the end of a sentence. NULL: they may not. */
+const char *table_column_hint(const struct table_column *column);
 /* Decides what each column is and numbers the features; warns of columns that are left out.
  * -EINVAL: most cells of a column are numbers or dates, but not all; no column is left. */
 int table_columns_decide(struct table_columns *columns, const struct dataset_config *config,

@@ -119,6 +119,7 @@ static int column_describe(struct inspector *inspector, int32_t place,
         snprintf(to->problem, sizeof to->problem, "%.*s", TABLE_PROBLEM_BYTES - 1, problem.text);
     } else {
         to->kind = kinds[column->kind];
+        to->hint = table_column_hint(column);
     }
     return 0;
 }

@@ -12,6 +12,7 @@ struct table_inspection_column {
     bool needs_number;  /* a specification cannot name it but by its number */
     const char *kind;   /* "number", "category", "date", "left out", or "unclear" */
     const char *reason; /* why it is left out; NULL: it is not */
+    const char *hint;   /* what to do if its texts are meant otherwise; NULL: they are texts */
     int64_t present, missing;
     int32_t different;      /* texts; -1: more than categories may have */
     double lowest, highest; /* of numbers; NAN: there are none */

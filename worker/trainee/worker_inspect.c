@@ -125,7 +125,7 @@ static int try_suggestion(const struct table_inspection *inspection,
     return worker_setup_try(json_object_to_json_string(spec), error);
 }
 
-static void column_details(const struct table_inspection_column *column, char text[DETAILS_BYTES])
+static void describe_values(const struct table_inspection_column *column, char text[DETAILS_BYTES])
 {
     int used = 0;
 
@@ -146,6 +146,16 @@ static void column_details(const struct table_inspection_column *column, char te
                          column->examples[i]);
     if (column->different < 0 || column->different > TABLE_EXAMPLES)
         snprintf(text + used, (size_t)(DETAILS_BYTES - used), ", ...");
+}
+
+static void column_details(const struct table_inspection_column *column, char text[DETAILS_BYTES])
+{
+    size_t used;
+
+    describe_values(column, text);
+    used = strlen(text);
+    if (column->hint)
+        snprintf(text + used, DETAILS_BYTES - used, "%s%s", used ? "; " : "", column->hint);
 }
 
 static const char *part_text(struct json_object *spec, const char *key)
@@ -225,6 +235,7 @@ static void print_json(const struct table_inspection *inspection,
         json_set_string(entry, "name", column->name);
         json_set_string(entry, "type", column->kind);
         json_set_string(entry, "reason", column->problem[0] ? column->problem : column->reason);
+        json_set_string(entry, "hint", column->hint);
         json_set_int(entry, "present", column->present);
         json_set_int(entry, "missing", column->missing);
         if (column->different >= 0)

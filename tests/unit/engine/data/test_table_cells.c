@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,10 +16,24 @@
 static const char *path;
 static struct dataset_config config;
 
+static char warnings[4096];
+
+static void on_warning(void *context, const char *text)
+{
+    size_t used = strlen(warnings);
+
+    (void)context;
+    snprintf(warnings + used, sizeof warnings - used, "%s\n", text);
+}
+
+static const struct dataset_events events = {.warning = on_warning};
+
 static int reset(void **state)
 {
     (void)state;
-    config = (struct dataset_config){.format = DATASET_TABLE, .paths = &path, .path_count = 1};
+    warnings[0] = '\0';
+    config = (struct dataset_config){
+        .format = DATASET_TABLE, .paths = &path, .path_count = 1, .events = &events};
     return 0;
 }
 
@@ -128,6 +143,31 @@ static void numbers_to_predict_have_one_unit(void **state)
     REFUSE_BESIDE(NULL, "a,y\n1,$5\n2,5\n", "table.csv:3: \"5\" in the column y", "another unit");
 }
 
+/* What may be meant otherwise than it is read is told. */
+static void forms_that_are_not_read_are_told(void **state)
+{
+    static const char *const left_out[] = {
+        "a,b,y\n1,0x10,u\n2,0x1f,v\n", "a,b,y\n1,1_000,u\n2,5,v\n", "a,b,y\n1,5 kg,u\n2,1.5M,v\n"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++) {
+        warnings[0] = '\0';
+        dataset_close(open_text(left_out[i], NULL));
+        if (!strstr(warnings, "\"b\" (texts that hardly ever return; if they are numbers, write"))
+            fail_msg("%s: %s", left_out[i], warnings);
+    }
+    warnings[0] = '\0';
+    dataset_close(open_text("a,b,y\n1,14:05,u\n2,0:30:15.5,v\n", NULL));
+    assert_non_null(
+        strstr(warnings, "\"b\" (texts that hardly ever return; if they are times, write"));
+    dataset_close(open_text("a,b,y\n1,3 PM,u\n2,3 PM,v\n", NULL));
+    assert_non_null(
+        strstr(warnings, "column \"b\", such as 3 PM, are categories; if they are times"));
+    warnings[0] = '\0';
+    dataset_close(open_text("a,b,c,y\n1,1st,n1,u\n2,1st,12 Main Street,v\n", NULL));
+    assert_string_equal(warnings, "columns are left out: \"c\" (texts that hardly ever return)\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +175,7 @@ int main(void)
         cmocka_unit_test_setup(the_decimal_sign_tells_what_parts_thousands, reset),
         cmocka_unit_test_setup(a_column_has_one_unit, reset),
         cmocka_unit_test_setup(numbers_to_predict_have_one_unit, reset),
+        cmocka_unit_test_setup(forms_that_are_not_read_are_told, reset),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
