@@ -1,11 +1,14 @@
-/* worker_inspect.c: `traind-worker inspect` shows what is understood of a table, and a
- * specification that would learn from it. */
+/* worker_inspect.c: `traind-worker inspect` shows what is understood of a file or a folder of data,
+ * and a specification that would learn from it. */
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "engine/data/detection.h"
 #include "engine/data/table_inspection.h"
 #include "proto/json.h"
+#include "worker/trainee/suggestion.h"
 #include "worker/trainee/worker_options.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,66 +16,14 @@
 
 enum { NAME_SHOWN = 28, DETAILS_BYTES = TABLE_PROBLEM_BYTES + 64 };
 
-/* Of eight recipes that tests/bench/tables was run with, this one was behind gradient boosting on
- * the fewest of its tables. Long tables need fewer epochs. */
-static const char *const model_recipe = "{\"name\": \"mlp\", \"hidden\": [256, 256]}";
-static const char *const train_recipe =
-    "{\"optimizer\": {\"name\": \"adamw\", \"lr\": 0.003, \"weight_decay\": 0.1}, "
-    "\"schedule\": {\"name\": \"cosine\"}}";
-enum { EPOCHS = 200, EPOCHS_LEAST = 20, SAMPLES_TRAINED = 20000000 };
-
-static int64_t choose_epochs(int64_t rows)
-{
-    int64_t epochs = SAMPLES_TRAINED / (rows > 0 ? rows : 1);
-
-    return epochs > EPOCHS ? EPOCHS : epochs < EPOCHS_LEAST ? EPOCHS_LEAST : epochs;
-}
-
-/* What is done with columns that are unclear: few texts are categories, others are left out. */
-static void suggest_categories(const struct table_inspection *inspection, struct json_object *train)
-{
-    for (int32_t i = 0; i < inspection->count; i++) {
-        const struct table_inspection_column *column = &inspection->columns[i];
-        bool few = column->different >= 0 && 2 * (int64_t)column->different <= column->present;
-        const char *key = few ? "categories" : "ignore";
-        struct json_object *list = json_get(train, key);
-
-        if (!column->problem[0] || column->has_commas || i == inspection->target ||
-            !inspection->has_header)
-            continue;
-        if (!list)
-            json_set(train, key, list = json_object_new_array());
-        json_object_array_add(list, json_object_new_string(column->name));
-    }
-}
-
-/* The specification, as JSON. */
-static struct json_object *suggest(const struct table_inspection *inspection,
-                                   const struct dataset_config *config)
-{
-    const struct table_inspection_column *target = &inspection->columns[inspection->target];
-    struct json_object *spec = json_object_new_object(), *model = json_tokener_parse(model_recipe);
-    struct json_object *data = json_object_new_object(), *train = json_object_new_object();
-    struct json_object *settings = json_tokener_parse(train_recipe);
-
-    if (!inspection->classes && target->numeric)
-        json_set_string(model, "loss", "mse");
-    json_set_string(train, "format", "table");
-    json_set_string(train, "path", config->paths[0]);
-    if (config->table.decimal_comma)
-        json_set_string(train, "decimal", "comma");
-    if (inspection->has_header)
-        json_set_string(train, "label_column", target->name);
-    else
-        json_set_int(train, "label_column", inspection->target);
-    suggest_categories(inspection, train);
-    json_set(data, "train", train);
-    json_set_int(settings, "epochs", choose_epochs(inspection->rows));
-    json_set(spec, "model", model);
-    json_set(spec, "data", data);
-    json_set(spec, "train", settings);
-    return spec;
-}
+/* What was found at a path. */
+struct inspection {
+    const char *path;
+    struct detection files;
+    bool is_table;
+    struct table_inspection table; /* of the first file of the training set */
+    struct dataset_config config;
+};
 
 static void column_details(const struct table_inspection_column *column, char text[DETAILS_BYTES])
 {
@@ -103,88 +54,173 @@ static const char *part_text(struct json_object *spec, const char *key)
                                           JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE);
 }
 
-static void print_suggestion(const struct table_inspection *inspection,
-                             const struct dataset_config *config)
+/* The specification that was chosen first; NULL: there is none. */
+static struct json_object *first_choice(struct json_object *choices)
 {
-    const struct table_inspection_column *target = &inspection->columns[inspection->target];
-    JSON_AUTO struct json_object *spec = suggest(inspection, config);
-    char shown[4 * NAME_SHOWN + 8], cut[NAME_SHOWN + 1];
+    return choices && json_object_array_length(choices)
+               ? json_get(json_object_array_get_idx(choices, 0), "specification")
+               : NULL;
+}
 
-    snprintf(cut, sizeof cut, "%s", target->name);
-    text_escape_controls(cut, shown, sizeof shown);
-    if (inspection->obstacle) {
-        printf("\nNo column can be predicted; of \"%s\" %s.\n", shown, inspection->obstacle);
-        return;
+static void print_notes(const struct inspection *inspection)
+{
+    for (int i = 0; i < inspection->files.note_count; i++) {
+        char shown[1024];
+
+        printf("assumed: %s\n",
+               text_escape_controls(inspection->files.notes[i], shown, sizeof shown));
     }
-    printf("\nTo predict \"%s\"", shown);
-    if (inspection->classes)
-        printf(", one of %d classes", inspection->classes);
-    printf(" (another column: --target%s):\n\n",
-           inspection->classes || !target->numeric ? "" : "; classes: leave out loss");
+}
+
+static void print_specification(struct json_object *choices)
+{
+    struct json_object *spec = first_choice(choices);
+
     printf("{\"model\": %s,\n", part_text(spec, "model"));
     printf(" \"data\": %s,\n", part_text(spec, "data"));
     printf(" \"train\": %s}\n", part_text(spec, "train"));
 }
 
-static void print_table(const struct table_inspection *inspection,
-                        const struct dataset_config *config)
+static void print_suggestion(const struct table_inspection *table, struct json_object *choices)
 {
+    const struct table_inspection_column *target = &table->columns[table->target];
+    char shown[4 * NAME_SHOWN + 8], cut[NAME_SHOWN + 1];
+
+    snprintf(cut, sizeof cut, "%s", target->name);
+    text_escape_controls(cut, shown, sizeof shown);
+    if (table->obstacle) {
+        printf("\nNo column can be predicted; of \"%s\" %s.\n", shown, table->obstacle);
+        return;
+    }
+    printf("\nTo predict \"%s\"", shown);
+    if (table->classes)
+        printf(", one of %d classes", table->classes);
+    printf(" (another column: --target%s):\n\n",
+           table->classes || !target->numeric ? "" : "; classes: leave out loss");
+    print_specification(choices);
+}
+
+static void print_table(const struct inspection *inspection)
+{
+    const struct table_inspection *table = &inspection->table;
     char shown[4 * NAME_SHOWN + 8], cut[NAME_SHOWN + 1], details[DETAILS_BYTES];
 
-    printf("%s: %lld rows, %d columns, %s, between them %s, %s\n\n", config->paths[0],
-           (long long)inspection->rows, inspection->count, inspection->encoding,
-           inspection->delimiter == '\t' ? "tabs" : (char[]){inspection->delimiter, '\0'},
-           inspection->has_header ? "the first row has their names" : "no row has their names");
+    printf("%s: %lld rows, %d columns, %s, between them %s, %s\n\n", inspection->path,
+           (long long)table->rows, table->count, table->encoding,
+           table->delimiter == '\t' ? "tabs" : (char[]){table->delimiter, '\0'},
+           table->has_header ? "the first row has their names" : "no row has their names");
     printf("%-*s %-9s %9s  %s\n", NAME_SHOWN, "column", "type", "missing", "");
-    for (int32_t i = 0; i < inspection->count; i++) {
-        const struct table_inspection_column *column = &inspection->columns[i];
+    for (int32_t i = 0; i < table->count; i++) {
+        const struct table_inspection_column *column = &table->columns[i];
 
         snprintf(cut, sizeof cut, "%s", column->name);
         column_details(column, details);
         printf("%-*s %-9s %9lld  %s\n", NAME_SHOWN, text_escape_controls(cut, shown, sizeof shown),
                column->kind, (long long)column->missing, details);
     }
-    print_suggestion(inspection, config);
 }
 
-static void print_json(const struct table_inspection *inspection,
-                       const struct dataset_config *config)
+/* "idx, 60000 samples of [1, 28, 28], 10 classes" */
+static void print_files(const struct inspection *inspection)
 {
-    JSON_AUTO struct json_object *json = json_object_new_object();
+    const struct detection *files = &inspection->files;
+
+    printf("%s: %s", inspection->path, dataset_format_to_string(files->format));
+    if (files->samples)
+        printf(", %lld %s", (long long)files->samples,
+               files->format == DATASET_TEXT ? "bytes" : "samples");
+    for (int i = 0; i < files->rank; i++)
+        printf("%s%lld%s", i ? ", " : " of [", (long long)files->shape[i],
+               i + 1 < files->rank ? "" : "]");
+    if (files->sizes_differ)
+        printf(", the first, and other sizes");
+    if (files->class_count)
+        printf(", %d classes", files->class_count);
+    printf("\n\n");
+}
+
+static void print_text(const struct inspection *inspection, struct json_object *choices)
+{
+    (inspection->is_table ? print_table : print_files)(inspection);
+    print_notes(inspection);
+    if (inspection->is_table)
+        print_suggestion(&inspection->table, choices);
+    else {
+        if (inspection->files.note_count)
+            putchar('\n');
+        print_specification(choices);
+    }
+}
+
+static struct json_object *column_new(const struct table_inspection_column *column)
+{
+    struct json_object *entry = json_object_new_object(), *examples = json_object_new_array();
+
+    json_set_string(entry, "name", column->name);
+    json_set_string(entry, "type", column->kind);
+    json_set_string(entry, "reason", column->problem[0] ? column->problem : column->reason);
+    json_set_int(entry, "present", column->present);
+    json_set_int(entry, "missing", column->missing);
+    if (column->different >= 0)
+        json_set_int(entry, "different", column->different);
+    if (!isnan(column->lowest)) {
+        json_set_double(entry, "lowest", column->lowest);
+        json_set_double(entry, "highest", column->highest);
+    }
+    for (int k = 0; k < TABLE_EXAMPLES && column->examples[k][0]; k++)
+        json_object_array_add(examples, json_object_new_string(column->examples[k]));
+    json_set(entry, "examples", examples);
+    return entry;
+}
+
+static void add_table(struct json_object *json, const struct table_inspection *table)
+{
     struct json_object *columns = json_object_new_array();
 
-    json_set_string(json, "file", config->paths[0]);
-    json_set_int(json, "rows", inspection->rows);
-    json_set_string(json, "encoding", inspection->encoding);
-    json_set_string(json, "delimiter", (char[]){inspection->delimiter, '\0'});
-    json_set_bool(json, "header", inspection->has_header);
-    for (int32_t i = 0; i < inspection->count; i++) {
-        const struct table_inspection_column *column = &inspection->columns[i];
-        struct json_object *entry = json_object_new_object(), *examples = json_object_new_array();
-
-        json_set_string(entry, "name", column->name);
-        json_set_string(entry, "type", column->kind);
-        json_set_string(entry, "reason", column->problem[0] ? column->problem : column->reason);
-        json_set_int(entry, "present", column->present);
-        json_set_int(entry, "missing", column->missing);
-        if (column->different >= 0)
-            json_set_int(entry, "different", column->different);
-        if (!isnan(column->lowest)) {
-            json_set_double(entry, "lowest", column->lowest);
-            json_set_double(entry, "highest", column->highest);
-        }
-        for (int k = 0; k < TABLE_EXAMPLES && column->examples[k][0]; k++)
-            json_object_array_add(examples, json_object_new_string(column->examples[k]));
-        json_set(entry, "examples", examples);
-        json_object_array_add(columns, entry);
-    }
+    json_set_int(json, "rows", table->rows);
+    json_set_string(json, "encoding", table->encoding);
+    json_set_string(json, "delimiter", (char[]){table->delimiter, '\0'});
+    json_set_bool(json, "header", table->has_header);
+    for (int32_t i = 0; i < table->count; i++)
+        json_object_array_add(columns, column_new(&table->columns[i]));
     json_set(json, "columns", columns);
-    json_set_string(json, "target", inspection->columns[inspection->target].name);
-    json_set_int(json, "classes", inspection->classes);
-    if (inspection->obstacle)
-        json_set_string(json, "problem", inspection->obstacle);
+    json_set_string(json, "target", table->columns[table->target].name);
+    json_set_int(json, "classes", table->classes);
+    if (table->obstacle)
+        json_set_string(json, "problem", table->obstacle);
+}
+
+static void add_files(struct json_object *json, const struct detection *files)
+{
+    struct json_object *shape = json_object_new_array();
+
+    if (files->samples)
+        json_set_int(json, "samples", files->samples);
+    for (int i = 0; i < files->rank; i++)
+        json_object_array_add(shape, json_object_new_int64(files->shape[i]));
+    json_set(json, "shape", shape);
+    if (files->class_count)
+        json_set_int(json, "classes", files->class_count);
+}
+
+static void print_json(const struct inspection *inspection, struct json_object *choices)
+{
+    JSON_AUTO struct json_object *json = json_object_new_object();
+    const struct detection *files = &inspection->files;
+    struct json_object *notes = json_object_new_array();
+
+    json_set_string(json, "file", inspection->path);
+    json_set_string(json, "format", dataset_format_to_string(files->format));
+    if (inspection->is_table)
+        add_table(json, &inspection->table);
     else
-        json_set(json, "specification", suggest(inspection, config));
+        add_files(json, files);
+    for (int i = 0; i < files->note_count; i++)
+        json_object_array_add(notes, json_object_new_string(files->notes[i]));
+    json_set(json, "assumed", notes);
+    if (first_choice(choices))
+        json_set(json, "specification", json_object_get(first_choice(choices)));
+    json_set(json, "choices", json_object_get(choices));
     json_print(json, stdout);
 }
 
@@ -207,8 +243,8 @@ static int count_numbers(const struct table_inspection *inspection)
 }
 
 /* Takes the comma for the decimal sign where more columns are numbers then. */
-static int inspect(struct dataset_config *config, struct table_inspection *inspection,
-                   struct error *error)
+static int read_table(struct dataset_config *config, struct table_inspection *inspection,
+                      struct error *error)
 {
     int r = table_inspect(config, inspection, error);
     struct table_inspection other = {0};
@@ -227,23 +263,82 @@ static int inspect(struct dataset_config *config, struct table_inspection *inspe
     return r;
 }
 
+/* A table that lacks the column to predict is no test set, but data to predict for. */
+static void check_test_table(struct inspection *inspection)
+{
+    struct detection_set *test = &inspection->files.test;
+    struct dataset_config config = inspection->config;
+    struct table_inspection table = {0};
+    struct error error = {0};
+    const char *target = inspection->table.columns[inspection->table.target].name;
+    bool found = false;
+
+    if (!test->path_count)
+        return;
+    config.paths = (const char *const *)test->paths;
+    if (table_inspect(&config, &table, &error) == 0) {
+        found = !inspection->table.has_header && table.count == inspection->table.count;
+        for (int32_t i = 0; i < table.count && table.has_header; i++)
+            found = found || strcmp(table.columns[i].name, target) == 0;
+    }
+    table_inspection_release(&table);
+    if (found)
+        return;
+    detection_note(&inspection->files,
+                   "but %s has no column \"%s\", so it is no test set; `trainctl predict` reads it",
+                   test->paths[0], target);
+    free(test->paths[--test->path_count]);
+}
+
+static int inspect_table(struct inspection *inspection, const char *target, struct error *error)
+{
+    int r;
+
+    inspection->config =
+        (struct dataset_config){.format = DATASET_TABLE,
+                                .paths = (const char *const *)inspection->files.train.paths,
+                                .path_count = 1,
+                                .target = DATASET_TARGET_CLASS,
+                                .csv.comment_prefix = inspection->files.has_comments ? "#" : ""};
+    r = read_table(&inspection->config, &inspection->table, error);
+    if (r == 0 && target)
+        r = table_inspection_set_target(&inspection->table, target, error);
+    if (r == 0)
+        check_test_table(inspection);
+    return r;
+}
+
+static int inspect(struct inspection *inspection, const char *target, struct error *error)
+{
+    int r = detection_open(inspection->path, &inspection->files, error);
+
+    inspection->is_table = inspection->files.format == DATASET_TABLE;
+    if (r < 0)
+        return r;
+    if (inspection->is_table)
+        return inspect_table(inspection, target, error);
+    if (target)
+        return error_set(error, -EINVAL,
+                         "%s is no table, so it has no column \"%s\"; leave --target out",
+                         inspection->path, target);
+    return 0;
+}
+
 int worker_inspect(const struct worker_options *options)
 {
-    struct dataset_config config = {.format = DATASET_TABLE,
-                                    .paths = &options->input,
-                                    .path_count = 1,
-                                    .target = DATASET_TARGET_CLASS,
-                                    .csv.comment_prefix = ""};
-    struct table_inspection inspection;
+    struct inspection inspection = {.path = options->input};
+    JSON_AUTO struct json_object *choices = NULL;
     struct error error = {0};
-    int r = inspect(&config, &inspection, &error);
+    int r = inspect(&inspection, options->target, &error);
 
-    if (r == 0 && options->target)
-        r = table_inspection_set_target(&inspection, options->target, &error);
-    if (r < 0)
+    if (r < 0) {
         fprintf(stderr, "traind-worker: %s\n", error.text);
-    else
-        (options->json ? print_json : print_table)(&inspection, &config);
-    table_inspection_release(&inspection);
+    } else {
+        choices = suggestions_new(&inspection.files, inspection.is_table ? &inspection.table : NULL,
+                                  &inspection.config);
+        (options->json ? print_json : print_text)(&inspection, choices);
+    }
+    table_inspection_release(&inspection.table);
+    detection_release(&inspection.files);
     return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
