@@ -18,6 +18,9 @@ const struct worker_command worker_commands[] = {
      "choices emulate-precision profile "
      "profile-steps layers calibration timings mps mps-refused initial-weights",
      true, WORKER_NO_DATA, NULL, worker_train},
+    {"try", "SPEC", "one batch and two steps of a job: shapes, loss, time, memory, gradients",
+     "json device device-config plugin threads memory-limit emulate-precision initial-weights",
+     true, WORKER_NO_DATA, NULL, worker_try},
     {"eval", "SPEC --checkpoint FILE | MODEL DATA",
      "metrics of a checkpoint on the test set, or of a model on other data with labels",
      "json checkpoint logits labels lengths spec device device-config plugin threads "
