@@ -131,6 +131,6 @@ const struct command command_try = {
     .minimum = 1,
     .maximum = 1,
     .options = try_options,
-    .completion = COMPLETE_FILES,
+    .completion = COMPLETE_SPECS,
     .execute = command_execute,
 };
