@@ -12,7 +12,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { OUTPUT_BYTES_MAX = JSON_MESSAGE_MAX, SPEC_DESCRIPTOR = 3, ARGUMENTS_MAX = 16 };
+enum {
+    OUTPUT_BYTES_MAX = 64 * 1024 * 1024, /* tables may have many columns */
+    SPEC_DESCRIPTOR = 3,
+    ARGUMENTS_MAX = 16
+};
 
 /* The worker's input and output. */
 struct run {

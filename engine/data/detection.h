@@ -5,7 +5,7 @@
 
 #include "engine/data/dataset.h"
 
-enum { DETECTION_FILES_MAX = 256, DETECTION_NOTES_MAX = 8 };
+enum { DETECTION_FILES_MAX = 4096, DETECTION_NOTES_MAX = 8 };
 
 /* The files of a set. */
 struct detection_set {

@@ -21,6 +21,7 @@ struct folder {
     int count;
     char *folders[DETECTION_FILES_MAX]; /* owned; subfolders, sorted */
     int folder_count;
+    bool has_more; /* than there is room for */
 };
 
 static void folder_cleanup(struct folder *folder)
@@ -49,10 +50,22 @@ static int name_compare(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
+/* Appends a copy of the name if there is room. */
+static int name_add(char **names, int *count, const char *name)
+{
+    if (*count == DETECTION_FILES_MAX)
+        return -E2BIG;
+    names[*count] = strdup(name);
+    if (!names[*count])
+        return -ENOMEM;
+    (*count)++;
+    return 0;
+}
+
 static int folder_list(const char *path, struct folder *folder, struct error *error)
 {
     struct dirent **entries;
-    int count = scandir(path, &entries, NULL, name_compare);
+    int count = scandir(path, &entries, NULL, name_compare), r = 0;
 
     if (count < 0)
         return error_set_errno(error, -errno, "cannot list the folder %s", path);
@@ -62,16 +75,17 @@ static int folder_list(const char *path, struct folder *folder, struct error *er
         AUTO_FREE char *full = reader_path_join(path, name);
         struct stat status;
 
-        if (is_beside(name) || !full || stat(full, &status) < 0)
+        if (r == -ENOMEM || is_beside(name) || !full || stat(full, &status) < 0)
             ;
-        else if (S_ISREG(status.st_mode) && folder->count < DETECTION_FILES_MAX)
-            folder->names[folder->count++] = strdup(name);
-        else if (S_ISDIR(status.st_mode) && folder->folder_count < DETECTION_FILES_MAX)
-            folder->folders[folder->folder_count++] = strdup(name);
+        else if (S_ISREG(status.st_mode))
+            r = name_add(folder->names, &folder->count, name);
+        else if (S_ISDIR(status.st_mode))
+            r = name_add(folder->folders, &folder->folder_count, name);
+        folder->has_more = folder->has_more || r == -E2BIG;
         free(entries[i]);
     }
     free(entries);
-    return 0;
+    return r == -ENOMEM ? error_no_memory(error, "the files of %s", path) : 0;
 }
 
 /* ---- images ---- */
@@ -191,6 +205,8 @@ static int fasta_files_read(const struct folder *folder, struct detection *detec
         detection->samples += file.samples;
         detection->is_dna = (i == 0 || detection->is_dna) && file.is_dna;
         detection->classes[i] = stem(folder->names[i]);
+        if (r == 0 && !detection->classes[i])
+            r = error_no_memory(error, "the names of classes");
         detection_release(&file);
     }
     detection->format = DATASET_FASTA;
@@ -199,13 +215,28 @@ static int fasta_files_read(const struct folder *folder, struct detection *detec
     return r;
 }
 
+/* Adds a file to the training set whose first one has been read. */
+static int file_join(const char *path, struct detection *detection, struct error *error)
+{
+    int64_t record = detection->format == DATASET_CIFAR ? 3 * 32 * 32 + detection->label_bytes : 1;
+    struct stat status;
+
+    if (stat(path, &status) < 0)
+        return error_set_errno(error, -errno, "cannot open %s", path);
+    detection->samples += status.st_size / record;
+    return detection_add(&detection->train, path, error);
+}
+
 /* Joins files of one kind to one set, beside what the first one tells. */
 static int files_join(const struct folder *folder, const char *pattern, struct detection *detection,
                       struct error *error)
 {
-    bool first = true;
     int r = 0;
 
+    if (folder->has_more)
+        return error_set(error, -EINVAL,
+                         "%s has more than %d files, as many as a specification names: join some",
+                         folder->path, DETECTION_FILES_MAX);
     for (int i = 0; i < folder->count && r == 0; i++) {
         AUTO_FREE char *path = reader_path_join(folder->path, folder->names[i]);
 
@@ -213,14 +244,9 @@ static int files_join(const struct folder *folder, const char *pattern, struct d
             continue;
         if (!path)
             return error_no_memory(error, "a path");
-        if (first) {
-            r = detection_read_file(path, detection, error);
-            first = false;
-            continue;
-        }
-        r = detection_add(&detection->train, path, error);
+        r = detection->train.path_count ? file_join(path, detection, error)
+                                        : detection_read_file(path, detection, error);
     }
-    detection->samples *= detection->train.path_count;
     return r;
 }
 
