@@ -75,8 +75,10 @@ TEST_HELPERS := $(patsubst tests/helpers/%.c,$(BUILD)/tests/helpers/%,$(wildcard
 # objects of tests are kept, so that a second check compiles nothing
 .SECONDARY:
 
+PRESETS := $(patsubst presets/%,$(BUILD)/share/traind/presets/%,$(wildcard presets/*.json))
+
 .PHONY: all
-all: $(BINARIES) $(BUILD)/man/trainctl.1
+all: $(BINARIES) $(BUILD)/man/trainctl.1 $(PRESETS)
 
 .PHONY: help
 help:
@@ -462,6 +464,11 @@ $(BUILD)/tidy/%.ok: %.c $(TIDY_CHECKS) build-aux/clang-tidy-promises.h
 	    { cat $(@:.ok=.log); exit 1; }
 	@$(CC) $(TIDY_CFLAGS) -MM -MP -MT $@ -MF $(@:.ok=.d) $<
 	@touch $@
+
+# trainctl looks for them beside its folder, as it finds them when it is installed
+$(BUILD)/share/traind/presets/%.json: presets/%.json
+	@mkdir -p $(@D)
+	@cp $< $@
 
 # ---- installation ------------------------------------------------------------------------------
 

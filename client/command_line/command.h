@@ -20,6 +20,8 @@ enum exit_status {
 enum completion {
     COMPLETE_NOTHING = 0,
     COMPLETE_FILES,
+    COMPLETE_PRESETS,      /* their names, with "+" between them */
+    COMPLETE_SPECS,        /* files, and presets where no file begins so */
     COMPLETE_JOBS,         /* numbers of the newest jobs, and names of the caller's */
     COMPLETE_DEVICES,      /* their names */
     COMPLETE_STATES,       /* of jobs; completes the last of a list */

@@ -384,6 +384,6 @@ const struct command command_bench = {
     .minimum = 1,
     .maximum = 1,
     .options = bench_options,
-    .completion = COMPLETE_FILES,
+    .completion = COMPLETE_SPECS,
     .execute = command_execute,
 };

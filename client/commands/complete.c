@@ -5,10 +5,12 @@
  * Any user may choose the name of a job, and Tab puts it into another user's command line, even
  * root's. So it offers only candidates that every shell reads as plain words. */
 #include "client/connection/connection.h"
+#include "client/submission/presets.h"
 #include "client/view/job.h"
 #include "proto/job_spec.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
@@ -155,6 +157,35 @@ static void keys_print(const char *word, const char *before, const char *after)
             printf("%s%s%s\n", before, key, after);
 }
 
+/* Prints names of presets for the part of the word behind the last "+". */
+static void presets_print(const char *word)
+{
+    JSON_AUTO struct json_object *presets = presets_list();
+    const char *plus = strrchr(word, '+');
+    AUTO_FREE char *before = NULL;
+
+    if (asprintf(&before, "%.*s", plus ? (int)(plus + 1 - word) : 0, word) < 0)
+        return;
+    for (size_t i = 0; i < json_object_array_length(presets); i++)
+        name_print(plus ? plus + 1 : word,
+                   json_get_string(json_object_array_get_idx(presets, i), "name", ""), before);
+}
+
+/* Whether a file in the present folder begins with the word, or the word names another folder. The
+ * shells offer files only where they get no other candidate. */
+static bool file_begins(const char *word)
+{
+    DIR *folder = strchr(word, '/') ? NULL : opendir(".");
+    bool found = folder == NULL;
+    struct dirent *entry;
+
+    while (!found && (entry = readdir(folder)))
+        found = strncmp(entry->d_name, word, strlen(word)) == 0;
+    if (folder)
+        closedir(folder);
+    return found;
+}
+
 /* The option whose value `word` is, as in "--state=…" or after the option; NULL: none. bash splits
  * such a word at the "=". */
 static const struct command_option *option_before(const struct invocation *invocation,
@@ -219,6 +250,14 @@ static void argument_print(struct invocation *invocation, enum completion comple
         break;
     case COMPLETE_FILES:
         puts("@files");
+        break;
+    case COMPLETE_PRESETS:
+        presets_print(word);
+        break;
+    case COMPLETE_SPECS:
+        puts("@files");
+        if (*word && !file_begins(word))
+            presets_print(word);
         break;
     case COMPLETE_JOBS:
         jobs_print(invocation, word);

@@ -136,6 +136,6 @@ const struct command command_lr_find = {
     .minimum = 1,
     .maximum = 1,
     .options = lr_find_options,
-    .completion = COMPLETE_FILES,
+    .completion = COMPLETE_SPECS,
     .execute = command_execute,
 };

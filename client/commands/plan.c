@@ -321,6 +321,6 @@ const struct command command_plan = {
     .minimum = 1,
     .maximum = -1,
     .options = plan_options,
-    .completion = COMPLETE_FILES,
+    .completion = COMPLETE_SPECS,
     .execute = command_execute,
 };

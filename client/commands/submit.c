@@ -75,6 +75,6 @@ const struct command command_submit = {
     .minimum = 1,
     .maximum = -1,
     .options = submit_options,
-    .completion = COMPLETE_FILES,
+    .completion = COMPLETE_SPECS,
     .execute = command_execute,
 };

@@ -2,6 +2,7 @@
 #include "client/submission/spec_input.h"
 
 #include "base/text.h"
+#include "client/submission/presets.h"
 #include "client/submission/torch_model.h"
 #include "proto/job_spec.h"
 #include "proto/profile_view.h"
@@ -56,7 +57,8 @@ static int input_read(int descriptor, const char *name, char **text, size_t *siz
     return 0;
 }
 
-/* Parses the file; "-" is standard input, and <(COMMAND) of a shell gives a pipe. */
+/* Parses the file; "-" is standard input, and <(COMMAND) of a shell gives a pipe. What is no file
+ * may be names of presets. */
 static int spec_parse(const char *path, struct json_object **spec, struct error *error)
 {
     bool standard = strcmp(path, "-") == 0;
@@ -67,6 +69,8 @@ static int spec_parse(const char *path, struct json_object **spec, struct error 
     size_t size = 0;
     int result;
 
+    if (!standard && access(path, F_OK) < 0 && presets_is_expression(path))
+        return presets_compose(path, spec, error);
     if (!standard && (stat(path, &status) < 0 || !S_ISFIFO(status.st_mode)))
         return json_parse_file(path, SPECS_FILE_MAX, spec, error);
     if (!standard && (pipe = open(path, O_RDONLY | O_CLOEXEC)) < 0)

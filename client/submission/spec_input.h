@@ -11,7 +11,8 @@
 /* clang-format on */
 
 /* Appends the specification in `path` ("-": standard input), or each one if the file holds an
- * array, to the JSON array `specs`. The sentence begins with the path. */
+ * array, to the JSON array `specs`. Where no file is, `path` may be presets ("mlp+fashion"). The
+ * sentence begins with the path, or names the preset. */
 int spec_input_read(const char *path, struct json_object *specs, struct error *error);
 
 /* Adds the environment of `trainctl run` to the specification, without the shell's own variables.

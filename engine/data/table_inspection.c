@@ -16,13 +16,21 @@
 
 /* Numbers with no more different values than this are probably classes. So many samples that are
  * all alone in their classes are refused (label_names.c). */
-enum { CLASSES_PROBABLE = 20, SAMPLES_OF_CLASS = 5, ALONE_MIN = 4 };
+enum { CLASSES_PROBABLE = 20, SAMPLES_OF_CLASS = 5, ALONE_MIN = 4, ORDER_BYTES = 32 };
+
+/* How the cells of a column follow each other, as ISO dates do in the order of bytes. */
+struct order {
+    char latest[ORDER_BYTES];
+    bool rises, falls;
+    size_t longest; /* bytes of a cell */
+};
 
 struct inspector {
     const struct dataset_config *config;
     struct csv_table table;
     struct table_columns *columns;
     bool *whole;
+    struct order *orders;
     int64_t row;
 };
 
@@ -44,10 +52,29 @@ static int columns_begin(void *context, struct error *error)
         return r;
     inspector->columns = table_columns_create(table->columns, table->unique_names);
     inspector->whole = malloc((size_t)table->columns * sizeof *inspector->whole);
-    if (!inspector->columns || !inspector->whole)
+    inspector->orders = calloc((size_t)table->columns, sizeof *inspector->orders);
+    if (!inspector->columns || !inspector->whole || !inspector->orders)
         return reader_out_of_memory(table->path, error);
     memset(inspector->whole, true, (size_t)table->columns * sizeof *inspector->whole);
+    for (int32_t i = 0; i < table->columns; i++)
+        inspector->orders[i] = (struct order){"", true, true, 0};
     return 0;
+}
+
+static void order_follow(struct order *order, const struct table_cell *cell)
+{
+    size_t length = cell->length < ORDER_BYTES ? cell->length : ORDER_BYTES - 1;
+    char text[ORDER_BYTES];
+    int difference;
+
+    memcpy(text, cell->text, length);
+    text[length] = '\0';
+    difference = order->latest[0] ? strcmp(text, order->latest) : 0;
+    if (cell->length > order->longest)
+        order->longest = cell->length;
+    order->rises &= difference >= 0;
+    order->falls &= difference <= 0;
+    memcpy(order->latest, text, length + 1);
 }
 
 static int cell_survey(void *context, int32_t place, const struct table_cell *cell,
@@ -61,6 +88,7 @@ static int cell_survey(void *context, int32_t place, const struct table_cell *ce
         column->missing++;
         return 0;
     }
+    order_follow(&inspector->orders[place], cell);
     if (table_cell_number(inspector->config, cell->text, cell->length, &value))
         inspector->whole[place] &= value == floor(value);
     return table_column_survey(column, inspector->config, cell, error);
@@ -112,6 +140,9 @@ static int column_describe(struct inspector *inspector, int32_t place,
     to->numeric = 2 * column->numbers > column->present;
     to->has_commas = column->comma_numbers && !inspector->config->table.decimal_comma &&
                      column->numbers + column->comma_numbers == column->present;
+    to->rises = inspector->orders[place].rises;
+    to->falls = inspector->orders[place].falls;
+    to->longest = (int64_t)inspector->orders[place].longest;
     for (int32_t i = 0; i < TABLE_EXAMPLES && i < column->texts.count; i++)
         text_escape_controls(column->texts.names[i].text, to->examples[i], TABLE_EXAMPLE_BYTES);
     if (table_column_decide(column, inspector->config, inspector->row, &to->reason, &problem) < 0) {
@@ -275,6 +306,7 @@ int table_inspect(const struct dataset_config *config, struct table_inspection *
     csv_table_release(&inspector.table);
     table_columns_free(inspector.columns);
     free(inspector.whole);
+    free(inspector.orders);
     reader_unmap_all(&dataset);
     free(dataset.mappings);
     return r;

@@ -15,11 +15,14 @@ struct table_inspection_column {
     const char *hint;   /* what to do if its texts are meant otherwise; NULL: they are texts */
     int64_t present, missing;
     int32_t different;      /* texts; -1: more than categories may have */
+    int64_t longest;        /* bytes of a cell */
     double lowest, highest; /* of numbers; NAN: there are none */
     bool whole;             /* all numbers are whole */
     bool numeric;           /* most cells are numbers */
     bool computable;        /* all are numbers that float32 has */
     bool has_commas;        /* all are numbers, if a comma is the decimal sign */
+    bool rises,
+        falls; /* no cell is before the one above it in the order of bytes, or none behind */
     char examples[TABLE_EXAMPLES][TABLE_EXAMPLE_BYTES]; /* "": none */
     char problem[TABLE_PROBLEM_BYTES]; /* what is to be decided of an unclear one, with the line */
 };

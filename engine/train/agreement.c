@@ -173,6 +173,14 @@ int agreement_measure(struct training *training, struct checkpoint_agreement *ag
     return r;
 }
 
+int agreement_measure_first(struct training *training, struct checkpoint_agreement *agreement,
+                            struct error *error)
+{
+    *agreement = (struct checkpoint_agreement){.epoch = 0, .position = 0};
+    name_device(training, agreement);
+    return measure_at(training, agreement, error);
+}
+
 /* ---- comparing ---- */
 
 /* Bounds are relative to the values, but at least to these sizes: near a loss of 0, rounding

@@ -20,6 +20,10 @@ struct agreement_bounds agreement_bounds_of(enum tensor_type compute_type);
 int agreement_measure(struct training *training, struct checkpoint_agreement *agreement,
                       struct error *error);
 
+/* The same for the first batch of the first epoch, whatever has been trained since. */
+int agreement_measure_first(struct training *training, struct checkpoint_agreement *agreement,
+                            struct error *error);
+
 /* After training_resume(): if another device wrote the checkpoint, computes loss and norm and
  * compares them with the stored ones; `compared` says whether it did. -ERROR_DISAGREEMENT with a
  * sentence if they disagree. The run stays as training_resume() left it. */

@@ -18,6 +18,9 @@ const struct worker_command worker_commands[] = {
      "choices emulate-precision profile "
      "profile-steps layers calibration timings mps mps-refused initial-weights",
      true, WORKER_NO_DATA, NULL, worker_train},
+    {"try", "SPEC", "one batch and two steps of a job: shapes, loss, time, memory, gradients",
+     "json device device-config plugin threads memory-limit emulate-precision initial-weights",
+     true, WORKER_NO_DATA, NULL, worker_try},
     {"eval", "SPEC --checkpoint FILE | MODEL DATA",
      "metrics of a checkpoint on the test set, or of a model on other data with labels",
      "json checkpoint logits labels lengths spec device device-config plugin threads "
@@ -29,8 +32,9 @@ const struct worker_command worker_commands[] = {
      "output format top-k probabilities lengths spec device device-config plugin threads "
      "emulate-precision",
      true, WORKER_WANTS_DATA, NULL, worker_predict},
-    {"inspect", "FILE", "what is understood of a table, and a specification that learns from it",
-     "json target", true, WORKER_NO_DATA, NULL, worker_inspect},
+    {"inspect", "FILE|FOLDER",
+     "what is understood of data, and a specification that learns from it", "json target", true,
+     WORKER_NO_DATA, NULL, worker_inspect},
     {"quantize", "SPEC --checkpoint FILE --output FILE",
      "weights of 8 bits, and the model's metrics, size and speed before and after",
      "json checkpoint output static threads", true, WORKER_NO_DATA, "output", worker_quantize},

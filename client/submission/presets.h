@@ -1,0 +1,27 @@
+/* presets.h: parts of specifications by name, which "resnet18+cifar10+fast" puts together.
+ *
+ * A preset is a file NAME.json: {"kind", "about", "specification", and of data "files" and "get"}.
+ * Those of the user (~/.config/traind/presets) come before those that are installed. */
+#pragma once
+
+#include "base/error.h"
+#include "proto/json.h"
+
+#include <stdbool.h>
+
+/* Whether the text may be presets' names with "+" between them, rather than a path. */
+bool presets_is_expression(const char *text);
+
+/* Puts the presets together, from left to right: a later one wins. An object with a name or a
+ * format of its own (a model, an optimizer) takes the place of an earlier one. Checks that the data
+ * are there, and are the known ones. The caller owns `*spec`. -ENOENT: there is no such preset;
+ * -EINVAL; with a sentence. */
+int presets_compose(const char *expression, struct json_object **spec, struct error *error);
+
+/* All presets, sorted by kind and name: {"name", "kind", "about", and of data "here" and "get"}
+ * each. The caller owns the array. */
+struct json_object *presets_list(void);
+
+/* The folder that holds the data of presets: TRAIND_DATA, else a folder of the user's. The caller
+ * frees it. NULL: without memory, or there is no home. */
+char *presets_data_folder(void);

@@ -1,0 +1,118 @@
+/* worker_run.c: see worker_run.h. Three unnamed files carry the specification to the worker, and
+ * its output and its errors back. */
+#include "client/submission/worker_run.h"
+
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    OUTPUT_BYTES_MAX = 64 * 1024 * 1024, /* tables may have many columns */
+    SPEC_DESCRIPTOR = 3,
+    ARGUMENTS_MAX = 16
+};
+
+/* The worker's input and output. */
+struct run {
+    int spec, output, errors; /* unnamed files */
+};
+
+/* The last line that the worker wrote on standard error, without the program's name. */
+static int failure_read(const struct run *run, int status, struct error *error)
+{
+    static const char prefix[] = "traind-worker: ";
+    char text[ERROR_TEXT_MAX];
+    ssize_t length = pread(run->errors, text, sizeof text - 1, 0);
+    char *line, *end;
+
+    text[length > 0 ? length : 0] = '\0';
+    for (end = text + strlen(text); end > text && end[-1] == '\n';)
+        *--end = '\0';
+    line = strrchr(text, '\n');
+    line = line ? line + 1 : text;
+    if (strncmp(line, prefix, sizeof prefix - 1) == 0)
+        line += sizeof prefix - 1;
+    if (*line)
+        return error_set(error, -EINVAL, "%s", line);
+    if (WIFSIGNALED(status))
+        return error_set(error, -EIO, "traind-worker was ended by signal %d", WTERMSIG(status));
+    return error_set(error, -EIO, "traind-worker ended with status %d", WEXITSTATUS(status));
+}
+
+static int worker_spawn(const char *program, const char *const *arguments, const struct run *run,
+                        pid_t *pid)
+{
+    char *list[ARGUMENTS_MAX] = {(char *)"traind-worker"};
+    posix_spawn_file_actions_t actions;
+    int code = posix_spawn_file_actions_init(&actions);
+
+    if (code)
+        return -code;
+    for (int i = 0; arguments[i] && i + 2 < ARGUMENTS_MAX; i++)
+        list[i + 1] = (char *)arguments[i];
+    code = posix_spawn_file_actions_adddup2(&actions, run->output, STDOUT_FILENO);
+    if (!code)
+        code = posix_spawn_file_actions_adddup2(&actions, run->errors, STDERR_FILENO);
+    if (!code)
+        code = posix_spawn_file_actions_adddup2(&actions, run->spec, SPEC_DESCRIPTOR);
+    if (!code)
+        code = posix_spawn(pid, program, &actions, NULL, list, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    return -code;
+}
+
+static int output_read(const struct run *run, struct json_object **output, struct error *error)
+{
+    char path[32];
+
+    snprintf(path, sizeof path, "/dev/fd/%d", run->output);
+    return json_parse_file(path, OUTPUT_BYTES_MAX, output, error);
+}
+
+static int program_run(const char *program, const char *const *arguments, const struct run *run,
+                       struct json_object **output, struct error *error)
+{
+    pid_t pid;
+    int status, result = worker_spawn(program, arguments, run, &pid);
+
+    if (result == -ENOENT)
+        return error_set(error, result,
+                         "there is no traind-worker at %s: it comes with traind; run this on the "
+                         "machine that has it (trainctl -H HOST …)",
+                         program);
+    if (result < 0)
+        return error_set_errno(error, result, "cannot start %s", program);
+    /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): worker_spawn() has set it */
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return error_set_errno(error, -errno, "cannot wait for traind-worker");
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        return failure_read(run, status, error);
+    return output_read(run, output, error);
+}
+
+int worker_run(const char *const *arguments, struct json_object *spec, struct json_object **output,
+               struct error *error)
+{
+    AUTO_FREE char *program = file_beside_program("traind-worker");
+    AUTO_CLOSE int spec_file = memfd_create("specification", MFD_CLOEXEC);
+    AUTO_CLOSE int output_file = memfd_create("output", MFD_CLOEXEC);
+    AUTO_CLOSE int errors = memfd_create("errors", MFD_CLOEXEC);
+    size_t length = 0;
+    const char *text = spec ? json_text(spec, &length) : "";
+    struct run run = {.spec = spec_file, .output = output_file, .errors = errors};
+    int result;
+
+    if (!program || spec_file < 0 || output_file < 0 || errors < 0)
+        return error_set_errno(error, -errno, "cannot run traind-worker");
+    result = file_write_all(spec_file, text, length);
+    if (result < 0)
+        return error_set_errno(error, result, "cannot hand the specification on");
+    return program_run(program, arguments, &run, output, error);
+}

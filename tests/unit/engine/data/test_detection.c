@@ -1,0 +1,129 @@
+/* test_detection: which format a file is told to have by its name and its first bytes, and that no
+ * bytes make it read beyond their end. tests/integration/test_trainctl_init has whole folders. */
+#include "engine/data/detection.h"
+#include "tests/support/data_files.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { ROUNDS = 3000, BYTES_MOST = 200 };
+
+static enum dataset_format format_of(const char *name, const char *text)
+{
+    struct detection detection;
+    struct error error = {0};
+    enum dataset_format format;
+
+    if (detection_open(data_file_write_text(name, text), &detection, &error) < 0)
+        fail_msg("%s: %s", name, error.text);
+    format = detection.format;
+    detection_release(&detection);
+    return format;
+}
+
+static void test_texts_and_tables(void **state)
+{
+    (void)state;
+    assert_int_equal(format_of("a.txt", "To be, or not to be,\nthat is the question.\n"),
+                     DATASET_TEXT);
+    assert_int_equal(format_of("b.txt", "1;2;x\n3;4;y\n"), DATASET_TABLE);
+    assert_int_equal(format_of("c.csv", "one column\n1\n2\n"), DATASET_TABLE);
+    assert_int_equal(format_of("d", "a\tb\n1\t2\n3\t4\n"), DATASET_TABLE);
+    assert_int_equal(format_of("e.fa", ">one\nACGT\n>two\nAC\n"), DATASET_FASTA);
+    assert_int_equal(format_of("f", "one line, without an end"), DATASET_TEXT);
+}
+
+static void test_letters_of_sequences(void **state)
+{
+    struct detection detection;
+    struct error error;
+
+    (void)state;
+    detection_open(data_file_write_text("dna.fa", ">x is no base\nACGTN\nacgu\n;y\n>z\nA\n"),
+                   &detection, &error);
+    assert_true(detection.is_dna);
+    assert_int_equal(detection.samples, 2);
+    detection_release(&detection);
+    detection_open(data_file_write_text("protein.fa", ">x\nMKV\n"), &detection, &error);
+    assert_false(detection.is_dna);
+    detection_release(&detection);
+}
+
+/* Files that belong together are found by their names. */
+static void test_partners(void **state)
+{
+    const char *train = data_file_write_text("p_train.csv", "a,b\n1,2\n");
+    char path[512];
+    struct detection detection;
+    struct error error;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s", train);
+    data_file_write_text("p_test.csv", "a,b\n3,4\n");
+    assert_int_equal(detection_open(path, &detection, &error), 0);
+    assert_int_equal(detection.test.path_count, 1);
+    assert_non_null(strstr(detection.test.paths[0], "p_test.csv"));
+    assert_int_equal(detection.note_count, 1);
+    detection_release(&detection);
+}
+
+/* Whatever the bytes are, there is a format or a sentence. Beginnings of real files are among
+ * them, cut off anywhere. */
+static void test_any_bytes(void **state)
+{
+    static const char *const names[] = {"x.npy", "x.npz",    "train-images", "x.bin", "x.fa",
+                                        "x.csv", "x-labels", "x.txt",        "x"};
+    static const struct {
+        const char *bytes;
+        size_t size;
+    } beginnings[] = {
+        {"\x93NUMPY\1\0v\0{'descr': '<f4', 'fortran_order': False, 'shape': (9, 9)}", 70},
+        {"\0\0\x08\x03\0\0\xff\xff\0\0\0\x1c", 12},
+        {"\0\0\x08\x01\0\0\0\2\0\1", 10},
+        {"PK\3\4\x14\0\0\0", 8},
+        {"\x89PNG\r\n\x1a\n", 8},
+        {"\xff\xfe"
+         "a\0,\0",
+         6},
+        {">", 1},
+        {"#x\n", 3},
+        {"\x1f\x8b\x08\0", 4}};
+    uint8_t content[BYTES_MOST];
+
+    (void)state;
+    srandom(1);
+    for (int i = 0; i < ROUNDS; i++) {
+        size_t kind = (size_t)random() % (sizeof beginnings / sizeof *beginnings);
+        size_t size = 1 + (size_t)random() % (BYTES_MOST - 1);
+        const char *name = names[(size_t)random() % (sizeof names / sizeof *names)];
+        struct detection detection;
+        struct error error = {0};
+
+        for (size_t k = 0; k < size; k++)
+            content[k] = (uint8_t)(random() % 3 ? random() : ",\n 1"[random() % 4]);
+        memcpy(content, beginnings[kind].bytes,
+               size < beginnings[kind].size ? size : beginnings[kind].size);
+        if (detection_open(data_file_write(name, content, size), &detection, &error) < 0)
+            assert_int_not_equal(strlen(error.text), 0);
+        else
+            assert_int_not_equal(detection.train.path_count, 0);
+        detection_release(&detection);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_texts_and_tables),
+        cmocka_unit_test(test_letters_of_sequences),
+        cmocka_unit_test(test_partners),
+        cmocka_unit_test(test_any_bytes),
+    };
+    return cmocka_run_group_tests_name("detection", tests, NULL, NULL);
+}

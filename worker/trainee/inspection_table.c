@@ -1,0 +1,229 @@
+/* inspection_table.c: see inspection.h. */
+#include "worker/trainee/inspection.h"
+#include "worker/trainee/worker_setup.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- how it is read ---- */
+
+/* "auto", "point" or "comma" */
+static void set_decimal(struct dataset_config *config, const char *decimal)
+{
+    config->table.decimal_comma = strcmp(decimal, "comma") == 0;
+    config->table.decimal_point = strcmp(decimal, "point") == 0;
+}
+
+const char *inspection_decimal(const struct dataset_config *config)
+{
+    return config->table.decimal_comma ? "comma" : config->table.decimal_point ? "point" : "auto";
+}
+
+static int count_commas(const struct table_inspection *inspection)
+{
+    int count = 0;
+
+    for (int32_t i = 0; i < inspection->count; i++)
+        count += inspection->columns[i].has_commas;
+    return count;
+}
+
+static int count_numbers(const struct table_inspection *inspection)
+{
+    int count = 0;
+
+    for (int32_t i = 0; i < inspection->count; i++)
+        count += inspection->columns[i].numeric && !inspection->columns[i].problem[0];
+    return count;
+}
+
+/* Where commas may be the decimal sign, finds out by which reading the most columns are numbers. If
+ * there is no difference, three digits behind each comma make it part thousands. */
+static int read_decimal(struct dataset_config *config, struct table_inspection *inspection,
+                        struct error *error)
+{
+    static const char *const decimals[] = {"point", "comma"};
+    const char *best = "auto";
+    int r;
+
+    set_decimal(config, best);
+    r = table_inspect(config, inspection, error);
+    if (r < 0 || !count_commas(inspection))
+        return r;
+    for (size_t i = 0; i < sizeof decimals / sizeof *decimals && r == 0; i++) {
+        struct table_inspection other;
+
+        set_decimal(config, decimals[i]);
+        r = table_inspect(config, &other, error);
+        if (r == 0 && count_numbers(&other) > count_numbers(inspection)) {
+            struct table_inspection worse = *inspection;
+
+            *inspection = other;
+            other = worse;
+            best = decimals[i];
+        }
+        table_inspection_release(&other);
+    }
+    set_decimal(config, best);
+    return r;
+}
+
+/* Whether the table is read better without the lines that begin as its first row does: comments, or
+ * a title, which no other line begins as. */
+static bool is_better(const struct table_inspection *inspection, bool readable,
+                      const struct table_inspection *other)
+{
+    bool marks = table_comment_is_mark(inspection->probable_comment);
+
+    if (!marks && other->comments != 1)
+        return false;
+    if (!readable || other->count > inspection->count)
+        return true;
+    if (other->count < inspection->count || !other->has_header)
+        return false;
+    return marks ? count_numbers(other) > count_numbers(inspection) : other->count > 1;
+}
+
+/* Leaves out comments, or a title above the table, where it is none of its rows. `comment` outlives
+ * the configuration. */
+static int read_table(struct dataset_config *config, char comment[TABLE_COMMENT_BYTES],
+                      struct table_inspection *inspection, struct error *error)
+{
+    int r = read_decimal(config, inspection, error);
+    const char *decimal = inspection_decimal(config);
+    struct table_inspection other;
+    struct error ignored;
+
+    if (!inspection->probable_comment[0])
+        return r;
+    snprintf(comment, TABLE_COMMENT_BYTES, "%s", inspection->probable_comment);
+    config->csv.comment_prefix = comment;
+    if (read_decimal(config, &other, &ignored) == 0 && is_better(inspection, r == 0, &other)) {
+        table_inspection_release(inspection);
+        *inspection = other;
+        return 0;
+    }
+    table_inspection_release(&other);
+    config->csv.comment_prefix = "";
+    set_decimal(config, decimal);
+    return r;
+}
+
+/* A table that lacks the column to predict is no test set, but data to predict for. */
+static void check_test_table(struct inspection *inspection)
+{
+    struct detection_set *test = &inspection->files.test;
+    struct dataset_config config = inspection->config;
+    struct table_inspection table = {0};
+    struct error error = {0};
+    const char *target = inspection->table.columns[inspection->table.target].name;
+    bool found = false;
+
+    if (!test->path_count)
+        return;
+    config.paths = (const char *const *)test->paths;
+    if (table_inspect(&config, &table, &error) == 0) {
+        found = !inspection->table.has_header && table.count == inspection->table.count;
+        for (int32_t i = 0; i < table.count && table.has_header; i++)
+            found = found || strcmp(table.columns[i].name, target) == 0;
+    }
+    table_inspection_release(&table);
+    if (found)
+        return;
+    detection_note(&inspection->files,
+                   "but %s has no column \"%s\", so it is no test set; `trainctl predict` reads it",
+                   test->paths[0], target);
+    free(test->paths[--test->path_count]);
+}
+
+int inspection_read_table(struct inspection *inspection, const char *target, struct error *error)
+{
+    int r;
+
+    inspection->config =
+        (struct dataset_config){.format = DATASET_TABLE,
+                                .paths = (const char *const *)inspection->files.train.paths,
+                                .path_count = 1,
+                                .target = DATASET_TARGET_CLASS,
+                                .csv.comment_prefix = ""};
+    r = read_table(&inspection->config, inspection->comment, &inspection->table, error);
+    if (r == 0 && target)
+        r = table_inspection_set_target(&inspection->table, target, error);
+    if (r == 0)
+        check_test_table(inspection);
+    return r;
+}
+
+/* ---- whether it trains ---- */
+
+/* The bytes of all samples, roughly. */
+static double count_bytes(const struct table_inspection *inspection)
+{
+    enum { DATE_FEATURES = 7 };
+    double features = 0;
+
+    for (int32_t i = 0; i < inspection->count; i++)
+        features += strcmp(inspection->columns[i].kind, "category") == 0
+                        ? inspection->columns[i].different
+                        : DATE_FEATURES;
+    return features * (double)inspection->rows * sizeof(float);
+}
+
+/* Why a specification does not train: it is tried. */
+static int try_specification(struct json_object *specification, struct error *error)
+{
+    JSON_AUTO struct json_object *spec = NULL;
+    char present[PATH_MAX];
+
+    if (!getcwd(present, sizeof present) || json_object_deep_copy(specification, &spec, NULL) < 0)
+        return 0;
+    json_set_string(spec, "directory", present);
+    return worker_setup_try(json_object_to_json_string(spec), error);
+}
+
+/* Leaves out a test table that does not fit. */
+static int try_choice(struct inspection *inspection, struct json_object *choice,
+                      struct error *error)
+{
+    struct json_object *spec = json_get(choice, "specification"), *data = json_get(spec, "data");
+    struct json_object *test = json_object_get(json_get(data, "test"));
+    int r = try_specification(spec, error);
+    struct error alone;
+
+    if (r < 0 && test && inspection->files.test.path_count) {
+        json_object_object_del(data, "test");
+        if (try_specification(spec, &alone) == 0) {
+            detection_note(&inspection->files, "but %s is no test set: %s",
+                           inspection->files.test.paths[0], error->text);
+            r = 0;
+        }
+    }
+    json_object_put(test);
+    return r;
+}
+
+void inspection_try(struct inspection *inspection, struct json_object *choices)
+{
+    const double bytes_most = 1 << 30; /* that are read for it */
+    struct error error, first = {0};
+
+    if (inspection->table.obstacle)
+        snprintf(first.text, sizeof first.text, "%s", inspection->table.obstacle);
+    else if (count_bytes(&inspection->table) > bytes_most)
+        return;
+    for (size_t i = 0; i < json_object_array_length(choices);) {
+        if (try_choice(inspection, json_object_array_get_idx(choices, i), &error) == 0) {
+            i++;
+            continue;
+        }
+        if (!first.text[0])
+            first = error;
+        json_object_array_del_idx(choices, i, 1);
+    }
+    if (json_object_array_length(choices) == 0)
+        snprintf(inspection->problem, sizeof inspection->problem, "%s", first.text);
+}
