@@ -67,6 +67,12 @@ static int worker_spawn(const char *program, const char *const *arguments, const
     return -code;
 }
 
+/* Whether the worker has printed what it found, and no reason why it could not. */
+static bool has_report(const struct run *run)
+{
+    return lseek(run->output, 0, SEEK_END) > 0 && lseek(run->errors, 0, SEEK_END) == 0;
+}
+
 static int output_read(const struct run *run, struct json_object **output, struct error *error)
 {
     char path[32];
@@ -92,7 +98,7 @@ static int program_run(const char *program, const char *const *arguments, const 
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
             return error_set_errno(error, -errno, "cannot wait for traind-worker");
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    if (!WIFEXITED(status) || (WEXITSTATUS(status) != 0 && !has_report(run)))
         return failure_read(run, status, error);
     return output_read(run, output, error);
 }

@@ -10,6 +10,6 @@
 
 /* `arguments`: those behind the program's name, the command first; they end with NULL. `spec`: what
  * WORKER_RUN_SPEC holds, NULL: nothing. The caller owns `*output`. On failure the sentence is
- * traind-worker's own. */
+ * traind-worker's own. A report of something that is wrong (verify) is no failure. */
 int worker_run(const char *const *arguments, struct json_object *spec, struct json_object **output,
                struct error *error);

@@ -27,6 +27,7 @@ struct device_config {
     double bandwidth;      /* simulated: memory bandwidth, times this CPU's; 0: as `speed` */
     uint64_t memory;       /* simulated: bytes */
     double launch_seconds; /* simulated: per kernel */
+    double loss_error;     /* simulated: part by which losses are told wrong */
     char *calibration;     /* simulated: file with this CPU's speeds; "": the cached ones */
     char *outside_file;    /* simulated: file with the bytes that other programs hold; "": none */
     /* used by read.c: the line that errors about the section name, and whether Kind is still

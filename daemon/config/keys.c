@@ -172,6 +172,10 @@ const struct config_key config_keys[] = {
      "The time that each kernel takes to start on a simulated device."},
     {DEVICE_SECTION, "Memory", VALUE_BYTES, offsetof(struct device_config, memory), "8 GiB", 1,
      1e15, "The memory of a simulated device."},
+    {DEVICE_SECTION, "LossError", VALUE_RATIO, offsetof(struct device_config, loss_error), "0", 0,
+     1e3,
+     "The part by which a simulated device tells losses too high, to try what notices it: "
+     "`trainctl verify`, and jobs that move."},
     {DEVICE_SECTION, "Calibration", VALUE_PATH, offsetof(struct device_config, calibration), "", 0,
      0,
      "The file with this CPU's speeds, as `traind-worker calibrate` prints them. A simulated "

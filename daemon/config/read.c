@@ -112,6 +112,7 @@ static int check_device_key(const struct config_key *key, const struct device_co
                                              offsetof(struct device_config, bandwidth),
                                              offsetof(struct device_config, launch_seconds),
                                              offsetof(struct device_config, memory),
+                                             offsetof(struct device_config, loss_error),
                                              offsetof(struct device_config, calibration),
                                              offsetof(struct device_config, outside_file)};
 

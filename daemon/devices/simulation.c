@@ -71,18 +71,27 @@ bool simulation_measure(struct daemon *daemon, struct device *device)
     return false;
 }
 
-void simulation_add_arguments(const struct device *device, uint64_t memory_booked,
-                              struct json_object *arguments)
+struct json_object *simulation_json(const struct device *device)
 {
-    JSON_AUTO struct json_object *json = json_object_new_object();
+    struct json_object *json = json_object_new_object();
     struct simulation simulation = simulation_of(device);
 
-    (void)memory_booked;
     json_set_string(json, "kind", "simulated");
     json_set_double(json, "speed", simulation.speed);
     json_set_double(json, "bandwidth", simulation.bandwidth);
     json_set_double(json, "launch_seconds", simulation.launch_seconds);
     json_set_int(json, "memory", (int64_t)device->config->memory);
+    if (device->config->loss_error != 0)
+        json_set_double(json, "loss_error", device->config->loss_error);
+    return json;
+}
+
+void simulation_add_arguments(const struct device *device, uint64_t memory_booked,
+                              struct json_object *arguments)
+{
+    JSON_AUTO struct json_object *json = simulation_json(device);
+
+    (void)memory_booked;
     if (device->config->calibration[0]) {
         device_argument_add(arguments, "--calibration");
         device_argument_add(arguments, device->config->calibration);

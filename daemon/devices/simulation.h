@@ -20,6 +20,8 @@ void simulation_configure(struct device *device, const struct config *config);
 bool simulation_measure(struct daemon *daemon, struct device *device);
 /* "simulated 2x, memory 4x, 1e-05 s a launch" */
 void simulation_describe_type(const struct device *device, char *text, size_t size);
+/* What --device-config of traind-worker takes. The caller owns it. */
+struct json_object *simulation_json(const struct device *device);
 /* Adds --device-config and, if its section names one, --calibration. */
 void simulation_add_arguments(const struct device *device, uint64_t memory_booked,
                               struct json_object *arguments);

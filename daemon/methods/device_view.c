@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "daemon/attempts/attempt.h"
 #include "daemon/devices/driver.h"
+#include "daemon/devices/simulation.h"
 #include "daemon/jobs/device_backends.h"
 #include "daemon/jobs/device_utilisation.h"
 
@@ -117,6 +118,8 @@ struct json_object *device_describe(const struct call *call, const struct device
     json_set(json, "jobs", list_jobs(device));
     json_set_string(json, "health", device_health_to_string(device->health));
     json_set_string(json, "health_reason", device->health_reason[0] ? device->health_reason : NULL);
+    if (device->driver->simulation)
+        json_set(json, "simulation", simulation_json(device));
     if (device->trains || device->trains_reason[0])
         json_set_bool(json, "trains", device->trains);
     if (!device->trains && device->trains_reason[0])

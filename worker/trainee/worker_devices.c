@@ -1,5 +1,7 @@
 /* worker_devices.c: `traind-worker devices` lists and describes the devices that this machine's
  * backends can open. The daemon asks it for each type of device whether jobs can train there. */
+#include "worker/trainee/worker_devices.h"
+
 #include "base/cleanup.h"
 #include "worker/trainee/worker_backends.h"
 #include "worker/trainee/worker_device.h"
@@ -83,10 +85,9 @@ static void look_for_numbered(const struct worker_options *options, const char *
     }
 }
 
-int worker_devices(const struct worker_options *options)
+struct json_object *worker_devices_new(const struct worker_options *options)
 {
-    JSON_AUTO struct json_object *reply = json_object_new_object();
-    struct json_object *list = json_object_new_array();
+    struct json_object *reply = json_object_new_object(), *list = json_object_new_array();
 
     json_set(reply, "devices", list);
     if (options->device)
@@ -99,6 +100,14 @@ int worker_devices(const struct worker_options *options)
         else if (backend->naming == WORKER_NAMED_BY_NUMBER)
             look_for_numbered(options, backend->kind, list);
     }
+    return reply;
+}
+
+int worker_devices(const struct worker_options *options)
+{
+    JSON_AUTO struct json_object *reply = worker_devices_new(options);
+    struct json_object *list = json_get(reply, "devices");
+
     if (options->json)
         json_print(reply, stdout);
     for (size_t i = 0; !options->json && i < json_object_array_length(list); i++)

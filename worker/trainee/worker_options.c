@@ -54,6 +54,9 @@ const struct worker_command worker_commands[] = {
     {"mps", "--mps DIR --control PROGRAM",
      "run NVIDIA's MPS for one user's processes on a GPU while there are any", "mps control", false,
      WORKER_NO_DATA, "mps", worker_mps},
+    {"verify", "", "train small models on each device and compare them with the CPU in float32",
+     "json device device-config plugin threads calibration emulate-precision", false,
+     WORKER_NO_DATA, NULL, worker_verify},
     {"devices", "", "list the devices that this machine's backends can train on",
      "json device plugin", false, WORKER_NO_DATA, NULL, worker_devices},
 };
@@ -117,7 +120,7 @@ static const struct option_row option_rows[] = {
      "the device (cpu), instead of the specification's"},
     {"device-config", OPTION_TEXT, offsetof(struct worker_options, device_config), "JSON",
      "the --device is a simulated one: {\"kind\": \"simulated\", \"speed\", \"bandwidth\", "
-     "\"launch_seconds\", \"memory\", \"calibration\"}"},
+     "\"launch_seconds\", \"memory\", \"calibration\", \"loss_error\"}"},
     {"plugin", OPTION_TEXT, offsetof(struct worker_options, plugin), "FILE",
      "the backend of the --device, instead of the one that is installed for its kind"},
     {"also", OPTION_TEXT, offsetof(struct worker_options, also), "JSON",

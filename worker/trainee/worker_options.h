@@ -75,4 +75,5 @@ int worker_export(const struct worker_options *options);
 int worker_calibrate(const struct worker_options *options);
 int worker_warm(const struct worker_options *options);
 int worker_mps(const struct worker_options *options);
+int worker_verify(const struct worker_options *options);
 int worker_devices(const struct worker_options *options);

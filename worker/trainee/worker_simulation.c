@@ -10,15 +10,15 @@
 #include <string.h>
 
 struct simulation_wish {
-    double speed, bandwidth, launch_seconds;
+    double speed, bandwidth, launch_seconds, loss_error;
     int64_t memory_bytes;
     struct json_object *calibration; /* of this CPU; borrowed; NULL: the kept one */
 };
 
 static int check_member(const char *key, struct error *error)
 {
-    static const char *const known[] = {"kind",           "speed",  "bandwidth",
-                                        "launch_seconds", "memory", "calibration"};
+    static const char *const known[] = {"kind",   "speed",       "bandwidth", "launch_seconds",
+                                        "memory", "calibration", "loss_error"};
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(known[i], key) == 0)
@@ -44,12 +44,15 @@ static int read_wish(struct json_object *json, struct simulation_wish *wish, str
     *wish = (struct simulation_wish){.speed = json_get_double(json, "speed", 1),
                                      .bandwidth = json_get_double(json, "bandwidth", 0),
                                      .launch_seconds = json_get_double(json, "launch_seconds", 0),
+                                     .loss_error = json_get_double(json, "loss_error", 0),
                                      .memory_bytes = json_get_int(json, "memory", 0),
                                      .calibration = json_get(json, "calibration")};
     if (r == 0 && !(wish->speed > 0 && wish->bandwidth >= 0 && wish->launch_seconds >= 0))
         r = error_set(error, -EINVAL,
                       "--device-config: speed has to be above 0, bandwidth and launch_seconds not "
                       "below it");
+    if (r == 0 && !(wish->loss_error > -1))
+        r = error_set(error, -EINVAL, "--device-config: loss_error has to be above -1");
     if (r == 0 && wish->memory_bytes < 1)
         r = error_set(error, -EINVAL, "--device-config: memory has to be a number of bytes");
     if (wish->bandwidth == 0)
@@ -119,7 +122,8 @@ int worker_simulation_configure(const struct worker_options *options, const char
         (struct simulated_device_config){.name = simulation->name,
                                          .memory_bytes = (uint64_t)wish.memory_bytes,
                                          .node_seconds = simulated_seconds,
-                                         .context = &simulation->speeds};
+                                         .context = &simulation->speeds,
+                                         .loss_error = wish.loss_error};
     config->simulated = &simulation->config;
     return 0;
 }

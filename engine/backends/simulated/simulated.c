@@ -341,13 +341,22 @@ static void program_reset_metrics(struct backend_program *program)
 
 static void program_read_metrics(struct backend_program *program, struct step_metrics *metrics)
 {
+    const double told = 1 + program->owner->config.loss_error;
+
     program->owner->real->program_read_metrics(program->program, metrics);
+    metrics->loss_sum *= told;
+    metrics->last_loss *= told;
 }
 
 static void program_restore_metrics(struct backend_program *program,
                                     const struct step_metrics *metrics)
 {
-    program->owner->real->program_restore_metrics(program->program, metrics);
+    const double told = 1 + program->owner->config.loss_error;
+    struct step_metrics own = *metrics;
+
+    own.loss_sum /= told;
+    own.last_loss /= told;
+    program->owner->real->program_restore_metrics(program->program, &own);
 }
 
 const struct backend *backend_simulated(void)
