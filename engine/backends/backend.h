@@ -58,7 +58,7 @@ struct simulated_device_config {
     double (*node_seconds)(const void *context, const struct graph *graph, int32_t node,
                            const struct node_description *description);
     const void *context;
-    double loss_error; /* losses are told wrong by this part, to try who notices; 0: they are right */
+    double loss_error; /* part by which losses are told too high, to try who notices; 0: none */
 };
 
 struct backend_device_config {
