@@ -274,6 +274,10 @@ struct backend {
     /* Divides programs that are prepared from now on into `parts` parts; 0: the device decides by
      * the amount of work. */
     void (*device_divide)(struct backend_device *device, int parts);
+    /* Runs function(context, part, parts) for each part at once, on the threads that run programs
+     * on the host's cores and wait between two runs. Optional: NULL where the device has none. */
+    void (*device_share)(struct backend_device *device,
+                         void (*function)(void *context, int part, int parts), void *context);
 
     /* Whether the device can run the node; `reason` (256 bytes) says why not. Optional: NULL means
      * that it can run all. */

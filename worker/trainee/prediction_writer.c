@@ -35,10 +35,10 @@ struct prediction_writer {
     int64_t quantiles; /* of each value, side by side; else 1 */
     struct part parts[GRAPH_HEADS_MAX];
     int part_count;
-    char **names;          /* [width], of classes or values, as the format writes them; owned */
-    double *probabilities; /* [width] */
-    int32_t *order;        /* [width] */
-    float *row;            /* [width] */
+    char **names;         /* [width], of classes or values, as the format writes them; owned */
+    const double *scores; /* [width], of the sample that is written; lent */
+    int32_t *order;       /* [width] */
+    float *row;           /* [width] */
     int64_t count;
 };
 
@@ -235,12 +235,11 @@ int prediction_writer_open(const struct prediction_writer_config *config,
     made->quantiles = config->setup->spec.loss == LOSS_QUANTILES
                           ? (int64_t)config->setup->spec.loss_number_count
                           : 1;
-    made->probabilities = calloc((size_t)made->width, sizeof *made->probabilities);
     made->order = calloc((size_t)made->width, sizeof *made->order);
     made->row = calloc((size_t)made->width, sizeof *made->row);
     if (config->path && strcmp(config->path, "-") != 0 && !(made->path = strdup(config->path)))
         r = -ENOMEM;
-    if (r < 0 || !made->probabilities || !made->order || !made->row)
+    if (r < 0 || !made->order || !made->row)
         r = error_no_memory(error, "the predictions");
     parts_make(made);
     if (r == 0)
@@ -264,35 +263,36 @@ int prediction_writer_open(const struct prediction_writer_config *config,
 /* ---- predictions ---- */
 
 /* Softmax, or of a head whose classes exclude none the sigmoid. */
-static void part_score(struct prediction_writer *writer, const float *outputs,
-                       const struct part *part)
+static void part_score(const struct prediction_writer *writer, const struct part *part,
+                       const float *outputs, double *scores)
 {
     bool sigmoid = part->name && writer->config.setup->spec.heads[part - writer->parts].binary;
-    double *probabilities = writer->probabilities + part->first, largest = -INFINITY, sum = 0;
+    double largest = -INFINITY, sum = 0;
 
     outputs += part->first;
+    scores += part->first;
     for (int64_t i = 0; i < part->classes; i++)
         largest = fmax(largest, (double)outputs[i]);
     for (int64_t i = 0; i < part->classes; i++) {
-        probabilities[i] =
+        scores[i] =
             sigmoid ? 1 / (1 + exp(-(double)outputs[i])) : exp((double)outputs[i] - largest);
-        sum += probabilities[i];
+        sum += scores[i];
     }
     for (int64_t i = 0; !sigmoid && i < part->classes; i++)
-        probabilities[i] /= sum;
+        scores[i] /= sum;
 }
 
 /* Puts the `top` likeliest classes first; of equal ones, the one with the smaller number. */
 static void part_sort(struct prediction_writer *writer, const struct part *part)
 {
-    const double *probabilities = writer->probabilities + part->first;
+    const double *scores = writer->scores + part->first;
     int32_t *order = writer->order + part->first;
     int count = 0;
 
     for (int32_t i = 0; i < part->classes; i++) {
         int at = count < part->top ? count++ : part->top;
 
-        while (at > 0 && probabilities[i] > probabilities[order[at - 1]]) {
+        while (at > 0 && scores[i] > scores[order[at - 1]]) {
             if (at < part->top)
                 order[at] = order[at - 1];
             at--;
@@ -310,7 +310,7 @@ static void write_csv(struct prediction_writer *writer, const char *path)
         fputs(path, writer->file);
     for (int p = 0; p < writer->part_count; p++) {
         const struct part *part = &writer->parts[p];
-        const double *numbers = writer->probabilities + part->first;
+        const double *numbers = writer->scores + part->first;
         char *const *names = writer->names + part->first;
 
         for (int k = 0; writer->classifies && k < part->top; k++) {
@@ -341,7 +341,7 @@ static void write_json_class(struct prediction_writer *writer, const struct part
     int64_t class = part->first + writer->order[part->first + k];
 
     fprintf(writer->file, "\"label\": %s, \"probability\": ", writer->names[class]);
-    write_json_number(writer->file, writer->probabilities[class]);
+    write_json_number(writer->file, writer->scores[class]);
 }
 
 static void write_json_part(struct prediction_writer *writer, const struct part *part)
@@ -361,7 +361,7 @@ static void write_json_part(struct prediction_writer *writer, const struct part 
     }
     for (int64_t i = part->first; i < part->first + part->classes; i++) {
         fprintf(file, "%s%s: ", i > part->first ? ", " : "", writer->names[i]);
-        write_json_number(file, writer->probabilities[i]);
+        write_json_number(file, writer->scores[i]);
     }
     if (writer->classifies)
         fputc('}', file);
@@ -386,14 +386,14 @@ static void write_json(struct prediction_writer *writer, const char *path)
 
 /* The values in the units of the training data; of labels that are 0 or 1, and of classes whose
  * probabilities are learnt, the probabilities. */
-static void values_unscale(struct prediction_writer *writer, const float *outputs)
+static void values_unscale(const struct prediction_writer *writer, const float *outputs,
+                           double *scores)
 {
     const struct dataset_normalisation *normalisation = &writer->config.setup->normalisation;
-
     bool labels = writer->config.setup->spec.loss == LOSS_BINARY;
 
     if (writer->config.setup->spec.loss == LOSS_SOFT) {
-        part_score(writer, outputs, &writer->parts[0]);
+        part_score(writer, &writer->parts[0], outputs, scores);
         return;
     }
     for (int64_t i = 0; i < writer->width; i++) {
@@ -404,33 +404,47 @@ static void values_unscale(struct prediction_writer *writer, const float *output
         if (normalisation->target_groups)
             value = value / (double)normalisation->target_factor[i / writer->quantiles] +
                     (double)normalisation->target_mean[i / writer->quantiles];
-        writer->probabilities[i] = value;
+        scores[i] = value;
     }
 }
 
-int prediction_writer_add(struct prediction_writer *writer, const float *outputs,
+void prediction_writer_score(const struct prediction_writer *writer, const float *outputs,
+                             int64_t count, double *scores)
+{
+    for (int64_t n = 0; n < count; n++, outputs += writer->width, scores += writer->width) {
+        if (!writer->classifies)
+            values_unscale(writer, outputs, scores);
+        for (int p = 0; writer->classifies && p < writer->part_count; p++)
+            part_score(writer, &writer->parts[p], outputs, scores);
+    }
+}
+
+static void write_npy(struct prediction_writer *writer)
+{
+    for (int64_t i = 0; i < writer->width; i++)
+        writer->row[i] = (float)writer->scores[i];
+    fwrite(writer->row, sizeof *writer->row, (size_t)writer->width, writer->file);
+}
+
+int prediction_writer_add(struct prediction_writer *writer, const double *scores,
                           char *const *paths, int64_t count, struct error *error)
 {
-    for (int64_t n = 0; n < count; n++, outputs += writer->width) {
+    for (int64_t n = 0; n < count; n++) {
         AUTO_FREE char *path = paths ? name_quote(paths[n], writer->config.format) : NULL;
 
         if (paths && !path)
             return error_no_memory(error, "the path %s", paths[n]);
-        if (!writer->classifies)
-            values_unscale(writer, outputs);
-        for (int p = 0; writer->classifies && p < writer->part_count; p++) {
-            part_score(writer, outputs, &writer->parts[p]);
+        writer->scores = scores + n * writer->width;
+        if (writer->config.format == PREDICTION_NPY) {
+            write_npy(writer);
+            continue;
+        }
+        for (int p = 0; writer->classifies && p < writer->part_count; p++)
             part_sort(writer, &writer->parts[p]);
-        }
-        if (writer->config.format == PREDICTION_CSV) {
+        if (writer->config.format == PREDICTION_CSV)
             write_csv(writer, path);
-        } else if (writer->config.format == PREDICTION_JSONL) {
+        else
             write_json(writer, path);
-        } else {
-            for (int64_t i = 0; i < writer->width; i++)
-                writer->row[i] = (float)writer->probabilities[i];
-            fwrite(writer->row, sizeof *writer->row, (size_t)writer->width, writer->file);
-        }
     }
     writer->count += count;
     return ferror(writer->file)
@@ -488,7 +502,6 @@ void prediction_writer_abort(struct prediction_writer *writer)
     free(writer->names);
     free(writer->temporary);
     free(writer->path);
-    free(writer->probabilities);
     free(writer->order);
     free(writer->row);
     free(writer);

@@ -26,9 +26,12 @@ struct prediction_writer;
  * hold. Release with prediction_writer_abort(), which leaves no file. */
 int prediction_writer_open(const struct prediction_writer_config *config,
                            struct prediction_writer **writer, struct error *error);
-/* Adds `count` samples: the model's outputs, [count][outputs], and where they have paths those,
- * [count], else NULL. */
-int prediction_writer_add(struct prediction_writer *writer, const float *outputs,
+/* Makes what is written, probabilities or values in the units of the training data, of the model's
+ * outputs for `count` samples: both are [count][outputs]. Threads may do so at the same time. */
+void prediction_writer_score(const struct prediction_writer *writer, const float *outputs,
+                             int64_t count, double *scores);
+/* Adds `count` samples: their scores and, where they have paths, those, [count], else NULL. */
+int prediction_writer_add(struct prediction_writer *writer, const double *scores,
                           char *const *paths, int64_t count, struct error *error);
 /* Answers a row that cannot be read; only JSON lines can. */
 bool prediction_writer_answers_errors(const struct prediction_writer *writer);

@@ -13,14 +13,16 @@
 #include "worker/trainee/worker_model.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 /* Batches of a table read in pieces: the rows that are left are filled up to the next of these. */
-enum { SIZE_ONE, SIZE_FEW, SIZE_MANY, SIZES };
-static const int64_t batch_sizes[SIZES] = {1, 16, 256};
-enum { PIECE_ROWS = 4096, BATCH_WHOLE = 256 };
+enum { SIZES = 3, BATCH_MOST = 256, PIECE_ROWS = 4096 };
+static const int64_t batch_sizes[SIZES] = {1, 16, BATCH_MOST};
+/* A batch of fewer bytes takes less time than to share it among threads. */
+enum { SHARED_BYTES = 64 * 1024 };
 
 struct predictor {
     const struct worker_options *options;
@@ -33,7 +35,9 @@ struct predictor {
     struct image_reader *images; /* of the piece that is predicted; NULL: it is of others */
     struct session *session;
     struct prediction_writer *writer;
-    float *outputs; /* of one batch; owned */
+    int64_t sizes[SIZES]; /* of batches, the smallest first; 0: unused */
+    float *outputs;       /* of one batch; owned */
+    double *scores;       /* likewise; owned */
     int64_t rows, bad_rows;
     struct worker_warnings warnings;
 };
@@ -120,7 +124,7 @@ static size_t staging_bytes(const struct dataset *train, int64_t batch)
            align_up(count * sizeof(int32_t), MEMORY_ALIGNMENT);
 }
 
-static int prepare(struct predictor *predictor, const int64_t *sizes, int count, size_t staging,
+static int prepare(struct predictor *predictor, const int64_t sizes[SIZES], size_t staging,
                    struct error *error)
 {
     struct worker_setup *setup = &predictor->setup;
@@ -136,8 +140,8 @@ static int prepare(struct predictor *predictor, const int64_t *sizes, int count,
     int64_t largest = 0;
     int r;
 
-    for (int i = 0; i < count; i++) {
-        config.evaluation_batches[i] = sizes[i];
+    for (int i = 0; i < SIZES; i++) {
+        predictor->sizes[i] = config.evaluation_batches[i] = sizes[i];
         largest = sizes[i] > largest ? sizes[i] : largest;
     }
     r = session_prepare(&config, &predictor->session, error);
@@ -147,14 +151,16 @@ static int prepare(struct predictor *predictor, const int64_t *sizes, int count,
         r = checkpoint_restore(&predictor->checkpoint, predictor->session, false, NULL, error);
     if (r < 0)
         return r;
-    predictor->outputs =
-        calloc((size_t)(largest * setup->model_data.outputs), sizeof *predictor->outputs);
-    return predictor->outputs ? 0 : error_no_memory(error, "the model's outputs");
+    largest *= setup->model_data.outputs;
+    predictor->outputs = calloc((size_t)largest, sizeof *predictor->outputs);
+    predictor->scores = calloc((size_t)largest, sizeof *predictor->scores);
+    return predictor->outputs && predictor->scores ? 0
+                                                   : error_no_memory(error, "the model's outputs");
 }
 
 /* The paths of images of the present piece, for the writer. */
 static int paths_find(const struct predictor *predictor, int64_t first, int64_t count,
-                      char *paths[BATCH_WHOLE], struct error *error)
+                      char *paths[BATCH_MOST], struct error *error)
 {
     for (int64_t i = 0; predictor->images && i < count; i++) {
         paths[i] = image_reader_path(predictor->images, first + i);
@@ -164,36 +170,104 @@ static int paths_find(const struct predictor *predictor, int64_t first, int64_t 
     return 0;
 }
 
+struct range {
+    int64_t first, end;
+};
+
+static struct range part_of(int64_t count, int part, int parts)
+{
+    return (struct range){count * part / parts, count * (part + 1) / parts};
+}
+
+/* A batch of samples: those from `first` on, of which the last fills the batch up. */
+struct batch {
+    struct predictor *predictor;
+    const struct dataset *data;
+    int64_t first, count, size;
+    uint8_t *samples, *targets;
+    atomic_flag failed;
+    struct error error; /* of the first part that failed */
+};
+
+static void gather_part(void *context, int part, int parts)
+{
+    struct batch *batch = context;
+    const struct dataset *data = batch->data;
+    struct range range = part_of(batch->size, part, parts);
+    uint32_t indices[BATCH_MOST];
+    struct error error;
+
+    for (int64_t i = range.first; i < range.end; i++)
+        indices[i] = (uint32_t)(batch->first + (i < batch->count ? i : batch->count - 1));
+    if (dataset_gather(data, &batch->predictor->setup.normalisation, indices + range.first,
+                       range.end - range.first,
+                       batch->samples + (size_t)range.first * dataset_sample_bytes(data),
+                       batch->targets + (size_t)range.first * dataset_target_bytes(data),
+                       &error) < 0 &&
+        !atomic_flag_test_and_set(&batch->failed))
+        batch->error = error;
+}
+
+static void score_part(void *context, int part, int parts)
+{
+    struct batch *batch = context;
+    struct predictor *predictor = batch->predictor;
+    int64_t outputs = predictor->setup.model_data.outputs;
+    struct range range = part_of(batch->count, part, parts);
+
+    prediction_writer_score(predictor->writer, predictor->outputs + range.first * outputs,
+                            range.end - range.first, predictor->scores + range.first * outputs);
+}
+
+/* Shares the work among the threads that wait for the next run anyway. */
+static void share(struct batch *batch, void (*function)(void *, int, int))
+{
+    const struct worker_setup *setup = &batch->predictor->setup;
+    size_t bytes = (size_t)batch->size * dataset_sample_bytes(batch->data);
+
+    if (setup->backend->device_share && bytes >= SHARED_BYTES)
+        setup->backend->device_share(setup->device, function, batch);
+    else
+        function(batch, 0, 1);
+}
+
 /* Predicts `count` samples from `first` on, at most the largest batch. */
 static int predict_batch(struct predictor *predictor, const struct dataset *data, int64_t first,
                          int64_t count, struct error *error)
 {
-    uint8_t *staging = session_staging(predictor->session);
-    uint32_t indices[BATCH_WHOLE];
-    char *paths[BATCH_WHOLE] = {0};
-    int64_t size = 0;
-    struct session_batch batch;
+    struct batch batch = {.predictor = predictor,
+                          .data = data,
+                          .first = first,
+                          .count = count,
+                          .samples = session_staging(predictor->session),
+                          .failed = ATOMIC_FLAG_INIT};
+    char *paths[BATCH_MOST] = {0};
     int r;
 
-    for (int i = 0; i < SIZES && size < count; i++)
-        size = batch_sizes[i];
-    for (int64_t i = 0; i < size; i++) /* the last sample fills the batch up */
-        indices[i] = (uint32_t)(first + (i < count ? i : count - 1));
-    batch = (struct session_batch){.count = size, .samples = staging};
-    staging += align_up((size_t)size * dataset_sample_bytes(data), MEMORY_ALIGNMENT);
-    batch.targets = staging;
-    r = dataset_gather(data, &predictor->setup.normalisation, indices, size,
-                       (void *)(uintptr_t)batch.samples, staging, error);
+    for (int i = 0; i < SIZES && batch.size < count; i++)
+        batch.size = predictor->sizes[i];
+    batch.targets =
+        batch.samples + align_up((size_t)batch.size * dataset_sample_bytes(data), MEMORY_ALIGNMENT);
+    share(&batch, gather_part);
+    r = batch.error.code;
+    if (r < 0)
+        *error = batch.error;
     if (r == 0)
-        r = session_evaluate(predictor->session, &batch, error);
+        r = session_evaluate(predictor->session,
+                             &(struct session_batch){.count = batch.size,
+                                                     .samples = batch.samples,
+                                                     .targets = batch.targets},
+                             error);
     if (r == 0)
         r = session_read_output(predictor->session, predictor->outputs, error);
     if (r == 0)
         r = paths_find(predictor, first, count, paths, error);
-    predictor->rows += r == 0 ? count : 0;
-    if (r == 0)
-        r = prediction_writer_add(predictor->writer, predictor->outputs,
+    if (r == 0) {
+        predictor->rows += count;
+        share(&batch, score_part);
+        r = prediction_writer_add(predictor->writer, predictor->scores,
                                   predictor->images ? paths : NULL, count, error);
+    }
     for (int64_t i = 0; i < count; i++)
         free(paths[i]);
     return r;
@@ -202,9 +276,11 @@ static int predict_batch(struct predictor *predictor, const struct dataset *data
 static int predict_piece(struct predictor *predictor, const struct dataset *data,
                          struct error *error)
 {
-    int64_t most = batch_sizes[SIZE_MANY];
+    int64_t most = 0;
     int r = 0;
 
+    for (int i = 0; i < SIZES; i++)
+        most = predictor->sizes[i] > most ? predictor->sizes[i] : most;
     for (int64_t first = 0; r == 0 && first < data->count; first += most)
         r = predict_batch(predictor, data, first,
                           data->count - first < most ? data->count - first : most, error);
@@ -241,8 +317,8 @@ static int predict_rows(struct predictor *predictor, struct error *error)
                             predictor->pipe ? STDIN_FILENO : -1, &reader, error);
 
     if (r == 0)
-        r = prepare(predictor, batch_sizes, SIZES,
-                    staging_bytes(predictor->setup.train, batch_sizes[SIZE_MANY]), error);
+        r = prepare(predictor, batch_sizes, staging_bytes(predictor->setup.train, BATCH_MOST),
+                    error);
     if (r == 0 && predictor->pipe) /* the names of the columns, before any row comes */
         r = prediction_writer_flush(predictor->writer, error);
     while (r == 0) {
@@ -272,10 +348,10 @@ static int predict_images(struct predictor *predictor, struct error *error)
         image_reader_open(&predictor->config, predictor->setup.train, &predictor->images, error);
 
     if (r == 0)
-        r = prepare(predictor, batch_sizes, SIZES,
-                    staging_bytes(predictor->setup.train, batch_sizes[SIZE_MANY]), error);
+        r = prepare(predictor, batch_sizes, staging_bytes(predictor->setup.train, BATCH_MOST),
+                    error);
     while (r == 0) {
-        r = image_reader_next(predictor->images, batch_sizes[SIZE_MANY], &data, error);
+        r = image_reader_next(predictor->images, BATCH_MOST, &data, error);
         if (r < 0 || !data)
             break;
         r = predict_piece(predictor, data, error);
@@ -293,27 +369,28 @@ static int take_batch(void *context, struct session *session, const struct loade
     struct predictor *predictor = context;
     int r = session_read_output(session, predictor->outputs, error);
 
-    predictor->rows += r == 0 ? batch->count : 0;
-    return r < 0 ? r
-                 : prediction_writer_add(predictor->writer, predictor->outputs, NULL, batch->count,
-                                         error);
+    if (r < 0)
+        return r;
+    predictor->rows += batch->count;
+    prediction_writer_score(predictor->writer, predictor->outputs, batch->count, predictor->scores);
+    return prediction_writer_add(predictor->writer, predictor->scores, NULL, batch->count, error);
 }
 
-static int predict_view(struct predictor *predictor, const struct dataset_view *view,
-                        struct error *error)
+/* While a device without threads of the host computes, a thread of the loader's may gather; and the
+ * loader knows the lengths of sequences. */
+static int predict_loaded(struct predictor *predictor, const struct dataset *data,
+                          const int64_t sizes[SIZES], struct error *error)
 {
     struct worker_setup *setup = &predictor->setup;
-    int64_t batch = view->count < BATCH_WHOLE ? view->count : BATCH_WHOLE;
-    int64_t sizes[] = {batch, view->count % batch};
+    int64_t batch = data->count < BATCH_MOST ? data->count : BATCH_MOST;
     struct loader_config loader = {
-        .view = *view,
+        .view = dataset_view_all(data),
         .batch = batch,
-        .normalisation =
-            dataset_format_has_symbols(view->dataset->format) ? NULL : &setup->normalisation,
+        .normalisation = dataset_format_has_symbols(data->format) ? NULL : &setup->normalisation,
         .threads = worker_setup_loader_threads(setup, batch)};
     struct feed *feed = NULL;
     struct step_metrics ignored;
-    int r = prepare(predictor, sizes, 2, loader_memory_bytes(&loader), error);
+    int r = prepare(predictor, sizes, loader_memory_bytes(&loader), error);
 
     if (r == 0)
         r = feed_create(&(struct feed_config){.session = predictor->session,
@@ -328,16 +405,29 @@ static int predict_view(struct predictor *predictor, const struct dataset_view *
     return r;
 }
 
+static int predict_shared(struct predictor *predictor, const struct dataset *data,
+                          const int64_t sizes[SIZES], struct error *error)
+{
+    int r = dataset_check_files(data, error);
+
+    if (r == 0)
+        r = prepare(predictor, sizes, staging_bytes(data, sizes[1] ? sizes[1] : sizes[0]), error);
+    return r < 0 ? r : predict_piece(predictor, data, error);
+}
+
 static int predict_whole(struct predictor *predictor, struct error *error)
 {
     struct dataset *data = NULL;
-    struct dataset_view view;
     int r = dataset_open(&predictor->config, predictor->setup.train, &data, error);
 
-    if (r < 0)
-        return r;
-    view = dataset_view_all(data);
-    r = predict_view(predictor, &view, error);
+    if (r == 0) {
+        bool many = data->count >= BATCH_MOST;
+        const int64_t sizes[SIZES] = {data->count % BATCH_MOST, many ? BATCH_MOST : 0};
+
+        r = predictor->setup.backend->device_share && !data->lengths
+                ? predict_shared(predictor, data, sizes, error)
+                : predict_loaded(predictor, data, sizes, error);
+    }
     dataset_close(data);
     return r;
 }
@@ -389,6 +479,7 @@ int worker_predict(const struct worker_options *options)
     prediction_writer_abort(predictor.writer);
     session_free(predictor.session);
     free(predictor.outputs);
+    free(predictor.scores);
     checkpoint_close(&predictor.checkpoint);
     worker_setup_release(&predictor.setup);
     if (r < 0)

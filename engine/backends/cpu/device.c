@@ -220,6 +220,28 @@ static void convolution_methods(struct backend_device *device, const struct grap
     *methods = '\0';
 }
 
+/* What device_share() hands over to the threads. */
+struct share {
+    void (*function)(void *context, int part, int parts);
+    void *context;
+    int parts;
+};
+
+static void run_share(void *context, int thread)
+{
+    const struct share *share = context;
+
+    share->function(share->context, thread, share->parts);
+}
+
+static void device_share(struct backend_device *device,
+                         void (*function)(void *context, int part, int parts), void *context)
+{
+    struct share share = {function, context, thread_team_size(device->team)};
+
+    thread_team_run(device->team, share.parts, run_share, &share);
+}
+
 static void device_divide(struct backend_device *device, int parts)
 {
     device->tasks = parts;
@@ -321,6 +343,7 @@ const struct backend *backend_cpu(void)
         .graph_parts = graph_parts,
         .graph_slices_differ = graph_slices_differ,
         .device_divide = device_divide,
+        .device_share = device_share,
         .program_prepare = cpu_program_prepare,
         .program_free = cpu_program_free,
         .program_memory = cpu_program_memory,

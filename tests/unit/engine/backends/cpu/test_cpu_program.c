@@ -512,12 +512,50 @@ static void test_no_allocation(void **state)
     compute_type = TENSOR_FLOAT32;
 }
 
+/* ---- sharing ---- */
+
+enum { PARTS = 3 };
+
+struct shared {
+    atomic_int begun; /* the parts wait for each other, so each has a thread of its own */
+    int seen[PARTS];
+};
+
+static void note_part(void *context, int part, int parts)
+{
+    struct shared *shared = context;
+
+    assert_int_equal(parts, PARTS);
+    shared->seen[part]++;
+    atomic_fetch_add(&shared->begun, 1);
+    while (atomic_load(&shared->begun) < PARTS)
+        ;
+}
+
+static void test_shared_work(void **state)
+{
+    const struct backend *backend = backend_cpu();
+    struct backend_device *device;
+    struct shared shared = {0};
+    struct error error;
+
+    (void)state;
+    assert_int_equal(
+        backend->device_open(&(struct backend_device_config){.threads = PARTS}, &device, &error),
+        0);
+    backend->device_share(device, note_part, &shared);
+    for (int part = 0; part < PARTS; part++)
+        assert_int_equal(shared.seen[part], 1);
+    backend->device_close(device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_thread_counts),  cmocka_unit_test(test_accumulation),
         cmocka_unit_test(test_clipping),       cmocka_unit_test(test_shared_programs),
         cmocka_unit_test(test_nonfinite_loss), cmocka_unit_test(test_no_allocation),
+        cmocka_unit_test(test_shared_work),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
