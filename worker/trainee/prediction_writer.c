@@ -35,11 +35,16 @@ struct prediction_writer {
     int64_t quantiles; /* of each value, side by side; else 1 */
     struct part parts[GRAPH_HEADS_MAX];
     int part_count;
-    char **names;         /* [width], of classes or values, as the format writes them; owned */
-    const double *scores; /* [width], of the sample that is written; lent */
-    int32_t *order;       /* [width] */
-    float *row;           /* [width] */
+    char **names; /* [width], of classes or values, as the format writes them; owned */
     int64_t count;
+};
+
+/* A sample that is printed. */
+struct sample {
+    FILE *file;
+    double *scores; /* [width]: probabilities, or values in the units of the training data */
+    int32_t *order; /* [width]: classes, the likeliest ones of each part first */
+    float *row;     /* [width], of an array */
 };
 
 /* ---- names ---- */
@@ -235,11 +240,7 @@ int prediction_writer_open(const struct prediction_writer_config *config,
     made->quantiles = config->setup->spec.loss == LOSS_QUANTILES
                           ? (int64_t)config->setup->spec.loss_number_count
                           : 1;
-    made->order = calloc((size_t)made->width, sizeof *made->order);
-    made->row = calloc((size_t)made->width, sizeof *made->row);
     if (config->path && strcmp(config->path, "-") != 0 && !(made->path = strdup(config->path)))
-        r = -ENOMEM;
-    if (r < 0 || !made->order || !made->row)
         r = error_no_memory(error, "the predictions");
     parts_make(made);
     if (r == 0)
@@ -283,10 +284,10 @@ static void part_score(const struct prediction_writer *writer, const struct part
 }
 
 /* Puts the `top` likeliest classes first; of equal ones, the one with the smaller number. */
-static void part_sort(struct prediction_writer *writer, const struct part *part)
+static void part_sort(const struct sample *sample, const struct part *part)
 {
-    const double *scores = writer->scores + part->first;
-    int32_t *order = writer->order + part->first;
+    const double *scores = sample->scores + part->first;
+    int32_t *order = sample->order + part->first;
     int count = 0;
 
     for (int32_t i = 0; i < part->classes; i++) {
@@ -302,30 +303,31 @@ static void part_sort(struct prediction_writer *writer, const struct part *part)
     }
 }
 
-static void write_csv(struct prediction_writer *writer, const char *path)
+static void write_csv(const struct prediction_writer *writer, const struct sample *sample,
+                      const char *path)
 {
     const char *comma = path ? "," : "";
 
     if (path)
-        fputs(path, writer->file);
+        fputs(path, sample->file);
     for (int p = 0; p < writer->part_count; p++) {
         const struct part *part = &writer->parts[p];
-        const double *numbers = writer->scores + part->first;
+        const double *numbers = sample->scores + part->first;
         char *const *names = writer->names + part->first;
 
         for (int k = 0; writer->classifies && k < part->top; k++) {
-            int32_t class = writer->order[part->first + k];
+            int32_t class = sample->order[part->first + k];
 
-            fprintf(writer->file, "%s%s,%.9g", comma, names[class], numbers[class]);
+            fprintf(sample->file, "%s%s,%.9g", comma, names[class], numbers[class]);
             comma = ",";
         }
         for (int64_t i = 0;
              (!writer->classifies || writer->config.probabilities) && i < part->classes; i++) {
-            fprintf(writer->file, "%s%.9g", comma, numbers[i]);
+            fprintf(sample->file, "%s%.9g", comma, numbers[i]);
             comma = ",";
         }
     }
-    fputc('\n', writer->file);
+    fputc('\n', sample->file);
 }
 
 static void write_json_number(FILE *file, double number)
@@ -336,23 +338,25 @@ static void write_json_number(FILE *file, double number)
         fputs("null", file); /* JSON has no other numbers */
 }
 
-static void write_json_class(struct prediction_writer *writer, const struct part *part, int k)
+static void write_json_class(const struct prediction_writer *writer, const struct sample *sample,
+                             const struct part *part, int k)
 {
-    int64_t class = part->first + writer->order[part->first + k];
+    int64_t class = part->first + sample->order[part->first + k];
 
-    fprintf(writer->file, "\"label\": %s, \"probability\": ", writer->names[class]);
-    write_json_number(writer->file, writer->scores[class]);
+    fprintf(sample->file, "\"label\": %s, \"probability\": ", writer->names[class]);
+    write_json_number(sample->file, sample->scores[class]);
 }
 
-static void write_json_part(struct prediction_writer *writer, const struct part *part)
+static void write_json_part(const struct prediction_writer *writer, const struct sample *sample,
+                            const struct part *part)
 {
-    FILE *file = writer->file;
+    FILE *file = sample->file;
 
     if (writer->classifies) {
-        write_json_class(writer, part, 0);
+        write_json_class(writer, sample, part, 0);
         for (int k = 0; part->top > 1 && k < part->top; k++) {
             fputs(k ? ", {" : ", \"top\": [{", file);
-            write_json_class(writer, part, k);
+            write_json_class(writer, sample, part, k);
             fputs(k + 1 < part->top ? "}" : "}]", file);
         }
         if (!writer->config.probabilities)
@@ -361,27 +365,28 @@ static void write_json_part(struct prediction_writer *writer, const struct part 
     }
     for (int64_t i = part->first; i < part->first + part->classes; i++) {
         fprintf(file, "%s%s: ", i > part->first ? ", " : "", writer->names[i]);
-        write_json_number(file, writer->scores[i]);
+        write_json_number(file, sample->scores[i]);
     }
     if (writer->classifies)
         fputc('}', file);
 }
 
-static void write_json(struct prediction_writer *writer, const char *path)
+static void write_json(const struct prediction_writer *writer, const struct sample *sample,
+                       const char *path)
 {
-    fputc('{', writer->file);
+    fputc('{', sample->file);
     if (path)
-        fprintf(writer->file, "\"path\": %s, ", path);
+        fprintf(sample->file, "\"path\": %s, ", path);
     for (int p = 0; p < writer->part_count; p++) {
         const struct part *part = &writer->parts[p];
 
         if (part->name)
-            fprintf(writer->file, "%s\"%s\": {", p ? ", " : "", part->name);
-        write_json_part(writer, part);
+            fprintf(sample->file, "%s\"%s\": {", p ? ", " : "", part->name);
+        write_json_part(writer, sample, part);
         if (part->name)
-            fputc('}', writer->file);
+            fputc('}', sample->file);
     }
-    fputs("}\n", writer->file);
+    fputs("}\n", sample->file);
 }
 
 /* The values in the units of the training data; of labels that are 0 or 1, and of classes whose
@@ -408,45 +413,72 @@ static void values_unscale(const struct prediction_writer *writer, const float *
     }
 }
 
-void prediction_writer_score(const struct prediction_writer *writer, const float *outputs,
-                             int64_t count, double *scores)
+static void sample_score(const struct prediction_writer *writer, const float *outputs,
+                         const struct sample *sample)
 {
-    for (int64_t n = 0; n < count; n++, outputs += writer->width, scores += writer->width) {
-        if (!writer->classifies)
-            values_unscale(writer, outputs, scores);
-        for (int p = 0; writer->classifies && p < writer->part_count; p++)
-            part_score(writer, &writer->parts[p], outputs, scores);
+    if (!writer->classifies)
+        values_unscale(writer, outputs, sample->scores);
+    for (int p = 0; writer->classifies && p < writer->part_count; p++) {
+        part_score(writer, &writer->parts[p], outputs, sample->scores);
+        if (writer->config.format != PREDICTION_NPY)
+            part_sort(sample, &writer->parts[p]);
     }
 }
 
-static void write_npy(struct prediction_writer *writer)
+static void write_npy(const struct prediction_writer *writer, const struct sample *sample)
 {
     for (int64_t i = 0; i < writer->width; i++)
-        writer->row[i] = (float)writer->scores[i];
-    fwrite(writer->row, sizeof *writer->row, (size_t)writer->width, writer->file);
+        sample->row[i] = (float)sample->scores[i];
+    fwrite(sample->row, sizeof *sample->row, (size_t)writer->width, sample->file);
 }
 
-int prediction_writer_add(struct prediction_writer *writer, const double *scores,
-                          char *const *paths, int64_t count, struct error *error)
+static int print_samples(const struct prediction_writer *writer, const float *outputs,
+                         char *const *paths, int64_t count, const struct sample *sample,
+                         struct error *error)
 {
     for (int64_t n = 0; n < count; n++) {
         AUTO_FREE char *path = paths ? name_quote(paths[n], writer->config.format) : NULL;
 
         if (paths && !path)
             return error_no_memory(error, "the path %s", paths[n]);
-        writer->scores = scores + n * writer->width;
-        if (writer->config.format == PREDICTION_NPY) {
-            write_npy(writer);
-            continue;
-        }
-        for (int p = 0; writer->classifies && p < writer->part_count; p++)
-            part_sort(writer, &writer->parts[p]);
+        sample_score(writer, outputs + n * writer->width, sample);
         if (writer->config.format == PREDICTION_CSV)
-            write_csv(writer, path);
+            write_csv(writer, sample, path);
+        else if (writer->config.format == PREDICTION_JSONL)
+            write_json(writer, sample, path);
         else
-            write_json(writer, path);
+            write_npy(writer, sample);
     }
-    writer->count += count;
+    return 0;
+}
+
+int prediction_writer_print(const struct prediction_writer *writer, const float *outputs,
+                            char *const *paths, int64_t count, struct predictions *predictions,
+                            struct error *error)
+{
+    size_t width = (size_t)writer->width;
+    AUTO_FREE double *scores = calloc(width, sizeof *scores);
+    AUTO_FREE int32_t *order = calloc(width, sizeof *order);
+    AUTO_FREE float *row = calloc(width, sizeof *row);
+    FILE *file = open_memstream(&predictions->text, &predictions->length);
+    int r;
+
+    predictions->count = count;
+    if (!scores || !order || !row || !file)
+        r = error_no_memory(error, "the predictions");
+    else
+        r = print_samples(writer, outputs, paths, count, &(struct sample){file, scores, order, row},
+                          error);
+    if (file && fclose(file) != 0 && r == 0)
+        r = error_no_memory(error, "the predictions");
+    return r;
+}
+
+int prediction_writer_add(struct prediction_writer *writer, const struct predictions *predictions,
+                          struct error *error)
+{
+    fwrite(predictions->text, 1, predictions->length, writer->file);
+    writer->count += predictions->count;
     return ferror(writer->file)
                ? error_set_errno(error, -EIO, "cannot write %s",
                                  writer->path ? writer->path : "to standard output")
@@ -502,7 +534,5 @@ void prediction_writer_abort(struct prediction_writer *writer)
     free(writer->names);
     free(writer->temporary);
     free(writer->path);
-    free(writer->order);
-    free(writer->row);
     free(writer);
 }

@@ -22,17 +22,25 @@ struct prediction_writer_config {
 
 struct prediction_writer;
 
+/* Some samples' predictions as the format has them. */
+struct predictions {
+    char *text;
+    size_t length;
+    int64_t count;
+};
+
 /* A file appears at `path` when it is whole. -EINVAL with a sentence for what the format does not
  * hold. Release with prediction_writer_abort(), which leaves no file. */
 int prediction_writer_open(const struct prediction_writer_config *config,
                            struct prediction_writer **writer, struct error *error);
-/* Makes what is written, probabilities or values in the units of the training data, of the model's
- * outputs for `count` samples: both are [count][outputs]. Threads may do so at the same time. */
-void prediction_writer_score(const struct prediction_writer *writer, const float *outputs,
-                             int64_t count, double *scores);
-/* Adds `count` samples: their scores and, where they have paths, those, [count], else NULL. */
-int prediction_writer_add(struct prediction_writer *writer, const double *scores,
-                          char *const *paths, int64_t count, struct error *error);
+/* Prints `count` samples: the model's outputs, [count][outputs], and where they have paths those,
+ * [count], else NULL. Threads may do so at the same time. The caller frees the text, also after a
+ * failure. */
+int prediction_writer_print(const struct prediction_writer *writer, const float *outputs,
+                            char *const *paths, int64_t count, struct predictions *predictions,
+                            struct error *error);
+int prediction_writer_add(struct prediction_writer *writer, const struct predictions *predictions,
+                          struct error *error);
 /* Answers a row that cannot be read; only JSON lines can. */
 bool prediction_writer_answers_errors(const struct prediction_writer *writer);
 void prediction_writer_add_error(struct prediction_writer *writer, const char *sentence);

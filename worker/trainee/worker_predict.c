@@ -37,7 +37,6 @@ struct predictor {
     struct prediction_writer *writer;
     int64_t sizes[SIZES]; /* of batches, the smallest first; 0: unused */
     float *outputs;       /* of one batch; owned */
-    double *scores;       /* likewise; owned */
     int64_t rows, bad_rows;
     struct worker_warnings warnings;
 };
@@ -153,9 +152,7 @@ static int prepare(struct predictor *predictor, const int64_t sizes[SIZES], size
         return r;
     largest *= setup->model_data.outputs;
     predictor->outputs = calloc((size_t)largest, sizeof *predictor->outputs);
-    predictor->scores = calloc((size_t)largest, sizeof *predictor->scores);
-    return predictor->outputs && predictor->scores ? 0
-                                                   : error_no_memory(error, "the model's outputs");
+    return predictor->outputs ? 0 : error_no_memory(error, "the model's outputs");
 }
 
 /* The paths of images of the present piece, for the writer. */
@@ -179,15 +176,26 @@ static struct range part_of(int64_t count, int part, int parts)
     return (struct range){count * part / parts, count * (part + 1) / parts};
 }
 
+/* Parts of a batch that are printed at once. */
+enum { PRINTED_MOST = 64 };
+
 /* A batch of samples: those from `first` on, of which the last fills the batch up. */
 struct batch {
     struct predictor *predictor;
     const struct dataset *data;
     int64_t first, count, size;
     uint8_t *samples, *targets;
+    char *paths[BATCH_MOST]; /* of images; owned */
+    struct predictions printed[PRINTED_MOST];
     atomic_flag failed;
     struct error error; /* of the first part that failed */
 };
+
+static void note_failure(struct batch *batch, const struct error *error)
+{
+    if (!atomic_flag_test_and_set(&batch->failed))
+        batch->error = *error;
+}
 
 static void gather_part(void *context, int part, int parts)
 {
@@ -203,24 +211,29 @@ static void gather_part(void *context, int part, int parts)
                        range.end - range.first,
                        batch->samples + (size_t)range.first * dataset_sample_bytes(data),
                        batch->targets + (size_t)range.first * dataset_target_bytes(data),
-                       &error) < 0 &&
-        !atomic_flag_test_and_set(&batch->failed))
-        batch->error = error;
+                       &error) < 0)
+        note_failure(batch, &error);
 }
 
-static void score_part(void *context, int part, int parts)
+static void print_part(void *context, int part, int parts)
 {
     struct batch *batch = context;
-    struct predictor *predictor = batch->predictor;
-    int64_t outputs = predictor->setup.model_data.outputs;
-    struct range range = part_of(batch->count, part, parts);
+    const struct predictor *predictor = batch->predictor;
+    int printed = parts < PRINTED_MOST ? parts : PRINTED_MOST;
+    struct range range = part_of(batch->count, part, printed);
+    struct error error;
 
-    prediction_writer_score(predictor->writer, predictor->outputs + range.first * outputs,
-                            range.end - range.first, predictor->scores + range.first * outputs);
+    if (part < printed && range.first < range.end &&
+        prediction_writer_print(predictor->writer,
+                                predictor->outputs +
+                                    range.first * predictor->setup.model_data.outputs,
+                                predictor->images ? batch->paths + range.first : NULL,
+                                range.end - range.first, &batch->printed[part], &error) < 0)
+        note_failure(batch, &error);
 }
 
 /* Shares the work among the threads that wait for the next run anyway. */
-static void share(struct batch *batch, void (*function)(void *, int, int))
+static int share(struct batch *batch, void (*function)(void *, int, int), struct error *error)
 {
     const struct worker_setup *setup = &batch->predictor->setup;
     size_t bytes = (size_t)batch->size * dataset_sample_bytes(batch->data);
@@ -229,6 +242,27 @@ static void share(struct batch *batch, void (*function)(void *, int, int))
         setup->backend->device_share(setup->device, function, batch);
     else
         function(batch, 0, 1);
+    if (batch->error.code < 0)
+        *error = batch->error;
+    return batch->error.code;
+}
+
+static int write_batch(struct batch *batch, struct error *error)
+{
+    struct predictor *predictor = batch->predictor;
+    int r = paths_find(predictor, batch->first, batch->count, batch->paths, error);
+
+    if (r == 0)
+        r = share(batch, print_part, error);
+    for (int p = 0; p < PRINTED_MOST; p++) {
+        if (r == 0 && batch->printed[p].count)
+            r = prediction_writer_add(predictor->writer, &batch->printed[p], error);
+        free(batch->printed[p].text);
+    }
+    for (int64_t i = 0; i < batch->count; i++)
+        free(batch->paths[i]);
+    predictor->rows += r == 0 ? batch->count : 0;
+    return r;
 }
 
 /* Predicts `count` samples from `first` on, at most the largest batch. */
@@ -241,17 +275,13 @@ static int predict_batch(struct predictor *predictor, const struct dataset *data
                           .count = count,
                           .samples = session_staging(predictor->session),
                           .failed = ATOMIC_FLAG_INIT};
-    char *paths[BATCH_MOST] = {0};
     int r;
 
     for (int i = 0; i < SIZES && batch.size < count; i++)
         batch.size = predictor->sizes[i];
     batch.targets =
         batch.samples + align_up((size_t)batch.size * dataset_sample_bytes(data), MEMORY_ALIGNMENT);
-    share(&batch, gather_part);
-    r = batch.error.code;
-    if (r < 0)
-        *error = batch.error;
+    r = share(&batch, gather_part, error);
     if (r == 0)
         r = session_evaluate(predictor->session,
                              &(struct session_batch){.count = batch.size,
@@ -260,17 +290,7 @@ static int predict_batch(struct predictor *predictor, const struct dataset *data
                              error);
     if (r == 0)
         r = session_read_output(predictor->session, predictor->outputs, error);
-    if (r == 0)
-        r = paths_find(predictor, first, count, paths, error);
-    if (r == 0) {
-        predictor->rows += count;
-        share(&batch, score_part);
-        r = prediction_writer_add(predictor->writer, predictor->scores,
-                                  predictor->images ? paths : NULL, count, error);
-    }
-    for (int64_t i = 0; i < count; i++)
-        free(paths[i]);
-    return r;
+    return r < 0 ? r : write_batch(&batch, error);
 }
 
 static int predict_piece(struct predictor *predictor, const struct dataset *data,
@@ -367,13 +387,18 @@ static int take_batch(void *context, struct session *session, const struct loade
                       struct error *error)
 {
     struct predictor *predictor = context;
+    struct predictions printed = {0};
     int r = session_read_output(session, predictor->outputs, error);
 
     if (r < 0)
         return r;
     predictor->rows += batch->count;
-    prediction_writer_score(predictor->writer, predictor->outputs, batch->count, predictor->scores);
-    return prediction_writer_add(predictor->writer, predictor->scores, NULL, batch->count, error);
+    r = prediction_writer_print(predictor->writer, predictor->outputs, NULL, batch->count, &printed,
+                                error);
+    if (r == 0)
+        r = prediction_writer_add(predictor->writer, &printed, error);
+    free(printed.text);
+    return r;
 }
 
 /* While a device without threads of the host computes, a thread of the loader's may gather; and the
@@ -479,7 +504,6 @@ int worker_predict(const struct worker_options *options)
     prediction_writer_abort(predictor.writer);
     session_free(predictor.session);
     free(predictor.outputs);
-    free(predictor.scores);
     checkpoint_close(&predictor.checkpoint);
     worker_setup_release(&predictor.setup);
     if (r < 0)
