@@ -1,5 +1,5 @@
-/* verify.c: `trainctl verify` looks at everything that this machine has: the daemon, the devices that
- * it knows, and what small models make of each device. */
+/* verify.c: `trainctl verify` looks at all that this machine has: the daemon, the devices that it
+ * knows, and what small models make of each device. */
 #include "base/text.h"
 #include "client/connection/connection.h"
 #include "client/submission/worker_run.h"
