@@ -108,13 +108,11 @@ static int take_kind(device_kind_at *kind_at, const char *name, struct device_co
 static int check_device_key(const struct config_key *key, const struct device_config *device,
                             struct error *error)
 {
-    static const size_t made_by_section[] = {offsetof(struct device_config, speed),
-                                             offsetof(struct device_config, bandwidth),
-                                             offsetof(struct device_config, launch_seconds),
-                                             offsetof(struct device_config, memory),
-                                             offsetof(struct device_config, loss_error),
-                                             offsetof(struct device_config, calibration),
-                                             offsetof(struct device_config, outside_file)};
+    static const size_t made_by_section[] = {
+        offsetof(struct device_config, speed),          offsetof(struct device_config, bandwidth),
+        offsetof(struct device_config, launch_seconds), offsetof(struct device_config, memory),
+        offsetof(struct device_config, loss_error),     offsetof(struct device_config, calibration),
+        offsetof(struct device_config, outside_file)};
 
     for (size_t i = 0; i < sizeof made_by_section / sizeof *made_by_section; i++)
         if (key->offset == made_by_section[i] && device->kind->naming != DEVICE_NAMED_BY_SECTION)
