@@ -138,8 +138,8 @@ static void add_row(struct table *table, struct json_object *row, double ceiling
     table_add(table, text, STYLE_PLAIN);
     snprintf(text, sizeof text, "%.1f", 1e-9 * speed);
     table_add(table, text, STYLE_PLAIN);
-    snprintf(text, sizeof text, ceiling > 0 ? "%.0f%%" : "", 100 * speed / ceiling);
-    table_add(table, text, STYLE_PLAIN);
+    snprintf(text, sizeof text, "%.0f%%", 100 * speed / ceiling);
+    table_add(table, ceiling > 0 ? text : "", STYLE_PLAIN);
     snprintf(text, sizeof text, "%.1e", json_get_double(row, "deviation", NAN));
     table_add(table, text, STYLE_PLAIN);
     table_add(table, agrees ? "agrees" : "differs", agrees ? STYLE_PLAIN : STYLE_BOLD);

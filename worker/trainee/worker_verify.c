@@ -45,7 +45,7 @@ static int run_reference(struct verifier *verifier, struct error *error)
     for (size_t i = 0; r == 0 && i < verification_count(); i++) {
         r = verification_run(i, backend, device, TENSOR_FLOAT32, &verifier->expected[i], error);
         if (r < 0)
-            error_prefix(error, verification_name(i));
+            error_prefix(error, "%s", verification_name(i));
     }
     backend->device_close(device);
     return r;
