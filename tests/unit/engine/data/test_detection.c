@@ -14,6 +14,12 @@
 
 enum { ROUNDS = 3000, BYTES_MOST = 200 };
 
+/* Bytes and their number. */
+#define BYTES(text)           \
+    {                         \
+        text, sizeof text - 1 \
+    }
+
 static enum dataset_format format_of(const char *name, const char *text)
 {
     struct detection detection;
@@ -83,17 +89,16 @@ static void test_any_bytes(void **state)
         const char *bytes;
         size_t size;
     } beginnings[] = {
-        {"\x93NUMPY\1\0v\0{'descr': '<f4', 'fortran_order': False, 'shape': (9, 9)}", 70},
-        {"\0\0\x08\x03\0\0\xff\xff\0\0\0\x1c", 12},
-        {"\0\0\x08\x01\0\0\0\2\0\1", 10},
-        {"PK\3\4\x14\0\0\0", 8},
-        {"\x89PNG\r\n\x1a\n", 8},
-        {"\xff\xfe"
-         "a\0,\0",
-         6},
-        {">", 1},
-        {"#x\n", 3},
-        {"\x1f\x8b\x08\0", 4}};
+        BYTES("\x93NUMPY\1\0v\0{'descr': '<f4', 'fortran_order': False, 'shape': (9, 9)}"),
+        BYTES("\0\0\x08\x03\0\0\xff\xff\0\0\0\x1c"),
+        BYTES("\0\0\x08\x01\0\0\0\2\0\1"),
+        BYTES("PK\3\4\x14\0\0\0"),
+        BYTES("\x89PNG\r\n\x1a\n"),
+        BYTES("\xff\xfe"
+              "a\0,\0"),
+        BYTES(">"),
+        BYTES("#x\n"),
+        BYTES("\x1f\x8b\x08\0")};
     uint8_t content[BYTES_MOST];
 
     (void)state;
