@@ -11,7 +11,7 @@
 
 enum { READ_BYTES = 256 * 1024 };
 
-static const char placeholder[] = "$TRAIND_DATA";
+static const char folder_variable[] = "$TRAIND_DATA";
 
 static char *path_join(const char *folder, const char *name)
 {
@@ -109,8 +109,8 @@ static struct json_object *text_place(struct json_object *text, const char *fold
     const char *old = json_object_get_string(text);
     AUTO_FREE char *path = NULL;
 
-    if (strncmp(old, placeholder, sizeof placeholder - 1) != 0 ||
-        (path = path_join(folder, old + sizeof placeholder)) == NULL)
+    if (strncmp(old, folder_variable, sizeof folder_variable - 1) != 0 ||
+        (path = path_join(folder, old + sizeof folder_variable)) == NULL)
         return text;
     json_object_put(text);
     return json_object_new_string(path);

@@ -27,10 +27,10 @@ static const double float32_limit = 1e-3;
 /* A device also rounds the tensors between layers (8 bits of bfloat16 are 4e-3). The CPU's
  * emulation does not. */
 static const double rounded_limit = 0.03;
-/* Deep models enlarge what is rounded. The first loss of EfficientNet-B0, before any update, is
- * 5.890 in float32, 5.931 and 5.952 on two CPUs with operands of bfloat16, and 5.79 to 5.82 on an
- * H200, by the algorithms that were the fastest. A loss may deviate by so many times of what
- * rounding operands alone changes on the CPU, because a device rounds results, too. */
+/* Deep models enlarge what is rounded. EfficientNet-B0's first loss, before any update, is 5.890 in
+ * float32. With operands of bfloat16 it is 5.931 and 5.952 on two CPUs. On an H200 it is 5.79 to
+ * 5.82, depending on which algorithms are the fastest. So a loss may deviate by this many times
+ * what rounding the operands changes on the CPU: a device rounds results, too. */
 static const double rounding_allowance = 2;
 
 struct subject {

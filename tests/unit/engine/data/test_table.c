@@ -1,6 +1,6 @@
 /* test_table.c: tables as people have them: kinds of columns, missing values, labels, faults. */
 #include "engine/data/table_columns.h"
-#include "tests/support/data_files.h"
+#include "tests/support/table_file.h"
 
 #include <errno.h>
 #include <math.h>
@@ -13,41 +13,12 @@
 
 #include <cmocka.h>
 
-static const char *path;
-static struct dataset_config config;
-static char warnings[4096];
-
-static void on_warning(void *context, const char *text)
-{
-    size_t used = strlen(warnings);
-
-    (void)context;
-    snprintf(warnings + used, sizeof warnings - used, "%s\n", text);
-}
-
-static const struct dataset_events events = {.warning = on_warning};
-
 static int reset(void **state)
 {
     (void)state;
-    warnings[0] = '\0';
-    config = (struct dataset_config){
-        .format = DATASET_TABLE, .paths = &path, .path_count = 1, .events = &events};
+    table_file_reset(DATASET_TABLE);
     return 0;
 }
-
-static struct dataset *open_text(const char *text, const struct dataset *reference)
-{
-    path = data_file_write_text("table.csv", text);
-    return data_open(&config, reference);
-}
-
-#define REFUSE_BESIDE(reference, text, ...)                                                \
-    do {                                                                                   \
-        path = data_file_write_text("table.csv", text);                                    \
-        data_expect_refusal(&config, reference, -EINVAL, __VA_ARGS__, (const char *)NULL); \
-    } while (0)
-#define REFUSE(text, ...) REFUSE_BESIDE(NULL, text, __VA_ARGS__)
 
 static const float *row_of(const struct dataset *dataset, int64_t row)
 {
@@ -87,7 +58,7 @@ static void check_names(const struct dataset *dataset, ...)
 
 static void kinds_are_found_by_reading(void **state)
 {
-    struct dataset *people = open_text(PEOPLE, NULL);
+    struct dataset *people = table_file_open(PEOPLE, NULL);
 
     (void)state;
     check_names(people, "age", "age is missing", "town=Oslo", "town=Rome", "town is missing",
@@ -100,24 +71,27 @@ static void kinds_are_found_by_reading(void **state)
     assert_int_equal(people->labels[0], 1);
     assert_int_equal(people->labels[3], 0);
     assert_string_equal(people->target_name, "kind");
-    assert_string_equal(warnings, "columns are left out: \"id\" (the number of the row), \"name\" "
-                                  "(texts that hardly ever return)\n");
+    assert_string_equal(table_file.warnings,
+                        "columns are left out: \"id\" (the number of the row), \"name\" "
+                        "(texts that hardly ever return)\n");
     dataset_close(people);
 }
 
 /* Another table has its columns in another order, some more, and categories that are new. */
 static void other_tables_are_encoded_as_the_training_table(void **state)
 {
-    struct dataset *people = open_text(PEOPLE, NULL), *test;
+    struct dataset *people = table_file_open(PEOPLE, NULL), *test;
 
     (void)state;
-    warnings[0] = '\0';
-    test = open_text("kind;town;size;member;age\nsilver;Bonn;7;yes;50\ngold;;7;no;NA\n", people);
+    table_file.warnings[0] = '\0';
+    test =
+        table_file_open("kind;town;size;member;age\nsilver;Bonn;7;yes;50\ngold;;7;no;NA\n", people);
     check_row(test, 0, (float[]){50, 0, 0, 0, 0, 0, 1});
     check_row(test, 1, (float[]){31, 1, 0, 0, 1, 1, 0});
     assert_int_equal(test->labels[0], 2);
     assert_int_equal(test->labels[1], 1);
-    assert_non_null(strstr(warnings, "1 cells hold categories that the training data lack"));
+    assert_non_null(
+        strstr(table_file.warnings, "1 cells hold categories that the training data lack"));
     dataset_close(test);
     REFUSE_BESIDE(people, "kind;town;age\ngold;Rome;3\n", "lacks the column \"member\"");
     REFUSE_BESIDE(people, "kind;town;member;age\niron;Rome;no;3\n", "table.csv:2", "\"iron\"",
@@ -130,13 +104,14 @@ static void other_tables_are_encoded_as_the_training_table(void **state)
 
 static void values_that_are_missing_in_other_tables_alone_are_told(void **state)
 {
-    struct dataset *train = open_text("a,b,y\n1,u,0\n2,v,1\n3,u,1\n4,v,0\n", NULL), *test;
+    struct dataset *train = table_file_open("a,b,y\n1,u,0\n2,v,1\n3,u,1\n4,v,0\n", NULL), *test;
 
     (void)state;
-    test = open_text("a,b,y\n,u,0\n2,,1\n", train);
+    test = table_file_open("a,b,y\n,u,0\n2,,1\n", train);
     check_row(test, 0, (float[]){2.5, 1, 0});
     check_row(test, 1, (float[]){2, 0, 0});
-    assert_non_null(strstr(warnings, "2 cells are empty in columns that are never empty"));
+    assert_non_null(
+        strstr(table_file.warnings, "2 cells are empty in columns that are never empty"));
     dataset_close(test);
     dataset_close(train);
 }
@@ -147,31 +122,31 @@ static void configuration_decides_over_columns(void **state)
     struct dataset *people;
 
     (void)state;
-    config.table.categories = age;
-    config.table.category_count = 1;
-    config.table.ignored = member;
-    config.table.ignored_count = 1;
-    config.table.missing = DATASET_MISSING_MEAN;
-    people = open_text(PEOPLE, NULL);
+    table_file.config.table.categories = age;
+    table_file.config.table.category_count = 1;
+    table_file.config.table.ignored = member;
+    table_file.config.table.ignored_count = 1;
+    table_file.config.table.missing = DATASET_MISSING_MEAN;
+    people = table_file_open(PEOPLE, NULL);
     check_names(people, "age=29", "age=30", "age=31", "age=34", "town=Oslo", "town=Rome", NULL);
     dataset_close(people);
-    config.table.features = age;
-    config.table.feature_count = 1;
-    people = open_text(PEOPLE, NULL);
+    table_file.config.table.features = age;
+    table_file.config.table.feature_count = 1;
+    people = table_file_open(PEOPLE, NULL);
     check_names(people, "age=29", "age=30", "age=31", "age=34", NULL);
     dataset_close(people);
-    config.table.missing = DATASET_MISSING_DROP;
-    people = open_text(PEOPLE, NULL);
+    table_file.config.table.missing = DATASET_MISSING_DROP;
+    people = table_file_open(PEOPLE, NULL);
     assert_int_equal(people->count, 4);
-    assert_non_null(strstr(warnings, "2 rows with missing values are left out"));
+    assert_non_null(strstr(table_file.warnings, "2 rows with missing values are left out"));
     dataset_close(people);
-    config.table.missing = DATASET_MISSING_ERROR;
+    table_file.config.table.missing = DATASET_MISSING_ERROR;
     REFUSE(PEOPLE, "table.csv:3", "\"NA\" in the column age is no value");
-    config.table.missing_words = none;
-    config.table.missing_word_count = 1;
-    config.table.missing = DATASET_MISSING_MEAN;
-    config.table.ignored_count = 0;
-    people = open_text("age,kind\n1,a\nnone,b\n3,a\nNA,b\n", NULL);
+    table_file.config.table.missing_words = none;
+    table_file.config.table.missing_word_count = 1;
+    table_file.config.table.missing = DATASET_MISSING_MEAN;
+    table_file.config.table.ignored_count = 0;
+    people = table_file_open("age,kind\n1,a\nnone,b\n3,a\nNA,b\n", NULL);
     check_names(people, "age=1", "age=3", "age=NA", NULL);
     dataset_close(people);
 }
@@ -186,12 +161,12 @@ static void rows_that_are_left_out_make_no_class(void **state)
     static const char *const texts[] = {"y,x\na,1\nb,2\nc,\na,3\n", "x,y\n1,a\n2,b\n,c\n3,a\n"};
 
     (void)state;
-    config.table.missing = DATASET_MISSING_DROP;
+    table_file.config.table.missing = DATASET_MISSING_DROP;
     for (int i = 0; i < 2; i++) {
         struct dataset *train;
 
-        config.csv.label_column = "y";
-        train = open_text(texts[i], NULL);
+        table_file.config.csv.label_column = "y";
+        train = table_file_open(texts[i], NULL);
         assert_int_equal(train->count, 3);
         assert_int_equal(train->classes, 2);
         check_label(train, 2, "a");
@@ -201,34 +176,34 @@ static void rows_that_are_left_out_make_no_class(void **state)
 
 static void labels_that_are_numbers_make_no_empty_classes(void **state)
 {
-    struct dataset *train = open_text("x,y\n1,3\n2,1\n3,2\n4,10\n", NULL), *test;
+    struct dataset *train = table_file_open("x,y\n1,3\n2,1\n3,2\n4,10\n", NULL), *test;
 
     (void)state;
     assert_int_equal(train->classes, 4);
     check_label(train, 0, "3");
     check_label(train, 3, "10");
     assert_int_equal(train->labels[3], 3);
-    test = open_text("x,y\n1,10.0\n", train);
+    test = table_file_open("x,y\n1,10.0\n", train);
     assert_int_equal(test->labels[0], 3);
     dataset_close(test);
     REFUSE_BESIDE(train, "x,y\n1,4\n", "table.csv:2", "\"4\" is none of the training data");
     REFUSE_BESIDE(train, "x,y\n1,a\n", "table.csv:2", "is no number");
     dataset_close(train);
-    train = open_text("x,y\n1,-1\n2,1\n3,1\n,\n", NULL);
+    train = table_file_open("x,y\n1,-1\n2,1\n3,1\n,\n", NULL);
     assert_int_equal(train->classes, 2);
     check_label(train, 0, "-1");
-    assert_non_null(strstr(warnings, "1 rows have no value to predict"));
+    assert_non_null(strstr(table_file.warnings, "1 rows have no value to predict"));
     dataset_close(train);
-    train = open_text("x,y\n1,0\n2,2\n3,1\n", NULL);
+    train = table_file_open("x,y\n1,0\n2,2\n3,1\n", NULL);
     assert_null(train->class_names);
     assert_int_equal(train->labels[1], 2);
     dataset_close(train);
-    config.classes = 5; /* labels below it are classes as they are */
-    train = open_text("x,y\n1,1\n2,4\n", NULL);
+    table_file.config.classes = 5; /* labels below it are classes as they are */
+    train = table_file_open("x,y\n1,1\n2,4\n", NULL);
     assert_int_equal(train->classes, 5);
     assert_int_equal(train->labels[1], 4);
     dataset_close(train);
-    config.classes = 0;
+    table_file.config.classes = 0;
     REFUSE("x,y\n1,0.5\n2,1.5\n3,1.7\n", "table.csv:2", "\"0.5\"", "choose the loss mse");
     REFUSE("x,y\n1,0\n2,1\n3,maybe\n", "table.csv:4", "\"maybe\"", "most labels are");
 }
@@ -239,22 +214,22 @@ static void values_to_predict(void **state)
     struct dataset *dataset;
 
     (void)state;
-    config.target = DATASET_TARGET_VALUE;
-    dataset = open_text("x,y\n1,0.5\n2,1.5\n", NULL);
+    table_file.config.target = DATASET_TARGET_VALUE;
+    dataset = table_file_open("x,y\n1,0.5\n2,1.5\n", NULL);
     assert_true(dataset->targets[1] == 1.5f);
     dataset_close(dataset);
     REFUSE("x,y\n1,0.5\n2,red\n", "table.csv:3", "\"red\"", "choose the loss cross_entropy");
-    config.table.targets = two;
-    config.table.target_count = 2;
-    dataset = open_text("a,b,c\n1,2,3\n4,5,6\n", NULL);
+    table_file.config.table.targets = two;
+    table_file.config.table.target_count = 2;
+    dataset = table_file_open("a,b,c\n1,2,3\n4,5,6\n", NULL);
     check_names(dataset, "c", NULL);
     assert_int_equal(dataset->target_width, 2);
     assert_true(dataset_targets(dataset, 1)[0] == 5 && dataset_targets(dataset, 1)[1] == 4);
     dataset_close(dataset);
-    config.table.targets = twice;
+    table_file.config.table.targets = twice;
     REFUSE("a,b,c\n1,2,3\n", "targets names the column b twice");
-    config.target = DATASET_TARGET_CLASS;
-    config.table.targets = two;
+    table_file.config.target = DATASET_TARGET_CLASS;
+    table_file.config.table.targets = two;
     REFUSE("a,b,c\n1,2,3\n", "targets names 2 columns", "loss mse");
 }
 
@@ -268,9 +243,9 @@ static void values_to_predict_are_standardised(void **state)
     char *text;
 
     (void)state;
-    config.target = DATASET_TARGET_VALUE;
-    train = open_text("x,y\n1,100\n2,1e6\n3,300\n", NULL);
-    test = open_text("y,x\n500,3\n", train);
+    table_file.config.target = DATASET_TARGET_VALUE;
+    train = table_file_open("x,y\n1,100\n2,1e6\n3,300\n", NULL);
+    test = table_file_open("y,x\n500,3\n", train);
     assert_int_equal(dataset_normalisation_measure(
                          DATASET_NORMALISE_STANDARD,
                          &(struct dataset_view){.dataset = train, .indices = rows, .count = 2},
@@ -293,23 +268,24 @@ static void values_to_predict_are_standardised(void **state)
 
 static void headers_and_delimiters_are_found(void **state)
 {
-    struct dataset *dataset = open_text(",0,1\n0,5,1\n1,6,0\n2,6,1\n", NULL); /* as pandas writes */
+    struct dataset *dataset =
+        table_file_open(",0,1\n0,5,1\n1,6,0\n2,6,1\n", NULL); /* as pandas writes */
 
     (void)state;
     check_names(dataset, "0", NULL);
     assert_int_equal(dataset->count, 3);
-    assert_non_null(strstr(warnings, "is taken for the names of the columns"));
+    assert_non_null(strstr(table_file.warnings, "is taken for the names of the columns"));
     dataset_close(dataset);
-    dataset = open_text("p\tx\ne\ty\np\tx\ne\tx\n", NULL); /* the first row returns */
+    dataset = table_file_open("p\tx\ne\ty\np\tx\ne\tx\n", NULL); /* the first row returns */
     check_names(dataset, "0=e", "0=p", NULL);
     assert_int_equal(dataset->count, 4);
-    assert_non_null(strstr(warnings, "is taken for a sample"));
+    assert_non_null(strstr(table_file.warnings, "is taken for a sample"));
     dataset_close(dataset);
-    config.table.decimal_comma = true;
-    dataset = open_text("a;b\n1,5;0\n-2,25;1\n", NULL);
+    table_file.config.table.decimal_comma = true;
+    dataset = table_file_open("a;b\n1,5;0\n-2,25;1\n", NULL);
     assert_true(row_of(dataset, 1)[0] == -2.25f);
     dataset_close(dataset);
-    config.table.decimal_comma = false;
+    table_file.config.table.decimal_comma = false;
     REFUSE("a;b\n1,5;0\n-2,25;1\n", "table.csv:2", "\"1,5\"", "set decimal to comma");
     REFUSE("a;b\n1,500;0\n2,250;1\n", "\"1,500\"", "if it parts thousands");
 }
@@ -319,19 +295,19 @@ static void years_name_columns(void **state)
     struct dataset *table;
 
     (void)state;
-    config.target = DATASET_TARGET_VALUE;
-    table = open_text("country,2019,2020,2021\nRome,1,2,3\nOslo,4,5,6\nRome,7,8,9\n", NULL);
+    table_file.config.target = DATASET_TARGET_VALUE;
+    table = table_file_open("country,2019,2020,2021\nRome,1,2,3\nOslo,4,5,6\nRome,7,8,9\n", NULL);
     assert_int_equal(table->count, 3);
     assert_string_equal(table->column_names[0], "2019");
-    assert_non_null(strstr(warnings, "is taken for the names of the columns"));
+    assert_non_null(strstr(table_file.warnings, "is taken for the names of the columns"));
     dataset_close(table);
-    table = open_text("2019,2020\n1,2\n3,4\n", NULL);
+    table = table_file_open("2019,2020\n1,2\n3,4\n", NULL);
     assert_int_equal(table->count, 2);
     dataset_close(table);
-    table = open_text("2019,2021\n1,2\n3,4\n", NULL); /* they do not follow each other */
+    table = table_file_open("2019,2021\n1,2\n3,4\n", NULL); /* they do not follow each other */
     assert_int_equal(table->count, 3);
     dataset_close(table);
-    table = open_text("a,0,1\nb,0,1\na,1,0\n", NULL); /* a sample as any other */
+    table = table_file_open("a,0,1\nb,0,1\na,1,0\n", NULL); /* a sample as any other */
     assert_int_equal(table->count, 3);
     dataset_close(table);
 }
@@ -341,7 +317,7 @@ static void excel_tells_the_delimiter(void **state)
     struct dataset *table;
 
     (void)state;
-    table = open_text("sep=;\r\nx;y\r\n1;a\r\n2;b\r\n", NULL);
+    table = table_file_open("sep=;\r\nx;y\r\n1;a\r\n2;b\r\n", NULL);
     assert_int_equal(table->count, 2);
     assert_string_equal(table->column_names[0], "x");
     dataset_close(table);
@@ -351,7 +327,7 @@ static void excel_tells_the_delimiter(void **state)
 static void numbers_that_float32_has_no_room_for(void **state)
 {
     (void)state;
-    config.target = DATASET_TARGET_VALUE;
+    table_file.config.target = DATASET_TARGET_VALUE;
     REFUSE("x,y\n1,1e38\n2,-1e38\n3,0\n", "column \"y\"", "dividing all of them by 1e+38");
     REFUSE("x,y\n1,1e-42\n2,3e-42\n3,2e-42\n", "column \"y\"", "multiplying all of them by");
     REFUSE("x,y\n1e31,1\n2,3\n3,2\n", "column \"x\"", "dividing");
@@ -362,8 +338,8 @@ static void a_zero_in_a_name_is_named(void **state)
     static const char text[] = "x,y\0z\n1,a\n2,b\n";
 
     (void)state;
-    path = data_file_write("table.csv", text, sizeof text - 1);
-    data_expect_refusal(&config, NULL, -EINVAL, "table.csv:1, column 2", "byte of zero",
+    table_file.path = data_file_write("table.csv", text, sizeof text - 1);
+    data_expect_refusal(&table_file.config, NULL, -EINVAL, "table.csv:1, column 2", "byte of zero",
                         (const char *)NULL);
 }
 
@@ -385,8 +361,8 @@ static void other_encodings_are_read(void **state)
         }
         for (size_t i = 0; i < LENGTH; i++, size += width)
             text[size + (kind % 2 ? width - 1 : 0)] = plain[i];
-        path = data_file_write("table.csv", text, size);
-        table = data_open(&config, NULL);
+        table_file.path = data_file_write("table.csv", text, size);
+        table = data_open(&table_file.config, NULL);
         assert_int_equal(table->count, 3);
         assert_string_equal(table->column_names[0], "x");
         dataset_close(table);
@@ -400,21 +376,21 @@ static void utf16_is_read(void **state)
     struct dataset *dataset;
 
     (void)state;
-    path = data_file_write("table.csv", text, sizeof text);
-    dataset = data_open(&config, NULL);
+    table_file.path = data_file_write("table.csv", text, sizeof text);
+    dataset = data_open(&table_file.config, NULL);
     check_names(dataset, "é", NULL);
     assert_int_equal(dataset->count, 2);
     dataset_close(dataset);
-    path = data_file_write("table.csv", "\xff\xfe,\0\0\xdc,\0", 8);
-    data_expect_refusal(&config, NULL, -EINVAL, "table.csv", "byte 4", NULL);
-    path = data_file_write("table.csv", "\xff\xfe", 2);
-    data_expect_refusal(&config, NULL, -EINVAL, "is empty", NULL);
+    table_file.path = data_file_write("table.csv", "\xff\xfe,\0\0\xdc,\0", 8);
+    data_expect_refusal(&table_file.config, NULL, -EINVAL, "table.csv", "byte 4", NULL);
+    table_file.path = data_file_write("table.csv", "\xff\xfe", 2);
+    data_expect_refusal(&table_file.config, NULL, -EINVAL, "is empty", NULL);
 }
 
 static void texts_in_quotes_may_hold_ends_of_lines(void **state)
 {
-    struct dataset *dataset =
-        open_text("note,a,y\n\"one\ntwo, \"\"three\"\"\r\n\",1,0\nplain,2,1\n\"last\n\",3,1", NULL);
+    struct dataset *dataset = table_file_open(
+        "note,a,y\n\"one\ntwo, \"\"three\"\"\r\n\",1,0\nplain,2,1\n\"last\n\",3,1", NULL);
 
     (void)state;
     check_names(dataset, "a", NULL);
@@ -428,7 +404,7 @@ static void texts_in_quotes_may_hold_ends_of_lines(void **state)
 static void dates_become_days_and_circles(void **state)
 {
     struct dataset *dataset =
-        open_text("d,y\n2000-01-01,0\n2000-07-01,1\n,1\n1999-12-31,0\n", NULL);
+        table_file_open("d,y\n2000-01-01,0\n2000-07-01,1\n,1\n1999-12-31,0\n", NULL);
 
     (void)state;
     check_names(dataset, "d:days", "d:year_sin", "d:year_cos", "d:week_sin", "d:week_cos",
@@ -437,12 +413,12 @@ static void dates_become_days_and_circles(void **state)
     check_row(dataset, 2, (float[]){(182 - 1) / 3.0f, 0, 0, 0, 0, 1});
     assert_true(row_of(dataset, 3)[0] == -1);
     dataset_close(dataset);
-    dataset = open_text("d,y\n1/2/2026,0\n1/3/2026,1\n", NULL);
-    assert_non_null(strstr(warnings, "read as month/day/year"));
+    dataset = table_file_open("d,y\n1/2/2026,0\n1/3/2026,1\n", NULL);
+    assert_non_null(strstr(table_file.warnings, "read as month/day/year"));
     assert_true(row_of(dataset, 1)[0] - row_of(dataset, 0)[0] == 1);
     dataset_close(dataset);
-    config.table.day_first = true;
-    dataset = open_text("d,y\n1/2/2026,0\n1/3/2026,1\n", NULL);
+    table_file.config.table.day_first = true;
+    dataset = table_file_open("d,y\n1/2/2026,0\n1/3/2026,1\n", NULL);
     assert_true(row_of(dataset, 1)[0] - row_of(dataset, 0)[0] == 28);
     dataset_close(dataset);
 }
@@ -457,9 +433,9 @@ static void faults_are_named(void **state)
     REFUSE("a,y\n1,0\n\"1,2\n", "table.csv:3, column 1", "quote");
     REFUSE("a,y\n1e39,0\n1,1\n", "table.csv:2", "does not fit into a float32");
     REFUSE("a,y\n1700000000,0\n1700000050,1\n", "column \"a\"", "too close together for float32");
-    config.target = DATASET_TARGET_VALUE;
+    table_file.config.target = DATASET_TARGET_VALUE;
     REFUSE("a,y\n1,1700000000\n2,1700000050\n", "column \"y\"", "too close together");
-    config.target = DATASET_TARGET_CLASS;
+    table_file.config.target = DATASET_TARGET_CLASS;
     REFUSE("y\n1\n0\n", "table.csv:1", "no column is left that a model can learn from");
     REFUSE("a,y\n,1\n,0\n", "table.csv:1", "\"a\" (empty)");
     REFUSE("a,y\n", "the table has no row");
@@ -477,16 +453,17 @@ static void dates_that_do_not_exist_are_named(void **state)
            "2 of the 3 cells of the column d");
     REFUSE("d,y\n0000-00-00,0\n2026-02-28,1\n2026-03-01,1\n", "table.csv:2", "\"0000-00-00\"");
     REFUSE("d,y\n28/02/2026,0\n27/02/2026,1\n02/27/2026,1\n", "table.csv:4", "day/month/year");
-    dataset_close(open_text("d,y\nlate,0\n2026-02-28,1\nsoon,1\nlate,1\nsoon,0\nlate,1\n", NULL));
+    dataset_close(
+        table_file_open("d,y\nlate,0\n2026-02-28,1\nsoon,1\nlate,1\nsoon,0\nlate,1\n", NULL));
 }
 
 /* Tables that were joined as files have the row of names twice. */
 static void a_row_of_names_that_returns_is_named(void **state)
 {
     (void)state;
-    config.csv.label_column = "y";
+    table_file.config.csv.label_column = "y";
     REFUSE("a,y\n1,0\n2,1\na,y\n3,0\n", "table.csv:4", "the row of names returns");
-    config.csv.label_column = "z";
+    table_file.config.csv.label_column = "z";
     REFUSE("a,y\n1,0\n2,1\n", "table.csv:1", "no column named \"z\"", "label_column");
     REFUSE("first,second\n1,0\n2,1\n", "table.csv:1", "has \"first\", \"second\"");
     REFUSE("a^y\n1^0\n2^1\n", "table.csv:1", "\"a^y\" alone", "delimiter ','");
@@ -495,15 +472,15 @@ static void a_row_of_names_that_returns_is_named(void **state)
 /* A name that is also a category is one where another name stands above numbers. */
 static void names_may_return_as_categories(void **state)
 {
-    struct dataset *dataset = open_text("y,n,age\ny,2,7\nn,3,8\ny,4,9\nn,5,8\n", NULL);
+    struct dataset *dataset = table_file_open("y,n,age\ny,2,7\nn,3,8\ny,4,9\nn,5,8\n", NULL);
 
     (void)state;
     check_names(dataset, "y=n", "y=y", "n", NULL);
-    assert_string_equal(warnings, "");
+    assert_string_equal(table_file.warnings, "");
     dataset_close(dataset);
-    dataset = open_text("a,b,c\nb,a,c\na,a,d\nb,b,d\n", NULL);
+    dataset = table_file_open("a,b,c\nb,a,c\na,a,d\nb,b,d\n", NULL);
     assert_int_equal(dataset->count, 4);
-    assert_non_null(strstr(warnings, "is taken for a sample"));
+    assert_non_null(strstr(table_file.warnings, "is taken for a sample"));
     dataset_close(dataset);
 }
 
@@ -511,7 +488,7 @@ static void names_may_return_as_categories(void **state)
 static void classes_have_short_names(void **state)
 {
     struct dataset *dataset =
-        open_text("a,y\n1,0.1\n2,0.30\n3,0.1\n4,1e-7\n5,0.3\n6,1e-7\n7,0.1\n8,0.3\n", NULL);
+        table_file_open("a,y\n1,0.1\n2,0.30\n3,0.1\n4,1e-7\n5,0.3\n6,1e-7\n7,0.1\n8,0.3\n", NULL);
 
     (void)state;
     assert_int_equal(dataset->class_count, 3);
@@ -523,14 +500,14 @@ static void classes_have_short_names(void **state)
 
 static void lines_may_end_in_cr_alone(void **state)
 {
-    struct dataset *dataset = open_text("a,y\r1,0\r\"2\",1\r", NULL);
+    struct dataset *dataset = table_file_open("a,y\r1,0\r\"2\",1\r", NULL);
 
     (void)state;
     check_row(dataset, 1, (float[]){2});
     dataset_close(dataset);
-    dataset = open_text("\xef\xbb\xbf\xef\xbb\xbf"
-                        "a,y\n1,0\n2,1\n",
-                        NULL);
+    dataset = table_file_open("\xef\xbb\xbf\xef\xbb\xbf"
+                              "a,y\n1,0\n2,1\n",
+                              NULL);
     check_names(dataset, "a", NULL);
     dataset_close(dataset);
 }

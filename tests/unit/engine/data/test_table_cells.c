@@ -1,7 +1,7 @@
 /* test_table_cells.c: numbers of tables as people write them, and their units. */
 #include "engine/data/description.h"
 #include "engine/data/table_columns.h"
-#include "tests/support/data_files.h"
+#include "tests/support/table_file.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -13,48 +13,19 @@
 
 #include <cmocka.h>
 
-static const char *path;
-static struct dataset_config config;
-
-static char warnings[4096];
-
-static void on_warning(void *context, const char *text)
-{
-    size_t used = strlen(warnings);
-
-    (void)context;
-    snprintf(warnings + used, sizeof warnings - used, "%s\n", text);
-}
-
-static const struct dataset_events events = {.warning = on_warning};
-
 static int reset(void **state)
 {
     (void)state;
-    warnings[0] = '\0';
-    config = (struct dataset_config){
-        .format = DATASET_TABLE, .paths = &path, .path_count = 1, .events = &events};
+    table_file_reset(DATASET_TABLE);
     return 0;
 }
-
-static struct dataset *open_text(const char *text, const struct dataset *reference)
-{
-    path = data_file_write_text("table.csv", text);
-    return data_open(&config, reference);
-}
-
-#define REFUSE_BESIDE(reference, text, ...)                                                \
-    do {                                                                                   \
-        path = data_file_write_text("table.csv", text);                                    \
-        data_expect_refusal(&config, reference, -EINVAL, __VA_ARGS__, (const char *)NULL); \
-    } while (0)
 
 static void check_number(const char *text, double expected, enum table_unit expected_unit)
 {
     enum table_unit unit;
     double value;
 
-    if (!table_cell_number_with_unit(&config, text, strlen(text), &value, &unit))
+    if (!table_cell_number_with_unit(&table_file.config, text, strlen(text), &value, &unit))
         fail_msg("\"%s\" is no number", text);
     if (value != expected || unit != expected_unit)
         fail_msg("\"%s\" is %g of the unit %d", text, value, (int)unit);
@@ -65,7 +36,7 @@ static void check_words(const char *const *words, size_t count)
     double value;
 
     for (size_t i = 0; i < count; i++)
-        if (table_cell_number(&config, words[i], strlen(words[i]), &value))
+        if (table_cell_number(&table_file.config, words[i], strlen(words[i]), &value))
             fail_msg("\"%s\" is the number %g", words[i], value);
 }
 
@@ -95,11 +66,11 @@ static void the_decimal_sign_tells_what_parts_thousands(void **state)
     static const char *const words[] = {"1,234.5", "1.5", "1,2,3"}, *const others[] = {"1.234,5"};
 
     (void)state;
-    config.table.decimal_point = true;
+    table_file.config.table.decimal_point = true;
     check_number("1,234", 1234, TABLE_NO_UNIT);
     check_words(others, 1);
-    config.table.decimal_point = false;
-    config.table.decimal_comma = true;
+    table_file.config.table.decimal_point = false;
+    table_file.config.table.decimal_comma = true;
     check_number("1,234", 1.234, TABLE_NO_UNIT);
     check_number("1.234", 1234, TABLE_NO_UNIT);
     check_number("-1.234.567,25 \u20ac", -1234567.25, TABLE_EURO);
@@ -108,12 +79,12 @@ static void the_decimal_sign_tells_what_parts_thousands(void **state)
 
 static void a_column_has_one_unit(void **state)
 {
-    struct dataset *train = open_text("a,b,y\n$1,10%,u\n$2.5,20%,v\n", NULL), *read, *test;
+    struct dataset *train = table_file_open("a,b,y\n$1,10%,u\n$2.5,20%,v\n", NULL), *read, *test;
     struct error error;
     char *text;
 
     (void)state;
-    test = open_text("a,b,y\n$7,5%,u\n", train);
+    test = table_file_open("a,b,y\n$7,5%,u\n", train);
     assert_true(((const float *)test->buffer)[0] == 7 && ((const float *)test->buffer)[1] == 5);
     dataset_close(test);
     REFUSE_BESIDE(train, "a,b,y\n7,5%,u\n", "table.csv:2: \"7\" in the column a", "another unit");
@@ -132,10 +103,10 @@ static void numbers_to_predict_have_one_unit(void **state)
     struct dataset *train, *test;
 
     (void)state;
-    config.target = DATASET_TARGET_VALUE;
-    train = open_text("a,y\n3,\n1,\"$1,000.50\"\n2,$5\n", NULL);
+    table_file.config.target = DATASET_TARGET_VALUE;
+    train = table_file_open("a,y\n3,\n1,\"$1,000.50\"\n2,$5\n", NULL);
     assert_true(train->count == 2 && train->targets[0] == 1000.5f);
-    test = open_text("a,y\n3,$7\n", train);
+    test = table_file_open("a,y\n3,$7\n", train);
     assert_true(test->targets[0] == 7);
     dataset_close(test);
     REFUSE_BESIDE(train, "a,y\n3,7\n", "table.csv:2: \"7\" in the column y", "another unit");
@@ -151,21 +122,23 @@ static void forms_that_are_not_read_are_told(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++) {
-        warnings[0] = '\0';
-        dataset_close(open_text(left_out[i], NULL));
-        if (!strstr(warnings, "\"b\" (texts that hardly ever return; if they are numbers, write"))
-            fail_msg("%s: %s", left_out[i], warnings);
+        table_file.warnings[0] = '\0';
+        dataset_close(table_file_open(left_out[i], NULL));
+        if (!strstr(table_file.warnings,
+                    "\"b\" (texts that hardly ever return; if they are numbers, write"))
+            fail_msg("%s: %s", left_out[i], table_file.warnings);
     }
-    warnings[0] = '\0';
-    dataset_close(open_text("a,b,y\n1,14:05,u\n2,0:30:15.5,v\n", NULL));
-    assert_non_null(
-        strstr(warnings, "\"b\" (texts that hardly ever return; if they are times, write"));
-    dataset_close(open_text("a,b,y\n1,3 PM,u\n2,3 PM,v\n", NULL));
-    assert_non_null(
-        strstr(warnings, "column \"b\", such as 3 PM, are categories; if they are times"));
-    warnings[0] = '\0';
-    dataset_close(open_text("a,b,c,y\n1,1st,n1,u\n2,1st,12 Main Street,v\n", NULL));
-    assert_string_equal(warnings, "columns are left out: \"c\" (texts that hardly ever return)\n");
+    table_file.warnings[0] = '\0';
+    dataset_close(table_file_open("a,b,y\n1,14:05,u\n2,0:30:15.5,v\n", NULL));
+    assert_non_null(strstr(table_file.warnings,
+                           "\"b\" (texts that hardly ever return; if they are times, write"));
+    dataset_close(table_file_open("a,b,y\n1,3 PM,u\n2,3 PM,v\n", NULL));
+    assert_non_null(strstr(table_file.warnings,
+                           "column \"b\", such as 3 PM, are categories; if they are times"));
+    table_file.warnings[0] = '\0';
+    dataset_close(table_file_open("a,b,c,y\n1,1st,n1,u\n2,1st,12 Main Street,v\n", NULL));
+    assert_string_equal(table_file.warnings,
+                        "columns are left out: \"c\" (texts that hardly ever return)\n");
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* test_table_names.c: tables whose header leaves columns without a name, or gives one twice. */
 #include "engine/data/table_columns.h"
-#include "tests/support/data_files.h"
+#include "tests/support/table_file.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -11,43 +11,13 @@
 
 #include <cmocka.h>
 
-static const char *path;
-static struct dataset_config config;
-static char warnings[4096];
-
-static void on_warning(void *context, const char *text)
-{
-    size_t used = strlen(warnings);
-
-    (void)context;
-    snprintf(warnings + used, sizeof warnings - used, "%s\n", text);
-}
-
-static const struct dataset_events events = {.warning = on_warning};
-
 static int reset(void **state)
 {
     (void)state;
-    warnings[0] = '\0';
-    config = (struct dataset_config){.format = DATASET_TABLE,
-                                     .paths = &path,
-                                     .path_count = 1,
-                                     .events = &events,
-                                     .csv.label_column = "y"};
+    table_file_reset(DATASET_TABLE);
+    table_file.config.csv.label_column = "y";
     return 0;
 }
-
-static struct dataset *open_text(const char *text, const struct dataset *reference)
-{
-    path = data_file_write_text("table.csv", text);
-    return data_open(&config, reference);
-}
-
-#define REFUSE_BESIDE(reference, text, ...)                                                \
-    do {                                                                                   \
-        path = data_file_write_text("table.csv", text);                                    \
-        data_expect_refusal(&config, reference, -EINVAL, __VA_ARGS__, (const char *)NULL); \
-    } while (0)
 
 static void check_names(const struct dataset *dataset, const char *expected)
 {
@@ -67,32 +37,32 @@ static float feature(const struct dataset *dataset, int64_t row, int64_t column)
 /* As programs write that end each line with delimiters. */
 static void columns_without_a_name_are_left_out_where_they_are_empty(void **state)
 {
-    struct dataset *train = open_text("a,b,y,,\n1,2,0,,\n3,5,1,,\n", NULL), *test;
+    struct dataset *train = table_file_open("a,b,y,,\n1,2,0,,\n3,5,1,,\n", NULL), *test;
 
     (void)state;
     check_names(train, "a b");
-    assert_string_equal(warnings,
+    assert_string_equal(table_file.warnings,
                         "columns are left out: \"Unnamed: 0\" (empty), \"Unnamed: 1\" (empty)\n");
-    test = open_text(",,y,b,a,,\n,,1,7,8,,\n", train);
+    test = table_file_open(",,y,b,a,,\n,,1,7,8,,\n", train);
     assert_true(feature(test, 0, 0) == 8 && feature(test, 0, 1) == 7);
     dataset_close(test);
-    test = open_text("b,a,y\n7,8,0\n", train);
+    test = table_file_open("b,a,y\n7,8,0\n", train);
     assert_true(feature(test, 0, 0) == 8);
     dataset_close(test);
     dataset_close(train);
-    config.csv.label_column = NULL;
+    table_file.config.csv.label_column = NULL;
     REFUSE_BESIDE(NULL, "a,b,y,,\n1,2,0,,\n3,5,1,,\n", "of 2, 2 have no value",
                   "the last column is predicted, unless label_column names another");
 }
 
 static void columns_without_a_name_are_used(void **state)
 {
-    struct dataset *train = open_text("a,,y\n1,2,0\n3,5,1\n", NULL), *test;
+    struct dataset *train = table_file_open("a,,y\n1,2,0\n3,5,1\n", NULL), *test;
 
     (void)state;
     check_names(train, "a Unnamed: 0");
-    assert_non_null(strstr(warnings, "column 2 is called \"Unnamed: 0\""));
-    test = open_text(",y,a\n4,0,6\n", train);
+    assert_non_null(strstr(table_file.warnings, "column 2 is called \"Unnamed: 0\""));
+    test = table_file_open(",y,a\n4,0,6\n", train);
     assert_true(feature(test, 0, 0) == 6 && feature(test, 0, 1) == 4);
     dataset_close(test);
     REFUSE_BESIDE(train, "a,y\n1,0\n", "lacks the column \"Unnamed: 0\"");
@@ -100,27 +70,27 @@ static void columns_without_a_name_are_used(void **state)
     REFUSE_BESIDE(train, ",a,,y\n0,1,2,0\n", "table.csv:1",
                   "columns 1 and 3 are both without a name");
     dataset_close(train);
-    config.csv.label_column = "Unnamed: 0";
-    train = open_text("a,\n1,0\n2,1\n", NULL);
+    table_file.config.csv.label_column = "Unnamed: 0";
+    train = table_file_open("a,\n1,0\n2,1\n", NULL);
     assert_string_equal(train->target_name, "Unnamed: 0");
     dataset_close(train);
 }
 
 static void names_may_repeat(void **state)
 {
-    struct dataset *train = open_text("a,a.1,a,y\n1,2,3,0\n4,5,7,1\n", NULL), *test;
+    struct dataset *train = table_file_open("a,a.1,a,y\n1,2,3,0\n4,5,7,1\n", NULL), *test;
 
     (void)state;
     check_names(train, "a a.1 a.2");
-    assert_non_null(strstr(warnings, "column 3 is called \"a.2\""));
-    test = open_text("y,a,a,a.1,b,b\n0,6,7,8,9,9\n", train);
+    assert_non_null(strstr(table_file.warnings, "column 3 is called \"a.2\""));
+    test = table_file_open("y,a,a,a.1,b,b\n0,6,7,8,9,9\n", train);
     assert_true(feature(test, 0, 0) == 6 && feature(test, 0, 1) == 8 && feature(test, 0, 2) == 7);
     dataset_close(test);
     REFUSE_BESIDE(train, "a,a.1,y\n1,2,0\n", "lacks the column \"a.2\"");
     dataset_close(train);
     REFUSE_BESIDE(NULL, "a,y,y\n1,0,0\n2,1,1\n", "columns 1 and 2", "give the number");
-    config.csv.label_column = "y.1";
-    train = open_text("a,y,y\n1,0,0\n2,1,0\n3,1,1\n", NULL);
+    table_file.config.csv.label_column = "y.1";
+    train = table_file_open("a,y,y\n1,0,0\n2,1,0\n3,1,1\n", NULL);
     assert_int_equal(train->labels[1], 0);
     dataset_close(train);
 }
@@ -128,14 +98,14 @@ static void names_may_repeat(void **state)
 /* One of two columns of a name that the training table has once would be taken at random. */
 static void a_name_that_repeats_in_another_table_alone_is_refused_if_it_is_used(void **state)
 {
-    struct dataset *train = open_text("a,b,y\n1,,0\n2,,1\n", NULL);
+    struct dataset *train = table_file_open("a,b,y\n1,,0\n2,,1\n", NULL);
 
     (void)state;
-    dataset_close(open_text("a,b,b,y,y2,y2\n1,2,3,0,1,1\n", train));
+    dataset_close(table_file_open("a,b,b,y,y2,y2\n1,2,3,0,1,1\n", train));
     REFUSE_BESIDE(train, "a,c,a,y\n1,2,3,0\n", "table.csv:1",
                   "columns 1 and 3 are both named \"a\"", "give them different names");
-    config.unlabelled = true; /* what is to be predicted is not read */
-    dataset_close(open_text("y,a,y\n1,2,3\n", train));
+    table_file.config.unlabelled = true; /* what is to be predicted is not read */
+    dataset_close(table_file_open("y,a,y\n1,2,3\n", train));
     dataset_close(train);
 }
 
