@@ -46,6 +46,11 @@ static const char *const header_names[] = {
     [DATASET_HEADER_AUTO] = "auto", [DATASET_HEADER_YES] = "yes", [DATASET_HEADER_NO] = "no"};
 DEFINE_STRING_TABLE(dataset_header, enum dataset_header, header_names)
 
+static const char *const decimal_names[] = {[DATASET_DECIMAL_AUTO] = "auto",
+                                            [DATASET_DECIMAL_POINT] = "point",
+                                            [DATASET_DECIMAL_COMMA] = "comma"};
+DEFINE_STRING_TABLE(dataset_decimal, enum dataset_decimal, decimal_names)
+
 static const char *const missing_names[] = {[DATASET_MISSING_INDICATE] = "indicate",
                                             [DATASET_MISSING_MEAN] = "mean",
                                             [DATASET_MISSING_DROP] = "drop",

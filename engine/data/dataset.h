@@ -66,6 +66,15 @@ enum dataset_header { DATASET_HEADER_AUTO, DATASET_HEADER_YES, DATASET_HEADER_NO
 const char *dataset_header_to_string(enum dataset_header header); /* "auto" "yes" "no" */
 int dataset_header_from_string(const char *name);
 
+/* How commas and points of numbers are read. */
+enum dataset_decimal {
+    DATASET_DECIMAL_AUTO,  /* by points; a number like 1,234 may be meant either way, and is none */
+    DATASET_DECIMAL_POINT, /* 1,234 is 1234 */
+    DATASET_DECIMAL_COMMA  /* 1,234 is 1.234, and 1.234,5 is 1234.5 */
+};
+const char *dataset_decimal_to_string(enum dataset_decimal decimal);
+int dataset_decimal_from_string(const char *name); /* "auto" "point" "comma" */
+
 /* What becomes of a table's cell without a value. */
 enum dataset_missing {
     DATASET_MISSING_INDICATE, /* the column's mean; one more feature says that it was missing */
@@ -149,8 +158,8 @@ struct dataset_config {
         const char *const *missing_words;               /* NULL: those of table_cell_is_missing() */
         int feature_count, target_count, ignored_count, category_count, missing_word_count;
         enum dataset_missing missing;
-        bool decimal_comma, day_first; /* 3,5 is a number; 3/4/2026 is in April */
-        bool decimal_point;            /* 1,234 is 1234, which may be 1.234 else */
+        enum dataset_decimal decimal;
+        bool day_first; /* 3/4/2026 is in April */
         /* The column that fills dataset.split_keys, of label_column's form; no feature unless
          * `features` names it. NULL: none. Its texts are groups or name parts, or it has numbers
          * and dates to order by */

@@ -38,13 +38,6 @@ bool table_cell_is_missing(const struct dataset_config *config, const char *text
     return false;
 }
 
-/* How commas and points are read where both may be the decimal sign. */
-enum decimal_rule {
-    DECIMAL_POINT_PROBABLE, /* a single comma may be one as well */
-    DECIMAL_POINT,
-    DECIMAL_COMMA
-};
-
 /* Signs of currencies, and that of hundredths. */
 static const struct sign {
     const char *text;
@@ -95,9 +88,10 @@ static const char *take_sign(const char *at, const char *end, bool *negative)
 
 /* Leaves out what parts thousands: three digits each, from the end of the whole part on. False: the
  * digits are parted otherwise, or it may be the decimal sign. */
-static bool ungroup(char *digits, enum decimal_rule rule)
+static bool ungroup(char *digits, enum dataset_decimal rule)
 {
-    char group = rule == DECIMAL_COMMA ? '.' : ',', decimal = rule == DECIMAL_COMMA ? ',' : '.';
+    char group = rule == DATASET_DECIMAL_COMMA ? '.' : ',',
+         decimal = rule == DATASET_DECIMAL_COMMA ? ',' : '.';
     size_t length = strcspn(digits, (char[]){group, decimal, '\0'});
     int groups = 0;
     char *to = digits + length, *from = to;
@@ -109,7 +103,7 @@ static bool ungroup(char *digits, enum decimal_rule rule)
             return false;
         memmove(to, from + 1, 3);
     }
-    if (groups == 1 && *from != decimal && rule == DECIMAL_POINT_PROBABLE)
+    if (groups == 1 && *from != decimal && rule == DATASET_DECIMAL_AUTO)
         return false;
     if (groups && *from && *from != decimal)
         return false;
@@ -121,7 +115,7 @@ static bool ungroup(char *digits, enum decimal_rule rule)
 
 /* A number with the sign of a currency or of hundredths, parted thousands, a decimal comma, or the
  * minus of Unicode. */
-static bool parse_written(const char *at, const char *end, enum decimal_rule rule, double *value,
+static bool parse_written(const char *at, const char *end, enum dataset_decimal rule, double *value,
                           enum table_unit *unit)
 {
     static const char letters[] = "0123456789.,eE+-";
@@ -159,14 +153,10 @@ bool table_cell_number_with_unit(const struct dataset_config *config, const char
     *unit = TABLE_NO_UNIT;
     if (length == 0)
         return false;
-    if ((!config->table.decimal_comma || !memchr(text, '.', length)) &&
+    if ((config->table.decimal != DATASET_DECIMAL_COMMA || !memchr(text, '.', length)) &&
         number_parse(text, text + length, value) == text + length)
         return true; /* most are such */
-    return parse_written(text, text + length,
-                         config->table.decimal_comma   ? DECIMAL_COMMA
-                         : config->table.decimal_point ? DECIMAL_POINT
-                                                       : DECIMAL_POINT_PROBABLE,
-                         value, unit);
+    return parse_written(text, text + length, config->table.decimal, value, unit);
 }
 
 bool table_cell_number(const struct dataset_config *config, const char *text, size_t length,
@@ -182,7 +172,7 @@ bool table_cell_has_comma(const char *text, size_t length)
     enum table_unit ignored;
     double value;
 
-    return length && parse_written(text, text + length, DECIMAL_COMMA, &value, &ignored);
+    return length && parse_written(text, text + length, DATASET_DECIMAL_COMMA, &value, &ignored);
 }
 
 static const char *skip_digits(const char *at, const char *end)

@@ -223,8 +223,8 @@ static bool has_thousands(const char *text)
 static int report_mixture(const struct table_column *column, const struct dataset_config *config,
                           struct error *error)
 {
-    bool comma =
-        !config->table.decimal_comma && column->numbers + column->comma_numbers == column->present;
+    bool comma = config->table.decimal != DATASET_DECIMAL_COMMA &&
+                 column->numbers + column->comma_numbers == column->present;
     bool header = config->csv.header == DATASET_HEADER_AUTO && column->first_word_row == 0 &&
                   column->numbers == column->present - 1;
     char name[CSV_SHOWN_SIZE];

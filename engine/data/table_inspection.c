@@ -138,7 +138,8 @@ static int column_describe(struct inspector *inspector, int32_t place,
     to->whole = column->numbers == column->present && inspector->whole[place];
     to->computable = column->numbers == column->present && !column->too_large;
     to->numeric = 2 * column->numbers > column->present;
-    to->has_commas = column->comma_numbers && !inspector->config->table.decimal_comma &&
+    to->has_commas = column->comma_numbers &&
+                     inspector->config->table.decimal != DATASET_DECIMAL_COMMA &&
                      column->numbers + column->comma_numbers == column->present;
     to->rises = inspector->orders[place].rises;
     to->falls = inspector->orders[place].falls;

@@ -21,8 +21,6 @@ struct inspection {
  * found by trying. `target` may be NULL. A test table without the column to predict is taken from
  * the files. 0 or a negative errno with a sentence. */
 int inspection_read_table(struct inspection *inspection, const char *target, struct error *error);
-/* "auto", "point" or "comma" */
-const char *inspection_decimal(const struct dataset_config *config);
 /* Takes the choices from suggestions_new() that a table cannot be trained by from the array, by
  * reading it as each says, unless that takes much memory. Sets inspection->problem if none is
  * left. */

@@ -11,18 +11,6 @@
 
 /* ---- how it is read ---- */
 
-/* "auto", "point" or "comma" */
-static void set_decimal(struct dataset_config *config, const char *decimal)
-{
-    config->table.decimal_comma = strcmp(decimal, "comma") == 0;
-    config->table.decimal_point = strcmp(decimal, "point") == 0;
-}
-
-const char *inspection_decimal(const struct dataset_config *config)
-{
-    return config->table.decimal_comma ? "comma" : config->table.decimal_point ? "point" : "auto";
-}
-
 static int count_commas(const struct table_inspection *inspection)
 {
     int count = 0;
@@ -46,18 +34,18 @@ static int count_numbers(const struct table_inspection *inspection)
 static int read_decimal(struct dataset_config *config, struct table_inspection *inspection,
                         struct error *error)
 {
-    static const char *const decimals[] = {"point", "comma"};
-    const char *best = "auto";
+    static const enum dataset_decimal decimals[] = {DATASET_DECIMAL_POINT, DATASET_DECIMAL_COMMA};
+    enum dataset_decimal best = DATASET_DECIMAL_AUTO;
     int r;
 
-    set_decimal(config, best);
+    config->table.decimal = best;
     r = table_inspect(config, inspection, error);
     if (r < 0 || !count_commas(inspection))
         return r;
     for (size_t i = 0; i < sizeof decimals / sizeof *decimals && r == 0; i++) {
         struct table_inspection other;
 
-        set_decimal(config, decimals[i]);
+        config->table.decimal = decimals[i];
         r = table_inspect(config, &other, error);
         if (r == 0 && count_numbers(&other) > count_numbers(inspection)) {
             struct table_inspection worse = *inspection;
@@ -68,7 +56,7 @@ static int read_decimal(struct dataset_config *config, struct table_inspection *
         }
         table_inspection_release(&other);
     }
-    set_decimal(config, best);
+    config->table.decimal = best;
     return r;
 }
 
@@ -94,7 +82,7 @@ static int read_table(struct dataset_config *config, char comment[TABLE_COMMENT_
                       struct table_inspection *inspection, struct error *error)
 {
     int r = read_decimal(config, inspection, error);
-    const char *decimal = inspection_decimal(config);
+    enum dataset_decimal decimal = config->table.decimal;
     struct table_inspection other;
     struct error ignored;
 
@@ -109,7 +97,7 @@ static int read_table(struct dataset_config *config, char comment[TABLE_COMMENT_
     }
     table_inspection_release(&other);
     config->csv.comment_prefix = "";
-    set_decimal(config, decimal);
+    config->table.decimal = decimal;
     return r;
 }
 

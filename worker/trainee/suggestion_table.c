@@ -1,6 +1,5 @@
 /* suggestion_table.c: specifications that would learn from a table: from its rows, from the texts
  * of one column, or from the order of its rows in time. */
-#include "worker/trainee/inspection.h"
 #include "worker/trainee/suggestion.h"
 
 #include <ctype.h>
@@ -82,8 +81,8 @@ static void add_rows(struct json_object *choices, const struct detection *detect
         struct json_object *data = suggestion_data_new(detection, "table");
         struct json_object *train = json_get(data, "train");
 
-        if (config->table.decimal_comma || config->table.decimal_point)
-            json_set_string(train, "decimal", inspection_decimal(config));
+        if (config->table.decimal != DATASET_DECIMAL_AUTO)
+            json_set_string(train, "decimal", dataset_decimal_to_string(config->table.decimal));
         if (*config->csv.comment_prefix)
             json_set_string(train, "comment", config->csv.comment_prefix);
         column_set(train, "label_column", table, table->target);
@@ -240,7 +239,7 @@ static void add_series(struct json_object *choices, struct detection *detection,
 {
     bool newest_first;
 
-    if (config->table.decimal_comma || !is_series(table, &newest_first))
+    if (config->table.decimal == DATASET_DECIMAL_COMMA || !is_series(table, &newest_first))
         return;
     for (size_t i = 0; i < sizeof series_recipes / sizeof *series_recipes; i++)
         suggestion_add(choices, "forecast", &series_recipes[i],

@@ -76,8 +76,8 @@ static int csv_read_keys(struct json_object *source, struct dataset_config *conf
     config->csv.divide_by = json_get_double(source, "divide_by", 1);
     config->table.missing = (enum dataset_missing)dataset_missing_from_string(
         json_get_string(source, "missing_values", "indicate"));
-    config->table.decimal_comma = strcmp(json_get_string(source, "decimal", ""), "comma") == 0;
-    config->table.decimal_point = strcmp(json_get_string(source, "decimal", ""), "point") == 0;
+    config->table.decimal = (enum dataset_decimal)dataset_decimal_from_string(
+        json_get_string(source, "decimal", "auto"));
     config->table.day_first = json_get_bool(source, "day_first", false);
     return 0;
 }

@@ -281,11 +281,11 @@ static void headers_and_delimiters_are_found(void **state)
     assert_int_equal(dataset->count, 4);
     assert_non_null(strstr(table_file.warnings, "is taken for a sample"));
     dataset_close(dataset);
-    table_file.config.table.decimal_comma = true;
+    table_file.config.table.decimal = DATASET_DECIMAL_COMMA;
     dataset = table_file_open("a;b\n1,5;0\n-2,25;1\n", NULL);
     assert_true(row_of(dataset, 1)[0] == -2.25f);
     dataset_close(dataset);
-    table_file.config.table.decimal_comma = false;
+    table_file.config.table.decimal = DATASET_DECIMAL_AUTO;
     REFUSE("a;b\n1,5;0\n-2,25;1\n", "table.csv:2", "\"1,5\"", "set decimal to comma");
     REFUSE("a;b\n1,500;0\n2,250;1\n", "\"1,500\"", "if it parts thousands");
 }

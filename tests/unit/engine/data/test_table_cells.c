@@ -66,11 +66,10 @@ static void the_decimal_sign_tells_what_parts_thousands(void **state)
     static const char *const words[] = {"1,234.5", "1.5", "1,2,3"}, *const others[] = {"1.234,5"};
 
     (void)state;
-    table_file.config.table.decimal_point = true;
+    table_file.config.table.decimal = DATASET_DECIMAL_POINT;
     check_number("1,234", 1234, TABLE_NO_UNIT);
     check_words(others, 1);
-    table_file.config.table.decimal_point = false;
-    table_file.config.table.decimal_comma = true;
+    table_file.config.table.decimal = DATASET_DECIMAL_COMMA;
     check_number("1,234", 1.234, TABLE_NO_UNIT);
     check_number("1.234", 1234, TABLE_NO_UNIT);
     check_number("-1.234.567,25 \u20ac", -1234567.25, TABLE_EURO);
