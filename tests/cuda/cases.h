@@ -145,7 +145,7 @@ struct case_table {
     }
 /* The tables of cases that the program runs. */
 extern const struct case_table linear_cases, convolution_cases, image_cases, operator_cases,
-    optimizer_cases, sequence_cases, transformer_cases;
+    optimizer_cases, sequence_cases, transformer_cases, general_cases;
 
 /* The graph of a case, its products in `type`. Fails as the graph's functions do. */
 int case_build(const struct test_case *test, enum tensor_type type, struct graph *graph,

@@ -125,7 +125,7 @@ static int read_options(int argc, char **argv, struct options *options)
 
 static const struct case_table *const tables[] = {
     &linear_cases,    &operator_cases, &transformer_cases, &sequence_cases,
-    &optimizer_cases, &image_cases,    &convolution_cases};
+    &optimizer_cases, &image_cases,    &convolution_cases, &general_cases};
 enum { TABLES = sizeof tables / sizeof *tables };
 
 static int run_tables(const struct options *options, struct backend_device *cpu,

@@ -11,20 +11,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define CUBLASLT_FUNCTIONS(ROW)          \
-    ROW(cublasLtCreate)                  \
-    ROW(cublasLtDestroy)                 \
-    ROW(cublasLtGetVersion)              \
-    ROW(cublasLtMatmul)                  \
-    ROW(cublasLtMatmulAlgoCheck)         \
-    ROW(cublasLtMatmulAlgoGetHeuristic)  \
-    ROW(cublasLtMatmulDescCreate)        \
-    ROW(cublasLtMatmulDescDestroy)       \
-    ROW(cublasLtMatmulDescSetAttribute)  \
-    ROW(cublasLtMatrixLayoutCreate)      \
-    ROW(cublasLtMatrixLayoutDestroy)     \
-    ROW(cublasLtMatmulPreferenceCreate)  \
-    ROW(cublasLtMatmulPreferenceDestroy) \
+#define CUBLASLT_FUNCTIONS(ROW)           \
+    ROW(cublasLtCreate)                   \
+    ROW(cublasLtDestroy)                  \
+    ROW(cublasLtGetVersion)               \
+    ROW(cublasLtMatmul)                   \
+    ROW(cublasLtMatmulAlgoCheck)          \
+    ROW(cublasLtMatmulAlgoGetHeuristic)   \
+    ROW(cublasLtMatmulDescCreate)         \
+    ROW(cublasLtMatmulDescDestroy)        \
+    ROW(cublasLtMatmulDescSetAttribute)   \
+    ROW(cublasLtMatrixLayoutCreate)       \
+    ROW(cublasLtMatrixLayoutDestroy)      \
+    ROW(cublasLtMatrixLayoutSetAttribute) \
+    ROW(cublasLtMatmulPreferenceCreate)   \
+    ROW(cublasLtMatmulPreferenceDestroy)  \
     ROW(cublasLtMatmulPreferenceSetAttribute)
 
 struct cublaslt {
@@ -172,9 +173,19 @@ static bool describe_operation(struct product *product)
 static bool describe_matrix(struct product *product, enum tensor_type type, int64_t rows,
                             int64_t columns, cublasLtMatrixLayout_t *layout)
 {
-    return product->library->cublasLtMatrixLayoutCreate(layout, data_type(type), (uint64_t)rows,
-                                                        (uint64_t)columns,
-                                                        rows) == CUBLAS_STATUS_SUCCESS;
+    const struct cublaslt *lt = product->library;
+    const int32_t count = (int32_t)product->shape.count;
+    const int64_t distance = rows * columns;
+
+    if (lt->cublasLtMatrixLayoutCreate(layout, data_type(type), (uint64_t)rows, (uint64_t)columns,
+                                       rows) != CUBLAS_STATUS_SUCCESS)
+        return false;
+    return count <= 1 ||
+           (lt->cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+                                                 &count, sizeof count) == CUBLAS_STATUS_SUCCESS &&
+            lt->cublasLtMatrixLayoutSetAttribute(
+                *layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &distance, sizeof distance) ==
+                CUBLAS_STATUS_SUCCESS);
 }
 
 static bool describe_matrices(struct product *product)
@@ -188,6 +199,18 @@ static bool describe_matrices(struct product *product)
            describe_matrix(product, s->result, s->m, s->n, &product->result);
 }
 
+/* The alignment of all matrices in bytes: where there are several, each begins behind another. */
+static uint32_t matrix_alignment(const struct product_shape *shape)
+{
+    const uint64_t elements[] = {(uint64_t)(shape->m * shape->k), (uint64_t)(shape->k * shape->n),
+                                 (uint64_t)(shape->m * shape->n)};
+    uint64_t bits = MEMORY_ALIGNMENT;
+
+    for (int i = 0; i < 3 && shape->count > 1; i++)
+        bits |= elements[i] * tensor_type_bytes(i < 2 ? shape->operands : shape->result);
+    return (uint32_t)(bits & -bits);
+}
+
 /* Fills in at most `most` algorithms; returns how many. */
 static int find_algorithms(struct product *product, cublasLtMatmulHeuristicResult_t *found,
                            int most)
@@ -199,7 +222,7 @@ static int find_algorithms(struct product *product, cublasLtMatmulHeuristicResul
     static const cublasLtMatmulPreferenceAttributes_t operands[] = {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
-    const uint32_t alignment = MEMORY_ALIGNMENT;
+    const uint32_t alignment = matrix_alignment(&product->shape);
     const size_t scratch = CUDA_PRODUCT_SCRATCH;
     cublasLtMatmulPreference_t preference;
     int count = 0, good = 0;

@@ -39,6 +39,7 @@ enum product_epilogue {
  * gaps. */
 struct product_shape {
     int64_t m, n, k;
+    int64_t count; /* so many products, whose matrices lie one behind another; 0: one */
     bool transpose_a, transpose_b;
     enum tensor_type operands, result; /* as they are stored: float32, bfloat16 or float16 */
     bool tf32;                         /* float32 operands may be rounded to tf32 */

@@ -1,7 +1,7 @@
 /* cuda.h: what the files of the CUDA plugin share: plugin.c (the vtable), device.c (device and
  * memory), program.c (prepare, memory, bind), tensors.c (written and read), data.c (data in the
  * device's memory), run.c (runs as CUDA graphs, metrics), queue.c (their launches), operators.c,
- * normalization.c, images.c, sequences.c (launches for each node), recurrent.c, recurrent_ways.c
+ * normalization.c, images.c, spatial.c, sequences.c, general.c (launches for each node), recurrent.c, recurrent_ways.c
  * (LSTM and GRU), transformer.c, attention.c, fusion.c, image_fusion.c (what batch norms, and
  * convolutions and channel scales, do along with their own work), casts.c (of parameters),
  * linear.c (linear layers by cublaslt.c's products), small_linear.c (by kernels of our own),
@@ -140,6 +140,7 @@ struct backend_program {
     int touch_count;
     struct small_linear *small;
     struct muon **muons;               /* per node, or NULL */
+    struct product **batch_products;   /* per node, or NULL: by a kernel of our own */
     struct linear **linears;           /* per node, or NULL */
     struct convolution **convolutions; /* per node, or NULL */
     struct recurrent **recurrents;     /* per node, or NULL */

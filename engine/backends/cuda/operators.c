@@ -1,5 +1,6 @@
 /* operators.c: the functions that launch the work of each node, apart from products and the
  * update. */
+#include "engine/backends/cuda/general.h"
 #include "engine/backends/cuda/transformer.h"
 #include "engine/graph/operator.h"
 #include "engine/graph/optimizer.h"
@@ -337,6 +338,9 @@ static cuda_operator *const operators[OP_COUNT] = {
     [OP_ACTIVATION_BACKWARD] = run_pointwise,
     [OP_LEAKY_RELU] = run_pointwise,
     [OP_LEAKY_RELU_BACKWARD] = run_pointwise,
+    [OP_AFFINE] = run_pointwise,
+    [OP_FUNCTION] = run_pointwise,
+    [OP_FUNCTION_BACKWARD] = run_pointwise,
     [OP_ELU] = run_pointwise,
     [OP_ELU_BACKWARD] = run_pointwise,
     [OP_DROPOUT] = run_dropout,
@@ -372,6 +376,34 @@ static cuda_operator *const operators[OP_COUNT] = {
     [OP_CAUSAL_CONV1D_BACKWARD] = causal_conv_backward_run,
     [OP_SELECTIVE_SCAN] = selective_scan_run,
     [OP_SELECTIVE_SCAN_BACKWARD] = selective_scan_backward_run,
+    [OP_SLICE] = slice_run,
+    [OP_SLICE_BACKWARD] = slice_run,
+    [OP_PERMUTE] = permute_run,
+    [OP_TAKE] = take_run,
+    [OP_TAKE_BACKWARD] = take_backward_run,
+    [OP_AXIS_SUM] = axis_sum_run,
+    [OP_AXIS_SUM_BACKWARD] = axis_sum_run,
+    [OP_BROADCAST] = broadcast_run,
+    [OP_BROADCAST_BACKWARD_FIRST] = broadcast_backward_first_run,
+    [OP_BROADCAST_BACKWARD_SECOND] = broadcast_backward_second_run,
+    [OP_SOFTMAX] = softmax_run,
+    [OP_SOFTMAX_BACKWARD] = softmax_run,
+    [OP_BATCH_PRODUCT] = batch_product_run,
+    [OP_FAKE_QUANTIZE] = fake_quantize_run,
+    [OP_FAKE_QUANTIZE_BACKWARD] = fake_quantize_backward_run,
+    [OP_FAKE_QUANTIZE_ROWS] = fake_quantize_rows_run,
+    [OP_ADAPTIVE_AVERAGE_POOL2D] = adaptive_pool_run,
+    [OP_ADAPTIVE_AVERAGE_POOL2D_BACKWARD] = adaptive_pool_backward_run,
+    [OP_ADAPTIVE_MAX_POOL2D] = adaptive_pool_run,
+    [OP_ADAPTIVE_MAX_POOL2D_BACKWARD] = adaptive_pool_backward_run,
+    [OP_RESIZE2D] = resize_run,
+    [OP_RESIZE2D_BACKWARD] = resize_run,
+    [OP_CHANNEL_BIAS] = channel_bias_run,
+    [OP_CHANNEL_BIAS_BACKWARD] = channel_bias_backward_run,
+    [OP_CHANNEL_DROPOUT] = channel_dropout_run,
+    [OP_CHANNEL_DROPOUT_BACKWARD] = channel_dropout_run,
+    [OP_GROUP_NORM] = group_norm_run,
+    [OP_GROUP_NORM_BACKWARD] = group_norm_backward_run,
     [OP_OPTIMIZER] = update_run,
     [OP_MOVING_AVERAGE] = run_moving_average,
 };
@@ -390,7 +422,8 @@ size_t cuda_operator_workspace(const struct graph *graph, const struct graph_nod
     if (graph_node_scales_by_norms(graph, node))
         return (size_t)2 * CUDA_SQUARES_BLOCKS * sizeof(double);
     if (!graph_node_operator(node)->is_loss)
-        return transformer_workspace(graph, node) + sequence_workspace(graph, node);
+        return transformer_workspace(graph, node) + sequence_workspace(graph, node) +
+               general_workspace(graph, node) + spatial_workspace(graph, node);
     return (size_t)(graph_shape_elements(operand) / operand->extent[operand->rank - 1]) *
            CUDA_LOSS_PARTIAL_BYTES;
 }
@@ -407,6 +440,10 @@ bool cuda_operator_adds(enum graph_op op)
     case OP_RECURRENT_BACKWARD_WEIGHTS:
     case OP_CAUSAL_CONV1D_BACKWARD:
     case OP_SELECTIVE_SCAN_BACKWARD:
+    case OP_TAKE_BACKWARD:
+    case OP_BROADCAST_BACKWARD_SECOND:
+    case OP_CHANNEL_BIAS_BACKWARD:
+    case OP_GROUP_NORM_BACKWARD:
         return true;
     default:
         return false;
@@ -419,6 +456,7 @@ bool cuda_operator_keeps_sums(const struct graph_node *node, int output)
     case OP_LAYER_NORM:
     case OP_RMS_NORM:
     case OP_ATTENTION:
+    case OP_GROUP_NORM:
     case OP_SELECTIVE_SCAN: /* the states from which those between them are made again */
         return output > 0;
     case OP_ADD_LAYER_NORM:

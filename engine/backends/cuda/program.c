@@ -1,6 +1,7 @@
 /* program.c: prepares a graph for a GPU: how its tensors are stored, how much memory it needs, and
  * where they are. */
 #include "base/alignment.h"
+#include "engine/backends/cuda/general.h"
 #include "engine/backends/cuda/muon.h"
 #include "engine/backends/cuda/small_linear.h"
 #include "engine/backends/cuda/transformer.h"
@@ -42,7 +43,7 @@ bool cuda_supports(struct backend_device *device, const struct graph *graph,
         snprintf(reason, 256, "the CUDA backend has no %s", graph_op_to_string(node->op));
         return false;
     }
-    if (!attention_supports(graph, node, reason))
+    if (!attention_supports(graph, node, reason) || !general_supports(graph, node, reason))
         return false;
     if (node->adds && !cuda_operator_adds(node->op)) {
         snprintf(reason, 256, "the CUDA backend has no %s that shares its parameter",
@@ -90,6 +91,7 @@ static struct backend_program *allocate_program(struct backend_device *device,
     program->image_fusions = calloc(nodes, sizeof *program->image_fusions);
     program->linears = calloc(nodes, sizeof *program->linears);
     program->muons = calloc(nodes, sizeof *program->muons);
+    program->batch_products = calloc(nodes, sizeof *program->batch_products);
     program->convolutions = calloc(nodes, sizeof *program->convolutions);
     program->recurrents = calloc(nodes, sizeof *program->recurrents);
     program->attention_ways = calloc(nodes, sizeof *program->attention_ways);
@@ -97,8 +99,9 @@ static struct backend_program *allocate_program(struct backend_device *device,
     program->node_step = calloc(nodes, sizeof *program->node_step);
     if (program->tensor_bytes && program->alias && program->stored && program->address &&
         program->workspace_bytes && program->workspace && program->fusions &&
-        program->image_fusions && program->linears && program->muons && program->convolutions &&
-        program->recurrents && program->attention_ways && program->operators && program->node_step)
+        program->image_fusions && program->linears && program->muons && program->batch_products &&
+        program->convolutions && program->recurrents && program->attention_ways &&
+        program->operators && program->node_step)
         return program;
     cuda_program_free(program);
     return NULL;
@@ -319,6 +322,8 @@ int cuda_program_prepare(struct backend_device *device, const struct graph *grap
             r = attention_prepare(made, i, error);
         else if (is_batch_norm(&graph->nodes[i]))
             r = norm_prepare(made, i, error);
+        else if (graph->nodes[i].op == OP_BATCH_PRODUCT)
+            batch_product_prepare(made, i);
     }
     if (r < 0) {
         cuda_program_free(made);
@@ -340,6 +345,8 @@ void cuda_program_free(struct backend_program *program)
         muon_free(program->muons[i]);
     for (int32_t i = 0; program->convolutions && i < program->graph->node_count; i++)
         convolution_free(program->convolutions[i]);
+    for (int32_t i = 0; program->batch_products && i < program->graph->node_count; i++)
+        product_free(program->batch_products[i]);
     for (int32_t i = 0; program->recurrents && i < program->graph->node_count; i++)
         recurrent_free(program->recurrents[i]);
     if (program->control)
@@ -356,6 +363,7 @@ void cuda_program_free(struct backend_program *program)
     free(program->workspace);
     free(program->linears);
     free(program->muons);
+    free(program->batch_products);
     free(program->convolutions);
     free(program->recurrents);
     free(program->attention_ways);

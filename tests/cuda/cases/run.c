@@ -169,7 +169,9 @@ static float weight_value(const struct graph_tensor *tensor, uint64_t seed, uint
 {
     int64_t fan_in = graph_shape_elements(&tensor->shape) / tensor->shape.extent[0];
 
-    if (tensor->role != TENSOR_PARAMETER && tensor->role != TENSOR_STATISTIC)
+    if ((tensor->role != TENSOR_PARAMETER && tensor->role != TENSOR_STATISTIC) ||
+        tensor->initializer.kind == INITIALIZER_GIVEN || /* numbers of rows */
+        strncmp(tensor->name, GRAPH_RANGE_PREFIX, sizeof GRAPH_RANGE_PREFIX - 1) == 0)
         return initial;
     if (tensor->shape.rank == 1)
         return round ? roundf(initial) + 0.203125f + draw_round(seed, index, 6, 0.03125f)

@@ -136,8 +136,9 @@ static void function_backward(const struct graph_node *node, const float *dy, co
     case FUNCTION_ERF:
         FOR_EACH(dx[i] = dy[i] * TWO_OVER_ROOT_PI * expf(-x[i] * x[i]))
         break;
-    case FUNCTION_POWER:
-        FOR_EACH(dx[i] = dy[i] * exponent * powf(x[i], exponent - 1.0f))
+    case FUNCTION_POWER: /* of exponent 0, at 0 too */
+        FOR_EACH(dx[i] =
+                     exponent == 0.0f ? 0.0f : dy[i] * exponent * powf(x[i], exponent - 1.0f))
         break;
     }
 }

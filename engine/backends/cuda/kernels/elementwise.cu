@@ -117,6 +117,70 @@ struct elu_backward_op {
         return x > 0.0f ? dy : alpha * dy * __expf(x);
     }
 };
+struct affine_op {
+    float scale, offset;
+    __device__ float operator()(float x, float) const
+    {
+        return scale * x + offset;
+    }
+};
+template <int kind> struct function_op {
+    float exponent;
+    __device__ float operator()(float x, float) const
+    {
+        switch (kind) {
+        case FUNCTION_EXP:
+            return expf(x);
+        case FUNCTION_LOG:
+            return logf(x);
+        case FUNCTION_SQRT:
+            return sqrtf(x);
+        case FUNCTION_RECIPROCAL:
+            return 1.0f / x;
+        case FUNCTION_SIN:
+            return sinf(x);
+        case FUNCTION_COS:
+            return cosf(x);
+        case FUNCTION_ERF:
+            return erff(x);
+        default:
+            return powf(x, exponent);
+        }
+    }
+};
+template <int kind> struct function_backward_op {
+    float exponent;
+    __device__ float operator()(float dy, float x) const
+    {
+        switch (kind) {
+        case FUNCTION_EXP:
+            return dy * expf(x);
+        case FUNCTION_LOG:
+            return dy / x;
+        case FUNCTION_SQRT:
+            return dy * 0.5f / sqrtf(x);
+        case FUNCTION_RECIPROCAL:
+            return -dy / (x * x);
+        case FUNCTION_SIN:
+            return dy * cosf(x);
+        case FUNCTION_COS:
+            return -dy * sinf(x);
+        case FUNCTION_ERF:
+            return dy * 1.12837916709551257390f * expf(-x * x); /* 2 / sqrt(pi) */
+        default:
+            return exponent == 0.0f ? 0.0f : dy * exponent * powf(x, exponent - 1.0f);
+        }
+    }
+};
+#define EVERY_FUNCTION(DO)  \
+    DO(FUNCTION_EXP)        \
+    DO(FUNCTION_LOG)        \
+    DO(FUNCTION_SQRT)       \
+    DO(FUNCTION_RECIPROCAL) \
+    DO(FUNCTION_SIN)        \
+    DO(FUNCTION_COS)        \
+    DO(FUNCTION_ERF)        \
+    DO(FUNCTION_POWER)
 struct add_op {
     __device__ float operator()(float a, float b) const
     {
@@ -158,6 +222,23 @@ cudaError_t cuda_activation_backward(int kind, struct cuda_array dy, struct cuda
     }
 }
 
+static cudaError_t function_map(const struct function_attributes *function, bool backward,
+                                struct cuda_array a, struct cuda_array b, struct cuda_array y,
+                                int64_t count, cudaStream_t stream)
+{
+    switch (function->kind) {
+#define DO(kind)                                                                                 \
+    case kind:                                                                                   \
+        return backward                                                                          \
+                   ? map(function_backward_op<kind>{function->exponent}, a, b, y, count, stream) \
+                   : map(function_op<kind>{function->exponent}, a, b, y, count, stream);
+        EVERY_FUNCTION(DO)
+#undef DO
+    default:
+        return cudaErrorInvalidValue;
+    }
+}
+
 /* The table from operator to kernel. */
 cudaError_t cuda_pointwise(const struct graph_node *node, struct cuda_array a, struct cuda_array b,
                            struct cuda_array y, int64_t count, cudaStream_t stream)
@@ -169,6 +250,13 @@ cudaError_t cuda_pointwise(const struct graph_node *node, struct cuda_array a, s
         return cuda_activation_backward((int)node->attributes.activation, a, b, y, count, stream);
     case OP_ADD:
         return map(add_op(), a, b, y, count, stream);
+    case OP_AFFINE:
+        return map(affine_op{node->attributes.affine.scale, node->attributes.affine.offset}, a, b,
+                   y, count, stream);
+    case OP_FUNCTION:
+    case OP_FUNCTION_BACKWARD:
+        return function_map(&node->attributes.function, node->op == OP_FUNCTION_BACKWARD, a, b, y,
+                            count, stream);
     case OP_LEAKY_RELU:
         return map(leaky_relu_op{node->attributes.negative_slope}, a, b, y, count, stream);
     case OP_LEAKY_RELU_BACKWARD:
@@ -266,6 +354,16 @@ __device__ static inline int64_t canonical_index(int64_t i, int64_t channels, in
     return i / (channels * pixels) * (channels * pixels) + c * pixels + p;
 }
 
+/* The number of the mask that the element gets. */
+__device__ static inline int64_t number_of(const struct cuda_dropout_shape &shape, int64_t i)
+{
+    if (shape.row == 0)
+        return canonical_index(i, shape.channels, shape.pixels);
+    if (shape.channels > 0)
+        return i / (shape.row * shape.channels) * shape.channels + i % shape.channels;
+    return i / shape.row;
+}
+
 constexpr int64_t ROWS_AT_ONCE = 65535; /* the largest second dimension of a grid */
 
 /* One draw for each row, whose length is a multiple of eight. */
@@ -302,10 +400,7 @@ __global__ void dropout_kernel(const struct cuda_scalars *scalars, struct mask m
 
         if (first + GROUP > count || shape.row > 0 || shape.channels > 0) {
             for (int64_t i = first; i < count && i < first + GROUP; i++) {
-                int64_t element = shape.row > 0 ? i / shape.row
-                                                : canonical_index(i, shape.channels, shape.pixels);
-
-                array_store(y, i, array_load(x, i) * factor_at(mask, element));
+                array_store(y, i, array_load(x, i) * factor_at(mask, number_of(shape, i)));
             }
             continue;
         }
@@ -333,7 +428,8 @@ cudaError_t cuda_dropout(const struct cuda_scalars *scalars, uint32_t dropout_st
                         .threshold = (uint32_t)ceil((double)probability * 0x1p24),
                         .scale = 1.0f / (1.0f - probability)};
 
-    if (shape->row > 0 && shape->row % GROUP == 0 && count / shape->row <= ROWS_AT_ONCE) {
+    if (shape->row > 0 && shape->channels == 0 && shape->row % GROUP == 0 &&
+        count / shape->row <= ROWS_AT_ONCE) {
         const int64_t blocks = (shape->row / GROUP + BLOCK - 1) / BLOCK;
 
         dropout_rows_kernel<<<dim3((unsigned)(blocks < 1024 ? blocks : 1024),

@@ -102,7 +102,7 @@ struct cuda_casts {
 cudaError_t cuda_cast_many(struct cuda_casts *casts, cudaStream_t stream);
 /* Which number of the mask of base/philox.h an element gets. row > 0: that of its row, which has so
  * many elements; otherwise that of its index in PyTorch's order. channels > 0: the images are
- * channels-last. */
+ * channels-last; then a row is a channel of an image. */
 struct cuda_dropout_shape {
     int64_t row, channels, pixels;
 };
