@@ -1,14 +1,16 @@
 /* trajectory.c: training steps of a specification's model from given weights on given batches:
  *
- *   trajectory SPECIFICATION INPUT OUTPUT
+ *   trajectory SPECIFICATION INPUT OUTPUT [PLUGIN]
  *
  * INPUT (safetensors) has the initial weights under their names (a model in the ONNX format may
  * keep its own), and "samples.<i>" and "targets.<i>" of step i, counted from 0. The optimizer and
  * its rate are the specification's, its data is not looked at. Prints the loss of every step and
  * writes to OUTPUT the weights behind the last one, and as "outputs" what the model gave for
- * "samples.0" in evaluation mode before the first one. */
+ * "samples.0" in evaluation mode before the first one. PLUGIN is a backend's, of which device 0
+ * computes; without one the CPU does. */
 #include "engine/train/session.h"
 #include "engine/train/weight_layouts.h"
+#include "worker/trainee/worker_plugin.h"
 #include "worker/trainee/worker_spec.h"
 
 #include <stdio.h>
@@ -69,10 +71,11 @@ static int build(void *context, struct graph *graph, struct error *error)
     return model_build(&task->spec.model, &task->data, graph, error);
 }
 
-static void open_session(struct task *task, struct backend_device *device)
+static void open_session(struct task *task, const struct backend *backend,
+                         struct backend_device *device)
 {
     const struct safetensors_tensor *samples = find_batch(task, "samples", 0);
-    struct session_config config = {.backend = backend_cpu(),
+    struct session_config config = {.backend = backend,
                                     .device = device,
                                     .build = build,
                                     .build_context = task,
@@ -220,28 +223,31 @@ static void save_weights(struct task *task, const char *path)
 
 int main(int argc, char **argv)
 {
+    const struct backend *backend = backend_cpu();
     struct backend_device *device;
     struct task task = {0};
     struct error error = {0};
 
-    if (argc != 4) {
-        fprintf(stderr, "trajectory SPECIFICATION INPUT OUTPUT\n");
+    if (argc != 4 && argc != 5) {
+        fprintf(stderr, "trajectory SPECIFICATION INPUT OUTPUT [PLUGIN]\n");
         return 2;
     }
+    if (argc == 5)
+        expect(worker_plugin_load("cuda", argv[4], &backend, &error), &error);
     expect(worker_spec_load(argv[1], &task.spec, &error), &error);
     expect(safetensors_open(argv[2], &task.input, &error), &error);
     task.steps = (int)task.spec.training.steps;
-    expect(backend_cpu()->device_open(&(struct backend_device_config){.threads = task.spec.threads},
-                                      &device, &error),
+    expect(backend->device_open(&(struct backend_device_config){.threads = task.spec.threads},
+                                &device, &error),
            &error);
-    open_session(&task, device);
+    open_session(&task, backend, device);
     write_weights(&task);
     evaluate(&task);
     run_steps(&task);
     save_weights(&task, argv[3]);
     free(task.output);
     session_free(task.session);
-    backend_cpu()->device_close(device);
+    backend->device_close(device);
     safetensors_close(&task.input);
     worker_spec_release(&task.spec);
     return 0;

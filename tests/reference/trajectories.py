@@ -1,4 +1,7 @@
-"""What the checks beside a live PyTorch share: ten steps in traind (the helper trajectory), and files of tensors."""
+"""What the checks beside a live PyTorch share: ten steps in traind (the helper trajectory), and files of tensors.
+
+TRAIND_PLUGIN is a backend's plugin, of which device 0 computes (build/lib/traind-cuda.so); else the CPU does.
+"""
 import json
 import os
 import struct
@@ -46,8 +49,9 @@ def train_here(name, specification, weights, batches):
     write_safetensors(f"{name}.safetensors", tensors)
     with open(f"{name}.json", "w") as file:
         json.dump(specification, file)
-    result = subprocess.run([HELPER, f"{name}.json", f"{name}.safetensors", f"{name}.trained"], capture_output=True,
-                            text=True)
+    plugin = [os.environ["TRAIND_PLUGIN"]] if "TRAIND_PLUGIN" in os.environ else []
+    result = subprocess.run([HELPER, f"{name}.json", f"{name}.safetensors", f"{name}.trained", *plugin],
+                            capture_output=True, text=True)
     if result.returncode:
         sys.exit(f"{name}: {result.stderr}")
     trained = read_safetensors(f"{name}.trained")

@@ -55,11 +55,12 @@ static int run_dropout(struct backend_program *program, int32_t index, struct er
     const struct graph_node *node = &program->graph->nodes[index];
     int64_t count = result_elements(program, node);
     struct cuda_layout layout = program_layout(program, node->output[0]);
-    struct cuda_dropout_shape shape = {
-        .row = node->attributes.dropout.rows ? count / program->graph->batch : 0,
-        .channels = layout.channels > 1 && layout.pixels > 1 ? layout.channels : 0,
-        .pixels = layout.pixels};
+    struct cuda_dropout_shape shape = {.pixels = layout.pixels};
 
+    if (node->attributes.dropout.rows)
+        shape.row = count / program->graph->batch;
+    else if (layout.channels > 1 && layout.pixels > 1)
+        shape.channels = layout.channels;
     return checked(program, node,
                    cuda_dropout(program->step_scalars, node->attributes.dropout.dropout_stream,
                                 node->attributes.dropout.probability, &shape,

@@ -84,6 +84,9 @@ def build(model, sample):
         from torch_models import GPT
         return GPT(SYMBOLS, model["context"], model["embedding"], model["depth"], model["heads"]), SYMBOLS
     from torch_models import MODELS  # needs torchvision
+    if model["name"] not in MODELS:
+        import torchvision
+        return getattr(torchvision.models, model["name"])(num_classes=CLASSES), CLASSES
     options = {key: value for key, value in model.items() if key != "name"}
     return MODELS[model["name"]](CLASSES, sample[0], **options), CLASSES
 
