@@ -123,6 +123,7 @@ struct backend_program {
     size_t *tensor_bytes;                /* per tensor */
     int32_t *alias;                      /* per tensor */
     uint8_t *stored;                     /* per tensor: enum tensor_type, program_stored_type() */
+    bool *as_given;                      /* per tensor: stored in PyTorch's order in any case */
     size_t *workspace_bytes;             /* per node */
     char **address;                      /* per tensor: its address on the device */
     const struct backend_buffer *buffer; /* to which the program is bound */
@@ -228,10 +229,10 @@ static inline enum tensor_type program_stored_type(const struct backend_program 
 }
 
 /* Images are stored channels-last, [B,H,W,C]. So are the weights of convolutions and all that
- * belongs to them, [O,kh,kw,I]. */
+ * belongs to them, [O,kh,kw,I]; but not other parameters, which are combined with rows. */
 static inline bool program_is_channels_last(const struct backend_program *program, int32_t tensor)
 {
-    return program->graph->tensors[tensor].shape.rank == 4;
+    return program->graph->tensors[tensor].shape.rank == 4 && !program->as_given[tensor];
 }
 
 /* The layout of a stored tensor; {1, 1}: it is in PyTorch's order. */

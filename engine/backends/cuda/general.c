@@ -277,8 +277,35 @@ int fake_quantize_rows_run(struct backend_program *program, int32_t index, struc
 
 /* ---- what they need ---- */
 
+int32_t general_parameter(const struct graph *graph, const struct graph_node *node)
+{
+    int32_t operand = node->op == OP_BROADCAST ? node->input[1]
+                      : node->op == OP_TAKE    ? node->input[0]
+                                               : -1;
+
+    return operand >= 0 && !is_batched(graph, operand) ? operand : -1;
+}
+
+/* Whether a convolution reads the tensor, which must be channels-last then. */
+static bool is_weight_of_convolution(const struct graph *graph, int32_t tensor)
+{
+    for (int32_t i = 0; i < graph->node_count; i++)
+        if (graph->nodes[i].op == OP_CONV2D || graph->nodes[i].op == OP_CONV2D_BACKWARD_DATA)
+            if (graph->nodes[i].input[1] == tensor)
+                return true;
+    return false;
+}
+
 bool general_supports(const struct graph *graph, const struct graph_node *node, char *reason)
 {
+    int32_t parameter = general_parameter(graph, node);
+
+    if (parameter >= 0 && graph->tensors[parameter].shape.rank == 4 &&
+        is_weight_of_convolution(graph, parameter)) {
+        snprintf(reason, 256, "the CUDA backend has no %s of a convolution's weight",
+                 graph_op_to_string(node->op));
+        return false;
+    }
     if (node->op != OP_FAKE_QUANTIZE_ROWS || !is_batched(graph, node->input[0]) ||
         graph->tensors[node->input[0]].shape.rank <= 3)
         return true;

@@ -10,6 +10,8 @@ cuda_operator slice_run, permute_run, take_run, take_backward_run, axis_sum_run,
     broadcast_backward_first_run, broadcast_backward_second_run, softmax_run, batch_product_run,
     fake_quantize_run, fake_quantize_backward_run, fake_quantize_rows_run;
 
+/* The parameter that the node combines with rows, or takes rows of; -1: there is none. */
+int32_t general_parameter(const struct graph *graph, const struct graph_node *node);
 /* Whether one of these nodes has kernels; if not, writes why to reason[256]. True of all other
  * nodes. */
 bool general_supports(const struct graph *graph, const struct graph_node *node, char *reason);

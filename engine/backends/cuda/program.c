@@ -84,6 +84,7 @@ static struct backend_program *allocate_program(struct backend_device *device,
     program->tensor_bytes = calloc(tensors, sizeof *program->tensor_bytes);
     program->alias = calloc(tensors, sizeof *program->alias);
     program->stored = calloc(tensors, sizeof *program->stored);
+    program->as_given = calloc(tensors, sizeof *program->as_given);
     program->address = calloc(tensors, sizeof *program->address);
     program->workspace_bytes = calloc(nodes, sizeof *program->workspace_bytes);
     program->workspace = calloc(nodes, sizeof *program->workspace);
@@ -97,8 +98,8 @@ static struct backend_program *allocate_program(struct backend_device *device,
     program->attention_ways = calloc(nodes, sizeof *program->attention_ways);
     program->operators = calloc(nodes, sizeof *program->operators);
     program->node_step = calloc(nodes, sizeof *program->node_step);
-    if (program->tensor_bytes && program->alias && program->stored && program->address &&
-        program->workspace_bytes && program->workspace && program->fusions &&
+    if (program->tensor_bytes && program->alias && program->stored && program->as_given &&
+        program->address && program->workspace_bytes && program->workspace && program->fusions &&
         program->image_fusions && program->linears && program->muons && program->batch_products &&
         program->convolutions && program->recurrents && program->attention_ways &&
         program->operators && program->node_step)
@@ -134,6 +135,22 @@ static void choose_types(struct backend_program *program)
         for (int k = 0; k < node->output_count; k++)
             program->stored[node->output[k]] = (uint8_t)graph->tensors[node->output[k]].type;
     }
+}
+
+/* Parameters that are combined with rows of numbers, and what belongs to them. */
+static void choose_orders(struct backend_program *program)
+{
+    const struct graph *graph = program->graph;
+
+    for (int32_t i = 0; i < graph->node_count; i++) {
+        int32_t parameter = general_parameter(graph, &graph->nodes[i]);
+
+        if (parameter >= 0)
+            program->as_given[parameter] = true;
+    }
+    for (int32_t i = 0; i < graph->tensor_count; i++)
+        if (graph->tensors[i].parameter >= 0 && program->as_given[graph->tensors[i].parameter])
+            program->as_given[i] = true;
 }
 
 struct cuda_layout program_layout(const struct backend_program *program, int32_t tensor)
@@ -291,6 +308,7 @@ int cuda_program_prepare(struct backend_device *device, const struct graph *grap
     if (!made)
         return error_no_memory(error, "the program");
     choose_types(made);
+    choose_orders(made);
     r = small_choose(made, error);
     if (r == 0) {
         program_find_image_fusions(made);
@@ -358,6 +376,7 @@ void cuda_program_free(struct backend_program *program)
     free(program->tensor_bytes);
     free(program->alias);
     free(program->stored);
+    free(program->as_given);
     free(program->address);
     free(program->workspace_bytes);
     free(program->workspace);
