@@ -29,6 +29,8 @@ static const struct update_rule {
     [OPTIMIZER_MUON] = {FORMULA_WHOLE, COUNT_NOTHING, false},
     [OPTIMIZER_ADAMAX] = {FORMULA_ADAMAX, COUNT_BIAS, false},
     [OPTIMIZER_LAMB] = {FORMULA_WHOLE, COUNT_BIAS, false},
+    [OPTIMIZER_AMSGRAD] = {FORMULA_AMSGRAD, COUNT_BIAS, false},
+    [OPTIMIZER_SCHEDULE_FREE_ADAMW] = {FORMULA_SCHEDULE_FREE, COUNT_ROOT, false},
 };
 
 /* A kind without a row has FORMULA_NONE. */
@@ -51,6 +53,7 @@ struct cuda_item update_item(const struct backend_program *program, const struct
         .gradient = program_array(program, node->input[1]),
         .state0 = node->input_count > 2 ? program_floats(program, node->input[2]) : NULL,
         .state1 = node->input_count > 3 ? program_floats(program, node->input[3]) : NULL,
+        .state2 = node->input_count > 4 ? program_floats(program, node->input[4]) : NULL,
         .count = program_elements(program, node->input[0]),
         .formula = (int32_t)rule_of(program->graph->groups[group].config.kind).formula,
         .group = group,
@@ -128,6 +131,15 @@ static void momentum_coefficients(const struct optimizer_config *config, double 
     c[COEFFICIENT_RATE] = (float)(lr * next / (1.0 - product * next));
 }
 
+/* Of the step d: y += share (z - y) + own d; z -= rate d, where y decays by way of d. */
+static void schedule_free_coefficients(const struct optimizer_config *config, float rate,
+                                       double beta1, float share, float *c)
+{
+    c[COEFFICIENT_DECAY] = (float)config->weight_decay;
+    c[COEFFICIENT_TAKE] = share;
+    c[COEFFICIENT_OWN] = (float)((double)rate * (beta1 * (1.0 - (double)share) - 1.0));
+}
+
 static void group_coefficients(const struct optimizer_group *group, const struct step_scalars *step,
                                float *c)
 {
@@ -161,6 +173,8 @@ static void group_coefficients(const struct optimizer_group *group, const struct
     memcpy(&c[COEFFICIENT_DOUBLES], &terms, sizeof terms);
     if (optimizer_of(config)->momentum)
         momentum_coefficients(config, lr, own, count, step->momentum_product, c);
+    if (rule.formula == FORMULA_SCHEDULE_FREE)
+        schedule_free_coefficients(config, rate, own, step->average_share, c);
     if (!step->scales_itself) /* otherwise the device knows how many updates there were */
         coefficients_count(count, c);
 }

@@ -13,8 +13,10 @@
 enum cuda_count_rule {
     COUNT_NOTHING,
     COUNT_FIRST, /* the first update takes the gradient as it is */
-    COUNT_BIAS,  /* the biases of two moving averages, whose decays are the terms, are corrected */
-    COUNT_DECAY  /* the rate decays: rate / (1 + (count - 1) second) */
+    COUNT_ROOT, /* the bias of the second average, whose decay is the second term, is corrected, and
+                    the first update is told */
+    COUNT_BIAS, /* the biases of two moving averages, whose decays are the terms, are corrected */
+    COUNT_DECAY /* the rate decays: rate / (1 + (count - 1) second) */
 };
 
 /* The terms of a group, stored behind its coefficients. */
@@ -37,6 +39,10 @@ LOSS_SCALE_FUNCTION void coefficients_count(int64_t count, float *c)
     case COUNT_FIRST:
         c[COEFFICIENT_KEEP] = count == 1 ? 0.0f : c[COEFFICIENT_KEEP];
         c[COEFFICIENT_TAKE] = count == 1 ? 1.0f : c[COEFFICIENT_TAKE];
+        break;
+    case COUNT_ROOT:
+        c[COEFFICIENT_ROOT] = (float)sqrt(1.0 - pow(terms.second, (double)count));
+        c[COEFFICIENT_NESTEROV] = count == 1;
         break;
     case COUNT_BIAS:
         c[COEFFICIENT_RATE] =

@@ -473,13 +473,15 @@ enum cuda_formula {
     FORMULA_ADAGRAD,
     FORMULA_ADADELTA,
     FORMULA_ADAMAX,
+    FORMULA_AMSGRAD,
+    FORMULA_SCHEDULE_FREE,
     FORMULA_WHOLE /* the whole parameter at once: muon.cu, lamb.cu */
 };
 
 struct cuda_item {
     float *parameter;
     struct cuda_array gradient;
-    float *state0, *state1; /* NULL: none */
+    float *state0, *state1, *state2; /* NULL: none */
     int64_t count;
     int32_t formula, group; /* enum cuda_formula; the index of the group's coefficients */
     int32_t rounding; /* enum tensor_type, to which the parameter is rounded; float32: it is not */
@@ -536,13 +538,14 @@ enum {
     COEFFICIENT_SHRINK, /* decoupled decay: the parameter is multiplied by it */
     COEFFICIENT_DECAY,  /* coupled decay: it times the parameter is added to the gradient */
     COEFFICIENT_KEEP,   /* the factor of the first state */
-    COEFFICIENT_TAKE,   /* the factor of what is added to it */
+    COEFFICIENT_TAKE,   /* the factor of what is added to it; Schedule-Free: the mean's share */
     COEFFICIENT_KEEP2,  /* the factor of the second state */
     COEFFICIENT_TAKE2,
     COEFFICIENT_EPSILON,
-    COEFFICIENT_ROOT,     /* the correction of the second moment, under the root */
-    COEFFICIENT_OWN,      /* SGD: the momentum; NAdam: the rate of the gradient itself */
-    COEFFICIENT_NESTEROV, /* not 0: yes */
+    COEFFICIENT_ROOT, /* the correction of the second moment, under the root */
+    /* SGD: the momentum; NAdam: the rate of the gradient itself; Schedule-Free: that of the step */
+    COEFFICIENT_OWN,
+    COEFFICIENT_NESTEROV, /* not 0: yes; Schedule-Free: it is the first update */
     COEFFICIENT_MOMENTUM, /* not 0: SGD and RMSprop have a buffer */
     COEFFICIENT_COUNT,    /* enum cuda_count_rule (coefficients.h) */
     COEFFICIENT_DOUBLES   /* two doubles: struct cuda_count_terms */

@@ -135,7 +135,7 @@ __device__ static inline void quad_load_gradient(const struct cuda_array &a, int
 __device__ static void update_quad(const struct cuda_item &item, const float *c, float factor,
                                    float limit, int64_t i)
 {
-    float w[QUAD], g[QUAD], s0[QUAD] = {}, s1[QUAD] = {};
+    float w[QUAD], g[QUAD], s0[QUAD] = {}, s1[QUAD] = {}, s2[QUAD] = {};
 
     quad_load(item.parameter + i, w);
     quad_load_gradient(item.gradient, i, g);
@@ -143,9 +143,11 @@ __device__ static void update_quad(const struct cuda_item &item, const float *c,
         quad_load(item.state0 + i, s0);
     if (item.state1)
         quad_load(item.state1 + i, s1);
+    if (item.state2)
+        quad_load(item.state2 + i, s2);
 #pragma unroll
     for (int k = 0; k < QUAD; k++)
-        update_value(item.formula, c, clipped(factor * g[k], limit), &w[k], &s0[k], &s1[k]);
+        update_value(item.formula, c, clipped(factor * g[k], limit), &w[k], &s0[k], &s1[k], &s2[k]);
 #pragma unroll
     for (int k = 0; k < QUAD; k++)
         w[k] = rounded_to(item.rounding, w[k]);
@@ -154,6 +156,8 @@ __device__ static void update_quad(const struct cuda_item &item, const float *c,
         quad_store(item.state0 + i, s0);
     if (item.state1)
         quad_store(item.state1 + i, s1);
+    if (item.state2)
+        quad_store(item.state2 + i, s2);
 }
 
 __global__ void update_kernel(const struct cuda_control *control,

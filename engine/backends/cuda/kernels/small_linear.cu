@@ -386,17 +386,18 @@ cudaError_t cuda_small_head(int type, struct cuda_control *control,
 
 /* A number of an item with its states, as far as it has them. */
 struct item_value {
-    float parameter, state0, state1;
+    float parameter, state0, state1, state2;
 };
 
 __device__ static inline struct item_value item_load(const struct cuda_item &item, int64_t i)
 {
-    struct item_value value = {0.0f, 0.0f, 0.0f};
+    struct item_value value = {};
 
     if (item.parameter) {
         value.parameter = item.parameter[i];
         value.state0 = item.state0 ? item.state0[i] : 0.0f;
         value.state1 = item.state1 ? item.state1[i] : 0.0f;
+        value.state2 = item.state2 ? item.state2[i] : 0.0f;
     }
     return value;
 }
@@ -409,12 +410,15 @@ __device__ static inline void item_store(const struct cuda_item &item, int64_t i
         item.state0[i] = value.state0;
     if (item.state1)
         item.state1[i] = value.state1;
+    if (item.state2)
+        item.state2[i] = value.state2;
 }
 
 __device__ __noinline__ static struct item_value
 update_seldom(int formula, const float *c, float gradient, struct item_value value)
 {
-    update_value(formula, c, gradient, &value.parameter, &value.state0, &value.state1);
+    update_value(formula, c, gradient, &value.parameter, &value.state0, &value.state1,
+                 &value.state2);
     return value;
 }
 
@@ -471,6 +475,7 @@ __device__ static inline struct cuda_item item_from(const struct cuda_item &item
     from.parameter = item.parameter ? item.parameter + i : NULL;
     from.state0 = item.state0 ? item.state0 + i : NULL;
     from.state1 = item.state1 ? item.state1 + i : NULL;
+    from.state2 = item.state2 ? item.state2 + i : NULL;
     return from;
 }
 

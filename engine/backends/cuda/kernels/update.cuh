@@ -81,9 +81,35 @@ __device__ static inline void update_adamax(const float *c, float g, float *w, f
     *w -= c[COEFFICIENT_RATE] * (*m / *u);
 }
 
+__device__ static inline void update_amsgrad(const float *c, float g, float *w, float *m, float *v,
+                                             float *largest)
+{
+    float old = c[COEFFICIENT_SHRINK] * *w;
+
+    g += c[COEFFICIENT_DECAY] * old;
+    *m = c[COEFFICIENT_KEEP] * *m + c[COEFFICIENT_TAKE] * g;
+    *v = c[COEFFICIENT_KEEP2] * *v + c[COEFFICIENT_TAKE2] * g * g;
+    *largest = fmaxf(*largest, *v);
+    *w = old - c[COEFFICIENT_RATE] *
+                   (*m / (sqrtf(*largest) / c[COEFFICIENT_ROOT] + c[COEFFICIENT_EPSILON]));
+}
+
+__device__ static inline void update_schedule_free(const float *c, float g, float *w, float *z,
+                                                   float *v)
+{
+    const float base = c[COEFFICIENT_NESTEROV] != 0 ? *w : *z;
+    float step;
+
+    *v = c[COEFFICIENT_KEEP2] * *v + c[COEFFICIENT_TAKE2] * g * g;
+    step =
+        g / (sqrtf(*v) / c[COEFFICIENT_ROOT] + c[COEFFICIENT_EPSILON]) + c[COEFFICIENT_DECAY] * *w;
+    *w += c[COEFFICIENT_TAKE] * (base - *w) + c[COEFFICIENT_OWN] * step;
+    *z = base - c[COEFFICIENT_RATE] * step;
+}
+
 /* Updates w with its states, as far as the formula (enum cuda_formula) has them. */
 __device__ static inline void update_value(int formula, const float *c, float gradient, float *w,
-                                           float *s0, float *s1)
+                                           float *s0, float *s1, float *s2)
 {
     switch (formula) {
     case FORMULA_SGD:
@@ -104,6 +130,12 @@ __device__ static inline void update_value(int formula, const float *c, float gr
     case FORMULA_ADAMAX:
         update_adamax(c, gradient, w, s0, s1);
         break;
+    case FORMULA_AMSGRAD:
+        update_amsgrad(c, gradient, w, s0, s1, s2);
+        break;
+    case FORMULA_SCHEDULE_FREE:
+        update_schedule_free(c, gradient, w, s0, s1);
+        break;
     default:
         update_adadelta(c, gradient, w, s0, s1);
         break;
@@ -114,7 +146,8 @@ __device__ static inline void update_element(const struct cuda_item *item, const
                                              float gradient, int64_t i)
 {
     update_value(item->formula, c, gradient, &item->parameter[i],
-                 item->state0 ? &item->state0[i] : NULL, item->state1 ? &item->state1[i] : NULL);
+                 item->state0 ? &item->state0[i] : NULL, item->state1 ? &item->state1[i] : NULL,
+                 item->state2 ? &item->state2[i] : NULL);
     item->parameter[i] = rounded_to(item->rounding, item->parameter[i]);
 }
 
