@@ -10,6 +10,7 @@
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/notify.h"
 #include "daemon/jobs/parts.h"
+#include "daemon/jobs/start.h"
 #include "daemon/store/store.h"
 #include "daemon/work/job_rules.h"
 #include "daemon/work/job_table.h"
@@ -141,11 +142,40 @@ static void store_again_later(struct transition *transition, int result, const s
     tell_unstored(transition, result, error);
 }
 
+/* A job is launched when the changes of its state before are on disk: see start.c. */
+static void count_unstored(struct transition *transition)
+{
+    const struct job_update *update = &transition->update;
+    struct job *job = update->changes_state && update->attempt_change != ATTEMPT_BEGIN &&
+                              update->attempt_change != ATTEMPT_RUN
+                          ? job_table_find(transition->jobs->table, update->job)
+                          : NULL;
+
+    if (!job || job->unstored == UINT8_MAX)
+        return;
+    job->unstored++;
+    transition->counted = true;
+}
+
+/* A change that cannot be stored counts no longer: the disk may stay full for a week. */
+static void count_stored(struct transition *transition)
+{
+    struct jobs *jobs = transition->jobs;
+    struct job *job = transition->counted && !jobs->stopping
+                          ? job_table_find(jobs->table, transition->update.job)
+                          : NULL;
+
+    transition->counted = false;
+    if (job && --job->unstored == 0 && job->launch_waits)
+        job_launch(jobs, job);
+}
+
 static void on_transition_stored(void *data, int result, const struct error *error)
 {
     struct transition *transition = data;
     struct jobs *jobs = transition->jobs;
 
+    count_stored(transition);
     /* no earlier change waits to be stored, so a further try would fail, too */
     if (result == -EAGAIN && !jobs->transitions->first_failed && !jobs->stopping) {
         log_error("a change of job %lld was dropped: %s", (long long)transition->update.job,
@@ -198,10 +228,12 @@ static void transition_hand_in(struct transition *transition)
 void transition_store(struct transition *transition)
 {
     /* after those that failed, because the order matters */
-    if (transition->jobs->transitions->first_failed)
+    if (transition->jobs->transitions->first_failed) {
         failed_append(transition->jobs, transition);
-    else
-        transition_hand_in(transition);
+        return;
+    }
+    count_unstored(transition);
+    transition_hand_in(transition);
 }
 
 void transitions_stop(struct jobs *jobs)

@@ -15,6 +15,7 @@ struct transition {
     bool notifies;            /* the job ends, and its end runs commands (notify.h) */
     uid_t run_uid;            /* of update.run: the user, and below the digest of the command */
     char run_digest[JOB_DIGEST_SIZE];
+    bool counted; /* in job.unstored */
     /* called after the commit, on the loop; each may be NULL */
     struct attempt *finish; /* attempt_finish() */
     jobs_done done;         /* called once: after the commit, or with the error of the first try */
