@@ -129,9 +129,9 @@ static struct job *live_job(const struct jobs *jobs, const struct search_run *ru
     return job && !job->ended ? job : NULL;
 }
 
-/* Pauses the trials that came last to a rung of a population, and lets those go on that have come to
- * their end. Returns whether all others rest now: then their newest checkpoints are those of the
- * rung. */
+/* Pauses the trials that came last to a rung of a population, and lets those go on that have come
+ * to their end. Returns whether all others rest now: then their newest checkpoints are those of
+ * the rung. */
 static bool population_rests(struct jobs *jobs, struct search_run *run,
                              const struct search_verdict *verdicts)
 {

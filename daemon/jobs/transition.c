@@ -10,7 +10,6 @@
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/notify.h"
 #include "daemon/jobs/parts.h"
-#include "daemon/jobs/start.h"
 #include "daemon/store/store.h"
 #include "daemon/work/job_rules.h"
 #include "daemon/work/job_table.h"
@@ -25,6 +24,7 @@ struct transitions {
     struct transition *first_failed, *last_failed; /* wait to be stored again, in order */
     uv_timer_t timer;
     transition_stored stored;
+    transitions_settled settled;
     struct log_throttle throttle;
 };
 
@@ -167,7 +167,7 @@ static void count_stored(struct transition *transition)
 
     transition->counted = false;
     if (job && --job->unstored == 0 && job->launch_waits)
-        job_launch(jobs, job);
+        jobs->transitions->settled(jobs, job);
 }
 
 static void on_transition_stored(void *data, int result, const struct error *error)
@@ -249,12 +249,13 @@ bool transitions_are_pending(const struct jobs *jobs)
     return jobs->transitions->first_failed != NULL;
 }
 
-void transitions_start(struct jobs *jobs, transition_stored stored)
+void transitions_start(struct jobs *jobs, transition_stored stored, transitions_settled settled)
 {
     jobs->transitions = memory_zero(sizeof *jobs->transitions);
     uv_timer_init(jobs->daemon->loop, &jobs->transitions->timer);
     jobs->transitions->timer.data = jobs;
     jobs->transitions->stored = stored;
+    jobs->transitions->settled = settled;
 }
 
 void transitions_free(struct jobs *jobs)

@@ -39,7 +39,9 @@ bool transitions_are_pending(const struct jobs *jobs);
 
 /* Called for each transition that has been stored. */
 typedef void (*transition_stored)(struct jobs *jobs, const struct transition *transition);
-void transitions_start(struct jobs *jobs, transition_stored stored);
+/* Called for a job whose launch waits, once all changes of its state are on disk. */
+typedef void (*transitions_settled)(struct jobs *jobs, struct job *job);
+void transitions_start(struct jobs *jobs, transition_stored stored, transitions_settled settled);
 /* Tries a last time to store what could not be stored, and tells each `done` the result. Attempts
  * whose end still cannot be stored are detached; the next daemon finds them. */
 void transitions_stop(struct jobs *jobs);

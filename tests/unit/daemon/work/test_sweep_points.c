@@ -255,7 +255,7 @@ static void values_are_explored(void **state)
     sweep_points_free(points);
 }
 
-/* A whole number becomes another one, also where 1.2 times it is nearer to itself than to the next. */
+/* A whole number becomes another one, also a small or a negative one. */
 static void whole_numbers_are_explored(void **state)
 {
     static const int cases[][3] = {
