@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { SILENCE_MILLISECONDS = 10000 };
 static const char system_socket[] = "/run/traind/traind.sock";
 
 /* Whether the socket exists and this user may connect to it; otherwise errno is set. */
@@ -98,6 +99,26 @@ enum exit_status connection_open(struct invocation *invocation)
     return result < 0 ? connection_complain(invocation->socket, result, &error) : EXIT_STATUS_DONE;
 }
 
+/* As varlink_client_call(), but it says when there is no answer for long. A daemon that is stopped,
+ * or overloaded, still takes connections. */
+static int call_patiently(const struct invocation *invocation, const char *method,
+                          struct json_object *parameters, struct varlink_reply *reply,
+                          struct error *error)
+{
+    int result = varlink_client_send(invocation->client, method, parameters, false, error);
+
+    if (result < 0)
+        return result;
+    result = varlink_client_receive(invocation->client, SILENCE_MILLISECONDS, reply, error);
+    if (result == -ETIMEDOUT) {
+        complain("the daemon at %s has not answered %s for %d s: it may be stopped, or busy. "
+                 "Waiting on; Ctrl-C gives up, and what was asked for may be done all the same",
+                 invocation->socket, strrchr(method, '.') + 1, SILENCE_MILLISECONDS / 1000);
+        result = varlink_client_receive(invocation->client, -1, reply, error);
+    }
+    return result == 0 && reply->error ? -ERROR_SERVICE_REPLY : result;
+}
+
 static void method_name(const char *method, char *name, size_t size)
 {
     snprintf(name, size, "io.traind.%s", method);
@@ -136,11 +157,14 @@ enum exit_status connection_ask(struct invocation *invocation, const char *metho
         return status;
     }
     method_name(method, name, sizeof name);
-    result = varlink_client_call(invocation->client, name, parameters, reply, &error);
+    result = call_patiently(invocation, name, parameters, reply, &error);
     if (result == 0)
         return EXIT_STATUS_DONE;
     if (result == -ERROR_SERVICE_REPLY) {
         status = connection_refused(reply);
+    } else if (result == -EILSEQ) {
+        complain("%s", error.text);
+        status = EXIT_STATUS_FAILED;
     } else if (result == -EMSGSIZE) {
         complain("%s is too large: %s", method, error.text);
         status = EXIT_STATUS_FAILED;

@@ -1,6 +1,7 @@
 /* command_spec.c: see command_spec.h. */
 #include "client/submission/command_spec.h"
 
+#include "base/text.h"
 #include "client/submission/spec_input.h"
 #include "client/submission/spec_options.h"
 
@@ -8,6 +9,8 @@
 #include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { NAME_BYTES_MAX = 128 /* of a job (proto/job_spec_schema.c) */ };
 
 /* The member object of that name, created if it is missing. */
 static struct json_object *section_of(struct json_object *spec, const char *name)
@@ -76,14 +79,24 @@ static int add_keys(const struct invocation *invocation, struct json_object *spe
     return add_gpus(invocation, spec);
 }
 
+/* Names the job after its program, as far as that may be a name. */
+static void name_add(const struct invocation *invocation, struct json_object *spec)
+{
+    const char *name = invocation_option(invocation, "name");
+    char program[NAME_BYTES_MAX + 1];
+
+    if (!name)
+        name = text_escape_controls(basename(invocation->arguments[0]), program, sizeof program);
+    json_set_string(spec, "name", name);
+}
+
 int command_spec_make(const struct invocation *invocation, struct json_object *spec,
                       struct error *error)
 {
     struct json_object *command = json_object_new_array();
-    const char *name = invocation_option(invocation, "name");
     const char *directory = invocation_option(invocation, "directory");
 
-    json_set_string(spec, "name", name ? name : basename(invocation->arguments[0]));
+    name_add(invocation, spec);
     for (size_t i = 0; i < invocation->argument_count; i++)
         json_object_array_add(command, json_object_new_string(invocation->arguments[i]));
     json_set(spec, "command", command);

@@ -376,6 +376,43 @@ static int look(struct snapshot_files *files, bool git, const char *name, int de
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
+/* Whether there is something of git at the folder, or at one above it. */
+static bool git_is_there(const char *directory)
+{
+    AUTO_FREE char *folder = strdup(directory);
+    char *slash;
+
+    if (getenv("GIT_DIR"))
+        return true;
+    while (folder && *folder) {
+        AUTO_FREE char *path = NULL;
+
+        if (asprintf(&path, "%s/.git", folder) >= 0 && access(path, F_OK) == 0)
+            return true;
+        slash = strrchr(folder, '/');
+        if (!slash)
+            break;
+        *slash = '\0';
+    }
+    return false;
+}
+
+/* Lets git say on standard error why it refuses: the tree is another user's, or damaged. */
+static int git_complains(const char *const *arguments, const char *directory, struct error *error)
+{
+    AUTO_CLOSE int output = -1;
+    pid_t pid;
+    int result = program_start(arguments, NULL, -1, false, &output, &pid, error);
+
+    if (result < 0)
+        return result;
+    program_wait(pid);
+    return error_set(error, -EINVAL,
+                     "--snapshot: git refuses the working tree of %s, for the reason above; mend "
+                     "that, or name the folder to take, as in --snapshot=.",
+                     directory);
+}
+
 char *snapshot_git_folder(const char *directory, struct error *error)
 {
     const char *const arguments[] = {"git", "-C", directory, "rev-parse", "--show-toplevel", NULL};
@@ -387,7 +424,9 @@ char *snapshot_git_folder(const char *directory, struct error *error)
         output[size - 1] = '\0';
         return TAKE_POINTER(output);
     }
-    if (result >= 0)
+    if (result > 0 && git_is_there(directory))
+        git_complains(arguments, directory, error);
+    else if (result >= 0)
         error_set(error, -EINVAL,
                   "--snapshot: %s lies in no working tree of git; name the folder to take, as in "
                   "--snapshot=.",

@@ -190,9 +190,9 @@ int start_time_parse(const char *text, double now, double *time, struct error *e
         result = parse_calendar(text, now, time, error);
     }
     if (result == 0 && *time <= now)
-        return error_set(error, -EINVAL,
-                         "\"%.80s\" has passed already; for the next day write the day, too, as in "
-                         "\"tomorrow 03:00\"",
-                         text);
+        return error_set(error, -EINVAL, "\"%.80s\" has passed already%s", text,
+                         text[strspn(text, "0123456789:")] /* it names a day */
+                             ? ""
+                             : "; for the next day write the day, too, as in \"tomorrow 03:00\"");
     return result;
 }

@@ -338,7 +338,8 @@ void jobs_resume(struct daemon *daemon, int64_t id, struct job_change change)
         queue_again(jobs, job, &change, delay, "resumed; pauses before its next try");
     } else if (job->state == JOB_PAUSED) {
         queue_again(jobs, job, &change, 0, "resumed; waits for a device");
-    } else if (is_running(job) && job->attempt->preemption == PREEMPTION_PAUSED) {
+    } else if (job->state == JOB_PREEMPTING && is_running(job) &&
+               job->attempt->preemption == PREEMPTION_PAUSED) {
         job_preempt(jobs, job, &change);
     } else {
         error_set(&error, -EINVAL, "job %lld is not paused but %s", (long long)id,

@@ -88,7 +88,7 @@ static void open_parts(struct jobs *jobs)
     history_start(jobs, job_queue_anew);
     details_start(jobs);
     early_changes_start(jobs);
-    transitions_start(jobs, jobs_notify);
+    transitions_start(jobs, jobs_notify, job_launch);
     planning_turns_start(jobs);
     recent_plans_start(jobs);
     dispatch_start(jobs, jobs_decide, planning_begin);

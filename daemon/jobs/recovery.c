@@ -382,7 +382,9 @@ static void restore_attempt(struct jobs *jobs, struct loaded_attempt *loaded)
     attempt->spool.position.offset = loaded->row.offset;
     attempt->spool.position.n = loaded->row.n;
     attempt->report.resumed_from_step = loaded->row.resumed_from_step;
-    attempt->preemption = loaded->row.preemption;
+    if (job->state != JOB_STARTING &&
+        job->state != JOB_RUNNING) /* else that of a suspension before */
+        attempt->preemption = loaded->row.preemption;
     attempt->suspension.suspended = loaded->row.suspended;
     memcpy(attempt->report.disagrees_with, loaded->row.disagrees_with,
            sizeof attempt->report.disagrees_with);

@@ -107,6 +107,7 @@ static void verdict_apply(struct jobs *jobs, struct search_run *run, uint32_t tr
 {
     switch (verdict->action) {
     case SEARCH_PASS:
+    case SEARCH_FINISH:
         trial_pass(jobs, run, trial, verdict, job);
         break;
     case SEARCH_WAIT:
@@ -128,8 +129,9 @@ static struct job *live_job(const struct jobs *jobs, const struct search_run *ru
     return job && !job->ended ? job : NULL;
 }
 
-/* Pauses the trials that came last to a rung of a population. Returns whether all rest now: then
- * their newest checkpoints are those of the rung. */
+/* Pauses the trials that came last to a rung of a population, and lets those go on that have come
+ * to their end. Returns whether all others rest now: then their newest checkpoints are those of
+ * the rung. */
 static bool population_rests(struct jobs *jobs, struct search_run *run,
                              const struct search_verdict *verdicts)
 {
@@ -140,6 +142,10 @@ static bool population_rests(struct jobs *jobs, struct search_run *run,
 
         if (!job)
             continue;
+        if (verdicts[i].action == SEARCH_FINISH) {
+            trial_pass(jobs, run, i, &verdicts[i], job);
+            continue;
+        }
         trial_wait(jobs, run, job);
         rests = rests && job->state == JOB_PAUSED;
     }

@@ -1,6 +1,8 @@
 /* start.c: see start.h. The transition to `starting` is stored while the shim is already being
  * started. If the daemon is killed in between, the next one finds the attempt by its folder
- * (recovery.c). */
+ * (recovery.c). For that the row has to say that the job is queued, behind the attempt before: so
+ * a job that is queued again is not launched before that is on disk. Otherwise the next daemon
+ * would start the same attempt a second time. */
 #include "daemon/jobs/start.h"
 
 #include "base/clock.h"
@@ -83,7 +85,16 @@ void job_start(struct jobs *jobs, struct job *job, struct device *const *devices
     transition->update.attempt_change = ATTEMPT_BEGIN;
     transition->update.attempt_started = transition->update.time;
     transition_store(transition);
-    begin_checkpoints_fetch(jobs, job, job->details->spec, attempt_launch_now);
+    job->launch_waits = job->unstored > 0;
+    if (!job->launch_waits)
+        job_launch(jobs, job);
+}
+
+void job_launch(struct jobs *jobs, struct job *job)
+{
+    job->launch_waits = false;
+    if (job->attempt) /* it may have been cancelled meanwhile */
+        begin_checkpoints_fetch(jobs, job, job->details->spec, attempt_launch_now);
 }
 
 static void on_started(struct attempt *attempt)

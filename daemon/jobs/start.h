@@ -17,3 +17,5 @@ struct attempt *job_bind_attempt(struct jobs *jobs, struct job *job, int64_t num
  * the store keeps. */
 void job_start(struct jobs *jobs, struct job *job, struct device *const *devices, int count,
                const char *reason, const char *decision);
+/* The changes of the job's state that its launch has waited for are on disk. */
+void job_launch(struct jobs *jobs, struct job *job);

@@ -383,6 +383,7 @@ void job_go_on(struct jobs *jobs, struct job *job, struct device *const *devices
     memcpy(placed, devices, (size_t)count * sizeof(struct device *));
     keep_places(&attempt->suspension, placed, count);
     attempt->claim.suspended = false;
+    attempt->preemption = PREEMPTION_NONE;
     rebook(jobs, attempt, placed, count,
            host ? attempt->claim.memory_booked : job_memory(job, placed[0]));
     transition = transition_new(jobs, job);

@@ -24,6 +24,7 @@ struct transitions {
     struct transition *first_failed, *last_failed; /* wait to be stored again, in order */
     uv_timer_t timer;
     transition_stored stored;
+    transitions_settled settled;
     struct log_throttle throttle;
 };
 
@@ -141,11 +142,40 @@ static void store_again_later(struct transition *transition, int result, const s
     tell_unstored(transition, result, error);
 }
 
+/* A job is launched when the changes of its state before are on disk: see start.c. */
+static void count_unstored(struct transition *transition)
+{
+    const struct job_update *update = &transition->update;
+    struct job *job = update->changes_state && update->attempt_change != ATTEMPT_BEGIN &&
+                              update->attempt_change != ATTEMPT_RUN
+                          ? job_table_find(transition->jobs->table, update->job)
+                          : NULL;
+
+    if (!job || job->unstored == UINT8_MAX)
+        return;
+    job->unstored++;
+    transition->counted = true;
+}
+
+/* A change that cannot be stored counts no longer: the disk may stay full for a week. */
+static void count_stored(struct transition *transition)
+{
+    struct jobs *jobs = transition->jobs;
+    struct job *job = transition->counted && !jobs->stopping
+                          ? job_table_find(jobs->table, transition->update.job)
+                          : NULL;
+
+    transition->counted = false;
+    if (job && --job->unstored == 0 && job->launch_waits)
+        jobs->transitions->settled(jobs, job);
+}
+
 static void on_transition_stored(void *data, int result, const struct error *error)
 {
     struct transition *transition = data;
     struct jobs *jobs = transition->jobs;
 
+    count_stored(transition);
     /* no earlier change waits to be stored, so a further try would fail, too */
     if (result == -EAGAIN && !jobs->transitions->first_failed && !jobs->stopping) {
         log_error("a change of job %lld was dropped: %s", (long long)transition->update.job,
@@ -198,10 +228,12 @@ static void transition_hand_in(struct transition *transition)
 void transition_store(struct transition *transition)
 {
     /* after those that failed, because the order matters */
-    if (transition->jobs->transitions->first_failed)
+    if (transition->jobs->transitions->first_failed) {
         failed_append(transition->jobs, transition);
-    else
-        transition_hand_in(transition);
+        return;
+    }
+    count_unstored(transition);
+    transition_hand_in(transition);
 }
 
 void transitions_stop(struct jobs *jobs)
@@ -217,12 +249,13 @@ bool transitions_are_pending(const struct jobs *jobs)
     return jobs->transitions->first_failed != NULL;
 }
 
-void transitions_start(struct jobs *jobs, transition_stored stored)
+void transitions_start(struct jobs *jobs, transition_stored stored, transitions_settled settled)
 {
     jobs->transitions = memory_zero(sizeof *jobs->transitions);
     uv_timer_init(jobs->daemon->loop, &jobs->transitions->timer);
     jobs->transitions->timer.data = jobs;
     jobs->transitions->stored = stored;
+    jobs->transitions->settled = settled;
 }
 
 void transitions_free(struct jobs *jobs)

@@ -15,6 +15,7 @@ struct transition {
     bool notifies;            /* the job ends, and its end runs commands (notify.h) */
     uid_t run_uid;            /* of update.run: the user, and below the digest of the command */
     char run_digest[JOB_DIGEST_SIZE];
+    bool counted; /* in job.unstored */
     /* called after the commit, on the loop; each may be NULL */
     struct attempt *finish; /* attempt_finish() */
     jobs_done done;         /* called once: after the commit, or with the error of the first try */
@@ -38,7 +39,9 @@ bool transitions_are_pending(const struct jobs *jobs);
 
 /* Called for each transition that has been stored. */
 typedef void (*transition_stored)(struct jobs *jobs, const struct transition *transition);
-void transitions_start(struct jobs *jobs, transition_stored stored);
+/* Called for a job whose launch waits, once all changes of its state are on disk. */
+typedef void (*transitions_settled)(struct jobs *jobs, struct job *job);
+void transitions_start(struct jobs *jobs, transition_stored stored, transitions_settled settled);
 /* Tries a last time to store what could not be stored, and tells each `done` the result. Attempts
  * whose end still cannot be stored are detached; the next daemon finds them. */
 void transitions_stop(struct jobs *jobs);

@@ -198,9 +198,9 @@ static int refuse_while_it_runs(const struct job_edit *edit, const struct job_ed
             id, job_state_to_string(target->state), edit->path, id, id);
     return error_set(error, -EBUSY,
                      "job %lld is %s, and %s counts only when it starts. It does not save its "
-                     "state: `trainctl pause --force %lld`, edit it, and `trainctl resume %lld` "
-                     "begin it from the start",
-                     id, job_state_to_string(target->state), edit->path, id, id);
+                     "state: `trainctl resubmit %lld --set %s=VALUE` queues it again as a new job, "
+                     "and `trainctl cancel %lld` ends this one",
+                     id, job_state_to_string(target->state), edit->path, id, edit->path, id);
 }
 
 /* Refuses a key that no edit changes. */

@@ -54,6 +54,8 @@ struct job {
     uint8_t kind;            /* enum job_kind */
     uint8_t state;           /* enum job_state: as last given to the store */
     uint8_t wait_reason;     /* enum wait_reason: as last given to the store */
+    uint8_t unstored;        /* changes of its state, but starts, that are not on disk yet */
+    bool launch_waits;       /* … and its attempt is launched once they are */
     bool loading;            /* details are being read */
     bool outdated;           /* … and an edit has changed them since */
     bool notifies;           /* its end runs commands */

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/philox.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -74,7 +75,7 @@ static int compare_places(const void *first, const void *second)
  * range are no neighbours. The prior, which is the last kernel, is as wide as the range. */
 static void fill_widths(struct mixture *mixture)
 {
-    double range = mixture->high - mixture->low;
+    double range = fmin(mixture->high - mixture->low, DBL_MAX);
     double least = range / fmin(KERNELS_TOLD_APART, 1 + (double)mixture->count);
     struct place *places = memory_zero(mixture->count * sizeof *places);
 
@@ -117,7 +118,7 @@ static struct mixture mixture_make(const struct parzen_axis *axis, const double 
     mixture.widths = memory_zero((count + 1) * sizeof(double));
     for (size_t i = 0; i < count; i++)
         mixture.centres[i] = transform(axis, values[i]);
-    mixture.centres[count] = 0.5 * (mixture.low + mixture.high);
+    mixture.centres[count] = 0.5 * mixture.low + 0.5 * mixture.high;
     fill_widths(&mixture);
     return mixture;
 }
@@ -146,7 +147,8 @@ static double kernel_density(const struct mixture *mixture, size_t kernel, doubl
     all = normal_mass((mixture->low - centre) / width, (mixture->high - centre) / width);
     if (integer)
         return normal_mass((value - 0.5 - centre) / width, (value + 0.5 - centre) / width) / all;
-    return exp(-0.5 * (value - centre) * (value - centre) / (width * width)) / (width * all);
+    value = (value - centre) / width; /* a square of the difference may be beyond a double */
+    return exp(-0.5 * value * value) / width / all;
 }
 
 static double density(const struct mixture *mixture, double value, bool integer)

@@ -130,6 +130,7 @@ static int number_read(struct json_object *object, const char *key, double from,
                        struct error *error)
 {
     struct json_object *value = json_get(object, key);
+    int digits = whole ? 17 : 15; /* 9007199254740992, and 0.1 */
     char sentence[128];
     bool good;
 
@@ -141,8 +142,8 @@ static int number_read(struct json_object *object, const char *key, double from,
         *number = json_object_get_double(value);
     if (good && *number >= from && *number <= to)
         return 0;
-    snprintf(sentence, sizeof sentence, "it must be a%s number from %.15g to %.15g",
-             whole ? " whole" : "", from, to);
+    snprintf(sentence, sizeof sentence, "it must be a%s number from %.*g to %.*g",
+             whole ? " whole" : "", digits, from, digits, to);
     return fail(fault, error, key, sentence);
 }
 

@@ -218,6 +218,19 @@ static bool one_is_done(const struct search_table *table)
     return false;
 }
 
+/* A trial ends at the last rung by itself. One that came there before it left its device, as an
+ * earlier rung had asked it to, has nothing to wait for any more. */
+static void judge_last(const struct search_table *table, uint32_t last,
+                       struct search_verdict *verdicts)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        const struct search_result *result = &table->results[i];
+
+        if (result->rung == last && !result->passed && !table->trials[result->trial].ended)
+            verdicts[result->trial] = (struct search_verdict){SEARCH_FINISH, last, 0, NAN};
+    }
+}
+
 /* Where a rung is closed, the best of those that do not go on waits until any trial is done: if
  * those that went on fail, it takes their place. The others are stopped. */
 static void rung_judge(const struct search_table *table, uint32_t number, const struct rung *rung,
@@ -248,7 +261,7 @@ static void rung_judge(const struct search_table *table, uint32_t number, const 
 /* Asynchronous and synchronous successive halving. */
 static void judge_halving(const struct search_table *table, struct search_verdict *verdicts)
 {
-    uint32_t last = search_rungs(&table->search) - 1; /* a trial ends there by itself */
+    uint32_t last = search_rungs(&table->search) - 1;
     struct rung below = {0}, rung = {0};
     size_t below_passed = 0;
     struct ladder ladder;
@@ -264,6 +277,7 @@ static void judge_halving(const struct search_table *table, struct search_verdic
         below = rung;
         below_passed = passes;
     }
+    judge_last(table, last, verdicts);
     ladder_free(&ladder);
 }
 
@@ -413,6 +427,7 @@ static void judge_population(const struct search_table *table, struct search_ver
         population_judge(table, number, &rung, verdicts);
         below = rung;
     }
+    judge_last(table, last, verdicts);
     ladder_free(&ladder);
 }
 

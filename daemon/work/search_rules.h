@@ -57,7 +57,8 @@ enum search_action {
     SEARCH_PASS,    /* it goes on from its last rung */
     SEARCH_WAIT,    /* it pauses at its last rung until more trials have come there */
     SEARCH_STOP,    /* it ends at its last rung */
-    SEARCH_EXPLOIT  /* it goes on with the checkpoint of trial `donor` and changed values */
+    SEARCH_EXPLOIT, /* it goes on with the checkpoint of trial `donor` and changed values */
+    SEARCH_FINISH   /* it has come to the last rung, and goes on to its end */
 };
 
 struct search_verdict {

@@ -27,30 +27,37 @@ static bool is_number(struct json_object *value)
            json_object_is_type(value, json_type_int);
 }
 
-static bool range_read(struct sweep_axis *axis, struct json_object *range)
+/* NULL, or what is wrong with the range. */
+static const char *range_read(struct sweep_axis *axis, struct json_object *range)
 {
     struct json_object *from = json_object_array_get_idx(range, 0),
                        *to = json_object_array_get_idx(range, 1);
 
     if (json_object_array_length(range) != 2 || !is_number(from) || !is_number(to))
-        return false;
+        return "a range is two numbers, [from, to]";
     axis->from = json_object_get_double(from);
     axis->to = json_object_get_double(to);
     if (axis->distribution == SWEEP_INTEGER) {
         axis->integer_from = json_object_get_int64(from);
         axis->integer_to = json_object_get_int64(to);
-        return json_object_is_type(from, json_type_int) && json_object_is_type(to, json_type_int) &&
-               axis->integer_from <= axis->integer_to;
+        if (!json_object_is_type(from, json_type_int) || !json_object_is_type(to, json_type_int))
+            return "the ends of \"integer\" are whole numbers";
     }
-    return axis->from <= axis->to && (axis->distribution == SWEEP_UNIFORM || axis->from > 0);
+    if (axis->from > axis->to ||
+        (axis->distribution == SWEEP_INTEGER && axis->integer_from > axis->integer_to))
+        return "a range ascends: [from, to], and from is not above to";
+    if (axis->distribution == SWEEP_LOG_UNIFORM && axis->from <= 0)
+        return "\"log_uniform\" begins above 0, as 0 has no logarithm";
+    return NULL;
 }
 
 int sweep_axis_read(struct sweep_axis *axis, struct json_object *description,
                     struct job_spec_fault *fault, struct error *error)
 {
-    static const char sentence[] =
-        "it must be {\"uniform\": [from, to]}, {\"log_uniform\": [from, to]} with from above 0, "
-        "{\"integer\": [from, to]} or {\"choice\": [values]}";
+    static const char forms[] = "it must be a list of values, {\"uniform\": [from, to]}, "
+                                "{\"log_uniform\": [from, to]}, {\"integer\": [from, to]} or "
+                                "{\"choice\": [values]}";
+    const char *wrong = NULL;
     int found = -1;
 
     if (json_object_is_type(description, json_type_array)) {
@@ -63,11 +70,13 @@ int sweep_axis_read(struct sweep_axis *axis, struct json_object *description,
                 found = i;
     }
     axis->distribution = (enum sweep_distribution)found;
-    if (found < 0 || !json_object_is_type(axis->values, json_type_array) ||
-        json_object_array_length(axis->values) == 0 ||
-        (found != SWEEP_CHOICE && !range_read(axis, axis->values)))
-        return sweep_fail(fault, error, axis->path, sentence);
-    return 0;
+    if (found < 0 || !json_object_is_type(axis->values, json_type_array))
+        wrong = forms;
+    else if (found != SWEEP_CHOICE)
+        wrong = range_read(axis, axis->values);
+    else if (json_object_array_length(axis->values) == 0)
+        wrong = "the list is empty: it has at least one value";
+    return wrong ? sweep_fail(fault, error, axis->path, wrong) : 0;
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */
@@ -90,6 +99,8 @@ struct json_object *sweep_axis_value(const struct sweep_axis *axis, uint64_t wor
 
     switch (axis->distribution) {
     case SWEEP_UNIFORM:
+        if (isinf(axis->to - axis->from)) /* wider than a double's numbers */
+            return json_new_double((1 - u) * axis->from + u * axis->to);
         return json_new_double(fmin(axis->from + u * (axis->to - axis->from), axis->to));
     case SWEEP_LOG_UNIFORM:
         u = exp(log(axis->from) + u * (log(axis->to) - log(axis->from)));
@@ -147,8 +158,12 @@ struct json_object *sweep_axis_neighbour(const struct sweep_axis *axis, struct j
 
         return sweep_axis_choice(axis, (size_t)fmin(fmax(number + (up ? 1 : -1), 0), last));
     }
-    number *= up ? FACTOR_UP : FACTOR_DOWN;
-    if (axis->distribution == SWEEP_INTEGER)
-        number = up ? ceil(number) : floor(number);
+    if (axis->distribution == SWEEP_INTEGER && number == 0)
+        number = up ? 1 : -1;
+    else if (axis->distribution == SWEEP_INTEGER) /* another one, also of negative numbers */
+        number = copysign(up ? ceil(fabs(number) * FACTOR_UP) : floor(fabs(number) * FACTOR_DOWN),
+                          number);
+    else
+        number *= up ? FACTOR_UP : FACTOR_DOWN;
     return sweep_axis_from_number(axis, fmin(fmax(number, axis->from), axis->to));
 }

@@ -11,6 +11,7 @@ from typing import Dict, Mapping, Optional, SupportsFloat
 METRICS_MAX = 256  # of one report
 NAME_BYTES_MAX = 128
 STEP_MAX = 9_000_000_000_000_000
+KEYS = ("epoch", "progress")  # of a report, beside its step and its metrics
 RESERVED = ("type", "n", "time")  # members of the spool's other records
 CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f]")
 
@@ -24,7 +25,15 @@ def number(name: str, value: SupportsFloat) -> float:
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
-        raise ValueError(f"{name} is {value!r}; a metric is a number") from error
+        raise ValueError(f"{name} is {value!r}; {'it must be' if name in KEYS else 'a metric is'} a number") from error
+
+
+def is_step(value: object) -> bool:
+    """Whether it is a whole number that a step may be; of any type, such as a tensor's."""
+    try:
+        return bool(0 <= value <= STEP_MAX and value == int(value))  # type: ignore
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        return False
 
 
 def check_name(name: str) -> None:
@@ -43,7 +52,7 @@ def line(step: Optional[int], epoch: Optional[float], progress: Optional[float],
         raise ValueError("metrics need the step that they were measured at: report(step=10, loss=0.5)")
     if not metrics and progress is None:
         raise ValueError("nothing to report: give metrics, as in report(step=10, loss=0.5), or progress=0.4")
-    if step is not None and not (0 <= step <= STEP_MAX and step == int(step)):
+    if step is not None and not is_step(step):
         raise ValueError(f"step is {step!r}; it must be a whole number of at least 0")
     if progress is not None and not 0 <= progress <= 1:
         raise ValueError(f"progress is {progress!r}; it must be a number from 0 to 1")
@@ -60,7 +69,8 @@ def report(values: Optional[Mapping[str, SupportsFloat]] = None, *, step: Option
     A metric is whatever float() takes, such as a tensor of one element. Outside of a job the arguments are checked, and
     nothing else happens: a script runs the same by hand."""
     numbers = {name: number(name, value) for name, value in {**(values or {}), **metrics}.items()}
-    data = line(step, None if epoch is None else float(epoch), None if progress is None else float(progress), numbers)
+    data = line(step, None if epoch is None else number("epoch", epoch),
+                None if progress is None else number("progress", progress), numbers)
     if not in_job():
         return
     try:

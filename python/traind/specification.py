@@ -13,6 +13,7 @@ Specification = Union[Mapping[str, Any], Sequence[str], "os.PathLike[str]"]
 INHERITED = ("PATH", "LANG", "VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "LD_LIBRARY_PATH")
 # Those of the shell itself, and those that select a device, which the daemon sets
 LEFT_OUT = ("_", "SHLVL", "PWD", "OLDPWD", "CUDA_VISIBLE_DEVICES")
+NAME_BYTES_MAX = 128
 SHELL_ENVIRONMENT_MAX = 256 * 1024  # bytes
 
 
@@ -53,6 +54,13 @@ def command_words(given: Sequence[Any]) -> List[str]:
     return words
 
 
+def program_name(program: str) -> str:
+    """The job's name after its program, as far as that may be a name."""
+    base = os.path.basename(program) or program
+    printable = "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in base)
+    return printable.encode()[:NAME_BYTES_MAX].decode(errors="ignore")
+
+
 def complete(given: Specification, keys: Mapping[str, Any]) -> Dict[str, Any]:
     """A specification of a mapping, the words of a command, or the path of a JSON file. `keys` override its keys."""
     if isinstance(given, (str, bytes)):
@@ -67,7 +75,7 @@ def complete(given: Specification, keys: Mapping[str, Any]) -> Dict[str, Any]:
         spec = {**given, **keys}
     else:
         words = command_words(given)
-        spec = {"command": words, "name": os.path.basename(words[0]) if words else None, **keys}
+        spec = {"command": words, "name": program_name(words[0]) if words else None, **keys}
         spec.setdefault("shell_environment", shell_environment())
     spec = {key: value for key, value in spec.items() if value is not None}
     spec.setdefault("directory", os.getcwd())

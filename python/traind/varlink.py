@@ -6,7 +6,9 @@ import numbers
 import operator
 import os
 import socket
+import struct
 import time
+import warnings
 from typing import Any, Dict, Iterator, Optional
 
 from . import address, errors
@@ -17,6 +19,8 @@ INTERFACE = "io.traind."
 MESSAGE_MAX = 1 << 20  # bytes of a call
 RECONNECT_SECONDS = 0.1
 PATIENCE_SECONDS = 60  # how long a daemon may be away before a stream gives up
+SILENCE_SECONDS = 10  # without an answer: then a warning says so
+STACK_LEVEL = 5  # of a warning: who called a function of this package, more or less
 
 
 def plain(value: object) -> object:
@@ -46,15 +50,30 @@ def encode(method: str, parameters: Reply, more: bool) -> bytes:
 class Connection:
     """One connection, for one call after the other."""
 
-    def __init__(self, path: Optional[str] = None) -> None:
+    def __init__(self, path: Optional[str] = None, deadline: Optional[float] = None) -> None:
         self.path = address.choose(path)
         self.buffer = bytearray()
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            self.socket.connect(self.path)
+            self.connect(deadline)
+        except BlockingIOError as error:
+            self.socket.close()
+            if deadline is not None and time.monotonic() >= deadline:
+                raise TimeoutError("the time is over") from error
+            raise errors.DaemonUnreachable(f"the daemon at {self.path} has taken no connection for {PATIENCE_SECONDS} s: it may "
+                                           "be stopped, or busy") from error
         except OSError as error:
             self.socket.close()
             raise address.explain(self.path, error) from error
+
+    def connect(self, deadline: Optional[float]) -> None:
+        """Waits for room in the queue of a daemon that takes no connections; BlockingIOError where that lasts. The option of the
+        socket does that: with settimeout() connect() would not wait at all."""
+        patience = PATIENCE_SECONDS if deadline is None else min(PATIENCE_SECONDS, max(deadline - time.monotonic(), 0.001))
+        whole = int(patience)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", whole, int((patience - whole) * 1e6)))
+        self.socket.connect(self.path)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 0, 0))
 
     def __enter__(self) -> Connection:
         return self
@@ -68,40 +87,57 @@ class Connection:
         except OSError:
             pass  # the daemon may have said why before it hung up: receive() tells
 
-    def receive(self, deadline: Optional[float] = None) -> Reply:
-        """The next message. TimeoutError after the deadline, a moment of time.monotonic()."""
+    def receive(self, deadline: Optional[float] = None, asked: Optional[str] = None) -> Reply:
+        """The next message. TimeoutError after the deadline, a moment of time.monotonic(). `asked`: the method that is answered at
+        once by a daemon that works."""
         searched = 0
+        begun = time.monotonic()
         while (end := self.buffer.find(0, searched)) < 0:
             searched = len(self.buffer)
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
                 raise TimeoutError("the time is over")
-            self.socket.settimeout(left)
+            self.socket.settimeout(min(SILENCE_SECONDS, left or SILENCE_SECONDS) if asked else left)
             try:
                 data = self.socket.recv(1 << 16)
             except socket.timeout:
+                if asked and time.monotonic() - begun >= SILENCE_SECONDS:
+                    warnings.warn(f"the daemon at {self.path} has not answered {asked} for {SILENCE_SECONDS} s: it may be stopped, "
+                                  "or busy; waiting on", stacklevel=STACK_LEVEL)
+                    asked = None
                 continue
             except OSError as error:
                 raise errors.DaemonUnreachable(f"the connection to {self.path} broke: {error}") from error
             if not data:
                 raise errors.DaemonUnreachable(f"the daemon at {self.path} has closed the connection")
             self.buffer += data
-        message: Reply = json.loads(self.buffer[:end].decode())
+        message = self.parse(bytes(self.buffer[:end]))
         del self.buffer[:end + 1]
         if "error" in message:
             raise errors.from_reply(message["error"], message.get("parameters") or {})
         return message
 
+    def parse(self, data: bytes) -> Reply:
+        try:
+            message = json.loads(data.decode())
+        except ValueError:
+            message = None
+        if not isinstance(message, dict) or not isinstance(message.get("parameters") or {}, dict):
+            raise errors.TraindError(f"what listens on {self.path} is no traind: its answer is no message of Varlink")
+        return message
+
     def call(self, method: str, **parameters: Any) -> Reply:
         self.send(encode(method, parameters, more=False))
-        reply: Reply = self.receive().get("parameters") or {}
+        reply: Reply = self.receive(asked=method).get("parameters") or {}
         return reply
 
     def stream(self, method: str, parameters: Reply, deadline: Optional[float] = None) -> Iterator[Reply]:
         self.send(encode(method, parameters, more=True))
         continues = True
+        asked = method if method == "Watch" else None  # which tells the present state at once
         while continues:
-            message = self.receive(deadline)
+            message = self.receive(deadline, asked)
+            asked = None
             continues = message.get("continues", False)
             yield message.get("parameters") or {}
 
@@ -120,7 +156,7 @@ def stream(method: str, parameters: Reply, *, socket: Optional[str] = None,
     connected = False
     while True:
         try:
-            with Connection(socket) as connection:
+            with Connection(socket, deadline) as connection:
                 connected = True
                 for reply in connection.stream(method, parameters, deadline):
                     lost_since = None

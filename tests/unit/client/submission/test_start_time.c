@@ -73,7 +73,7 @@ static void other_words_are_refused(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         expect_refusal(wrong[i], "is no time: write +2h");
-    expect_refusal("03:00", "has passed already");
+    expect_refusal("03:00", "has passed already; for the next day write the day");
     expect_refusal("today", "has passed already");
     expect_refusal("2026-03-28T20:30", "has passed already");
     expect_refusal("+0", "has passed already");

@@ -139,7 +139,7 @@ static void the_remedy_is_named(void **state)
 
     (void)state;
     expect_verdict(command, memory, waits, NULL);
-    expect_verdict(command, memory, runs, "`trainctl pause --force 12`");
+    expect_verdict(command, memory, runs, "`trainctl resubmit 12 --set resources.memory=VALUE`");
     runs.saves_state = true;
     expect_verdict(command, memory, runs, "`trainctl pause 12`");
     expect_verdict(command, "{\"priority\": 2}", runs, NULL);

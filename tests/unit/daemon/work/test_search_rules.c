@@ -40,7 +40,7 @@ static enum search_action judge(uint32_t trial)
 }
 
 /* Puts the verdicts in effect, and writes a letter for each trial: p(asses), w(aits), s(tops),
- * e(xploits), . (nothing). */
+ * e(xploits), . (nothing, or it is at its end). */
 static const char *apply(void)
 {
     static char letters[TRIALS_MAX + 1];
@@ -51,7 +51,7 @@ static const char *apply(void)
                                          ? search_table_find(&table, i, table.trials[i].results - 1)
                                          : NULL;
 
-        letters[i] = ".pwse"[verdicts[i].action];
+        letters[i] = ".pwse."[verdicts[i].action];
         if (verdicts[i].action == SEARCH_PASS || verdicts[i].action == SEARCH_EXPLOIT)
             last->passed = true;
         if (verdicts[i].action == SEARCH_STOP)
@@ -211,6 +211,34 @@ static void the_next_best_stands_by(void **state)
     table.trials[0].ended = table.trials[0].done = true;
     table.trials[3].ended = true;
     assert_string_equal(apply(), ".ss.");
+}
+
+/* Trials that came to their end before they left their device, as a rung had asked them to, go on:
+ * nothing else would ever let them. */
+static void who_came_to_the_end_goes_on(void **state)
+{
+    static const enum search_algorithm algorithms[] = {SEARCH_ASHA, SEARCH_HALVING,
+                                                       SEARCH_POPULATION};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++) {
+        begin((struct search){.algorithm = algorithms[i],
+                              .grace = 1,
+                              .reduction = 4,
+                              .most = 4,
+                              .interval = 3,
+                              .quantile = 0.25},
+              2);
+        assert_int_equal(search_rungs(&table.search), 2);
+        come(0, 0.1);
+        come(0, 0.1); /* the second trial has measured nothing yet */
+        assert_int_equal(judge(0), SEARCH_FINISH);
+        search_table_find(&table, 0, 1)->passed = true;
+        assert_int_equal(judge(0), SEARCH_NOTHING);
+        search_table_find(&table, 0, 1)->passed = false;
+        table.trials[0].ended = true;
+        assert_int_equal(judge(0), SEARCH_NOTHING);
+    }
 }
 
 static void equal_values_go_by_arrival(void **state)
@@ -519,6 +547,7 @@ int main(void)
         cmocka_unit_test(halving_waits),
         cmocka_unit_test(median_stops_the_worse_half),
         cmocka_unit_test(median_needs_others),
+        cmocka_unit_test(who_came_to_the_end_goes_on),
         cmocka_unit_test(population_copies_the_best),
         cmocka_unit_test(population_leaves_out_who_ran_on),
         cmocka_unit_test(nobody_is_judged_without_an_algorithm),

@@ -130,6 +130,20 @@ static void parzen_takes_the_better_half(void **state)
                 parzen_suggest(&axis, good, 4, bad, 6, 3, 1, 5));
 }
 
+/* The width of the range is beyond the numbers of a double. */
+static void parzen_of_the_widest_range(void **state)
+{
+    static const struct parzen_axis axis = {.from = -1.7e308, .to = 1.7e308};
+    static const double good[] = {-1.6e308, -1.5e308, -1.4e308, -1.3e308},
+                        bad[] = {0, 1e308, 1.1e308, 1.2e308, 1.3e308, 1.6e308};
+    int lower = 0;
+
+    (void)state;
+    for (uint32_t draw = 0; draw < 50; draw++)
+        lower += parzen_suggest(&axis, good, 4, bad, 6, 3, 1, draw) < -1e308;
+    assert_in_range(lower, 35, 50);
+}
+
 static void parzen_chooses(void **state)
 {
     static const struct parzen_axis axis = {.choices = 4};
@@ -160,9 +174,13 @@ static void a_tenth_is_good(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sobol_is_that_of_scipy),   cmocka_unit_test(scrambled_points_stay_even),
-        cmocka_unit_test(parzen_finds_the_minimum), cmocka_unit_test(parzen_takes_the_better_half),
-        cmocka_unit_test(parzen_chooses),           cmocka_unit_test(a_tenth_is_good),
+        cmocka_unit_test(sobol_is_that_of_scipy),
+        cmocka_unit_test(scrambled_points_stay_even),
+        cmocka_unit_test(parzen_finds_the_minimum),
+        cmocka_unit_test(parzen_takes_the_better_half),
+        cmocka_unit_test(parzen_of_the_widest_range),
+        cmocka_unit_test(parzen_chooses),
+        cmocka_unit_test(a_tenth_is_good),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,6 +103,51 @@ static void draws_stay_within(void **state)
     sweep_points_free(points);
 }
 
+/* The width of the range is beyond the numbers of a double. */
+static void draws_of_the_widest_range(void **state)
+{
+    struct sweep_points *points =
+        points_read("{\"random\":{\"u\":{\"uniform\":[-1.7e308,1.7e308]}},\"count\":1000}");
+    int below = 0;
+
+    (void)state;
+    for (int64_t i = 0; i < 1000; i++) {
+        JSON_AUTO struct json_object *values = sweep_point_values(points, i);
+
+        below += json_get_double(values, "u", NAN) < 0;
+    }
+    assert_in_range(below, 420, 580); /* five standard deviations */
+    sweep_points_free(points);
+}
+
+/* What is wrong with a distribution is named. */
+static void wrong_distributions_are_named(void **state)
+{
+    static const char *const cases[][2] = {
+        {"[]", "the list is empty"},
+        {"{\"choice\":[]}", "the list is empty"},
+        {"{\"log_uniform\":[0,1]}", "begins above 0"},
+        {"{\"uniform\":[2,1]}", "a range ascends"},
+        {"{\"integer\":[9007199254740993,9007199254740992]}", "a range ascends"},
+        {"{\"uniform\":[1]}", "two numbers"},
+        {"{\"uniform\":\"a\"}", "it must be a list"},
+        {"{\"integer\":[1.5,3]}", "whole numbers"},
+        {"{\"gauss\":[0,1]}", "it must be a list"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[128];
+        struct sweep_points *points;
+        struct error error;
+
+        snprintf(text, sizeof text, "{\"random\":{\"a\":%s},\"count\":3}", cases[i][0]);
+        JSON_AUTO struct json_object *sweep = parse(text);
+        assert_int_equal(sweep_points_read(sweep, 10, &points, NULL, &error), -EINVAL);
+        assert_non_null(strstr(error.text, cases[i][1]));
+    }
+}
+
 static void seeds_differ(void **state)
 {
     struct sweep_points *one =
@@ -210,13 +255,44 @@ static void values_are_explored(void **state)
     sweep_points_free(points);
 }
 
+/* A whole number becomes another one, also a small or a negative one. */
+static void whole_numbers_are_explored(void **state)
+{
+    static const int cases[][3] = {
+        {0, -1, 1}, {-1, 0, -2}, {-3, -2, -4}, {3, 2, 4}, {-10, -8, -10}};
+    struct sweep_points *points = points_read(
+        "{\"search\":{\"metric\":\"m\",\"algorithm\":\"pbt\",\"trials\":4,\"max_epochs\":9,"
+        "\"resample_probability\":0,\"space\":{\"a\":{\"integer\":[-10,10]}}}}");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        JSON_AUTO struct json_object *values = json_object_new_object();
+
+        json_set_int(values, "a", cases[i][0]);
+        for (uint32_t trial = 0; trial < 30; trial++) {
+            JSON_AUTO struct json_object *made = sweep_point_explore(points, values, trial, 1);
+            int64_t a = json_get_int(made, "a", 99);
+
+            assert_true(a == cases[i][1] || a == cases[i][2]);
+        }
+    }
+    sweep_points_free(points);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(last_axis_varies_fastest), cmocka_unit_test(lists_are_taken_as_they_are),
-        cmocka_unit_test(draws_stay_within),        cmocka_unit_test(seeds_differ),
-        cmocka_unit_test(too_many_are_refused),     cmocka_unit_test(specifications_get_the_values),
-        cmocka_unit_test(each_value_is_checked),    cmocka_unit_test(values_are_explored),
+        cmocka_unit_test(last_axis_varies_fastest),
+        cmocka_unit_test(lists_are_taken_as_they_are),
+        cmocka_unit_test(draws_stay_within),
+        cmocka_unit_test(seeds_differ),
+        cmocka_unit_test(too_many_are_refused),
+        cmocka_unit_test(specifications_get_the_values),
+        cmocka_unit_test(each_value_is_checked),
+        cmocka_unit_test(values_are_explored),
+        cmocka_unit_test(draws_of_the_widest_range),
+        cmocka_unit_test(wrong_distributions_are_named),
+        cmocka_unit_test(whole_numbers_are_explored),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
