@@ -35,6 +35,7 @@ static void list_print(struct json_object *list, const struct display *display)
     for (size_t i = 0; i < json_object_array_length(list); i++) {
         struct json_object *preset = json_object_array_get_idx(list, i);
         bool here = json_get_bool(preset, "here", true);
+        const char *problem = json_get_string(preset, "problem", NULL);
 
         table_add(table, json_get_string(preset, "name", ""), STYLE_BOLD);
         table_add(table, json_get_string(preset, "kind", ""), STYLE_PLAIN);
@@ -43,7 +44,8 @@ static void list_print(struct json_object *list, const struct display *display)
                   : here                    ? "here"
                                             : "missing",
                   here ? STYLE_GREEN : STYLE_YELLOW);
-        table_add(table, json_get_string(preset, "about", ""), STYLE_PLAIN);
+        table_add(table, problem ? problem : json_get_string(preset, "about", ""),
+                  problem ? STYLE_RED : STYLE_PLAIN);
     }
     table_print(table, display, stdout);
     table_free(table);
