@@ -12,7 +12,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PRESET_BYTES_MAX = 256 * 1024, NAME_BYTES = 64, FOLDERS = 2, NAMES_MOST = 512, PARTS_MOST = 32 };
+enum {
+    PRESET_BYTES_MAX = 256 * 1024,
+    NAME_BYTES = 64,
+    FOLDERS = 2,
+    NAMES_MOST = 512,
+    PARTS_MOST = 32
+};
 
 static const char *const kinds[] = {"model", "data", "training", "job"};
 enum { KINDS = sizeof kinds / sizeof *kinds };
