@@ -3,12 +3,14 @@
 #include "client/submission/worker_run.h"
 
 #include "base/file.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +24,19 @@ enum {
 struct run {
     int spec, output, errors; /* unnamed files */
 };
+
+/* A library may crash where it gets no memory, so a limit of the shell is told. */
+static int report_signal(int number, const char *line, struct error *error)
+{
+    struct rlimit limit;
+    char text[128] = "", bytes[48];
+
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        snprintf(text, sizeof text, "; memory is limited to %s here (ulimit -v), maybe too little",
+                 text_format_bytes(limit.rlim_cur, bytes, sizeof bytes));
+    return error_set(error, -EIO, "traind-worker was ended by signal %d (%s)%s%s%s", number,
+                     strsignal(number), text, *line ? "; it said: " : "", line);
+}
 
 /* The last line that the worker wrote on standard error, without the program's name. */
 static int failure_read(const struct run *run, int status, struct error *error)
@@ -38,10 +53,10 @@ static int failure_read(const struct run *run, int status, struct error *error)
     line = line ? line + 1 : text;
     if (strncmp(line, prefix, sizeof prefix - 1) == 0)
         line += sizeof prefix - 1;
+    if (WIFSIGNALED(status))
+        return report_signal(WTERMSIG(status), line, error);
     if (*line)
         return error_set(error, -EINVAL, "%s", line);
-    if (WIFSIGNALED(status))
-        return error_set(error, -EIO, "traind-worker was ended by signal %d", WTERMSIG(status));
     return error_set(error, -EIO, "traind-worker ended with status %d", WEXITSTATUS(status));
 }
 
