@@ -73,7 +73,8 @@ static int file_check(const char *preset, const char *get, const char *folder, c
         return error_no_memory(error, "a path");
     if (!file_is_here(folder, name))
         return error_set(error, -ENOENT,
-                         "%s needs %s, which is not there: %s; TRAIND_DATA names another folder",
+                         "%s needs %s, which is not there: %s; TRAIND_DATA or the configuration's "
+                         "Folder of [Data] names another folder",
                          preset, path, get);
     if (!known)
         return 0;

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "client/connection/connection.h"
 #include "client/submission/preset_data.h"
 
 #include <ctype.h>
@@ -59,14 +60,26 @@ static char *user_folder(const char *variable, const char *fallback, const char 
     return !home || asprintf(&path, "%s/%s/traind/%s", home, fallback, last) < 0 ? NULL : path;
 }
 
-char *presets_data_folder(void)
+/* "": the daemon names none, or there is no daemon. The caller frees it. */
+static char *configured_folder(struct invocation *invocation)
 {
-    const char *named = getenv("TRAIND_DATA");
+    CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
+    bool known = connection_try(invocation, "Limits", NULL, &reply);
+
+    return strdup(known ? json_get_string(reply.parameters, "data_folder", "") : "");
+}
+
+char *presets_data_folder(struct invocation *invocation)
+{
+    const char *variable = getenv("TRAIND_DATA");
+    AUTO_FREE char *named =
+        variable && *variable ? strdup(variable) : configured_folder(invocation);
     AUTO_FREE char *full = named && *named ? realpath(named, NULL) : NULL;
 
     if (full)
         return TAKE_POINTER(full);
-    return named && *named ? strdup(named) : user_folder("XDG_DATA_HOME", ".local/share", "data");
+    return named && *named ? TAKE_POINTER(named)
+                           : user_folder("XDG_DATA_HOME", ".local/share", "data");
 }
 
 /* The user's presets, and those beside the program; the caller frees it. */
@@ -164,10 +177,9 @@ static int entry_compare(const void *a, const void *b)
                : strcmp(json_get_string(left, "name", ""), json_get_string(right, "name", ""));
 }
 
-struct json_object *presets_list(void)
+struct json_object *presets_list(const char *data)
 {
     struct json_object *list = json_object_new_array();
-    AUTO_FREE char *data = presets_data_folder();
 
     for (int i = 0; i < FOLDERS; i++) {
         AUTO_FREE char *path = folder_of(i);
@@ -192,7 +204,7 @@ struct json_object *presets_list(void)
 
 static int unknown(const char *name, const char *expression, struct error *error)
 {
-    JSON_AUTO struct json_object *list = presets_list();
+    JSON_AUTO struct json_object *list = presets_list(NULL);
     const char *names[NAMES_MOST], *near;
     size_t count = json_object_array_length(list);
 
@@ -292,9 +304,10 @@ static int parts_read(char *names, const char *expression, struct part *parts, i
     return 0;
 }
 
-int presets_compose(const char *expression, struct json_object **spec, struct error *error)
+int presets_compose(const char *expression, const char *data, struct json_object **spec,
+                    struct error *error)
 {
-    AUTO_FREE char *data = presets_data_folder(), *copy = strdup(expression);
+    AUTO_FREE char *copy = strdup(expression);
     struct part parts[PARTS_MOST] = {0};
     int count = 0;
     int r = copy ? parts_read(copy, expression, parts, &count, error)

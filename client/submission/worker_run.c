@@ -90,7 +90,15 @@ static bool has_report(const struct run *run)
 
 static int output_read(const struct run *run, struct json_object **output, struct error *error)
 {
-    char path[32];
+    off_t size = lseek(run->output, 0, SEEK_END);
+    char path[32], bytes[48];
+
+    if (size > OUTPUT_BYTES_MAX)
+        return error_set(error, -EFBIG,
+                         "what traind-worker found has %s, and trainctl takes %d MiB; "
+                         "traind-worker itself prints all of it",
+                         text_format_bytes((uint64_t)size, bytes, sizeof bytes),
+                         OUTPUT_BYTES_MAX >> 20);
 
     snprintf(path, sizeof path, "/dev/fd/%d", run->output);
     return json_parse_file(path, OUTPUT_BYTES_MAX, output, error);
