@@ -101,6 +101,27 @@ static int read_table(struct dataset_config *config, char comment[TABLE_COMMENT_
     return r;
 }
 
+/* Where no delimiter parts the rows, blanks may, as in tables that are made for the eye. */
+static void read_blanks(struct inspection *inspection)
+{
+    struct table_inspection *table = &inspection->table, other;
+    struct dataset_config config = inspection->config;
+    struct error ignored;
+
+    if (table->count > 1)
+        return;
+    config.csv.delimiter = ' ';
+    if (table_inspect(&config, &other, &ignored) == 0 && other.count > 1 &&
+        count_numbers(&other) > 0) {
+        struct table_inspection worse = *table;
+
+        *table = other;
+        other = worse;
+        inspection->config = config;
+    }
+    table_inspection_release(&other);
+}
+
 /* Whether columns of texts say as much as before: a "-" among them may be a value. */
 static bool has_same_texts(const struct table_inspection *one, const struct table_inspection *other)
 {
@@ -190,8 +211,10 @@ int inspection_read_table(struct inspection *inspection, const char *target, str
                                 .target = DATASET_TARGET_CLASS,
                                 .csv.comment_prefix = ""};
     r = read_table(&inspection->config, inspection->comment, &inspection->table, error);
-    if (r == 0)
+    if (r == 0) {
+        read_blanks(inspection);
         read_missing(inspection);
+    }
     if (r == 0 && target)
         r = table_inspection_set_target(&inspection->table, target, error);
     else if (r == 0)

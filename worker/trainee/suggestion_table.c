@@ -129,6 +129,8 @@ static void add_rows(struct json_object *choices, const struct detection *detect
 
         if (config->table.decimal != DATASET_DECIMAL_AUTO)
             json_set_string(train, "decimal", dataset_decimal_to_string(config->table.decimal));
+        if (config->csv.delimiter)
+            json_set_string(train, "delimiter", (char[]){config->csv.delimiter, '\0'});
         if (*config->csv.comment_prefix)
             json_set_string(train, "comment", config->csv.comment_prefix);
         add_missing(train, config);
