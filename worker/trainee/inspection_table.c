@@ -272,6 +272,14 @@ static int try_choice(struct inspection *inspection, struct json_object *choice,
     return r;
 }
 
+/* Images are not decoded only to see whether they can be. */
+static bool has_images(struct json_object *choice)
+{
+    struct json_object *data = json_get(json_get(choice, "specification"), "data");
+
+    return json_get(json_get(data, "train"), "image_column");
+}
+
 void inspection_try(struct inspection *inspection, struct json_object *choices)
 {
     const double bytes_most = 1 << 30; /* that are read for it */
@@ -282,7 +290,8 @@ void inspection_try(struct inspection *inspection, struct json_object *choices)
     else if (count_bytes(&inspection->table) > bytes_most)
         return;
     for (size_t i = 0; i < json_object_array_length(choices);) {
-        if (try_choice(inspection, json_object_array_get_idx(choices, i), &error) == 0) {
+        if (has_images(json_object_array_get_idx(choices, i)) ||
+            try_choice(inspection, json_object_array_get_idx(choices, i), &error) == 0) {
             i++;
             continue;
         }

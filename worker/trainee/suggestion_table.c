@@ -314,6 +314,7 @@ void suggestions_add_table(struct json_object *choices, struct detection *detect
 
     if (table->obstacle)
         return;
+    suggestions_add_image_table(choices, detection, table);
     add_series(choices, detection, table, config);
     if (rows)
         add_rows(choices, detection, table, config);
