@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -25,13 +26,17 @@ struct run {
     int spec, output, errors; /* unnamed files */
 };
 
-/* A library may crash where it gets no memory, so a limit of the shell is told. */
+/* A library may crash where it gets no memory, so a limit of the shell is told. Data are mapped, so
+ * a file that another program cuts meanwhile is a bus error. */
 static int report_signal(int number, const char *line, struct error *error)
 {
     struct rlimit limit;
     char text[128] = "", bytes[48];
 
-    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    if (number == SIGBUS)
+        snprintf(text, sizeof text,
+                 "; a file of the data may have become shorter while it was read");
+    else if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
         snprintf(text, sizeof text, "; memory is limited to %s here (ulimit -v), maybe too little",
                  text_format_bytes(limit.rlim_cur, bytes, sizeof bytes));
     return error_set(error, -EIO, "traind-worker was ended by signal %d (%s)%s%s%s", number,
