@@ -175,6 +175,14 @@ char *file_beside_program(const char *name)
     return asprintf(&path, "%s/%s", program, name) < 0 ? NULL : path;
 }
 
+void file_fill_standard(void)
+{
+    for (int number = STDIN_FILENO; number <= STDERR_FILENO; number++)
+        if (fcntl(number, F_GETFD) < 0 && errno == EBADF &&
+            open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
+            return;
+}
+
 static const char archive_ending[] = ".npz";
 
 bool file_is_archive(const char *path)

@@ -32,6 +32,10 @@ int file_check_replaceable(const char *path, struct error *error);
  * (NULL: none), by any name. */
 int file_check_result(const char *path, const char *source, struct error *error);
 
+/* Fills what the caller left closed of standard input, output and error, before any file or pipe
+ * takes its number and gets what is written there. Reading and writing them fails as before. */
+void file_fill_standard(void);
+
 /* pread(2) until the buffer is full or the file ends; repeats after EINTR. Returns the number of
  * bytes read, or a negative errno. */
 ssize_t file_read_at(int descriptor, void *buffer, size_t size, int64_t offset);

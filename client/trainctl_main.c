@@ -1,5 +1,6 @@
 /* trainctl_main.c: the client's main(). It parses the command line and runs the command from the
  * table. */
+#include "base/file.h"
 #include "client/command_line/help.h"
 #include "client/command_line/invocation.h"
 #include "client/command_table.h"
@@ -34,6 +35,7 @@ int main(int argc, char **argv)
     struct invocation invocation = {0};
     enum exit_status status;
 
+    file_fill_standard();
     display_set_locale();
     status = invocation_parse(argc, argv, command_table(), &invocation);
     if (!status)

@@ -1,5 +1,6 @@
 /* traind_main.c: options and configuration of traind; daemon.c does the rest. */
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/options.h"
@@ -279,6 +280,7 @@ int main(int count, char **arguments)
 
     if (status >= 0)
         return status;
+    file_fill_standard();
     log_configure("traind", options.log_level);
     umask(022);
     daemon.mode = geteuid() == 0 ? DAEMON_SYSTEM : DAEMON_USER;

@@ -1,5 +1,6 @@
 /* sim_main.c: traind-sim replays a trace under traind's scheduler and prints figures. */
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "proto/json.h"
 #include "simulator/sim_options.h"
@@ -136,6 +137,7 @@ int main(int argc, char **argv)
     struct sim_options options;
     struct error error;
 
+    file_fill_standard();
     if (sim_options_parse(argc, argv, &options, &error) < 0) {
         fprintf(stderr, "traind-sim: %s\n", error.text);
         return EXIT_USAGE;

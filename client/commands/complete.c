@@ -160,7 +160,7 @@ static void keys_print(const char *word, const char *before, const char *after)
 /* Prints names of presets for the part of the word behind the last "+". */
 static void presets_print(const char *word)
 {
-    JSON_AUTO struct json_object *presets = presets_list();
+    JSON_AUTO struct json_object *presets = presets_list(NULL);
     const char *plus = strrchr(word, '+');
     AUTO_FREE char *before = NULL;
 

@@ -1,5 +1,6 @@
 /* plot.c: `trainctl plot` draws metrics of jobs as curves in the terminal. */
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "client/connection/metric_pages.h"
 #include "client/connection/sweep.h"
 #include "client/view/chart.h"
@@ -91,6 +92,35 @@ static void name_add(struct plot *plot, const char *name)
     json_object_array_add(plot->names, json_object_new_string(name));
 }
 
+static bool name_is_listed(const struct plot *plot, const char *name)
+{
+    size_t count = plot->names ? json_object_array_length(plot->names) : 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(json_object_get_string(json_object_array_get_idx(plot->names, i)), name) == 0)
+            return true;
+    return false;
+}
+
+/* The metrics that --name lists, each once. */
+static enum exit_status names_read(struct plot *plot)
+{
+    JSON_AUTO struct json_object *words = invocation_option_words(plot->invocation, "name");
+    size_t count = words ? json_object_array_length(words) : 0;
+
+    if (words && count == 0) {
+        complain("--name names no metric; `trainctl show JOB` lists those of a job");
+        return EXIT_STATUS_USAGE;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const char *word = json_object_get_string(json_object_array_get_idx(words, i));
+
+        if (!name_is_listed(plot, word))
+            name_add(plot, word);
+    }
+    return EXIT_STATUS_DONE;
+}
+
 /* Without a choice: the losses of one job, one metric of several. */
 static void names_choose(struct plot *plot)
 {
@@ -117,9 +147,8 @@ static enum exit_status arguments_read(struct plot *plot)
 {
     struct invocation *invocation = plot->invocation;
     size_t count = invocation->argument_count;
-    enum exit_status status = EXIT_STATUS_DONE;
+    enum exit_status status = names_read(plot);
 
-    plot->names = invocation_option_words(invocation, "name");
     for (size_t i = 0; i < count && !status; i++) {
         const char *argument = invocation->arguments[i];
 
@@ -308,6 +337,7 @@ static void curves_print_json(const struct plot *plot)
 
 static enum exit_status chart_show(const struct plot *plot)
 {
+    char shown[512];
     long left_out;
 
     if (plot->chart.count == 0)
@@ -317,14 +347,16 @@ static enum exit_status chart_show(const struct plot *plot)
         return EXIT_STATUS_DONE;
     }
     if (json_object_array_length(plot->names) == 1)
-        printf("%s\n", json_object_get_string(json_object_array_get_idx(plot->names, 0)));
+        puts(text_escape_controls(json_object_get_string(json_object_array_get_idx(plot->names, 0)),
+                                  shown, sizeof shown));
     left_out = chart_print(&plot->chart, &plot->invocation->output, stdout);
     if (left_out < 0) {
         complain("not enough memory to draw");
         return EXIT_STATUS_FAILED;
     }
     if (left_out > 0)
-        complain("%ld values have no place in the chart: they are not finite%s%s", left_out,
+        complain("%ld value%s no place in the chart: not finite%s%s", left_out,
+                 left_out == 1 ? " has" : "s have",
                  plot->chart.logarithmic ? ", or not above 0" : "",
                  plot->epochs ? ", or without an epoch" : "");
     return EXIT_STATUS_DONE;

@@ -11,7 +11,7 @@ static enum exit_status command_execute(struct invocation *invocation)
     struct error error = {0};
     enum exit_status status;
 
-    if (spec_input_read(invocation->arguments[0], specs, &error) < 0) {
+    if (spec_input_read(invocation, invocation->arguments[0], specs, &error) < 0) {
         complain("%s", error.text);
         return EXIT_STATUS_USAGE;
     }

@@ -11,7 +11,7 @@ static enum exit_status command_execute(struct invocation *invocation)
     struct error error = {0};
 
     for (size_t i = 0; i < invocation->argument_count; i++) {
-        if (spec_input_read(invocation->arguments[i], specs, &error) < 0) {
+        if (spec_input_read(invocation, invocation->arguments[i], specs, &error) < 0) {
             complain("%s", error.text);
             return EXIT_STATUS_USAGE;
         }

@@ -39,11 +39,12 @@ static void losses_print(const struct display *display, struct json_object *repo
 {
     double before = json_get_double(report, "loss_before", NAN);
     double after = json_get_double(report, "loss_after", NAN);
+    bool one = json_object_array_length(json_get(report, "steps")) == 1; /* train.max_steps */
     char first[32], last[32], norm[32];
 
-    line_printf(display, "loss", STYLE_PLAIN, "%s of the first batch, %s after two steps%s",
+    line_printf(display, "loss", STYLE_PLAIN, "%s of the first batch, %s after %s%s",
                 display_format_value(before, first, sizeof first),
-                display_format_value(after, last, sizeof last),
+                display_format_value(after, last, sizeof last), one ? "one step" : "two steps",
                 after < before ? "" : ": it has not fallen yet");
     line_printf(display, "gradients", STYLE_PLAIN, "%s, norm %s",
                 json_get_bool(report, "gradients_are_finite", false)

@@ -138,7 +138,10 @@ static void add_row(struct table *table, struct json_object *row, double ceiling
     table_add(table, text, STYLE_PLAIN);
     snprintf(text, sizeof text, "%.1f", 1e-9 * speed);
     table_add(table, text, STYLE_PLAIN);
-    snprintf(text, sizeof text, "%.0f%%", 100 * speed / ceiling);
+    if (speed > ceiling)
+        snprintf(text, sizeof text, ">100%%");
+    else
+        snprintf(text, sizeof text, "%.0f%%", 100 * speed / ceiling);
     table_add(table, ceiling > 0 ? text : "", STYLE_PLAIN);
     snprintf(text, sizeof text, "%.1e", json_get_double(row, "deviation", NAN));
     table_add(table, text, STYLE_PLAIN);
@@ -256,8 +259,9 @@ const struct command command_verify = {
         "Trains small models for five steps on each device, in each precision that it has, and\n"
         "compares their losses with those of the CPU in float32. Prints how fast they are beside\n"
         "products of matrices, the versions of libraries, and problems: a device that is not "
-        "healthy or\ncannot train, a watermark that leaves no memory. Exit status 1: there are "
-        "problems.",
+        "healthy or\ncannot train, a watermark that leaves no memory. More than 100% of products: "
+        "the machine was\nbusy when they were measured, and `traind-worker calibrate` measures them "
+        "again. Exit status 1:\nthere are problems.",
     .options = verify_options,
     .execute = command_execute,
 };

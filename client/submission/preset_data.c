@@ -73,7 +73,8 @@ static int file_check(const char *preset, const char *get, const char *folder, c
         return error_no_memory(error, "a path");
     if (!file_is_here(folder, name))
         return error_set(error, -ENOENT,
-                         "%s needs %s, which is not there: %s; TRAIND_DATA names another folder",
+                         "%s needs %s, which is not there: %s; TRAIND_DATA or the configuration's "
+                         "Folder of [Data] names another folder",
                          preset, path, get);
     if (!known)
         return 0;
@@ -104,13 +105,22 @@ int preset_data_check(const char *name, struct json_object *preset, const char *
     return r;
 }
 
+/* "$TRAIND_DATA" and "$TRAIND_DATA/…", but not "$TRAIND_DATA_OLD". */
+static bool begins_with_variable(const char *text)
+{
+    static const size_t length = sizeof folder_variable - 1;
+
+    return strncmp(text, folder_variable, length) == 0 &&
+           (text[length] == '\0' || text[length] == '/');
+}
+
 static struct json_object *text_place(struct json_object *text, const char *folder)
 {
     const char *old = json_object_get_string(text);
     AUTO_FREE char *path = NULL;
 
-    if (strncmp(old, folder_variable, sizeof folder_variable - 1) != 0 ||
-        (path = path_join(folder, old + sizeof folder_variable)) == NULL)
+    if (!begins_with_variable(old) ||
+        asprintf(&path, "%s%s", folder, old + sizeof folder_variable - 1) < 0)
         return text;
     json_object_put(text);
     return json_object_new_string(path);

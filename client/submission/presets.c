@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "client/connection/connection.h"
 #include "client/submission/preset_data.h"
 
 #include <ctype.h>
@@ -12,7 +13,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PRESET_BYTES_MAX = 256 * 1024, NAME_BYTES = 64, FOLDERS = 2, NAMES_MOST = 512 };
+enum {
+    PRESET_BYTES_MAX = 256 * 1024,
+    NAME_BYTES = 64,
+    FOLDERS = 2,
+    NAMES_MOST = 512,
+    PARTS_MOST = 32
+};
 
 static const char *const kinds[] = {"model", "data", "training", "job"};
 enum { KINDS = sizeof kinds / sizeof *kinds };
@@ -53,14 +60,26 @@ static char *user_folder(const char *variable, const char *fallback, const char 
     return !home || asprintf(&path, "%s/%s/traind/%s", home, fallback, last) < 0 ? NULL : path;
 }
 
-char *presets_data_folder(void)
+/* "": the daemon names none, or there is no daemon. The caller frees it. */
+static char *configured_folder(struct invocation *invocation)
 {
-    const char *named = getenv("TRAIND_DATA");
+    CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
+    bool known = connection_try(invocation, "Limits", NULL, &reply);
+
+    return strdup(known ? json_get_string(reply.parameters, "data_folder", "") : "");
+}
+
+char *presets_data_folder(struct invocation *invocation)
+{
+    const char *variable = getenv("TRAIND_DATA");
+    AUTO_FREE char *named =
+        variable && *variable ? strdup(variable) : configured_folder(invocation);
     AUTO_FREE char *full = named && *named ? realpath(named, NULL) : NULL;
 
     if (full)
         return TAKE_POINTER(full);
-    return named && *named ? strdup(named) : user_folder("XDG_DATA_HOME", ".local/share", "data");
+    return named && *named ? TAKE_POINTER(named)
+                           : user_folder("XDG_DATA_HOME", ".local/share", "data");
 }
 
 /* The user's presets, and those beside the program; the caller frees it. */
@@ -118,20 +137,24 @@ static bool list_has(struct json_object *list, const char *name)
 static void list_add(struct json_object *list, const char *name, const char *data)
 {
     JSON_AUTO struct json_object *preset = NULL;
-    struct error ignored = {0};
+    struct error error = {0};
     struct json_object *entry;
 
-    if (list_has(list, name) || preset_read(name, &preset, &ignored) < 0)
+    if (list_has(list, name))
         return;
     entry = json_object_new_object();
+    json_object_array_add(list, entry);
     json_set_string(entry, "name", name);
+    if (preset_read(name, &preset, &error) < 0) {
+        json_set_string(entry, "problem", error.text);
+        return;
+    }
     json_set_string(entry, "kind", json_get_string(preset, "kind", NULL));
     json_set_string(entry, "about", json_get_string(preset, "about", NULL));
     if (json_get(preset, "files")) {
         json_set_bool(entry, "here", data && preset_data_is_here(preset, data));
         json_set_string(entry, "get", json_get_string(preset, "get", NULL));
     }
-    json_object_array_add(list, entry);
 }
 
 static int kind_place(struct json_object *entry)
@@ -154,10 +177,9 @@ static int entry_compare(const void *a, const void *b)
                : strcmp(json_get_string(left, "name", ""), json_get_string(right, "name", ""));
 }
 
-struct json_object *presets_list(void)
+struct json_object *presets_list(const char *data)
 {
     struct json_object *list = json_object_new_array();
-    AUTO_FREE char *data = presets_data_folder();
 
     for (int i = 0; i < FOLDERS; i++) {
         AUTO_FREE char *path = folder_of(i);
@@ -182,7 +204,7 @@ struct json_object *presets_list(void)
 
 static int unknown(const char *name, const char *expression, struct error *error)
 {
-    JSON_AUTO struct json_object *list = presets_list();
+    JSON_AUTO struct json_object *list = presets_list(NULL);
     const char *names[NAMES_MOST], *near;
     size_t count = json_object_array_length(list);
 
@@ -220,39 +242,84 @@ static void merge(struct json_object *base, struct json_object *overlay)
     }
 }
 
-static int preset_add(const char *name, const char *expression, const char *data,
-                      struct json_object *spec, struct error *error)
-{
-    JSON_AUTO struct json_object *preset = NULL;
-    int r = preset_read(name, &preset, error);
+/* A preset of an expression. */
+struct part {
+    const char *name;
+    struct json_object *preset; /* owned */
+};
 
-    if (r == -ENOENT)
-        return unknown(name, expression, error);
-    if (r < 0)
-        return r;
-    if (json_get(preset, "files") && !data)
+/* Whether the preset has the member `key` of the section: the model's name, the data's train. */
+static bool has_section(struct json_object *preset, const char *section, const char *key)
+{
+    return json_get(json_get(json_get(preset, "specification"), section), key);
+}
+
+/* Whether a later model or later data take the place of this part. Then nothing of it counts: how
+ * long an earlier model trains and what it is measured by do not suit the later one. */
+static bool is_replaced(const struct part *part, const struct part *end)
+{
+    const char *kind = json_get_string(part->preset, "kind", "");
+    bool model = strcmp(kind, "model") == 0, data = strcmp(kind, "data") == 0;
+
+    for (const struct part *later = part + 1; later < end; later++)
+        if ((model && has_section(later->preset, "model", "name")) ||
+            (data && has_section(later->preset, "data", "train")))
+            return true;
+    return false;
+}
+
+static int part_add(const struct part *part, const char *data, struct json_object *spec,
+                    struct error *error)
+{
+    int r = 0;
+
+    if (json_get(part->preset, "files") && !data)
         return error_set(error, -ENOENT,
                          "%s needs a folder with its data: TRAIND_DATA is not set, and there is no "
                          "home folder",
-                         name);
-    if (json_get(preset, "files"))
-        r = preset_data_check(name, preset, data, error);
+                         part->name);
+    if (json_get(part->preset, "files"))
+        r = preset_data_check(part->name, part->preset, data, error);
     if (r == 0)
-        merge(spec, json_get(preset, "specification"));
+        merge(spec, json_get(part->preset, "specification"));
     return r;
 }
 
-int presets_compose(const char *expression, struct json_object **spec, struct error *error)
+/* Reads the presets of the expression, which is cut into their names. */
+static int parts_read(char *names, const char *expression, struct part *parts, int *count,
+                      struct error *error)
 {
-    AUTO_FREE char *data = presets_data_folder(), *copy = strdup(expression);
     char *rest = NULL;
-    int r = copy ? 0 : error_no_memory(error, "the presets");
+
+    for (char *name = strtok_r(names, "+", &rest); name; name = strtok_r(NULL, "+", &rest)) {
+        int r;
+
+        if (*count == PARTS_MOST)
+            return error_set(error, -EINVAL, "these are more than %d presets", PARTS_MOST);
+        parts[*count].name = name;
+        r = preset_read(name, &parts[(*count)++].preset, error);
+        if (r < 0)
+            return r == -ENOENT ? unknown(name, expression, error) : r;
+    }
+    return 0;
+}
+
+int presets_compose(const char *expression, const char *data, struct json_object **spec,
+                    struct error *error)
+{
+    AUTO_FREE char *copy = strdup(expression);
+    struct part parts[PARTS_MOST] = {0};
+    int count = 0;
+    int r = copy ? parts_read(copy, expression, parts, &count, error)
+                 : error_no_memory(error, "the presets");
 
     *spec = json_object_new_object();
     json_set_string(*spec, "name", expression);
-    for (char *name = copy ? strtok_r(copy, "+", &rest) : NULL; name && r == 0;
-         name = strtok_r(NULL, "+", &rest))
-        r = preset_add(name, expression, data, *spec, error);
+    for (int i = 0; i < count && r == 0; i++)
+        if (!is_replaced(&parts[i], parts + count))
+            r = part_add(&parts[i], data, *spec, error);
+    for (int i = 0; i < count; i++)
+        json_object_put(parts[i].preset);
     if (r == 0 && data)
         *spec = preset_data_place(*spec, data);
     return r;

@@ -59,7 +59,8 @@ static int input_read(int descriptor, const char *name, char **text, size_t *siz
 
 /* Parses the file; "-" is standard input, and <(COMMAND) of a shell gives a pipe. What is no file
  * may be names of presets. */
-static int spec_parse(const char *path, struct json_object **spec, struct error *error)
+static int spec_parse(struct invocation *invocation, const char *path, struct json_object **spec,
+                      struct error *error)
 {
     bool standard = strcmp(path, "-") == 0;
     const char *name = standard ? "standard input" : path;
@@ -69,8 +70,11 @@ static int spec_parse(const char *path, struct json_object **spec, struct error 
     size_t size = 0;
     int result;
 
-    if (!standard && access(path, F_OK) < 0 && presets_is_expression(path))
-        return presets_compose(path, spec, error);
+    if (!standard && access(path, F_OK) < 0 && presets_is_expression(path)) {
+        AUTO_FREE char *folder = presets_data_folder(invocation);
+
+        return presets_compose(path, folder, spec, error);
+    }
     if (!standard && (stat(path, &status) < 0 || !S_ISFIFO(status.st_mode)))
         return json_parse_file(path, SPECS_FILE_MAX, spec, error);
     if (!standard && (pipe = open(path, O_RDONLY | O_CLOEXEC)) < 0)
@@ -82,11 +86,12 @@ static int spec_parse(const char *path, struct json_object **spec, struct error 
     return result < 0 ? error_prefix(error, "%s", name) : 0;
 }
 
-int spec_input_read(const char *path, struct json_object *specs, struct error *error)
+int spec_input_read(struct invocation *invocation, const char *path, struct json_object *specs,
+                    struct error *error)
 {
     JSON_AUTO struct json_object *content = NULL;
     const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
-    int result = spec_parse(path, &content, error);
+    int result = spec_parse(invocation, path, &content, error);
     bool several;
     size_t count;
 
@@ -220,14 +225,14 @@ int spec_input_complete(const struct invocation *invocation, struct json_object 
     return 0;
 }
 
-enum exit_status spec_input_read_one(const struct invocation *invocation, struct json_object **spec,
+enum exit_status spec_input_read_one(struct invocation *invocation, struct json_object **spec,
                                      struct json_object **normalised)
 {
     JSON_AUTO struct json_object *specs = json_object_new_array();
     const char *path = invocation->arguments[0];
     struct error error = {0};
 
-    if (spec_input_read(path, specs, &error) < 0) {
+    if (spec_input_read(invocation, path, specs, &error) < 0) {
         complain("%s", error.text);
         return EXIT_STATUS_USAGE;
     }

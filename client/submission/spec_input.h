@@ -13,7 +13,8 @@
 /* Appends the specification in `path` ("-": standard input), or each one if the file holds an
  * array, to the JSON array `specs`. Where no file is, `path` may be presets ("mlp+fashion"). The
  * sentence begins with the path, or names the preset. */
-int spec_input_read(const char *path, struct json_object *specs, struct error *error);
+int spec_input_read(struct invocation *invocation, const char *path, struct json_object *specs,
+                    struct error *error);
 
 /* Adds the environment of `trainctl run` to the specification, without the shell's own variables.
  * -E2BIG with a sentence. */
@@ -26,5 +27,5 @@ int spec_input_complete(const struct invocation *invocation, struct json_object 
 
 /* Reads the single specification that the first argument names, completes it, and normalises it.
  * The caller owns both, also after a failure. */
-enum exit_status spec_input_read_one(const struct invocation *invocation, struct json_object **spec,
+enum exit_status spec_input_read_one(struct invocation *invocation, struct json_object **spec,
                                      struct json_object **normalised);

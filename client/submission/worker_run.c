@@ -3,12 +3,15 @@
 #include "client/submission/worker_run.h"
 
 #include "base/file.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +25,23 @@ enum {
 struct run {
     int spec, output, errors; /* unnamed files */
 };
+
+/* A library may crash where it gets no memory, so a limit of the shell is told. Data are mapped, so
+ * a file that another program cuts meanwhile is a bus error. */
+static int report_signal(int number, const char *line, struct error *error)
+{
+    struct rlimit limit;
+    char text[128] = "", bytes[48];
+
+    if (number == SIGBUS)
+        snprintf(text, sizeof text,
+                 "; a file of the data may have become shorter while it was read");
+    else if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        snprintf(text, sizeof text, "; memory is limited to %s here (ulimit -v), maybe too little",
+                 text_format_bytes(limit.rlim_cur, bytes, sizeof bytes));
+    return error_set(error, -EIO, "traind-worker was ended by signal %d (%s)%s%s%s", number,
+                     strsignal(number), text, *line ? "; it said: " : "", line);
+}
 
 /* The last line that the worker wrote on standard error, without the program's name. */
 static int failure_read(const struct run *run, int status, struct error *error)
@@ -38,10 +58,10 @@ static int failure_read(const struct run *run, int status, struct error *error)
     line = line ? line + 1 : text;
     if (strncmp(line, prefix, sizeof prefix - 1) == 0)
         line += sizeof prefix - 1;
+    if (WIFSIGNALED(status))
+        return report_signal(WTERMSIG(status), line, error);
     if (*line)
         return error_set(error, -EINVAL, "%s", line);
-    if (WIFSIGNALED(status))
-        return error_set(error, -EIO, "traind-worker was ended by signal %d", WTERMSIG(status));
     return error_set(error, -EIO, "traind-worker ended with status %d", WEXITSTATUS(status));
 }
 
@@ -75,7 +95,15 @@ static bool has_report(const struct run *run)
 
 static int output_read(const struct run *run, struct json_object **output, struct error *error)
 {
-    char path[32];
+    off_t size = lseek(run->output, 0, SEEK_END);
+    char path[32], bytes[48];
+
+    if (size > OUTPUT_BYTES_MAX)
+        return error_set(error, -EFBIG,
+                         "what traind-worker found has %s, and trainctl takes %d MiB; "
+                         "traind-worker itself prints all of it",
+                         text_format_bytes((uint64_t)size, bytes, sizeof bytes),
+                         OUTPUT_BYTES_MAX >> 20);
 
     snprintf(path, sizeof path, "/dev/fd/%d", run->output);
     return json_parse_file(path, OUTPUT_BYTES_MAX, output, error);

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -76,14 +77,14 @@ static void range_include(struct range *range, double value)
     range->greatest = fmax(range->greatest, value);
 }
 
-/* A range of one value gets room around it. Numbers so large that their difference is not finite
- * keep to half of the numbers that there are. */
+/* A range of one value gets room around it. No number is beyond half of the largest one, so that
+ * differences are finite. */
 static void range_finish(struct range *range)
 {
     double room = range->least == 0 ? 1 : fabs(range->least) * 0.05;
 
-    range->least = fmax(range->least, -1e307);
-    range->greatest = fmin(range->greatest, 1e307);
+    range->least = fmax(range->least, -DBL_MAX / 2);
+    range->greatest = fmin(range->greatest, DBL_MAX / 2);
     if (range->least < range->greatest)
         return;
     range->least -= room;
@@ -196,8 +197,10 @@ static void label_format(const struct chart *chart, const struct canvas *canvas,
     double value = canvas->y.least + share * (canvas->y.greatest - canvas->y.least);
 
     *text = '\0';
-    if (row == 0 || row == canvas->rows - 1 || row == canvas->rows / 2)
-        snprintf(text, size, "%.4g", chart->logarithmic ? pow(10, value) : value);
+    value = chart->logarithmic ? pow(10, value) : value;
+    if ((row == 0 || row == canvas->rows - 1 || row == canvas->rows / 2) &&
+        snprintf(text, size, "%.4g", value) >= LABEL_COLUMNS)
+        snprintf(text, size, "%.3g", value); /* -3.333e+306 */
 }
 
 static void cell_print(const struct canvas *canvas, size_t cell, const struct display *display,

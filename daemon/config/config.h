@@ -70,6 +70,9 @@ struct config {
     enum over_memory over_memory;
     double shell_idle_seconds; /* 0: a lease may lie idle as long as it lasts */
 
+    /* [Data] */
+    char *data_folder; /* of presets; "": each user has one */
+
     /* [Notify] */
     char *idle_command; /* program and arguments; "": none */
 

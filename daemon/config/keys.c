@@ -93,6 +93,9 @@ const struct config_key config_keys[] = {
      0, 604800,
      "After which time a shell of `trainctl shell` ends in which nothing happens: nothing is typed "
      "or printed, and its processes use neither CPU nor GPU. It is told before. 0: never."},
+    {"Data", "Folder", VALUE_PATH, offsetof(struct config, data_folder), "", 0, 0,
+     "The folder with the data that presets name (`trainctl presets`), for users who name none of "
+     "their own by TRAIND_DATA. Empty: ~/.local/share/traind/data of each user."},
     {"Notify", "IdleCommand", VALUE_TEXT, offsetof(struct config, idle_command), "", 0, 0,
      "Program and arguments, separated by spaces, that run when the last job has ended. They run "
      "as traind's own user, without a shell, for 5 minutes at most. Empty: none."},

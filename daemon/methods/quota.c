@@ -90,6 +90,7 @@ static void handle_limits(struct call *call)
              limit_or_null(config->devices_per_user > 0, config->devices_per_user));
     json_set(reply, "priority_max", limit_or_null(binds, config->priority_max));
     json_set_double(reply, "shell_idle", config->shell_idle_seconds);
+    json_set_string(reply, "data_folder", *config->data_folder ? config->data_folder : NULL);
     json_set(reply, "snapshot_bytes_max",
              limit_or_null(config->bytes_per_snapshot > 0, (int64_t)config->bytes_per_snapshot));
     call_reply(call, reply);

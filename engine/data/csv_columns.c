@@ -76,9 +76,23 @@ static const char *comment_advise(const struct csv_table *table, char text[2 * C
     return text;
 }
 
+bool csv_has_return(const char *row, const char *end)
+{
+    for (const char *at = row; (at = memchr(at, '\r', (size_t)(end - at))) && at + 1 < end; at++)
+        if (at[1] != '\n')
+            return true;
+    return false;
+}
+
 int csv_report_columns(const struct csv_table *table, int32_t count, struct error *error)
 {
     char advice[2 * CSV_SHOWN_SIZE];
+
+    if (table->has_return || csv_has_return(table->row, table->row_end))
+        return error_set(error, -EINVAL,
+                         "%s:%lld: some lines end in a carriage return (CR) alone, and others not; "
+                         "write one end for all, such as by tr '\\r' '\\n'",
+                         table->path, (long long)table->line);
 
     return error_set(error, -EINVAL,
                      "%s:%lld: the row has %d column%s, but the first row %d; correct the row "

@@ -308,6 +308,7 @@ static int table_begin(struct csv_table *table, const char *row, const char *end
 
     csv_comment_find(table, row, end);
     table->columns = csv_cells_count(table, row, end);
+    table->has_return = csv_has_return(row, end);
     if (table->columns > CSV_COLUMNS_MAX)
         return error_set(error, -EINVAL,
                          "%s:%lld: the first row has more than %d columns; is the delimiter '%c' "

@@ -27,6 +27,7 @@ struct csv_table {
     /* How the first row of all begins, if it may be a comment or a title; else "" */
     char probable_comment[CSV_COMMENT_BYTES + 1];
     int32_t columns; /* 0 until the first row */
+    bool has_return; /* within the first row: it may be several, some of which end in CR alone */
     char **names;    /* [columns] from the header, or NULL; owned */
     /* table_names_make(): a name for each column that no other has, and whether the header gives
      * its own to others; [columns], or NULL; owned */
@@ -49,6 +50,9 @@ void csv_table_release(struct csv_table *table);
 /* Maps the configured files into `dataset` and calls the functions for their rows. A later file's
  * header must be that of the first. */
 int csv_table_read(struct csv_table *table, struct dataset *dataset, struct error *error);
+
+/* Whether a carriage return stands within the row that is no part of an end of line. */
+bool csv_has_return(const char *row, const char *end);
 
 /* Takes the next row, without padding at its end; whether there was one. A row is one line, or
  * several where quotes enclose the ends of lines. */

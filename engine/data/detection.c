@@ -286,11 +286,15 @@ static int read_text(const char *path, const struct dataset_mapping *mapping,
 {
     const char *text = (const char *)mapping->address;
     size_t size = mapping->bytes, prefix = size < FASTA_BYTES ? size : FASTA_BYTES;
+    int r;
 
     if (is_table(path, text, size)) {
         detection->format = DATASET_TABLE;
         return sets_add(detection, path, error);
     }
+    r = reader_check_text(mapping, error);
+    if (r < 0)
+        return r;
     if (memchr(text, '\0', prefix))
         return error_set(
             error, -EINVAL,

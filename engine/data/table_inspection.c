@@ -25,12 +25,21 @@ struct order {
     size_t longest; /* bytes of a cell */
 };
 
+/* Cells of a column that are no plain numbers. */
+struct oddities {
+    struct table_words placeholders;
+    bool others; /* texts that are no placeholders */
+    bool zeros;  /* numbers with zeros in front */
+};
+
 struct inspector {
     const struct dataset_config *config;
     struct csv_table table;
     struct table_columns *columns;
     bool *whole;
     struct order *orders;
+    struct oddities *oddities;
+    struct table_words missing;
     int64_t row;
 };
 
@@ -53,7 +62,8 @@ static int columns_begin(void *context, struct error *error)
     inspector->columns = table_columns_create(table->columns, table->unique_names);
     inspector->whole = malloc((size_t)table->columns * sizeof *inspector->whole);
     inspector->orders = calloc((size_t)table->columns, sizeof *inspector->orders);
-    if (!inspector->columns || !inspector->whole || !inspector->orders)
+    inspector->oddities = calloc((size_t)table->columns, sizeof *inspector->oddities);
+    if (!inspector->columns || !inspector->whole || !inspector->orders || !inspector->oddities)
         return reader_out_of_memory(table->path, error);
     memset(inspector->whole, true, (size_t)table->columns * sizeof *inspector->whole);
     for (int32_t i = 0; i < table->columns; i++)
@@ -77,20 +87,59 @@ static void order_follow(struct order *order, const struct table_cell *cell)
     memcpy(order->latest, text, length + 1);
 }
 
+static void word_add(struct table_words *words, const char *text, size_t length)
+{
+    if (length == 0 || length >= TABLE_WORD_BYTES || words->count == TABLE_WORDS_MAX)
+        return;
+    for (int i = 0; i < words->count; i++)
+        if (strlen(words->texts[i]) == length && memcmp(words->texts[i], text, length) == 0)
+            return;
+    memcpy(words->texts[words->count], text, length);
+    words->texts[words->count++][length] = '\0';
+}
+
+/* Whether the text mostly stands for no value among numbers. Among texts it may be a value, as "-"
+ * is beside "+". */
+static bool is_placeholder(const char *text, size_t length)
+{
+    static const char *const words[] = {
+        "-",       "--",   "---",     ".",         "..",      "...",   "*",     "**",
+        "nil",     "nan",  "na",      "n.a.",      "n/a",     "none",  "null",  "missing",
+        "unknown", "void", "#value!", "undefined", "#div/0!", "#ref!", "#num!", "#name?"};
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strlen(words[i]) == length && strncasecmp(text, words[i], length) == 0)
+            return true;
+    return false;
+}
+
+/* "02134", but not "0", "0.5" or "00:30". */
+static bool has_zeros(const char *text, size_t length)
+{
+    return length > 1 && text[0] == '0' && strspn(text, "0123456789") >= length;
+}
+
 static int cell_survey(void *context, int32_t place, const struct table_cell *cell,
                        struct error *error)
 {
     struct inspector *inspector = context;
     struct table_column *column = &inspector->columns->columns[place];
+    struct oddities *oddities = &inspector->oddities[place];
     double value;
 
     if (table_cell_is_missing(inspector->config, cell->text, cell->length)) {
         column->missing++;
+        word_add(&inspector->missing, cell->text, cell->length);
         return 0;
     }
     order_follow(&inspector->orders[place], cell);
+    oddities->zeros |= has_zeros(cell->text, cell->length);
     if (table_cell_number(inspector->config, cell->text, cell->length, &value))
         inspector->whole[place] &= value == floor(value);
+    else if (is_placeholder(cell->text, cell->length))
+        word_add(&oddities->placeholders, cell->text, cell->length);
+    else
+        oddities->others = true;
     return table_column_survey(column, inspector->config, cell, error);
 }
 
@@ -141,6 +190,9 @@ static int column_describe(struct inspector *inspector, int32_t place,
     to->has_commas = column->comma_numbers &&
                      inspector->config->table.decimal != DATASET_DECIMAL_COMMA &&
                      column->numbers + column->comma_numbers == column->present;
+    to->has_placeholders = to->numeric && inspector->oddities[place].placeholders.count &&
+                           !inspector->oddities[place].others;
+    to->has_zeros = inspector->oddities[place].zeros;
     to->rises = inspector->orders[place].rises;
     to->falls = inspector->orders[place].falls;
     to->longest = (int64_t)inspector->orders[place].longest;
@@ -156,14 +208,17 @@ static int column_describe(struct inspector *inspector, int32_t place,
     return 0;
 }
 
-static bool is_called_target(const char *name)
+/* The first column that is called as targets mostly are: by the best name, because "y" beside a
+ * "label" is a coordinate. -1: there is none. */
+static int32_t find_called_target(const struct table_inspection *inspection)
 {
-    static const char *const names[] = {"target", "label", "labels", "class", "y", "outcome"};
+    static const char *const names[] = {"target", "label", "labels", "class", "outcome", "y"};
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (name && strcasecmp(name, names[i]) == 0)
-            return true;
-    return false;
+        for (int32_t column = 0; column < inspection->count; column++)
+            if (strcasecmp(inspection->columns[column].name, names[i]) == 0)
+                return column;
+    return -1;
 }
 
 /* Few different values are probably classes; a column of numbers with fractions is none. */
@@ -202,19 +257,22 @@ static void set_target(struct table_inspection *inspection, int32_t column)
     inspection->classes = count_classes(&inspection->columns[column], inspection->rows);
 }
 
+/* Takes the column that is called so, else the last one that can be predicted. */
 static void find_target(struct table_inspection *inspection)
 {
     const struct table_inspection_column *columns = inspection->columns;
-    int32_t target = inspection->count - 1;
+    int32_t target = inspection->count - 1, called = find_called_target(inspection);
 
     while (target > 0 && (find_obstacle(&columns[target], inspection->rows) ||
                           (columns[target].different < 0 && !columns[target].numeric)))
         target--;
     if (find_obstacle(&columns[target], inspection->rows))
         target = inspection->count - 1;
-    for (int32_t i = inspection->count - 1; i >= 0; i--)
-        if (is_called_target(columns[i].name) && !find_obstacle(&columns[i], inspection->rows))
-            target = i;
+    inspection->passed_over = called >= 0 ? called : inspection->count - 1;
+    inspection->passed_over_reason =
+        find_obstacle(&columns[inspection->passed_over], inspection->rows);
+    if (called >= 0 && !inspection->passed_over_reason)
+        target = called;
     set_target(inspection, target);
 }
 
@@ -271,9 +329,14 @@ static int inspect_rows(struct inspector *inspector, struct table_inspection *in
     if (!inspection->columns)
         return error_no_memory(error, "the columns");
     for (int32_t i = 0; i < inspector->columns->count && r == 0; i++) {
+        const struct table_words *words = &inspector->oddities[i].placeholders;
+
         inspection->count++;
         r = column_describe(inspector, i, &inspection->columns[i], error);
+        for (int k = 0; k < words->count && inspection->columns[i].has_placeholders; k++)
+            word_add(&inspector->missing, words->texts[k], strlen(words->texts[k]));
     }
+    inspection->missing = inspector->missing;
     if (r == 0)
         find_target(inspection);
     return r;
@@ -308,6 +371,7 @@ int table_inspect(const struct dataset_config *config, struct table_inspection *
     table_columns_free(inspector.columns);
     free(inspector.whole);
     free(inspector.orders);
+    free(inspector.oddities);
     reader_unmap_all(&dataset);
     free(dataset.mappings);
     return r;

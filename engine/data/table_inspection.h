@@ -7,6 +7,13 @@
 enum { TABLE_EXAMPLES = 3, TABLE_EXAMPLE_BYTES = 64, TABLE_PROBLEM_BYTES = 512 };
 enum { TABLE_COMMENT_BYTES = 17 };
 
+/* Texts that stand for no value in a table. */
+enum { TABLE_WORDS_MAX = 24, TABLE_WORD_BYTES = 16 };
+struct table_words {
+    char texts[TABLE_WORDS_MAX][TABLE_WORD_BYTES];
+    int count;
+};
+
 struct table_inspection_column {
     char *name;         /* owned */
     bool needs_number;  /* a specification cannot name it but by its number */
@@ -21,6 +28,8 @@ struct table_inspection_column {
     bool numeric;           /* most cells are numbers */
     bool computable;        /* all are numbers that float32 has */
     bool has_commas;        /* all are numbers, if a comma is the decimal sign */
+    bool has_placeholders;  /* all but words such as "-" and "nil" are numbers */
+    bool has_zeros;         /* there are numbers with zeros in front, such as 02134 */
     bool rises,
         falls; /* no cell is before the one above it in the order of bytes, or none behind */
     char examples[TABLE_EXAMPLES][TABLE_EXAMPLE_BYTES]; /* "": none */
@@ -35,10 +44,17 @@ struct table_inspection {
     /* What the key comment would be if the first row is none of the table; "": it is one. Known
      * also where the table cannot be read */
     char probable_comment[TABLE_COMMENT_BYTES];
+    /* Those that the configuration takes as no value and that the table has, with the placeholders
+     * of columns of numbers: what the key missing would be for these to be no values, either */
+    struct table_words missing;
     struct table_inspection_column *columns; /* owned */
     int32_t count;
     int32_t target;       /* the column that is probably to be predicted */
     const char *obstacle; /* why it cannot be, where no column can; NULL: it can */
+    /* The column that one would expect to be predicted, by its name or place, and why it cannot be;
+     * NULL: it can */
+    int32_t passed_over;
+    const char *passed_over_reason;
     int32_t classes; /* of it; 0: it holds numbers to predict, or classes that are not counted */
 };
 

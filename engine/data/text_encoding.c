@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <iconv.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -39,8 +40,7 @@ const char *reader_find_encoding(const uint8_t *bytes, size_t size)
     return has_zeros(bytes, size, 1) ? "UTF-16LE" : has_zeros(bytes, size, 0) ? "UTF-16BE" : NULL;
 }
 
-/* Refuses files of other programs, by the bytes that they begin with. */
-static int check_is_text(const struct dataset_mapping *mapping, struct error *error)
+int reader_check_text(const struct dataset_mapping *mapping, struct error *error)
 {
     static const struct {
         const char *begin, *what;
@@ -53,7 +53,7 @@ static int check_is_text(const struct dataset_mapping *mapping, struct error *er
                  {"%PDF", "a PDF file"},
                  {"\x89PNG", "an image"},
                  {"\xff\xd8\xff", "an image"},
-                 {"BZh9", "packed by bzip2"},
+                 {"BZh", "packed by bzip2"},
                  {"\xfd"
                   "7zXZ",
                   "packed by xz"},
@@ -65,6 +65,30 @@ static int check_is_text(const struct dataset_mapping *mapping, struct error *er
         if (mapping->bytes >= length && memcmp(mapping->address, kinds[i].begin, length) == 0)
             return error_set(error, -EINVAL,
                              "%s is %s, not lines of text; take a table, saved as CSV",
+                             mapping->path, kinds[i].what);
+    }
+    return 0;
+}
+
+/* Refuses texts that are no tables, as servers send them in the place of one. */
+static int check_table(const struct dataset_mapping *mapping, struct error *error)
+{
+    static const struct {
+        const char *begin, *what;
+    } kinds[] = {{"<!doctype", "a web page (HTML), maybe one that asks to log in"},
+                 {"<html", "a web page (HTML), maybe one that asks to log in"},
+                 {"<?xml", "an XML file"},
+                 {"{\"", "a JSON file"},
+                 {"[{", "a JSON file"}};
+    const char *at = mapping->address, *end = at + mapping->bytes;
+
+    while (at < end && strchr(" \t\r\n", *at) && *at)
+        at++;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        size_t length = strlen(kinds[i].begin);
+
+        if ((size_t)(end - at) >= length && strncasecmp(at, kinds[i].begin, length) == 0)
+            return error_set(error, -EINVAL, "%s is %s, not a table; take one, saved as CSV",
                              mapping->path, kinds[i].what);
     }
     return 0;
@@ -127,8 +151,10 @@ int reader_decode_text(struct dataset *dataset, const struct dataset_mapping **m
     const char *encoding = reader_find_encoding(bytes, own->bytes);
     size_t capacity = encoding ? utf8_bytes_max(own->bytes) : own->bytes, size = own->bytes;
     struct dataset_mapping made = {.descriptor = -1};
-    int r = check_is_text(own, error);
+    int r = reader_check_text(own, error);
 
+    if (r == 0)
+        r = check_table(own, error);
     *mapping = own;
     if (r < 0 || (!encoding && !lines_end_in_cr(own->address, own->bytes)))
         return r;

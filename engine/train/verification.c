@@ -1,32 +1,19 @@
 /* verification.c: see verification.h. */
 #include "engine/train/verification.h"
 
-#include "base/philox.h"
 #include "engine/graph/cost.h"
-#include "engine/models/models.h"
-#include "engine/train/session.h"
+#include "engine/train/trial_model.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-enum { CLASSES = 10, VOCABULARY = 29, SEED = 3 };
-
-struct subject {
-    struct model_config config;
-    int64_t batch, shape[3];
-    int rank;
-    bool text; /* samples are symbols */
-    bool each; /* every symbol of the text has a target */
-};
+enum { VOCABULARY = 29, SEED = 3 };
 
 static const int64_t mlp_hidden[] = {256, 128}, cnn_channels[] = {32, 64}, hidden[] = {64};
 static const int64_t text_kernels[] = {3, 5}, dna_kernels[] = {7, 3}, dna_channels[] = {24, 32};
 
 /* EfficientNet-B0 is missing: it enlarges what is rounded so much that a wrong result could hide
  * (tests/cuda/compare_trajectories.c). */
-static const struct subject subjects[] = {
+static const struct trial_model subjects[] = {
     {.config = {.kind = MODEL_MLP, .hidden = mlp_hidden, .hidden_count = 2},
      .batch = 128,
      .shape = {1, 28, 28},
@@ -58,7 +45,7 @@ static const struct subject subjects[] = {
      .batch = 8,
      .shape = {64},
      .rank = 1,
-     .text = true,
+     .vocabulary = VOCABULARY,
      .each = true},
     {.config = {.kind = MODEL_LSTM, .hidden_size = 64, .num_layers = 2, .bidirectional = true},
      .batch = 24,
@@ -68,13 +55,13 @@ static const struct subject subjects[] = {
      .batch = 24,
      .shape = {30},
      .rank = 1,
-     .text = true,
+     .vocabulary = VOCABULARY,
      .each = true},
     {.config = {.kind = MODEL_CHAR_MLP, .embedding = 24, .hidden = hidden, .hidden_count = 1},
      .batch = 64,
      .shape = {16},
      .rank = 1,
-     .text = true},
+     .vocabulary = VOCABULARY},
     {.config = {.kind = MODEL_TEXT_CNN,
                 .embedding = 24,
                 .filters = 16,
@@ -83,7 +70,7 @@ static const struct subject subjects[] = {
      .batch = 24,
      .shape = {30},
      .rank = 1,
-     .text = true},
+     .vocabulary = VOCABULARY},
     {.config = {.kind = MODEL_DNA_CNN,
                 .embedding = 8,
                 .channels = dna_channels,
@@ -94,7 +81,7 @@ static const struct subject subjects[] = {
      .batch = 24,
      .shape = {40},
      .rank = 1,
-     .text = true},
+     .vocabulary = VOCABULARY},
     {.config = {.kind = MODEL_CADUCEUS,
                 .embedding = 24,
                 .depth = 1,
@@ -105,7 +92,7 @@ static const struct subject subjects[] = {
      .batch = 4,
      .shape = {40},
      .rank = 1,
-     .text = true},
+     .vocabulary = VOCABULARY},
 };
 
 size_t verification_count(void)
@@ -120,77 +107,19 @@ const char *verification_name(size_t index)
 
 /* ---- a run ----------------------------------------------------------------------------------- */
 
-static int build(void *context, struct graph *graph, struct error *error)
-{
-    const struct subject *subject = context;
-    struct model_data data = {.type = subject->text ? TENSOR_INT32 : TENSOR_FLOAT32,
-                              .rank = subject->rank,
-                              .vocabulary = subject->text ? VOCABULARY : 0,
-                              .outputs = subject->each ? VOCABULARY : CLASSES};
-
-    memcpy(data.sample_shape, subject->shape, sizeof subject->shape);
-    return model_build(&subject->config, &data, graph, error);
-}
-
-static float draw(uint64_t index)
-{
-    return philox_uniform(philox_draw(SEED, philox_stream(PHILOX_TEST, 3), index).word[0]);
-}
-
-static void *allocate(size_t bytes)
-{
-    return aligned_alloc(MEMORY_ALIGNMENT, (bytes / MEMORY_ALIGNMENT + 1) * MEMORY_ALIGNMENT);
-}
-
-/* The batch that every step trains with. -ENOMEM. */
-static int make_batch(const struct subject *subject, struct session_batch *batch)
-{
-    int64_t size = 1, labels = subject->each ? subject->shape[0] : 1;
-    int32_t *targets = allocate(sizeof *targets * (size_t)(subject->batch * labels));
-    float *samples;
-
-    for (int i = 0; i < subject->rank; i++)
-        size *= subject->shape[i];
-    samples = allocate(sizeof *samples * (size_t)(subject->batch * size));
-    *batch =
-        (struct session_batch){.count = subject->batch, .samples = samples, .targets = targets};
-    if (!samples || !targets)
-        return -ENOMEM;
-    for (int64_t i = 0; i < subject->batch * size; i++) {
-        if (subject->text)
-            ((int32_t *)(void *)samples)[i] = (int32_t)(draw((uint64_t)i) * (VOCABULARY - 0.01f));
-        else
-            samples[i] = 3 * draw((uint64_t)i) - 1.5f;
-    }
-    for (int64_t i = 0; i < subject->batch * labels; i++)
-        targets[i] = (int32_t)(draw((1u << 31) + (uint64_t)i) *
-                               ((float)(subject->each ? VOCABULARY : CLASSES) - 0.01f));
-    return 0;
-}
-
 static int run_steps(struct session *session, const struct session_batch *batch,
                      enum tensor_type type, struct verification_run *run, struct error *error)
 {
     /* small: a wrong gradient shows from the second loss on, and rounding is not multiplied */
-    const float learning_rate = 0.002f, loss_scale = 1024;
+    const float learning_rate = 0.002f;
     int r = 0;
 
     run->step_seconds = INFINITY;
     for (int i = 0; r == 0 && i < VERIFICATION_STEPS; i++) {
-        struct step_scalars scalars = {.step = i + 1,
-                                       .batch = i + 1,
-                                       .seed = SEED,
-                                       .learning_rate = learning_rate,
-                                       .gradient_scale = 1,
-                                       .momentum_product = 1,
-                                       .loss_scale = type == TENSOR_FLOAT16 ? loss_scale : 0};
-        struct step_metrics metrics;
         double begun = session_seconds(session), seconds;
 
-        r = session_step(session, batch, PROGRAM_STEP, &scalars, error);
-        session_read_metrics(session, true, &metrics); /* waits for the device */
+        r = trial_step(session, batch, i + 1, type, learning_rate, &run->losses[i], error);
         seconds = session_seconds(session) - begun;
-        run->losses[i] = metrics.last_loss;
         if (i > 0 && seconds < run->step_seconds)
             run->step_seconds = seconds;
     }
@@ -200,10 +129,10 @@ static int run_steps(struct session *session, const struct session_batch *batch,
 int verification_run(size_t index, const struct backend *backend, struct backend_device *device,
                      enum tensor_type type, struct verification_run *run, struct error *error)
 {
-    const struct subject *subject = &subjects[index];
+    const struct trial_model *subject = &subjects[index];
     struct session_config config = {.backend = backend,
                                     .device = device,
-                                    .build = build,
+                                    .build = trial_model_build,
                                     .build_context = (void *)subject,
                                     .optimizer = {.kind = OPTIMIZER_SGD, .momentum = 0.9},
                                     .compute_type = type,
@@ -212,7 +141,7 @@ int verification_run(size_t index, const struct backend *backend, struct backend
     struct session *session = NULL;
     struct session_batch batch;
     struct graph_cost cost;
-    int r = make_batch(subject, &batch) ? error_no_memory(error, "a batch") : 0;
+    int r = trial_batch_make(subject, 0, &batch, error);
 
     if (r == 0)
         r = session_prepare(&config, &session, error);
@@ -225,8 +154,7 @@ int verification_run(size_t index, const struct backend *backend, struct backend
         r = run_steps(session, &batch, type, run, error);
     }
     session_free(session);
-    free((void *)batch.samples);
-    free((void *)batch.targets);
+    trial_batch_release(&batch);
     return r;
 }
 

@@ -101,6 +101,66 @@ static int read_table(struct dataset_config *config, char comment[TABLE_COMMENT_
     return r;
 }
 
+/* Where no delimiter parts the rows, blanks may, as in tables that are made for the eye. */
+static void read_blanks(struct inspection *inspection)
+{
+    struct table_inspection *table = &inspection->table, other;
+    struct dataset_config config = inspection->config;
+    struct error ignored;
+
+    if (table->count > 1)
+        return;
+    config.csv.delimiter = ' ';
+    if (table_inspect(&config, &other, &ignored) == 0 && other.count > 1 &&
+        count_numbers(&other) > 0) {
+        struct table_inspection worse = *table;
+
+        *table = other;
+        other = worse;
+        inspection->config = config;
+    }
+    table_inspection_release(&other);
+}
+
+/* Whether columns of texts say as much as before: a "-" among them may be a value. */
+static bool has_same_texts(const struct table_inspection *one, const struct table_inspection *other)
+{
+    for (int32_t i = 0; i < one->count; i++)
+        if (!one->columns[i].numeric && one->columns[i].present != other->columns[i].present)
+            return false;
+    return one->count == other->count;
+}
+
+/* Takes words such as "-" and "nil", where all else in a column is numbers, as no value. */
+static void read_missing(struct inspection *inspection)
+{
+    struct table_inspection *table = &inspection->table, other;
+    struct dataset_config config = inspection->config;
+    struct error ignored;
+    bool found = false;
+
+    for (int32_t i = 0; i < table->count; i++)
+        found = found || table->columns[i].has_placeholders;
+    if (!found)
+        return;
+    inspection->missing = table->missing;
+    for (int i = 0; i < inspection->missing.count; i++)
+        inspection->missing_words[i] = inspection->missing.texts[i];
+    config.table.missing_words = inspection->missing_words;
+    config.table.missing_word_count = inspection->missing.count;
+    if (table_inspect(&config, &other, &ignored) == 0 && has_same_texts(table, &other) &&
+        count_numbers(&other) > count_numbers(table)) {
+        struct table_inspection worse = *table;
+
+        *table = other;
+        other = worse;
+        inspection->config = config;
+        detection_note(&inspection->files, "words such as \"%s\" stand for no value (missing)",
+                       inspection->missing.texts[inspection->missing.count - 1]);
+    }
+    table_inspection_release(&other);
+}
+
 /* A table that lacks the column to predict is no test set, but data to predict for. */
 static void check_test_table(struct inspection *inspection)
 {
@@ -128,6 +188,18 @@ static void check_test_table(struct inspection *inspection)
     free(test->paths[--test->path_count]);
 }
 
+/* Says so where another column than the expected one is predicted. */
+static void note_target(struct inspection *inspection)
+{
+    const struct table_inspection *table = &inspection->table;
+
+    if (table->passed_over_reason && !table->obstacle)
+        detection_note(&inspection->files,
+                       "the column \"%s\" cannot be predicted: %s; \"%s\" is taken instead",
+                       table->columns[table->passed_over].name, table->passed_over_reason,
+                       table->columns[table->target].name);
+}
+
 int inspection_read_table(struct inspection *inspection, const char *target, struct error *error)
 {
     int r;
@@ -139,8 +211,14 @@ int inspection_read_table(struct inspection *inspection, const char *target, str
                                 .target = DATASET_TARGET_CLASS,
                                 .csv.comment_prefix = ""};
     r = read_table(&inspection->config, inspection->comment, &inspection->table, error);
+    if (r == 0) {
+        read_blanks(inspection);
+        read_missing(inspection);
+    }
     if (r == 0 && target)
         r = table_inspection_set_target(&inspection->table, target, error);
+    else if (r == 0)
+        note_target(inspection);
     if (r == 0)
         check_test_table(inspection);
     return r;
@@ -194,6 +272,14 @@ static int try_choice(struct inspection *inspection, struct json_object *choice,
     return r;
 }
 
+/* Images are not decoded only to see whether they can be. */
+static bool has_images(struct json_object *choice)
+{
+    struct json_object *data = json_get(json_get(choice, "specification"), "data");
+
+    return json_get(json_get(data, "train"), "image_column");
+}
+
 void inspection_try(struct inspection *inspection, struct json_object *choices)
 {
     const double bytes_most = 1 << 30; /* that are read for it */
@@ -204,7 +290,8 @@ void inspection_try(struct inspection *inspection, struct json_object *choices)
     else if (count_bytes(&inspection->table) > bytes_most)
         return;
     for (size_t i = 0; i < json_object_array_length(choices);) {
-        if (try_choice(inspection, json_object_array_get_idx(choices, i), &error) == 0) {
+        if (has_images(json_object_array_get_idx(choices, i)) ||
+            try_choice(inspection, json_object_array_get_idx(choices, i), &error) == 0) {
             i++;
             continue;
         }

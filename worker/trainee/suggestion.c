@@ -148,6 +148,12 @@ static struct json_object *own_data_new(const struct detection *detection)
 
 /* ---- images and rows ---- */
 
+/* Whether they are files, whose sizes the job may change. */
+static bool are_files(const struct detection *detection)
+{
+    return detection->format == DATASET_IMAGE_FOLDER || detection->format == DATASET_IMAGE_CSV;
+}
+
 static bool is_image(const struct detection *detection)
 {
     return detection->rank == 3;
@@ -178,8 +184,7 @@ static struct json_object *image_data_new(const struct detection *detection, int
     *side = shorter_side(detection);
     if (detection->format == DATASET_CIFAR && detection->label_bytes == 2)
         json_set_int(train, "label_bytes", 2);
-    if (detection->format == DATASET_IMAGE_FOLDER &&
-        (detection->sizes_differ || *side > SMALL_IMAGE)) {
+    if (are_files(detection) && (detection->sizes_differ || *side > SMALL_IMAGE)) {
         *side = SMALL_IMAGE;
         crop = json_object_new_array();
         json_object_array_add(crop, json_object_new_int(SMALL_IMAGE));
@@ -192,10 +197,10 @@ static struct json_object *image_data_new(const struct detection *detection, int
     return data;
 }
 
-static void add_images(struct json_object *choices, struct detection *detection)
+void suggestions_add_images(struct json_object *choices, struct detection *detection)
 {
     const char *task = detection->has_values ? "numbers" : "classes";
-    int64_t side = shorter_side(detection);
+    int64_t side = detection->sizes_differ ? SMALL_IMAGE : shorter_side(detection);
 
     for (int i = 0; i < IMAGE_RECIPES; i++)
         if (side >= LEAST_SIDE || strstr(image_recipes[i].model, "mlp")) {
@@ -204,8 +209,7 @@ static void add_images(struct json_object *choices, struct detection *detection)
             suggestion_add(choices, task, &image_recipes[i], data, detection->samples,
                            detection->has_values);
         }
-    if (detection->format == DATASET_IMAGE_FOLDER &&
-        (detection->sizes_differ || shorter_side(detection) > SMALL_IMAGE))
+    if (are_files(detection) && (detection->sizes_differ || shorter_side(detection) > SMALL_IMAGE))
         detection_note(detection,
                        "images are made %d x %d (resize_shorter, center_crop); larger ones show "
                        "more and take longer",
@@ -283,7 +287,7 @@ struct json_object *suggestions_new(struct detection *detection,
     else if (detection->format == DATASET_FASTA)
         add_fasta(choices, detection);
     else if (is_image(detection))
-        add_images(choices, detection);
+        suggestions_add_images(choices, detection);
     else
         suggestion_add(choices, detection->has_values ? "numbers" : "classes", &row_recipe,
                        own_data_new(detection), detection->samples, detection->has_values);

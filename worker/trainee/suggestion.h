@@ -32,6 +32,12 @@ void suggestion_add(struct json_object *choices, const char *task,
                     int64_t samples, bool is_of_values);
 /* {"train": {"format", "path"}, "test": {"path"}} of a detection. */
 struct json_object *suggestion_data_new(const struct detection *detection, const char *format);
+/* The recipes for images of the detection's shape. */
+void suggestions_add_images(struct json_object *choices, struct detection *detection);
+/* Those of a table that names an image in each row and its class (suggestion_images.c); `choices`
+ * is empty. */
+void suggestions_add_image_table(struct json_object *choices, struct detection *detection,
+                                 const struct table_inspection *table);
 /* The recipes for sequences of symbols, of `longest` bytes at most (0: not known). */
 void suggestions_add_sequences(struct json_object *choices, struct json_object *data, bool is_dna,
                                int64_t samples, int64_t longest);

@@ -41,23 +41,59 @@ static const struct suggestion_recipe series_recipes[] = {
 
 /* ---- rows ---- */
 
-/* What is done with columns that are unclear: few texts are categories, others are left out. */
+/* Whether the name says that numbers tell things apart, and count nothing: "id", "store_id",
+ * "customerID", "zip". */
+static bool is_called_identity(const char *name)
+{
+    static const char *const names[] = {"id", "code", "nr", "number", "zip", "zipcode", "postcode"};
+    static const char *const ends[] = {"_id", ".id", " id", "-id", "Id", "ID"};
+    size_t length = strlen(name);
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcasecmp(name, names[i]) == 0)
+            return true;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (length > strlen(ends[i]) && strcmp(name + length - strlen(ends[i]), ends[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Whether each text of the column returns, on average, and they are no more than categories. */
+static bool has_few_texts(const struct table_inspection_column *column)
+{
+    return column->different >= 0 && 2 * (int64_t)column->different <= column->present;
+}
+
+static void list_add(struct json_object *train, const char *key,
+                     const struct table_inspection *table, int32_t place)
+{
+    const struct table_inspection_column *column = &table->columns[place];
+    struct json_object *list = json_get(train, key);
+    char number[16];
+
+    if (!list)
+        json_set(train, key, list = json_object_new_array());
+    snprintf(number, sizeof number, "%d", place);
+    json_object_array_add(list,
+                          json_object_new_string(column->needs_number ? number : column->name));
+}
+
+/* What is done with columns that are unclear: few texts are categories, others are left out. Few
+ * numbers are categories, too, if they are called so or written as codes, such as 02134: a
+ * household's number is no quantity. */
 static void suggest_categories(const struct table_inspection *table, struct json_object *train)
 {
     for (int32_t i = 0; i < table->count; i++) {
         const struct table_inspection_column *column = &table->columns[i];
-        bool few = column->different >= 0 && 2 * (int64_t)column->different <= column->present;
-        const char *key = few ? "categories" : "ignore";
-        struct json_object *list = json_get(train, key);
-        char number[16];
+        bool few = has_few_texts(column);
 
-        if (!column->problem[0] || i == table->target)
+        if (i == table->target)
             continue;
-        if (!list)
-            json_set(train, key, list = json_object_new_array());
-        snprintf(number, sizeof number, "%d", i);
-        json_object_array_add(list,
-                              json_object_new_string(column->needs_number ? number : column->name));
+        if (column->problem[0])
+            list_add(train, few ? "categories" : "ignore", table, i);
+        else if (few && column->whole && strcmp(column->kind, "number") == 0 &&
+                 (column->has_zeros || is_called_identity(column->name)))
+            list_add(train, "categories", table, i);
     }
 }
 
@@ -69,6 +105,16 @@ static void column_set(struct json_object *source, const char *key,
         json_set_int(source, key, column);
     else
         json_set_string(source, key, table->columns[column].name);
+}
+
+static void add_missing(struct json_object *train, const struct dataset_config *config)
+{
+    struct json_object *list = config->table.missing_words ? json_object_new_array() : NULL;
+
+    for (int i = 0; i < config->table.missing_word_count; i++)
+        json_object_array_add(list, json_object_new_string(config->table.missing_words[i]));
+    if (list)
+        json_set(train, "missing", list);
 }
 
 static void add_rows(struct json_object *choices, const struct detection *detection,
@@ -83,8 +129,11 @@ static void add_rows(struct json_object *choices, const struct detection *detect
 
         if (config->table.decimal != DATASET_DECIMAL_AUTO)
             json_set_string(train, "decimal", dataset_decimal_to_string(config->table.decimal));
+        if (config->csv.delimiter)
+            json_set_string(train, "delimiter", (char[]){config->csv.delimiter, '\0'});
         if (*config->csv.comment_prefix)
             json_set_string(train, "comment", config->csv.comment_prefix);
+        add_missing(train, config);
         column_set(train, "label_column", table, table->target);
         suggest_categories(table, train);
         suggestion_add(choices, i || values ? "numbers" : "classes", &table_recipe, data,
@@ -180,6 +229,13 @@ static bool is_iso_date(const char *text)
     return true;
 }
 
+/* Whether most rows have a time of their own. Where many share one, such as people asked in each of
+ * two years, they do not follow each other. */
+static bool is_each_rows_time(const struct table_inspection_column *time)
+{
+    return time->different < 0 || 2 * (int64_t)time->different > time->present;
+}
+
 /* Whether the rows follow each other in time; `*newest_first`: backwards. */
 static bool is_series(const struct table_inspection *table, bool *newest_first)
 {
@@ -188,7 +244,7 @@ static bool is_series(const struct table_inspection *table, bool *newest_first)
     if (!table->has_header || table->rows < SERIES_ROWS || table->target == 0 ||
         !table->columns[table->target].numeric || time->missing ||
         (!is_iso_date(time->examples[0]) && !is_called_time(time->name)) ||
-        (!time->rises && !time->falls))
+        (!time->rises && !time->falls) || !is_each_rows_time(time))
         return false;
     for (int32_t i = 1; i < table->count; i++)
         if (!table->columns[i].numeric || table->columns[i].missing || table->columns[i].problem[0])
@@ -258,6 +314,7 @@ void suggestions_add_table(struct json_object *choices, struct detection *detect
 
     if (table->obstacle)
         return;
+    suggestions_add_image_table(choices, detection, table);
     add_series(choices, detection, table, config);
     if (rows)
         add_rows(choices, detection, table, config);

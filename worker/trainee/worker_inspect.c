@@ -110,7 +110,9 @@ static void print_table(const struct inspection *inspection)
 
     printf("%s: %lld rows, %d columns, %s, between them %s, %s\n\n", inspection->path,
            (long long)table->rows, table->count, table->encoding,
-           table->delimiter == '\t' ? "tabs" : (char[]){table->delimiter, '\0'},
+           table->delimiter == '\t'  ? "tabs"
+           : table->delimiter == ' ' ? "blanks"
+                                     : (char[]){table->delimiter, '\0'},
            table->has_header ? "the first row has their names" : "no row has their names");
     if (table->comments)
         printf("Lines that begin with \"%s\" are left out: %lld\n\n",

@@ -1,5 +1,6 @@
 /* worker_main.c: traind-worker, the program that trains. It links the engine; of the daemon it
  * knows only the attempt's folder. Every sub-command can also be run by hand. */
+#include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "worker/trainee/worker_device.h"
@@ -46,6 +47,7 @@ int main(int argc, char **argv)
     struct error error;
     int status;
 
+    file_fill_standard();
     log_configure("traind-worker", LOG_LEVEL_INFO);
     signal(SIGPIPE, SIG_IGN);
     if (argc < 2) {

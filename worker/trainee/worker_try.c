@@ -70,6 +70,12 @@ static int find_nonfinite(struct session *session, const char **name, struct err
     return r;
 }
 
+/* A job may have one step alone (train.max_steps). */
+static const char *after_steps(int64_t steps)
+{
+    return steps == 1 ? "after one step" : "after two steps";
+}
+
 /* float16 begins with a scale that overflows, and lowers it from step to step. */
 static int check_gradients(const struct trial *trial, const struct checkpoint_agreement *measured,
                            const char *when, struct error *error)
@@ -106,14 +112,14 @@ static int run_steps(struct trial *trial, struct error *error)
     if (r == 0)
         r = agreement_measure_first(trial->training, &trial->after, error);
     if (r == 0)
-        r = check_gradients(trial, &trial->after, "after two steps", error);
+        r = check_gradients(trial, &trial->after, after_steps(trial->steps), error);
     if (r == 0)
         r = find_nonfinite(training_session(trial->training), &name, error);
     if (r == 0 && name)
         r = error_set(error, -ERROR_NONFINITE_LOSS,
-                      "%s has values that are not finite after two steps: try a smaller learning "
-                      "rate (train.optimizer.lr) or train.clip_norm",
-                      name);
+                      "%s has values that are not finite %s: try a smaller learning rate "
+                      "(train.optimizer.lr) or train.clip_norm",
+                      name, after_steps(trial->steps));
     return r;
 }
 
@@ -199,18 +205,20 @@ static void print_text(struct json_object *json)
 {
     struct json_object *layers = json_get(json, "layers"), *steps = json_get(json, "steps");
     struct json_object *memory = json_get(json, "memory");
-    char bytes[48], process[48];
+    char bytes[48], process[48], shown[512]; /* names may come from a model's file */
 
     printf("%-28s %-20s %s\n", "layer", "operator", "shape");
     printf("%-28s %-20s %s\n", "(samples)", "", json_get_string(json, "input", ""));
     for (size_t i = 0; i < json_object_array_length(layers); i++) {
         struct json_object *layer = json_object_array_get_idx(layers, i);
 
-        printf("%-28s %-20s %s\n", json_get_string(layer, "name", ""),
+        printf("%-28s %-20s %s\n",
+               text_escape_controls(json_get_string(layer, "name", ""), shown, sizeof shown),
                json_get_string(layer, "operator", ""), json_get_string(layer, "shape", ""));
     }
-    printf("loss of the first batch %.6g, after two steps %.6g\n",
-           json_get_double(json, "loss_before", NAN), json_get_double(json, "loss_after", NAN));
+    printf("loss of the first batch %.6g, %s %.6g\n", json_get_double(json, "loss_before", NAN),
+           after_steps((int64_t)json_object_array_length(steps)),
+           json_get_double(json, "loss_after", NAN));
     for (size_t i = 0; i < json_object_array_length(steps); i++) {
         double seconds = json_get_double(json_object_array_get_idx(steps, i), "seconds", NAN);
 

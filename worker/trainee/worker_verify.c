@@ -210,6 +210,14 @@ static void print_report(struct json_object *report, struct json_object *problem
         printf("problem: %s\n", json_object_get_string(json_object_array_get_idx(problems, i)));
 }
 
+/* The list of devices has the names of their precisions where the report has what was calculated in
+ * them, which is nothing yet. */
+static void clear_precisions(struct json_object *devices)
+{
+    for (size_t i = 0; i < json_object_array_length(devices); i++)
+        json_set(json_object_array_get_idx(devices, i), "precisions", json_object_new_array());
+}
+
 int worker_verify(const struct worker_options *options)
 {
     JSON_AUTO struct json_object *report = worker_devices_new(options);
@@ -218,6 +226,7 @@ int worker_verify(const struct worker_options *options)
     struct error error = {0};
 
     json_set(report, "problems", verifier.problems);
+    clear_precisions(devices);
     if (run_reference(&verifier, &error) < 0)
         add_problem(&verifier, "cpu: %s", error.text);
     for (size_t i = 0; !error.text[0] && i < json_object_array_length(devices); i++) {

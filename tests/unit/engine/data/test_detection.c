@@ -45,6 +45,23 @@ static void test_texts_and_tables(void **state)
     assert_int_equal(format_of("f", "one line, without an end"), DATASET_TEXT);
 }
 
+/* Packed files are no texts, though no byte of them may be zero. */
+static void test_packed_files(void **state)
+{
+    static const char *const contents[] = {"BZh91AY&SY", "\x28\xb5\x2f\xfd abc"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof contents / sizeof *contents; i++) {
+        struct detection detection;
+        struct error error = {0};
+
+        assert_int_not_equal(
+            detection_open(data_file_write_text("packed", contents[i]), &detection, &error), 0);
+        assert_non_null(strstr(error.text, "is packed by "));
+        detection_release(&detection);
+    }
+}
+
 static void test_letters_of_sequences(void **state)
 {
     struct detection detection;
@@ -126,6 +143,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_texts_and_tables),
+        cmocka_unit_test(test_packed_files),
         cmocka_unit_test(test_letters_of_sequences),
         cmocka_unit_test(test_partners),
         cmocka_unit_test(test_any_bytes),

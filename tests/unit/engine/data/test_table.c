@@ -445,6 +445,29 @@ static void faults_are_named(void **state)
     REFUSE("PK\3\4a,y\n", "workbook");
 }
 
+/* What servers and programs give in the place of a table. */
+static void other_texts_are_named(void **state)
+{
+    (void)state;
+    REFUSE("\n <!DOCTYPE html>\n<p>a,y</p>\n", "web page");
+    REFUSE("<HTML><p>a,y</p>\n", "web page");
+    REFUSE("<?xml version=\"1.0\"?>\n", "XML");
+    REFUSE("[{\"a\": 1, \"y\": 0},\n {\"a\": 2, \"y\": 1}]\n", "JSON");
+    REFUSE("{\"a\": 1, \"y\": 0}\n{\"a\": 2, \"y\": 1}\n", "JSON");
+    REFUSE("BZh3a,y\n", "bzip2");
+    dataset_close(table_file_open("{a,y\n1,0\n2,1\n", NULL));
+}
+
+/* Files that were put together of several have ends of lines of several kinds. */
+static void mixed_ends_of_lines_are_named(void **state)
+{
+    (void)state;
+    REFUSE("a,b,y\r1,2,0\n2,1,1\r\n", "table.csv:", "some lines end in a carriage return (CR)");
+    REFUSE("a,b,y\n1,2,0\n2,1,1\r3,4,0\n", "table.csv:3", "carriage return");
+    REFUSE("a,y\r\n1,0\r\n1,2,3\r\n", "table.csv:3", "3 columns, but the first row 2");
+    REFUSE("\"a\r\nb\",y\r\n1,0\r\n1,2,3\r\n", "3 columns, but the first row 2");
+}
+
 /* One bad date among good ones is told, as one bad number is. */
 static void dates_that_do_not_exist_are_named(void **state)
 {
@@ -533,6 +556,8 @@ int main(void)
         cmocka_unit_test_setup(texts_in_quotes_may_hold_ends_of_lines, reset),
         cmocka_unit_test_setup(dates_become_days_and_circles, reset),
         cmocka_unit_test_setup(faults_are_named, reset),
+        cmocka_unit_test_setup(other_texts_are_named, reset),
+        cmocka_unit_test_setup(mixed_ends_of_lines_are_named, reset),
         cmocka_unit_test_setup(dates_that_do_not_exist_are_named, reset),
         cmocka_unit_test_setup(a_row_of_names_that_returns_is_named, reset),
         cmocka_unit_test_setup(names_may_return_as_categories, reset),

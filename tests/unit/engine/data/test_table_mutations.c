@@ -95,6 +95,7 @@ static bool says_why_not(const char *sentence)
         "has no row",                  /* but blank lines */
         "has no row that can be used", /* all of them lack a value */
         "not lines of text",           /* but a file of another program */
+        "not a table",                 /* but a text of another kind */
         "packed bytes",
         "gzip",                           /* damage in front of any line */
         "the numbers of the column \"age" /* all of them together */
