@@ -1,13 +1,13 @@
 /* cuda.h: what the files of the CUDA plugin share: plugin.c (the vtable), device.c (device and
  * memory), program.c (prepare, memory, bind), tensors.c (written and read), data.c (data in the
  * device's memory), run.c (runs as CUDA graphs, metrics), queue.c (their launches), operators.c,
- * normalization.c, images.c, spatial.c, sequences.c, general.c (launches for each node), recurrent.c, recurrent_ways.c
- * (LSTM and GRU), transformer.c, attention.c, fusion.c, image_fusion.c (what batch norms, and
- * convolutions and channel scales, do along with their own work), casts.c (of parameters),
- * linear.c (linear layers by cublaslt.c's products), small_linear.c (by kernels of our own),
- * linear_search.c (which of both is the faster), choices.c (what was measured), convolution.c (by
- * cuDNN), convolution_own.c (by kernels of our own), update.c (optimizers), profile.c (when each
- * node of a run was done). */
+ * normalization.c, images.c, spatial.c, sequences.c, general.c (launches for each node),
+ * recurrent.c, recurrent_ways.c (LSTM and GRU), transformer.c, attention.c, fusion.c,
+ * image_fusion.c (what batch norms, and convolutions and channel scales, do along with their own
+ * work), casts.c (of parameters), linear.c (linear layers by cublaslt.c's products), small_linear.c
+ * (by kernels of our own), linear_search.c (which of both is the faster), choices.c (what was
+ * measured), convolution.c (by cuDNN), convolution_own.c (by kernels of our own), update.c
+ * (optimizers), profile.c (when each node of a run was done). */
 #pragma once
 
 #include "engine/backends/backend.h"

@@ -192,8 +192,8 @@ static int32_t build_product_both(struct graph *graph, int32_t x)
 
 /* ---- two tensors, number by number ---- */
 
-/* With a parameter of two to three, and with numbers of one to two that the samples make. Where a is
- * a divisor it lies between one and two. */
+/* With a parameter of two to three, and with numbers of one to two that the samples make. Where a
+ * is a divisor it lies between one and two. */
 static int32_t broadcast(struct graph *graph, int32_t x, enum broadcast_kind kind, int64_t outer,
                          int64_t middle, int64_t inner)
 {
