@@ -1,0 +1,411 @@
+/* measurement.c: see measurement.h. */
+#include "worker/trainee/measurement.h"
+
+#include "base/clock.h"
+#include "proto/job_spec.h"
+#include "worker/trainee/worker_child.h"
+#include "worker/trainee/worker_choice.h"
+#include "worker/trainee/worker_convolutions.h"
+#include "worker/trainee/worker_profile.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+/* Steps touch memory and fill caches before they are timed. */
+static const double warm_seconds = 0.25;
+enum { WARM_STEPS = 2, EVENTS = 8 /* evaluations, and checkpoints, in a profile */ };
+
+/* What a child is asked. */
+struct request {
+    const struct worker_options *options;
+    struct worker_setup *setup;
+    const char *specification;
+    double seconds; /* 0: a profile is wanted */
+    bool chooses;
+    const char *checkpoints;
+    int64_t steps, evaluated;
+};
+
+static struct json_object *failure_new(const struct error *error)
+{
+    struct json_object *json = json_object_new_object();
+
+    json_set_string(json, "reason", error->text);
+    return json;
+}
+
+/* The child's answer; without one, an object with the reason. */
+static struct json_object *ask(struct json_object *(*work)(void *data), struct request *request)
+{
+    int status;
+    struct json_object *answer = worker_child_ask(work, request, &status);
+    struct error error = {0};
+
+    if (answer)
+        return answer;
+    if (status != -1 && WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+        error_set(&error, -ETIME, "it took more than %d seconds to measure", WORKER_CHILD_SECONDS);
+    else if (status != -1 && WIFSIGNALED(status))
+        error_set(&error, -EIO, "signal %d ended what measured it", WTERMSIG(status));
+    else
+        error_set(&error, -EIO, "what measured it ended without an answer");
+    return failure_new(&error);
+}
+
+/* ---- in the child ---- */
+
+/* Opens the device and plans as a job would, but for what a measurement leaves out. */
+static int prepare(const struct request *request, struct training **training, struct error *error)
+{
+    struct worker_setup *setup = request->setup;
+    struct training_config *config = &setup->spec.training;
+    struct worker_choice choice;
+    int r = worker_setup_vary(request->options, request->specification, setup, error);
+
+    if (r < 0)
+        return r;
+    config = &setup->spec.training;
+    setup->test = NULL;
+    setup->split.test.count = 0;
+    config->profile_steps = 0;
+    config->early_metric = NULL;
+    config->restore_best = false;
+    if (request->seconds > 0) {
+        config->best_metric = NULL;
+        config->epochs = JOB_SPEC_EPOCHS_MAX;
+        config->steps = 0;
+        config->evaluate_every_steps = 0;
+        config->evaluate_every_epochs = JOB_SPEC_EPOCHS_MAX;
+    } else {
+        int64_t every = request->steps / EVENTS > 0 ? request->steps / EVENTS : 1;
+
+        config->epochs = 0;
+        config->steps = request->steps;
+        config->evaluate_every_steps = every;
+        config->evaluate_every_epochs = 0;
+        config->checkpoint_directory = request->checkpoints;
+        config->checkpoint_every_steps = every;
+        config->checkpoint_keep = 1;
+        config->checkpoint_every_epochs = 0;
+        config->checkpoint_every_seconds = 0;
+        config->profile_steps = request->steps / 2 > 0 ? request->steps / 2 : 1;
+        if (!setup->train->streams && request->evaluated < setup->split.validation.count)
+            setup->split.validation.count = request->evaluated;
+    }
+    if ((r = worker_convolutions_choose(setup, request->chooses, error)) < 0 ||
+        (r = worker_choice_prepare(setup, request->options, NULL, &choice, training, error)) < 0)
+        return r;
+    return training_allocate(*training, error);
+}
+
+/* ---- steps ---- */
+
+struct timer {
+    struct training_requests requests;
+    double epoch_samples, wanted;
+    double begun;                /* when the run began */
+    double since, since_samples; /* the first moment that counts; since 0: it is to come */
+    double seconds, samples;     /* behind it */
+    int64_t since_step;
+};
+
+static int on_progress(void *context, const struct training_progress *progress, struct error *error)
+{
+    struct timer *timer = context;
+    double now = clock_monotonic(), samples = progress->epoch * timer->epoch_samples;
+
+    (void)error;
+    if (timer->since == 0) {
+        if (now - timer->begun >= warm_seconds && progress->step >= WARM_STEPS) {
+            timer->since = now;
+            timer->since_samples = samples;
+            timer->since_step = progress->step;
+        }
+        return 0;
+    }
+    timer->seconds = now - timer->since;
+    timer->samples = samples - timer->since_samples;
+    if (timer->seconds >= timer->wanted &&
+        (progress->step - timer->since_step >= 2 || timer->seconds >= 2 * timer->wanted))
+        atomic_store(&timer->requests.stop, 1);
+    return 0;
+}
+
+static int64_t count_epoch(const struct worker_setup *setup)
+{
+    const struct training_config *config = &setup->spec.training;
+    int64_t count = setup->split.train.count;
+
+    return config->drop_last ? count - count % config->batch : count;
+}
+
+static struct json_object *measurement_json(const struct worker_setup *setup,
+                                            const struct timer *timer, struct training *training)
+{
+    const struct training_config *config = &setup->spec.training;
+    const struct backend_device_info *info = &setup->device_info;
+    struct json_object *json = json_object_new_object();
+    double data_seconds = NAN;
+    bool overlaps = false;
+    struct error ignored;
+
+    training_measure_data(training, &data_seconds, &overlaps, &ignored);
+    json_set_double(json, "step", timer->seconds / timer->samples);
+    json_set_double(json, "epoch_samples", (double)count_epoch(setup));
+    json_set_int(json, "batch", config->batch);
+    json_set_int(json, "accumulate", config->accumulate);
+    json_set_int(json, "loader_threads", worker_setup_loader_threads(setup, config->batch));
+    json_set_int(json, "threads", setup->device_info.threads);
+    json_set_string(json, "precision", tensor_type_to_string(setup->precision.type));
+    json_set_string(json, "recompute", recompute_kind_to_string(config->recompute.kind));
+    json_set_string(json, "device", info->name);
+    json_set_string(json, "model", info->model);
+    json_set_int(json, "fast_types",
+                 info->compute_types & (info->fast_linear_types | info->fast_convolution_types));
+    json_set_bool(json, "owns_memory", info->owns_memory);
+    json_set_bool(json, "data_on_device", overlaps && data_seconds == 0);
+    json_set_double(json, "parameters",
+                    (double)session_parameter_count(training_session(training)));
+    return json;
+}
+
+static struct json_object *time_steps(void *data)
+{
+    const struct request *request = data;
+    struct worker_setup *setup = request->setup;
+    const struct checkpoint_texts texts = {0};
+    struct timer timer = {.wanted = request->seconds};
+    const struct training_events events = {.context = &timer, .progress = on_progress};
+    struct training_result result;
+    struct training *training = NULL;
+    struct error error = {0};
+
+    if (prepare(request, &training, &error) < 0)
+        return failure_new(&error);
+    timer.epoch_samples = (double)count_epoch(setup);
+    timer.begun = clock_monotonic();
+    if (training_run(training, &texts, &events, &timer.requests, &result, &error) < 0)
+        return failure_new(&error);
+    return measurement_json(setup, &timer, training);
+}
+
+/* ---- a profile ---- */
+
+/* What lies between steps. The first of each touches memory, and does not count. */
+struct between {
+    const struct training *training;
+    const struct training_result *result;
+    double first_evaluation, evaluation; /* seconds, all in all */
+    double first_checkpoint, checkpoint;
+    int evaluations, checkpoints, best;
+};
+
+static int on_metrics(void *context, int64_t step, double epoch,
+                      const struct training_values *values, struct error *error)
+{
+    struct between *between = context;
+
+    (void)step;
+    (void)epoch;
+    (void)values;
+    (void)error;
+    if (between->result->evaluation_seconds <= between->evaluation)
+        return 0;
+    between->evaluation = between->result->evaluation_seconds;
+    if (between->evaluations++ == 0)
+        between->first_evaluation = between->evaluation;
+    return 0;
+}
+
+static int on_checkpoint(void *context, const struct training_checkpoint *checkpoint,
+                         struct error *error)
+{
+    struct between *between = context;
+
+    (void)error;
+    between->checkpoint = training_profile(between->training)->seconds[PROFILE_CHECKPOINT];
+    if (between->checkpoints++ == 0)
+        between->first_checkpoint = between->checkpoint;
+    between->best += checkpoint->best;
+    return 0;
+}
+
+static double mean_but_first(double all, double first, int count)
+{
+    return count > 1 ? (all - first) / (count - 1) : all;
+}
+
+/* Divides the time of the recorded steps among what bounds their operators. */
+static void add_operators(struct json_object *profile, const struct calibration *calibration,
+                          struct json_object *json)
+{
+    struct json_object *rows = json_get(profile, "operators");
+    double seconds = json_get_double(profile, "seconds", 0), least = 0, taken = 0;
+    struct advice_time time = {0};
+
+    for (size_t i = 0; rows && i < json_object_array_length(rows); i++) {
+        struct json_object *row = json_object_array_get_idx(rows, i);
+        double part = json_get_double(row, "seconds", 0);
+        bool arithmetic = strcmp(json_get_string(row, "bound", ""), "arithmetic") == 0;
+
+        advice_time_add(&time, part, (double)json_get_int(row, "calls", 0),
+                        calibration ? calibration->kernel_seconds : 0, arithmetic);
+        if (!arithmetic)
+            continue;
+        least += part * json_get_double(row, "ceiling_share", 0);
+        taken += part;
+    }
+    time.part[ADVICE_LAUNCH] += json_get_double(profile, "waiting_seconds", 0) +
+                                json_get_double(profile, "idle_seconds", 0);
+    for (int i = 0; i < ADVICE_BOTTLENECKS; i++)
+        json_set_double(json, advice_bottleneck_to_string((enum advice_bottleneck)i),
+                        seconds > 0 ? time.part[i] / seconds : 0);
+    json_set_double(json, "ceiling_share", taken > 0 ? least / taken : 0);
+}
+
+static struct json_object *parts_json(const struct request *request, const struct between *between,
+                                      double scale, struct error *error)
+{
+    const struct profile *profile = training_profile(between->training);
+    struct worker_setup *setup = request->setup;
+    struct worker_calibration calibration = {0};
+    struct json_object *json = json_object_new_object(), *steps = json_object_new_object();
+    JSON_AUTO struct json_object *table = NULL;
+    const double *phase = profile->seconds;
+    double computing = phase[PROFILE_FORWARD] + phase[PROFILE_BACKWARD] + phase[PROFILE_UPDATE];
+
+    worker_device_calibration(request->options, &setup->simulation, &setup->device_info,
+                              &calibration, error);
+    table = worker_profile_json(setup, profile, calibration.known ? &calibration.speeds : NULL, 0,
+                                error);
+    if (table)
+        add_operators(table, calibration.known ? &calibration.speeds : NULL, steps);
+    json_set(json, "steps", steps);
+    json_set_bool(json, "calibrated", calibration.known);
+    json_set_double(json, "data_share",
+                    phase[PROFILE_DATA] / (phase[PROFILE_DATA] + phase[PROFILE_OTHER] + computing));
+    json_set_double(json, "update_share", computing > 0 ? phase[PROFILE_UPDATE] / computing : 0);
+    json_set_double(json, "evaluation",
+                    scale * mean_but_first(between->evaluation, between->first_evaluation,
+                                           between->evaluations));
+    json_set_double(
+        json, "checkpoint",
+        mean_but_first(between->checkpoint, between->first_checkpoint, between->checkpoints));
+    json_set_double(json, "best_share",
+                    between->evaluations ? (double)between->best / between->evaluations : 0);
+    return json;
+}
+
+static struct json_object *run_profiled(void *data)
+{
+    const struct request *request = data;
+    struct worker_setup *setup = request->setup;
+    double validated = (double)setup->split.validation.count, scale = 1;
+    const struct checkpoint_texts texts = {0};
+    struct training_result result = {0};
+    struct between between = {.result = &result};
+    const struct training_events events = {
+        .context = &between, .metrics = on_metrics, .checkpoint = on_checkpoint};
+    struct training_requests requests = {0};
+    struct training *training = NULL;
+    struct error error = {0};
+    struct json_object *json;
+
+    if (prepare(request, &training, &error) < 0)
+        return failure_new(&error);
+    if (setup->split.validation.count)
+        scale = validated / (double)setup->split.validation.count;
+    between.training = training;
+    if (training_run(training, &texts, &events, &requests, &result, &error) < 0)
+        return failure_new(&error);
+    json = parts_json(request, &between, scale, &error);
+    return json;
+}
+
+/* ---- what the parent reads ---- */
+
+/* How often the specification evaluates and writes checkpoints. */
+static struct advice_rhythm rhythm_of(const char *specification, double epoch_samples,
+                                      double step_samples)
+{
+    struct advice_rhythm rhythm = {.epoch_samples = epoch_samples, .step_samples = step_samples};
+    struct worker_spec spec;
+    struct error ignored;
+
+    if (worker_spec_parse(specification, "what is measured", &spec, &ignored) < 0)
+        return rhythm;
+    rhythm.evaluate_steps = spec.training.evaluate_every_steps;
+    rhythm.evaluate_epochs = spec.training.evaluate_every_epochs;
+    rhythm.checkpoint_steps = spec.training.checkpoint_every_steps;
+    rhythm.checkpoint_epochs = spec.training.checkpoint_every_epochs;
+    rhythm.checkpoint_seconds = spec.training.checkpoint_every_seconds;
+    worker_spec_release(&spec);
+    return rhythm;
+}
+
+static void copy_text(struct json_object *answer, const char *key, char *text, size_t size)
+{
+    snprintf(text, size, "%s", json_get_string(answer, key, ""));
+}
+
+void measurement_take(const struct worker_options *options, struct worker_setup *setup,
+                      const char *specification, double seconds, bool chooses,
+                      struct measurement *measurement)
+{
+    struct request request = {.options = options,
+                              .setup = setup,
+                              .specification = specification,
+                              .seconds = seconds,
+                              .chooses = chooses};
+    JSON_AUTO struct json_object *answer = ask(time_steps, &request);
+
+    *measurement =
+        (struct measurement){.step = json_get_double(answer, "step", NAN),
+                             .batch = json_get_int(answer, "batch", 0),
+                             .accumulate = json_get_int(answer, "accumulate", 0),
+                             .loader_threads = (int)json_get_int(answer, "loader_threads", 0),
+                             .threads = (int)json_get_int(answer, "threads", 0),
+                             .fast_types = (unsigned)json_get_int(answer, "fast_types", 0),
+                             .owns_memory = json_get_bool(answer, "owns_memory", false),
+                             .data_on_device = json_get_bool(answer, "data_on_device", false),
+                             .parameters = json_get_double(answer, "parameters", 0)};
+    measurement->rhythm = rhythm_of(specification, json_get_double(answer, "epoch_samples", 0),
+                                    (double)(measurement->batch * measurement->accumulate));
+    copy_text(answer, "precision", measurement->precision, sizeof measurement->precision);
+    copy_text(answer, "recompute", measurement->recompute, sizeof measurement->recompute);
+    copy_text(answer, "device", measurement->device, sizeof measurement->device);
+    copy_text(answer, "model", measurement->model, sizeof measurement->model);
+    copy_text(answer, "reason", measurement->reason, sizeof measurement->reason);
+}
+
+void measurement_divide(const struct worker_options *options, struct worker_setup *setup,
+                        const char *specification, const char *checkpoints, int64_t steps,
+                        int64_t evaluated, struct measured_parts *parts)
+{
+    struct request request = {.options = options,
+                              .setup = setup,
+                              .specification = specification,
+                              .chooses = true,
+                              .checkpoints = checkpoints,
+                              .steps = steps,
+                              .evaluated = evaluated};
+    JSON_AUTO struct json_object *answer = ask(run_profiled, &request);
+    struct json_object *shares = json_get(answer, "steps");
+    double data = json_get_double(answer, "data_share", 0);
+
+    *parts = (struct measured_parts){.update_share = json_get_double(answer, "update_share", 0),
+                                     .ceiling_share = json_get_double(shares, "ceiling_share", 0),
+                                     .calibrated = json_get_bool(answer, "calibrated", false)};
+    for (int i = 0; i < ADVICE_BOTTLENECKS; i++)
+        parts->time.part[i] =
+            (1 - data) *
+            json_get_double(shares, advice_bottleneck_to_string((enum advice_bottleneck)i), 0);
+    parts->time.part[ADVICE_DATA] = data;
+    parts->costs.evaluation = json_get_double(answer, "evaluation", 0);
+    parts->costs.checkpoint = json_get_double(answer, "checkpoint", 0);
+    parts->costs.best_share = json_get_double(answer, "best_share", 0);
+    copy_text(answer, "reason", parts->reason, sizeof parts->reason);
+}

@@ -1,0 +1,47 @@
+/* measurement.h: measures what the training of a specification costs on a device, by real steps of
+ * the training loop, in a child process. */
+#pragma once
+
+#include "worker/trainee/advice.h"
+#include "worker/trainee/worker_setup.h"
+
+enum { MEASUREMENT_REASON_BYTES = 512 };
+
+/* What a child has measured, and what the specification says there. */
+struct measurement {
+    double step; /* seconds of training for a sample, with waiting for data; NAN: not measured */
+    struct advice_rhythm rhythm;
+    int64_t batch, accumulate; /* those chosen */
+    int loader_threads, threads;
+    char precision[16], recompute[16];
+    char device[32], model[128]; /* its name, and what it is */
+    unsigned fast_types;         /* 1 << enum tensor_type: what it may be faster in than float32 */
+    bool owns_memory;            /* it is a GPU */
+    bool data_on_device;         /* batches are made there, without loader threads */
+    double parameters;
+    char reason[MEASUREMENT_REASON_BYTES]; /* why not; "": it was measured */
+};
+
+/* Trains for about `seconds`, without evaluations and checkpoints. `specification`: as text; it
+ * differs from the one of `setup`, whose data are open, as worker_setup_vary() allows. `chooses`:
+ * convolutions that were never measured are measured first, as by a plan, which may take seconds. */
+void measurement_take(const struct worker_options *options, struct worker_setup *setup,
+                      const char *specification, double seconds, bool chooses,
+                      struct measurement *measurement);
+
+/* How the time of steps is divided, and what is done between them. */
+struct measured_parts {
+    struct advice_time time;   /* evaluation and checkpoints of it: 0 */
+    struct advice_costs costs; /* `step`: 0 */
+    double update_share;       /* of the steps: what updating the parameters takes */
+    double ceiling_share;      /* the least time of arithmetic by the calibration, by that taken */
+    bool calibrated;           /* else memory and arithmetic are not told apart, nor launch */
+    char reason[MEASUREMENT_REASON_BYTES]; /* as above */
+};
+
+/* Trains `steps` steps with a profile, in which a few evaluations and checkpoints are made.
+ * Checkpoints go into the folder `checkpoints`. An evaluation has `evaluated` samples at most, and
+ * is scaled up. */
+void measurement_divide(const struct worker_options *options, struct worker_setup *setup,
+                        const char *specification, const char *checkpoints, int64_t steps,
+                        int64_t evaluated, struct measured_parts *parts);

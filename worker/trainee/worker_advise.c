@@ -1,0 +1,480 @@
+/* worker_advise.c: `traind-worker advise` measures a job as it is and with its settings changed one
+ * by one, and says what would make it faster. */
+#include "base/file.h"
+#include "base/memory.h"
+#include "proto/advice_view.h"
+#include "proto/job_spec.h"
+#include "worker/trainee/advice_text.h"
+#include "worker/trainee/advice_variants.h"
+#include "worker/trainee/worker_child.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    SPECIFICATION_BYTES_MAX = 1024 * 1024,
+    GROUP = 3, /* variants between two measurements of the specification as it is */
+    BASES_MAX = 64,
+    CONFIRMED_MAX = 4, /* findings that are measured again, longer */
+    PROFILE_STEPS_MIN = 4,
+    PROFILE_STEPS_MAX = 200,
+    BATCH_FACTOR_MAX = 64
+};
+/* Seconds of steps of a measurement, of one that is repeated, and of a profile. */
+static const double look_seconds = 1, confirm_seconds = 1.2, profile_seconds = 1;
+/* An evaluation is measured on as many samples as take about this long. */
+static const double evaluation_seconds = 0.4;
+/* A batch twice as large must shorten the time by this part, or a larger one is not looked at. */
+static const double doubling_saves = 0.08;
+
+struct adviser {
+    const struct worker_options *options;
+    struct json_object *specification, *normalised; /* owned */
+    char *text;                                     /* of the specification; owned */
+    struct worker_setup setup;                      /* with its data open, and without a device */
+    struct advice_place place;
+    struct measurement base;
+    struct measured_parts parts;
+    double bases[BASES_MAX]; /* seconds for a sample, of each measurement of the base */
+    int base_count;
+    struct advice_variant variants[ADVICE_VARIANTS_MAX];
+    struct measurement measured[ADVICE_VARIANTS_MAX];
+    struct advice_option options_found[ADVICE_VARIANTS_MAX];
+    int count;
+    struct advice_finding findings[ADVICE_KINDS];
+    int found;
+};
+
+/* ---- beginning ---- */
+
+/* Reads the specification. The weights that it begins with make no difference to the time. */
+static int load(struct adviser *adviser, struct error *error)
+{
+    char present[PATH_MAX];
+    int r = json_parse_file(adviser->options->input, SPECIFICATION_BYTES_MAX,
+                            &adviser->specification, error);
+
+    if (r < 0)
+        return r;
+    if (json_object_is_type(adviser->specification, json_type_object)) {
+        if (!json_get(adviser->specification, "directory") && getcwd(present, sizeof present))
+            json_set_string(adviser->specification, "directory", present);
+        json_object_object_del(adviser->specification, "weights");
+    }
+    r = job_spec_normalise(adviser->specification, &adviser->normalised, NULL, error);
+    if (r < 0)
+        return r;
+    adviser->text = memory_copy_text(json_text(adviser->specification, NULL));
+    return worker_setup_open_data(adviser->options, adviser->text, &adviser->setup, error);
+}
+
+static int count_cores(void)
+{
+    cpu_set_t cores;
+
+    CPU_ZERO(&cores);
+    return sched_getaffinity(0, sizeof cores, &cores) < 0 ? 1 : CPU_COUNT(&cores);
+}
+
+/* In a child, whose device ends with it. */
+static struct json_object *calibrate(void *data)
+{
+    struct adviser *adviser = data;
+    struct worker_calibration calibration = {0};
+    struct worker_setup *setup = &adviser->setup;
+    struct error ignored;
+
+    if (worker_setup_vary(adviser->options, adviser->text, setup, &ignored) == 0 &&
+        worker_calibration_is_due(&setup->device_info, setup->spec.memory_limit))
+        worker_calibration_measure(setup->backend, setup->device, true, &calibration, &ignored);
+    return json_object_new_object();
+}
+
+/* ---- measuring ---- */
+
+static int compare_numbers(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Half of the range of all measurements of the base, as a part of their median. */
+static double find_noise(const struct adviser *adviser)
+{
+    double sorted[BASES_MAX];
+    int count = adviser->base_count;
+
+    memcpy(sorted, adviser->bases, sizeof sorted);
+    qsort(sorted, (size_t)count, sizeof *sorted, compare_numbers);
+    return count < 2 ? 0 : (sorted[count - 1] - sorted[0]) / 2 / sorted[count / 2];
+}
+
+/* Measures the specification as it is, and returns its seconds for a sample. */
+static double measure_base(struct adviser *adviser, double seconds)
+{
+    struct measurement measurement;
+
+    measurement_take(adviser->options, &adviser->setup, adviser->text, seconds, true, &measurement);
+    if (adviser->base_count == 0)
+        adviser->base = measurement;
+    if (measurement.step > 0 && adviser->base_count < BASES_MAX)
+        adviser->bases[adviser->base_count++] = measurement.step;
+    return measurement.step;
+}
+
+static void measure_variant(struct adviser *adviser, int index, double seconds, bool chooses)
+{
+    struct measurement *measured = &adviser->measured[index];
+    struct error error = {0};
+    AUTO_FREE char *text =
+        advice_variant_text(adviser->specification, adviser->variants[index].changes, &error);
+
+    *measured = (struct measurement){.step = NAN};
+    if (text)
+        measurement_take(adviser->options, &adviser->setup, text, seconds, chooses, measured);
+    else
+        snprintf(measured->reason, sizeof measured->reason, "%.*s", MEASUREMENT_REASON_BYTES - 1,
+                 error.text);
+}
+
+static void set_option(struct adviser *adviser, int index, double before)
+{
+    adviser->options_found[index] =
+        (struct advice_option){.kind = adviser->variants[index].kind,
+                               .before = before,
+                               .step = adviser->measured[index].step,
+                               .rhythm = adviser->measured[index].rhythm};
+}
+
+/* Measures the variants from `first` on, with the base before and behind each group. */
+static void measure_variants(struct adviser *adviser, int first)
+{
+    double before = adviser->bases[adviser->base_count - 1];
+
+    for (int begin = first; begin < adviser->count; begin += GROUP) {
+        int end = begin + GROUP < adviser->count ? begin + GROUP : adviser->count;
+        double after;
+
+        for (int i = begin; i < end; i++)
+            measure_variant(adviser, i, look_seconds, false);
+        after = measure_base(adviser, look_seconds);
+        if (!(after > 0))
+            after = before;
+        for (int i = begin; i < end; i++)
+            set_option(adviser, i, (before + after) / 2);
+        before = after;
+    }
+}
+
+/* Doubles the batch as long as that pays. */
+static void measure_batches(struct adviser *adviser)
+{
+    double before = adviser->base.step;
+
+    for (int64_t factor = 2; factor <= BATCH_FACTOR_MAX; factor *= 2) {
+        int index = adviser->count;
+
+        if (index == ADVICE_VARIANTS_MAX ||
+            !advice_variant_of_batch(adviser->normalised, &adviser->base, &adviser->place, factor,
+                                     &adviser->variants[index]))
+            return;
+        adviser->count++;
+        measure_variant(adviser, index, look_seconds, false);
+        set_option(adviser, index, adviser->bases[adviser->base_count - 1]);
+        if (!(adviser->measured[index].step < (1 - doubling_saves) * before))
+            return;
+        before = adviser->measured[index].step;
+    }
+}
+
+static struct advice_base base_of(const struct adviser *adviser)
+{
+    struct advice_base base = {.costs = adviser->parts.costs,
+                               .rhythm = adviser->base.rhythm,
+                               .noise = find_noise(adviser)};
+    double sorted[BASES_MAX];
+
+    memcpy(sorted, adviser->bases, sizeof sorted);
+    qsort(sorted, (size_t)adviser->base_count, sizeof *sorted, compare_numbers);
+    base.costs.step = sorted[adviser->base_count / 2];
+    return base;
+}
+
+static void find(struct adviser *adviser)
+{
+    struct advice_base base = base_of(adviser);
+
+    adviser->found = advice_find(&base, adviser->options_found, adviser->count, adviser->findings);
+}
+
+/* Measures the best findings again, in turns with the base, and longer. */
+static void confirm(struct adviser *adviser)
+{
+    int left = CONFIRMED_MAX;
+
+    find(adviser);
+    for (int i = 0; i < adviser->found && left > 0; i++) {
+        int index = adviser->findings[i].option;
+        double before, step = 0;
+
+        if (!adviser->measured[index].batch) /* worked out, not measured */
+            continue;
+        before = measure_base(adviser, confirm_seconds);
+        measure_variant(adviser, index, confirm_seconds, true);
+        step = adviser->measured[index].step;
+        before += measure_base(adviser, confirm_seconds);
+        measure_variant(adviser, index, confirm_seconds, true);
+        adviser->measured[index].step = (adviser->measured[index].step + step) / 2;
+        set_option(adviser, index, before / 2);
+        left--;
+    }
+    find(adviser);
+}
+
+/* ---- evaluations and checkpoints ---- */
+
+static void remove_folder(const char *path)
+{
+    DIR *folder = opendir(path);
+    struct dirent *entry;
+
+    while (folder && (entry = readdir(folder)))
+        unlinkat(dirfd(folder), entry->d_name, 0);
+    if (folder)
+        closedir(folder);
+    rmdir(path);
+}
+
+static void divide(struct adviser *adviser)
+{
+    const struct measurement *base = &adviser->base;
+    double update = base->step * base->rhythm.step_samples;
+    int64_t steps = (int64_t)fmin(profile_seconds / update, PROFILE_STEPS_MAX);
+    int64_t evaluated = (int64_t)fmin(evaluation_seconds / base->step, 1e9);
+    const char *chosen = getenv("TMPDIR");
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/traind-advise.XXXXXX", chosen && *chosen ? chosen : "/tmp");
+    if (!mkdtemp(path)) {
+        snprintf(adviser->parts.reason, sizeof adviser->parts.reason,
+                 "cannot make a folder in %.200s: %s; set TMPDIR to another one",
+                 chosen && *chosen ? chosen : "/tmp", strerror(errno));
+        return;
+    }
+    measurement_divide(adviser->options, &adviser->setup, adviser->text, path,
+                       steps > PROFILE_STEPS_MIN ? steps : PROFILE_STEPS_MIN,
+                       evaluated > 4 * base->batch ? evaluated : 4 * base->batch, &adviser->parts);
+    remove_folder(path);
+}
+
+/* Adds what follows from the time of an evaluation and of a checkpoint without being tried. */
+static void add_intervals(struct adviser *adviser)
+{
+    struct advice_base base = base_of(adviser);
+    struct advice_rhythm rhythm;
+
+    for (int i = 0; i < 2 && adviser->count < ADVICE_VARIANTS_MAX; i++) {
+        bool seldom =
+            i ? advice_checkpoint_seldom(&base, &rhythm) : advice_evaluate_seldom(&base, &rhythm);
+        int index = adviser->count;
+
+        if (!seldom)
+            continue;
+        adviser->variants[index] = (struct advice_variant){i ? ADVICE_CHECKPOINT : ADVICE_EVALUATE,
+                                                           i ? advice_checkpoint_changes(&rhythm)
+                                                             : advice_evaluate_changes(&rhythm)};
+        adviser->measured[index] = (struct measurement){.step = base.costs.step};
+        adviser->options_found[index] = (struct advice_option){
+            adviser->variants[index].kind, base.costs.step, base.costs.step, rhythm};
+        adviser->count++;
+    }
+}
+
+static int measure(struct adviser *adviser, struct error *error)
+{
+    int status;
+
+    adviser->place = (struct advice_place){.cores = count_cores(),
+                                           .threads_are_given = adviser->options->threads > 0,
+                                           .samples = adviser->setup.split.train.count};
+    json_object_put(worker_child_ask(calibrate, adviser, &status));
+    if (!(measure_base(adviser, look_seconds) > 0))
+        return error_set(error, -EINVAL, "%s", adviser->base.reason);
+    divide(adviser);
+    measure_base(adviser, look_seconds);
+    measure_batches(adviser);
+    adviser->count += advice_variants_list(adviser->normalised, &adviser->base, &adviser->place,
+                                           adviser->variants + adviser->count);
+    return 0;
+}
+
+/* ---- the report ---- */
+
+static struct advice_facts facts_of(const struct adviser *adviser)
+{
+    struct json_object *optimizer = json_get(json_get(adviser->normalised, "train"), "optimizer");
+    struct advice_base base = base_of(adviser);
+    struct advice_facts facts = {.base = &adviser->base,
+                                 .parts = &adviser->parts,
+                                 .cost = advice_cost_of(&base.costs, &base.rhythm),
+                                 .rhythm = base.rhythm,
+                                 .cores = adviser->place.cores,
+                                 .optimizer = json_get_string(optimizer, "name", ""),
+                                 .learning_rate = json_get_double(optimizer, "lr", 0)};
+
+    for (int i = 0; i < ADVICE_EVALUATION; i++)
+        facts.time.part[i] = adviser->parts.time.part[i] * base.costs.step / facts.cost.all;
+    facts.time.part[ADVICE_EVALUATION] = facts.cost.evaluation / facts.cost.all;
+    facts.time.part[ADVICE_CHECKPOINTS] = facts.cost.checkpoints / facts.cost.all;
+    return facts;
+}
+
+static struct json_object *finding_json(const struct adviser *adviser,
+                                        const struct advice_facts *facts,
+                                        const struct advice_finding *finding)
+{
+    const struct advice_option *option = &adviser->options_found[finding->option];
+    const struct measurement *measured = &adviser->measured[finding->option];
+    struct json_object *json = json_object_new_object(), *consider = json_object_new_object();
+    char text[ADVICE_TEXT_BYTES];
+
+    json_set_string(json, "problem", advice_kind_to_string(option->kind));
+    json_set_string(json, "cause", advice_cause(facts, option, measured, text));
+    json_set(json, "changes", json_object_get(adviser->variants[finding->option].changes));
+    json_set_double(json, "gain", finding->gain);
+    json_set_double(json, "saved", finding->saved);
+    json_set_string(json, "result", advice_result(facts, option, measured, text));
+    if (option->kind == ADVICE_BATCH)
+        json_set_double(consider, "train.optimizer.lr",
+                        advice_learning_rate(facts->learning_rate,
+                                             (double)measured->batch / (double)facts->base->batch,
+                                             strcmp(facts->optimizer, "sgd") == 0));
+    json_set(json, "consider", consider);
+    return json;
+}
+
+static struct json_object *tried_json(const struct adviser *adviser)
+{
+    struct json_object *list = json_object_new_array();
+
+    for (int i = 0; i < adviser->count; i++) {
+        const struct advice_option *option = &adviser->options_found[i];
+        struct json_object *json = json_object_new_object();
+
+        json_set_string(json, "problem", advice_kind_to_string(option->kind));
+        json_set(json, "changes", json_object_get(adviser->variants[i].changes));
+        if (adviser->measured[i].batch)
+            json_set_double(json, "step_gain", option->before / option->step);
+        if (adviser->measured[i].reason[0])
+            json_set_string(json, "reason", adviser->measured[i].reason);
+        json_object_array_add(list, json);
+    }
+    return list;
+}
+
+static struct json_object *measured_json(const struct adviser *adviser,
+                                         const struct advice_facts *facts)
+{
+    const struct measurement *base = &adviser->base;
+    const struct advice_costs *costs = &adviser->parts.costs;
+    struct json_object *json = json_object_new_object();
+
+    json_set_double(json, "samples_per_second", 1 / facts->cost.all);
+    json_set_double(json, "step_seconds", base->step * base->rhythm.step_samples);
+    json_set_double(json, "epoch_seconds", facts->cost.all * base->rhythm.epoch_samples);
+    json_set_double(json, "evaluation_seconds", costs->evaluation);
+    json_set_double(json, "checkpoint_seconds", costs->checkpoint);
+    json_set_double(json, "best_share", costs->best_share);
+    json_set_double(json, "update_share", adviser->parts.update_share);
+    json_set_double(json, "ceiling_share", adviser->parts.ceiling_share);
+    json_set_double(json, "noise", find_noise(adviser));
+    json_set_int(json, "batch_size", base->batch);
+    json_set_int(json, "accumulate", base->accumulate);
+    json_set_string(json, "precision", base->precision);
+    json_set_string(json, "recompute", base->recompute);
+    json_set_int(json, "threads", base->threads);
+    json_set_int(json, "loader_threads", base->loader_threads);
+    json_set_double(json, "parameters", base->parameters);
+    return json;
+}
+
+static struct json_object *report_new(const struct adviser *adviser)
+{
+    struct json_object *json = json_object_new_object(), *time = json_object_new_object();
+    struct json_object *list = json_object_new_array(), *notes = json_object_new_array();
+    struct advice_facts facts = facts_of(adviser);
+    char text[ADVICE_TEXT_BYTES];
+
+    json_set_string(json, "job", json_get_string(adviser->normalised, "name", NULL));
+    json_set_string(json, "device", adviser->base.device);
+    json_set_string(json, "model", adviser->base.model);
+    json_set(json, "measured", measured_json(adviser, &facts));
+    for (int i = 0; i < ADVICE_BOTTLENECKS; i++)
+        json_set_double(time, advice_bottleneck_to_string((enum advice_bottleneck)i),
+                        facts.time.part[i]);
+    json_set(json, "time", time);
+    json_set_string(json, "bottleneck",
+                    advice_bottleneck_to_string(advice_time_largest(&facts.time)));
+    json_set_string(json, "bound", advice_bound(&facts, text));
+    for (int i = 0; i < adviser->found; i++)
+        json_object_array_add(list, finding_json(adviser, &facts, &adviser->findings[i]));
+    json_set(json, "advice", list);
+    json_set(json, "tried", tried_json(adviser));
+    if (adviser->parts.reason[0])
+        json_object_array_add(notes, json_object_new_string(adviser->parts.reason));
+    json_set(json, "notes", notes);
+    return json;
+}
+
+/* ---- the command ---- */
+
+static void release(struct adviser *adviser)
+{
+    for (int i = 0; i < adviser->count; i++)
+        advice_variant_release(&adviser->variants[i]);
+    worker_setup_release(&adviser->setup);
+    json_object_put(adviser->normalised);
+    json_object_put(adviser->specification);
+    free(adviser->text);
+    free(adviser);
+}
+
+int worker_advise(const struct worker_options *options)
+{
+    struct adviser *adviser = memory_zero(sizeof *adviser);
+    struct error error = {0};
+    int r;
+
+    adviser->options = options;
+    r = load(adviser, &error);
+    if (r == 0)
+        r = measure(adviser, &error);
+    if (r < 0) {
+        fprintf(stderr, "traind-worker: %s\n", error.text);
+    } else {
+        JSON_AUTO struct json_object *report = NULL;
+        int first = 0;
+
+        while (first < adviser->count && adviser->variants[first].kind == ADVICE_BATCH)
+            first++;
+        measure_variants(adviser, first);
+        add_intervals(adviser);
+        confirm(adviser);
+        report = report_new(adviser);
+        if (options->json)
+            json_print(report, stdout);
+        else
+            advice_print(report, stdout);
+    }
+    release(adviser);
+    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
