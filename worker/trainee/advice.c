@@ -165,6 +165,8 @@ static double find_gain(const struct advice_base *base, const struct advice_opti
 
     before.step = option->before;
     after.step = option->step;
+    if (option->kind == ADVICE_LOADER_THREADS || option->kind == ADVICE_AUGMENT)
+        after.step = fmax(after.step, before.step * (1 - fmin(base->data_share, 1)));
     if (changes_evaluation(option->kind))
         after.evaluation *= option->step / option->before;
     return advice_cost_of(&before, &base->rhythm).all / advice_cost_of(&after, &option->rhythm).all;
@@ -203,7 +205,7 @@ static struct advice_finding best_of(const struct advice_base *base,
                 .option = i,
                 .gain = gain,
                 .saved = saved,
-                .worth = advice_changes_learning(kind) ? saved / 2 : saved,
+                .worth = advice_changes_learning(kind) ? sqrt(gain) : gain,
             };
     }
     return taken;

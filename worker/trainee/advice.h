@@ -91,6 +91,9 @@ struct advice_base {
     struct advice_costs costs;
     struct advice_rhythm rhythm;
     double noise; /* the largest deviation of measurements of the same, as a part of them */
+    /* the part of a step's time in which the training waits for data that it prepares itself;
+     * INFINITY: loader threads prepare them, and take time from it unseen */
+    double data_share;
 };
 
 /* The longest interval of evaluations, or of checkpoints, that there needs to be: the shortest one
@@ -104,7 +107,7 @@ struct advice_finding {
     int option;   /* its index */
     double gain;  /* how many times as many samples a second: cost before by cost after */
     double saved; /* the part of the time that is saved: 1 - 1 / gain */
-    double worth; /* by which findings are sorted: see advice_find() */
+    double worth; /* by which findings are sorted: the gain, see advice_find() */
 };
 
 /* The part by which a change must shorten the time at least to be named. */
@@ -113,8 +116,9 @@ struct advice_finding {
 /* The changes that pay, the best first, at most one of each kind; returns their number. A change
  * pays if it saves ADVICE_GAIN_MIN, and more than twice the noise. Of a kind's options, in
  * ascending order, the first one is taken that saves nearly as much as the best of them. A change
- * after which the model learns otherwise (advice_changes_learning()) counts half: its learning rate
- * has to be found anew, and it may need more epochs. */
+ * after which the model learns otherwise (advice_changes_learning()) counts as the root of its gain:
+ * its learning rate has to be found anew, and it may need more epochs. What prepares data otherwise
+ * saves no more than data_share. */
 int advice_find(const struct advice_base *base, const struct advice_option *options, int count,
                 struct advice_finding findings[ADVICE_KINDS]);
 

@@ -200,7 +200,11 @@ static struct advice_base base_of(const struct adviser *adviser)
 {
     struct advice_base base = {.costs = adviser->parts.costs,
                                .rhythm = adviser->base.rhythm,
-                               .noise = find_noise(adviser)};
+                               .noise = find_noise(adviser),
+                               .data_share =
+                                   adviser->base.loader_threads || adviser->parts.reason[0]
+                                       ? INFINITY
+                                       : adviser->parts.time.part[ADVICE_DATA]};
     double sorted[BASES_MAX];
 
     memcpy(sorted, adviser->bases, sizeof sorted);

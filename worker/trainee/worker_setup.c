@@ -371,15 +371,14 @@ int worker_setup_open_data(const struct worker_options *options, const char *spe
 int worker_setup_vary(const struct worker_options *options, const char *specification,
                       struct worker_setup *setup, struct error *error)
 {
-    struct worker_spec spec;
-    int r = worker_spec_parse(specification, "what is measured", &spec, error);
+    const struct loss_weights *weights = setup->spec.augmentation.weights; /* of the data */
+    int r = worker_spec_parse(specification, "what is measured", &setup->spec, error);
 
     if (r < 0)
         return r;
-    spec.augmentation.weights = setup->spec.augmentation.weights; /* of the data */
-    setup->spec = spec;
-    setup->rounds = spec.quantization_aware;
-    r = augmentation_check(&spec.augmentation, setup->train, error);
+    setup->spec.augmentation.weights = weights;
+    setup->rounds = setup->spec.quantization_aware;
+    r = augmentation_check(&setup->spec.augmentation, setup->train, error);
     if (r == 0)
         r = describe_data(setup, error);
     setup->stage = WORKER_STAGE_DEVICE;
