@@ -12,14 +12,24 @@
 #include <string.h>
 #include <unistd.h>
 
+static bool is_preset(const char *name)
+{
+    JSON_AUTO struct json_object *list = presets_list();
+
+    for (size_t i = 0; i < json_object_array_length(list); i++)
+        if (strcmp(json_get_string(json_object_array_get_idx(list, i), "name", ""), name) == 0)
+            return true;
+    return false;
+}
+
 /* Whether the argument names a specification, and not a job. What looks like a file is one, so that
  * a wrong path is not taken for the name of a job. */
 static bool names_spec(const char *argument)
 {
     const char *end = strrchr(argument, '.');
 
-    return strcmp(argument, "-") == 0 || strchr(argument, '/') || (end && !strcmp(end, ".json")) ||
-           access(argument, F_OK) == 0 || presets_is_expression(argument);
+    return strcmp(argument, "-") == 0 || strpbrk(argument, "/+") ||
+           (end && strcmp(end, ".json") == 0) || access(argument, F_OK) == 0 || is_preset(argument);
 }
 
 /* The specification of a job, and the device that it ran on ("": on none yet). */
@@ -82,8 +92,8 @@ static enum exit_status command_execute(struct invocation *invocation)
     if (status)
         return status;
     if (job_spec_is_command(normalised)) {
-        complain("a command has no settings that traind knows; `trainctl explain` tells where it "
-                 "runs, and `trainctl report` what it uses");
+        complain("a command has no settings that traind knows; `trainctl usage` tells what jobs "
+                 "use");
         return EXIT_STATUS_USAGE;
     }
     arguments[4] = device_of(invocation, normalised, ran_on);

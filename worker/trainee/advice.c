@@ -161,15 +161,15 @@ static bool changes_evaluation(enum advice_kind kind)
 
 static double find_gain(const struct advice_base *base, const struct advice_option *option)
 {
-    struct advice_costs before = base->costs, after = base->costs;
+    struct advice_costs after = base->costs;
 
-    before.step = option->before;
     after.step = option->step;
     if (option->kind == ADVICE_LOADER_THREADS || option->kind == ADVICE_AUGMENT)
-        after.step = fmax(after.step, before.step * (1 - fmin(base->data_share, 1)));
+        after.step = fmax(after.step, base->costs.step * (1 - fmin(base->data_share, 1)));
     if (changes_evaluation(option->kind))
-        after.evaluation *= option->step / option->before;
-    return advice_cost_of(&before, &base->rhythm).all / advice_cost_of(&after, &option->rhythm).all;
+        after.evaluation *= option->step / base->costs.step;
+    return advice_cost_of(&base->costs, &base->rhythm).all /
+           advice_cost_of(&after, &option->rhythm).all;
 }
 
 static int compare_findings(const void *a, const void *b)
@@ -186,25 +186,24 @@ static struct advice_finding best_of(const struct advice_base *base,
                                      const struct advice_option *options, int count,
                                      enum advice_kind kind)
 {
-    const double nearly = 0.85;
+    const double nearly = 0.85; /* of the gain's logarithm */
     struct advice_finding taken = {.option = -1};
-    double most = -INFINITY;
+    double most = 0;
 
     for (int i = 0; i < count; i++)
         if (options[i].kind == kind && options[i].step > 0)
-            most = fmax(most, 1 - 1 / find_gain(base, &options[i]));
+            most = fmax(most, find_gain(base, &options[i]));
     for (int i = 0; i < count && taken.option < 0; i++) {
-        double gain, saved;
+        double gain;
 
         if (options[i].kind != kind || !(options[i].step > 0))
             continue;
         gain = find_gain(base, &options[i]);
-        saved = 1 - 1 / gain;
-        if (saved >= most || saved >= nearly * most)
+        if (gain >= most || gain >= pow(most, nearly))
             taken = (struct advice_finding){
                 .option = i,
                 .gain = gain,
-                .saved = saved,
+                .saved = 1 - 1 / gain,
                 .worth = advice_changes_learning(kind) ? sqrt(gain) : gain,
             };
     }

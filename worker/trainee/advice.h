@@ -81,8 +81,7 @@ DECLARE_STRING_TABLE(advice_kind, enum advice_kind);
 /* A change and what it was measured to cost. */
 struct advice_option {
     enum advice_kind kind;
-    double before; /* seconds of training for a sample without the change, measured beside it */
-    double step;   /* with it; NAN: not measured */
+    double step; /* seconds of training for a sample with it; NAN: not measured */
     struct advice_rhythm rhythm;
 };
 
@@ -90,7 +89,7 @@ struct advice_option {
 struct advice_base {
     struct advice_costs costs;
     struct advice_rhythm rhythm;
-    double noise; /* the largest deviation of measurements of the same, as a part of them */
+    double noise; /* by how much measurements of the same differ, as a part of them */
     /* the part of a step's time in which the training waits for data that it prepares itself;
      * INFINITY: loader threads prepare them, and take time from it unseen */
     double data_share;
@@ -115,7 +114,7 @@ struct advice_finding {
 
 /* The changes that pay, the best first, at most one of each kind; returns their number. A change
  * pays if it saves ADVICE_GAIN_MIN, and more than twice the noise. Of a kind's options, in
- * ascending order, the first one is taken that saves nearly as much as the best of them. A change
+ * ascending order, the first one is taken that gains nearly as much as the best of them. A change
  * after which the model learns otherwise (advice_changes_learning()) counts as the root of its gain:
  * its learning rate has to be found anew, and it may need more epochs. What prepares data otherwise
  * saves no more than data_share. */

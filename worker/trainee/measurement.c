@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -103,13 +104,17 @@ static int prepare(const struct request *request, struct training **training, st
 
 /* ---- steps ---- */
 
+enum { WINDOWS_MAX = 64 };
+
 struct timer {
     struct training_requests requests;
     double epoch_samples, wanted;
     double begun;                /* when the run began */
-    double since, since_samples; /* the first moment that counts; since 0: it is to come */
-    double seconds, samples;     /* behind it */
-    int64_t since_step;
+    double since, since_samples; /* the latest report that counts; since 0: it is to come */
+    int64_t first_step;
+    double seconds;              /* behind the first */
+    double windows[WINDOWS_MAX]; /* seconds for a sample between two reports */
+    int count;
 };
 
 static int on_progress(void *context, const struct training_progress *progress, struct error *error)
@@ -118,20 +123,41 @@ static int on_progress(void *context, const struct training_progress *progress, 
     double now = clock_monotonic(), samples = progress->epoch * timer->epoch_samples;
 
     (void)error;
-    if (timer->since == 0) {
-        if (now - timer->begun >= warm_seconds && progress->step >= WARM_STEPS) {
-            timer->since = now;
-            timer->since_samples = samples;
-            timer->since_step = progress->step;
-        }
-        return 0;
+    if (timer->since > 0 && samples > timer->since_samples && timer->count < WINDOWS_MAX) {
+        timer->windows[timer->count++] = (now - timer->since) / (samples - timer->since_samples);
+        timer->seconds += now - timer->since;
     }
-    timer->seconds = now - timer->since;
-    timer->samples = samples - timer->since_samples;
-    if (timer->seconds >= timer->wanted &&
-        (progress->step - timer->since_step >= 2 || timer->seconds >= 2 * timer->wanted))
+    if (timer->since == 0) {
+        if (now - timer->begun < warm_seconds || progress->step < WARM_STEPS)
+            return 0;
+        timer->first_step = progress->step;
+    }
+    timer->since = now;
+    timer->since_samples = samples;
+    if (timer->count == WINDOWS_MAX ||
+        (timer->seconds >= timer->wanted &&
+         (progress->step - timer->first_step >= 2 || timer->seconds >= 2 * timer->wanted)))
         atomic_store(&timer->requests.stop, 1);
     return 0;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The mean of the faster half: what other processes do makes some windows slower. */
+static double seconds_for_sample(struct timer *timer)
+{
+    int half = (timer->count + 1) / 2;
+    double sum = 0;
+
+    qsort(timer->windows, (size_t)timer->count, sizeof *timer->windows, compare_numbers);
+    for (int i = 0; i < half; i++)
+        sum += timer->windows[i];
+    return half ? sum / half : NAN;
 }
 
 static int64_t count_epoch(const struct worker_setup *setup)
@@ -142,8 +168,8 @@ static int64_t count_epoch(const struct worker_setup *setup)
     return config->drop_last ? count - count % config->batch : count;
 }
 
-static struct json_object *measurement_json(const struct worker_setup *setup,
-                                            const struct timer *timer, struct training *training)
+static struct json_object *measurement_json(const struct worker_setup *setup, struct timer *timer,
+                                            struct training *training)
 {
     const struct training_config *config = &setup->spec.training;
     const struct backend_device_info *info = &setup->device_info;
@@ -153,7 +179,7 @@ static struct json_object *measurement_json(const struct worker_setup *setup,
     struct error ignored;
 
     training_measure_data(training, &data_seconds, &overlaps, &ignored);
-    json_set_double(json, "step", timer->seconds / timer->samples);
+    json_set_double(json, "step", seconds_for_sample(timer));
     json_set_double(json, "epoch_samples", (double)count_epoch(setup));
     json_set_int(json, "batch", config->batch);
     json_set_int(json, "accumulate", config->accumulate);

@@ -107,7 +107,8 @@ static int compare_numbers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Half of the range of all measurements of the base, as a part of their median. */
+/* Other work makes measurements slower, never faster: so the fastest one is taken, and how far the
+ * median lies above it is the noise. */
 static double find_noise(const struct adviser *adviser)
 {
     double sorted[BASES_MAX];
@@ -115,11 +116,20 @@ static double find_noise(const struct adviser *adviser)
 
     memcpy(sorted, adviser->bases, sizeof sorted);
     qsort(sorted, (size_t)count, sizeof *sorted, compare_numbers);
-    return count < 2 ? 0 : (sorted[count - 1] - sorted[0]) / 2 / sorted[count / 2];
+    return count < 2 ? 0 : sorted[count / 2] / sorted[0] - 1;
 }
 
-/* Measures the specification as it is, and returns its seconds for a sample. */
-static double measure_base(struct adviser *adviser, double seconds)
+static double fastest_base(const struct adviser *adviser)
+{
+    double fastest = INFINITY;
+
+    for (int i = 0; i < adviser->base_count; i++)
+        fastest = fmin(fastest, adviser->bases[i]);
+    return fastest;
+}
+
+/* Measures the specification as it is. */
+static void measure_base(struct adviser *adviser, double seconds)
 {
     struct measurement measurement;
 
@@ -128,50 +138,36 @@ static double measure_base(struct adviser *adviser, double seconds)
         adviser->base = measurement;
     if (measurement.step > 0 && adviser->base_count < BASES_MAX)
         adviser->bases[adviser->base_count++] = measurement.step;
-    return measurement.step;
 }
 
+/* Measures a variant, once more if it was measured before. */
 static void measure_variant(struct adviser *adviser, int index, double seconds, bool chooses)
 {
     struct measurement *measured = &adviser->measured[index];
+    double before = measured->step > 0 ? measured->step : INFINITY;
     struct error error = {0};
     AUTO_FREE char *text =
         advice_variant_text(adviser->specification, adviser->variants[index].changes, &error);
 
-    *measured = (struct measurement){.step = NAN};
     if (text)
         measurement_take(adviser->options, &adviser->setup, text, seconds, chooses, measured);
     else
         snprintf(measured->reason, sizeof measured->reason, "%.*s", MEASUREMENT_REASON_BYTES - 1,
                  error.text);
-}
-
-static void set_option(struct adviser *adviser, int index, double before)
-{
+    measured->step = fmin(measured->step, before); /* fmin() leaves NAN out */
     adviser->options_found[index] =
         (struct advice_option){.kind = adviser->variants[index].kind,
-                               .before = before,
-                               .step = adviser->measured[index].step,
-                               .rhythm = adviser->measured[index].rhythm};
+                               .step = isinf(measured->step) ? NAN : measured->step,
+                               .rhythm = measured->rhythm};
 }
 
-/* Measures the variants from `first` on, with the base before and behind each group. */
+/* Measures the variants from `first` on, with the base behind each group. */
 static void measure_variants(struct adviser *adviser, int first)
 {
-    double before = adviser->bases[adviser->base_count - 1];
-
-    for (int begin = first; begin < adviser->count; begin += GROUP) {
-        int end = begin + GROUP < adviser->count ? begin + GROUP : adviser->count;
-        double after;
-
-        for (int i = begin; i < end; i++)
-            measure_variant(adviser, i, look_seconds, false);
-        after = measure_base(adviser, look_seconds);
-        if (!(after > 0))
-            after = before;
-        for (int i = begin; i < end; i++)
-            set_option(adviser, i, (before + after) / 2);
-        before = after;
+    for (int i = first; i < adviser->count; i++) {
+        measure_variant(adviser, i, look_seconds, false);
+        if ((i - first) % GROUP == GROUP - 1)
+            measure_base(adviser, look_seconds);
     }
 }
 
@@ -189,7 +185,6 @@ static void measure_batches(struct adviser *adviser)
             return;
         adviser->count++;
         measure_variant(adviser, index, look_seconds, false);
-        set_option(adviser, index, adviser->bases[adviser->base_count - 1]);
         if (!(adviser->measured[index].step < (1 - doubling_saves) * before))
             return;
         before = adviser->measured[index].step;
@@ -205,11 +200,8 @@ static struct advice_base base_of(const struct adviser *adviser)
                                    adviser->base.loader_threads || adviser->parts.reason[0]
                                        ? INFINITY
                                        : adviser->parts.time.part[ADVICE_DATA]};
-    double sorted[BASES_MAX];
 
-    memcpy(sorted, adviser->bases, sizeof sorted);
-    qsort(sorted, (size_t)adviser->base_count, sizeof *sorted, compare_numbers);
-    base.costs.step = sorted[adviser->base_count / 2];
+    base.costs.step = fastest_base(adviser);
     return base;
 }
 
@@ -228,17 +220,13 @@ static void confirm(struct adviser *adviser)
     find(adviser);
     for (int i = 0; i < adviser->found && left > 0; i++) {
         int index = adviser->findings[i].option;
-        double before, step = 0;
 
         if (!adviser->measured[index].batch) /* worked out, not measured */
             continue;
-        before = measure_base(adviser, confirm_seconds);
-        measure_variant(adviser, index, confirm_seconds, true);
-        step = adviser->measured[index].step;
-        before += measure_base(adviser, confirm_seconds);
-        measure_variant(adviser, index, confirm_seconds, true);
-        adviser->measured[index].step = (adviser->measured[index].step + step) / 2;
-        set_option(adviser, index, before / 2);
+        for (int again = 0; again < 2; again++) {
+            measure_base(adviser, confirm_seconds);
+            measure_variant(adviser, index, confirm_seconds, true);
+        }
         left--;
     }
     find(adviser);
@@ -297,8 +285,8 @@ static void add_intervals(struct adviser *adviser)
                                                            i ? advice_checkpoint_changes(&rhythm)
                                                              : advice_evaluate_changes(&rhythm)};
         adviser->measured[index] = (struct measurement){.step = base.costs.step};
-        adviser->options_found[index] = (struct advice_option){
-            adviser->variants[index].kind, base.costs.step, base.costs.step, rhythm};
+        adviser->options_found[index] =
+            (struct advice_option){adviser->variants[index].kind, base.costs.step, rhythm};
         adviser->count++;
     }
 }
@@ -311,7 +299,8 @@ static int measure(struct adviser *adviser, struct error *error)
                                            .threads_are_given = adviser->options->threads > 0,
                                            .samples = adviser->setup.split.train.count};
     json_object_put(worker_child_ask(calibrate, adviser, &status));
-    if (!(measure_base(adviser, look_seconds) > 0))
+    measure_base(adviser, look_seconds);
+    if (adviser->base_count == 0)
         return error_set(error, -EINVAL, "%s", adviser->base.reason);
     divide(adviser);
     measure_base(adviser, look_seconds);
@@ -377,7 +366,7 @@ static struct json_object *tried_json(const struct adviser *adviser)
         json_set_string(json, "problem", advice_kind_to_string(option->kind));
         json_set(json, "changes", json_object_get(adviser->variants[i].changes));
         if (adviser->measured[i].batch)
-            json_set_double(json, "step_gain", option->before / option->step);
+            json_set_double(json, "step_gain", fastest_base(adviser) / option->step);
         if (adviser->measured[i].reason[0])
             json_set_string(json, "reason", adviser->measured[i].reason);
         json_object_array_add(list, json);
