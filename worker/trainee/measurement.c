@@ -17,6 +17,8 @@
 
 /* Steps touch memory and fill caches before they are timed. */
 static const double warm_seconds = 0.25;
+/* Windows of steps that are timed. Other processes slow some of them. */
+static const double window_seconds = 0.04;
 enum { WARM_STEPS = 2, EVENTS = 8 /* evaluations, and checkpoints, in a profile */ };
 
 /* What a child is asked. */
@@ -80,6 +82,7 @@ static int prepare(const struct request *request, struct training **training, st
         config->steps = 0;
         config->evaluate_every_steps = 0;
         config->evaluate_every_epochs = JOB_SPEC_EPOCHS_MAX;
+        config->progress_seconds = window_seconds;
     } else {
         int64_t every = request->steps / EVENTS > 0 ? request->steps / EVENTS : 1;
 
@@ -104,7 +107,7 @@ static int prepare(const struct request *request, struct training **training, st
 
 /* ---- steps ---- */
 
-enum { WINDOWS_MAX = 64 };
+enum { WINDOWS_MAX = 256 };
 
 struct timer {
     struct training_requests requests;
@@ -148,16 +151,16 @@ static int compare_numbers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The mean of the faster half: what other processes do makes some windows slower. */
+/* The mean of the fastest quarter: what other processes do makes windows slower, never faster. */
 static double seconds_for_sample(struct timer *timer)
 {
-    int half = (timer->count + 1) / 2;
+    int fast = (timer->count + 3) / 4;
     double sum = 0;
 
     qsort(timer->windows, (size_t)timer->count, sizeof *timer->windows, compare_numbers);
-    for (int i = 0; i < half; i++)
+    for (int i = 0; i < fast; i++)
         sum += timer->windows[i];
-    return half ? sum / half : NAN;
+    return fast ? sum / fast : NAN;
 }
 
 static int64_t count_epoch(const struct worker_setup *setup)
