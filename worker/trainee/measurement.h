@@ -24,7 +24,7 @@ struct measurement {
 
 /* Trains for about `seconds`, without evaluations and checkpoints. `specification`: as text; it
  * differs from the one of `setup`, whose data are open, as worker_setup_vary() allows. `chooses`:
- * convolutions that were never measured are measured first, as by a plan, which may take seconds. */
+ * convolutions that were never measured are measured first, as by a plan, which takes seconds. */
 void measurement_take(const struct worker_options *options, struct worker_setup *setup,
                       const char *specification, double seconds, bool chooses,
                       struct measurement *measurement);

@@ -171,13 +171,16 @@ static void measure_variants(struct adviser *adviser, int first)
     }
 }
 
-/* Doubles the batch as long as that pays. */
+/* Doubles the batch as long as that pays. Two doublings in a row that do not end it, as one may be
+ * a measurement beside other work. */
 static void measure_batches(struct adviser *adviser)
 {
-    double before = adviser->base.step;
+    double least = fastest_base(adviser);
+    int in_vain = 0;
 
-    for (int64_t factor = 2; factor <= BATCH_FACTOR_MAX; factor *= 2) {
+    for (int64_t factor = 2; factor <= BATCH_FACTOR_MAX && in_vain < 2; factor *= 2) {
         int index = adviser->count;
+        double step;
 
         if (index == ADVICE_VARIANTS_MAX ||
             !advice_variant_of_batch(adviser->normalised, &adviser->base, &adviser->place, factor,
@@ -185,9 +188,12 @@ static void measure_batches(struct adviser *adviser)
             return;
         adviser->count++;
         measure_variant(adviser, index, look_seconds, false);
-        if (!(adviser->measured[index].step < (1 - doubling_saves) * before))
-            return;
-        before = adviser->measured[index].step;
+        step = adviser->measured[index].step;
+        if (step < (1 - doubling_saves) * least)
+            in_vain = 0;
+        else
+            in_vain++;
+        least = fmin(least, step);
     }
 }
 

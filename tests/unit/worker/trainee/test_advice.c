@@ -145,7 +145,7 @@ static void test_what_pays(void **state)
 
 static void test_order(void **state)
 {
-    /* the first batch that gains nearly as much as the largest: 0.85 of the logarithm of 8 is 5.9 */
+    /* the first batch that gains nearly as much as the largest: 8 to the power of 0.85 is 5.9 */
     struct advice_option options[] = {option(ADVICE_BATCH, 0.0005), option(ADVICE_BATCH, 0.001 / 6),
                                       option(ADVICE_BATCH, 0.001 / 8),
                                       option(ADVICE_THREADS, 0.001 / 2.3),
