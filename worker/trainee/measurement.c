@@ -151,16 +151,17 @@ static int compare_numbers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The mean of the fastest quarter: what other processes do makes windows slower, never faster. */
-static double seconds_for_sample(struct timer *timer)
+/* The mean of the fastest quarter, which it moves to the front: what other processes do makes times
+ * longer, never shorter. */
+static double mean_of_fast(double *seconds, int count, double absent)
 {
-    int fast = (timer->count + 3) / 4;
+    int fast = (count + 3) / 4;
     double sum = 0;
 
-    qsort(timer->windows, (size_t)timer->count, sizeof *timer->windows, compare_numbers);
+    qsort(seconds, (size_t)count, sizeof *seconds, compare_numbers);
     for (int i = 0; i < fast; i++)
-        sum += timer->windows[i];
-    return fast ? sum / fast : NAN;
+        sum += seconds[i];
+    return fast ? sum / fast : absent;
 }
 
 static int64_t count_epoch(const struct worker_setup *setup)
@@ -182,7 +183,7 @@ static struct json_object *measurement_json(const struct worker_setup *setup, st
     struct error ignored;
 
     training_measure_data(training, &data_seconds, &overlaps, &ignored);
-    json_set_double(json, "step", seconds_for_sample(timer));
+    json_set_double(json, "step", mean_of_fast(timer->windows, timer->count, NAN));
     json_set_double(json, "epoch_samples", (double)count_epoch(setup));
     json_set_int(json, "batch", config->batch);
     json_set_int(json, "accumulate", config->accumulate);
@@ -223,14 +224,27 @@ static struct json_object *time_steps(void *data)
 
 /* ---- a profile ---- */
 
-/* What lies between steps. The first of each touches memory, and does not count. */
+/* The seconds of several evaluations, or checkpoints. */
+struct occasions {
+    double seconds[WINDOWS_MAX];
+    double sum; /* up to the latest */
+    int count;
+};
+
 struct between {
     const struct training *training;
     const struct training_result *result;
-    double first_evaluation, evaluation; /* seconds, all in all */
-    double first_checkpoint, checkpoint;
-    int evaluations, checkpoints, best;
+    struct occasions evaluations, checkpoints;
+    int best; /* checkpoints of the best weights */
 };
+
+/* Adds an occasion after which the sum is `sum`. */
+static void occasion_add(struct occasions *occasions, double sum)
+{
+    if (sum > occasions->sum && occasions->count < WINDOWS_MAX)
+        occasions->seconds[occasions->count++] = sum - occasions->sum;
+    occasions->sum = sum;
+}
 
 static int on_metrics(void *context, int64_t step, double epoch,
                       const struct training_values *values, struct error *error)
@@ -241,11 +255,7 @@ static int on_metrics(void *context, int64_t step, double epoch,
     (void)epoch;
     (void)values;
     (void)error;
-    if (between->result->evaluation_seconds <= between->evaluation)
-        return 0;
-    between->evaluation = between->result->evaluation_seconds;
-    if (between->evaluations++ == 0)
-        between->first_evaluation = between->evaluation;
+    occasion_add(&between->evaluations, between->result->evaluation_seconds);
     return 0;
 }
 
@@ -255,16 +265,10 @@ static int on_checkpoint(void *context, const struct training_checkpoint *checkp
     struct between *between = context;
 
     (void)error;
-    between->checkpoint = training_profile(between->training)->seconds[PROFILE_CHECKPOINT];
-    if (between->checkpoints++ == 0)
-        between->first_checkpoint = between->checkpoint;
+    occasion_add(&between->checkpoints,
+                 training_profile(between->training)->seconds[PROFILE_CHECKPOINT]);
     between->best += checkpoint->best;
     return 0;
-}
-
-static double mean_but_first(double all, double first, int count)
-{
-    return count > 1 ? (all - first) / (count - 1) : all;
 }
 
 /* Divides the time of the recorded steps among what bounds their operators. */
@@ -295,7 +299,7 @@ static void add_operators(struct json_object *profile, const struct calibration 
     json_set_double(json, "ceiling_share", taken > 0 ? least / taken : 0);
 }
 
-static struct json_object *parts_json(const struct request *request, const struct between *between,
+static struct json_object *parts_json(const struct request *request, struct between *between,
                                       double scale, struct error *error)
 {
     const struct profile *profile = training_profile(between->training);
@@ -318,13 +322,13 @@ static struct json_object *parts_json(const struct request *request, const struc
                     phase[PROFILE_DATA] / (phase[PROFILE_DATA] + phase[PROFILE_OTHER] + computing));
     json_set_double(json, "update_share", computing > 0 ? phase[PROFILE_UPDATE] / computing : 0);
     json_set_double(json, "evaluation",
-                    scale * mean_but_first(between->evaluation, between->first_evaluation,
-                                           between->evaluations));
-    json_set_double(
-        json, "checkpoint",
-        mean_but_first(between->checkpoint, between->first_checkpoint, between->checkpoints));
+                    scale *
+                        mean_of_fast(between->evaluations.seconds, between->evaluations.count, 0));
+    json_set_double(json, "checkpoint",
+                    mean_of_fast(between->checkpoints.seconds, between->checkpoints.count, 0));
     json_set_double(json, "best_share",
-                    between->evaluations ? (double)between->best / between->evaluations : 0);
+                    between->evaluations.count ? (double)between->best / between->evaluations.count
+                                               : 0);
     return json;
 }
 
@@ -341,7 +345,6 @@ static struct json_object *run_profiled(void *data)
     struct training_requests requests = {0};
     struct training *training = NULL;
     struct error error = {0};
-    struct json_object *json;
 
     if (prepare(request, &training, &error) < 0)
         return failure_new(&error);
@@ -350,8 +353,7 @@ static struct json_object *run_profiled(void *data)
     between.training = training;
     if (training_run(training, &texts, &events, &requests, &result, &error) < 0)
         return failure_new(&error);
-    json = parts_json(request, &between, scale, &error);
-    return json;
+    return parts_json(request, &between, scale, &error);
 }
 
 /* ---- what the parent reads ---- */
