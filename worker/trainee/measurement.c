@@ -60,6 +60,35 @@ static struct json_object *ask(struct json_object *(*work)(void *data), struct r
 
 /* ---- in the child ---- */
 
+/* Steps until the run is asked to stop, and nothing between them. */
+static void configure_steps(struct training_config *config)
+{
+    config->best_metric = NULL;
+    config->epochs = JOB_SPEC_EPOCHS_MAX;
+    config->steps = 0;
+    config->evaluate_every_steps = 0;
+    config->evaluate_every_epochs = JOB_SPEC_EPOCHS_MAX;
+    config->profile_steps = 0;
+    config->progress_seconds = window_seconds;
+}
+
+/* As many steps as are asked for, of which half are recorded, with evaluations and checkpoints. */
+static void configure_profile(const struct request *request, struct training_config *config)
+{
+    int64_t every = request->steps / EVENTS > 0 ? request->steps / EVENTS : 1;
+
+    config->epochs = 0;
+    config->steps = request->steps;
+    config->evaluate_every_steps = every;
+    config->evaluate_every_epochs = 0;
+    config->checkpoint_directory = request->checkpoints;
+    config->checkpoint_every_steps = every;
+    config->checkpoint_every_epochs = 0;
+    config->checkpoint_every_seconds = 0;
+    config->checkpoint_keep = 1;
+    config->profile_steps = request->steps / 2 > 0 ? request->steps / 2 : 1;
+}
+
 /* Opens the device and plans as a job would, but for what a measurement leaves out. */
 static int prepare(const struct request *request, struct training **training, struct error *error)
 {
@@ -70,35 +99,17 @@ static int prepare(const struct request *request, struct training **training, st
 
     if (r < 0)
         return r;
-    config = &setup->spec.training;
     setup->test = NULL;
     setup->split.test.count = 0;
-    config->profile_steps = 0;
     config->early_metric = NULL;
     config->restore_best = false;
-    if (request->seconds > 0) {
-        config->best_metric = NULL;
-        config->epochs = JOB_SPEC_EPOCHS_MAX;
-        config->steps = 0;
-        config->evaluate_every_steps = 0;
-        config->evaluate_every_epochs = JOB_SPEC_EPOCHS_MAX;
-        config->progress_seconds = window_seconds;
-    } else {
-        int64_t every = request->steps / EVENTS > 0 ? request->steps / EVENTS : 1;
-
-        config->epochs = 0;
-        config->steps = request->steps;
-        config->evaluate_every_steps = every;
-        config->evaluate_every_epochs = 0;
-        config->checkpoint_directory = request->checkpoints;
-        config->checkpoint_every_steps = every;
-        config->checkpoint_keep = 1;
-        config->checkpoint_every_epochs = 0;
-        config->checkpoint_every_seconds = 0;
-        config->profile_steps = request->steps / 2 > 0 ? request->steps / 2 : 1;
-        if (!setup->train->streams && request->evaluated < setup->split.validation.count)
-            setup->split.validation.count = request->evaluated;
-    }
+    if (request->seconds > 0)
+        configure_steps(config);
+    else
+        configure_profile(request, config);
+    if (request->seconds <= 0 && !setup->train->streams &&
+        request->evaluated < setup->split.validation.count)
+        setup->split.validation.count = request->evaluated;
     if ((r = worker_convolutions_choose(setup, request->chooses, error)) < 0 ||
         (r = worker_choice_prepare(setup, request->options, NULL, &choice, training, error)) < 0)
         return r;
