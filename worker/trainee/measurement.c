@@ -175,6 +175,13 @@ static double mean_of_fast(double *seconds, int count, double absent)
     return fast ? sum / fast : absent;
 }
 
+/* Of what differs from time to time by itself, as writing to a disk does; 0 if there is none. */
+static double median(double *seconds, int count)
+{
+    qsort(seconds, (size_t)count, sizeof *seconds, compare_numbers);
+    return count ? seconds[count / 2] : 0;
+}
+
 static int64_t count_epoch(const struct worker_setup *setup)
 {
     const struct training_config *config = &setup->spec.training;
@@ -270,6 +277,7 @@ static int on_metrics(void *context, int64_t step, double epoch,
     return 0;
 }
 
+/* The time of this checkpoint is counted when it is over, and read at the next one. */
 static int on_checkpoint(void *context, const struct training_checkpoint *checkpoint,
                          struct error *error)
 {
@@ -336,7 +344,7 @@ static struct json_object *parts_json(const struct request *request, struct betw
                     scale *
                         mean_of_fast(between->evaluations.seconds, between->evaluations.count, 0));
     json_set_double(json, "checkpoint",
-                    mean_of_fast(between->checkpoints.seconds, between->checkpoints.count, 0));
+                    median(between->checkpoints.seconds, between->checkpoints.count));
     json_set_double(json, "best_share",
                     between->evaluations.count ? (double)between->best / between->evaluations.count
                                                : 0);
