@@ -101,12 +101,13 @@ static void set_interval(const struct advice_rhythm *rhythm, double samples, int
                          int64_t *epochs)
 {
     int64_t within = round_up(samples / rhythm->step_samples);
+    double run = ceil(rhythm->run_samples / rhythm->epoch_samples);
 
     *steps = *epochs = 0;
     if ((double)within * rhythm->step_samples < rhythm->epoch_samples)
         *steps = within;
     else
-        *epochs = round_up(samples / rhythm->epoch_samples);
+        *epochs = (int64_t)fmin((double)round_up(samples / rhythm->epoch_samples), run);
 }
 
 /* The time of steps that one event of `seconds` may follow, in samples. */
@@ -123,7 +124,7 @@ bool advice_evaluate_seldom(const struct advice_base *base, struct advice_rhythm
     double samples = samples_for(seconds, costs->step);
 
     *rhythm = base->rhythm;
-    if (costs->evaluation <= 0 || samples <= evaluation_samples(rhythm))
+    if (costs->evaluation <= 0 || fmin(samples, rhythm->run_samples) <= evaluation_samples(rhythm))
         return false;
     set_interval(&base->rhythm, samples, &rhythm->evaluate_steps, &rhythm->evaluate_epochs);
     return true;
@@ -138,7 +139,7 @@ bool advice_checkpoint_seldom(const struct advice_base *base, struct advice_rhyt
                          : checkpoint_samples(&base->rhythm);
 
     *rhythm = base->rhythm;
-    if (costs->checkpoint <= 0 || samples <= present)
+    if (costs->checkpoint <= 0 || fmin(samples, rhythm->run_samples) <= present)
         return false;
     rhythm->checkpoint_seconds = 0;
     set_interval(&base->rhythm, samples, &rhythm->checkpoint_steps, &rhythm->checkpoint_epochs);

@@ -37,7 +37,7 @@ enum advice_bottleneck advice_time_largest(const struct advice_time *time);
 
 /* How often a run evaluates and writes checkpoints. */
 struct advice_rhythm {
-    double epoch_samples, step_samples;
+    double epoch_samples, step_samples, run_samples;
     int64_t evaluate_steps, evaluate_epochs;     /* one of them is 0 */
     int64_t checkpoint_steps, checkpoint_epochs; /* both 0: by time */
     double checkpoint_seconds;                   /* 0: not by time */
@@ -96,8 +96,8 @@ struct advice_base {
 };
 
 /* The longest interval of evaluations, or of checkpoints, that there needs to be: the shortest one
- * of round numbers at which they take ADVICE_PART of the time or less. False: they take no more
- * now. */
+ * of round numbers at which they take ADVICE_PART of the time or less, at most the whole run.
+ * False: they take no more now. */
 #define ADVICE_PART 0.05
 bool advice_evaluate_seldom(const struct advice_base *base, struct advice_rhythm *rhythm);
 bool advice_checkpoint_seldom(const struct advice_base *base, struct advice_rhythm *rhythm);

@@ -87,8 +87,7 @@ static void cause_of_evaluation(const struct advice_facts *facts, char *text)
          "weights.",
          steps ? rhythm->evaluate_steps : rhythm->evaluate_epochs, steps ? "step" : "epoch",
          plural((double)(steps ? rhythm->evaluate_steps : rhythm->evaluate_epochs)),
-         text_format_duration(seconds, duration, sizeof duration),
-         seconds / facts->parts->costs.step,
+         text_format_duration(seconds, duration, sizeof duration), seconds / facts->base->step,
          share(facts, ADVICE_EVALUATION) +
              (rhythm->evaluate_steps
                   ? percent(facts->parts->costs.best_share * facts->parts->costs.checkpoint /

@@ -387,6 +387,10 @@ static struct advice_rhythm rhythm_of(const char *specification, double epoch_sa
 
     if (worker_spec_parse(specification, "what is measured", &spec, &ignored) < 0)
         return rhythm;
+    rhythm.run_samples = spec.training.epochs ? (double)spec.training.epochs * epoch_samples
+                                              : (double)spec.training.steps * step_samples;
+    if (spec.training.steps)
+        rhythm.run_samples = fmin(rhythm.run_samples, (double)spec.training.steps * step_samples);
     rhythm.evaluate_steps = spec.training.evaluate_every_steps;
     rhythm.evaluate_epochs = spec.training.evaluate_every_epochs;
     rhythm.checkpoint_steps = spec.training.checkpoint_every_steps;

@@ -13,6 +13,7 @@ static const struct advice_base base = {
     .costs = {.step = 0.001, .evaluation = 0.1, .checkpoint = 0.05, .best_share = 0.5},
     .rhythm = {.epoch_samples = 1000,
                .step_samples = 10,
+               .run_samples = 10000,
                .evaluate_epochs = 1,
                .checkpoint_epochs = 1},
     .data_share = INFINITY};
@@ -90,6 +91,12 @@ static void test_intervals(void **state)
     assert_int_equal(rhythm.evaluate_epochs, 5);
     assert_int_equal(rhythm.evaluate_steps, 0);
     assert_int_equal(rhythm.checkpoint_epochs, 1);
+    often.rhythm.run_samples = 3000; /* three epochs: no interval is longer than the run */
+    assert_true(advice_evaluate_seldom(&often, &rhythm));
+    assert_int_equal(rhythm.evaluate_epochs, 3);
+    often.rhythm.evaluate_epochs = 3;
+    assert_false(advice_evaluate_seldom(&often, &rhythm));
+    often.rhythm.run_samples = 1e9;
     often.rhythm.evaluate_epochs = 5;
     assert_false(advice_evaluate_seldom(&often, &rhythm));
     /* 0.05 s are 5% of 0.95 s of steps more, which end within the epoch; 50 steps are too few */
