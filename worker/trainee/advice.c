@@ -146,6 +146,26 @@ bool advice_checkpoint_seldom(const struct advice_base *base, struct advice_rhyt
     return true;
 }
 
+bool advice_both_seldom(const struct advice_base *base, struct advice_rhythm *rhythm,
+                        enum advice_kind *kind)
+{
+    struct advice_cost present = advice_cost_of(&base->costs, &base->rhythm), fewer;
+    struct advice_rhythm evaluations, checkpoints;
+
+    if (!base->rhythm.evaluate_epochs || !base->rhythm.checkpoint_epochs ||
+        !advice_evaluate_seldom(base, &evaluations) ||
+        !advice_checkpoint_seldom(base, &checkpoints))
+        return false;
+    fewer = advice_cost_of(&base->costs, &checkpoints);
+    if (fewer.checkpoints < present.checkpoints / 2)
+        return false;
+    *rhythm = evaluations;
+    rhythm->checkpoint_steps = checkpoints.checkpoint_steps;
+    rhythm->checkpoint_epochs = checkpoints.checkpoint_epochs;
+    *kind = present.checkpoints > present.evaluation ? ADVICE_CHECKPOINT : ADVICE_EVALUATE;
+    return true;
+}
+
 /* ---- what pays ---- */
 
 bool advice_changes_learning(enum advice_kind kind)

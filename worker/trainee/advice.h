@@ -102,6 +102,11 @@ struct advice_base {
 bool advice_evaluate_seldom(const struct advice_base *base, struct advice_rhythm *rhythm);
 bool advice_checkpoint_seldom(const struct advice_base *base, struct advice_rhythm *rhythm);
 
+/* Both at once, where checkpoints alone cannot get fewer: each evaluation at the end of an epoch
+ * writes one if the weights are the best. `kind`: what takes more of the two. */
+bool advice_both_seldom(const struct advice_base *base, struct advice_rhythm *rhythm,
+                        enum advice_kind *kind);
+
 struct advice_finding {
     int option;   /* its index */
     double gain;  /* how many times as many samples a second: cost before by cost after */

@@ -274,26 +274,42 @@ static void divide(struct adviser *adviser)
     remove_folder(path);
 }
 
+/* Adds an option that is worked out. Takes `changes`. */
+static void add_interval(struct adviser *adviser, enum advice_kind kind,
+                         const struct advice_rhythm *rhythm, struct json_object *changes)
+{
+    double step = fastest_base(adviser);
+    int index = adviser->count;
+
+    if (index == ADVICE_VARIANTS_MAX) {
+        json_object_put(changes);
+        return;
+    }
+    adviser->variants[index] = (struct advice_variant){kind, changes};
+    adviser->measured[index] = (struct measurement){.step = step};
+    adviser->options_found[index] = (struct advice_option){kind, step, *rhythm};
+    adviser->count++;
+}
+
 /* Adds what follows from the time of an evaluation and of a checkpoint without being tried. */
 static void add_intervals(struct adviser *adviser)
 {
     struct advice_base base = base_of(adviser);
     struct advice_rhythm rhythm;
+    enum advice_kind kind;
 
-    for (int i = 0; i < 2 && adviser->count < ADVICE_VARIANTS_MAX; i++) {
-        bool seldom =
-            i ? advice_checkpoint_seldom(&base, &rhythm) : advice_evaluate_seldom(&base, &rhythm);
-        int index = adviser->count;
+    if (advice_evaluate_seldom(&base, &rhythm))
+        add_interval(adviser, ADVICE_EVALUATE, &rhythm, advice_evaluate_changes(&rhythm));
+    if (advice_checkpoint_seldom(&base, &rhythm))
+        add_interval(adviser, ADVICE_CHECKPOINT, &rhythm, advice_checkpoint_changes(&rhythm));
+    if (advice_both_seldom(&base, &rhythm, &kind)) {
+        struct json_object *changes = advice_evaluate_changes(&rhythm);
+        JSON_AUTO struct json_object *more = advice_checkpoint_changes(&rhythm);
 
-        if (!seldom)
-            continue;
-        adviser->variants[index] = (struct advice_variant){i ? ADVICE_CHECKPOINT : ADVICE_EVALUATE,
-                                                           i ? advice_checkpoint_changes(&rhythm)
-                                                             : advice_evaluate_changes(&rhythm)};
-        adviser->measured[index] = (struct measurement){.step = base.costs.step};
-        adviser->options_found[index] =
-            (struct advice_option){adviser->variants[index].kind, base.costs.step, rhythm};
-        adviser->count++;
+        json_object_object_foreach (more, key, value) {
+            json_set(changes, key, json_object_get(value));
+        }
+        add_interval(adviser, kind, &rhythm, changes);
     }
 }
 

@@ -114,6 +114,27 @@ static void test_intervals(void **state)
     assert_false(advice_evaluate_seldom(&often, &rhythm));
 }
 
+static void test_both_intervals(void **state)
+{
+    struct advice_base best = base;
+    struct advice_rhythm rhythm;
+    enum advice_kind kind;
+
+    (void)state;
+    best.costs.best_share = 1; /* each evaluation writes a checkpoint, whether one is due or not */
+    best.costs.checkpoint = 0.06;
+    assert_true(advice_both_seldom(&best, &rhythm, &kind));
+    assert_int_equal(rhythm.evaluate_epochs, 5);
+    assert_int_equal(rhythm.checkpoint_epochs, 2);
+    assert_int_equal(kind, ADVICE_EVALUATE);
+    best.costs.checkpoint = 0.4;
+    assert_true(advice_both_seldom(&best, &rhythm, &kind));
+    assert_int_equal(rhythm.checkpoint_epochs, 10);
+    assert_int_equal(kind, ADVICE_CHECKPOINT);
+    best.costs.best_share = 0.1; /* fewer checkpoints suffice */
+    assert_false(advice_both_seldom(&best, &rhythm, &kind));
+}
+
 static void test_gain(void **state)
 {
     struct advice_option faster = option(ADVICE_RECOMPUTE, 0.0005);
@@ -194,10 +215,11 @@ static void test_learning_rate(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_time),      cmocka_unit_test(test_cost),
-        cmocka_unit_test(test_intervals), cmocka_unit_test(test_gain),
-        cmocka_unit_test(test_what_pays), cmocka_unit_test(test_order),
-        cmocka_unit_test(test_data),      cmocka_unit_test(test_learning_rate)};
+        cmocka_unit_test(test_time),         cmocka_unit_test(test_cost),
+        cmocka_unit_test(test_intervals),    cmocka_unit_test(test_both_intervals),
+        cmocka_unit_test(test_gain),         cmocka_unit_test(test_what_pays),
+        cmocka_unit_test(test_order),        cmocka_unit_test(test_data),
+        cmocka_unit_test(test_learning_rate)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
