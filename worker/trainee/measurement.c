@@ -19,17 +19,16 @@
 static const double warm_seconds = 0.25;
 /* Windows of steps that are timed. Other processes slow some of them. */
 static const double window_seconds = 0.04;
-enum { WARM_STEPS = 2, EVENTS = 8 /* evaluations, and checkpoints, in a profile */ };
+enum { WARM_STEPS = 2, CHECKPOINTS = 8 /* in a profile */ };
 
 /* What a child is asked. */
 struct request {
     const struct worker_options *options;
     struct worker_setup *setup;
     const char *specification;
-    double seconds; /* 0: a profile is wanted */
+    double seconds;
     bool chooses;
-    const char *checkpoints;
-    int64_t steps, evaluated;
+    const struct division *division; /* NULL: steps are timed */
 };
 
 static struct json_object *failure_new(const struct error *error)
@@ -73,20 +72,19 @@ static void configure_steps(struct training_config *config)
 }
 
 /* As many steps as are asked for, of which half are recorded, with evaluations and checkpoints. */
-static void configure_profile(const struct request *request, struct training_config *config)
+static void configure_profile(const struct division *division, struct training_config *config)
 {
-    int64_t every = request->steps / EVENTS > 0 ? request->steps / EVENTS : 1;
-
     config->epochs = 0;
-    config->steps = request->steps;
-    config->evaluate_every_steps = every;
+    config->steps = division->steps;
+    config->evaluate_every_steps = division->evaluate_every;
     config->evaluate_every_epochs = 0;
-    config->checkpoint_directory = request->checkpoints;
-    config->checkpoint_every_steps = every;
+    config->checkpoint_directory = division->checkpoints;
+    config->checkpoint_every_steps =
+        division->steps / CHECKPOINTS > 0 ? division->steps / CHECKPOINTS : 1;
     config->checkpoint_every_epochs = 0;
     config->checkpoint_every_seconds = 0;
     config->checkpoint_keep = 1;
-    config->profile_steps = request->steps / 2 > 0 ? request->steps / 2 : 1;
+    config->profile_steps = division->steps / 2 > 0 ? division->steps / 2 : 1;
 }
 
 /* Opens the device and plans as a job would, but for what a measurement leaves out. */
@@ -103,13 +101,13 @@ static int prepare(const struct request *request, struct training **training, st
     setup->split.test.count = 0;
     config->early_metric = NULL;
     config->restore_best = false;
-    if (request->seconds > 0)
-        configure_steps(config);
+    if (request->division)
+        configure_profile(request->division, config);
     else
-        configure_profile(request, config);
-    if (request->seconds <= 0 && !setup->train->streams &&
-        request->evaluated < setup->split.validation.count)
-        setup->split.validation.count = request->evaluated;
+        configure_steps(config);
+    if (request->division && !setup->train->streams &&
+        request->division->evaluated < setup->split.validation.count)
+        setup->split.validation.count = request->division->evaluated;
     if ((r = worker_convolutions_choose(setup, request->chooses, error)) < 0 ||
         (r = worker_choice_prepare(setup, request->options, NULL, &choice, training, error)) < 0)
         return r;
@@ -436,16 +434,14 @@ void measurement_take(const struct worker_options *options, struct worker_setup 
 }
 
 void measurement_divide(const struct worker_options *options, struct worker_setup *setup,
-                        const char *specification, const char *checkpoints, int64_t steps,
-                        int64_t evaluated, struct measured_parts *parts)
+                        const char *specification, const struct division *division,
+                        struct measured_parts *parts)
 {
     struct request request = {.options = options,
                               .setup = setup,
                               .specification = specification,
                               .chooses = true,
-                              .checkpoints = checkpoints,
-                              .steps = steps,
-                              .evaluated = evaluated};
+                              .division = division};
     JSON_AUTO struct json_object *answer = ask(run_profiled, &request);
     struct json_object *shares = json_get(answer, "steps");
     double data = json_get_double(answer, "data_share", 0);

@@ -39,9 +39,14 @@ struct measured_parts {
     char reason[MEASUREMENT_REASON_BYTES]; /* as above */
 };
 
-/* Trains `steps` steps with a profile, in which a few evaluations and checkpoints are made.
- * Checkpoints go into the folder `checkpoints`. An evaluation has `evaluated` samples at most, and
- * is scaled up. */
+/* What is done while time is divided. */
+struct division {
+    int64_t steps, evaluate_every; /* of these steps */
+    int64_t evaluated;             /* samples of an evaluation at most; it is scaled up */
+    const char *checkpoints;       /* the folder that they are written to */
+};
+
+/* Trains with a profile, in which evaluations and a few checkpoints are made. */
 void measurement_divide(const struct worker_options *options, struct worker_setup *setup,
-                        const char *specification, const char *checkpoints, int64_t steps,
-                        int64_t evaluated, struct measured_parts *parts);
+                        const char *specification, const struct division *division,
+                        struct measured_parts *parts);

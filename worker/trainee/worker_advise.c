@@ -26,12 +26,16 @@ enum {
     CONFIRMED_MAX = 4, /* findings that are measured again, longer */
     PROFILE_STEPS_MIN = 4,
     PROFILE_STEPS_MAX = 200,
+    EVALUATIONS_MIN = 8,
+    EVALUATIONS_MAX = 48,
     BATCH_FACTOR_MAX = 64
 };
 /* Seconds of steps of a measurement, of one that is repeated, and of a profile. */
 static const double look_seconds = 1, confirm_seconds = 1.2, profile_seconds = 1;
 /* An evaluation is measured on as many samples as take about this long. */
 static const double evaluation_seconds = 0.4;
+/* To write a parameter with the optimizer's states, about: 12 bytes at 500 MB a second. */
+static const double checkpoint_seconds = 24e-9;
 /* A batch twice as large must shorten the time by this part, or a larger one is not looked at. */
 static const double doubling_saves = 0.08;
 
@@ -252,13 +256,37 @@ static void remove_folder(const char *path)
     rmdir(path);
 }
 
-static void divide(struct adviser *adviser)
+/* How many steps are profiled, and how often they are evaluated: as often as the job does it, if
+ * that fits, because evaluations far apart are oftener the best. */
+static struct division plan_division(const struct adviser *adviser, const char *folder)
 {
     const struct measurement *base = &adviser->base;
     double update = base->step * base->rhythm.step_samples;
-    int64_t steps = (int64_t)fmin(profile_seconds / update, PROFILE_STEPS_MAX);
-    int64_t evaluated = (int64_t)fmin(evaluation_seconds / base->step, 1e9);
+    double evaluated = fmax(evaluation_seconds / base->step, 4 * (double)base->batch);
+    double samples = fmin(evaluated, (double)adviser->setup.split.validation.count);
+    /* a third of a step is its forward part, and the best weights are written */
+    double seconds = samples * base->step / 3 + base->parameters * checkpoint_seconds;
+    int64_t evaluations =
+        (int64_t)fmin(fmax(profile_seconds / seconds, EVALUATIONS_MIN), EVALUATIONS_MAX);
+    int64_t present = base->rhythm.evaluate_steps;
+    struct division division = {
+        .steps =
+            (int64_t)fmin(fmax(profile_seconds / update, PROFILE_STEPS_MIN), PROFILE_STEPS_MAX),
+        .evaluated = (int64_t)fmin(evaluated, 1e15),
+        .checkpoints = folder};
+
+    division.evaluate_every = division.steps > evaluations ? division.steps / evaluations : 1;
+    if (present && present < division.evaluate_every) {
+        division.evaluate_every = present;
+        division.steps = evaluations * present;
+    }
+    return division;
+}
+
+static void divide(struct adviser *adviser)
+{
     const char *chosen = getenv("TMPDIR");
+    struct division division;
     char path[PATH_MAX];
 
     snprintf(path, sizeof path, "%s/traind-advise.XXXXXX", chosen && *chosen ? chosen : "/tmp");
@@ -268,9 +296,9 @@ static void divide(struct adviser *adviser)
                  chosen && *chosen ? chosen : "/tmp", strerror(errno));
         return;
     }
-    measurement_divide(adviser->options, &adviser->setup, adviser->text, path,
-                       steps > PROFILE_STEPS_MIN ? steps : PROFILE_STEPS_MIN,
-                       evaluated > 4 * base->batch ? evaluated : 4 * base->batch, &adviser->parts);
+    division = plan_division(adviser, path);
+    measurement_divide(adviser->options, &adviser->setup, adviser->text, &division,
+                       &adviser->parts);
     remove_folder(path);
 }
 
