@@ -10,6 +10,8 @@
 enum { COLUMNS = 80, LINE_BYTES = 1024 };
 
 static const char indent[] = "   ";
+/* Measurements that differ by more than this part are told. */
+static const double noise_told = 0.1;
 
 static void print_paragraph(const char *first, const char *text, FILE *output)
 {
@@ -111,11 +113,18 @@ void advice_print(struct json_object *advice, FILE *output)
     for (size_t i = 0; i < count; i++)
         print_finding(json_object_array_get_idx(list, i), i + 1, output);
     if (count == 0)
-        fprintf(output, "\nNo change that was tried pays.\n");
+        fprintf(output, "\nNo change that was tried pays%s.\n",
+                noise > noise_told ? " more than the measurements differ" : "");
     for (size_t i = 0; notes && i < json_object_array_length(notes); i++)
         print_paragraph("note: ", json_object_get_string(json_object_array_get_idx(notes, i)),
                         output);
-    if (noise > 0.1)
-        fprintf(output, "note: measurements of the same differ by %.0f%%: other work runs here.\n",
-                100 * noise);
+    if (noise > noise_told) {
+        char line[LINE_BYTES];
+
+        snprintf(line, sizeof line,
+                 "measurements of the same differ by %.0f%%, as other work runs here: what saves "
+                 "less than %.0f%% is not named.",
+                 100 * noise, fmin(200 * noise, 100));
+        print_paragraph("note: ", line, output);
+    }
 }
