@@ -165,13 +165,20 @@ static void measure_variant(struct adviser *adviser, int index, double seconds, 
                                .rhythm = measured->rhythm};
 }
 
-/* Measures the variants from `first` on, with the base behind each group. */
+/* Measures the variants from `first` on, with the base behind each group. Those that may pay are
+ * measured twice: the base has more chances, too, to find the machine quiet. */
 static void measure_variants(struct adviser *adviser, int first)
 {
-    for (int i = first; i < adviser->count; i++) {
-        measure_variant(adviser, i, look_seconds, false);
-        if ((i - first) % GROUP == GROUP - 1)
-            measure_base(adviser, look_seconds);
+    const double hopeless = 1.3;
+
+    for (int look = 0; look < 2; look++) {
+        for (int i = first; i < adviser->count; i++) {
+            if (look > 0 && !(adviser->measured[i].step < hopeless * fastest_base(adviser)))
+                continue;
+            measure_variant(adviser, i, look_seconds, false);
+            if ((i - first) % GROUP == GROUP - 1)
+                measure_base(adviser, look_seconds);
+        }
     }
 }
 
