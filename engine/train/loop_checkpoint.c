@@ -54,9 +54,10 @@ int loop_write_checkpoint(struct loop *loop, bool best, struct error *error)
     r = checkpoint_write(training->session, loop->state, loop->texts,
                          training->best_weights.values ? &training->best_weights : NULL, path,
                          digest, &written.bytes, error);
-    profile_enter(training->profile, PROFILE_OTHER);
-    if (r < 0)
+    if (r < 0) {
+        profile_enter(training->profile, PROFILE_OTHER);
         return r;
+    }
     loop->checkpoint_step = loop->state->step;
     loop->checkpoint_epoch = loop->state->epoch;
     loop->pace.next_checkpoint = loop_mark(loop, false) + training->config.checkpoint_every_seconds;
@@ -65,6 +66,7 @@ int loop_write_checkpoint(struct loop *loop, bool best, struct error *error)
     if (r == 0 && loop->events->checkpoint)
         r = loop->events->checkpoint(loop->events->context, &written, error);
     delete_removed(loop, &written);
+    profile_enter(training->profile, PROFILE_OTHER);
     return r;
 }
 

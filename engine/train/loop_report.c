@@ -19,6 +19,13 @@ static const double meter_period = 0.1, meter_period_max = 1, meter_share = 0.01
  * caches. */
 enum { FIRST_ROWS = 5, PACE_STEPS_MAX = 4096 };
 
+static double progress_seconds(const struct loop *loop)
+{
+    double wanted = loop->training->config.progress_seconds;
+
+    return wanted > 0 ? wanted : progress_period;
+}
+
 void loop_start_clock(struct loop *loop)
 {
     double now = session_seconds(loop->training->session);
@@ -28,7 +35,7 @@ void loop_start_clock(struct loop *loop)
     loop->pace =
         (struct pace){.every = 1,
                       .countdown = 1,
-                      .next_progress = now + progress_period,
+                      .next_progress = now + progress_seconds(loop),
                       .next_row = now + row_period,
                       .next_checkpoint = now + loop->training->config.checkpoint_every_seconds};
 }
@@ -125,7 +132,7 @@ static int loop_tell_progress(struct loop *loop, double now, struct error *error
     loop->told = loop->timed;
     loop->reported = now;
     loop->reported_samples = done;
-    loop->pace.next_progress = now + progress_period;
+    loop->pace.next_progress = now + progress_seconds(loop);
     return loop->events->progress ? loop->events->progress(loop->events->context, &progress, error)
                                   : 0;
 }

@@ -67,7 +67,8 @@ struct training_config {
     /* resumed run: path of its best checkpoint so far; NULL: there is none */
     const char *best_checkpoint;
 
-    int64_t profile_steps; /* how many updates to record; 0: the run is not profiled */
+    int64_t profile_steps;   /* how many updates to record; 0: the run is not profiled */
+    double progress_seconds; /* between two reports of progress; 0: 0.25 */
 };
 
 /* Whether evaluation reads averages of the weights: moving ones, or those of the optimizer. */

@@ -208,7 +208,7 @@ static struct json_object *measure(struct measurements *measurements)
     return kept;
 }
 
-int worker_convolutions_choose(struct worker_setup *setup, struct error *error)
+int worker_convolutions_choose(struct worker_setup *setup, bool measures, struct error *error)
 {
     JSON_AUTO struct json_object *kept = NULL, *measured = NULL;
     struct measurements measurements = {.setup = setup, .device = setup->device};
@@ -222,7 +222,7 @@ int worker_convolutions_choose(struct worker_setup *setup, struct error *error)
         kept = worker_kept_begin(VERSION, &setup->device_info);
     measurements.kept = kept;
     r = choose(&measurements, error);
-    if (r < 0 || !measurements.lacks)
+    if (r < 0 || !measurements.lacks || !measures)
         return r;
     measured = measure(&measurements);
     if (!measured)

@@ -21,6 +21,10 @@ const struct worker_command worker_commands[] = {
     {"try", "SPEC", "one batch and two steps of a job: shapes, loss, time, memory, gradients",
      "json device device-config plugin threads memory-limit emulate-precision initial-weights",
      true, WORKER_NO_DATA, NULL, worker_try},
+    {"advise", "SPEC",
+     "what would make a job faster: its settings are changed one by one and measured",
+     "json device device-config plugin threads memory-limit emulate-precision", true,
+     WORKER_NO_DATA, NULL, worker_advise},
     {"eval", "SPEC --checkpoint FILE | MODEL DATA",
      "metrics of a checkpoint on the test set, or of a model on other data with labels",
      "json checkpoint logits labels lengths spec device device-config plugin threads "

@@ -69,6 +69,7 @@ int worker_evaluate(const struct worker_options *options);
 int worker_predict(const struct worker_options *options);
 int worker_inspect(const struct worker_options *options);
 int worker_try(const struct worker_options *options);
+int worker_advise(const struct worker_options *options);
 int worker_quantize(const struct worker_options *options);
 int worker_sample(const struct worker_options *options);
 int worker_export(const struct worker_options *options);

@@ -127,7 +127,7 @@ int worker_plan_make(const struct worker_options *options, struct worker_setup *
     struct worker_calibration calibration = {0};
     struct training *training = NULL;
     struct worker_choice choice;
-    int r = worker_convolutions_choose(setup, error);
+    int r = worker_convolutions_choose(setup, true, error);
 
     if (r == 0)
         r = worker_choice_prepare(setup, options, NULL, &choice, &training, error);

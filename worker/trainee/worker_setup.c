@@ -352,6 +352,45 @@ int worker_setup_open(const struct worker_options *options, const struct worker_
     return 0;
 }
 
+int worker_setup_open_data(const struct worker_options *options, const char *specification,
+                           struct worker_setup *setup, struct error *error)
+{
+    const struct worker_opening opening = {0};
+    int r;
+
+    *setup = (struct worker_setup){.stage = WORKER_STAGE_SPECIFICATION};
+    r = worker_spec_parse(specification, options->input, &setup->spec, error);
+    if (r < 0)
+        return r;
+    setup->stage = WORKER_STAGE_DATA;
+    configure_data(options, &opening, setup);
+    r = open_data(setup, NULL, error);
+    return r < 0 ? r : describe_data(setup, error);
+}
+
+int worker_setup_vary(const struct worker_options *options, const char *specification,
+                      struct worker_setup *setup, struct error *error)
+{
+    const struct loss_weights *weights = setup->spec.augmentation.weights; /* of the data */
+    int r = worker_spec_parse(specification, "what is measured", &setup->spec, error);
+
+    if (r < 0)
+        return r;
+    setup->spec.augmentation.weights = weights;
+    setup->rounds = setup->spec.quantization_aware;
+    r = augmentation_check(&setup->spec.augmentation, setup->train, error);
+    if (r == 0)
+        r = describe_data(setup, error);
+    setup->stage = WORKER_STAGE_DEVICE;
+    if (r == 0)
+        r = worker_setup_open_device(options, setup, error);
+    if (r < 0)
+        return r;
+    setup->spec.training.idle_cores = count_idle_cores(setup);
+    setup->stage = WORKER_STAGE_PLAN;
+    return 0;
+}
+
 int worker_setup_open_text(const struct worker_options *options, const char *vocabulary,
                            struct worker_setup *setup, struct error *error)
 {

@@ -72,6 +72,14 @@ struct worker_opening {
  * caller releases the setup in both cases with worker_setup_release(). */
 int worker_setup_open(const struct worker_options *options, const struct worker_opening *opening,
                       struct worker_setup *setup, struct error *error);
+/* The same of a specification as text and without a device, for worker_setup_vary(). */
+int worker_setup_open_data(const struct worker_options *options, const char *specification,
+                           struct worker_setup *setup, struct error *error);
+/* In a child process: takes another specification, as text, over the same data, and opens its
+ * device. It may differ in all that does not decide what the samples are. What the setup held of
+ * the old one is not freed, as the sets still point to it. */
+int worker_setup_vary(const struct worker_options *options, const char *specification,
+                      struct worker_setup *setup, struct error *error);
 /* The same for a text model without its text: the checkpoint's vocabulary describes the data. */
 int worker_setup_open_text(const struct worker_options *options, const char *vocabulary,
                            struct worker_setup *setup, struct error *error);

@@ -1,0 +1,252 @@
+/* advice.c: see advice.h. */
+#include "worker/trainee/advice.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const char *const bottleneck_names[] = {[ADVICE_DATA] = "data",
+                                               [ADVICE_LAUNCH] = "launch",
+                                               [ADVICE_MEMORY] = "memory",
+                                               [ADVICE_ARITHMETIC] = "arithmetic",
+                                               [ADVICE_EVALUATION] = "evaluation",
+                                               [ADVICE_CHECKPOINTS] = "checkpoints"};
+DEFINE_STRING_TABLE(advice_bottleneck, enum advice_bottleneck, bottleneck_names)
+
+static const char *const kind_names[] = {[ADVICE_BATCH] = "batch",
+                                         [ADVICE_ACCUMULATE] = "accumulate",
+                                         [ADVICE_PRECISION] = "precision",
+                                         [ADVICE_RECOMPUTE] = "recompute",
+                                         [ADVICE_DETERMINISTIC] = "deterministic",
+                                         [ADVICE_LENGTH_BUCKETS] = "length_buckets",
+                                         [ADVICE_LOADER_THREADS] = "loader_threads",
+                                         [ADVICE_THREADS] = "threads",
+                                         [ADVICE_AUGMENT] = "augment",
+                                         [ADVICE_WIDTH] = "width",
+                                         [ADVICE_EVALUATE] = "evaluate_every",
+                                         [ADVICE_CHECKPOINT] = "checkpoint_every"};
+DEFINE_STRING_TABLE(advice_kind, enum advice_kind, kind_names)
+
+/* ---- what time goes into ---- */
+
+void advice_time_add(struct advice_time *time, double seconds, double calls, double kernel_seconds,
+                     bool is_arithmetic)
+{
+    double begun = fmin(seconds, calls * kernel_seconds);
+
+    time->part[ADVICE_LAUNCH] += begun;
+    time->part[is_arithmetic ? ADVICE_ARITHMETIC : ADVICE_MEMORY] += seconds - begun;
+}
+
+enum advice_bottleneck advice_time_largest(const struct advice_time *time)
+{
+    int largest = 0;
+
+    for (int i = 1; i < ADVICE_BOTTLENECKS; i++)
+        if (time->part[i] > time->part[largest])
+            largest = i;
+    return (enum advice_bottleneck)largest;
+}
+
+/* ---- what a sample costs ---- */
+
+/* Samples between two evaluations. */
+static double evaluation_samples(const struct advice_rhythm *rhythm)
+{
+    return rhythm->evaluate_steps ? (double)rhythm->evaluate_steps * rhythm->step_samples
+                                  : (double)rhythm->evaluate_epochs * rhythm->epoch_samples;
+}
+
+/* Samples between two checkpoints; INFINITY: they are not written by samples. */
+static double checkpoint_samples(const struct advice_rhythm *rhythm)
+{
+    if (rhythm->checkpoint_steps)
+        return (double)rhythm->checkpoint_steps * rhythm->step_samples;
+    return rhythm->checkpoint_epochs ? (double)rhythm->checkpoint_epochs * rhythm->epoch_samples
+                                     : INFINITY;
+}
+
+struct advice_cost advice_cost_of(const struct advice_costs *costs,
+                                  const struct advice_rhythm *rhythm)
+{
+    double interval = evaluation_samples(rhythm), best = costs->best_share / interval;
+    struct advice_cost cost = {.evaluation = costs->evaluation / interval};
+
+    /* at the end of an epoch one checkpoint is both: the due one, and that of the best weights */
+    if (rhythm->checkpoint_epochs && rhythm->evaluate_epochs)
+        best *= 1 - 1 / (double)rhythm->checkpoint_epochs;
+    cost.checkpoints = costs->checkpoint * (best + 1 / checkpoint_samples(rhythm));
+    if (rhythm->checkpoint_seconds > 0)
+        cost.checkpoints += (costs->step + cost.evaluation + cost.checkpoints) * costs->checkpoint /
+                            rhythm->checkpoint_seconds;
+    cost.all = costs->step + cost.evaluation + cost.checkpoints;
+    return cost;
+}
+
+/* ---- intervals ---- */
+
+/* The smallest number of 1, 2, 5, 10, 20, 50 … that is not less. */
+static int64_t round_up(double number)
+{
+    static const int mantissa[] = {1, 2, 5};
+
+    for (int64_t power = 1; power < INT64_MAX / 100; power *= 10)
+        for (int i = 0; i < 3; i++)
+            if ((double)(mantissa[i] * power) >= number)
+                return mantissa[i] * power;
+    return INT64_MAX / 100;
+}
+
+/* An interval of `samples` samples or more as steps within an epoch, else as epochs. */
+static void set_interval(const struct advice_rhythm *rhythm, double samples, int64_t *steps,
+                         int64_t *epochs)
+{
+    int64_t within = round_up(samples / rhythm->step_samples);
+    double run = ceil(rhythm->run_samples / rhythm->epoch_samples);
+
+    *steps = *epochs = 0;
+    if ((double)within * rhythm->step_samples < rhythm->epoch_samples)
+        *steps = within;
+    else
+        *epochs = (int64_t)fmin((double)round_up(samples / rhythm->epoch_samples), run);
+}
+
+/* The time of steps that one event of `seconds` may follow, in samples. */
+static double samples_for(double seconds, double step)
+{
+    return seconds * (1 - ADVICE_PART) / ADVICE_PART / step;
+}
+
+bool advice_evaluate_seldom(const struct advice_base *base, struct advice_rhythm *rhythm)
+{
+    const struct advice_costs *costs = &base->costs;
+    /* what a best checkpoint takes comes and goes with the evaluation before it */
+    double seconds = costs->evaluation + costs->best_share * costs->checkpoint;
+    double samples = samples_for(seconds, costs->step);
+
+    *rhythm = base->rhythm;
+    if (costs->evaluation <= 0 || fmin(samples, rhythm->run_samples) <= evaluation_samples(rhythm))
+        return false;
+    set_interval(&base->rhythm, samples, &rhythm->evaluate_steps, &rhythm->evaluate_epochs);
+    return true;
+}
+
+bool advice_checkpoint_seldom(const struct advice_base *base, struct advice_rhythm *rhythm)
+{
+    const struct advice_costs *costs = &base->costs;
+    double samples = samples_for(costs->checkpoint, costs->step);
+    double present = base->rhythm.checkpoint_seconds > 0
+                         ? base->rhythm.checkpoint_seconds / costs->step
+                         : checkpoint_samples(&base->rhythm);
+
+    *rhythm = base->rhythm;
+    if (costs->checkpoint <= 0 || fmin(samples, rhythm->run_samples) <= present)
+        return false;
+    rhythm->checkpoint_seconds = 0;
+    set_interval(&base->rhythm, samples, &rhythm->checkpoint_steps, &rhythm->checkpoint_epochs);
+    return true;
+}
+
+bool advice_both_seldom(const struct advice_base *base, struct advice_rhythm *rhythm,
+                        enum advice_kind *kind)
+{
+    struct advice_cost present = advice_cost_of(&base->costs, &base->rhythm), fewer;
+    struct advice_rhythm evaluations, checkpoints;
+
+    if (!base->rhythm.evaluate_epochs || !base->rhythm.checkpoint_epochs ||
+        !advice_evaluate_seldom(base, &evaluations) ||
+        !advice_checkpoint_seldom(base, &checkpoints))
+        return false;
+    fewer = advice_cost_of(&base->costs, &checkpoints);
+    if (fewer.checkpoints < present.checkpoints / 2)
+        return false;
+    *rhythm = evaluations;
+    rhythm->checkpoint_steps = checkpoints.checkpoint_steps;
+    rhythm->checkpoint_epochs = checkpoints.checkpoint_epochs;
+    *kind = present.checkpoints > present.evaluation ? ADVICE_CHECKPOINT : ADVICE_EVALUATE;
+    return true;
+}
+
+/* ---- what pays ---- */
+
+bool advice_changes_learning(enum advice_kind kind)
+{
+    return kind == ADVICE_BATCH || kind == ADVICE_AUGMENT || kind == ADVICE_WIDTH;
+}
+
+/* Whether an evaluation gets faster as a step does. */
+static bool changes_evaluation(enum advice_kind kind)
+{
+    return kind == ADVICE_BATCH || kind == ADVICE_ACCUMULATE || kind == ADVICE_PRECISION ||
+           kind == ADVICE_THREADS || kind == ADVICE_WIDTH;
+}
+
+static double find_gain(const struct advice_base *base, const struct advice_option *option)
+{
+    struct advice_costs after = base->costs;
+
+    after.step = option->step;
+    if (option->kind == ADVICE_LOADER_THREADS || option->kind == ADVICE_AUGMENT)
+        after.step = fmax(after.step, base->costs.step * (1 - fmin(base->data_share, 1)));
+    if (changes_evaluation(option->kind))
+        after.evaluation *= option->step / base->costs.step;
+    return advice_cost_of(&base->costs, &base->rhythm).all /
+           advice_cost_of(&after, &option->rhythm).all;
+}
+
+static int compare_findings(const void *a, const void *b)
+{
+    const struct advice_finding *x = a, *y = b;
+
+    if (x->worth != y->worth)
+        return x->worth < y->worth ? 1 : -1;
+    return x->option - y->option;
+}
+
+/* The option of the kind that is taken; its `option` is -1 if none was measured. */
+static struct advice_finding best_of(const struct advice_base *base,
+                                     const struct advice_option *options, int count,
+                                     enum advice_kind kind)
+{
+    const double nearly = 0.85; /* of the gain's logarithm */
+    struct advice_finding taken = {.option = -1};
+    double most = 0;
+
+    for (int i = 0; i < count; i++)
+        if (options[i].kind == kind && options[i].step > 0)
+            most = fmax(most, find_gain(base, &options[i]));
+    for (int i = 0; i < count && taken.option < 0; i++) {
+        double gain;
+
+        if (options[i].kind != kind || !(options[i].step > 0))
+            continue;
+        gain = find_gain(base, &options[i]);
+        if (gain >= most || gain >= pow(most, nearly))
+            taken = (struct advice_finding){
+                .option = i,
+                .gain = gain,
+                .saved = 1 - 1 / gain,
+                .worth = advice_changes_learning(kind) ? sqrt(gain) : gain,
+            };
+    }
+    return taken;
+}
+
+int advice_find(const struct advice_base *base, const struct advice_option *options, int count,
+                struct advice_finding findings[ADVICE_KINDS])
+{
+    int found = 0;
+
+    for (int kind = 0; kind < ADVICE_KINDS; kind++) {
+        struct advice_finding taken = best_of(base, options, count, (enum advice_kind)kind);
+
+        if (taken.option >= 0 && taken.saved >= fmax(ADVICE_GAIN_MIN, 2 * base->noise))
+            findings[found++] = taken;
+    }
+    qsort(findings, (size_t)found, sizeof *findings, compare_findings);
+    return found;
+}
+
+double advice_learning_rate(double learning_rate, double factor, bool is_sgd)
+{
+    return learning_rate * (is_sgd ? factor : sqrt(factor));
+}
