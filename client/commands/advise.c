@@ -14,7 +14,7 @@
 
 static bool is_preset(const char *name)
 {
-    JSON_AUTO struct json_object *list = presets_list();
+    JSON_AUTO struct json_object *list = presets_list(NULL);
 
     for (size_t i = 0; i < json_object_array_length(list); i++)
         if (strcmp(json_get_string(json_object_array_get_idx(list, i), "name", ""), name) == 0)
