@@ -137,8 +137,7 @@ static void function_backward(const struct graph_node *node, const float *dy, co
         FOR_EACH(dx[i] = dy[i] * TWO_OVER_ROOT_PI * expf(-x[i] * x[i]))
         break;
     case FUNCTION_POWER: /* of exponent 0, at 0 too */
-        FOR_EACH(dx[i] =
-                     exponent == 0.0f ? 0.0f : dy[i] * exponent * powf(x[i], exponent - 1.0f))
+        FOR_EACH(dx[i] = exponent == 0.0f ? 0.0f : dy[i] * exponent * powf(x[i], exponent - 1.0f))
         break;
     }
 }
