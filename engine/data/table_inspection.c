@@ -215,9 +215,12 @@ static int32_t find_called_target(const struct table_inspection *inspection)
     static const char *const names[] = {"target", "label", "labels", "class", "outcome", "y"};
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        for (int32_t column = 0; column < inspection->count; column++)
-            if (strcasecmp(inspection->columns[column].name, names[i]) == 0)
+        for (int32_t column = 0; column < inspection->count; column++) {
+            const char *name = inspection->columns[column].name;
+
+            if (name && strcasecmp(name, names[i]) == 0)
                 return column;
+        }
     return -1;
 }
 

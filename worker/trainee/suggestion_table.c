@@ -109,12 +109,14 @@ static void column_set(struct json_object *source, const char *key,
 
 static void add_missing(struct json_object *train, const struct dataset_config *config)
 {
-    struct json_object *list = config->table.missing_words ? json_object_new_array() : NULL;
+    struct json_object *list;
 
+    if (!config->table.missing_words)
+        return;
+    list = json_object_new_array();
     for (int i = 0; i < config->table.missing_word_count; i++)
         json_object_array_add(list, json_object_new_string(config->table.missing_words[i]));
-    if (list)
-        json_set(train, "missing", list);
+    json_set(train, "missing", list);
 }
 
 static void add_rows(struct json_object *choices, const struct detection *detection,
