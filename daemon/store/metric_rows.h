@@ -15,6 +15,19 @@ int metrics_read(struct store_connection *connection, int64_t job, int64_t after
                  bool (*take)(void *data, int64_t cursor, struct json_object *row), void *data,
                  struct error *error);
 
+/* The first and the last step of a metric between the steps `*first` and `*last`, and the cursor
+ * behind the job's last row. 1; 0: there are no such rows. */
+int metric_span_read(struct store_connection *connection, int64_t job, const char *name,
+                     int64_t *first, int64_t *last, int64_t *cursor, struct error *error);
+
+struct metric_row;
+/* Passes the values of a metric between two steps, both included, to `take`, by ascending steps.
+ * Their `name` is NULL. */
+int metric_values_read(struct store_connection *connection, int64_t job, const char *name,
+                       int64_t first, int64_t last,
+                       void (*take)(void *data, const struct metric_row *row), void *data,
+                       struct error *error);
+
 struct metric_row {
     const char *name;
     int64_t step;
