@@ -23,6 +23,7 @@ struct web_connections {
     pthread_mutex_t lock; /* guards `places` and `streams` */
     struct web_connection places[WEB_CONNECTIONS_MAX];
     int streams;
+    double patience;
     pthread_t thread;
     int stop; /* an eventfd */
 };
@@ -52,11 +53,12 @@ static void *watch(void *data)
     return NULL;
 }
 
-int web_connections_open(struct web_connections **connections, struct error *error)
+int web_connections_open(int patience, struct web_connections **connections, struct error *error)
 {
     struct web_connections *opened = memory_zero(sizeof *opened);
     int result;
 
+    opened->patience = patience;
     pthread_mutex_init(&opened->lock, NULL);
     for (size_t i = 0; i < WEB_CONNECTIONS_MAX; i++)
         opened->places[i].descriptor = -1;
@@ -93,7 +95,7 @@ struct web_connection *web_connection_add(struct web_connections *connections, i
             free_place = &connections->places[i];
     if (free_place)
         *free_place = (struct web_connection){descriptor, WEB_CONNECTION_REQUESTS,
-                                              clock_monotonic() + WEB_REQUEST_SECONDS};
+                                              clock_monotonic() + connections->patience};
     pthread_mutex_unlock(&connections->lock);
     return free_place;
 }
@@ -114,8 +116,8 @@ int web_connection_descriptor(const struct web_connection *connection)
 bool web_connection_set(struct web_connections *connections, struct web_connection *connection,
                         enum web_connection_state state)
 {
-    static const double seconds[] = {
-        [WEB_CONNECTION_REQUESTS] = WEB_REQUEST_SECONDS,
+    const double seconds[] = {
+        [WEB_CONNECTION_REQUESTS] = connections->patience,
         [WEB_CONNECTION_ANSWERS] = WEB_ANSWER_SECONDS,
         [WEB_CONNECTION_STREAMS] = INFINITY,
     };

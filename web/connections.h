@@ -9,18 +9,18 @@
 enum {
     WEB_CONNECTIONS_MAX = 64,
     WEB_CONNECTIONS_PER_ADDRESS = 48,
-    WEB_STREAMS_MAX = 24, /* so that pages which follow something leave room for calls */
-    /* Seconds from a connection's beginning, or its last answer, to the end of its next request */
-    WEB_REQUEST_SECONDS = 20,
-    WEB_ANSWER_SECONDS = 120, /* from there to the end of the answer */
+    WEB_STREAMS_MAX = 24,     /* so that pages which follow something leave room for calls */
+    WEB_ANSWER_SECONDS = 120, /* from the end of a request to the end of its answer */
     WEB_STALL_SECONDS = 40    /* without a byte sent or received */
 };
 
 struct web_connections;
 struct web_connection;
 
-/* Starts the thread that ends late connections. The caller frees with web_connections_close(). */
-int web_connections_open(struct web_connections **connections, struct error *error);
+/* Starts the thread that ends late connections. `patience`: seconds from a connection's beginning,
+ * or its last answer, to the end of its next request. The caller frees with
+ * web_connections_close(). */
+int web_connections_open(int patience, struct web_connections **connections, struct error *error);
 /* All connections have been removed. */
 void web_connections_close(struct web_connections *connections);
 

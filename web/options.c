@@ -40,6 +40,7 @@ enum known_option {
     TOKEN_FILE,
     NO_TOKEN,
     READ_ONLY,
+    PATIENCE,
     DAEMON,
     VERSION,
     HELP
@@ -55,6 +56,7 @@ static const struct option_spelling known_options[] = {
     [TOKEN_FILE] = {"token-file", 0, OPTION_VALUE_REQUIRED},
     [NO_TOKEN] = {"no-token", 0, OPTION_VALUE_NONE},
     [READ_ONLY] = {"read-only", 0, OPTION_VALUE_NONE},
+    [PATIENCE] = {"patience", 0, OPTION_VALUE_REQUIRED},
     [DAEMON] = {"daemon", 0, OPTION_VALUE_REQUIRED},
     [VERSION] = {"version", 0, OPTION_VALUE_NONE},
     [HELP] = {"help", 0, OPTION_VALUE_NONE},
@@ -83,14 +85,15 @@ static int refuse_word(enum option_event event, const struct option_found *found
     return EXIT_USAGE;
 }
 
-static int take_port(const char *value, struct web_options *options)
+/* -1, or the exit status if the text is no number from `least` to `most`. */
+static int take_number(const char *text, long least, long most, const char *sentence, int *number)
 {
     char *end;
-    long port = strtol(value, &end, 10);
+    long found = strtol(text, &end, 10);
 
-    if (end == value || *end || port < 0 || port > 65535)
-        return refuse("--port takes a number from 0 to 65535");
-    options->port = (int)port;
+    if (end == text || *end || found < least || found > most)
+        return refuse(sentence);
+    *number = (int)found;
     return -1;
 }
 
@@ -116,7 +119,11 @@ static int take_option(enum known_option option, const char *value, struct web_o
 
     switch (option) {
     case PORT:
-        return take_port(value, options);
+        return take_number(value, 0, 65535, "--port takes a number from 0 to 65535",
+                           &options->port);
+    case PATIENCE:
+        return take_number(value, 1, 3600, "--patience takes a number of seconds from 1 to 3600",
+                           &options->patience);
     case HOST:
         return take_host(value, options);
     case NO_TOKEN:
@@ -181,7 +188,7 @@ int web_options_read(int count, char **words, struct web_options *options)
     enum option_event event;
     int status = -1;
 
-    *options = (struct web_options){.port = WEB_PORT_DEFAULT};
+    *options = (struct web_options){.port = WEB_PORT_DEFAULT, .patience = WEB_PATIENCE_DEFAULT};
     while (status < 0 && (event = option_read(&reader, &found)) != OPTION_END)
         status = event == OPTION_FOUND
                      ? take_option((enum known_option)(found.spelling - known_options), found.value,

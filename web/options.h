@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { WEB_PORT_DEFAULT = 8470, WEB_HOSTS_MAX = 16 };
+enum { WEB_PORT_DEFAULT = 8470, WEB_HOSTS_MAX = 16, WEB_PATIENCE_DEFAULT = 20 };
 
 struct web_options {
     const char *daemon;               /* the socket of traind; NULL: daemon_socket_find() */
@@ -18,6 +18,7 @@ struct web_options {
     const char *token_file;        /* keeps the token; NULL: a new one for each start */
     bool no_token;                 /* whoever reaches the Unix socket may act */
     bool read_only;                /* no call that changes anything */
+    int patience;                  /* seconds that a request may take to arrive */
     const char *certificate, *key; /* PEM files; NULL: no TLS */
 };
 

@@ -21,8 +21,10 @@ typedef enum MHD_Result (*answerer)(struct web *web, struct MHD_Connection *conn
                                     const char *body, size_t length);
 
 struct request {
-    answerer answer; /* what answers it once its body is here */
-    char *body;      /* owned */
+    answerer answer;            /* what answers it once its body is here */
+    struct web_refusal refusal; /* or why it is refused then: a client that is still sending may
+                                 * not see an answer */
+    char *body;                 /* owned; NULL: it is passed over */
     size_t length, expected;
 };
 
@@ -150,6 +152,21 @@ static struct web_refusal body_measure(struct MHD_Connection *connection, size_t
     return (struct web_refusal){0};
 }
 
+/* Why the request for a path is not answered. */
+static struct web_refusal path_check(const char *path, const char *method)
+{
+    const struct web_asset *asset = web_asset_find(path);
+    bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+
+    if (!asset && !answerer_find(path))
+        return (struct web_refusal){404, "there is nothing at this address"};
+    if (asset && !reads)
+        return (struct web_refusal){405, "pages are read with GET"};
+    if (!asset && strcmp(method, "POST") != 0)
+        return (struct web_refusal){405, "calls are made with POST"};
+    return (struct web_refusal){0};
+}
+
 /* The headers are here: answers at once, or begins to take the body. */
 static enum MHD_Result request_begin(struct web *web, struct MHD_Connection *connection,
                                      const char *path, const char *method, void **begun)
@@ -162,31 +179,27 @@ static enum MHD_Result request_begin(struct web *web, struct MHD_Connection *con
         .authorization = header(connection, MHD_HTTP_HEADER_AUTHORIZATION),
     };
     struct web_refusal refusal = web_guard_host(&web->guard, &headers);
-    answerer answer = answerer_find(path);
     const struct web_asset *asset = web_asset_find(path);
+    struct web_refusal size = {0};
     struct request *request;
     size_t expected = 0;
 
-    if (!refusal.status && !answer && !asset)
-        refusal = (struct web_refusal){404, "there is nothing at this address"};
-    if (!refusal.status && asset && strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-        refusal = (struct web_refusal){405, "pages are read with GET"};
+    if (!refusal.status)
+        refusal = path_check(path, method);
     if (!refusal.status && asset)
         return web_reply_asset(connection, asset);
-    if (!refusal.status && strcmp(method, "POST") != 0)
-        refusal = (struct web_refusal){405, "calls are made with POST"};
     if (!refusal.status)
         refusal = web_guard_call(&web->guard, &headers);
-    if (!refusal.status)
-        refusal = body_measure(connection, &expected);
-    if (refusal.status)
-        return web_reply_refusal(connection, refusal);
+    size = body_measure(connection, &expected);
+    if (size.status)
+        return web_reply_refusal(connection, refusal.status ? refusal : size);
     request = memory_zero(sizeof *request);
-    request->answer = answer;
-    request->expected = expected;
-    request->body = malloc(expected + 1);
+    *request = (struct request){.answer = answerer_find(path),
+                                .refusal = refusal,
+                                .body = refusal.status ? NULL : malloc(expected + 1),
+                                .expected = expected};
     *begun = request;
-    return request->body ? MHD_YES : MHD_NO;
+    return request->body || refusal.status ? MHD_YES : MHD_NO;
 }
 
 enum MHD_Result web_request_take(void *data, struct MHD_Connection *connection, const char *path,
@@ -203,13 +216,16 @@ enum MHD_Result web_request_take(void *data, struct MHD_Connection *connection, 
     if (*upload_size > 0) {
         if (*upload_size > request->expected - request->length)
             return MHD_NO;
-        memcpy(request->body + request->length, upload, *upload_size);
+        if (request->body)
+            memcpy(request->body + request->length, upload, *upload_size);
         request->length += *upload_size;
         *upload_size = 0;
         return MHD_YES;
     }
     if (place)
         web_connection_set(web->connections, place, WEB_CONNECTION_ANSWERS);
+    if (!request->body)
+        return web_reply_refusal(connection, request->refusal);
     request->body[request->length] = 0;
     return request->answer(web, connection, request->body, request->length);
 }

@@ -164,7 +164,7 @@ int web_server_open(const struct web_options *options, struct web_server **opene
     if (result == 0)
         result = web_guard_open(&server->web.guard, &server->web.options, error);
     if (result == 0)
-        result = web_connections_open(&server->web.connections, error);
+        result = web_connections_open(options->patience, &server->web.connections, error);
     if (result == 0) {
         descriptor = options->socket ? listen_at_path(options->socket, error)
                                      : listen_at_port(options, &server->port, error);
