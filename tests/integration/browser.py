@@ -161,7 +161,7 @@ class Page:
                 value, last = None, error
             else:
                 last = value
-            if value:
+            if value not in (None, False, 0, ""):  # an element comes as {}
                 return value
             assert time.monotonic() < deadline, f"{expression} did not come true: {last}\n{self.text()[:2000]}\n{self.errors()}"
             self.browser.pump(0.02)

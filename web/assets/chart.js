@@ -3,7 +3,7 @@
 import {el, fill} from "./dom.js";
 import {value, duration} from "./format.js";
 
-const LEFT = 62, RIGHT = 14, TOP = 12, BOTTOM = 26;
+const LEFT = 54, RIGHT = 14, TOP = 12, BOTTOM = 26;
 
 /** A colour for each of many curves: hues a golden angle apart, so that neighbours differ. */
 export function colour(index) {

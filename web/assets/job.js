@@ -19,7 +19,7 @@ class JobView {
         this.buttons = el("div", {class: "actions"});
         this.reason = el("p", {class: "reason"});
         this.progress = el("div", {class: "progress", hidden: true});
-        this.facts = el("div", {});
+        this.facts = el("div", {class: "stack"});
         this.line = el("div", {class: "timeline", role: "img"});
         this.warnings = el("div", {});
         this.tabs = el("div", {class: "tabs", role: "tablist", "aria-label": "Parts of the job"}, PARTS.map(([name, label]) =>
@@ -95,8 +95,7 @@ class JobView {
             ["Place in the queue", job.queue_position], ["Starts", job.expected_start ? ago(job.expected_start) : null],
             ["Attempts", job.attempt > 1 ? job.attempt : null], ["Peak memory", attempt?.peak_bytes ? bytes(attempt.peak_bytes) : null],
             ["Energy", attempt?.energy_joules ? `${value(attempt.energy_joules / 3600)} Wh` : null],
-            ["Best", job.best ? `${value(job.best.value)} ${job.best.metric}` : null],
-            ["Command", Array.isArray(spec?.command) ? el("code", {class: "clip"}, spec.command.join(" ")) : null]]));
+            ["Best", job.best ? `${value(job.best.value)} ${job.best.metric}` : null]]), Array.isArray(spec?.command) ? el("code", {class: "clip", title: spec.command.join(" ")}, spec.command.join(" ")) : "");
     }
 
     /** The states over time: as wide as they lasted, but never too narrow to see. */

@@ -36,7 +36,7 @@ export class Log {
         this.characters = 0;
         this.partial = "";
         fill(this.text);
-        this.status.textContent = "";
+        this.status.textContent = "no output yet";
         this.end = follow("Logs", () => ({id: this.job.id, ...(this.attempt === null ? {} : {attempt: this.attempt}),
                                           ...(this.next === null ? {tail: TAIL} : {offset: this.next})}),
                           (reply) => this.take(reply), (error) => { this.status.textContent = error.message; });

@@ -77,7 +77,8 @@ export class Metrics {
             this.cursor = reply.next;
             const grown = new Set();
             for (const row of reply.rows) if (this.append(row)) grown.add(this.charts.get(row.name));
-            for (const one of grown) one.curve.steps.length > 3 * POINTS ? this.read(one) : this.draw(one);
+            // a long tail of single values beside buckets of many looks unlike them, so the whole is put into buckets again
+            for (const one of grown) one.curve.steps.length > 1.3 * POINTS ? this.read(one) : this.draw(one);
         });
     }
 

@@ -84,10 +84,10 @@ export class Profile {
             const {profile, attempt} = await call("Profile", {id: this.id});
             const steps = profile.batches || 1, number = (text) => ({text, class: "num"});
             const rows = (list, key) => (list ?? []).slice(0, 40).map((row) => [row[key] ?? row.name ?? "?", String(row.calls ?? ""),
-                (row.seconds / steps * 1e3).toFixed(3), bar(row.share), row.flops ? (row.flops / row.seconds / 1e9).toFixed(1) : "",
+                value(row.seconds / steps * 1e3), bar(row.share), row.flops ? (row.flops / row.seconds / 1e9).toFixed(1) : "",
                 row.ceiling_share ? `${percent(row.ceiling_share)} ${row.bound ?? ""}` : ""]);
             const headings = (what) => [what, number("Calls"), number("ms/step"), "Share", number("GFLOP/s"), "Of ceiling"];
-            fill(this.host, el("div", {class: "stack"}, facts([["Attempt", String(attempt)], ["Model", profile.model], ["Precision", profile.precision],
+            fill(this.host, el("div", {class: "stack"}, facts([["Attempt", String(attempt)], ["Device", profile.model], ["Precision", profile.precision],
                 ["Steps recorded", String(steps)], ["Batch", String(profile.batch_size ?? "")], ["Threads", String(profile.threads_used ?? "")]]),
                 el("h2", {}, "Phases of the whole run"), phases(profile.phases ?? {}),
                 el("h2", {}, "Operators"), table(headings("Operator"), rows(profile.operators, "operator"), "Operators"),

@@ -3,7 +3,7 @@
 import {el} from "./dom.js";
 import {value} from "./format.js";
 
-const TOP = 34, BOTTOM = 18, SIDE = 56, HEIGHT = 300;
+const TOP = 34, BOTTOM = 18, SIDE = 60, HEIGHT = 300;
 
 /** Where values lie on an axis, 0 to 1: numbers by size (by magnitude, if they span a factor of 50), others by name. */
 function makeAxis(name, values) {
@@ -12,11 +12,17 @@ function makeAxis(name, values) {
         const low = Math.min(...known), high = Math.max(...known), log = low > 0 && high / low >= 50;
         const place = (one) => high === low ? 0.5 : log ? Math.log(one / low) / Math.log(high / low) : (one - low) / (high - low);
         const back = (part) => log ? low * (high / low) ** part : low + part * (high - low);
-        return {name, place, ticks: high === low ? [[0.5, value(low)]] : [0, 0.5, 1].map((part) => [part, value(Number(back(part).toPrecision(3)))])};
+        return {name, place, ticks: high === low ? [[0.5, value(low)]] : [0, 0.5, 1].map((part) => [part, value(Number(back(part).toPrecision(2)))])};
     }
     const words = [...new Set(known.map((one) => JSON.stringify(one)))].sort();
     const place = (one) => words.length < 2 ? 0.5 : words.indexOf(JSON.stringify(one)) / (words.length - 1);
     return {name, place, ticks: words.slice(0, 12).map((word) => [words.length < 2 ? 0.5 : words.indexOf(word) / (words.length - 1), word.replace(/^"|"$/g, "").slice(0, 14)])};
+}
+
+/** Writes text, cut to a width. */
+function fitText(g, text, width, x, y) {
+    while (text.length > 3 && g.measureText(text).width > width) text = `${text.slice(0, -2)}…`;
+    g.fillText(text, x, y);
 }
 
 export class Parallel {
@@ -40,7 +46,8 @@ export class Parallel {
     set(keys, metric, trials, low) {
         this.trials = trials;
         this.low = low;
-        this.axes = [...keys.map((key) => ({...makeAxis(key.split(".").slice(-2).join("."), trials.map((one) => one.values[key])), of: (one) => one.values[key]})),
+        const last = (key) => key.split(".").pop(), short = (key) => keys.filter((one) => last(one) === last(key)).length > 1 ? key : last(key);
+        this.axes = [...keys.map((key) => ({...makeAxis(short(key), trials.map((one) => one.values[key])), of: (one) => one.values[key]})),
                      {...makeAxis(metric, trials.map((one) => one.value)), of: (one) => one.value, isMetric: true}];
         this.request();
     }
@@ -125,11 +132,16 @@ export class Parallel {
             g.fillStyle = style.getPropertyValue("--ink");
             g.textAlign = index === 0 ? "left" : last ? "right" : "center";
             g.font = `600 12px ${style.fontFamily}`;
-            g.fillText(axis.name, index === 0 ? Math.max(2, x - SIDE + 4) : last ? Math.min(this.element.clientWidth - 2, x + SIDE - 4) : x, 14);
+            fitText(g, axis.name, (this.element.clientWidth - 2 * SIDE) / Math.max(1, this.axes.length - 1) - 8, index === 0 ? Math.max(2, x - SIDE + 4) : last ? Math.min(this.element.clientWidth - 2, x + SIDE - 4) : x, 14);
             g.font = `11px ${style.fontFamily}`;
             g.textAlign = last ? "left" : "right";
             g.fillStyle = style.getPropertyValue("--ink-3");
-            for (const [part, text] of axis.ticks) g.fillText(text, last ? x + 8 : x - 8, this.y(part) + 4);
+            g.strokeStyle = style.getPropertyValue("--surface");
+            g.lineWidth = 4;
+            for (const [part, text] of axis.ticks) {
+                g.strokeText(text, last ? x + 8 : x - 8, this.y(part) + 4); // so that lines do not cross it
+                g.fillText(text, last ? x + 8 : x - 8, this.y(part) + 4);
+            }
         }
     }
 

@@ -11,7 +11,7 @@ const WAITS = {planning: "plan", device_busy: "device", memory: "memory", held: 
 
 class Queue {
     constructor(host) {
-        this.body = el("div", {});
+        this.body = el("div", {class: "stack"});
         fill(host, el("div", {class: "view"}, el("div", {class: "view-head"}, el("h1", {}, "Queue")), this.body));
         this.stop = store.onChange(() => this.load());
         this.stopJobs = store.onJobs(() => this.draw());

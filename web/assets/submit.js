@@ -26,10 +26,10 @@ class Submit {
         this.sweep = el("textarea", {rows: 4, spellcheck: "false", "aria-label": "Sweep", value: draft?.sweep ?? "", placeholder: '{"train.optimizer.lr": [0.1, 0.01], "train.seed": [1, 2, 3]}', oninput: () => this.changed()});
         this.message = el("div", {class: "message", role: "alert"});
         this.result = el("div", {});
-        this.file = el("input", {type: "file", accept: ".json,application/json", "aria-label": "File", onchange: () => this.readFile()});
+        this.file = el("input", {type: "file", class: "unseen", accept: ".json,application/json", "aria-label": "File", onchange: () => this.readFile()});
         this.submitButton = el("button", {type: "submit", class: "primary"}, "Submit");
         fill(host, el("form", {class: "view submit", onsubmit: (event) => { event.preventDefault(); this.submit(); }},
-            el("div", {class: "view-head"}, el("h1", {}, "Submit"), this.file),
+            el("div", {class: "view-head"}, el("h1", {}, "Submit"), el("label", {class: "button"}, "Open a file…", this.file)),
             el("label", {class: "field"}, el("span", {}, "Specification (JSON)"), this.spec),
             el("label", {class: "field"}, el("span", {}, "Sweep, if it shall be many jobs"), this.sweep, el("small", {}, "Keys and the values that they take; {\"random\": …} and {\"search\": …} as for trainctl")),
             this.message,
