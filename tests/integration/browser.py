@@ -151,9 +151,9 @@ class Page:
         assert "exceptionDetails" not in answer, f"{expression}: {answer['exceptionDetails']}"
         return answer["result"].get("value")
 
-    def wait(self, expression, patience=PATIENCE):
+    def wait(self, expression):
         """Waits until the expression is true, and returns its value."""
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + PATIENCE
         while True:
             try:
                 value = self.evaluate(expression)
@@ -192,7 +192,7 @@ class Page:
 
     def press(self, *keys):
         for key in keys:
-            code, text = KEYS.get(key, (ord(key.upper()), key))
+            code, text = KEYS[key] if key in KEYS else (ord(key.upper()), key)
             self.call("Input.dispatchKeyEvent", type="keyDown", key=key, windowsVirtualKeyCode=code, text=text)
             self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
 

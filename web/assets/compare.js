@@ -91,6 +91,11 @@ class Compare {
         }
         if (this.ids.length === 0) fill(this.message, empty("Name jobs above, or mark them in the list of jobs and press c."));
         else fill(this.message);
+        const known = this.ids.map((id) => store.byId(id)?.name ?? "").join("\n");
+        if (this.known !== known) {
+            this.known = known;
+            this.draw();
+        }
         const stamp = this.ids.map((id) => { const job = store.byId(id); return job ? `${job.progress?.step ?? ""}${job.metrics?.[this.metric] ?? ""}` : ""; }).join();
         if (stamp === this.stamp) return;
         this.stamp = stamp;

@@ -2,6 +2,7 @@
 import {el, fill, setText, note} from "./dom.js";
 import {ago, duration, fraction, value, count} from "./format.js";
 import {ACTIONS, act, here} from "./actions.js";
+import {jobsText} from "./compare.js";
 import * as store from "./store.js";
 
 const STATES = ["running", "queued", "paused", "done", "failed", "cancelled"];
@@ -167,7 +168,7 @@ class JobList {
     compare() {
         const ids = [...kept.marked];
         if (ids.length === 0 && kept.at) ids.push(kept.at);
-        if (ids.length) location.hash = `#/compare?jobs=${ids.sort((a, b) => a - b).join(",")}`;
+        if (ids.length) location.hash = `#/compare?jobs=${jobsText(ids)}`;
         else note("Mark jobs first: their boxes, or x");
     }
 
