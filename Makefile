@@ -108,6 +108,7 @@ help:
 	@echo 'check-onnx modules of PyTorch as ONNX models against PyTorch (MODELS=...; TORCH_PYTHON needs onnxscript)'
 	@echo 'check-torch exported weights and whole models against PyTorch (installs python3-torch, python3-torchvision)'
 	@echo 'check-python the package traind with mypy, joblib, Hydra, Optuna, Lightning, transformers, TensorBoard, pyarrow and MLflow (of PACKAGES_PYTHON=$(PACKAGES_PYTHON))'
+	@echo 'check-web  traind-web and its pages in headless Chromium (installs chromium)'
 	@echo 'check-varlink the protocol against python-varlink (downloads it from PyPI)'
 	@echo 'bench      speed against tsp, nq and PyTorch, in the same run'
 	@echo 'format     clang-format over the sources; lint: that nothing is left to format, clang-tidy, the form of the documents, the table of rooms (includes, calls)'
@@ -395,6 +396,13 @@ check-onnx: deps
 	@$(MAKE) --no-print-directory all $(BUILD)/tests/helpers/trajectory
 	@BUILD=$(BUILD) $(TORCH_PYTHON) tests/reference/check-onnx $(MODELS)
 	@BUILD=$(BUILD) $(TORCH_PYTHON) tests/reference/check-onnx-export
+
+# Without Chromium `make check` leaves the pages out.
+.PHONY: check-web
+check-web: deps
+	@build-aux/install-packages build-aux/packages-debian-web
+	@$(MAKE) --no-print-directory all
+	@BUILD=$(BUILD) tests/run-checks integration/test_web
 
 # Debian has no python-varlink: PyPI's goes into a virtual environment below $(BUILD).
 .PHONY: check-varlink

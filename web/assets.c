@@ -1,4 +1,4 @@
-/* assets.c: see assets.h. Only whole names of the table are found, so no path leads anywhere else. */
+/* assets.c: see assets.h. Only whole names of the table are found, so no path leads elsewhere. */
 #include "web/assets.h"
 
 #include <string.h>

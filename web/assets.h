@@ -1,4 +1,5 @@
-/* assets.h: the files of web/assets/, which the build puts into the program (build-aux/embed-assets). */
+/* assets.h: the files of web/assets/, which the build puts into the program
+ * (build-aux/embed-assets). */
 #pragma once
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* connections.h: the connections of browsers, each with the time by which it has to get on: a client
- * that sends a byte now and then would otherwise hold its place for ever. */
+/* connections.h: the connections of browsers, each with the time by which it has to get on: a
+ * client that sends a byte now and then would otherwise hold its place for ever. */
 #pragma once
 
 #include "base/error.h"

@@ -81,7 +81,8 @@ static char *call_make(struct web *web, const char *body, size_t length, struct 
     return text;
 }
 
-/* A reply of Varlink is an answer with the status 200, also if it is an error: the page tells it. */
+/* A reply of Varlink is an answer with the status 200, also if it is an error, which the page
+ * tells. */
 static enum MHD_Result answer_call(struct web *web, struct MHD_Connection *connection,
                                    const char *body, size_t length)
 {

@@ -1,6 +1,6 @@
 /* curve.c: Curve. Input: a job, a metric, how many points, a range of steps. Output: the values in
  * buckets of equally many steps, so that a reply has the size of a curve on a screen, however many
- * values there are. The reader thread walks over the rows; nothing but the buckets is kept of them. */
+ * values there are. The reader thread walks over the rows and keeps the buckets alone. */
 #include "base/memory.h"
 #include "daemon/methods/methods.h"
 #include "daemon/store/metric_rows.h"
@@ -10,57 +10,14 @@
 
 enum { POINTS = 400, POINTS_MAX = 2000 /* a message may have 1 MiB */ };
 
-/* The finite values of some steps; the first one's step, epoch and time. */
-struct bucket {
-    int64_t step, count;
-    double epoch, time;
-    double minimum, maximum, mean;
-};
-
 struct curve_query {
     struct call *call;
     int64_t id, points;
-    const char *name; /* lent by the call */
-    int64_t first, last, cursor;
-    uint64_t width;         /* steps of a bucket */
-    struct bucket *buckets; /* owned; `points` of them */
-    int64_t rows, nonfinite;
+    const char *name;              /* lent by the call */
+    struct metric_buckets buckets; /* `points` of them, owned */
+    int64_t cursor;
+    struct json_object *reply; /* owned */
 };
-
-static void take_value(void *data, const struct metric_row *row)
-{
-    struct curve_query *query = data;
-    uint64_t index = ((uint64_t)row->step - (uint64_t)query->first) / query->width;
-    struct bucket *bucket = &query->buckets[index];
-
-    query->rows++;
-    if (!isfinite(row->value)) {
-        query->nonfinite++;
-        return;
-    }
-    if (bucket->count++ == 0) {
-        *bucket = (struct bucket){row->step,  1,          row->epoch, row->time,
-                                  row->value, row->value, row->value};
-        return;
-    }
-    bucket->minimum = fmin(bucket->minimum, row->value);
-    bucket->maximum = fmax(bucket->maximum, row->value);
-    /* a sum could overflow where the mean does not */
-    bucket->mean += row->value / (double)bucket->count - bucket->mean / (double)bucket->count;
-}
-
-static int read_curve(struct store_connection *connection, void *data, struct error *error)
-{
-    struct curve_query *query = data;
-    int result = metric_span_read(connection, query->id, query->name, &query->first, &query->last,
-                                  &query->cursor, error);
-
-    if (result <= 0)
-        return result;
-    query->width = ((uint64_t)query->last - (uint64_t)query->first) / (uint64_t)query->points + 1;
-    return metric_values_read(connection, query->id, query->name, query->first, query->last,
-                              take_value, query, error);
-}
 
 /* The lists of the reply. */
 static struct json_object *curve_reply(const struct curve_query *query)
@@ -73,7 +30,7 @@ static struct json_object *curve_reply(const struct curve_query *query)
     bool has_epochs = true;
 
     for (int64_t i = 0; i < query->points; i++) {
-        const struct bucket *bucket = &query->buckets[i];
+        const struct metric_bucket *bucket = &query->buckets.buckets[i];
 
         if (bucket->count == 0)
             continue;
@@ -97,10 +54,33 @@ static struct json_object *curve_reply(const struct curve_query *query)
     json_set(reply, "maxima", maxima);
     json_set(reply, "means", means);
     json_set(reply, "counts", counts);
-    json_set_int(reply, "rows", query->rows);
-    json_set_int(reply, "nonfinite", query->nonfinite);
+    json_set_int(reply, "rows", query->buckets.rows);
+    json_set_int(reply, "nonfinite", query->buckets.nonfinite);
     json_set_int(reply, "next", query->cursor);
     return reply;
+}
+
+static int read_buckets(struct curve_query *query, struct store_connection *connection,
+                        struct error *error)
+{
+    struct metric_buckets *buckets = &query->buckets;
+
+    buckets->width =
+        ((uint64_t)buckets->last - (uint64_t)buckets->first) / (uint64_t)query->points + 1;
+    return metric_buckets_read(connection, query->id, query->name, buckets, error);
+}
+
+static int read_curve(struct store_connection *connection, void *data, struct error *error)
+{
+    struct curve_query *query = data;
+    int result = metric_span_read(connection, query->id, query->name, &query->buckets.first,
+                                  &query->buckets.last, &query->cursor, error);
+
+    if (result > 0)
+        result = read_buckets(query, connection, error);
+    if (result == 0)
+        query->reply = curve_reply(query);
+    return result;
 }
 
 static void on_curve(void *data, int result, const struct error *error)
@@ -110,8 +90,8 @@ static void on_curve(void *data, int result, const struct error *error)
     if (result < 0)
         call_fail_storage(query->call, error);
     else
-        call_reply(query->call, curve_reply(query));
-    free(query->buckets);
+        call_reply(query->call, query->reply);
+    free(query->buckets.buckets);
     free(query);
 }
 
@@ -123,14 +103,14 @@ static void handle_curve(struct call *call)
     query->id = json_get_int(call->parameters, "id", 0);
     query->name = json_get_string(call->parameters, "name", "");
     query->points = json_get_int(call->parameters, "points", POINTS);
-    query->first = json_get_int(call->parameters, "first", INT64_MIN);
-    query->last = json_get_int(call->parameters, "last", INT64_MAX);
+    query->buckets.first = json_get_int(call->parameters, "first", INT64_MIN);
+    query->buckets.last = json_get_int(call->parameters, "last", INT64_MAX);
     if (query->points < 1)
         query->points = 1;
     if (query->points > POINTS_MAX)
         query->points = POINTS_MAX;
-    query->buckets = calloc((size_t)query->points, sizeof *query->buckets);
-    if (!query->buckets) {
+    query->buckets.buckets = calloc((size_t)query->points, sizeof *query->buckets.buckets);
+    if (!query->buckets.buckets) {
         free(query);
         call_fail(call, "InternalError", NULL, "no memory left");
         return;

@@ -61,29 +61,42 @@ int metric_span_read(struct store_connection *connection, int64_t job, const cha
 }
 
 static const char select_values[] =
-    "SELECT step, epoch, time, value FROM metric"
+    "SELECT step, value, epoch, time FROM metric"
     " WHERE job = :job AND name = :name AND step BETWEEN :first AND :last ORDER BY step";
 
-int metric_values_read(struct store_connection *connection, int64_t job, const char *name,
-                       int64_t first, int64_t last,
-                       void (*take)(void *data, const struct metric_row *row), void *data,
-                       struct error *error)
+static void bucket_add(struct metric_bucket *bucket, const struct statement *row, double value)
+{
+    if (bucket->count++ == 0) {
+        bucket->step = statement_int(row, 0);
+        bucket->epoch = statement_is_null(row, 2) ? NAN : statement_double(row, 2);
+        bucket->time = statement_double(row, 3);
+        bucket->minimum = bucket->maximum = bucket->mean = value;
+        return;
+    }
+    bucket->minimum = value < bucket->minimum ? value : bucket->minimum;
+    bucket->maximum = value > bucket->maximum ? value : bucket->maximum;
+    /* a sum could overflow where the mean does not */
+    bucket->mean += value / (double)bucket->count - bucket->mean / (double)bucket->count;
+}
+
+int metric_buckets_read(struct store_connection *connection, int64_t job, const char *name,
+                        struct metric_buckets *buckets, struct error *error)
 {
     AUTO_STATEMENT struct statement rows = statement_open(connection, select_values, error);
 
     statement_bind_int(&rows, ":job", job);
     statement_bind_text(&rows, ":name", name);
-    statement_bind_int(&rows, ":first", first);
-    statement_bind_int(&rows, ":last", last);
+    statement_bind_int(&rows, ":first", buckets->first);
+    statement_bind_int(&rows, ":last", buckets->last);
     while (statement_next(&rows) > 0) {
-        struct metric_row row = {
-            .step = statement_int(&rows, 0),
-            .epoch = statement_is_null(&rows, 1) ? NAN : statement_double(&rows, 1),
-            .time = statement_double(&rows, 2),
-            .value = statement_is_null(&rows, 3) ? NAN : statement_double(&rows, 3),
-        };
+        uint64_t steps = (uint64_t)statement_int(&rows, 0) - (uint64_t)buckets->first;
 
-        take(data, &row);
+        buckets->rows++;
+        if (statement_is_null(&rows, 1))
+            buckets->nonfinite++;
+        else
+            bucket_add(&buckets->buckets[steps / buckets->width], &rows,
+                       statement_double(&rows, 1));
     }
     return rows.result;
 }
