@@ -117,7 +117,7 @@ class Compare {
         const begun = performance.now(), metric = this.metric, left = [...this.ids], found = new Map();
         const points = Math.max(100, Math.min(2000, Math.round(this.chart.element.clientWidth / (this.ids.length > 20 ? 3 : 1.5))));
         const failures = [];
-        await Promise.all(Array.from({length: TOGETHER}, async () => {
+        await store.first(Promise.all(Array.from({length: TOGETHER}, async () => {
             for (let id; (id = left.shift()) !== undefined;) {
                 try {
                     found.set(id, await call("Curve", {id, name: metric, points, ...(this.range ?? {})}));
@@ -125,7 +125,7 @@ class Compare {
                     failures.push(`${id}: ${error.message}`);
                 }
             }
-        }));
+        })));
         if (this.closed || metric !== this.metric) return;
         this.curves = found;
         if (failures.length) fill(this.message, el("p", {class: "error"}, failures.slice(0, 3).join("; ")));

@@ -41,13 +41,19 @@ async function page(before) {
     return reply.next;
 }
 
+let urgent = Promise.resolve();
+
+/** The long list waits for what the user looks at. */
+export const first = (work) => { urgent = Promise.allSettled([urgent, work]); return work; };
+
 async function walk() {
     const begun = performance.now();
-    let before = null, first = true;
+    let before = null, begins = true;
     do {
         before = await page(before);
-        if (first || !all) tellAll();
-        first = false;
+        if (begins || !all) tellAll();
+        begins = false;
+        await urgent;
     } while (before);
     all = true;
     walkEnd = performance.now();
