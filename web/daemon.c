@@ -56,9 +56,10 @@ char *web_failure_text(const struct error *error)
     JSON_AUTO struct json_object *message = json_object_new_object();
     struct json_object *parameters = json_object_new_object();
 
+    bool refused = error->code == -EPERM || error->code == -EINVAL || error->code == -EMSGSIZE;
+
     json_set_string(parameters, "message", error->text);
-    json_set_string(message, "error",
-                    error->code == -EPERM || error->code == -EINVAL ? "Refused" : "Unreachable");
+    json_set_string(message, "error", refused ? "Refused" : "Unreachable");
     json_set(message, "parameters", parameters);
     return memory_copy_text(json_text(message, NULL));
 }

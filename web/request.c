@@ -98,7 +98,7 @@ static enum MHD_Result answer_stream(struct web *web, struct MHD_Connection *con
     struct web_connection *place = connection_place(connection);
     struct web_stream *stream;
     struct MHD_Response *response;
-    struct error error;
+    struct error error = {.code = -ECONNRESET, .text = "the connection is ending"};
 
     if (!place || web_stream_open(&web->options, body, length, web_connection_descriptor(place),
                                   &stream, &error) < 0)

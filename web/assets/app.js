@@ -74,7 +74,8 @@ function onKey(event) {
 
 /** Without a token nothing is answered: says so, and takes one that is pasted. */
 function askForToken() {
-    const input = el("input", {"aria-label": "Token", placeholder: "the token, or the whole address", spellcheck: "false", autocomplete: "off"});
+    const input = el("input", {"aria-label": "Token", placeholder: "the token, or the whole address", spellcheck: "false",
+        autocomplete: "off"});
     fill(main, el("form", {class: "view narrow", onsubmit: (event) => {
         event.preventDefault();
         localStorage.setItem("token", input.value.trim().replace(/^.*token=/, ""));

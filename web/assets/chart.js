@@ -88,9 +88,11 @@ export class Chart {
         }
         if (left > right || low > high) return null;
         if (left === right) { left -= 0.5; right += 0.5; }
-        if (low === high) { const room = Math.abs(low) * 0.1 || 1; low = log ? low / 1.1 : low - room; high = log ? high * 1.1 : high + room; }
+        if (low === high) { const room = Math.abs(low) * 0.1 || 1; low = log ? low / 1.1 : low - room;
+            high = log ? high * 1.1 : high + room; }
         const room = log ? Math.log(high / low) * 0.04 : (high - low) * 0.05;
-        return log ? {left, right, low: low / Math.exp(room), high: high * Math.exp(room)} : {left, right, low: low - room, high: high + room};
+        return log ? {left, right, low: low / Math.exp(room), high: high * Math.exp(room)} : {left, right, low: low - room,
+            high: high + room};
     }
 
     draw() {
@@ -210,7 +212,8 @@ export class Chart {
                 const dot = el("i", {});
                 dot.style.background = each.colour;
                 const range = each.counts?.[i] > 1 ? ` (${value(each.minima[i])} to ${value(each.maxima[i])})` : "";
-                return el("span", {}, dot, `${each.name} `, el("b", {class: "num"}, value(each.line[i])), el("small", {class: "num"}, range));
+                return el("span", {}, dot, `${each.name} `, el("b", {class: "num"}, value(each.line[i])),
+                    el("small", {class: "num"}, range));
             }));
         this.tip.style.left = px > width / 2 ? "auto" : `${px + 14}px`;
         this.tip.style.right = px > width / 2 ? `${width - px + 14}px` : "auto";
@@ -252,7 +255,8 @@ function nearest(list, at) {
 export const AXES = {
     step: {label: "step", of: (curve) => curve.steps, format: value},
     epoch: {label: "epoch", of: (curve) => curve.epochs ?? [], format: value},
-    time: {label: "time", of: (curve) => curve.times.map((time) => time - curve.times[0]), format: (one) => one === 0 ? "0" : duration(one)},
+    time: {label: "time", of: (curve) => curve.times.map((time) => time - curve.times[0]),
+        format: (one) => one === 0 ? "0" : duration(one)},
 };
 
 /** A curve of the daemon as a series. */

@@ -41,7 +41,8 @@ class Compare {
         this.hidden = new Set();
         this.range = null;
         this.jobsInput = el("input", {"aria-label": "Jobs", value: jobsText(this.ids), placeholder: "1,4-6", spellcheck: "false"});
-        this.metricSelect = el("select", {"aria-label": "Metric", onchange: () => { this.metric = this.metricSelect.value; this.range = null; this.address(); this.load(); }});
+        this.metricSelect = el("select", {"aria-label": "Metric",
+            onchange: () => { this.metric = this.metricSelect.value; this.range = null; this.address(); this.load(); }});
         this.chart = new Chart({height: 440, label: "Metric of the chosen jobs", onRange: (low, high) => this.zoom(low, high)});
         this.status = el("span", {class: "dim num", role: "status"});
         this.legend = el("div", {class: "legend"});
@@ -59,7 +60,8 @@ class Compare {
             oninput: () => { kept.smoothing = Number(smoothing.value); this.draw(); }});
         const check = (key, text) => el("label", {}, el("input", {type: "checkbox", checked: kept[key], "data-setting": key,
             onchange: (event) => { kept[key] = event.target.checked; this.draw(); }}), text);
-        const axis = el("select", {"aria-label": "Horizontal axis", onchange: () => { kept.axis = axis.value; this.range = null; this.load(); }},
+        const axis = el("select", {"aria-label": "Horizontal axis",
+            onchange: () => { kept.axis = axis.value; this.range = null; this.load(); }},
             Object.keys(AXES).map((name) => el("option", {selected: kept.axis === name}, name)));
         return el("div", {class: "tools"}, this.metricSelect, el("label", {}, "over", axis), el("label", {}, "smooth", smoothing),
             check("log", "logarithmic"), check("band", "range"),
@@ -96,7 +98,8 @@ class Compare {
             this.known = known;
             this.draw();
         }
-        const stamp = this.ids.map((id) => { const job = store.byId(id); return job ? `${job.progress?.step ?? ""}${job.metrics?.[this.metric] ?? ""}` : ""; }).join();
+        const stamp = this.ids.map((id) => { const job = store.byId(id);
+            return job ? `${job.progress?.step ?? ""}${job.metrics?.[this.metric] ?? ""}` : ""; }).join();
         if (stamp === this.stamp) return;
         this.stamp = stamp;
         this.load();

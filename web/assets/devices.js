@@ -1,6 +1,6 @@
 // devices.js: a card for each device, with its history since the page was opened: the daemon keeps none.
 import {call} from "./api.js";
-import {el, fill, empty, facts} from "./dom.js";
+import {el, fill, empty, facts, selecting} from "./dom.js";
 import {bytes, percent, value} from "./format.js";
 import {sparkline} from "./sparkline.js";
 import * as store from "./store.js";
@@ -59,7 +59,8 @@ function card(device) {
             sparkline(readings.map((reading) => reading.busy), `${label}, ${device.name}, since this page was opened`, "accent")],
         meter("Memory", used, `${bytes(device.memory_used)} of ${bytes(device.memory_total)}`, "memory"),
         sparkline(readings.map((reading) => reading.memory), `Memory of ${device.name} since this page was opened`, "memory"),
-        facts([["Booked by jobs", bytes(device.memory_booked)], ["Held by others", device.memory_outside ? bytes(device.memory_outside) : null],
+        facts([["Booked by jobs", bytes(device.memory_booked)],
+            ["Held by others", device.memory_outside ? bytes(device.memory_outside) : null],
                ["Temperature", device.temperature ? `${Math.round(device.temperature)} °C` : null],
                ["Power", device.power_watts ? `${Math.round(device.power_watts)} W` : null],
                ["Uncorrectable errors", device.ecc_errors ? value(device.ecc_errors) : null], ["Driver", device.driver]]),
@@ -83,6 +84,7 @@ class Devices {
     }
 
     draw() {
+        if (selecting(this.body)) return;
         if (!latest) fill(this.body, empty("Loading…"));
         else fill(this.body, latest.length ? latest.map(card) : empty("The daemon has no device."));
     }

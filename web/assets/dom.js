@@ -21,11 +21,20 @@ function add(element, children) {
     }
 }
 
-/** Replaces what the element holds. */
+/** Replaces what the element holds. A link that has the focus keeps it, if it is there again. */
 export function fill(element, ...children) {
+    const active = document.activeElement;
+    const link = active !== element && element.contains(active) ? active.getAttribute("href") : null;
     element.replaceChildren();
     add(element, children);
+    if (link) element.querySelector(`a[href="${CSS.escape(link)}"]`)?.focus({preventScroll: true});
     return element;
+}
+
+/** Whether the user is selecting text in the element: then it is not replaced. */
+export function selecting(element) {
+    const selection = getSelection();
+    return !selection.isCollapsed && element.contains(selection.anchorNode);
 }
 
 /** Sets text only where it has changed, so that a selection or a screen reader is not disturbed. */

@@ -1,6 +1,6 @@
 // job.js: one job: what it is, its states over time, and its parts (job_*.js).
 import {call, FINAL} from "./api.js";
-import {el, fill, setText, empty, facts, stateChip} from "./dom.js";
+import {el, fill, setText, empty, facts, selecting, stateChip} from "./dom.js";
 import {ago, bytes, duration, fraction, moment, percent, value} from "./format.js";
 import {buttons} from "./actions.js";
 import {Log} from "./job_log.js";
@@ -23,10 +23,12 @@ class JobView {
         this.line = el("div", {class: "timeline", role: "img"});
         this.warnings = el("div", {});
         this.tabs = el("div", {class: "tabs", role: "tablist", "aria-label": "Parts of the job"}, PARTS.map(([name, label]) =>
-            el("button", {type: "button", role: "tab", id: `tab-${name}`, "data-tab": name, "aria-controls": "part", onclick: () => this.choose(name)}, label)));
+            el("button", {type: "button", role: "tab", id: `tab-${name}`, "data-tab": name, "aria-controls": "part",
+                onclick: () => this.choose(name)}, label)));
         this.part = el("div", {id: "part", role: "tabpanel", tabindex: "-1"});
         this.frame = el("div", {class: "view"},
-            el("div", {class: "view-head"}, el("div", {class: "row title"}, el("a", {href: "#/jobs", class: "dim", "aria-label": "All jobs"}, "←"), this.title, this.state),
+            el("div", {class: "view-head"}, el("div", {class: "row title"},
+                el("a", {href: "#/jobs", class: "dim", "aria-label": "All jobs"}, "←"), this.title, this.state),
                this.buttons),
             this.reason, this.progress, this.line, this.warnings, this.facts, this.tabs, this.part);
         this.host = host;
@@ -59,7 +61,8 @@ class JobView {
         setText(this.title, `${job.name || "job"} `);
         this.title.append(el("span", {class: "dim"}, ` ${job.id}`));
         document.title = `${job.name || "job"} ${job.id} · traind`;
-        fill(this.state, stateChip(job.state), job.held ? el("span", {class: "tag"}, "held") : "", job.stopped ? el("span", {class: "tag"}, "stopped early") : "");
+        fill(this.state, stateChip(job.state), job.held ? el("span", {class: "tag"}, "held") : "",
+            job.stopped ? el("span", {class: "tag"}, "stopped early") : "");
         const shape = `${job.state} ${job.held}`;
         if (this.shape !== shape) {
             this.shape = shape;
@@ -67,7 +70,7 @@ class JobView {
         }
         setText(this.reason, job.reason ?? "");
         this.drawProgress(job);
-        this.drawFacts(job, spec);
+        if (!selecting(this.facts)) this.drawFacts(job, spec);
         this.drawLine(job);
         fill(this.warnings, (this.shown.warnings ?? []).slice(-3).map((text) => el("p", {class: "warning"}, text)));
         if (!this.name) this.choose(this.wanted ?? (Object.keys(job.metrics ?? {}).length ? "metrics" : job.state === "queued" ? "decisions" : "log"));
@@ -80,7 +83,8 @@ class JobView {
         if (this.progress.hidden) return;
         const inner = el("i");
         inner.style.width = `${part * 100}%`;
-        fill(this.progress, el("div", {class: "track", role: "progressbar", "aria-valuenow": Math.round(part * 100), "aria-label": "Progress"}, inner),
+        fill(this.progress, el("div", {class: "track", role: "progressbar", "aria-valuenow": Math.round(part * 100),
+            "aria-label": "Progress"}, inner),
             el("span", {class: "num"}, [percent(part), progress.steps ? `step ${value(progress.step)} of ${value(progress.steps)}` : null,
                 progress.samples_per_second ? `${value(progress.samples_per_second)} samples/s` : null,
                 progress.seconds_left ? `${duration(progress.seconds_left)} left` : null].filter(Boolean).join(" · ")));
@@ -95,7 +99,8 @@ class JobView {
             ["Place in the queue", job.queue_position], ["Starts", job.expected_start ? ago(job.expected_start) : null],
             ["Attempts", job.attempt > 1 ? job.attempt : null], ["Peak memory", attempt?.peak_bytes ? bytes(attempt.peak_bytes) : null],
             ["Energy", attempt?.energy_joules ? `${value(attempt.energy_joules / 3600)} Wh` : null],
-            ["Best", job.best ? `${value(job.best.value)} ${job.best.metric}` : null]]), Array.isArray(spec?.command) ? el("code", {class: "clip", title: spec.command.join(" ")}, spec.command.join(" ")) : "");
+            ["Best", job.best ? `${value(job.best.value)} ${job.best.metric}` : null]]),
+                Array.isArray(spec?.command) ? el("code", {class: "clip", title: spec.command.join(" ")}, spec.command.join(" ")) : "");
     }
 
     /** The states over time: as wide as they lasted, but never too narrow to see. */
@@ -107,7 +112,8 @@ class JobView {
         this.line.hidden = parts.length === 0;
         this.line.setAttribute("aria-label", `States: ${parts.map((one) => `${one.state} ${duration(one.end - one.begin)}`).join(", ")}, ${job.state}`);
         fill(this.line, parts.map((one) => {
-            const piece = el("span", {class: `piece ${one.state}`, title: `${one.state} ${duration(one.end - one.begin)} from ${moment(one.begin)}: ${one.reason ?? ""}`},
+            const piece = el("span", {class: `piece ${one.state}`,
+                title: `${one.state} ${duration(one.end - one.begin)} from ${moment(one.begin)}: ${one.reason ?? ""}`},
                 (one.end - one.begin) / total > 0.12 ? `${one.state} ${duration(one.end - one.begin)}` : "");
             piece.style.flexGrow = Math.max(0.004, (one.end - one.begin) / total);
             return piece;
@@ -133,7 +139,8 @@ class JobView {
         const index = Number(event.key) - 1;
         if (PARTS[index]) this.choose(PARTS[index][0]);
         else if (["ArrowLeft", "ArrowRight"].includes(event.key) && event.target.closest?.("[role=tab]")) {
-            const at = PARTS.findIndex(([one]) => one === this.name), next = (at + (event.key === "ArrowRight" ? 1 : PARTS.length - 1)) % PARTS.length;
+            const at = PARTS.findIndex(([one]) => one === this.name),
+                next = (at + (event.key === "ArrowRight" ? 1 : PARTS.length - 1)) % PARTS.length;
             this.choose(PARTS[next][0]);
             this.tabs.children[next].focus();
         } else if (event.key === "Escape") location.hash = "#/jobs";

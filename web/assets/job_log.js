@@ -6,7 +6,8 @@ import {count} from "./format.js";
 const TAIL = 256 * 1024, KEPT = 1024 * 1024; // bytes to begin with, characters on the page
 
 /** Output as a terminal would show it, but for its colours: what follows a carriage return replaces the line. */
-export const plain = (text) => text.replace(/\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07/g, "").replace(/\r\n/g, "\n").replace(/[^\n]*\r(?!$)/g, "");
+export const plain = (text) => text.replace(/\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07/g, "").replace(/\r\n/g,
+    "\n").replace(/[^\n]*\r(?!$)/g, "");
 
 export class Log {
     constructor(host, shown) {
@@ -16,7 +17,8 @@ export class Log {
         this.text = el("pre", {class: "log", tabindex: "0", role: "log", "aria-label": "Output", onscroll: () => this.scrolled()});
         this.status = el("span", {class: "dim num"});
         this.following = el("input", {type: "checkbox", checked: true, onchange: () => this.toEnd()});
-        this.attempts = el("select", {"aria-label": "Attempt", onchange: () => { this.attempt = this.attempts.value === "" ? null : Number(this.attempts.value); this.begin(); }});
+        this.attempts = el("select", {"aria-label": "Attempt",
+            onchange: () => { this.attempt = this.attempts.value === "" ? null : Number(this.attempts.value); this.begin(); }});
         fill(host, el("div", {class: "tools"}, this.attempts, el("label", {}, this.following, "follow"), this.status), this.text);
         this.fillAttempts(shown);
         this.begin();

@@ -19,7 +19,8 @@ export class Metrics {
         const axis = el("select", {"aria-label": "Horizontal axis", onchange: () => { kept.axis = axis.value; this.redraw(); }},
             Object.keys(AXES).map((name) => el("option", {selected: kept.axis === name}, name)));
         const log = el("input", {type: "checkbox", checked: kept.log, onchange: () => { kept.log = log.checked; this.redraw(); }});
-        fill(host, el("div", {class: "tools"}, el("label", {}, "over", axis), el("label", {}, "smooth", smoothing), el("label", {}, log, "logarithmic"),
+        fill(host, el("div", {class: "tools"}, el("label", {}, "over", axis), el("label", {}, "smooth", smoothing),
+            el("label", {}, log, "logarithmic"),
             el("a", {href: `#/compare?jobs=${this.job.id}`}, "Compare with others")), this.body);
         this.update(shown);
     }
@@ -37,7 +38,8 @@ export class Metrics {
         for (const name of names.slice(0, this.all ? names.length : FIRST)) if (!this.charts.has(name)) this.add(name);
         this.more?.remove();
         if (!this.all && names.length > FIRST)
-            this.body.append(this.more = el("button", {type: "button", onclick: () => { this.all = true; this.update({job: this.job}); }}, `${names.length - FIRST} more metrics`));
+            this.body.append(this.more = el("button", {type: "button", onclick: () => { this.all = true; this.update({job: this.job}); }},
+                `${names.length - FIRST} more metrics`));
     }
 
     add(name) {
@@ -49,7 +51,8 @@ export class Metrics {
             this.read(one);
         }});
         this.charts.set(name, one);
-        this.body.append(el("article", {class: "card chart-card", "data-metric": name}, el("header", {}, el("h2", {}, name), last), one.chart.element, rows));
+        this.body.append(el("article", {class: "card chart-card", "data-metric": name}, el("header", {}, el("h2", {}, name), last),
+            one.chart.element, rows));
         this.read(one);
     }
 

@@ -4,15 +4,18 @@ import {el, fill, empty, facts, stateChip, table} from "./dom.js";
 import {bytes, duration, moment, percent, value} from "./format.js";
 
 function candidates(list) {
-    return table(["Device", "Verdict", {text: "Ends in", class: "num"}, {text: "Step", class: "num"}, {text: "Needs", class: "num"}, {text: "Free", class: "num"}, "From", {text: "Why", class: "wide"}],
-        list.map((one) => [one.device, one.verdict, duration(one.seconds), duration(one.step_seconds), bytes(one.memory), bytes(one.headroom),
+    return table(["Device", "Verdict", {text: "Ends in", class: "num"}, {text: "Step", class: "num"}, {text: "Needs", class: "num"},
+        {text: "Free", class: "num"}, "From", {text: "Why", class: "wide"}],
+        list.map((one) => [one.device, one.verdict, duration(one.seconds), duration(one.step_seconds), bytes(one.memory),
+            bytes(one.headroom),
             one.basis ?? "", one.reason ?? ""]), "What each device offers");
 }
 
 function decision(one, title) {
     return el("article", {class: "card decision"},
         el("header", {}, el("h2", {}, title), el("span", {class: "dim num"}, one.time ? moment(one.time) : "")),
-        el("p", {}, el("b", {}, one.verdict), one.device ? ` on ${one.device}` : "", one.attempt ? ` (attempt ${one.attempt})` : "", one.reason ? `: ${one.reason}` : ""),
+        el("p", {}, el("b", {}, one.verdict), one.device ? ` on ${one.device}` : "", one.attempt ? ` (attempt ${one.attempt})` : "",
+            one.reason ? `: ${one.reason}` : ""),
         one.needs && el("p", {class: "warning"}, `It starts when: ${one.needs}`),
         one.candidates?.length ? candidates(one.candidates) : "");
 }
@@ -34,7 +37,9 @@ export class Decisions {
             const list = reply.decisions.map((one) => decision(one, one.attempt ? `Attempt ${one.attempt}` : "Latest decision")).reverse();
             fill(this.host, el("div", {class: "stack"}, reply.now ? decision(reply.now, "A decision made now") : "", list,
                 !reply.now && list.length === 0 ? empty("No decision has been made about it.") : "",
-                reply.edits?.length ? [el("h2", {}, "Edits"), table(["Time", {text: "Change", class: "wide"}], reply.edits.map((one) => [moment(one.time), one.reason ?? ""]), "Edits")] : ""));
+                reply.edits?.length ? [el("h2", {}, "Edits"),
+                    table(["Time", {text: "Change", class: "wide"}], reply.edits.map((one) => [moment(one.time), one.reason ?? ""]),
+                        "Edits")] : ""));
         } catch (error) {
             fill(this.host, empty(error.message));
         }
@@ -58,14 +63,18 @@ export class History {
         fill(this.host, el("div", {class: "stack"},
             titled("States", ["Time", "From", "To", {text: "Why", class: "wide"}], [...shown.transitions ?? []].reverse().map((one) =>
                 [el("span", {class: "num"}, moment(one.time)), one.from ?? "", stateChip(one.to), one.reason ?? ""])),
-            titled("Attempts", [number("Attempt"), "Device", "Started", number("Ran"), "Ended", number("Memory"), number("Step"), {text: "Message", class: "wide"}],
-                [...shown.attempts ?? []].reverse().map((one) => [String(one.number), one.device, moment(one.started), one.ended ? duration(one.ended - one.started) : "runs",
+            titled("Attempts", [number("Attempt"), "Device", "Started", number("Ran"), "Ended", number("Memory"), number("Step"),
+                {text: "Message", class: "wide"}],
+                [...shown.attempts ?? []].reverse().map((one) => [String(one.number), one.device, moment(one.started),
+                    one.ended ? duration(one.ended - one.started) : "runs",
                     one.ending ? `${one.ending}${one.exit_status ? ` ${one.exit_status}` : ""}${one.signal ? ` by signal ${one.signal}` : ""}` : "",
                     bytes(one.peak_bytes), duration(one.step_seconds), one.message ?? ""])),
             titled("Dependencies", ["Job", "Waits for", "State"], (shown.dependencies ?? []).map((one) =>
-                [el("a", {href: one.sweep ? `#/sweeps/${one.sweep}` : `#/jobs/${one.job}`}, one.sweep ? `sweep ${one.sweep}` : String(one.job)), one.on, one.state ? stateChip(one.state) : "removed"])),
+                [el("a", {href: one.sweep ? `#/sweeps/${one.sweep}` : `#/jobs/${one.job}`},
+                    one.sweep ? `sweep ${one.sweep}` : String(one.job)), one.on, one.state ? stateChip(one.state) : "removed"])),
             titled("Checkpoints", [number("Step"), "Time", number("Size"), "", "Metrics"], kept.checkpoints.map((one) =>
-                [value(one.step), moment(one.time), bytes(one.bytes), one.best ? "best" : "", Object.entries(one.metrics).map(([name, number]) => `${name} ${value(number)}`).join(", ")]))));
+                [value(one.step), moment(one.time), bytes(one.bytes), one.best ? "best" : "",
+                    Object.entries(one.metrics).map(([name, number]) => `${name} ${value(number)}`).join(", ")]))));
     }
 }
 
@@ -87,8 +96,10 @@ export class Profile {
                 value(row.seconds / steps * 1e3), bar(row.share), row.flops ? (row.flops / row.seconds / 1e9).toFixed(1) : "",
                 row.ceiling_share ? `${percent(row.ceiling_share)} ${row.bound ?? ""}` : ""]);
             const headings = (what) => [what, number("Calls"), number("ms/step"), "Share", number("GFLOP/s"), "Of ceiling"];
-            fill(this.host, el("div", {class: "stack"}, facts([["Attempt", String(attempt)], ["Device", profile.model], ["Precision", profile.precision],
-                ["Steps recorded", String(steps)], ["Batch", String(profile.batch_size ?? "")], ["Threads", String(profile.threads_used ?? "")]]),
+            fill(this.host, el("div", {class: "stack"}, facts([["Attempt", String(attempt)], ["Device", profile.model],
+                ["Precision", profile.precision],
+                ["Steps recorded", String(steps)], ["Batch", String(profile.batch_size ?? "")],
+                    ["Threads", String(profile.threads_used ?? "")]]),
                 el("h2", {}, "Phases of the whole run"), phases(profile.phases ?? {}),
                 el("h2", {}, "Operators"), table(headings("Operator"), rows(profile.operators, "operator"), "Operators"),
                 profile.layers?.length ? [el("h2", {}, "Layers"), table(headings("Layer"), rows(profile.layers, "layer"), "Layers")] : ""));
@@ -105,7 +116,8 @@ function bar(share) {
 }
 
 function phases(list) {
-    const entries = Object.entries(list).filter(([, seconds]) => typeof seconds === "number"), total = entries.reduce((sum, [, seconds]) => sum + seconds, 0) || 1;
+    const entries = Object.entries(list).filter(([, seconds]) => typeof seconds === "number"),
+        total = entries.reduce((sum, [, seconds]) => sum + seconds, 0) || 1;
     return table(["Phase", {text: "Time", class: "num"}, "Share"], entries.sort((a, b) => b[1] - a[1]).map(([name, seconds]) =>
         [name, duration(seconds), bar(seconds / total)]), "Phases");
 }

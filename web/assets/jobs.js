@@ -85,7 +85,8 @@ class JobList {
         this.rows = [];
         this.shown = [];
         this.search = el("input", {type: "search", placeholder: "Filter: words, user:…, device:…", "aria-label": "Filter jobs",
-                                   value: kept.text, spellcheck: "false", oninput: () => { kept.text = this.search.value; this.filter(); }});
+                                   value: kept.text, spellcheck: "false",
+                                       oninput: () => { kept.text = this.search.value; this.filter(); }});
         this.chips = el("div", {class: "chips", role: "group", "aria-label": "States"});
         this.bulk = el("div", {class: "bulk", role: "group", "aria-label": "Marked jobs", hidden: true});
         this.body = el("div", {class: "job-space"});

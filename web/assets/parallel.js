@@ -12,11 +12,13 @@ function makeAxis(name, values) {
         const low = Math.min(...known), high = Math.max(...known), log = low > 0 && high / low >= 50;
         const place = (one) => high === low ? 0.5 : log ? Math.log(one / low) / Math.log(high / low) : (one - low) / (high - low);
         const back = (part) => log ? low * (high / low) ** part : low + part * (high - low);
-        return {name, place, ticks: high === low ? [[0.5, value(low)]] : [0, 0.5, 1].map((part) => [part, value(Number(back(part).toPrecision(2)))])};
+        return {name, place, ticks: high === low ? [[0.5, value(low)]] : [0, 0.5,
+            1].map((part) => [part, value(Number(back(part).toPrecision(2)))])};
     }
     const words = [...new Set(known.map((one) => JSON.stringify(one)))].sort();
     const place = (one) => words.length < 2 ? 0.5 : words.indexOf(JSON.stringify(one)) / (words.length - 1);
-    return {name, place, ticks: words.slice(0, 12).map((word) => [words.length < 2 ? 0.5 : words.indexOf(word) / (words.length - 1), word.replace(/^"|"$/g, "").slice(0, 14)])};
+    return {name, place, ticks: words.slice(0, 12).map((word) => [words.length < 2 ? 0.5 : words.indexOf(word) / (words.length - 1),
+        word.replace(/^"|"$/g, "").slice(0, 14)])};
 }
 
 /** Writes text, cut to a width. */
@@ -132,7 +134,8 @@ export class Parallel {
             g.fillStyle = style.getPropertyValue("--ink");
             g.textAlign = index === 0 ? "left" : last ? "right" : "center";
             g.font = `600 12px ${style.fontFamily}`;
-            fitText(g, axis.name, (this.element.clientWidth - 2 * SIDE) / Math.max(1, this.axes.length - 1) - 8, index === 0 ? Math.max(2, x - SIDE + 4) : last ? Math.min(this.element.clientWidth - 2, x + SIDE - 4) : x, 14);
+            fitText(g, axis.name, (this.element.clientWidth - 2 * SIDE) / Math.max(1, this.axes.length - 1) - 8,
+                index === 0 ? Math.max(2, x - SIDE + 4) : last ? Math.min(this.element.clientWidth - 2, x + SIDE - 4) : x, 14);
             g.font = `11px ${style.fontFamily}`;
             g.textAlign = last ? "left" : "right";
             g.fillStyle = style.getPropertyValue("--ink-3");
@@ -159,12 +162,15 @@ export class Parallel {
             this.request();
             return;
         }
-        const segment = Math.max(0, Math.min(this.axes.length - 2, Math.floor((px - SIDE) / ((this.element.clientWidth - 2 * SIDE) / Math.max(1, this.axes.length - 1)))));
-        const left = this.x(segment), part = Math.max(0, Math.min(1, (px - left) / (this.x(segment + 1) - left))), bend = part * part * (3 - 2 * part);
+        const segment = Math.max(0, Math.min(this.axes.length - 2,
+            Math.floor((px - SIDE) / ((this.element.clientWidth - 2 * SIDE) / Math.max(1, this.axes.length - 1)))));
+        const left = this.x(segment), part = Math.max(0, Math.min(1, (px - left) / (this.x(segment + 1) - left))),
+            bend = part * part * (3 - 2 * part);
         let best = null, distance = 12;
         for (const one of this.trials) {
             if (!this.keeps(one)) continue;
-            const points = this.points(one), y = points[segment][1] + bend * (points[Math.min(segment + 1, points.length - 1)][1] - points[segment][1]);
+            const points = this.points(one), y = points[segment][1] + bend * (points[Math.min(segment + 1,
+                points.length - 1)][1] - points[segment][1]);
             if (Math.abs(y - py) < distance) { best = one; distance = Math.abs(y - py); }
         }
         this.show(best);

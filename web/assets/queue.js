@@ -1,6 +1,6 @@
 // queue.js: the jobs that wait for a device, in their order, and those that wait for something else.
 import {call} from "./api.js";
-import {el, fill, empty, table} from "./dom.js";
+import {el, fill, empty, selecting, table} from "./dom.js";
 import {ago, moment} from "./format.js";
 import * as store from "./store.js";
 
@@ -32,18 +32,20 @@ class Queue {
     }
 
     draw() {
-        if (!this.queue) return;
+        if (!this.queue || selecting(this.body)) return;
         const waiting = new Set(this.queue.map((job) => job.id));
         const others = store.list().filter((job) => job.state === "queued" && job.wait_reason && !waiting.has(job.id)).reverse();
         const rows = this.queue.map((job) => [String(job.queue_position ?? ""), String(job.id), link(job), job.user, String(job.priority),
             job.expected_start ? el("span", {title: moment(job.expected_start)}, ago(job.expected_start)) : "not known", job.reason ?? ""]);
         fill(this.body,
             el("h2", {}, "For a device"),
-            rows.length ? table([{text: "Place", class: "num"}, {text: "Job", class: "num"}, "Name", "User", {text: "Priority", class: "num"},
+            rows.length ? table([{text: "Place", class: "num"}, {text: "Job", class: "num"}, "Name", "User",
+                {text: "Priority", class: "num"},
                                  "Starts", {text: "Why it waits", class: "wide"}], rows, "Jobs that wait for a device")
                         : empty("No job waits for a device."),
             others.length ? [el("h2", {}, "For something else"),
-                table([{text: "Job", class: "num"}, "Name", "User", "Waits for", {text: "Why", class: "wide"}], others.slice(0, 300).map((job) =>
+                table([{text: "Job", class: "num"}, "Name", "User", "Waits for", {text: "Why", class: "wide"}],
+                    others.slice(0, 300).map((job) =>
                     [String(job.id), link(job), job.user, WAITS[job.wait_reason] ?? job.wait_reason, job.reason ?? ""]),
                       "Jobs that wait for something else")] : []);
     }

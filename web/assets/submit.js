@@ -22,18 +22,23 @@ export function placeOf(text, path) {
 
 class Submit {
     constructor(host, parameters) {
-        this.spec = el("textarea", {rows: 18, spellcheck: "false", "aria-label": "Specification", value: draft?.spec ?? example(), oninput: () => this.changed()});
-        this.sweep = el("textarea", {rows: 4, spellcheck: "false", "aria-label": "Sweep", value: draft?.sweep ?? "", placeholder: '{"train.optimizer.lr": [0.1, 0.01], "train.seed": [1, 2, 3]}', oninput: () => this.changed()});
+        this.spec = el("textarea", {rows: 18, spellcheck: "false", "aria-label": "Specification", value: draft?.spec ?? example(),
+            oninput: () => this.changed()});
+        this.sweep = el("textarea", {rows: 4, spellcheck: "false", "aria-label": "Sweep", value: draft?.sweep ?? "",
+            placeholder: '{"train.optimizer.lr": [0.1, 0.01], "train.seed": [1, 2, 3]}', oninput: () => this.changed()});
         this.message = el("div", {class: "message", role: "alert"});
         this.result = el("div", {});
-        this.file = el("input", {type: "file", class: "unseen", accept: ".json,application/json", "aria-label": "File", onchange: () => this.readFile()});
+        this.file = el("input", {type: "file", class: "unseen", accept: ".json,application/json", "aria-label": "File",
+            onchange: () => this.readFile()});
         this.submitButton = el("button", {type: "submit", class: "primary"}, "Submit");
         fill(host, el("form", {class: "view submit", onsubmit: (event) => { event.preventDefault(); this.submit(); }},
             el("div", {class: "view-head"}, el("h1", {}, "Submit"), el("label", {class: "button"}, "Open a file…", this.file)),
             el("label", {class: "field"}, el("span", {}, "Specification (JSON)"), this.spec),
-            el("label", {class: "field"}, el("span", {}, "Sweep, if it shall be many jobs"), this.sweep, el("small", {}, "Keys and the values that they take; {\"random\": …} and {\"search\": …} as for trainctl")),
+            el("label", {class: "field"}, el("span", {}, "Sweep, if it shall be many jobs"), this.sweep,
+                el("small", {}, "Keys and the values that they take; {\"random\": …} and {\"search\": …} as for trainctl")),
             this.message,
-            el("div", {class: "actions start"}, this.submitButton, el("button", {type: "button", onclick: () => this.predict()}, "Where would it run?")),
+            el("div", {class: "actions start"}, this.submitButton,
+                el("button", {type: "button", onclick: () => this.predict()}, "Where would it run?")),
             this.result));
         if (parameters.from) this.copy(Number(parameters.from));
     }
@@ -74,7 +79,8 @@ class Submit {
 
     fail(error) {
         const {path, nearest} = error.parameters ?? {};
-        fill(this.message, el("p", {class: "error"}, error.message, nearest && !error.message.includes(nearest) ? ` Did you mean "${nearest}"?` : ""));
+        fill(this.message, el("p", {class: "error"}, error.message,
+            nearest && !error.message.includes(nearest) ? ` Did you mean "${nearest}"?` : ""));
         const at = path ? placeOf(this.spec.value, path) : null;
         if (at !== null) { this.spec.focus(); this.spec.setSelectionRange(at, at + path.split(".").pop().length + 2); }
     }
@@ -105,10 +111,12 @@ class Submit {
         fill(this.message);
         try {
             const reply = await call("Predict", {spec: this.parse(this.spec, "specification")});
-            fill(this.result, el("p", {}, el("b", {}, reply.verdict), reply.reason ? `: ${reply.reason}` : "", reply.needs ? ` (${reply.needs})` : ""),
+            fill(this.result, el("p", {}, el("b", {}, reply.verdict), reply.reason ? `: ${reply.reason}` : "",
+                reply.needs ? ` (${reply.needs})` : ""),
                  reply.note ? el("p", {class: "dim"}, reply.note) : "",
                  table(["Device", "Verdict", {text: "Ends in", class: "num"}, {text: "Needs", class: "num"}, {text: "Why", class: "wide"}],
-                       reply.candidates.map((one) => [one.device, one.verdict, duration(one.seconds), bytes(one.memory), one.reason ?? ""]), "What each device offers"));
+                       reply.candidates.map((one) => [one.device, one.verdict, duration(one.seconds), bytes(one.memory),
+                           one.reason ?? ""]), "What each device offers"));
         } catch (error) {
             this.fail(error);
         }

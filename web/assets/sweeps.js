@@ -8,7 +8,8 @@ const ORDER = ["done", "running", "starting", "preempting", "paused", "queued", 
 
 /** How many points have which state, as a bar. */
 export function stateBar(states, total) {
-    return el("div", {class: "state-bar", role: "img", "aria-label": ORDER.filter((state) => states[state]).map((state) => `${states[state]} ${state}`).join(", ")},
+    return el("div", {class: "state-bar", role: "img",
+        "aria-label": ORDER.filter((state) => states[state]).map((state) => `${states[state]} ${state}`).join(", ")},
         ORDER.filter((state) => states[state]).map((state) => {
             const piece = el("i", {class: state, title: `${states[state]} ${state}`});
             piece.style.flexGrow = states[state] / total;
@@ -44,12 +45,14 @@ class Sweeps {
             states[job.state] = (states[job.state] ?? 0) + 1;
         }
         if (sweeps.length === 0)
-            return fill(this.body, empty("No sweeps yet. ", el("code", {}, "trainctl submit SPEC --sweep train.optimizer.lr=0.1,0.01"), " or ", el("a", {href: "#/submit"}, "Submit"), " makes one."));
+            return fill(this.body, empty("No sweeps yet. ", el("code", {}, "trainctl submit SPEC --sweep train.optimizer.lr=0.1,0.01"),
+                " or ", el("a", {href: "#/submit"}, "Submit"), " makes one."));
         return fill(this.body, sweeps.map((sweep) => {
             const states = {...known.get(sweep.id) ?? {}}, waiting = sweep.points - sweep.expanded;
             if (waiting > 0 && !sweep.cancelled) states.queued = (states.queued ?? 0) + waiting;
             return el("a", {class: "card link-card", href: `#/sweeps/${sweep.id}`, "data-sweep": sweep.id},
-                el("header", {}, el("h2", {}, sweep.name || "sweep"), el("span", {class: "dim num"}, String(sweep.id))), stateBar(states, sweep.points),
+                el("header", {}, el("h2", {}, sweep.name || "sweep"), el("span", {class: "dim num"}, String(sweep.id))),
+                    stateBar(states, sweep.points),
                 el("p", {class: "dim num"}, `${count(sweep.points)} points · ${sweep.user} · ${ago(sweep.submitted)}`));
         }));
     }
