@@ -20,7 +20,7 @@ class JobView {
         this.reason = el("p", {class: "reason"});
         this.progress = el("div", {class: "progress", hidden: true});
         this.facts = el("div", {class: "stack"});
-        this.line = el("div", {class: "timeline", role: "img"});
+        this.line = el("div", {class: "timeline", role: "img", "aria-label": "States over time"});
         this.warnings = el("div", {});
         this.tabs = el("div", {class: "tabs", role: "tablist", "aria-label": "Parts of the job"}, PARTS.map(([name, label]) =>
             el("button", {type: "button", role: "tab", id: `tab-${name}`, "data-tab": name, "aria-controls": "part",

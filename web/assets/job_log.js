@@ -14,6 +14,7 @@ export class Log {
         this.job = shown.job;
         this.attempt = null;
         this.seen = shown.job.attempt;
+        this.state = shown.job.state;
         this.text = el("pre", {class: "log", tabindex: "0", role: "log", "aria-label": "Output", onscroll: () => this.scrolled()});
         this.status = el("span", {class: "dim num"});
         this.following = el("input", {type: "checkbox", checked: true, onchange: () => this.toEnd()});
@@ -34,6 +35,7 @@ export class Log {
 
     begin() {
         this.end?.();
+        this.failed = null;
         this.next = null;
         this.characters = 0;
         this.partial = "";
@@ -41,7 +43,7 @@ export class Log {
         this.status.textContent = "no output yet";
         this.end = follow("Logs", () => ({id: this.job.id, ...(this.attempt === null ? {} : {attempt: this.attempt}),
                                           ...(this.next === null ? {tail: TAIL} : {offset: this.next})}),
-                          (reply) => this.take(reply), (error) => { this.status.textContent = error.message; });
+                          (reply) => this.take(reply), (error) => { this.status.textContent = error.message; this.failed = this.state; });
     }
 
     take(reply) {
@@ -76,10 +78,11 @@ export class Log {
 
     update(shown) {
         this.fillAttempts(shown);
-        if (shown.job.attempt !== this.seen) {
-            this.seen = shown.job.attempt;
-            if (this.attempt === null) this.begin();
-        }
+        // an attempt that only just starts has no output that could be followed, so it is asked for again
+        const again = shown.job.attempt !== this.seen || (this.failed && this.failed !== shown.job.state);
+        this.seen = shown.job.attempt;
+        this.state = shown.job.state;
+        if (again && this.attempt === null) this.begin();
     }
 
     close() { this.end?.(); }
