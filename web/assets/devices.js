@@ -79,6 +79,7 @@ class Devices {
         this.tell = () => this.draw();
         listeners.add(this.tell);
         this.stop = store.onChange(read);
+        this.stopJobs = store.onJobs(this.tell);
         collect();
         this.draw();
     }
@@ -94,6 +95,7 @@ class Devices {
     close() {
         listeners.delete(this.tell);
         this.stop();
+        this.stopJobs();
     }
 }
 

@@ -35,6 +35,7 @@ export class Log {
 
     begin() {
         this.end?.();
+        clearTimeout(this.timer);
         this.failed = null;
         this.next = null;
         this.characters = 0;
@@ -43,7 +44,16 @@ export class Log {
         this.status.textContent = "no output yet";
         this.end = follow("Logs", () => ({id: this.job.id, ...(this.attempt === null ? {} : {attempt: this.attempt}),
                                           ...(this.next === null ? {tail: TAIL} : {offset: this.next})}),
-                          (reply) => this.take(reply), (error) => { this.status.textContent = error.message; this.failed = this.state; });
+                          (reply) => this.take(reply), (error) => this.fail(error));
+    }
+
+    /** An attempt that only just starts has no output that could be followed: it is asked for again. */
+    fail(error) {
+        this.status.textContent = error.message;
+        this.failed = this.state;
+        if (this.attempt !== null || this.state === "queued" || this.tries > 5) return;
+        this.tries = (this.tries ?? 0) + 1;
+        this.timer = setTimeout(() => this.begin(), 500);
     }
 
     take(reply) {
@@ -78,12 +88,14 @@ export class Log {
 
     update(shown) {
         this.fillAttempts(shown);
-        // an attempt that only just starts has no output that could be followed, so it is asked for again
         const again = shown.job.attempt !== this.seen || (this.failed && this.failed !== shown.job.state);
         this.seen = shown.job.attempt;
         this.state = shown.job.state;
         if (again && this.attempt === null) this.begin();
     }
 
-    close() { this.end?.(); }
+    close() {
+        clearTimeout(this.timer);
+        this.end?.();
+    }
 }
