@@ -5,6 +5,8 @@ import {value} from "./format.js";
 
 const TOP = 34, BOTTOM = 18, SIDE = 60, HEIGHT = 300;
 
+const tickText = (one) => Number.isInteger(one) ? value(one) : value(Number(one.toPrecision(Math.abs(one) < 0.001 ? 2 : 3)));
+
 /** Where values lie on an axis, 0 to 1: numbers by size (by magnitude, if they span a factor of 50), others by name. */
 function makeAxis(name, values) {
     const known = values.filter((one) => one !== null && one !== undefined);
@@ -13,7 +15,7 @@ function makeAxis(name, values) {
         const place = (one) => high === low ? 0.5 : log ? Math.log(one / low) / Math.log(high / low) : (one - low) / (high - low);
         const back = (part) => log ? low * (high / low) ** part : low + part * (high - low);
         return {name, place, ticks: high === low ? [[0.5, value(low)]] : [0, 0.5,
-            1].map((part) => [part, value(Number(back(part).toPrecision(2)))])};
+            1].map((part) => [part, tickText(back(part))])};
     }
     const words = [...new Set(known.map((one) => JSON.stringify(one)))].sort();
     const place = (one) => words.length < 2 ? 0.5 : words.indexOf(JSON.stringify(one)) / (words.length - 1);
