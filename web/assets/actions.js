@@ -65,6 +65,20 @@ export function edit(job, spec) {
     });
 }
 
+/** Asks for a device, and binds the job to it. */
+async function move(job) {
+    const {devices} = await call("Devices").catch((error) => { note(error.message, true); return {devices: []}; });
+    if (devices.length === 0) return;
+    const names = [...devices.map((device) => device.name), "auto"];
+    const field = {name: "device", label: "Device", hint: "the job then runs on no other; auto ends that",
+                   input: el("select", {}, names.map((name) => el("option", {selected: name === job.device}, name)))};
+    await form(`Move ${nameOf(job)}`, [field], "Move", async ({device}) => {
+        store.put((await call("Move", {id: job.id, device})).job);
+        note(`Move: ${nameOf(job)} to ${device}`);
+        store.poke();
+    });
+}
+
 /** The buttons for one job. */
 export function buttons(job, spec) {
     if (here.readOnly) return [];
@@ -72,6 +86,7 @@ export function buttons(job, spec) {
         type: "button", class: action.danger ? "danger-quiet" : "", "data-action": action.name,
         onclick: () => act(action, [store.byId(job.id) ?? job])}, action.label));
     if (!FINAL.has(job.state))
-        found.splice(-1, 0, el("button", {type: "button", "data-action": "Edit", onclick: () => edit(job, spec)}, "Edit"));
+        found.splice(-1, 0, el("button", {type: "button", "data-action": "Move", onclick: () => move(job)}, "Move"),
+                     el("button", {type: "button", "data-action": "Edit", onclick: () => edit(job, spec)}, "Edit"));
     return found;
 }

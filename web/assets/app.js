@@ -82,15 +82,15 @@ function askForToken() {
         location.hash = "#/jobs";
         location.reload();
     }}, el("h1", {}, "Who are you?"),
-    el("p", {}, "Open the address that traind-web printed when it started; it ends in #token=… . Or paste it here:"),
-    el("div", {class: "row"}, input, el("button", {class: "primary"}, "Open"))));
+    el("p", {}, "Open the address that traind-web printed when it started, with the token at its end. Or paste it here:"),
+    el("div", {class: "row token"}, input, el("button", {class: "primary"}, "Open"))));
 }
 
 function tellStatus(error) {
     banner.hidden = !error;
     if (!error) return;
     if (error.name === "HTTP 401") { banner.hidden = true; askForToken(); return; }
-    fill(banner, el("b", {}, "No live data. "), error.message, ". Trying again…");
+    fill(banner, el("b", {}, "No live data: "), error.message, ". Trying again…");
 }
 
 async function start() {
