@@ -17,8 +17,11 @@ ALL_CFLAGS := -std=gnu17 -D_GNU_SOURCE -DTRAIND_VERSION='"$(VERSION)"' -I. -I$(B
     $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer) $(CFLAGS)
 ALL_LDFLAGS := -Wl,--gc-sections -Wl,--as-needed $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(LDFLAGS)
 
+# traind-web is built where libmicrohttpd is
+WEB := $(shell echo '\#include <microhttpd.h>' | $(CC) -E -x c - >/dev/null 2>&1 && echo web)
+
 # Rooms. Each is an archive, those of the daemon are one; main files and tests stay outside of it.
-ROOMS := base proto graph onnx models data train simulated cpu scheduler simulator daemon attempt shim suspend trainee client
+ROOMS := base proto graph onnx models data train simulated cpu scheduler simulator daemon attempt shim suspend trainee client $(WEB)
 DIRECTORY_daemon := daemon $(patsubst %/,%,$(wildcard daemon/*/ daemon/*/*/))
 DIRECTORY_graph := engine/graph engine/graph/operators engine/graph/optimizers
 DIRECTORY_onnx := engine/onnx
@@ -41,32 +44,36 @@ LIBRARIES := $(foreach r,$(ROOMS),$(call library,$(r)))
 ENGINE := $(foreach r,train models onnx data simulated cpu graph,$(call library,$(r)))
 ENGINE_LIBRARIES := -ldnnl -lgomp -ljson-c -lnettle -lprotobuf-c -lpng16 -ljpeg -lwebpdemux -lwebp -ltiff -lzip -lz -lpthread -lm
 
-PROGRAMS := traind trainctl traind-shim traind-suspend traind-worker traind-sim
+PROGRAMS := traind trainctl traind-shim traind-suspend traind-worker traind-sim $(if $(WEB),traind-web)
 MAIN_traind := daemon/traind_main.c
 MAIN_trainctl := client/trainctl_main.c
 MAIN_traind-shim := worker/shim/shim_main.c
 MAIN_traind-suspend := worker/suspend/suspend_main.c
 MAIN_traind-worker := worker/trainee/worker_main.c
 MAIN_traind-sim := simulator/sim_main.c
+MAIN_traind-web := web/web_main.c
 NEEDS_traind := $(foreach r,daemon scheduler proto base,$(call library,$(r)))
 NEEDS_trainctl := $(foreach r,client proto base,$(call library,$(r)))
 NEEDS_traind-shim := $(foreach r,shim attempt proto base,$(call library,$(r)))
 NEEDS_traind-suspend := $(foreach r,suspend proto base,$(call library,$(r)))
 NEEDS_traind-worker := $(call library,trainee) $(ENGINE) $(foreach r,attempt proto base,$(call library,$(r)))
 NEEDS_traind-sim := $(foreach r,simulator scheduler proto base,$(call library,$(r)))
+NEEDS_traind-web := $(foreach r,web proto base,$(call library,$(r)))
 LIBS_traind := -luv -lsqlite3 -ljson-c -linih -lsystemd -lnettle -lpthread -lm
 LIBS_trainctl := -ljson-c -lnettle -lm
 LIBS_traind-shim := -ljson-c -lnettle -lm
 LIBS_traind-suspend := -ljson-c -lnettle -lm
 LIBS_traind-worker := $(ENGINE_LIBRARIES)
 LIBS_traind-sim := -ljson-c -lnettle -lm
+LIBS_traind-web := -lmicrohttpd -ljson-c -lnettle -lpthread -lm
 # The shim starts for every attempt of every job. Static linking halves the time that takes.
 LDFLAGS_traind-shim := $(if $(SANITIZE),,-static)
 
 BINARIES := $(foreach p,$(PROGRAMS),$(if $(wildcard $(MAIN_$(p))),$(BUILD)/bin/$(p)))
 # unit tests have the layout of the rooms; their programs share one folder, so a test runs without knowing its room
 # tests of a kind of device lie in its folder
-UNIT_SOURCES := $(sort $(shell find tests/unit -name 'test_*.c')) $(wildcard daemon/devices/*/test_*.c)
+UNIT_SOURCES := $(filter-out $(if $(WEB),,tests/unit/web/%),$(sort $(shell find tests/unit -name 'test_*.c'))) \
+    $(wildcard daemon/devices/*/test_*.c)
 UNIT_TESTS := $(patsubst %.c,$(BUILD)/tests/unit/%,$(notdir $(UNIT_SOURCES)))
 TEST_HELPERS := $(patsubst tests/helpers/%.c,$(BUILD)/tests/helpers/%,$(wildcard tests/helpers/*.c)) \
     $(patsubst tests/libraries/%.c,$(BUILD)/tests/libraries/%.so,$(wildcard tests/libraries/*.c)) \
@@ -101,6 +108,7 @@ help:
 	@echo 'check-onnx modules of PyTorch as ONNX models against PyTorch (MODELS=...; TORCH_PYTHON needs onnxscript)'
 	@echo 'check-torch exported weights and whole models against PyTorch (installs python3-torch, python3-torchvision)'
 	@echo 'check-python the package traind with mypy, joblib, Hydra, Optuna, Lightning, transformers, TensorBoard, pyarrow and MLflow (of PACKAGES_PYTHON=$(PACKAGES_PYTHON))'
+	@echo 'check-web  traind-web and its pages in headless Chromium (installs chromium)'
 	@echo 'check-varlink the protocol against python-varlink (downloads it from PyPI)'
 	@echo 'bench      speed against tsp, nq and PyTorch, in the same run'
 	@echo 'format     clang-format over the sources; lint: that nothing is left to format, clang-tidy, the form of the documents, the table of rooms (includes, calls)'
@@ -171,8 +179,21 @@ $(BUILD)/obj/engine/onnx/onnx.pb-c.o: $(ONNX_MESSAGES).c
 	$(CC) $(ALL_CFLAGS) -c $< -o $@
 $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard engine/onnx/*.c)): | $(ONNX_MESSAGES).h
 
+# What traind-web shows is in the program. The list of the files is made anew when one comes or goes.
+WEB_ASSETS := $(sort $(wildcard web/assets/*))
+WEB_ASSET_TABLE := $(BUILD)/generated/web/asset_table.c
+ifneq ($(WEB_ASSETS),$(shell sed -n 's/.*incbin \\"\(.*\)\\"\\nweb.*/\1/p' $(WEB_ASSET_TABLE) 2>/dev/null | tr '\n' ' ' | sed 's/ $$//'))
+.PHONY: $(WEB_ASSET_TABLE)
+endif
+$(WEB_ASSET_TABLE): build-aux/embed-assets
+	@mkdir -p $(@D)
+	build-aux/embed-assets $(WEB_ASSETS) > $@
+$(BUILD)/obj/web/asset_table.o: $(WEB_ASSET_TABLE) $(WEB_ASSETS)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -c $< -o $@
+
 define library_rule
-$(call library,$(1)): $(call room_objects,$(1)) $(if $(filter cpu,$(1)),$(KERNEL_OBJECTS)) $(if $(filter proto,$(1)),$(INTERFACE_OBJECTS)) $(if $(filter onnx,$(1)),$(BUILD)/obj/engine/onnx/onnx.pb-c.o)
+$(call library,$(1)): $(call room_objects,$(1)) $(if $(filter cpu,$(1)),$(KERNEL_OBJECTS)) $(if $(filter proto,$(1)),$(INTERFACE_OBJECTS)) $(if $(filter onnx,$(1)),$(BUILD)/obj/engine/onnx/onnx.pb-c.o) $(if $(filter web,$(1)),$(BUILD)/obj/web/asset_table.o)
 	@mkdir -p $$(@D)
 	@rm -f $$@
 	$$(AR) qcs $$@ $$^
@@ -376,6 +397,13 @@ check-onnx: deps
 	@BUILD=$(BUILD) $(TORCH_PYTHON) tests/reference/check-onnx $(MODELS)
 	@BUILD=$(BUILD) $(TORCH_PYTHON) tests/reference/check-onnx-export
 
+# Without Chromium `make check` leaves the pages out.
+.PHONY: check-web
+check-web: deps
+	@build-aux/install-packages build-aux/packages-debian-web
+	@$(MAKE) --no-print-directory all
+	@BUILD=$(BUILD) tests/run-checks integration/test_web
+
 # Debian has no python-varlink: PyPI's goes into a virtual environment below $(BUILD).
 .PHONY: check-varlink
 check-varlink: deps
@@ -449,7 +477,7 @@ TIDY_UNREADABLE := engine/backends/cpu/device.c engine/backends/cpu/dispatch.c e
     tests/cuda/convolutions/convolutions.c tests/support/plain_graph.c tests/unit/engine/backends/cpu/test_threads.c
 # where NVIDIA's headers are missing
 TIDY_CUDA := engine/backends/cuda/% tests/cuda/convolution_plans.c tests/cuda/convolutions/%
-TIDY_SOURCES = $(filter-out $(TIDY_UNREADABLE) $(if $(wildcard $(CUDA)/include/cuda.h),,$(TIDY_CUDA)),$(shell git ls-files '*.c'))
+TIDY_SOURCES = $(filter-out $(TIDY_UNREADABLE) $(if $(WEB),,web/% tests/unit/web/%) $(if $(wildcard $(CUDA)/include/cuda.h),,$(TIDY_CUDA)),$(shell git ls-files '*.c'))
 TIDY_CFLAGS := $(filter-out -Werror,$(ALL_CFLAGS)) -fopenmp-simd -DKERNEL_LEVEL=baseline -isystem $(CUDA)/include
 TIDY_PROMISES = $(if $(filter base/error.c,$<),,-include build-aux/clang-tidy-promises.h)
 

@@ -52,6 +52,7 @@ ALLOWED = {
                          "client/exports"), ()),
     "client": (("proto", "client/"), ()),
     "simulator": (("scheduler", "proto"), ()),
+    "web": (("proto",), ("microhttpd",)),
     "python": ((), ()),
 }
 TABLE = set(ALLOWED)  # the rows as the document has them

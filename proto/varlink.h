@@ -134,6 +134,10 @@ int varlink_client_send(struct varlink_client *client, const char *method,
  * a reply like any other (reply->error). -ETIMEDOUT, or -ECONNRESET if the service hung up. */
 int varlink_client_receive(struct varlink_client *client, int timeout_milliseconds,
                            struct varlink_reply *reply, struct error *error);
+/* The same, but the reply's text as it came, valid until the next call for this client: for who
+ * only hands it on. */
+int varlink_client_receive_text(struct varlink_client *client, int timeout_milliseconds,
+                                const char **message, size_t *length, struct error *error);
 /* Sends one call and waits for its reply. A Varlink error gives -ERROR_SERVICE_REPLY; the sentence
  * is its `message` parameter, or else its name, and `reply` holds it. The caller releases `reply`
  * in both cases. */

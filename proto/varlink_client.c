@@ -153,21 +153,16 @@ static int client_fill(struct varlink_client *client, int64_t deadline, struct e
     return errno == EINTR ? 0 : error_set_errno(error, -errno, "cannot receive from the service");
 }
 
-int varlink_client_receive(struct varlink_client *client, int timeout_milliseconds,
-                           struct varlink_reply *reply, struct error *error)
+int varlink_client_receive_text(struct varlink_client *client, int timeout_milliseconds,
+                                const char **message, size_t *length, struct error *error)
 {
     int64_t deadline = timeout_milliseconds < 0 ? -1 : milliseconds_now() + timeout_milliseconds;
 
-    *reply = (struct varlink_reply){0};
     for (;;) {
-        const char *message;
-        size_t length;
-        int r = varlink_frames_next(&client->frames, &message, &length);
+        int r = varlink_frames_next(&client->frames, message, length);
 
-        if (r > 0) {
-            r = varlink_reply_parse(message, length, reply, error);
-            return r < 0 ? error_prefix(error, "the service sent an invalid Varlink reply") : 0;
-        }
+        if (r > 0)
+            return 0;
         if (r < 0)
             return error_set(error, r, "the service sent a message of more than %d bytes",
                              JSON_MESSAGE_MAX);
@@ -175,6 +170,21 @@ int varlink_client_receive(struct varlink_client *client, int timeout_millisecon
         if (r < 0)
             return r;
     }
+}
+
+int varlink_client_receive(struct varlink_client *client, int timeout_milliseconds,
+                           struct varlink_reply *reply, struct error *error)
+{
+    const char *message;
+    size_t length;
+    int r;
+
+    *reply = (struct varlink_reply){0};
+    r = varlink_client_receive_text(client, timeout_milliseconds, &message, &length, error);
+    if (r < 0)
+        return r;
+    r = varlink_reply_parse(message, length, reply, error);
+    return r < 0 ? error_prefix(error, "the service sent an invalid Varlink reply") : 0;
 }
 
 /* The sentence of a Varlink error: its `message`, or the meaning of a standard error. */

@@ -2,87 +2,15 @@
 #include "client/connection/connection.h"
 
 #include "base/text.h"
+#include "proto/daemon_socket.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { SILENCE_MILLISECONDS = 10000 };
-static const char system_socket[] = "/run/traind/traind.sock";
-
-/* Whether the socket exists and this user may connect to it; otherwise errno is set. */
-static bool socket_usable(const char *path)
-{
-    struct stat status;
-
-    return stat(path, &status) == 0 && S_ISSOCK(status.st_mode) && access(path, W_OK) == 0;
-}
-
-/* The socket of a user's own daemon: in the runtime directory, or, if no session made one, in the
- * state directory. The caller frees it; NULL: there is none. */
-static char *user_socket(void)
-{
-    const char *runtime = getenv("XDG_RUNTIME_DIR"), *state = getenv("XDG_STATE_HOME");
-    const char *home = getenv("HOME");
-    char *path = NULL;
-    int length = -1;
-
-    if (runtime && *runtime == '/')
-        length = asprintf(&path, "%s/traind/traind.sock", runtime);
-    else if (state && *state == '/')
-        length = asprintf(&path, "%s/traind/traind.sock", state);
-    else if (home && *home == '/')
-        length = asprintf(&path, "%s/.local/state/traind/traind.sock", home);
-    return length < 0 ? NULL : path;
-}
-
-/* --socket, or else $TRAIND_SOCKET, or else the system's or the user's own daemon: the first of the
- * two that this user may connect to. The caller frees it. NULL: none; `complains`: prints why. */
-static char *socket_choose(struct invocation *invocation, bool complains)
-{
-    const char *given = invocation_option(invocation, "socket");
-    char *user;
-
-    if (!given || !*given)
-        given = getenv("TRAIND_SOCKET");
-    if (given && *given)
-        return strdup(given);
-    if (socket_usable(system_socket))
-        return strdup(system_socket);
-    user = user_socket();
-    if (user && socket_usable(user))
-        return user;
-    if (complains && access(system_socket, F_OK) == 0)
-        complain("you may not use %s: join the group traind (sudo adduser %s traind, then log in "
-                 "anew), or run a daemon of your own: systemctl --user start traind.socket",
-                 system_socket, getenv("USER") ? getenv("USER") : "USER");
-    else if (complains)
-        complain("no daemon runs here: there is neither %s nor %s. Start it with `sudo systemctl "
-                 "start traind.socket`, or one of your own with `systemctl --user start "
-                 "traind.socket` or `traind`",
-                 system_socket, user ? user : "$XDG_RUNTIME_DIR/traind/traind.sock");
-    free(user);
-    return NULL;
-}
-
-static enum exit_status connection_complain(const char *socket, int result,
-                                            const struct error *error)
-{
-    if ((result == -ENOENT || result == -ECONNREFUSED) && strcmp(socket, system_socket) == 0)
-        complain("no daemon listens on %s. Start it: sudo systemctl start traind.socket", socket);
-    else if (result == -ENOENT || result == -ECONNREFUSED)
-        complain("no daemon listens on %s. Start one there: traind --socket %s", socket, socket);
-    else if (result == -EACCES)
-        complain("you may not connect to %s: join its group (sudo adduser %s traind, then log in "
-                 "anew)",
-                 socket, getenv("USER") ? getenv("USER") : "USER");
-    else
-        complain("cannot reach the daemon: %s", error->text);
-    return EXIT_STATUS_UNREACHABLE;
-}
 
 enum exit_status connection_open(struct invocation *invocation)
 {
@@ -92,11 +20,17 @@ enum exit_status connection_open(struct invocation *invocation)
     if (invocation->client)
         return EXIT_STATUS_DONE;
     if (!invocation->socket)
-        invocation->socket = socket_choose(invocation, true);
-    if (!invocation->socket)
+        invocation->socket = daemon_socket_find(invocation_option(invocation, "socket"), &error);
+    if (!invocation->socket) {
+        complain("%s", error.text);
         return EXIT_STATUS_UNREACHABLE;
+    }
     result = varlink_client_connect(invocation->socket, &invocation->client, &error);
-    return result < 0 ? connection_complain(invocation->socket, result, &error) : EXIT_STATUS_DONE;
+    if (result == 0)
+        return EXIT_STATUS_DONE;
+    daemon_socket_explain(invocation->socket, result, &error);
+    complain("%s", error.text);
+    return EXIT_STATUS_UNREACHABLE;
 }
 
 /* As varlink_client_call(), but it says when there is no answer for long. A daemon that is stopped,
@@ -194,7 +128,7 @@ bool connection_try(struct invocation *invocation, const char *method,
 
     *reply = (struct varlink_reply){0};
     if (!invocation->socket)
-        invocation->socket = socket_choose(invocation, false);
+        invocation->socket = daemon_socket_find(invocation_option(invocation, "socket"), NULL);
     if (!invocation->socket ||
         (!invocation->client &&
          varlink_client_connect(invocation->socket, &invocation->client, &error) < 0)) {

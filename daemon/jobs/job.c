@@ -215,6 +215,7 @@ void jobs_add(struct daemon *daemon, const struct job_submission *submission)
     job_enqueue(jobs, job);
     jobs_plan(jobs);
     jobs_dispatch(jobs);
+    watches_job_changed(&daemon->watches, submission->id);
 }
 
 /* ---- cancelling ------------------------------------------------------------------------------ */

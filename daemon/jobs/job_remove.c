@@ -32,6 +32,8 @@ static void on_removed(void *data, int result, const struct error *error)
     size_t count = removal->rows.count;
     bool checkpoints_only = removal->rows.checkpoints_only;
 
+    for (size_t i = 0; i < count && result == 0; i++)
+        watches_job_changed(&daemon->watches, removal->rows.ids[i]);
     removal->rows.jobs = NULL;
     removal->done(removal, result, error);
     if (result == 0)

@@ -236,7 +236,6 @@ static void points_add(struct jobs *jobs, struct sweep_run *run, struct expansio
         jobs_add(jobs->daemon, &entry->submission);
         if (run->sweep.held >= 0 && run->sweep.held != entry->submission.held)
             jobs_hold(jobs->daemon, entry->submission.id, run->sweep.held, on_point_held, NULL);
-        watches_job_changed(&jobs->daemon->watches, entry->submission.id);
     }
     job_graph_ask_again(jobs, run->sweep.first_job, run->sweep.first_job + run->sweep.expanded - 1);
     sweep_tell(jobs, run, missed);

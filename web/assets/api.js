@@ -1,0 +1,55 @@
+// api.js: calls to the daemon through traind-web. The token came in the address that traind-web printed; it is kept for this
+// origin alone, and goes into a header, which no other page can send.
+
+export const FINAL = new Set(["done", "failed", "cancelled"]);
+export const ACTIVE = ["starting", "running", "preempting"];
+
+export class CallError extends Error {
+    /** `name`: the error of io.traind, "Unreachable", "Refused" or "HTTP 401". */
+    constructor(name, message, parameters) {
+        super(message);
+        this.name = name;
+        this.parameters = parameters ?? {};
+    }
+}
+
+/** Takes the token out of the address, so that it is neither shown nor bookmarked. */
+export function takeToken() {
+    const match = location.hash.match(/^#token=([0-9a-f]+)$/);
+    if (!match) return;
+    localStorage.setItem("token", match[1]);
+    history.replaceState(null, "", location.pathname + "#/jobs");
+}
+
+export function request(path, body, signal) {
+    return fetch(path, {
+        method: "POST", signal, cache: "no-store", credentials: "omit", redirect: "error",
+        headers: {"Content-Type": "application/json", "Authorization": `Bearer ${localStorage.getItem("token") ?? ""}`},
+        body: JSON.stringify(body),
+    });
+}
+
+function errorOf(reply) {
+    const name = reply.error.split(".").pop(), parameters = reply.parameters ?? {};
+    return new CallError(name, parameters.message ?? `the daemon answered ${name} ${JSON.stringify(parameters)}`, parameters);
+}
+
+/** The parameters of a reply; throws a CallError. */
+export function replyOf(reply) {
+    if (reply.error) throw errorOf(reply);
+    return reply.parameters ?? {};
+}
+
+async function answer(path, body) {
+    let response;
+    try {
+        response = await request(path, body);
+    } catch {
+        throw new CallError("Unreachable", "traind-web does not answer; it may have ended");
+    }
+    if (!response.ok) throw new CallError(`HTTP ${response.status}`, await response.text());
+    return replyOf(await response.json());
+}
+
+export const call = (method, parameters = {}) => answer("/api/call", {method, parameters});
+export const about = () => answer("/api/about", {});

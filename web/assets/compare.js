@@ -1,0 +1,185 @@
+// compare.js: one metric of many jobs over each other. The daemon puts the values into buckets, so a curve costs the same however
+// long it is; a range that is dragged over is asked for anew, in finer ones.
+import {call} from "./api.js";
+import {el, fill, empty} from "./dom.js";
+import {Chart, AXES, colour, seriesOf} from "./chart.js";
+import {count, value} from "./format.js";
+import * as store from "./store.js";
+
+const LOSSES = ["validation_loss", "train_loss", "loss"];
+const JOBS_MAX = 200, TOGETHER = 5;
+const kept = {axis: "step", log: false, smoothing: 0, band: true};
+
+/** "1,4-6" */
+function parseJobs(text) {
+    const found = new Set();
+    for (const part of (text ?? "").split(/[\s,]+/)) {
+        const match = part.match(/^(\d+)(?:-(\d+))?$/);
+        if (!match) continue;
+        for (let id = Number(match[1]); id <= Number(match[2] ?? match[1]) && found.size < JOBS_MAX; id++) found.add(id);
+    }
+    return [...found];
+}
+
+/** 1,4,5,6 → "1,4-6" */
+export function jobsText(ids) {
+    const sorted = [...ids].sort((a, b) => a - b), parts = [];
+    for (let i = 0; i < sorted.length; i++) {
+        let end = i;
+        while (sorted[end + 1] === sorted[end] + 1) end++;
+        parts.push(end > i + 1 ? `${sorted[i]}-${sorted[end]}` : sorted.slice(i, end + 1).join(","));
+        i = end;
+    }
+    return parts.join(",");
+}
+
+class Compare {
+    constructor(host, parameters) {
+        this.ids = parseJobs(parameters.jobs);
+        this.metric = parameters.metric ?? null;
+        this.curves = new Map();
+        this.hidden = new Set();
+        this.range = null;
+        this.jobsInput = el("input", {"aria-label": "Jobs", value: jobsText(this.ids), placeholder: "1,4-6", spellcheck: "false"});
+        this.metricSelect = el("select", {"aria-label": "Metric",
+            onchange: () => { this.metric = this.metricSelect.value; this.range = null; this.address(); this.load(); }});
+        this.chart = new Chart({height: 440, label: "Metric of the chosen jobs", onRange: (low, high) => this.zoom(low, high)});
+        this.status = el("span", {class: "dim num", role: "status"});
+        this.legend = el("div", {class: "legend"});
+        this.message = el("div", {});
+        fill(host, el("div", {class: "view"},
+            el("form", {class: "view-head", onsubmit: (event) => { event.preventDefault(); this.choose(); }}, el("h1", {}, "Compare"),
+                el("span", {class: "row grow-end"}, this.jobsInput, el("button", {}, "Show"))),
+            this.tools(), this.message, el("div", {class: "card chart-card"}, this.chart.element, this.status), this.legend));
+        this.stopJobs = store.onJobs(() => this.jobsChanged());
+        this.jobsChanged();
+    }
+
+    tools() {
+        const smoothing = el("input", {type: "range", min: 0, max: 0.99, step: 0.01, value: kept.smoothing, "aria-label": "Smoothing",
+            oninput: () => { kept.smoothing = Number(smoothing.value); this.draw(); }});
+        const check = (key, text) => el("label", {}, el("input", {type: "checkbox", checked: kept[key], "data-setting": key,
+            onchange: (event) => { kept[key] = event.target.checked; this.draw(); }}), text);
+        const axis = el("select", {"aria-label": "Horizontal axis",
+            onchange: () => { kept.axis = axis.value; this.range = null; this.load(); }},
+            Object.keys(AXES).map((name) => el("option", {selected: kept.axis === name}, name)));
+        return el("div", {class: "tools"}, this.metricSelect, el("label", {}, "over", axis), el("label", {}, "smooth", smoothing),
+            check("log", "logarithmic"), check("band", "range"),
+            this.wide = el("button", {type: "button", class: "quiet", hidden: true, onclick: () => this.zoom(null, null)}, "Whole range"));
+    }
+
+    choose() {
+        this.ids = parseJobs(this.jobsInput.value);
+        this.hidden.clear();
+        this.range = null;
+        this.address();
+        this.jobsChanged();
+        this.load();
+    }
+
+    address() {
+        history.replaceState(null, "", `#/compare?jobs=${jobsText(this.ids)}${this.metric ? `&metric=${encodeURIComponent(this.metric)}` : ""}`);
+    }
+
+    /** Metrics and names come with the jobs; curves are read again when a job has got further. */
+    jobsChanged() {
+        const names = new Set(this.ids.flatMap((id) => Object.keys(store.byId(id)?.metrics ?? {})));
+        const usual = LOSSES.find((name) => names.has(name));
+        if (!this.metric || (!names.has(this.metric) && names.size)) this.metric = usual ?? [...names][0] ?? this.metric;
+        const text = [...names].sort().join("\n");
+        if (this.namesText !== text) {
+            this.namesText = text;
+            fill(this.metricSelect, [...names].sort().map((name) => el("option", {value: name, selected: name === this.metric}, name)));
+        }
+        if (this.ids.length === 0) fill(this.message, empty("Name jobs above, or mark them in the list of jobs and press c."));
+        else fill(this.message);
+        const known = this.ids.map((id) => store.byId(id)?.name ?? "").join("\n");
+        if (this.known !== known) {
+            this.known = known;
+            this.draw();
+        }
+        const stamp = this.ids.map((id) => { const job = store.byId(id);
+            return job ? `${job.progress?.step ?? ""}${job.metrics?.[this.metric] ?? ""}` : ""; }).join();
+        if (stamp === this.stamp) return;
+        this.stamp = stamp;
+        this.load();
+    }
+
+    async load() {
+        if (this.loading) { this.again = true; return; }
+        this.loading = true;
+        do {
+            this.again = false;
+            await this.read();
+        } while (this.again && !this.closed);
+        this.loading = false;
+    }
+
+    async read() {
+        if (!this.metric || this.ids.length === 0) { this.curves.clear(); this.draw(); return; }
+        const begun = performance.now(), metric = this.metric, left = [...this.ids], found = new Map();
+        const points = Math.max(100, Math.min(2000, Math.round(this.chart.element.clientWidth / (this.ids.length > 20 ? 3 : 1.5))));
+        const failures = [];
+        await store.first(Promise.all(Array.from({length: TOGETHER}, async () => {
+            for (let id; (id = left.shift()) !== undefined;) {
+                try {
+                    found.set(id, await call("Curve", {id, name: metric, points, ...(this.range ?? {})}));
+                } catch (error) {
+                    failures.push(`${id}: ${error.message}`);
+                }
+            }
+        })));
+        if (this.closed || metric !== this.metric) return;
+        this.curves = found;
+        if (failures.length) fill(this.message, el("p", {class: "error"}, failures.slice(0, 3).join("; ")));
+        const rows = [...found.values()].reduce((sum, curve) => sum + curve.rows, 0);
+        const odd = [...found.values()].reduce((sum, curve) => sum + curve.nonfinite, 0);
+        this.draw();
+        await new Promise((resolve) => requestAnimationFrame(resolve));
+        this.milliseconds = performance.now() - begun;
+        this.status.textContent = `${count(rows)} values of ${found.size} jobs${odd ? `, ${count(odd)} of them not finite` : ""}`;
+        this.status.dataset.milliseconds = this.milliseconds.toFixed(0);
+        this.status.dataset.rows = rows;
+    }
+
+    draw() {
+        const axis = AXES[kept.axis];
+        this.chart.options.xLabel = axis.label;
+        this.chart.options.xFormat = axis.format;
+        const series = this.ids.filter((id) => this.curves.has(id) && !this.hidden.has(id)).map((id) =>
+            seriesOf(this.curves.get(id), `${id} ${store.byId(id)?.name ?? ""}`, kept.axis, colour(this.ids.indexOf(id))));
+        this.chart.set(series, {log: kept.log, smoothing: kept.smoothing, band: kept.band});
+        this.wide.hidden = !this.range;
+        this.drawLegend();
+    }
+
+    drawLegend() {
+        fill(this.legend, this.ids.map((id, index) => {
+            const curve = this.curves.get(id), job = store.byId(id), swatch = el("i", {});
+            swatch.style.background = colour(index);
+            const last = curve?.means.length ? curve.means[curve.means.length - 1] : null;
+            return el("span", {class: "legend-entry"},
+                el("button", {type: "button", class: "chip", "aria-pressed": String(!this.hidden.has(id)), "data-job": id,
+                    onclick: () => { if (!this.hidden.delete(id)) this.hidden.add(id); this.draw(); }},
+                   swatch, el("span", {}, `${id} ${job?.name ?? ""}`), el("b", {class: "num"}, last === null ? "no values" : value(last))),
+                el("a", {href: `#/jobs/${id}`, class: "dim", "aria-label": `Open job ${id}`}, "↗"));
+        }));
+    }
+
+    zoom(low, high) {
+        if (low === null) this.range = null;
+        else if (kept.axis === "step") this.range = {first: Math.floor(low), last: Math.ceil(high)};
+        else return;
+        this.load();
+    }
+
+    redraw() { this.draw(); }
+
+    close() {
+        this.closed = true;
+        this.stopJobs();
+        this.chart.close();
+    }
+}
+
+export const open = (host, parameters) => new Compare(host, parameters);

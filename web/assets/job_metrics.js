@@ -1,0 +1,116 @@
+// job_metrics.js: a chart for each metric of a job. The daemon hands out buckets; what comes later is followed, value by value.
+import {call, FINAL} from "./api.js";
+import {el, fill, empty} from "./dom.js";
+import {Chart, AXES, colour, seriesOf} from "./chart.js";
+import {follow} from "./live.js";
+import {count, value} from "./format.js";
+
+const POINTS = 600, FIRST = 12;
+const kept = {axis: "step", log: false, smoothing: 0};
+const order = (name) => (/loss/.test(name) ? "0" : /acc|f1|auc/.test(name) ? "1" : "2") + name;
+
+export class Metrics {
+    constructor(host, shown) {
+        this.job = shown.job;
+        this.charts = new Map();
+        this.body = el("div", {class: "charts"});
+        const smoothing = el("input", {type: "range", min: 0, max: 0.99, step: 0.01, value: kept.smoothing, "aria-label": "Smoothing",
+                                       oninput: () => { kept.smoothing = Number(smoothing.value); this.redraw(); }});
+        const axis = el("select", {"aria-label": "Horizontal axis", onchange: () => { kept.axis = axis.value; this.redraw(); }},
+            Object.keys(AXES).map((name) => el("option", {selected: kept.axis === name}, name)));
+        const log = el("input", {type: "checkbox", checked: kept.log, onchange: () => { kept.log = log.checked; this.redraw(); }});
+        fill(host, el("div", {class: "tools"}, el("label", {}, "over", axis), el("label", {}, "smooth", smoothing),
+            el("label", {}, log, "logarithmic"),
+            el("a", {href: `#/compare?jobs=${this.job.id}`}, "Compare with others")), this.body);
+        this.update(shown);
+    }
+
+    update(shown) {
+        this.job = shown.job;
+        const names = Object.keys(shown.job.metrics ?? {}).sort((a, b) => order(a) < order(b) ? -1 : 1);
+        if (names.length === 0) {
+            fill(this.body, empty(FINAL.has(this.job.state) ? "The job reported no metrics." : "No metrics yet."));
+            this.nothing = true;
+            return;
+        }
+        if (this.nothing) fill(this.body);
+        this.nothing = false;
+        for (const name of names.slice(0, this.all ? names.length : FIRST)) if (!this.charts.has(name)) this.add(name);
+        this.more?.remove();
+        if (!this.all && names.length > FIRST)
+            this.body.append(this.more = el("button", {type: "button", onclick: () => { this.all = true; this.update({job: this.job}); }},
+                `${names.length - FIRST} more metrics`));
+    }
+
+    add(name) {
+        const last = el("b", {class: "num"}), rows = el("small", {class: "dim num"});
+        const one = {name, last, rows, curve: null, range: null};
+        one.chart = new Chart({height: 210, label: `${name} of job ${this.job.id}`, onRange: (low, high) => {
+            if (low !== null && kept.axis !== "step") return;
+            one.range = low === null ? null : {first: Math.floor(low), last: Math.ceil(high)};
+            this.read(one);
+        }});
+        this.charts.set(name, one);
+        this.body.append(el("article", {class: "card chart-card", "data-metric": name}, el("header", {}, el("h2", {}, name), last),
+            one.chart.element, rows));
+        this.read(one);
+    }
+
+    async read(one) {
+        if (one.reading) { one.again = true; return; }
+        one.reading = true;
+        do {
+            one.again = false;
+            try {
+                one.curve = await call("Curve", {id: this.job.id, name: one.name, points: POINTS, ...(one.range ?? {})});
+            } catch (error) {
+                one.rows.textContent = error.message;
+                break;
+            }
+            if (this.closed) return;
+            this.cursor = Math.min(this.cursor ?? Infinity, one.curve.next);
+            this.draw(one);
+        } while (one.again);
+        one.reading = false;
+        if (!this.end && !FINAL.has(this.job.state) && [...this.charts.values()].every((each) => each.curve)) this.follow();
+    }
+
+    follow() {
+        this.end = follow("Metrics", () => ({id: this.job.id, after: this.cursor, limit: 500}), (reply) => {
+            this.cursor = reply.next;
+            const grown = new Set();
+            for (const row of reply.rows) if (this.append(row)) grown.add(this.charts.get(row.name));
+            // a long tail of single values beside buckets of many looks unlike them, so the whole is put into buckets again
+            for (const one of grown) one.curve.steps.length > 1.3 * POINTS ? this.read(one) : this.draw(one);
+        });
+    }
+
+    /** Adds a value behind the curve, as a bucket of its own. */
+    append(row) {
+        const one = this.charts.get(row.name), curve = one?.curve;
+        if (!curve || one.range || row.step <= (curve.steps[curve.steps.length - 1] ?? -Infinity)) return false;
+        curve.rows++;
+        if (row.value === null || row.value === undefined) { curve.nonfinite++; return true; }
+        for (const [list, number] of [["steps", row.step], ["times", row.time], ["minima", row.value], ["maxima", row.value],
+                                      ["means", row.value], ["counts", 1]]) curve[list].push(number);
+        if (curve.epochs) curve.epochs.push(row.epoch ?? curve.epochs[curve.epochs.length - 1]);
+        return true;
+    }
+
+    draw(one) {
+        const curve = one.curve, number = curve.means.length ? curve.means[curve.means.length - 1] : null;
+        one.last.textContent = value(number);
+        one.rows.textContent = `${count(curve.rows)} values${curve.nonfinite ? `, ${count(curve.nonfinite)} not finite` : ""}`;
+        one.chart.options.xLabel = AXES[kept.axis].label;
+        one.chart.options.xFormat = AXES[kept.axis].format;
+        one.chart.set([seriesOf(curve, one.name, kept.axis, colour(0))], kept);
+    }
+
+    redraw() { for (const one of this.charts.values()) if (one.curve) this.draw(one); }
+
+    close() {
+        this.closed = true;
+        this.end?.();
+        for (const one of this.charts.values()) one.chart.close();
+    }
+}
