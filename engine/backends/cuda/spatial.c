@@ -153,10 +153,13 @@ int channel_dropout_run(struct backend_program *program, int32_t index, struct e
 static struct cuda_group_norm describe_norm(const struct graph *graph,
                                             const struct graph_node *node, int32_t x)
 {
+    const int64_t pixels = pixels_of(graph, x);
+
     return (struct cuda_group_norm){.batch = graph->batch,
                                     .channels = graph->tensors[x].shape.extent[1],
-                                    .pixels = pixels_of(graph, x),
-                                    .channels_last = is_channels_last(graph, x),
+                                    .pixels = pixels,
+                                    /* channels that are single numbers lie side by side, too */
+                                    .channels_last = is_channels_last(graph, x) || pixels == 1,
                                     .groups = node->attributes.group_norm.groups,
                                     .epsilon = node->attributes.group_norm.epsilon};
 }

@@ -251,6 +251,7 @@ BROADCASTS(row, 9, 24, 1)
 BROADCASTS(step, 1, 9, 24)
 BROADCASTS(middle, 3, 6, 12)
 BROADCASTS(all, 1, 216, 1)
+BROADCASTS(single, 216, 1, 1)
 
 /* ---- functions of numbers ---- */
 
@@ -387,6 +388,14 @@ static int32_t build_group_norm_rows(struct graph *graph, int32_t x)
     return head(graph, graph_activation(graph, x, "2", ACTIVATION_SILU));
 }
 
+/* Of rows: [B,C]. */
+static int32_t build_group_norm_numbers(struct graph *graph, int32_t x)
+{
+    x = graph_linear(graph, graph_flatten(graph, x, "0"), "0", 48, true);
+    x = graph_group_norm(graph, x, "1", 4, 1e-5f);
+    return head(graph, graph_activation(graph, x, "2", ACTIVATION_SILU));
+}
+
 static int32_t build_channel_dropout(struct graph *graph, int32_t x)
 {
     x = graph_channel_dropout(graph, convolved(graph, x, 12), "1", 0.4f);
@@ -423,6 +432,17 @@ static int32_t build_image_parameter(struct graph *graph, int32_t x)
     return head(graph, graph_activation(graph, x, "4", ACTIVATION_TANH));
 }
 
+/* Positions, as models have them that add them to images whose channels are last. */
+static int32_t build_image_positions(struct graph *graph, int32_t x)
+{
+    const struct graph_shape shape = {.rank = 4, .extent = {1, 3, 3, 24}};
+    int32_t parameter = graph_parameter(
+        graph, "positions", &shape, (struct initializer){.kind = INITIALIZER_UNIFORM, .bound = 1});
+
+    x = graph_add_positions(graph, graph_linear(graph, x, "0", 24, true), "1", parameter);
+    return head(graph, graph_activation(graph, x, "2", ACTIVATION_TANH));
+}
+
 static int32_t build_conv1d(struct graph *graph, int32_t x)
 {
     static const struct conv_attributes conv = WINDOW(1, 3, 1, 2, 0, 1);
@@ -454,6 +474,8 @@ static const struct test_case cases[] = {
     BROADCAST_CASES("a number of each step", step, 8, CASE),
     BROADCAST_CASES("a middle axis", middle, 7, EXACT),
     BROADCAST_CASES("as many numbers", all, 6, CASE),
+    BROADCAST_CASES("a single number", single, 6, EXACT),
+    BROADCAST_CASES("a single number, many samples", single, 300, EXACT),
     BROADCAST_CASES("a row, many samples", row, 300, EXACT),
     BROADCAST_CASES("a number of each step, many samples", step, 300, EXACT),
     {.name = "multiply by a row, accumulated",
@@ -484,6 +506,7 @@ static const struct test_case cases[] = {
     CASE("instance norm", IMAGES(5, 3, 8, 7), build_instance_norm),
     CASE("group norm, one group", IMAGES(5, 3, 20, 20), build_one_group),
     CASE("group norm of sequences", ROWS(6, 9, 20), build_group_norm_rows),
+    CASE("group norm of numbers", ROWS(40, 9, 20), build_group_norm_numbers),
     {.name = "group norm, accumulated",
      IMAGES(5, 3, 8, 7),
      .build = build_group_norm,
@@ -498,6 +521,7 @@ static const struct test_case cases[] = {
     CASE("channel dropout of sequences", ROWS(6, 9, 20), build_channel_dropout_rows),
     CASE("transposed convolution", IMAGES(5, 3, 8, 7), build_transposed),
     CASE("parameter of an image's shape", IMAGES(5, 3, 8, 7), build_image_parameter),
+    CASE("positions of an image's shape", ROWS(6, 9, 20), build_image_positions),
     CASE("conv1d", ROWS(6, 9, 20), build_conv1d),
 };
 
