@@ -127,13 +127,19 @@ int softmax_run(struct backend_program *program, int32_t index, struct error *er
 
 /* ---- two tensors, number by number ---- */
 
-/* `second`: the repeated operand, or its gradient. */
+/* `second`: the repeated operand, or its gradient. A single number repeats along neighbours, so
+ * that all threads of a warp share in its sum. */
 static struct cuda_broadcast describe_broadcast(const struct graph *graph,
                                                 const struct graph_node *node, int32_t second)
 {
-    return (struct cuda_broadcast){.how = node->attributes.broadcast,
-                                   .batch = graph->batch,
-                                   .shared = second >= 0 && !is_batched(graph, second)};
+    struct broadcast_attributes how = node->attributes.broadcast;
+
+    if (how.middle == 1) {
+        how.inner *= how.outer;
+        how.outer = 1;
+    }
+    return (struct cuda_broadcast){
+        .how = how, .batch = graph->batch, .shared = second >= 0 && !is_batched(graph, second)};
 }
 
 int broadcast_run(struct backend_program *program, int32_t index, struct error *error)
@@ -279,10 +285,20 @@ int fake_quantize_rows_run(struct backend_program *program, int32_t index, struc
 
 int32_t general_parameter(const struct graph *graph, const struct graph_node *node)
 {
-    int32_t operand = node->op == OP_BROADCAST ? node->input[1]
-                      : node->op == OP_TAKE    ? node->input[0]
-                                               : -1;
+    int32_t operand = -1;
 
+    switch (node->op) {
+    case OP_BROADCAST:
+    case OP_ADD_POSITIONS:
+    case OP_PREPEND_TOKEN:
+        operand = node->input[1];
+        break;
+    case OP_TAKE:
+        operand = node->input[0];
+        break;
+    default:
+        break;
+    }
     return operand >= 0 && !is_batched(graph, operand) ? operand : -1;
 }
 

@@ -60,6 +60,17 @@ static int32_t build_permute_matrix(struct graph *graph, int32_t x)
     return permuted(graph, x, &(struct permute_attributes){2, {1, 0}, {37, 24}});
 }
 
+/* Pairs of axes of which one is the last of the result, the other that of the operand. */
+static int32_t build_permute_keys(struct graph *graph, int32_t x)
+{
+    return permuted(graph, x, &(struct permute_attributes){3, {1, 2, 0}, {37, 2, 12}});
+}
+
+static int32_t build_permute_apart(struct graph *graph, int32_t x)
+{
+    return permuted(graph, x, &(struct permute_attributes){5, {1, 4, 3, 0, 2}, {2, 3, 18, 3, 8}});
+}
+
 static int32_t build_permute_axes(struct graph *graph, int32_t x)
 {
     return permuted(graph, x, &(struct permute_attributes){5, {4, 1, 3, 0, 2}, {3, 3, 2, 3, 4}});
@@ -109,17 +120,32 @@ static int32_t build_take_columns(struct graph *graph, int32_t x)
     return head(graph, graph_take(graph, x, map_append(graph, &map), &map.take, "1"));
 }
 
-static int32_t build_take_parameter(struct graph *graph, int32_t x)
+static int32_t take_parameter(struct graph *graph, int32_t x, const struct map *map)
 {
-    static const struct map map = {{.read = map_read}, {2, 3, 4, 9}, {2, 0, 2, -1}};
-    static const struct broadcast_attributes all = {BROADCAST_MULTIPLY, 1, 72, 1};
-    const struct graph_shape shape = {.rank = 3, .extent = {2, 3, 9}};
+    const struct take_attributes *take = &map->take;
+    const int64_t taken = take->outer * take->to * take->inner;
+    const struct broadcast_attributes all = {BROADCAST_MULTIPLY, 1, taken, 1};
+    const struct graph_shape shape = {.rank = 3, .extent = {take->outer, take->from, take->inner}};
     int32_t parameter = graph_parameter(
         graph, "rows", &shape, (struct initializer){.kind = INITIALIZER_UNIFORM, .bound = 1});
 
-    x = graph_linear(graph, graph_flatten(graph, x, "0"), "0", 72, true);
-    parameter = graph_take(graph, parameter, map_append(graph, &map), &map.take, "1");
+    x = graph_linear(graph, graph_flatten(graph, x, "0"), "0", (int)taken, true);
+    parameter = graph_take(graph, parameter, map_append(graph, map), take, "1");
     return head(graph, graph_broadcast(graph, x, parameter, &all, "2"));
+}
+
+static int32_t build_take_parameter(struct graph *graph, int32_t x)
+{
+    static const struct map map = {{.read = map_read}, {2, 3, 4, 9}, {2, 0, 2, -1}};
+
+    return take_parameter(graph, x, &map);
+}
+
+static int32_t build_take_wide_parameter(struct graph *graph, int32_t x)
+{
+    static const struct map map = {{.read = map_read}, {2, 3, 4, 36}, {2, 0, 2, -1}};
+
+    return take_parameter(graph, x, &map);
 }
 
 /* ---- sums, softmax, products ---- */
@@ -143,6 +169,15 @@ static int32_t build_sum_steps(struct graph *graph, int32_t x)
 static int32_t build_sum_all(struct graph *graph, int32_t x)
 {
     return summed(graph, x, &(struct axis_sum_attributes){1, 216, 1, 0.1f});
+}
+
+/* So many that a block makes a sum. */
+static int32_t build_sum_many(struct graph *graph, int32_t x)
+{
+    static const struct axis_sum_attributes how = {1, 693, 1, 0.1f};
+
+    x = graph_linear(graph, x, "0", 77, true);
+    return head(graph, graph_axis_sum(graph, x, &how, "1"));
 }
 
 static int32_t build_softmax(struct graph *graph, int32_t x)
@@ -251,6 +286,7 @@ BROADCASTS(row, 9, 24, 1)
 BROADCASTS(step, 1, 9, 24)
 BROADCASTS(middle, 3, 6, 12)
 BROADCASTS(all, 1, 216, 1)
+BROADCASTS(single, 216, 1, 1)
 
 /* ---- functions of numbers ---- */
 
@@ -387,6 +423,22 @@ static int32_t build_group_norm_rows(struct graph *graph, int32_t x)
     return head(graph, graph_activation(graph, x, "2", ACTIVATION_SILU));
 }
 
+/* So long that a group is divided. */
+static int32_t build_group_norm_long(struct graph *graph, int32_t x)
+{
+    x = graph_linear(graph, x, "0", 1500, true);
+    x = graph_group_norm(graph, x, "1", 3, 1e-5f);
+    return head(graph, graph_activation(graph, x, "2", ACTIVATION_SILU));
+}
+
+/* Of rows: [B,C]. */
+static int32_t build_group_norm_numbers(struct graph *graph, int32_t x)
+{
+    x = graph_linear(graph, graph_flatten(graph, x, "0"), "0", 48, true);
+    x = graph_group_norm(graph, x, "1", 4, 1e-5f);
+    return head(graph, graph_activation(graph, x, "2", ACTIVATION_SILU));
+}
+
 static int32_t build_channel_dropout(struct graph *graph, int32_t x)
 {
     x = graph_channel_dropout(graph, convolved(graph, x, 12), "1", 0.4f);
@@ -423,6 +475,17 @@ static int32_t build_image_parameter(struct graph *graph, int32_t x)
     return head(graph, graph_activation(graph, x, "4", ACTIVATION_TANH));
 }
 
+/* Positions, as models have them that add them to images whose channels are last. */
+static int32_t build_image_positions(struct graph *graph, int32_t x)
+{
+    const struct graph_shape shape = {.rank = 4, .extent = {1, 3, 3, 24}};
+    int32_t parameter = graph_parameter(
+        graph, "positions", &shape, (struct initializer){.kind = INITIALIZER_UNIFORM, .bound = 1});
+
+    x = graph_add_positions(graph, graph_linear(graph, x, "0", 24, true), "1", parameter);
+    return head(graph, graph_activation(graph, x, "2", ACTIVATION_TANH));
+}
+
 static int32_t build_conv1d(struct graph *graph, int32_t x)
 {
     static const struct conv_attributes conv = WINDOW(1, 3, 1, 2, 0, 1);
@@ -437,13 +500,17 @@ static const struct test_case cases[] = {
     CASE("permute heads", ROWS(6, 9, 20), build_permute_heads),
     CASE("permute steps to the end", ROWS(6, 9, 20), build_permute_steps),
     CASE("permute a matrix", ROWS(6, 37, 20), build_permute_matrix),
+    CASE("permute keys", ROWS(6, 37, 20), build_permute_keys),
+    CASE("permute axes that lie apart", ROWS(6, 108, 20), build_permute_apart),
     CASE("permute five axes", ROWS(6, 9, 20), build_permute_axes),
     CASE("take rows", ROWS(6, 9, 20), build_take),
     CASE("take columns", ROWS(6, 9, 20), build_take_columns),
     CASE("take rows of a parameter", ROWS(70, 9, 20), build_take_parameter),
+    CASE("take wide rows of a parameter", ROWS(70, 9, 20), build_take_wide_parameter),
     CASE("mean of rows", ROWS(6, 9, 20), build_sum_rows),
     CASE("sum of steps", ROWS(6, 9, 20), build_sum_steps),
     CASE("sum of a sample", ROWS(6, 9, 20), build_sum_all),
+    EXACT("sum of a long sample", ROWS(6, 9, 20), build_sum_many),
     CASE("softmax", ROWS(6, 9, 20), build_softmax),
     CASE("softmax of long rows", ROWS(6, 3, 20), build_softmax_wide),
     CASE("batch product", ROWS(6, 3, 20), build_product),
@@ -454,6 +521,8 @@ static const struct test_case cases[] = {
     BROADCAST_CASES("a number of each step", step, 8, CASE),
     BROADCAST_CASES("a middle axis", middle, 7, EXACT),
     BROADCAST_CASES("as many numbers", all, 6, CASE),
+    BROADCAST_CASES("a single number", single, 6, EXACT),
+    BROADCAST_CASES("a single number, many samples", single, 700, EXACT),
     BROADCAST_CASES("a row, many samples", row, 300, EXACT),
     BROADCAST_CASES("a number of each step, many samples", step, 300, EXACT),
     {.name = "multiply by a row, accumulated",
@@ -484,6 +553,8 @@ static const struct test_case cases[] = {
     CASE("instance norm", IMAGES(5, 3, 8, 7), build_instance_norm),
     CASE("group norm, one group", IMAGES(5, 3, 20, 20), build_one_group),
     CASE("group norm of sequences", ROWS(6, 9, 20), build_group_norm_rows),
+    CASE("group norm of long sequences", ROWS(3, 9, 20), build_group_norm_long),
+    CASE("group norm of numbers", ROWS(40, 9, 20), build_group_norm_numbers),
     {.name = "group norm, accumulated",
      IMAGES(5, 3, 8, 7),
      .build = build_group_norm,
@@ -498,6 +569,7 @@ static const struct test_case cases[] = {
     CASE("channel dropout of sequences", ROWS(6, 9, 20), build_channel_dropout_rows),
     CASE("transposed convolution", IMAGES(5, 3, 8, 7), build_transposed),
     CASE("parameter of an image's shape", IMAGES(5, 3, 8, 7), build_image_parameter),
+    CASE("positions of an image's shape", ROWS(6, 9, 20), build_image_positions),
     CASE("conv1d", ROWS(6, 9, 20), build_conv1d),
 };
 

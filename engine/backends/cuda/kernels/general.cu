@@ -100,55 +100,87 @@ __global__ void permute_kernel(struct walk walk, struct cuda_array x, struct cud
 }
 
 constexpr int TILE = 32;
+constexpr int64_t TILED_MIN = 8, MATRICES_AT_ONCE = 65535;
 
-/* y[n, column, row] = x[n, row, column]: a block transposes a tile, so that both sides are read and
- * written in lines. */
-__global__ void transpose_kernel(int64_t rows, int64_t columns, int64_t column_tiles,
-                                 struct cuda_array x, struct cuda_array y)
+/* Matrices whose rows are the last axis of the result, and whose columns are neighbours in the
+ * operand. `other`: the axes apart from these two, and how far apart their neighbours stand in the
+ * result. */
+struct transposition {
+    int64_t matrices, rows, columns;
+    int64_t row_stride, column_stride; /* in the operand, in the result; the other one is 1 */
+    struct walk other;
+    int64_t other_stride[PERMUTE_RANK_MAX + 1];
+};
+
+/* A block transposes a tile, so that both sides are read and written in lines. */
+__global__ void transpose_kernel(struct transposition t, int64_t column_tiles, struct cuda_array x,
+                                 struct cuda_array y)
 {
     __shared__ float tile[TILE][TILE + 1];
     const int64_t row = blockIdx.x / column_tiles * TILE;
     const int64_t column = blockIdx.x % column_tiles * TILE;
-    const int64_t matrix = blockIdx.y * rows * columns;
     const int lane = threadIdx.x % TILE;
 
-    for (int k = threadIdx.x / TILE; k < TILE; k += BLOCK / TILE)
-        if (row + k < rows && column + lane < columns)
-            tile[k][lane] = array_load(x, matrix + (row + k) * columns + column + lane);
-    __syncthreads();
-    for (int k = threadIdx.x / TILE; k < TILE; k += BLOCK / TILE)
-        if (column + k < columns && row + lane < rows)
-            array_store(y, matrix + (column + k) * rows + row + lane, tile[lane][k]);
+    for (int64_t matrix = blockIdx.y; matrix < t.matrices; matrix += gridDim.y) {
+        int64_t left = matrix, from = column + lane, to = row + lane;
+
+        for (int axis = t.other.rank - 1; axis >= 0; axis--) {
+            from += left % t.other.extent[axis] * t.other.stride[axis];
+            to += left % t.other.extent[axis] * t.other_stride[axis];
+            left /= t.other.extent[axis];
+        }
+        __syncthreads(); /* other threads may still read the previous tile */
+        for (int k = threadIdx.x / TILE; k < TILE; k += BLOCK / TILE)
+            if (row + k < t.rows && column + lane < t.columns)
+                tile[k][lane] = array_load(x, from + (row + k) * t.row_stride);
+        __syncthreads();
+        for (int k = threadIdx.x / TILE; k < TILE; k += BLOCK / TILE)
+            if (column + k < t.columns && row + lane < t.rows)
+                array_store(y, to + (column + k) * t.column_stride, tile[lane][k]);
+    }
 }
 
-/* Whether the walk transposes matrices; `rows` and `columns` are those of the operand. */
-static bool is_transposition(const struct walk *walk, int64_t *matrices, int64_t *rows,
-                             int64_t *columns)
+/* Whether the walk transposes matrices that are worth a tile. */
+static bool find_transposition(const struct walk *walk, struct transposition *found)
 {
     const int last = walk->rank - 1;
+    int64_t stride = 1;
 
-    if (walk->rank != 2 && walk->rank != 3)
-        return false;
-    *matrices = walk->rank == 3 ? walk->extent[0] : 1;
-    *rows = walk->extent[last];
-    *columns = walk->extent[last - 1];
-    return walk->stride[last - 1] == 1 && walk->stride[last] == *columns &&
-           (walk->rank == 2 || walk->stride[0] == *rows * *columns) && *matrices <= 65535;
+    *found = {};
+    found->matrices = 1;
+    for (int axis = last; axis >= 0; axis--) {
+        if (axis == last) {
+            found->rows = walk->extent[axis];
+            found->row_stride = walk->stride[axis];
+        } else if (walk->stride[axis] == 1) {
+            found->columns = walk->extent[axis];
+            found->column_stride = stride;
+        } else {
+            found->matrices *= walk->extent[axis];
+            found->other.extent[found->other.rank] = walk->extent[axis];
+            found->other.stride[found->other.rank] = walk->stride[axis];
+            found->other_stride[found->other.rank++] = stride;
+        }
+        stride *= walk->extent[axis];
+    }
+    return found->rows >= TILED_MIN && found->columns >= TILED_MIN;
 }
 
 cudaError_t cuda_permute(const struct permute_attributes *how, int64_t batch, struct cuda_array x,
                          struct cuda_array y, cudaStream_t stream)
 {
     const struct walk walk = walk_of(how, batch);
-    int64_t count = batch, matrices, rows, columns;
+    struct transposition found;
+    int64_t count = batch;
 
     for (int i = 0; i < how->rank; i++)
         count *= how->extent[i];
-    if (is_transposition(&walk, &matrices, &rows, &columns)) {
-        const int64_t tiles = (columns + TILE - 1) / TILE;
-        const dim3 grid((unsigned)((rows + TILE - 1) / TILE * tiles), (unsigned)matrices);
+    if (find_transposition(&walk, &found)) {
+        const int64_t tiles = (found.columns + TILE - 1) / TILE;
+        const int64_t matrices = min(found.matrices, MATRICES_AT_ONCE);
+        const dim3 grid((unsigned)((found.rows + TILE - 1) / TILE * tiles), (unsigned)matrices);
 
-        transpose_kernel<<<grid, BLOCK, 0, stream>>>(rows, columns, tiles, x, y);
+        transpose_kernel<<<grid, BLOCK, 0, stream>>>(found, tiles, x, y);
         return cudaGetLastError();
     }
     permute_kernel<<<blocks_for(count), BLOCK, 0, stream>>>(walk, x, y, count);
@@ -233,13 +265,33 @@ __global__ void take_backward_shared_kernel(struct take_attributes how, int64_t 
     array_store(dx, i, sum + (accumulate ? array_load(dx, i) : 0.0f));
 }
 
+/* Few numbers that do not lie side by side have a block each, whose threads share the samples. */
+constexpr int64_t FEW_ELEMENTS = 2048;
+
+__global__ void take_backward_few_kernel(struct take_attributes how, int64_t batch, bool accumulate,
+                                         struct cuda_array dy, const float *map,
+                                         struct cuda_array dx)
+{
+    const int64_t i = blockIdx.x;
+    float sum = 0;
+
+    for (int64_t n = threadIdx.x; n < batch; n += BLOCK)
+        sum += taken_sum(how, dy, map, n, i);
+    sum = block_sum(sum);
+    if (threadIdx.x == 0)
+        array_store(dx, i, sum + (accumulate ? array_load(dx, i) : 0.0f));
+}
+
 cudaError_t cuda_take_backward(const struct take_attributes *how, int64_t batch, bool shared,
                                bool accumulate, struct cuda_array dy, const float *map,
                                struct cuda_array dx, cudaStream_t stream)
 {
     const int64_t sample = how->outer * how->from * how->inner;
 
-    if (shared)
+    if (shared && how->inner < COLUMNS && sample <= FEW_ELEMENTS)
+        take_backward_few_kernel<<<(unsigned)sample, BLOCK, 0, stream>>>(*how, batch, accumulate,
+                                                                         dy, map, dx);
+    else if (shared)
         take_backward_shared_kernel<<<(unsigned)((sample + COLUMNS - 1) / COLUMNS), BLOCK, 0,
                                       stream>>>(*how, batch, accumulate, dy, map, dx);
     else
@@ -250,18 +302,22 @@ cudaError_t cuda_take_backward(const struct take_attributes *how, int64_t batch,
 
 /* ---- sums over an axis: in double, so that long ones stay accurate ---- */
 
-/* A block has one sum of neighbours. */
-__global__ void row_sum_kernel(int64_t middle, float factor, struct cuda_array x,
+/* A warp has one sum of few neighbours, a block that of many. */
+template <int THREADS>
+__global__ void row_sum_kernel(int64_t rows, int64_t middle, float factor, struct cuda_array x,
                                struct cuda_array y)
 {
-    const int64_t row = (int64_t)blockIdx.x * middle;
+    const int64_t row = ((int64_t)blockIdx.x * BLOCK + threadIdx.x) / THREADS;
+    const int lane = threadIdx.x % THREADS;
     double sum = 0;
 
-    for (int64_t m = threadIdx.x; m < middle; m += BLOCK)
-        sum += (double)array_load(x, row + m);
-    sum = block_sum(sum);
-    if (threadIdx.x == 0)
-        array_store(y, blockIdx.x, (float)sum * factor);
+    if (row >= rows)
+        return; /* with all of its threads */
+    for (int64_t m = lane; m < middle; m += THREADS)
+        sum += (double)array_load(x, row * middle + m);
+    sum = row_sum<THREADS>(sum);
+    if (lane == 0)
+        array_store(y, row, (float)sum * factor);
 }
 
 /* A block has COLUMNS sums side by side; ROWS threads share the numbers of each. */
@@ -290,8 +346,12 @@ cudaError_t cuda_axis_sum(const struct axis_sum_attributes *how, int64_t batch, 
 {
     const int64_t outer = batch * how->outer, blocks = (how->inner + COLUMNS - 1) / COLUMNS;
 
-    if (how->inner == 1)
-        row_sum_kernel<<<(unsigned)outer, BLOCK, 0, stream>>>(how->middle, how->factor, x, y);
+    if (how->inner == 1 && how->middle <= WARP_COLUMNS_MAX)
+        row_sum_kernel<WARP_THREADS>
+            <<<blocks_for_warps(outer), BLOCK, 0, stream>>>(outer, how->middle, how->factor, x, y);
+    else if (how->inner == 1)
+        row_sum_kernel<BLOCK>
+            <<<(unsigned)outer, BLOCK, 0, stream>>>(outer, how->middle, how->factor, x, y);
     else
         column_sum_kernel<<<(unsigned)(outer * blocks), BLOCK, 0, stream>>>(*how, blocks, x, y);
     return cudaGetLastError();
@@ -317,29 +377,28 @@ cudaError_t cuda_axis_sum_backward(const struct axis_sum_attributes *how, int64_
 
 /* ---- softmax: a warp has a short row, a block a long one ---- */
 
-constexpr int WARP = 32;
-constexpr int64_t WARP_COLUMNS_MAX = 512;
-
 template <typename Op> __device__ static inline float warp_reduce(float value, Op op)
 {
-    for (int distance = WARP / 2; distance > 0; distance /= 2)
+    for (int distance = WARP_THREADS / 2; distance > 0; distance /= 2)
         value = op(value, __shfl_xor_sync(0xFFFFFFFF, value, distance));
     return value;
 }
 
-/* The same for all threads of the row, of which there are WARP or BLOCK. */
+/* The same for all threads of the row, of which there are WARP_THREADS or BLOCK. */
 template <int THREADS, typename Op>
 __device__ static inline float row_reduce(float value, float nothing, Op op)
 {
     value = warp_reduce(value, op);
-    if constexpr (THREADS > WARP) {
-        __shared__ float shared[BLOCK / WARP];
+    if constexpr (THREADS > WARP_THREADS) {
+        __shared__ float shared[BLOCK / WARP_THREADS];
 
         __syncthreads(); /* other threads may still read the previous one */
-        if (threadIdx.x % WARP == 0)
-            shared[threadIdx.x / WARP] = value;
+        if (threadIdx.x % WARP_THREADS == 0)
+            shared[threadIdx.x / WARP_THREADS] = value;
         __syncthreads();
-        value = threadIdx.x % WARP < BLOCK / WARP ? shared[threadIdx.x % WARP] : nothing;
+        value = threadIdx.x % WARP_THREADS < BLOCK / WARP_THREADS
+                    ? shared[threadIdx.x % WARP_THREADS]
+                    : nothing;
         value = warp_reduce(value, op);
     }
     return value;
@@ -398,11 +457,9 @@ __global__ void softmax_backward_kernel(int64_t rows, int64_t columns, struct cu
 cudaError_t cuda_softmax(int64_t rows, int64_t columns, struct cuda_array x, struct cuda_array y,
                          cudaStream_t stream)
 {
-    constexpr int PER_BLOCK = BLOCK / WARP;
-
     if (columns <= WARP_COLUMNS_MAX)
-        softmax_kernel<WARP><<<(unsigned)((rows + PER_BLOCK - 1) / PER_BLOCK), BLOCK, 0, stream>>>(
-            rows, columns, x, y);
+        softmax_kernel<WARP_THREADS>
+            <<<blocks_for_warps(rows), BLOCK, 0, stream>>>(rows, columns, x, y);
     else
         softmax_kernel<BLOCK><<<(unsigned)rows, BLOCK, 0, stream>>>(rows, columns, x, y);
     return cudaGetLastError();
@@ -411,12 +468,9 @@ cudaError_t cuda_softmax(int64_t rows, int64_t columns, struct cuda_array x, str
 cudaError_t cuda_softmax_backward(int64_t rows, int64_t columns, struct cuda_array dy,
                                   struct cuda_array y, struct cuda_array dx, cudaStream_t stream)
 {
-    constexpr int PER_BLOCK = BLOCK / WARP;
-
     if (columns <= WARP_COLUMNS_MAX)
-        softmax_backward_kernel<WARP>
-            <<<(unsigned)((rows + PER_BLOCK - 1) / PER_BLOCK), BLOCK, 0, stream>>>(rows, columns,
-                                                                                   dy, y, dx);
+        softmax_backward_kernel<WARP_THREADS>
+            <<<blocks_for_warps(rows), BLOCK, 0, stream>>>(rows, columns, dy, y, dx);
     else
         softmax_backward_kernel<BLOCK>
             <<<(unsigned)rows, BLOCK, 0, stream>>>(rows, columns, dy, y, dx);

@@ -89,7 +89,7 @@ __device__ static inline void update_amsgrad(const float *c, float g, float *w, 
     g += c[COEFFICIENT_DECAY] * old;
     *m = c[COEFFICIENT_KEEP] * *m + c[COEFFICIENT_TAKE] * g;
     *v = c[COEFFICIENT_KEEP2] * *v + c[COEFFICIENT_TAKE2] * g * g;
-    *largest = fmaxf(*largest, *v);
+    *largest = *largest > *v ? *largest : *v; /* NaN stays, as on the CPU */
     *w = old - c[COEFFICIENT_RATE] *
                    (*m / (sqrtf(*largest) / c[COEFFICIENT_ROOT] + c[COEFFICIENT_EPSILON]));
 }
