@@ -84,6 +84,20 @@ static enum exit_status connection_complain(const char *socket, int result,
     return EXIT_STATUS_UNREACHABLE;
 }
 
+/* Says so where there is no room in the queue of a daemon that takes no connections, and waits on. */
+static int connect_patiently(struct invocation *invocation, struct error *error)
+{
+    int result = varlink_client_connect(invocation->socket, SILENCE_MILLISECONDS,
+                                        &invocation->client, error);
+
+    if (result != -ETIMEDOUT)
+        return result;
+    complain("the daemon at %s has taken no connection for %d s: it may be stopped, or busy. "
+             "Waiting on; Ctrl-C gives up",
+             invocation->socket, SILENCE_MILLISECONDS / 1000);
+    return varlink_client_connect(invocation->socket, -1, &invocation->client, error);
+}
+
 enum exit_status connection_open(struct invocation *invocation)
 {
     struct error error = {0};
@@ -95,7 +109,7 @@ enum exit_status connection_open(struct invocation *invocation)
         invocation->socket = socket_choose(invocation, true);
     if (!invocation->socket)
         return EXIT_STATUS_UNREACHABLE;
-    result = varlink_client_connect(invocation->socket, &invocation->client, &error);
+    result = connect_patiently(invocation, &error);
     return result < 0 ? connection_complain(invocation->socket, result, &error) : EXIT_STATUS_DONE;
 }
 
@@ -188,6 +202,12 @@ enum exit_status connection_call(struct invocation *invocation, const char *meth
 bool connection_try(struct invocation *invocation, const char *method,
                     struct json_object *parameters, struct varlink_reply *reply)
 {
+    return connection_try_within(invocation, -1, method, parameters, reply);
+}
+
+bool connection_try_within(struct invocation *invocation, int milliseconds, const char *method,
+                           struct json_object *parameters, struct varlink_reply *reply)
+{
     struct error error;
     char name[64];
     int result;
@@ -196,17 +216,19 @@ bool connection_try(struct invocation *invocation, const char *method,
     if (!invocation->socket)
         invocation->socket = socket_choose(invocation, false);
     if (!invocation->socket ||
-        (!invocation->client &&
-         varlink_client_connect(invocation->socket, &invocation->client, &error) < 0)) {
+        (!invocation->client && varlink_client_connect(invocation->socket, milliseconds,
+                                                       &invocation->client, &error) < 0)) {
         json_object_put(parameters);
         return false;
     }
     method_name(method, name, sizeof name);
-    result = varlink_client_call(invocation->client, name, parameters, reply, &error);
+    result = varlink_client_send(invocation->client, name, parameters, false, &error);
     if (result == 0)
+        result = varlink_client_receive(invocation->client, milliseconds, reply, &error);
+    if (result == 0 && !reply->error)
         return true;
     varlink_reply_release(reply);
-    if (result != -ERROR_SERVICE_REPLY) { /* the connection broke */
+    if (result < 0) { /* it broke, or its answer would be taken for that to the next call */
         varlink_client_free(invocation->client);
         invocation->client = NULL;
     }
