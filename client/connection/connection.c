@@ -84,7 +84,7 @@ static enum exit_status connection_complain(const char *socket, int result,
     return EXIT_STATUS_UNREACHABLE;
 }
 
-/* Says so where there is no room in the queue of a daemon that takes no connections, and waits on. */
+/* Says so where the queue of a daemon that takes no connections is full, and waits on. */
 static int connect_patiently(struct invocation *invocation, struct error *error)
 {
     int result = varlink_client_connect(invocation->socket, SILENCE_MILLISECONDS,

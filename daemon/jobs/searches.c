@@ -201,8 +201,8 @@ static void take_rows(struct update *update)
     }
 }
 
-/* Without results a search lets all trials run to their end, and finds no best one. Its owner learns
- * of it by a warning of the first trial that has trained in vain. */
+/* Without results a search lets all trials run to their end, and finds no best one. A warning of
+ * the first trial that has trained in vain tells its owner. */
 static void warn_of_no_result(struct jobs *jobs, const struct update *update)
 {
     struct search_run *run = update->run;
