@@ -118,9 +118,10 @@ int varlink_frames_next(struct varlink_frames *frames, const char **message, siz
 
 struct varlink_client;
 
-/* Connects to the Unix stream socket at `path` (paths longer than sun_path work as well). On
- * failure the sentence says what to do. */
-int varlink_client_connect(const char *path, struct varlink_client **client, struct error *error);
+/* Connects to the Unix stream socket at `path`, as varlink_socket_connect(). On failure the
+ * sentence says what to do. */
+int varlink_client_connect(const char *path, int timeout_milliseconds,
+                           struct varlink_client **client, struct error *error);
 /* Takes over a connected descriptor. */
 int varlink_client_from_descriptor(int descriptor, struct varlink_client **client);
 void varlink_client_free(struct varlink_client *client);
@@ -145,11 +146,14 @@ int varlink_client_call(struct varlink_client *client, const char *method,
                         struct json_object *parameters, struct varlink_reply *reply,
                         struct error *error);
 
-/* Binds or connects a Unix socket at a path of any length, through /proc/self/fd if the path does
- * not fit into sun_path. `listen_backlog` 0: connect. Binding replaces a socket on which no process
- * listens (-EADDRINUSE: one does). Returns the descriptor, blocking and close-on-exec, or a
- * negative errno. */
-int varlink_socket_open(const char *path, int listen_backlog, struct error *error);
+/* Binds a Unix socket at a path of any length, through /proc/self/fd if the path does not fit into
+ * sun_path. A socket on which no process listens is replaced (-EADDRINUSE: one does). Returns the
+ * descriptor, blocking and close-on-exec, or a negative errno. */
+int varlink_socket_listen(const char *path, int backlog, struct error *error);
+
+/* Connects in the same way. While the queue of connections to accept is full it waits; -ETIMEDOUT:
+ * longer than so many milliseconds, of which -1 are without end. */
+int varlink_socket_connect(const char *path, int timeout_milliseconds, struct error *error);
 
 /* Connects in the same way, but never waits. -EAGAIN: the queue of connections to accept is full.
  * The descriptor is non-blocking. */

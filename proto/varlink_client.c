@@ -24,9 +24,10 @@ int varlink_client_from_descriptor(int descriptor, struct varlink_client **clien
     return 0;
 }
 
-int varlink_client_connect(const char *path, struct varlink_client **client, struct error *error)
+int varlink_client_connect(const char *path, int timeout_milliseconds,
+                           struct varlink_client **client, struct error *error)
 {
-    AUTO_CLOSE int descriptor = varlink_socket_open(path, 0, error);
+    AUTO_CLOSE int descriptor = varlink_socket_connect(path, timeout_milliseconds, error);
     int r;
 
     *client = NULL;

@@ -63,7 +63,8 @@ static int connect_fail(const char *path, int code, struct error *error)
     return error_set_errno(error, code, "cannot connect to %s", path);
 }
 
-/* connect(2), repeated after a signal. */
+/* connect(2), repeated after a signal. -EAGAIN: the queue of a listener that accepts nothing stayed
+ * full, for a blocking descriptor during its SO_SNDTIMEO. */
 static int socket_connect(int descriptor, const struct sockaddr_un *address)
 {
     while (connect(descriptor, (const struct sockaddr *)address, sizeof *address) < 0)
@@ -100,7 +101,7 @@ static int socket_listen(int descriptor, const struct sockaddr_un *address, int 
     return 0;
 }
 
-int varlink_socket_open(const char *path, int listen_backlog, struct error *error)
+int varlink_socket_listen(const char *path, int backlog, struct error *error)
 {
     AUTO_CLOSE int descriptor = -1, folder = -1;
     struct sockaddr_un address;
@@ -111,14 +112,41 @@ int varlink_socket_open(const char *path, int listen_backlog, struct error *erro
     descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (descriptor < 0)
         return error_set_errno(error, -errno, "cannot make a socket");
-    if (listen_backlog > 0) {
-        r = socket_listen(descriptor, &address, listen_backlog, path, error);
-    } else {
-        r = socket_connect(descriptor, &address);
-        if (r < 0)
-            connect_fail(path, r, error);
-    }
+    r = socket_listen(descriptor, &address, backlog, path, error);
     return r < 0 ? r : TAKE_DESCRIPTOR(descriptor);
+}
+
+/* For how long connect(2), and later writes, wait; 0: without end. poll(2) does not tell that a
+ * queue has room. */
+static int wait_limit_set(int descriptor, int milliseconds)
+{
+    struct timeval limit = {.tv_sec = milliseconds / 1000, .tv_usec = milliseconds % 1000 * 1000};
+
+    return setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) < 0 ? -errno : 0;
+}
+
+int varlink_socket_connect(const char *path, int timeout_milliseconds, struct error *error)
+{
+    AUTO_CLOSE int descriptor = -1, folder = -1;
+    struct sockaddr_un address;
+    int r = address_make(path, &address, &folder, error);
+
+    if (r < 0)
+        return r;
+    descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (descriptor < 0)
+        return error_set_errno(error, -errno, "cannot make a socket");
+    if (timeout_milliseconds >= 0)
+        r = wait_limit_set(descriptor, timeout_milliseconds > 0 ? timeout_milliseconds : 1);
+    if (r == 0)
+        r = socket_connect(descriptor, &address);
+    if (r == 0 && timeout_milliseconds >= 0)
+        r = wait_limit_set(descriptor, 0);
+    if (r == -EAGAIN)
+        return error_set(error, -ETIMEDOUT,
+                         "what listens on %s takes no connections: it may be stopped, or busy",
+                         path);
+    return r < 0 ? connect_fail(path, r, error) : TAKE_DESCRIPTOR(descriptor);
 }
 
 int varlink_socket_try(const char *path, struct error *error)

@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* So long a daemon that takes no connection is waited for, as trainctl does before it says so. */
+enum { CONNECT_MILLISECONDS = 10000 };
+
 int web_call_check(const struct web_options *options, struct json_object *call, bool more,
                    const char **method, struct json_object **parameters, struct error *error)
 {
@@ -37,7 +40,8 @@ int web_call_send(const struct web_options *options, const char *method,
 {
     AUTO_FREE char *socket = daemon_socket_find(options->daemon, error);
     AUTO_FREE char *name = memory_format("io.traind.%s", method);
-    int result = socket ? varlink_client_connect(socket, client, error) : error->code;
+    int result =
+        socket ? varlink_client_connect(socket, CONNECT_MILLISECONDS, client, error) : error->code;
 
     if (result < 0) {
         json_object_put(parameters);

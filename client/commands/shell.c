@@ -19,7 +19,11 @@
 
 static const double FOR_SECONDS = 3600; /* unless --for says otherwise */
 static const double LATE_SECONDS = 30;  /* the daemon ends what has not ended by itself */
-enum { ASK_MILLISECONDS = 500, WORDS_MAX = 1024 };
+enum {
+    ASK_MILLISECONDS = 500,
+    ANSWER_MILLISECONDS = 2000, /* in which no signal is looked at */
+    WORDS_MAX = 1024
+};
 
 struct lease {
     struct invocation *invocation;
@@ -141,7 +145,13 @@ static void job_cancel(const struct lease *lease)
     struct json_object *parameters = json_object_new_object();
 
     json_set_int(parameters, "id", lease->job);
-    connection_try(lease->invocation, "Cancel", parameters, &reply);
+    if (connection_try_within(lease->invocation, ANSWER_MILLISECONDS, "Cancel", parameters, &reply))
+        complain("job %" PRId64 " is cancelled", lease->job);
+    else
+        complain("job %" PRId64 " was not cancelled: it has ended, or the daemon does not answer; "
+                 "then it ends by itself when it gets its device, or by `trainctl cancel %" PRId64
+                 "`",
+                 lease->job, lease->job);
 }
 
 /* ---- waiting for it -------------------------------------------------------------------------- */
@@ -155,8 +165,8 @@ static bool job_is_alive(struct lease *lease)
     char escaped[1024];
 
     json_set_int(parameters, "id", lease->job);
-    if (!connection_try(lease->invocation, "Show", parameters, &reply))
-        return true; /* the daemon is being restarted */
+    if (!connection_try_within(lease->invocation, ANSWER_MILLISECONDS, "Show", parameters, &reply))
+        return true; /* the daemon is being restarted, or busy */
     job = json_get(reply.parameters, "job");
     state = json_get_string(job, "state", "");
     reason = json_get_string(job, "reason", "");
@@ -201,7 +211,6 @@ static int connection_wait(struct lease *lease)
             if (read(lease->signals, &taken, sizeof taken) < 0)
                 continue;
             job_cancel(lease);
-            complain("job %" PRId64 " is cancelled", lease->job);
             return -1;
         }
         socket = polled[0].revents ? connection_accept(lease) : -1;

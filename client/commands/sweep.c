@@ -251,6 +251,23 @@ static void best_print(struct json_object *best, const char *unit)
     putchar('\n');
 }
 
+/* The daemon warns at the first trial that was done without coming to a rung. */
+static void no_best_print(const char *metric, struct json_object *const *trials, size_t count)
+{
+    char name[256];
+    int64_t done = 0;
+
+    text_escape_controls(metric, name, sizeof name);
+    for (size_t i = 0; i < count; i++)
+        done += strcmp(json_get_string(trials[i], "state", ""), "done") == 0;
+    if (done)
+        printf("no trial could be compared by %s, and %" PRId64
+               " are done: `trainctl show` of the first of these says why\n",
+               name, done);
+    else
+        printf("no trial has measured %s yet\n", name);
+}
+
 static void sweep_print(const struct invocation *invocation, struct json_object *reply)
 {
     struct json_object *trials = json_get(reply, "trials"), *search = json_get(reply, "search");
@@ -264,7 +281,7 @@ static void sweep_print(const struct invocation *invocation, struct json_object 
     if (best)
         best_print(best, json_get_string(search, "unit", "epoch"));
     else if (search)
-        printf("no trial has measured %s yet\n", json_get_string(search, "metric", ""));
+        no_best_print(json_get_string(search, "metric", ""), sorted, count);
     free(sorted);
 }
 

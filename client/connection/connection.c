@@ -12,6 +12,20 @@
 
 enum { SILENCE_MILLISECONDS = 10000 };
 
+/* Says so where the queue of a daemon that takes no connections is full, and waits on. */
+static int connect_patiently(struct invocation *invocation, struct error *error)
+{
+    int result = varlink_client_connect(invocation->socket, SILENCE_MILLISECONDS,
+                                        &invocation->client, error);
+
+    if (result != -ETIMEDOUT)
+        return result;
+    complain("the daemon at %s has taken no connection for %d s: it may be stopped, or busy. "
+             "Waiting on; Ctrl-C gives up",
+             invocation->socket, SILENCE_MILLISECONDS / 1000);
+    return varlink_client_connect(invocation->socket, -1, &invocation->client, error);
+}
+
 enum exit_status connection_open(struct invocation *invocation)
 {
     struct error error = {0};
@@ -25,7 +39,7 @@ enum exit_status connection_open(struct invocation *invocation)
         complain("%s", error.text);
         return EXIT_STATUS_UNREACHABLE;
     }
-    result = varlink_client_connect(invocation->socket, &invocation->client, &error);
+    result = connect_patiently(invocation, &error);
     if (result == 0)
         return EXIT_STATUS_DONE;
     daemon_socket_explain(invocation->socket, result, &error);
@@ -122,6 +136,12 @@ enum exit_status connection_call(struct invocation *invocation, const char *meth
 bool connection_try(struct invocation *invocation, const char *method,
                     struct json_object *parameters, struct varlink_reply *reply)
 {
+    return connection_try_within(invocation, -1, method, parameters, reply);
+}
+
+bool connection_try_within(struct invocation *invocation, int milliseconds, const char *method,
+                           struct json_object *parameters, struct varlink_reply *reply)
+{
     struct error error;
     char name[64];
     int result;
@@ -130,17 +150,19 @@ bool connection_try(struct invocation *invocation, const char *method,
     if (!invocation->socket)
         invocation->socket = daemon_socket_find(invocation_option(invocation, "socket"), NULL);
     if (!invocation->socket ||
-        (!invocation->client &&
-         varlink_client_connect(invocation->socket, &invocation->client, &error) < 0)) {
+        (!invocation->client && varlink_client_connect(invocation->socket, milliseconds,
+                                                       &invocation->client, &error) < 0)) {
         json_object_put(parameters);
         return false;
     }
     method_name(method, name, sizeof name);
-    result = varlink_client_call(invocation->client, name, parameters, reply, &error);
+    result = varlink_client_send(invocation->client, name, parameters, false, &error);
     if (result == 0)
+        result = varlink_client_receive(invocation->client, milliseconds, reply, &error);
+    if (result == 0 && !reply->error)
         return true;
     varlink_reply_release(reply);
-    if (result != -ERROR_SERVICE_REPLY) { /* the connection broke */
+    if (result < 0) { /* it broke, or its answer would be taken for that to the next call */
         varlink_client_free(invocation->client);
         invocation->client = NULL;
     }

@@ -22,6 +22,10 @@ enum exit_status connection_ask(struct invocation *invocation, const char *metho
  * reply. */
 bool connection_try(struct invocation *invocation, const char *method,
                     struct json_object *parameters, struct varlink_reply *reply);
+/* The same; a daemon that is stopped, or busy, is waited for so many milliseconds; -1: without
+ * end. */
+bool connection_try_within(struct invocation *invocation, int milliseconds, const char *method,
+                           struct json_object *parameters, struct varlink_reply *reply);
 
 /* Prints a warning if the daemon's disk is full. */
 void connection_tell_full_disk(struct invocation *invocation);

@@ -10,6 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Meanwhile the shell's terminal stands still. */
+enum { PATIENCE_MILLISECONDS = 500 };
+
 static const double USED_PART = 0.01; /* of a GPU: what a driver reports of an idle one is less */
 
 struct process {
@@ -108,7 +111,8 @@ bool lease_device_is_used(struct invocation *invocation)
 
     if (!own || strcmp(own, "cpu") == 0)
         return false;
-    if (!connection_try(invocation, "Devices", json_object_new_object(), &reply))
+    if (!connection_try_within(invocation, PATIENCE_MILLISECONDS, "Devices",
+                               json_object_new_object(), &reply))
         return true;
     devices = json_get(reply.parameters, "devices");
     for (size_t i = 0; i < json_object_array_length(devices); i++) {

@@ -12,7 +12,11 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-enum { STREAMS_MAX = 4, RECONNECT_MILLISECONDS = 100 };
+enum {
+    STREAMS_MAX = 4,
+    RECONNECT_MILLISECONDS = 100,
+    CONNECT_MILLISECONDS = 500 /* of one try, in which no signal is looked at */
+};
 
 void stream_close(struct stream *stream)
 {
@@ -51,7 +55,8 @@ static enum stream_event stream_lost(struct stream *stream, struct invocation *i
 static int stream_open(struct stream *stream, struct invocation *invocation, struct error *error)
 {
     char name[64];
-    int result = varlink_client_connect(invocation->socket, &stream->client, error);
+    int result =
+        varlink_client_connect(invocation->socket, CONNECT_MILLISECONDS, &stream->client, error);
 
     if (result < 0)
         return result;

@@ -72,15 +72,23 @@ static void on_timer(uv_timer_t *timer)
     set_timer(jobs);
 }
 
+/* Whether it is about to be known what the job can do. */
+static bool is_early(const struct attempt *attempt, const struct job_change *change)
+{
+    if (!attempt || attempt->claim.gone)
+        return false;
+    return (attempt->link.sought && !attempt->link.status_received) ||
+           (attempt->suspension.state == SUSPENSION_ENDS &&
+            change->preemption == PREEMPTION_DRAINED);
+}
+
 bool early_change_waits(struct jobs *jobs, const struct job *job, early_change carry_out,
                         const struct job_change *change)
 {
     struct early_changes *changes = jobs->early_changes;
-    const struct attempt *attempt = job->attempt;
     struct waiting_change *waiting, **end = &changes->first;
 
-    if (changes->carrying_out || jobs->stopping || !attempt || !attempt->link.sought ||
-        attempt->link.status_received || attempt->claim.gone)
+    if (changes->carrying_out || jobs->stopping || !is_early(job->attempt, change))
         return false;
     waiting = memory_zero(sizeof *waiting);
     waiting->job = job->id;

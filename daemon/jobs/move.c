@@ -480,15 +480,22 @@ void jobs_move(struct daemon *daemon, int64_t id, struct job_change change)
 
 /* ---- devices that are gone ------------------------------------------------------------------- */
 
-/* Makes a job leave a device that was drained before the job was found. */
+static bool one_takes_no_jobs(const struct device_claim *claim)
+{
+    for (int i = 0; i < claim->device_count; i++)
+        if (claim->devices[i]->health != DEVICE_HEALTHY)
+            return true;
+    return false;
+}
+
+/* Makes a job leave a device that was drained before the job was found, or while it was resumed. */
 static void leave_drained(struct daemon *daemon, int64_t id, struct job_change change)
 {
     struct job *job = job_table_find(daemon->jobs->table, id);
     const struct attempt *attempt = job && !job->ended ? job->attempt : NULL;
 
     if (!attempt || attempt->intent != ENDING_NONE || attempt->claim.suspended ||
-        attempt->claim.device_count == 0 || attempt->claim.devices[0]->health == DEVICE_HEALTHY ||
-        !job_can_make_room(daemon->jobs, job))
+        !one_takes_no_jobs(&attempt->claim) || !job_can_make_room(daemon->jobs, job))
         return;
     job_preempt(daemon->jobs, job, &change);
     jobs_dispatch(daemon->jobs);

@@ -4,12 +4,14 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "daemon/jobs/graph.h"
+#include "daemon/jobs/job_warning.h"
 #include "daemon/jobs/parts.h"
 #include "daemon/jobs/search_verdicts.h"
 #include "daemon/jobs/sweeps.h"
 #include "daemon/store/search_rows.h"
 #include "daemon/work/job_table.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { RETRY_MILLISECONDS = 1000 };
@@ -60,6 +62,7 @@ struct update {
     bool loads;
     struct search_news *news; /* owned */
     size_t news_count;
+    bool measured;           /* a trial that has ended has reported the metric */
     struct search_row *rows; /* owned */
     size_t row_count, row_capacity;
     struct loaded_trial {
@@ -125,6 +128,10 @@ static int update_work(struct store_connection *connection, void *data, struct e
     for (size_t i = 0; i < update->news_count && result == 0; i++)
         result = search_results_add(connection, &update->search, update->first_job,
                                     update->news[i].job, row_take, update, error);
+    for (size_t i = 0; i < update->news_count && result == 0; i++)
+        if (update->news[i].done)
+            result = search_metric_is_there(connection, &update->search, update->news[i].job,
+                                            &update->measured, error);
     return result;
 }
 
@@ -169,9 +176,10 @@ static void take_loaded(struct update *update)
         run->table.trials[index].exists = true;
         run->table.trials[index].ended = job_state_is_final(loaded->state);
         run->table.trials[index].failed =
-            job_state_is_final(loaded->state) && loaded->state != JOB_DONE && !loaded->stopped;
+            loaded->state == JOB_FAILED || (loaded->state == JOB_CANCELLED && !loaded->stopped);
         run->table.trials[index].done = loaded->state == JOB_DONE;
         run->chosen[index] = TAKE_POINTER(loaded->chosen);
+        run->warned |= loaded->state == JOB_DONE; /* by the daemon that saw its end */
     }
 }
 
@@ -191,6 +199,34 @@ static void take_rows(struct update *update)
         if (index >= 0 && index < (int64_t)table->trial_count)
             search_table_add(table, &result);
     }
+}
+
+/* Without results a search lets all trials run to their end, and finds no best one. A warning of
+ * the first trial that has trained in vain tells its owner. */
+static void warn_of_no_result(struct jobs *jobs, const struct update *update)
+{
+    struct search_run *run = update->run;
+    const struct search *search = &run->table.search;
+    const struct search_news *first = NULL;
+    char sentence[JOB_REASON_MAX];
+
+    for (size_t i = 0; i < update->news_count && !first; i++)
+        first = update->news[i].done ? &update->news[i] : NULL;
+    if (!first || run->warned || run->table.count > 0)
+        return;
+    run->warned = true;
+    if (update->measured)
+        snprintf(sentence, sizeof sentence,
+                 "its search compares trials by %s from %s %.6g on, and no report of that came so "
+                 "far: a report says its %s",
+                 search->metric, search_unit(search), search_rung_at(search, 0),
+                 search_unit(search));
+    else
+        snprintf(sentence, sizeof sentence,
+                 "it has not reported %s, by which its search compares trials: while none does, "
+                 "all run to their end, and none is the best",
+                 search->metric);
+    job_warn(jobs->daemon, first->job, first->attempt, sentence);
 }
 
 static void store_news(struct jobs *jobs, struct search_run *run);
@@ -218,6 +254,7 @@ static void on_updated(void *data, int result, const struct error *error)
     if (update->loads)
         take_loaded(update);
     take_rows(update);
+    warn_of_no_result(jobs, update);
     for (size_t i = 0; i < update->news_count; i++) {
         struct search_trial *trial = &run->table.trials[update->news[i].job - update->first_job];
 
@@ -302,9 +339,12 @@ void search_point_made(struct search_run *run, int64_t index, bool ended)
 
 bool search_point_left(struct jobs *jobs, struct search_run *run, int64_t index, bool done)
 {
+    const struct job *job = job_table_find(jobs->table, run->sweep->first_job + index);
+
     if (!jobs->stopping)
         add_news(jobs, run,
                  (struct search_news){.job = run->sweep->first_job + index,
+                                      .attempt = job ? job->attempt_number : 0,
                                       .ended = true,
                                       .done = done,
                                       .failed = !done && !run->stopped[index]});

@@ -17,6 +17,7 @@ typedef void (*search_changed)(struct jobs *jobs, void *owner);
 
 struct search_news {
     int64_t job;
+    int64_t attempt; /* the last one, where it has ended */
     bool ended, failed, done;
 };
 
@@ -32,6 +33,7 @@ struct search_run {
     size_t exploits; /* trials that get another one's checkpoint at present */
     bool busy;       /* news are being stored */
     bool must_load;
+    bool warned; /* that the trials do not measure what the search compares */
 };
 
 /* Makes the search of a sweep. `restored`: it has rows, which search_run_start() reads. */

@@ -17,6 +17,7 @@
 #include "daemon/attempts/stop.h"
 #include "daemon/devices/driver.h"
 #include "daemon/jobs/dispatch.h"
+#include "daemon/jobs/early_changes.h"
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/job_ability.h"
 #include "daemon/jobs/job_class.h"
@@ -415,6 +416,7 @@ static void take_resumed(struct jobs *jobs, struct job *job, const struct suspen
     transition->update.keeps_reason = true;
     tell_suspended(transition, suspension, false);
     transition_store(transition);
+    early_changes_found(jobs, job->id);
 }
 
 /* It runs already: the daemon that let it go on was killed before that was stored. */

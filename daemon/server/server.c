@@ -40,12 +40,17 @@ static int check_stale(const char *path, struct error *error)
     if (!S_ISSOCK(status.st_mode))
         return error_set(error, -EEXIST, "%s exists and is no socket; give another --socket", path);
 
-    AUTO_CLOSE int descriptor = varlink_socket_open(path, 0, &ignored);
+    AUTO_CLOSE int descriptor = varlink_socket_try(path, &ignored);
     if (descriptor >= 0 && !listener_lives(descriptor))
         return 0;
     if (descriptor >= 0)
         return error_set(error, -EADDRINUSE,
                          "another traind answers on %s; stop it or give another --socket", path);
+    if (descriptor == -EAGAIN)
+        return error_set(error, -EADDRINUSE,
+                         "another process listens on %s, and takes no connections: it is stopped, "
+                         "or busy. Stop it or give another --socket",
+                         path);
     if (descriptor != -ECONNREFUSED)
         return error_set_errno(error, descriptor, "cannot find out whether a daemon serves %s",
                                path);
@@ -63,7 +68,7 @@ static int bind_socket(const struct server_options *options, struct error *error
         return result;
     fresh = memory_format("%s.%ld", options->path, (long)getpid());
     unlink(fresh);
-    descriptor = varlink_socket_open(fresh, LISTEN_BACKLOG, error);
+    descriptor = varlink_socket_listen(fresh, LISTEN_BACKLOG, error);
     if (descriptor < 0)
         return TAKE_DESCRIPTOR(descriptor);
     if (chmod(fresh, options->mode) < 0 ||

@@ -82,6 +82,19 @@ int search_results_add(struct store_connection *connection, const struct search 
     return result < 0 ? result : rows.result < 0 ? rows.result : 0;
 }
 
+static const char select_any[] = "SELECT 1 FROM metric WHERE job = :job AND name = :name LIMIT 1";
+
+int search_metric_is_there(struct store_connection *connection, const struct search *search,
+                           int64_t job, bool *there, struct error *error)
+{
+    AUTO_STATEMENT struct statement row = statement_open(connection, select_any, error);
+
+    statement_bind_int(&row, ":job", job);
+    statement_bind_text(&row, ":name", search->metric);
+    *there |= statement_next(&row) > 0;
+    return row.result < 0 ? row.result : 0;
+}
+
 static const char select_results[] = "SELECT job, rung, resource, value, passed FROM search_result"
                                      " WHERE sweep = :sweep ORDER BY id";
 
@@ -186,9 +199,11 @@ int search_rows_delete(struct store_connection *connection, int64_t sweep, struc
 /* ---- for people ------------------------------------------------------------------------------ */
 
 /* Of a search the last value of its metric: a trial that ended between two rungs has one, too. Of
- * other sweeps the value that chose the job's best checkpoint. */
+ * other sweeps the value that chose the job's best checkpoint. A trial may come to its end while a
+ * traind that has stored its verdict, and not yet ended it, is killed: then it was not stopped. */
 static const char select_page[] =
-    "SELECT job.id, state, reason, device, chosen, coalesce(stopped, 0),"
+    "SELECT job.id, state, reason, device, chosen,"
+    "  coalesce(stopped, 0) AND state NOT IN ('done', 'failed'),"
     "  (SELECT max(rung) FROM search_result WHERE search_result.job = job.id),"
     "  iif(:metric IS NULL, best_metric, :metric), iif(:metric IS NULL, best_step, last.step),"
     "  iif(:metric IS NULL, best_epoch, last.epoch), iif(:metric IS NULL, best_value, last.value),"

@@ -21,6 +21,9 @@ int search_results_add(struct store_connection *connection, const struct search 
                        int64_t sweep, int64_t job,
                        void (*take)(void *data, const struct search_row *row), void *data,
                        struct error *error);
+/* Sets `*there` if the job has reported the search's metric, and leaves it otherwise. */
+int search_metric_is_there(struct store_connection *connection, const struct search *search,
+                           int64_t job, bool *there, struct error *error);
 /* Passes all results of the sweep to `take`, in the order in which they came. */
 int search_results_read(struct store_connection *connection, int64_t sweep,
                         void (*take)(void *data, const struct search_row *row), void *data,

@@ -45,6 +45,16 @@ def listen() -> None:
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _take_signal)
     _listening = True
+    os.register_at_fork(after_in_child=_forget)
+
+
+def _forget() -> None:
+    """In a child: traind asks it for nothing, and SIGTERM has to end it, as multiprocessing.Pool.terminate() expects."""
+    global _asked, _listening
+    for number in SIGNALS:
+        if signal.getsignal(number) is _take_signal:
+            signal.signal(number, signal.SIG_DFL)
+    _asked = _listening = False
 
 
 def should_checkpoint() -> bool:

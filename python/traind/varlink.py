@@ -53,6 +53,7 @@ class Connection:
     def __init__(self, path: Optional[str] = None, deadline: Optional[float] = None) -> None:
         self.path = address.choose(path)
         self.buffer = bytearray()
+        self.process = os.getpid()
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self.connect(deadline)
@@ -92,6 +93,8 @@ class Connection:
         once by a daemon that works."""
         searched = 0
         begun = time.monotonic()
+        if os.getpid() != self.process:  # two readers would each get a part of what comes; stream() calls again
+            raise errors.DaemonUnreachable("the connection belongs to the process that this one was forked from")
         while (end := self.buffer.find(0, searched)) < 0:
             searched = len(self.buffer)
             left = None if deadline is None else deadline - time.monotonic()
@@ -151,7 +154,8 @@ def call(method: str, *, socket: Optional[str] = None, **parameters: Any) -> Rep
 def stream(method: str, parameters: Reply, *, socket: Optional[str] = None,
            deadline: Optional[float] = None) -> Iterator[Reply]:
     """The replies of a call with `more`. Jobs outlive a restart of their daemon, and so does this: it calls again, with
-    what the caller has made of `parameters` meanwhile (a cursor). A daemon that is away from the start is an error."""
+    what the caller has made of `parameters` meanwhile (a cursor); and in a process that was forked meanwhile. A daemon that
+    is away from the start is an error."""
     lost_since: Optional[float] = None
     connected = False
     while True:

@@ -254,19 +254,19 @@ static void check_socket(const char *path)
     struct error error = {0};
     int listening, accepted;
 
-    assert_int_equal(varlink_client_connect(path, &client, &error), -ENOENT);
-    listening = varlink_socket_open(path, 8, &error);
+    assert_int_equal(varlink_client_connect(path, -1, &client, &error), -ENOENT);
+    listening = varlink_socket_listen(path, 8, &error);
     if (listening < 0)
         fail_msg("%s", error.text);
-    assert_int_equal(varlink_socket_open(path, 8, &error), -EADDRINUSE);
+    assert_int_equal(varlink_socket_listen(path, 8, &error), -EADDRINUSE);
     /* the connection that tested whether the socket is stale */
     accepted = accept(listening, NULL, NULL);
     close(accepted);
-    assert_int_equal(varlink_client_connect(path, &client, &error), 0);
+    assert_int_equal(varlink_client_connect(path, -1, &client, &error), 0);
     varlink_client_free(client);
     close(listening);
-    assert_int_equal(varlink_client_connect(path, &client, &error), -ECONNREFUSED);
-    listening = varlink_socket_open(path, 8, &error); /* replaces the stale one */
+    assert_int_equal(varlink_client_connect(path, -1, &client, &error), -ECONNREFUSED);
+    listening = varlink_socket_listen(path, 8, &error); /* replaces the stale one */
     assert_true(listening >= 0);
     assert_true(fcntl(listening, F_GETFD) & FD_CLOEXEC);
     close(listening);
@@ -292,14 +292,14 @@ static void test_sockets(void **state)
     snprintf(path, sizeof path, "%s/%s/socket", folder, name);
     check_socket(path); /* longer than sun_path */
     snprintf(path, sizeof path, "%s/%s/%s", folder, name, name);
-    assert_int_equal(varlink_socket_open(path, 8, &error), -ENAMETOOLONG);
+    assert_int_equal(varlink_socket_listen(path, 8, &error), -ENAMETOOLONG);
     snprintf(path, sizeof path, "%s/%s", folder, name);
     rmdir(path);
     snprintf(path, sizeof path, "%s/file", folder);
     file = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
     assert_true(file >= 0);
     /* it is no socket, so it is kept */
-    assert_int_equal(varlink_socket_open(path, 8, &error), -EADDRINUSE);
+    assert_int_equal(varlink_socket_listen(path, 8, &error), -EADDRINUSE);
     assert_int_equal(access(path, F_OK), 0);
     unlink(path);
     rmdir(folder);
@@ -316,7 +316,7 @@ static void test_full_queue(void **state)
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/socket", folder);
     assert_int_equal(varlink_socket_try(path, &error), -ENOENT);
-    listener = varlink_socket_open(path, 1, &error);
+    listener = varlink_socket_listen(path, 1, &error);
     assert_true(listener >= 0);
     for (size_t i = 0; i < 4; i++) {
         callers[i] = varlink_socket_try(path, &error);
@@ -324,6 +324,8 @@ static void test_full_queue(void **state)
         assert_true(callers[i] >= 0 || callers[i] == -EAGAIN);
     }
     assert_int_equal(refused, 2);
+    assert_int_equal(varlink_socket_connect(path, 1, &error), -ETIMEDOUT);
+    assert_non_null(strstr(error.text, "takes no connections"));
     for (size_t i = 0; i < 4; i++)
         if (callers[i] >= 0)
             close(callers[i]);
