@@ -37,7 +37,7 @@ struct web_server {
 static int listen_at_path(const char *path, struct error *error)
 {
     mode_t mask = umask(0177); /* who else may open it, its owner says */
-    int descriptor = varlink_socket_open(path, LISTEN_BACKLOG, error);
+    int descriptor = varlink_socket_listen(path, LISTEN_BACKLOG, error);
 
     umask(mask);
     return descriptor;
