@@ -127,8 +127,8 @@ int softmax_run(struct backend_program *program, int32_t index, struct error *er
 
 /* ---- two tensors, number by number ---- */
 
-/* `second`: the repeated operand, or its gradient. A single number repeats along neighbours, so that
- * all threads of a warp share in its sum. */
+/* `second`: the repeated operand, or its gradient. A single number repeats along neighbours, so
+ * that all threads of a warp share in its sum. */
 static struct cuda_broadcast describe_broadcast(const struct graph *graph,
                                                 const struct graph_node *node, int32_t second)
 {
