@@ -190,6 +190,10 @@ int broadcast_backward_second_run(struct backend_program *program, int32_t index
 
 /* ---- products of matrices ---- */
 
+/* Kernels of the library may have the products in the grid's third dimension, which is not larger.
+ * With more, a kernel of our own works through them. */
+enum { LIBRARY_PRODUCTS_MAX = 65535 };
+
 /* In column-major terms the result is b^T a^T. */
 void batch_product_prepare(struct backend_program *program, int32_t index)
 {
@@ -206,7 +210,8 @@ void batch_product_prepare(struct backend_program *program, int32_t index)
                                         .tf32 = program->graph->compute_type == TENSOR_TF32};
     struct error ignored;
 
-    if (shape.operands == program_stored_type(program, node->input[1]) && shape.count <= INT32_MAX)
+    if (shape.operands == program_stored_type(program, node->input[1]) &&
+        shape.count <= LIBRARY_PRODUCTS_MAX)
         (void)product_make(program->device->cublaslt, &shape, &program->batch_products[index],
                            &ignored);
 }

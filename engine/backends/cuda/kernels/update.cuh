@@ -75,9 +75,12 @@ __device__ static inline void update_adadelta(const float *c, float g, float *w,
 
 __device__ static inline void update_adamax(const float *c, float g, float *w, float *m, float *u)
 {
+    float before = c[COEFFICIENT_KEEP2] * *u, size;
+
     g += c[COEFFICIENT_DECAY] * *w;
+    size = fabsf(g) + c[COEFFICIENT_EPSILON];
     *m = c[COEFFICIENT_KEEP] * *m + c[COEFFICIENT_TAKE] * g;
-    *u = fmaxf(c[COEFFICIENT_KEEP2] * *u, fabsf(g) + c[COEFFICIENT_EPSILON]);
+    *u = before > size ? before : size; /* NaN stays, as on the CPU */
     *w -= c[COEFFICIENT_RATE] * (*m / *u);
 }
 
