@@ -101,17 +101,26 @@ static int socket_listen(int descriptor, const struct sockaddr_un *address, int 
     return 0;
 }
 
+/* A blocking socket, and the address of `path` as address_make() has it. */
+static int socket_make(const char *path, int *descriptor, struct sockaddr_un *address, int *folder,
+                       struct error *error)
+{
+    int r = address_make(path, address, folder, error);
+
+    if (r < 0)
+        return r;
+    *descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    return *descriptor < 0 ? error_set_errno(error, -errno, "cannot make a socket") : 0;
+}
+
 int varlink_socket_listen(const char *path, int backlog, struct error *error)
 {
     AUTO_CLOSE int descriptor = -1, folder = -1;
     struct sockaddr_un address;
-    int r = address_make(path, &address, &folder, error);
+    int r = socket_make(path, &descriptor, &address, &folder, error);
 
     if (r < 0)
         return r;
-    descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (descriptor < 0)
-        return error_set_errno(error, -errno, "cannot make a socket");
     r = socket_listen(descriptor, &address, backlog, path, error);
     return r < 0 ? r : TAKE_DESCRIPTOR(descriptor);
 }
@@ -129,13 +138,10 @@ int varlink_socket_connect(const char *path, int timeout_milliseconds, struct er
 {
     AUTO_CLOSE int descriptor = -1, folder = -1;
     struct sockaddr_un address;
-    int r = address_make(path, &address, &folder, error);
+    int r = socket_make(path, &descriptor, &address, &folder, error);
 
     if (r < 0)
         return r;
-    descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (descriptor < 0)
-        return error_set_errno(error, -errno, "cannot make a socket");
     if (timeout_milliseconds >= 0)
         r = wait_limit_set(descriptor, timeout_milliseconds > 0 ? timeout_milliseconds : 1);
     if (r == 0)
