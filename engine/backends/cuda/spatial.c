@@ -164,7 +164,7 @@ static struct cuda_group_norm describe_norm(const struct graph *graph,
                                     .epsilon = node->attributes.group_norm.epsilon};
 }
 
-/* Outside of training the moments are in the workspace. */
+/* Outside of training the moments are in the workspace, before those of pieces. */
 int group_norm_run(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];
@@ -178,6 +178,7 @@ int group_norm_run(struct backend_program *program, int32_t index, struct error 
     norm.mean = saves ? program_floats(program, node->output[1]) : workspace;
     norm.inverse_std =
         saves ? program_floats(program, node->output[2]) : workspace + norm.batch * norm.groups;
+    norm.scratch = saves ? workspace : workspace + 2 * norm.batch * norm.groups;
     return checked(
         node,
         cuda_group_norm(&norm, program_array(program, node->output[0]), program->device->stream),
@@ -211,7 +212,9 @@ size_t spatial_workspace(const struct graph *graph, const struct graph_node *nod
     switch (node->op) {
     case OP_GROUP_NORM:
         norm = describe_norm(graph, node, node->input[0]);
-        return node->output_count > 1 ? 0 : (size_t)(2 * norm.batch * norm.groups) * sizeof(float);
+        return cuda_group_norm_pieces(&norm) +
+               (node->output_count > 1 ? 0 : (size_t)(2 * norm.batch * norm.groups)) *
+                   sizeof(float);
     case OP_GROUP_NORM_BACKWARD:
         norm = describe_norm(graph, node, node->input[1]);
         return cuda_group_norm_scratch(&norm);

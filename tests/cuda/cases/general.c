@@ -145,6 +145,15 @@ static int32_t build_sum_all(struct graph *graph, int32_t x)
     return summed(graph, x, &(struct axis_sum_attributes){1, 216, 1, 0.1f});
 }
 
+/* So many that a block makes a sum. */
+static int32_t build_sum_many(struct graph *graph, int32_t x)
+{
+    static const struct axis_sum_attributes how = {1, 693, 1, 0.1f};
+
+    x = graph_linear(graph, x, "0", 77, true);
+    return head(graph, graph_axis_sum(graph, x, &how, "1"));
+}
+
 static int32_t build_softmax(struct graph *graph, int32_t x)
 {
     x = graph_linear(graph, x, "0", 24, true);
@@ -388,6 +397,14 @@ static int32_t build_group_norm_rows(struct graph *graph, int32_t x)
     return head(graph, graph_activation(graph, x, "2", ACTIVATION_SILU));
 }
 
+/* So long that a group is divided. */
+static int32_t build_group_norm_long(struct graph *graph, int32_t x)
+{
+    x = graph_linear(graph, x, "0", 1500, true);
+    x = graph_group_norm(graph, x, "1", 3, 1e-5f);
+    return head(graph, graph_activation(graph, x, "2", ACTIVATION_SILU));
+}
+
 /* Of rows: [B,C]. */
 static int32_t build_group_norm_numbers(struct graph *graph, int32_t x)
 {
@@ -464,6 +481,7 @@ static const struct test_case cases[] = {
     CASE("mean of rows", ROWS(6, 9, 20), build_sum_rows),
     CASE("sum of steps", ROWS(6, 9, 20), build_sum_steps),
     CASE("sum of a sample", ROWS(6, 9, 20), build_sum_all),
+    EXACT("sum of a long sample", ROWS(6, 9, 20), build_sum_many),
     CASE("softmax", ROWS(6, 9, 20), build_softmax),
     CASE("softmax of long rows", ROWS(6, 3, 20), build_softmax_wide),
     CASE("batch product", ROWS(6, 3, 20), build_product),
@@ -475,7 +493,7 @@ static const struct test_case cases[] = {
     BROADCAST_CASES("a middle axis", middle, 7, EXACT),
     BROADCAST_CASES("as many numbers", all, 6, CASE),
     BROADCAST_CASES("a single number", single, 6, EXACT),
-    BROADCAST_CASES("a single number, many samples", single, 300, EXACT),
+    BROADCAST_CASES("a single number, many samples", single, 700, EXACT),
     BROADCAST_CASES("a row, many samples", row, 300, EXACT),
     BROADCAST_CASES("a number of each step, many samples", step, 300, EXACT),
     {.name = "multiply by a row, accumulated",
@@ -506,6 +524,7 @@ static const struct test_case cases[] = {
     CASE("instance norm", IMAGES(5, 3, 8, 7), build_instance_norm),
     CASE("group norm, one group", IMAGES(5, 3, 20, 20), build_one_group),
     CASE("group norm of sequences", ROWS(6, 9, 20), build_group_norm_rows),
+    CASE("group norm of long sequences", ROWS(3, 9, 20), build_group_norm_long),
     CASE("group norm of numbers", ROWS(40, 9, 20), build_group_norm_numbers),
     {.name = "group norm, accumulated",
      IMAGES(5, 3, 8, 7),

@@ -309,21 +309,25 @@ __global__ void columns_kernel(struct cuda_broadcast broadcast, struct sums sums
     store_sum(to, blockIdx.y, sums.results * middle, at, sum);
 }
 
-/* A block has one number of b. */
-template <int KIND>
+/* A warp has one number of b if it has few terms, a block if they are many. */
+template <int KIND, int THREADS>
 __global__ void rows_kernel(struct cuda_broadcast broadcast, struct sums sums, struct cuda_array dy,
                             struct cuda_array a, struct cuda_array b, struct sum_result to)
 {
-    const int64_t middle = broadcast.how.middle, at = blockIdx.x;
+    const int64_t middle = broadcast.how.middle, count = sums.results * middle;
+    const int64_t at = ((int64_t)blockIdx.x * BLOCK + threadIdx.x) / THREADS;
     const int64_t first = blockIdx.y * sums.part, end = min(first + sums.part, sums.terms);
-    const float other = load_if_there(b, at);
-    float sum = 0;
+    const int lane = threadIdx.x % THREADS;
+    float other, sum = 0;
 
-    for (int64_t t = first + threadIdx.x; t < end; t += BLOCK)
+    if (at >= count)
+        return; /* with all of its threads */
+    other = load_if_there(b, at);
+    for (int64_t t = first + lane; t < end; t += THREADS)
         sum += term<KIND>(broadcast, sums, dy, a, other, at / middle, at % middle, t);
-    sum = block_sum(sum);
-    if (threadIdx.x == 0)
-        store_sum(to, blockIdx.y, sums.results * middle, at, sum);
+    sum = row_sum<THREADS>(sum);
+    if (lane == 0)
+        store_sum(to, blockIdx.y, count, at, sum);
 }
 
 /* Every number of b meets one of a. */
@@ -367,8 +371,12 @@ static void launch_second(const struct cuda_broadcast &broadcast, struct cuda_ar
         columns_kernel<KIND>
             <<<dim3((unsigned)(sums.results * blocks), (unsigned)sums.parts), BLOCK, 0, stream>>>(
                 broadcast, sums, blocks, dy, a, b, to);
+    else if (sums.part <= WARP_COLUMNS_MAX)
+        rows_kernel<KIND, WARP_THREADS>
+            <<<dim3(blocks_for_warps(count), (unsigned)sums.parts), BLOCK, 0, stream>>>(
+                broadcast, sums, dy, a, b, to);
     else
-        rows_kernel<KIND><<<dim3((unsigned)count, (unsigned)sums.parts), BLOCK, 0, stream>>>(
+        rows_kernel<KIND, BLOCK><<<dim3((unsigned)count, (unsigned)sums.parts), BLOCK, 0, stream>>>(
             broadcast, sums, dy, a, b, to);
     if (to.parts)
         add_parts_kernel<<<blocks_for(count), BLOCK, 0, stream>>>(to, sums.parts, count);

@@ -250,18 +250,22 @@ cudaError_t cuda_take_backward(const struct take_attributes *how, int64_t batch,
 
 /* ---- sums over an axis: in double, so that long ones stay accurate ---- */
 
-/* A block has one sum of neighbours. */
-__global__ void row_sum_kernel(int64_t middle, float factor, struct cuda_array x,
+/* A warp has one sum of few neighbours, a block that of many. */
+template <int THREADS>
+__global__ void row_sum_kernel(int64_t rows, int64_t middle, float factor, struct cuda_array x,
                                struct cuda_array y)
 {
-    const int64_t row = (int64_t)blockIdx.x * middle;
+    const int64_t row = ((int64_t)blockIdx.x * BLOCK + threadIdx.x) / THREADS;
+    const int lane = threadIdx.x % THREADS;
     double sum = 0;
 
-    for (int64_t m = threadIdx.x; m < middle; m += BLOCK)
-        sum += (double)array_load(x, row + m);
-    sum = block_sum(sum);
-    if (threadIdx.x == 0)
-        array_store(y, blockIdx.x, (float)sum * factor);
+    if (row >= rows)
+        return; /* with all of its threads */
+    for (int64_t m = lane; m < middle; m += THREADS)
+        sum += (double)array_load(x, row * middle + m);
+    sum = row_sum<THREADS>(sum);
+    if (lane == 0)
+        array_store(y, row, (float)sum * factor);
 }
 
 /* A block has COLUMNS sums side by side; ROWS threads share the numbers of each. */
@@ -290,8 +294,12 @@ cudaError_t cuda_axis_sum(const struct axis_sum_attributes *how, int64_t batch, 
 {
     const int64_t outer = batch * how->outer, blocks = (how->inner + COLUMNS - 1) / COLUMNS;
 
-    if (how->inner == 1)
-        row_sum_kernel<<<(unsigned)outer, BLOCK, 0, stream>>>(how->middle, how->factor, x, y);
+    if (how->inner == 1 && how->middle <= WARP_COLUMNS_MAX)
+        row_sum_kernel<WARP_THREADS>
+            <<<blocks_for_warps(outer), BLOCK, 0, stream>>>(outer, how->middle, how->factor, x, y);
+    else if (how->inner == 1)
+        row_sum_kernel<BLOCK>
+            <<<(unsigned)outer, BLOCK, 0, stream>>>(outer, how->middle, how->factor, x, y);
     else
         column_sum_kernel<<<(unsigned)(outer * blocks), BLOCK, 0, stream>>>(*how, blocks, x, y);
     return cudaGetLastError();
@@ -317,29 +325,28 @@ cudaError_t cuda_axis_sum_backward(const struct axis_sum_attributes *how, int64_
 
 /* ---- softmax: a warp has a short row, a block a long one ---- */
 
-constexpr int WARP = 32;
-constexpr int64_t WARP_COLUMNS_MAX = 512;
-
 template <typename Op> __device__ static inline float warp_reduce(float value, Op op)
 {
-    for (int distance = WARP / 2; distance > 0; distance /= 2)
+    for (int distance = WARP_THREADS / 2; distance > 0; distance /= 2)
         value = op(value, __shfl_xor_sync(0xFFFFFFFF, value, distance));
     return value;
 }
 
-/* The same for all threads of the row, of which there are WARP or BLOCK. */
+/* The same for all threads of the row, of which there are WARP_THREADS or BLOCK. */
 template <int THREADS, typename Op>
 __device__ static inline float row_reduce(float value, float nothing, Op op)
 {
     value = warp_reduce(value, op);
-    if constexpr (THREADS > WARP) {
-        __shared__ float shared[BLOCK / WARP];
+    if constexpr (THREADS > WARP_THREADS) {
+        __shared__ float shared[BLOCK / WARP_THREADS];
 
         __syncthreads(); /* other threads may still read the previous one */
-        if (threadIdx.x % WARP == 0)
-            shared[threadIdx.x / WARP] = value;
+        if (threadIdx.x % WARP_THREADS == 0)
+            shared[threadIdx.x / WARP_THREADS] = value;
         __syncthreads();
-        value = threadIdx.x % WARP < BLOCK / WARP ? shared[threadIdx.x % WARP] : nothing;
+        value = threadIdx.x % WARP_THREADS < BLOCK / WARP_THREADS
+                    ? shared[threadIdx.x % WARP_THREADS]
+                    : nothing;
         value = warp_reduce(value, op);
     }
     return value;
@@ -398,11 +405,9 @@ __global__ void softmax_backward_kernel(int64_t rows, int64_t columns, struct cu
 cudaError_t cuda_softmax(int64_t rows, int64_t columns, struct cuda_array x, struct cuda_array y,
                          cudaStream_t stream)
 {
-    constexpr int PER_BLOCK = BLOCK / WARP;
-
     if (columns <= WARP_COLUMNS_MAX)
-        softmax_kernel<WARP><<<(unsigned)((rows + PER_BLOCK - 1) / PER_BLOCK), BLOCK, 0, stream>>>(
-            rows, columns, x, y);
+        softmax_kernel<WARP_THREADS>
+            <<<blocks_for_warps(rows), BLOCK, 0, stream>>>(rows, columns, x, y);
     else
         softmax_kernel<BLOCK><<<(unsigned)rows, BLOCK, 0, stream>>>(rows, columns, x, y);
     return cudaGetLastError();
@@ -411,12 +416,9 @@ cudaError_t cuda_softmax(int64_t rows, int64_t columns, struct cuda_array x, str
 cudaError_t cuda_softmax_backward(int64_t rows, int64_t columns, struct cuda_array dy,
                                   struct cuda_array y, struct cuda_array dx, cudaStream_t stream)
 {
-    constexpr int PER_BLOCK = BLOCK / WARP;
-
     if (columns <= WARP_COLUMNS_MAX)
-        softmax_backward_kernel<WARP>
-            <<<(unsigned)((rows + PER_BLOCK - 1) / PER_BLOCK), BLOCK, 0, stream>>>(rows, columns,
-                                                                                   dy, y, dx);
+        softmax_backward_kernel<WARP_THREADS>
+            <<<blocks_for_warps(rows), BLOCK, 0, stream>>>(rows, columns, dy, y, dx);
     else
         softmax_backward_kernel<BLOCK>
             <<<(unsigned)rows, BLOCK, 0, stream>>>(rows, columns, dy, y, dx);

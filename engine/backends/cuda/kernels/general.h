@@ -106,12 +106,14 @@ struct cuda_group_norm {
     struct cuda_array x;
     const float *weight, *bias;
     float *mean, *inverse_std; /* [batch, groups] */
+    /* cuda_group_norm_pieces() bytes, backward cuda_group_norm_scratch() */
+    float *scratch;
     /* backward */
     struct cuda_array dy, dx;
     float *dweight, *dbias;
     bool accumulate_weight, accumulate_bias;
-    float *scratch; /* cuda_group_norm_scratch() bytes */
 };
+size_t cuda_group_norm_pieces(const struct cuda_group_norm *norm);
 cudaError_t cuda_group_norm(const struct cuda_group_norm *norm, struct cuda_array y,
                             cudaStream_t stream);
 size_t cuda_group_norm_scratch(const struct cuda_group_norm *norm);

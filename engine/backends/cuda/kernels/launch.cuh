@@ -1,4 +1,4 @@
-/* launch.cuh: shared by all kernels: the shape of launches, and sums within a block. */
+/* launch.cuh: shared by all kernels: the shape of launches, and sums within a block or a warp. */
 #pragma once
 
 #include "engine/backends/cuda/kernels/kernels.h"
@@ -35,6 +35,16 @@ __device__ static inline bool arrives_last(unsigned *counter, unsigned count)
     return last;
 }
 
+constexpr int WARP_THREADS = 32;
+
+/* The sum over the threads of a warp, in a fixed order; every one gets it. */
+template <typename T> __device__ static inline T warp_sum(T value)
+{
+    for (int distance = WARP_THREADS / 2; distance > 0; distance /= 2)
+        value += __shfl_xor_sync(~0u, value, distance);
+    return value;
+}
+
 /* The sum over the block's BLOCK threads, in a fixed order; every thread gets it. */
 template <typename T> __device__ static inline T block_sum(T value)
 {
@@ -49,4 +59,23 @@ template <typename T> __device__ static inline T block_sum(T value)
         __syncthreads();
     }
     return shared[0];
+}
+
+/* The sum over a row's threads, of which there are WARP_THREADS or BLOCK. */
+template <int THREADS, typename T> __device__ static inline T row_sum(T value)
+{
+    static_assert(THREADS == WARP_THREADS || THREADS == BLOCK, "a row has a warp or a block");
+    if constexpr (THREADS == WARP_THREADS)
+        return warp_sum(value);
+    else
+        return block_sum(value);
+}
+
+/* Longer rows have a block each. */
+constexpr int64_t WARP_COLUMNS_MAX = 512;
+
+/* The blocks for so many rows, with a warp each. */
+static inline unsigned blocks_for_warps(int64_t rows)
+{
+    return (unsigned)((rows + BLOCK / WARP_THREADS - 1) / (BLOCK / WARP_THREADS));
 }

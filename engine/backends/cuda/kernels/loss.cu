@@ -122,13 +122,6 @@ __device__ static float warp_maximum(const float *row, int classes, int *place)
     return best;
 }
 
-template <typename T> __device__ static inline T warp_sum(T value)
-{
-    for (int distance = LANES / 2; distance > 0; distance /= 2)
-        value += __shfl_xor_sync(~0u, value, distance);
-    return value;
-}
-
 /* As cross_entropy_kernel(). */
 __global__ void cross_entropy_few_kernel(const struct cuda_cross_entropy of, double *loss,
                                          int32_t *correct)

@@ -8,14 +8,6 @@
 constexpr int LANES = 32, ROWS = BLOCK / LANES; /* rows of a block: one for each warp */
 constexpr int PARTS_MAX = 256, ROWS_OF_PART = 4 * ROWS;
 
-/* The sum over the warp; every thread gets it. */
-__device__ static inline float warp_sum(float value)
-{
-    for (int distance = LANES / 2; distance > 0; distance /= 2)
-        value += __shfl_xor_sync(~0u, value, distance);
-    return value;
-}
-
 template <int WIDTH>
 __device__ static inline void load_floats(const float *from, int64_t at, float (&value)[WIDTH])
 {
