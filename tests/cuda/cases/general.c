@@ -109,17 +109,32 @@ static int32_t build_take_columns(struct graph *graph, int32_t x)
     return head(graph, graph_take(graph, x, map_append(graph, &map), &map.take, "1"));
 }
 
-static int32_t build_take_parameter(struct graph *graph, int32_t x)
+static int32_t take_parameter(struct graph *graph, int32_t x, const struct map *map)
 {
-    static const struct map map = {{.read = map_read}, {2, 3, 4, 9}, {2, 0, 2, -1}};
-    static const struct broadcast_attributes all = {BROADCAST_MULTIPLY, 1, 72, 1};
-    const struct graph_shape shape = {.rank = 3, .extent = {2, 3, 9}};
+    const struct take_attributes *take = &map->take;
+    const int64_t taken = take->outer * take->to * take->inner;
+    const struct broadcast_attributes all = {BROADCAST_MULTIPLY, 1, taken, 1};
+    const struct graph_shape shape = {.rank = 3, .extent = {take->outer, take->from, take->inner}};
     int32_t parameter = graph_parameter(
         graph, "rows", &shape, (struct initializer){.kind = INITIALIZER_UNIFORM, .bound = 1});
 
-    x = graph_linear(graph, graph_flatten(graph, x, "0"), "0", 72, true);
-    parameter = graph_take(graph, parameter, map_append(graph, &map), &map.take, "1");
+    x = graph_linear(graph, graph_flatten(graph, x, "0"), "0", (int)taken, true);
+    parameter = graph_take(graph, parameter, map_append(graph, map), take, "1");
     return head(graph, graph_broadcast(graph, x, parameter, &all, "2"));
+}
+
+static int32_t build_take_parameter(struct graph *graph, int32_t x)
+{
+    static const struct map map = {{.read = map_read}, {2, 3, 4, 9}, {2, 0, 2, -1}};
+
+    return take_parameter(graph, x, &map);
+}
+
+static int32_t build_take_wide_parameter(struct graph *graph, int32_t x)
+{
+    static const struct map map = {{.read = map_read}, {2, 3, 4, 36}, {2, 0, 2, -1}};
+
+    return take_parameter(graph, x, &map);
 }
 
 /* ---- sums, softmax, products ---- */
@@ -478,6 +493,7 @@ static const struct test_case cases[] = {
     CASE("take rows", ROWS(6, 9, 20), build_take),
     CASE("take columns", ROWS(6, 9, 20), build_take_columns),
     CASE("take rows of a parameter", ROWS(70, 9, 20), build_take_parameter),
+    CASE("take wide rows of a parameter", ROWS(70, 9, 20), build_take_wide_parameter),
     CASE("mean of rows", ROWS(6, 9, 20), build_sum_rows),
     CASE("sum of steps", ROWS(6, 9, 20), build_sum_steps),
     CASE("sum of a sample", ROWS(6, 9, 20), build_sum_all),

@@ -233,13 +233,33 @@ __global__ void take_backward_shared_kernel(struct take_attributes how, int64_t 
     array_store(dx, i, sum + (accumulate ? array_load(dx, i) : 0.0f));
 }
 
+/* Few numbers that do not lie side by side have a block each, whose threads share the samples. */
+constexpr int64_t FEW_ELEMENTS = 2048;
+
+__global__ void take_backward_few_kernel(struct take_attributes how, int64_t batch, bool accumulate,
+                                         struct cuda_array dy, const float *map,
+                                         struct cuda_array dx)
+{
+    const int64_t i = blockIdx.x;
+    float sum = 0;
+
+    for (int64_t n = threadIdx.x; n < batch; n += BLOCK)
+        sum += taken_sum(how, dy, map, n, i);
+    sum = block_sum(sum);
+    if (threadIdx.x == 0)
+        array_store(dx, i, sum + (accumulate ? array_load(dx, i) : 0.0f));
+}
+
 cudaError_t cuda_take_backward(const struct take_attributes *how, int64_t batch, bool shared,
                                bool accumulate, struct cuda_array dy, const float *map,
                                struct cuda_array dx, cudaStream_t stream)
 {
     const int64_t sample = how->outer * how->from * how->inner;
 
-    if (shared)
+    if (shared && how->inner < COLUMNS && sample <= FEW_ELEMENTS)
+        take_backward_few_kernel<<<(unsigned)sample, BLOCK, 0, stream>>>(*how, batch, accumulate,
+                                                                         dy, map, dx);
+    else if (shared)
         take_backward_shared_kernel<<<(unsigned)((sample + COLUMNS - 1) / COLUMNS), BLOCK, 0,
                                       stream>>>(*how, batch, accumulate, dy, map, dx);
     else
