@@ -60,6 +60,17 @@ static int32_t build_permute_matrix(struct graph *graph, int32_t x)
     return permuted(graph, x, &(struct permute_attributes){2, {1, 0}, {37, 24}});
 }
 
+/* Pairs of axes of which one is the last of the result, the other that of the operand. */
+static int32_t build_permute_keys(struct graph *graph, int32_t x)
+{
+    return permuted(graph, x, &(struct permute_attributes){3, {1, 2, 0}, {37, 2, 12}});
+}
+
+static int32_t build_permute_apart(struct graph *graph, int32_t x)
+{
+    return permuted(graph, x, &(struct permute_attributes){5, {1, 4, 3, 0, 2}, {2, 3, 18, 3, 8}});
+}
+
 static int32_t build_permute_axes(struct graph *graph, int32_t x)
 {
     return permuted(graph, x, &(struct permute_attributes){5, {4, 1, 3, 0, 2}, {3, 3, 2, 3, 4}});
@@ -489,6 +500,8 @@ static const struct test_case cases[] = {
     CASE("permute heads", ROWS(6, 9, 20), build_permute_heads),
     CASE("permute steps to the end", ROWS(6, 9, 20), build_permute_steps),
     CASE("permute a matrix", ROWS(6, 37, 20), build_permute_matrix),
+    CASE("permute keys", ROWS(6, 37, 20), build_permute_keys),
+    CASE("permute axes that lie apart", ROWS(6, 108, 20), build_permute_apart),
     CASE("permute five axes", ROWS(6, 9, 20), build_permute_axes),
     CASE("take rows", ROWS(6, 9, 20), build_take),
     CASE("take columns", ROWS(6, 9, 20), build_take_columns),

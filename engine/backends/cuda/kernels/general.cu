@@ -100,55 +100,87 @@ __global__ void permute_kernel(struct walk walk, struct cuda_array x, struct cud
 }
 
 constexpr int TILE = 32;
+constexpr int64_t TILED_MIN = 8, MATRICES_AT_ONCE = 65535;
 
-/* y[n, column, row] = x[n, row, column]: a block transposes a tile, so that both sides are read and
- * written in lines. */
-__global__ void transpose_kernel(int64_t rows, int64_t columns, int64_t column_tiles,
-                                 struct cuda_array x, struct cuda_array y)
+/* Matrices whose rows are the last axis of the result, and whose columns are neighbours in the
+ * operand. `other`: the axes apart from these two, and how far apart their neighbours stand in the
+ * result. */
+struct transposition {
+    int64_t matrices, rows, columns;
+    int64_t row_stride, column_stride; /* in the operand, in the result; the other one is 1 */
+    struct walk other;
+    int64_t other_stride[PERMUTE_RANK_MAX + 1];
+};
+
+/* A block transposes a tile, so that both sides are read and written in lines. */
+__global__ void transpose_kernel(struct transposition t, int64_t column_tiles, struct cuda_array x,
+                                 struct cuda_array y)
 {
     __shared__ float tile[TILE][TILE + 1];
     const int64_t row = blockIdx.x / column_tiles * TILE;
     const int64_t column = blockIdx.x % column_tiles * TILE;
-    const int64_t matrix = blockIdx.y * rows * columns;
     const int lane = threadIdx.x % TILE;
 
-    for (int k = threadIdx.x / TILE; k < TILE; k += BLOCK / TILE)
-        if (row + k < rows && column + lane < columns)
-            tile[k][lane] = array_load(x, matrix + (row + k) * columns + column + lane);
-    __syncthreads();
-    for (int k = threadIdx.x / TILE; k < TILE; k += BLOCK / TILE)
-        if (column + k < columns && row + lane < rows)
-            array_store(y, matrix + (column + k) * rows + row + lane, tile[lane][k]);
+    for (int64_t matrix = blockIdx.y; matrix < t.matrices; matrix += gridDim.y) {
+        int64_t left = matrix, from = column + lane, to = row + lane;
+
+        for (int axis = t.other.rank - 1; axis >= 0; axis--) {
+            from += left % t.other.extent[axis] * t.other.stride[axis];
+            to += left % t.other.extent[axis] * t.other_stride[axis];
+            left /= t.other.extent[axis];
+        }
+        __syncthreads(); /* other threads may still read the previous tile */
+        for (int k = threadIdx.x / TILE; k < TILE; k += BLOCK / TILE)
+            if (row + k < t.rows && column + lane < t.columns)
+                tile[k][lane] = array_load(x, from + (row + k) * t.row_stride);
+        __syncthreads();
+        for (int k = threadIdx.x / TILE; k < TILE; k += BLOCK / TILE)
+            if (column + k < t.columns && row + lane < t.rows)
+                array_store(y, to + (column + k) * t.column_stride, tile[lane][k]);
+    }
 }
 
-/* Whether the walk transposes matrices; `rows` and `columns` are those of the operand. */
-static bool is_transposition(const struct walk *walk, int64_t *matrices, int64_t *rows,
-                             int64_t *columns)
+/* Whether the walk transposes matrices that are worth a tile. */
+static bool find_transposition(const struct walk *walk, struct transposition *found)
 {
     const int last = walk->rank - 1;
+    int64_t stride = 1;
 
-    if (walk->rank != 2 && walk->rank != 3)
-        return false;
-    *matrices = walk->rank == 3 ? walk->extent[0] : 1;
-    *rows = walk->extent[last];
-    *columns = walk->extent[last - 1];
-    return walk->stride[last - 1] == 1 && walk->stride[last] == *columns &&
-           (walk->rank == 2 || walk->stride[0] == *rows * *columns) && *matrices <= 65535;
+    *found = {};
+    found->matrices = 1;
+    for (int axis = last; axis >= 0; axis--) {
+        if (axis == last) {
+            found->rows = walk->extent[axis];
+            found->row_stride = walk->stride[axis];
+        } else if (walk->stride[axis] == 1) {
+            found->columns = walk->extent[axis];
+            found->column_stride = stride;
+        } else {
+            found->matrices *= walk->extent[axis];
+            found->other.extent[found->other.rank] = walk->extent[axis];
+            found->other.stride[found->other.rank] = walk->stride[axis];
+            found->other_stride[found->other.rank++] = stride;
+        }
+        stride *= walk->extent[axis];
+    }
+    return found->rows >= TILED_MIN && found->columns >= TILED_MIN;
 }
 
 cudaError_t cuda_permute(const struct permute_attributes *how, int64_t batch, struct cuda_array x,
                          struct cuda_array y, cudaStream_t stream)
 {
     const struct walk walk = walk_of(how, batch);
-    int64_t count = batch, matrices, rows, columns;
+    struct transposition found;
+    int64_t count = batch;
 
     for (int i = 0; i < how->rank; i++)
         count *= how->extent[i];
-    if (is_transposition(&walk, &matrices, &rows, &columns)) {
-        const int64_t tiles = (columns + TILE - 1) / TILE;
-        const dim3 grid((unsigned)((rows + TILE - 1) / TILE * tiles), (unsigned)matrices);
+    if (find_transposition(&walk, &found)) {
+        const int64_t tiles = (found.columns + TILE - 1) / TILE;
+        const int64_t matrices = min(found.matrices, MATRICES_AT_ONCE);
+        const dim3 grid((unsigned)((found.rows + TILE - 1) / TILE * tiles), (unsigned)matrices);
 
-        transpose_kernel<<<grid, BLOCK, 0, stream>>>(rows, columns, tiles, x, y);
+        transpose_kernel<<<grid, BLOCK, 0, stream>>>(found, tiles, x, y);
         return cudaGetLastError();
     }
     permute_kernel<<<blocks_for(count), BLOCK, 0, stream>>>(walk, x, y, count);
