@@ -139,6 +139,7 @@ struct backend_program {
     struct image_fusion *image_fusions; /* per node */
     struct memory_touch *touches;       /* owned */
     int touch_count;
+    struct squeeze_node *squeezes; /* per node */
     struct small_linear *small;
     struct muon **muons;               /* per node, or NULL */
     struct product **batch_products;   /* per node, or NULL: by a kernel of our own */

@@ -4,6 +4,7 @@
 #include "engine/backends/cuda/general.h"
 #include "engine/backends/cuda/muon.h"
 #include "engine/backends/cuda/small_linear.h"
+#include "engine/backends/cuda/squeeze_excite.h"
 #include "engine/backends/cuda/transformer.h"
 #include "engine/graph/operator.h"
 #include "engine/graph/optimizer.h"
@@ -309,13 +310,16 @@ int cuda_program_prepare(struct backend_device *device, const struct graph *grap
         return error_no_memory(error, "the program");
     choose_types(made);
     choose_orders(made);
-    r = small_choose(made, error);
+    r = squeeze_choose(made, error);
+    if (r == 0)
+        r = small_choose(made, error);
     if (r == 0) {
         program_find_image_fusions(made);
         r = prepare_convolutions(made, error);
     }
     if (r == 0) {
         size_program(made);
+        squeeze_apply(made);
         r = program_apply_image_fusions(made, error);
     }
     if (r == 0) {
@@ -330,6 +334,8 @@ int cuda_program_prepare(struct backend_device *device, const struct graph *grap
     if (r == 0) /* everything else has one layout in all programs */
         made->loss_scale = shared ? shared->loss_scale : &made->control->loss_scale;
     for (int32_t i = 0; r == 0 && i < graph->node_count; i++) {
+        if (squeeze_computes(made, i))
+            continue;
         if (linear_pass(graph, &graph->nodes[i]) != OP_COUNT && !small_is_chosen(made, i))
             r = linear_prepare(made, i, error);
         else if (graph_node_updates_matrix(graph, &graph->nodes[i]))
@@ -391,6 +397,7 @@ void cuda_program_free(struct backend_program *program)
     free(program->fusions);
     free(program->image_fusions);
     free(program->touches);
+    free(program->squeezes);
     free(program);
 }
 

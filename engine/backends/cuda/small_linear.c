@@ -14,6 +14,7 @@
 #include "base/alignment.h"
 #include "engine/backends/cuda/choices.h"
 #include "engine/backends/cuda/linear_search.h"
+#include "engine/backends/cuda/squeeze_excite.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -111,7 +112,7 @@ static int choose_node(struct backend_program *program, int32_t index, struct er
     small->pass = linear_pass(program->graph, node);
     small->activation = -1;
     small->result = node->output_count ? node->output[0] : -1;
-    if (small->pass == OP_COUNT ||
+    if (small->pass == OP_COUNT || squeeze_computes(program, index) ||
         (small->pass == OP_LINEAR_BACKWARD_WEIGHTS && writes_shared(program->graph, node)))
         return 0;
     problem = linear_describe(program, index);

@@ -82,39 +82,60 @@ static int32_t build_frozen_features(struct graph *graph, int32_t x)
     return graph_linear(graph, x, "2", 10, true);
 }
 
-/* The activation of the second product makes the factors of the channels. */
-static int32_t squeeze_excite(struct graph *graph, int32_t x, int channels,
-                              enum activation_kind kind)
+/* Behind the first of two layers there is an activation; that of the second makes the factors. */
+static int32_t squeeze_excite(struct graph *graph, int32_t x, int channels, int squeezed,
+                              enum activation_kind kind, enum activation_kind gate)
 {
     static const struct conv_attributes conv = SQUARE(1, 1, 0);
     int32_t y;
 
     x = graph_conv2d(graph, x, "0", channels, &conv, true);
     y = graph_global_average_pool2d(graph, x, "1");
-    y = graph_activation(graph, graph_conv2d(graph, y, "2", 6, &conv, true), "2", ACTIVATION_SILU);
-    y = graph_activation(graph, graph_conv2d(graph, y, "3", channels, &conv, true), "3", kind);
+    y = graph_activation(graph, graph_conv2d(graph, y, "2", squeezed, &conv, true), "2", kind);
+    y = graph_activation(graph, graph_conv2d(graph, y, "3", channels, &conv, true), "3", gate);
     x = graph_channel_scale(graph, x, y, "4");
     return graph_linear(graph, graph_flatten(graph, x, "5"), "5", 10, true);
 }
 
 static int32_t build_sigmoid_gate(struct graph *graph, int32_t x)
 {
-    return squeeze_excite(graph, x, 24, ACTIVATION_SIGMOID);
+    return squeeze_excite(graph, x, 24, 6, ACTIVATION_SILU, ACTIVATION_SIGMOID);
 }
 
 static int32_t build_silu_gate(struct graph *graph, int32_t x)
 {
-    return squeeze_excite(graph, x, 13, ACTIVATION_SILU);
+    return squeeze_excite(graph, x, 13, 6, ACTIVATION_SILU, ACTIVATION_SILU);
 }
 
 static int32_t build_tanh_gate(struct graph *graph, int32_t x)
 {
-    return squeeze_excite(graph, x, 3, ACTIVATION_TANH);
+    return squeeze_excite(graph, x, 3, 6, ACTIVATION_SILU, ACTIVATION_TANH);
 }
 
 static int32_t build_relu_gate(struct graph *graph, int32_t x)
 {
-    return squeeze_excite(graph, x, 24, ACTIVATION_RELU);
+    return squeeze_excite(graph, x, 24, 6, ACTIVATION_SILU, ACTIVATION_RELU);
+}
+
+/* More channels than a block has threads. */
+static int32_t build_wide_gate(struct graph *graph, int32_t x)
+{
+    return squeeze_excite(graph, x, 1040, 70, ACTIVATION_RELU, ACTIVATION_HARDSIGMOID);
+}
+
+static int32_t build_wide_odd_gate(struct graph *graph, int32_t x)
+{
+    return squeeze_excite(graph, x, 1029, 1, ACTIVATION_RELU, ACTIVATION_SIGMOID);
+}
+
+/* Of a linear layer's gradient nothing is kept where the layer is frozen. */
+static int32_t build_frozen_gate(struct graph *graph, int32_t x)
+{
+    static const char *const frozen[] = {"2", "3"};
+
+    graph->frozen = frozen;
+    graph->frozen_count = sizeof frozen / sizeof *frozen;
+    return squeeze_excite(graph, x, 24, 6, ACTIVATION_RELU, ACTIVATION_SIGMOID);
 }
 
 static const struct test_case cases[] = {
@@ -300,6 +321,12 @@ static const struct test_case cases[] = {
      .build = build_tanh_gate,
      SGD},
     {.name = "squeeze and excite by ReLU", IMAGES(6, 3, 4, 4), .build = build_relu_gate, SGD},
+    {.name = "squeeze and excite, wide", IMAGES(3, 3, 5, 4), .build = build_wide_gate, SGD},
+    {.name = "squeeze and excite, wide and odd",
+     IMAGES(3, 3, 2, 2),
+     .build = build_wide_odd_gate,
+     SGD},
+    {.name = "squeeze and excite, frozen", IMAGES(6, 3, 9, 9), .build = build_frozen_gate, SGD},
     BEHIND("dropout of images", 6, 16, 8, 8, LAYER(DROPOUT)),
     BEHIND("stochastic depth of images", 16, 16, 8, 8, LAYER(STOCHASTIC_DEPTH), LAYER(ADD)),
     BEHIND("sum of images", 6, 16, 8, 8, LAYER(TANH), LAYER(ADD)),
