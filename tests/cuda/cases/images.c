@@ -125,7 +125,7 @@ static int32_t build_wide_gate(struct graph *graph, int32_t x)
 
 static int32_t build_wide_odd_gate(struct graph *graph, int32_t x)
 {
-    return squeeze_excite(graph, x, 1029, 1, ACTIVATION_RELU, ACTIVATION_SIGMOID);
+    return squeeze_excite(graph, x, 1029, 3, ACTIVATION_RELU, ACTIVATION_SIGMOID);
 }
 
 /* Of a linear layer's gradient nothing is kept where the layer is frozen. */
