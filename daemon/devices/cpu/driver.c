@@ -17,7 +17,8 @@
 enum {
     SAMPLE_MILLISECONDS = 100,
     ENERGY_MILLISECONDS = 30 * 1000, /* well before a counter begins again, see rapl.h */
-    RAPL_SECONDS_MAX = 120           /* after that it may have begun again */
+    RAPL_SECONDS_MAX = 120,          /* after that it may have begun again */
+    SAMPLE_SECONDS_MAX = 120         /* twice the longest Period of [History] */
 };
 
 extern const struct device_driver device_driver_cpu;
@@ -29,6 +30,7 @@ struct cpu_meters {
     struct device *device;
     /* of the last sample; `sampled_at` (clock_monotonic()) 0: there was none */
     double sampled_at, busy_seconds, joules;
+    struct device_sample sample; /* what it was */
 };
 
 /* ---- energy ---------------------------------------------------------------------------------- */
@@ -110,6 +112,21 @@ static void take_sample(const struct daemon *daemon, const struct device *device
     meters->sampled_at = now;
     meters->busy_seconds = busy;
     meters->joules = joules;
+    meters->sample = *sample;
+}
+
+/* The last sample, while it tells something of now. */
+static void describe_sample(const struct daemon *daemon, struct json_object *json)
+{
+    const struct cpu_meters *meters = *device_driver_state(daemon, &device_driver_cpu);
+
+    if (!meters || !(meters->sampled_at > 0) ||
+        clock_monotonic() - meters->sampled_at > SAMPLE_SECONDS_MAX)
+        return;
+    if (isfinite(meters->sample.utilisation))
+        json_set_double(json, "cores_busy", meters->sample.utilisation);
+    if (isfinite(meters->sample.power))
+        json_set_double(json, "power_watts", meters->sample.power);
 }
 
 /* ---- the device ------------------------------------------------------------------------------ */
@@ -278,6 +295,7 @@ static void describe(const struct daemon *daemon, const struct device *device,
         if (isfinite(pressure))
             json_set_double(json, pressures[i].key, pressure);
     }
+    describe_sample(daemon, json);
 }
 
 static const struct device_suspension suspension = {0}; /* programs are only frozen */
