@@ -37,7 +37,7 @@ struct web_refusal web_guard_host(const struct web_guard *guard, const struct we
  * 401. */
 struct web_refusal web_guard_call(const struct web_guard *guard, const struct web_headers *headers);
 
-/* A request for /metrics, which is of a program and of no page: it has one of the tokens. No page of
- * another origin can send them. 401. */
+/* A request for /metrics, which is of a program and of no page: it has one of the tokens. No page
+ * of another origin can send them. 401. */
 struct web_refusal web_guard_metrics(const struct web_guard *guard,
                                      const struct web_headers *headers);

@@ -1,7 +1,7 @@
 /* request.c: see request.h.
  *
- * Paths: those of the assets (GET, for everybody, as they hold nothing of anybody's), /metrics (GET,
- * for who has a token), and three calls (POST, for who has the token): /api/about, /api/call,
+ * Paths: those of the assets (GET, for everybody, as they hold nothing of anybody's), /metrics
+ * (GET, for who has a token), and three calls (POST, for who has the token): /api/about, /api/call,
  * /api/stream. */
 #include "web/request.h"
 

@@ -79,7 +79,7 @@ static enum exit_status histories_show(struct invocation *invocation, struct jso
     if (!status && invocation->json)
         histories_print_json(histories, count);
     else if (!status)
-        status = print_failed(histories_print(histories, count, seconds, &invocation->output));
+        status = print_failed(histories_print(histories, count, &invocation->output));
     for (size_t i = 0; i < asked; i++)
         varlink_reply_release(&replies[i]);
     return status;
@@ -98,7 +98,7 @@ static enum exit_status history_show(struct invocation *invocation, struct json_
         return status;
     history.reply = reply.parameters;
     if (!invocation->json)
-        return print_failed(history_print_device(&history, seconds, &invocation->output));
+        return print_failed(history_print_device(&history, &invocation->output));
     json_print(reply.parameters, stdout);
     return EXIT_STATUS_DONE;
 }

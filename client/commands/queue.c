@@ -39,7 +39,7 @@ static enum exit_status history_show(struct invocation *invocation, double secon
         json_print(reply.parameters, stdout);
         return EXIT_STATUS_DONE;
     }
-    if (history_print_queue(reply.parameters, seconds, &invocation->output) == 0)
+    if (history_print_queue(reply.parameters, &invocation->output) == 0)
         return EXIT_STATUS_DONE;
     complain("not enough memory to draw");
     return EXIT_STATUS_FAILED;

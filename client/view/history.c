@@ -24,13 +24,19 @@ struct time_unit {
 static const struct time_unit time_units[] = {
     {60, 7200, "minutes"}, {3600, 3 * 86400, "hours"}, {86400, INFINITY, "days"}};
 
-static const struct time_unit *time_unit_of(double seconds)
+/* When the first bucket of the reply begins; INFINITY: there is none. */
+static double first_time(struct json_object *reply)
 {
-    const struct time_unit *unit = time_units;
+    struct json_object *list = json_get(reply, "series");
+    double first = INFINITY;
 
-    while (seconds > unit->longest)
-        unit++;
-    return unit;
+    for (size_t i = 0; list && i < json_object_array_length(list); i++) {
+        struct json_object *times = json_get(json_object_array_get_idx(list, i), "times");
+
+        if (times && json_object_array_length(times) > 0)
+            first = fmin(first, json_object_get_double(json_object_array_get_idx(times, 0)));
+    }
+    return first;
 }
 
 /* ---- curves ---------------------------------------------------------------------------------- */
@@ -62,8 +68,9 @@ static size_t series_length(struct json_object *series)
     return times ? json_object_array_length(times) : 0;
 }
 
-/* Adds the means of a quantity to the chart, times `factor`. Where buckets are missing the curve has
- * a point that is none, so that it is interrupted. A reply without the quantity gives no curve. */
+/* Adds the means of a quantity to the chart, times `factor`. Where buckets are missing the curve
+ * has a point that is none, so that it is interrupted. A reply without the quantity gives no curve.
+ */
 static int curve_add(struct chart *chart, const char *name, struct json_object *reply,
                      const char *quantity, double factor, double unit)
 {
@@ -103,12 +110,24 @@ static void chart_release(struct chart *chart)
     free(chart->curves);
 }
 
-/* Makes room for as many curves. */
-static int chart_begin(struct chart *chart, size_t curves, double seconds)
+/* The unit for times since the first bucket, which may be much later than what was asked for. */
+static const struct time_unit *time_unit_of(const struct history *histories, size_t count)
 {
-    *chart = (struct chart){.x_title = time_unit_of(seconds)->title,
-                            .curves = calloc(curves + 1, sizeof *chart->curves),
-                            .rows = ROWS};
+    const struct time_unit *unit = time_units;
+    double first = INFINITY, now = clock_now();
+
+    for (size_t i = 0; i < count; i++)
+        first = fmin(first, first_time(histories[i].reply));
+    while (now - first > unit->longest)
+        unit++;
+    return unit;
+}
+
+/* Makes room for as many curves. */
+static int chart_begin(struct chart *chart, size_t curves, const struct time_unit *unit)
+{
+    *chart = (struct chart){
+        .x_title = unit->title, .curves = calloc(curves + 1, sizeof *chart->curves), .rows = ROWS};
     return chart->curves ? 0 : -ENOMEM;
 }
 
@@ -187,15 +206,15 @@ static void memory_print(const struct display *display, struct json_object *repl
 
 /* ---- printing -------------------------------------------------------------------------------- */
 
-int histories_print(const struct history *histories, size_t count, double seconds,
-                    const struct display *display)
+int histories_print(const struct history *histories, size_t count, const struct display *display)
 {
+    const struct time_unit *unit = time_unit_of(histories, count);
     struct chart chart;
-    int result = chart_begin(&chart, count, seconds);
+    int result = chart_begin(&chart, count, unit);
 
     for (size_t i = 0; i < count && result == 0; i++)
         result = curve_add(&chart, histories[i].name, histories[i].reply, "utilisation", 100,
-                           time_unit_of(seconds)->seconds);
+                           unit->seconds);
     if (result == 0 && chart.count > 0)
         puts("busy, %");
     else if (result == 0 && count > 0)
@@ -203,19 +222,18 @@ int histories_print(const struct history *histories, size_t count, double second
     return chart_finish(&chart, result, display);
 }
 
-int history_print_device(const struct history *history, double seconds,
-                         const struct display *display)
+int history_print_device(const struct history *history, const struct display *display)
 {
     struct json_object *reply = history->reply;
-    double unit = time_unit_of(seconds)->seconds;
+    const struct time_unit *unit = time_unit_of(history, 1);
     struct chart chart;
-    int result = chart_begin(&chart, 2, seconds);
+    int result = chart_begin(&chart, 2, unit);
 
     if (result == 0)
-        result = curve_add(&chart, "busy, %", reply, "utilisation", 100, unit);
+        result = curve_add(&chart, "busy, %", reply, "utilisation", 100, unit->seconds);
     if (result == 0 && history->memory_total > 0)
-        result =
-            curve_add(&chart, "memory, %", reply, "memory_used", 100 / history->memory_total, unit);
+        result = curve_add(&chart, "memory, %", reply, "memory_used", 100 / history->memory_total,
+                           unit->seconds);
     if (result == 0 && !history_has_samples(reply))
         nothing_print(reply);
     result = chart_finish(&chart, result, display);
@@ -229,16 +247,16 @@ int history_print_device(const struct history *history, double seconds,
     return 0;
 }
 
-int history_print_queue(struct json_object *reply, double seconds, const struct display *display)
+int history_print_queue(struct json_object *reply, const struct display *display)
 {
-    double unit = time_unit_of(seconds)->seconds;
+    const struct time_unit *unit = time_unit_of(&(struct history){.reply = reply}, 1);
     struct chart chart;
-    int result = chart_begin(&chart, 2, seconds);
+    int result = chart_begin(&chart, 2, unit);
 
     if (result == 0)
-        result = curve_add(&chart, "queued", reply, "queued", 1, unit);
+        result = curve_add(&chart, "queued", reply, "queued", 1, unit->seconds);
     if (result == 0)
-        result = curve_add(&chart, "running", reply, "running", 1, unit);
+        result = curve_add(&chart, "running", reply, "running", 1, unit->seconds);
     if (result == 0 && chart.count > 0)
         puts("jobs");
     else if (result == 0)

@@ -14,10 +14,8 @@ struct history {
 };
 
 /* How busy each of the devices was, in one chart. These return 0 or -ENOMEM. */
-int histories_print(const struct history *histories, size_t count, double seconds,
-                    const struct display *display);
+int histories_print(const struct history *histories, size_t count, const struct display *display);
 /* How busy one device was and how full its memory, and its other quantities. */
-int history_print_device(const struct history *history, double seconds,
-                         const struct display *display);
+int history_print_device(const struct history *history, const struct display *display);
 /* How many jobs waited and ran. */
-int history_print_queue(struct json_object *reply, double seconds, const struct display *display);
+int history_print_queue(struct json_object *reply, const struct display *display);
