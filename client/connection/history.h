@@ -1,5 +1,5 @@
-/* history.h: asks the daemon for the history of devices and of the queue, for the commands that have
- * the option --history. */
+/* history.h: asks the daemon for the history of devices and of the queue, for the commands that
+ * have the option --history. */
 #pragma once
 
 #include "client/connection/connection.h"
