@@ -274,6 +274,8 @@ static void one_transaction_over_a_jump(void **state)
     store(fixture, samples, 2);
     assert_int_equal(
         find(fixture, "gpu", 0, 0, 0).count + find(fixture, "gpu", 0, 3900, 3900).count, 1);
+    assert_int_equal(count(fixture, "SELECT max(samples) FROM sample_bucket WHERE resolution = 10"),
+                     1);
     assert_int_equal(find(fixture, "gpu", 1, 0, 3900).count, 2);
 }
 
