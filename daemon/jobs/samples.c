@@ -185,6 +185,16 @@ static void on_devices_read(void *data)
         sample_take(samples);
 }
 
+/* Whether a device that is here has to be read. Without one, a machine without GPUs would look for
+ * NVIDIA's library in each period. */
+static bool is_read_by_driver(const struct devices *devices)
+{
+    for (size_t i = 0; i < devices->count; i++)
+        if (devices->list[i]->driver->refresh && !devices->list[i]->missing)
+            return true;
+    return false;
+}
+
 /* A driver that hangs costs the samples of its own devices alone. */
 static void on_timer(uv_timer_t *timer)
 {
@@ -192,7 +202,7 @@ static void on_timer(uv_timer_t *timer)
 
     if (!samples->jobs->loaded)
         return;
-    if (samples->refreshing) {
+    if (samples->refreshing || !is_read_by_driver(samples->jobs->daemon->devices)) {
         sample_take(samples);
         return;
     }
