@@ -48,7 +48,7 @@ export class History {
             if (this.closed || mine !== this.reading) return; // another span was chosen meanwhile
             this.draw(reply, now, {from, to});
         } catch (error) {
-            if (!this.closed) this.told.textContent = error.message;
+            if (!this.closed && error.name !== "Unreachable") this.told.textContent = error.message; // the banner tells that
         }
         // a closer look stands still
         if (!this.closed && !this.range) this.timer = setTimeout(() => document.hidden ? this.wait() : this.read(),
