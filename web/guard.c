@@ -68,22 +68,32 @@ static int token_read(const char *path, char token[WEB_TOKEN_SIZE], struct error
     return 0;
 }
 
-int web_guard_open(struct web_guard *guard, const struct web_options *options, struct error *error)
+/* Reads the token that a file keeps, or makes one. `path` NULL: none keeps it. */
+static int token_open(const char *path, char token[WEB_TOKEN_SIZE], struct error *error)
 {
     char line[WEB_TOKEN_SIZE + 1];
+    int result = path ? token_read(path, token, error) : -ENOENT;
+
+    if (result != -ENOENT)
+        return result;
+    result = token_make(token, error);
+    if (result < 0 || !path)
+        return result;
+    snprintf(line, sizeof line, "%s\n", token);
+    return file_replace(AT_FDCWD, path, line, strlen(line), 0600, 0, error);
+}
+
+int web_guard_open(struct web_guard *guard, const struct web_options *options, struct error *error)
+{
     int result;
 
     *guard = (struct web_guard){.options = options};
     if (options->no_token)
         return 0;
-    result = options->token_file ? token_read(options->token_file, guard->token, error) : -ENOENT;
-    if (result != -ENOENT)
-        return result;
-    result = token_make(guard->token, error);
-    if (result < 0 || !options->token_file)
-        return result;
-    snprintf(line, sizeof line, "%s\n", guard->token);
-    return file_replace(AT_FDCWD, options->token_file, line, strlen(line), 0600, 0, error);
+    result = token_open(options->token_file, guard->token, error);
+    if (result == 0 && options->metrics_token_file)
+        result = token_open(options->metrics_token_file, guard->metrics_token, error);
+    return result;
 }
 
 /* Compares in a time that does not tell how much of the token is right. */
@@ -138,6 +148,16 @@ struct web_refusal web_guard_host(const struct web_guard *guard, const struct we
              "--host NAME"};
 }
 
+/* Whether the request has the token. Without a token none is right. */
+static bool bearer_is(const struct web_headers *headers, const char *token)
+{
+    static const char bearer[] = "Bearer ";
+    const char *authorization = headers->authorization ? headers->authorization : "";
+
+    return token[0] && strncmp(authorization, bearer, sizeof bearer - 1) == 0 &&
+           token_equals(token, authorization + sizeof bearer - 1);
+}
+
 /* Whether the origin is a page of the server that the request is for. Its scheme may be another
  * one, because a proxy in front may have TLS. */
 static bool origin_is_own(const char *origin, const char *host)
@@ -149,9 +169,8 @@ static bool origin_is_own(const char *origin, const char *host)
 
 struct web_refusal web_guard_call(const struct web_guard *guard, const struct web_headers *headers)
 {
-    static const char bearer[] = "Bearer ", json[] = "application/json";
+    static const char json[] = "application/json";
     const char *type = headers->content_type ? headers->content_type : "";
-    const char *authorization = headers->authorization ? headers->authorization : "";
 
     if (!headers->origin || !origin_is_own(headers->origin, headers->host))
         return (struct web_refusal){403, "calls are answered to pages of this server alone: the "
@@ -162,9 +181,18 @@ struct web_refusal web_guard_call(const struct web_guard *guard, const struct we
     if (strncasecmp(type, json, sizeof json - 1) != 0 ||
         (type[sizeof json - 1] != 0 && type[sizeof json - 1] != ';'))
         return (struct web_refusal){415, "calls are JSON: Content-Type: application/json"};
-    if (guard->token[0] && (strncmp(authorization, bearer, sizeof bearer - 1) != 0 ||
-                            !token_equals(guard->token, authorization + sizeof bearer - 1)))
+    if (guard->token[0] && !bearer_is(headers, guard->token))
         return (struct web_refusal){401, "the token is wrong or missing: open the address that "
                                          "traind-web printed when it started"};
     return (struct web_refusal){0};
+}
+
+struct web_refusal web_guard_metrics(const struct web_guard *guard,
+                                     const struct web_headers *headers)
+{
+    if (!guard->token[0] || bearer_is(headers, guard->token) ||
+        bearer_is(headers, guard->metrics_token))
+        return (struct web_refusal){0};
+    return (struct web_refusal){401, "the token is wrong or missing: send Authorization: Bearer "
+                                     "TOKEN, with that of --metrics-token-file"};
 }

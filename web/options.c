@@ -23,6 +23,8 @@ static void print_help(FILE *output)
         "  --tls-cert FILE      the certificate, and those between it and the root (PEM)\n"
         "  --tls-key FILE       its key (PEM)\n"
         "  --token-file FILE    keep the token in FILE, so that addresses outlive a restart\n"
+        "  --metrics-token-file FILE\n"
+        "                       keep in FILE a second token, which reads /metrics and nothing else\n"
         "  --no-token           whoever may open the Unix socket may act as you\n"
         "  --read-only          show jobs, and change none\n"
         "  --daemon PATH        the socket of traind (default: $TRAIND_SOCKET, or where it is)\n"
@@ -38,6 +40,7 @@ enum known_option {
     TLS_CERTIFICATE,
     TLS_KEY,
     TOKEN_FILE,
+    METRICS_TOKEN_FILE,
     NO_TOKEN,
     READ_ONLY,
     PATIENCE,
@@ -54,6 +57,7 @@ static const struct option_spelling known_options[] = {
     [TLS_CERTIFICATE] = {"tls-cert", 0, OPTION_VALUE_REQUIRED},
     [TLS_KEY] = {"tls-key", 0, OPTION_VALUE_REQUIRED},
     [TOKEN_FILE] = {"token-file", 0, OPTION_VALUE_REQUIRED},
+    [METRICS_TOKEN_FILE] = {"metrics-token-file", 0, OPTION_VALUE_REQUIRED},
     [NO_TOKEN] = {"no-token", 0, OPTION_VALUE_NONE},
     [READ_ONLY] = {"read-only", 0, OPTION_VALUE_NONE},
     [PATIENCE] = {"patience", 0, OPTION_VALUE_REQUIRED},
@@ -114,6 +118,7 @@ static int take_option(enum known_option option, const char *value, struct web_o
         [TLS_CERTIFICATE] = &options->certificate,
         [TLS_KEY] = &options->key,
         [TOKEN_FILE] = &options->token_file,
+        [METRICS_TOKEN_FILE] = &options->metrics_token_file,
         [DAEMON] = &options->daemon,
     };
 
@@ -143,6 +148,7 @@ static int take_option(enum known_option option, const char *value, struct web_o
     case TLS_CERTIFICATE:
     case TLS_KEY:
     case TOKEN_FILE:
+    case METRICS_TOKEN_FILE:
     case DAEMON:
         *texts[option] = value;
         break;
@@ -170,6 +176,12 @@ static int check(const struct web_options *options)
     if (options->no_token && !options->socket)
         return refuse("--no-token needs --socket, whose permissions then say who may act as you: "
                       "any program of any user may connect to a port");
+    if (options->no_token && options->metrics_token_file)
+        return refuse("with --no-token /metrics needs no token: leave out --metrics-token-file");
+    if (options->token_file && options->metrics_token_file &&
+        strcmp(options->token_file, options->metrics_token_file) == 0)
+        return refuse("--metrics-token-file is another file than --token-file, whose token may do "
+                      "all that you may");
     if (options->address && !address_is_loopback(options->address) && !options->certificate)
         return refuse("--address lets others read the token on its way: give --tls-cert and "
                       "--tls-key, or leave it out and put a proxy with TLS in front");

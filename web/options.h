@@ -15,11 +15,12 @@ struct web_options {
     const char *socket;               /* a Unix socket to listen at, in place of address and port */
     const char *hosts[WEB_HOSTS_MAX]; /* further names that pages may be asked for by */
     size_t host_count;
-    const char *token_file;        /* keeps the token; NULL: a new one for each start */
-    bool no_token;                 /* whoever reaches the Unix socket may act */
-    bool read_only;                /* no call that changes anything */
-    int patience;                  /* seconds that a request may take to arrive */
-    const char *certificate, *key; /* PEM files; NULL: no TLS */
+    const char *token_file;         /* keeps the token; NULL: a new one for each start */
+    const char *metrics_token_file; /* keeps a token that reads /metrics alone; NULL: none does */
+    bool no_token;                  /* whoever reaches the Unix socket may act */
+    bool read_only;                 /* no call that changes anything */
+    int patience;                   /* seconds that a request may take to arrive */
+    const char *certificate, *key;  /* PEM files; NULL: no TLS */
 };
 
 /* Reads the command line. Returns -1 to go on; else the exit status, after it has printed what was

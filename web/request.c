@@ -1,11 +1,13 @@
 /* request.c: see request.h.
  *
- * Paths: those of the assets (GET, for everybody, as they hold nothing of anybody's), and three
- * calls (POST, for who has the token): /api/about, /api/call, /api/stream. */
+ * Paths: those of the assets (GET, for everybody, as they hold nothing of anybody's), /metrics
+ * (GET, for who has a token), and three calls (POST, for who has the token): /api/about, /api/call,
+ * /api/stream. */
 #include "web/request.h"
 
 #include "base/memory.h"
 #include "web/daemon.h"
+#include "web/metrics.h"
 #include "web/reply.h"
 #include "web/stream.h"
 
@@ -117,6 +119,20 @@ static enum MHD_Result answer_stream(struct web *web, struct MHD_Connection *con
     return web_reply(connection, MHD_HTTP_OK, "application/x-ndjson", response);
 }
 
+static enum MHD_Result answer_metrics(struct web *web, struct MHD_Connection *connection)
+{
+    struct web_connection *place = connection_place(connection);
+    char *text;
+
+    if (place) /* the daemon may take longer than a request may take to arrive */
+        web_connection_set(web->connections, place, WEB_CONNECTION_ANSWERS);
+    text = web_metrics_text(&web->options);
+    return text ? web_reply(
+                      connection, MHD_HTTP_OK, WEB_METRICS_TYPE,
+                      MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE))
+                : MHD_NO;
+}
+
 /* ---- requests -------------------------------------------------------------------------------- */
 
 static const char *header(struct MHD_Connection *connection, const char *name)
@@ -153,17 +169,22 @@ static struct web_refusal body_measure(struct MHD_Connection *connection, size_t
     return (struct web_refusal){0};
 }
 
+static bool path_is_metrics(const char *path)
+{
+    return strcmp(path, "/metrics") == 0;
+}
+
 /* Why the request for a path is not answered. */
 static struct web_refusal path_check(const char *path, const char *method)
 {
-    const struct web_asset *asset = web_asset_find(path);
+    bool page = web_asset_find(path) || path_is_metrics(path);
     bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
 
-    if (!asset && !answerer_find(path))
+    if (!page && !answerer_find(path))
         return (struct web_refusal){404, "there is nothing at this address"};
-    if (asset && !reads)
+    if (page && !reads)
         return (struct web_refusal){405, "pages are read with GET"};
-    if (!asset && strcmp(method, "POST") != 0)
+    if (!page && strcmp(method, "POST") != 0)
         return (struct web_refusal){405, "calls are made with POST"};
     return (struct web_refusal){0};
 }
@@ -189,6 +210,11 @@ static enum MHD_Result request_begin(struct web *web, struct MHD_Connection *con
         refusal = path_check(path, method);
     if (!refusal.status && asset)
         return web_reply_asset(connection, asset);
+    if (!refusal.status && path_is_metrics(path)) {
+        refusal = web_guard_metrics(&web->guard, &headers);
+        return refusal.status ? web_reply_refusal(connection, refusal)
+                              : answer_metrics(web, connection);
+    }
     if (!refusal.status)
         refusal = web_guard_call(&web->guard, &headers);
     size = body_measure(connection, &expected);

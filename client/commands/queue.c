@@ -1,6 +1,8 @@
 /* queue.c: `trainctl queue` lists the jobs that wait for a device, the next one first. */
 #include "base/text.h"
 #include "client/connection/connection.h"
+#include "client/connection/history.h"
+#include "client/view/history.h"
 #include "client/view/job.h"
 #include "client/view/table.h"
 
@@ -26,15 +28,37 @@ static void queue_print(struct json_object *jobs, const struct display *display)
     table_free(table);
 }
 
+static enum exit_status history_show(struct invocation *invocation, double seconds)
+{
+    CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
+    enum exit_status status = history_ask(invocation, NULL, seconds, &reply);
+
+    if (status)
+        return status;
+    if (invocation->json) {
+        json_print(reply.parameters, stdout);
+        return EXIT_STATUS_DONE;
+    }
+    if (history_print_queue(reply.parameters, &invocation->output) == 0)
+        return EXIT_STATUS_DONE;
+    complain("not enough memory to draw");
+    return EXIT_STATUS_FAILED;
+}
+
 static enum exit_status command_execute(struct invocation *invocation)
 {
     CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
     struct json_object *parameters, *jobs;
     int64_t limit = 0;
+    double history_seconds;
     enum exit_status status = invocation_option_integer(invocation, "limit", 1, &limit);
 
+    if (!status)
+        status = history_option_read(invocation, &history_seconds);
     if (status)
         return status;
+    if (history_seconds > 0)
+        return history_show(invocation, history_seconds);
     parameters = json_object_new_object();
     if (limit)
         json_set_int(parameters, "limit", limit);
@@ -55,6 +79,8 @@ static enum exit_status command_execute(struct invocation *invocation)
 
 static const struct command_option queue_options[] = {
     {"limit", 'l', "N", "The first N jobs, at most 500 (default: 50)", COMPLETE_NOTHING},
+    HISTORY_OPTION("Draw how many jobs waited and ran: in the last hour, or in a span such as "
+                   "--history=7d"),
     {0},
 };
 

@@ -85,6 +85,9 @@ struct config {
     /* [Snapshots] */
     uint64_t bytes_per_snapshot, snapshot_bytes_per_user; /* 0: no limit */
 
+    /* [History] */
+    double history_period_seconds; /* between two samples of all devices; 0: none are taken */
+
     /* [Nvidia] */
     char *cuda_library;   /* "": commands on GPUs are not suspended */
     char *nvidia_library; /* "": NVIDIA devices are not searched for */

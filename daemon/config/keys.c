@@ -130,6 +130,11 @@ const struct config_key config_keys[] = {
      "64 GiB", 0, 1e15,
      "How large all snapshots of one user may be together. One that several jobs have counts once; "
      "it goes with the last of them. 0: no limit."},
+    {"History", "Period", VALUE_DURATION, offsetof(struct config, history_period_seconds), "10 s",
+     0, 60,
+     "How often traind samples the use of devices and the length of the queue, for `trainctl devices "
+     "--history` and traind-web. It reads GPUs each time, also while nothing runs there, which may "
+     "keep one of a laptop awake. At least 100 ms. 0: never."},
     {"Nvidia", "Library", VALUE_TEXT, offsetof(struct config, nvidia_library), "libnvidia-ml.so.1",
      0, 0,
      "NVIDIA's management library, by which traind finds GPUs. It comes with the driver and is "

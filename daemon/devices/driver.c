@@ -4,6 +4,7 @@
 #include "daemon/devices/device_claim.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +131,24 @@ void devices_refresh(struct daemon *daemon, bool fresh, void (*done)(void *data)
     }
     *refresh = (struct refresh){.daemon = daemon, .fresh = fresh, .done = done, .data = data};
     refresh_further(refresh);
+}
+
+uint64_t device_memory_used(const struct daemon *daemon, const struct device *device)
+{
+    return device->driver->memory_used ? device->driver->memory_used(daemon, device)
+                                       : device->memory_outside + device->memory_booked;
+}
+
+struct device_sample device_sample_take(const struct daemon *daemon, const struct device *device)
+{
+    struct device_sample sample = {.utilisation = NAN,
+                                   .memory_used = (double)device_memory_used(daemon, device),
+                                   .temperature = NAN,
+                                   .power = NAN};
+
+    if (device->driver->sample)
+        device->driver->sample(daemon, device, &sample);
+    return sample;
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */

@@ -44,6 +44,14 @@ struct device_suspension {
     bool (*moves)(const struct daemon *daemon);
 };
 
+/* The use of a device at a moment. NAN: not known. */
+struct device_sample {
+    double utilisation; /* part of the time that it was busy, lately or since the last sample */
+    double memory_used; /* bytes */
+    double temperature; /* degrees Celsius */
+    double power;       /* watts */
+};
+
 struct simulation;
 
 struct device_driver {
@@ -80,6 +88,10 @@ struct device_driver {
      * some moment. False: there is none. Other meters are read by device_energy_read(). */
     bool (*read_energy)(struct daemon *daemon, struct device *device, double *joules,
                         double *busy_seconds);
+    /* Fills in what the driver knows of the device's use, of what was read in the last seconds.
+     * `memory_used` is set already. NULL: nothing else is known. */
+    void (*sample)(const struct daemon *daemon, const struct device *device,
+                   struct device_sample *sample);
     /* The claim's attempt has left the device: none of its processes remain. */
     void (*left)(struct daemon *daemon, struct device *device, const struct device_claim *claim);
 
@@ -161,6 +173,12 @@ void devices_stop(struct daemon *daemon);
 bool devices_measure(struct daemon *daemon);
 void devices_watch(struct daemon *daemon, bool jobs_wait);
 void devices_refresh(struct daemon *daemon, bool fresh, void (*done)(void *data), void *data);
+
+/* Bytes of the device that jobs and other programs use, as last measured. */
+uint64_t device_memory_used(const struct daemon *daemon, const struct device *device);
+/* The use of the device. Call it in regular intervals of a minute at most, because some meters are
+ * only counters. */
+struct device_sample device_sample_take(const struct daemon *daemon, const struct device *device);
 
 /* Why there are no devices of the kind; "": no reason is known, or there is no such kind. */
 const char *devices_obstacle(const struct daemon *daemon, const char *kind);

@@ -34,6 +34,7 @@
 #include "daemon/jobs/predictions.h"
 #include "daemon/jobs/recent_plans.h"
 #include "daemon/jobs/recovery.h"
+#include "daemon/jobs/samples.h"
 #include "daemon/jobs/schedules.h"
 #include "daemon/jobs/snapshot.h"
 #include "daemon/jobs/start.h"
@@ -98,6 +99,7 @@ static void open_parts(struct jobs *jobs)
     begin_checkpoints_open(jobs);
     job_logs_start(jobs);
     notify_queue_start(jobs, notify_of_end);
+    samples_start(jobs);
 }
 
 int jobs_start(struct daemon *daemon, void (*ready)(struct daemon *daemon), struct error *error)
@@ -161,6 +163,7 @@ void jobs_stop(struct daemon *daemon)
     job_graph_stop(jobs);
     start_times_stop(jobs);
     schedules_stop(jobs);
+    samples_stop(jobs);
 }
 
 void jobs_free(struct daemon *daemon)
@@ -182,6 +185,7 @@ void jobs_free(struct daemon *daemon)
     planning_turns_free(jobs);
     recent_plans_free(jobs);
     notify_queue_free(jobs);
+    samples_free(jobs);
     transitions_free(jobs);
     job_graph_free(jobs);
     start_times_free(jobs);

@@ -48,4 +48,5 @@ struct jobs {
     struct job_logs *logs;
     struct notice *notices; /* the running ones */
     struct notify_queue *notify_queue;
+    struct samples *samples;
 };

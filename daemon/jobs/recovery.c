@@ -372,7 +372,7 @@ static void restore_attempt(struct jobs *jobs, struct loaded_attempt *loaded)
         if (!job)
             return;
         job_mark_ended(jobs, job);
-        job->state = (uint8_t)loaded->row.job_state;
+        job_table_set_state(jobs->table, job, loaded->row.job_state);
         job->attempt_number = (int32_t)loaded->row.number;
     }
     attempt = job_bind_attempt(jobs, job, loaded->row.number, &job_running_events);
@@ -469,7 +469,7 @@ static void restore_job(struct jobs *jobs, const struct loaded_job *loaded, stru
                   (long long)loaded->row.id);
         return;
     }
-    job->state = (uint8_t)loaded->row.state;
+    job_table_set_state(jobs->table, job, loaded->row.state);
     job->wait_reason = (uint8_t)loaded->row.wait_reason;
     job->attempt_number = loaded->row.attempt;
     job->retries = (uint16_t)loaded->row.retries;

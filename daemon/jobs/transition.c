@@ -56,8 +56,9 @@ void transition_set_state(struct transition *transition, struct job *job, enum j
     if (job_state_is_final(to)) {
         transition->update.ended = transition->update.time;
         transition->notifies = job->notifies;
+        transition->jobs->table->ended[to]++;
     }
-    job->state = (uint8_t)to;
+    job_table_set_state(transition->jobs->table, job, to);
     job->wait_reason = (uint8_t)wait_reason;
 }
 

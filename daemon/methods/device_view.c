@@ -70,20 +70,13 @@ static struct json_object *list_outside(const struct call *call, const struct de
     return list;
 }
 
-/* Bytes of the device that are in use by jobs and other programs. */
-static uint64_t memory_used(const struct daemon *daemon, const struct device *device)
-{
-    return device->driver->memory_used ? device->driver->memory_used(daemon, device)
-                                       : device->memory_outside + device->memory_booked;
-}
-
 static void describe_memory(const struct daemon *daemon, const struct device *device,
                             struct json_object *json)
 {
     uint64_t limit = device_memory_limit(device), booked = device->memory_booked;
 
     json_set_int(json, "memory_total", (int64_t)device->memory_total);
-    json_set_int(json, "memory_used", (int64_t)memory_used(daemon, device));
+    json_set_int(json, "memory_used", (int64_t)device_memory_used(daemon, device));
     json_set_int(json, "memory_booked", (int64_t)device->memory_booked);
     json_set_int(json, "memory_outside", (int64_t)device->memory_outside);
     json_set(json, "memory_limit",

@@ -186,6 +186,11 @@ size_t server_calls_in_flight(const struct daemon *daemon)
     return daemon->server ? daemon->server->call_count : 0;
 }
 
+size_t server_connections(const struct daemon *daemon)
+{
+    return daemon->server ? daemon->server->connection_count : 0;
+}
+
 void server_free(struct daemon *daemon)
 {
     struct server *server = daemon->server;

@@ -103,5 +103,7 @@ void server_stop(struct daemon *daemon);
 void server_close_connections(struct daemon *daemon);
 /* Calls that have not ended, including those whose clients have gone. */
 size_t server_calls_in_flight(const struct daemon *daemon);
+/* Connections of clients that are open. */
+size_t server_connections(const struct daemon *daemon);
 /* Frees the server after the loop has ended. */
 void server_free(struct daemon *daemon);

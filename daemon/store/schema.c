@@ -275,6 +275,25 @@ static const char *const jobs_steps[] = {
     /* 20: the job whose checkpoint a job begins with: `weights.job` of its specification */
     "ALTER TABLE job ADD COLUMN weights_job INTEGER;"
     "CREATE INDEX job_by_weights ON job (weights_job) WHERE weights_job IS NOT NULL;",
+    /* 21: samples of devices and of the queue: store/sample_rows.h */
+    "CREATE TABLE sample_series ("
+    "  id INTEGER PRIMARY KEY,"
+    "  device TEXT NOT NULL," /* its id; '': the queue */
+    "  quantity TEXT NOT NULL,"
+    "  seen REAL NOT NULL," /* when it was sampled last, up to an hour before */
+    "  UNIQUE (device, quantity)"
+    ") STRICT;"
+    "CREATE TABLE sample_bucket ("
+    "  resolution INTEGER NOT NULL," /* seconds */
+    "  place INTEGER NOT NULL,"      /* number modulo the places of the resolution */
+    "  series INTEGER NOT NULL,"
+    "  number INTEGER NOT NULL," /* begins number * resolution seconds after the epoch */
+    "  samples INTEGER NOT NULL,"
+    "  total INTEGER NOT NULL," /* these three in parts of the quantity's unit */
+    "  least INTEGER NOT NULL,"
+    "  greatest INTEGER NOT NULL,"
+    "  PRIMARY KEY (resolution, place, series)"
+    ") STRICT, WITHOUT ROWID;",
 };
 
 static const char *const checkpoints_steps[] = {

@@ -32,7 +32,8 @@ enum job_state {
     JOB_PAUSED,
     JOB_DONE,
     JOB_FAILED,
-    JOB_CANCELLED
+    JOB_CANCELLED,
+    JOB_STATES
 };
 DECLARE_STRING_TABLE(job_state, enum job_state);
 

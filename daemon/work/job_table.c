@@ -50,6 +50,7 @@ int job_table_add(struct job_table *table, struct job *job)
     job->next_in_bucket = table->buckets[bucket];
     table->buckets[bucket] = job;
     table->count++;
+    table->in_state[job->state]++;
     return 0;
 }
 
@@ -73,6 +74,14 @@ void job_table_remove(struct job_table *table, struct job *job)
         link = &(*link)->next_in_bucket;
     *link = job->next_in_bucket;
     table->count--;
+    table->in_state[job->state]--;
+}
+
+void job_table_set_state(struct job_table *table, struct job *job, enum job_state state)
+{
+    table->in_state[job->state]--;
+    table->in_state[state]++;
+    job->state = (uint8_t)state;
 }
 
 void job_table_release(struct job_table *table)

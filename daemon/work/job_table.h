@@ -69,12 +69,16 @@ struct job {
 struct job_table {
     struct job **buckets;
     size_t bucket_count, count;
+    size_t in_state[JOB_STATES]; /* how many jobs of the table are in each */
+    uint64_t ended[JOB_STATES];  /* how many have ended in each since the start: transition.h */
 };
 
 /* 0 or -ENOMEM. */
 int job_table_add(struct job_table *table, struct job *job);
 struct job *job_table_find(const struct job_table *table, int64_t id);
 void job_table_remove(struct job_table *table, struct job *job);
+/* Sets the state of a job of the table. */
+void job_table_set_state(struct job_table *table, struct job *job, enum job_state state);
 void job_table_release(struct job_table *table); /* frees the buckets, not the jobs */
 
 /* A binary heap: highest priority first, then what was put first, the latest before others, then

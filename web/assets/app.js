@@ -9,12 +9,13 @@ import * as jobs from "./jobs.js";
 import * as job from "./job.js";
 import * as queue from "./queue.js";
 import * as devices from "./devices.js";
+import * as device from "./device.js";
 import * as compare from "./compare.js";
 import * as sweeps from "./sweeps.js";
 import * as sweep from "./sweep.js";
 import * as submit from "./submit.js";
 
-const VIEWS = {jobs: [jobs, job], queue: [queue], devices: [devices], compare: [compare], sweeps: [sweeps, sweep], submit: [submit]};
+const VIEWS = {jobs: [jobs, job], queue: [queue], devices: [devices, device], compare: [compare], sweeps: [sweeps, sweep], submit: [submit]};
 const main = document.getElementById("main"), banner = document.getElementById("banner");
 let view = null;
 
@@ -30,7 +31,7 @@ function show() {
         else link.removeAttribute("aria-current");
     document.title = `${name && name !== "jobs" ? `${name} ` : ""}${id ? `${id} ` : ""}· traind`.replace(/^·/, "jobs ·");
     const parameters = Object.fromEntries(new URLSearchParams(query ?? ""));
-    view = id && one ? one.open(main, Number(id), parameters) : all.open(main, parameters);
+    view = id && one ? one.open(main, one === device ? id : Number(id), parameters) : all.open(main, parameters);
     main.scrollTop = 0;
 }
 

@@ -43,7 +43,8 @@ export function smooth(values, weight) {
 }
 
 export class Chart {
-    /** `options`: label, height, xLabel, xFormat, onRange(low, high | null): a range was dragged over, or given up. */
+    /** `options`: label, height, xLabel, xFormat, tipFormat(x), onRange(low, high | null): a range was dragged over, or given up;
+     *  domain, range: [low, high] of the two axes, where these are fixed. */
     constructor(options = {}) {
         this.options = {xFormat: value, ...options};
         this.series = [];
@@ -61,7 +62,7 @@ export class Chart {
         this.element.addEventListener("dblclick", () => this.options.onRange?.(null, null));
     }
 
-    /** Each: {name, x, means, minima, maxima, colour}. */
+    /** Each: {name, x, means, minima, maxima, colour}, and gap: a longer way from one x to the next interrupts the line. */
     set(series, settings = {}) {
         this.series = series.filter((one) => one.x.length);
         Object.assign(this.settings, settings);
@@ -88,6 +89,8 @@ export class Chart {
         }
         if (left > right || low > high) return null;
         if (left === right) { left -= 0.5; right += 0.5; }
+        if (this.options.domain) [left, right] = this.options.domain;
+        if (this.options.range) return {left, right, low: this.options.range[0], high: this.options.range[1]};
         if (low === high) { const room = Math.abs(low) * 0.1 || 1; low = log ? low / 1.1 : low - room;
             high = log ? high * 1.1 : high + room; }
         const room = log ? Math.log(high / low) * 0.04 : (high - low) * 0.05;
@@ -152,20 +155,24 @@ export class Chart {
         if (this.settings.band && one.x.length > 1 && one.counts?.some((count) => count > 1)) {
             g.globalAlpha = (faint ? 0.3 : 1) * (this.series.length > 12 ? 0.05 : 0.16);
             g.fillStyle = one.colour;
-            g.beginPath();
-            one.x.forEach((at, i) => g.lineTo(x(at), y(one.maxima[i])));
-            for (let i = one.x.length - 1; i >= 0; i--) g.lineTo(x(one.x[i]), y(one.minima[i]));
-            g.fill();
+            for (const [begin, end] of pieces(one)) {
+                g.beginPath();
+                for (let i = begin; i < end; i++) g.lineTo(x(one.x[i]), y(one.maxima[i]));
+                for (let i = end - 1; i >= begin; i--) g.lineTo(x(one.x[i]), y(one.minima[i]));
+                g.fill();
+            }
         }
         g.globalAlpha = faint ? 0.25 : 1;
         g.strokeStyle = g.fillStyle = one.colour;
         g.lineWidth = this.near === one ? 2.4 : this.series.length > 12 ? 1.2 : 1.7;
         g.lineJoin = "round";
-        g.beginPath();
-        if (one.x.length === 1) g.arc(x(one.x[0]), y(one.line[0]), 3, 0, 2 * Math.PI);
-        else one.x.forEach((at, i) => { if (!this.settings.log || one.line[i] > 0) g.lineTo(x(at), y(one.line[i])); });
-        if (one.x.length === 1) g.fill();
-        else g.stroke();
+        for (const [begin, end] of pieces(one)) {
+            g.beginPath();
+            if (end - begin === 1) g.arc(x(one.x[begin]), y(one.line[begin]), one.x.length === 1 ? 3 : 1.5, 0, 2 * Math.PI);
+            else for (let i = begin; i < end; i++) if (!this.settings.log || one.line[i] > 0) g.lineTo(x(one.x[i]), y(one.line[i]));
+            if (end - begin === 1) g.fill();
+            else g.stroke();
+        }
         g.globalAlpha = 1;
     }
 
@@ -207,7 +214,8 @@ export class Chart {
 
     fillTip(points, px, width) {
         const {one, index} = points[0];
-        fill(this.tip, el("b", {class: "num"}, `${this.options.xLabel ?? "step"} ${this.options.xFormat(one.x[index])}`),
+        const {xLabel = "step", xFormat, tipFormat = (x) => `${xLabel} ${xFormat(x)}`} = this.options;
+        fill(this.tip, el("b", {class: "num"}, tipFormat(one.x[index])),
             points.map(({one: each, index: i}) => {
                 const dot = el("i", {});
                 dot.style.background = each.colour;
@@ -240,6 +248,17 @@ export class Chart {
         this.observer.disconnect();
         cancelAnimationFrame(this.frame);
     }
+}
+
+/** The pieces of a curve between its gaps: [[begin, end behind it], …]. */
+function pieces(one) {
+    const found = [[0, one.x.length]];
+    for (let i = 1; one.gap && i < one.x.length; i++)
+        if (one.x[i] - one.x[i - 1] > one.gap) {
+            found[found.length - 1][1] = i;
+            found.push([i, one.x.length]);
+        }
+    return found;
 }
 
 function nearest(list, at) {

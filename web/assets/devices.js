@@ -1,4 +1,4 @@
-// devices.js: a card for each device, with its history since the page was opened: the daemon keeps none.
+// devices.js: a card for each device, with its use since the page was opened; device.js has what the daemon sampled before.
 import {call} from "./api.js";
 import {el, fill, empty, facts, selecting} from "./dom.js";
 import {bytes, percent, value} from "./format.js";
@@ -7,19 +7,30 @@ import * as store from "./store.js";
 
 const SECONDS = 2, READINGS = 900; // half an hour
 const history = new Map(); // name: [{time, utilisation, memory}]
-let timer = null, latest = null;
+let timer = null, known = null;
 const listeners = new Set();
 
-/** How busy it is: utilisation where it is measured; of the CPU how much of the time some process waits for a core. */
-const busy = (device) => (device.utilisation ?? null) !== null ? ["Utilisation", device.utilisation] :
+/** The devices as last read; null: not yet. */
+export const latest = () => known;
+
+/** `tell()` is called when they have been read. Returns what ends that. */
+export function follow(tell) {
+    listeners.add(tell);
+    const stop = store.onChange(read), stopJobs = store.onJobs(tell);
+    collect();
+    return () => { listeners.delete(tell); stop(); stopJobs(); };
+}
+
+/** How busy it is: utilisation where it is measured; else, of the CPU, how much of the time some process waits for a core. */
+const busy = (device) => (device.utilisation ?? device.cores_busy ?? null) !== null ? ["Utilisation", device.utilisation ?? device.cores_busy] :
     ["Time in which some process waits for a core", device.cpu_pressure ?? null];
 
 async function read() {
     if (document.hidden) return;
     try {
-        latest = (await call("Devices")).devices;
+        known = (await call("Devices")).devices;
     } catch { return; /* the banner tells it */ }
-    for (const device of latest) {
+    for (const device of known) {
         const readings = history.get(device.name) ?? history.set(device.name, []).get(device.name);
         readings.push({time: Date.now() / 1000, busy: busy(device)[1],
                        memory: device.memory_total ? device.memory_used / device.memory_total : null});
@@ -29,7 +40,7 @@ async function read() {
 }
 
 /** Begins to collect the history, if that has not begun. */
-export function collect() {
+function collect() {
     if (timer) return;
     timer = setInterval(read, SECONDS * 1000);
     read();
@@ -47,7 +58,7 @@ function bar(part, style) {
     return inner;
 }
 
-function card(device) {
+export function card(device, linked = true) {
     const readings = history.get(device.name) ?? [];
     const [label, part] = busy(device);
     const used = device.memory_total ? device.memory_used / device.memory_total : null;
@@ -69,33 +80,28 @@ function card(device) {
             return el("li", {}, el("a", {href: `#/jobs/${id}`}, `${id} ${job?.name ?? ""}`),
                       booking ? el("span", {class: "dim num"}, ` ${bytes(booking.bytes)}`) : "");
         })),
-        device.jobs.length === 0 && el("p", {class: "dim"}, "No job runs here."));
+        device.jobs.length === 0 && el("p", {class: "dim"}, "No job runs here."),
+        linked && el("a", {class: "dim", href: `#/devices/${device.name}`}, `History of ${device.name}`));
 }
 
 class Devices {
     constructor(host) {
         this.body = el("div", {class: "cards"});
         fill(host, el("div", {class: "view"}, el("div", {class: "view-head"}, el("h1", {}, "Devices")), this.body));
-        this.tell = () => this.draw();
-        listeners.add(this.tell);
-        this.stop = store.onChange(read);
-        this.stopJobs = store.onJobs(this.tell);
-        collect();
+        this.end = follow(() => this.draw());
         this.draw();
     }
 
     draw() {
         if (selecting(this.body)) return;
-        if (!latest) fill(this.body, empty("Loading…"));
-        else fill(this.body, latest.length ? latest.map(card) : empty("The daemon has no device."));
+        if (!known) fill(this.body, empty("Loading…"));
+        else fill(this.body, known.length ? known.map((device) => card(device)) : empty("The daemon has no device."));
     }
 
     redraw() { this.draw(); }
 
     close() {
-        listeners.delete(this.tell);
-        this.stop();
-        this.stopJobs();
+        this.end();
     }
 }
 

@@ -2,6 +2,7 @@
 import {call} from "./api.js";
 import {el, fill, empty, selecting, table} from "./dom.js";
 import {ago, moment} from "./format.js";
+import {History} from "./history.js";
 import * as store from "./store.js";
 
 const link = (job) => el("a", {href: `#/jobs/${job.id}`}, job.name || "(private)");
@@ -12,7 +13,9 @@ const WAITS = {planning: "plan", device_busy: "device", memory: "memory", held: 
 class Queue {
     constructor(host) {
         this.body = el("div", {class: "stack"});
-        fill(host, el("div", {class: "view"}, el("div", {class: "view-head"}, el("h1", {}, "Queue")), this.body));
+        fill(host, el("div", {class: "view"}, el("div", {class: "view-head"}, el("h1", {}, "Queue")), this.body,
+            el("h2", {}, "History"), this.past = el("section", {class: "stack", "aria-label": "History"})));
+        this.history = new History(this.past);
         this.stop = store.onChange(() => this.load());
         this.stopJobs = store.onJobs(() => this.draw());
         this.load();
@@ -50,8 +53,11 @@ class Queue {
                       "Jobs that wait for something else")] : []);
     }
 
+    redraw() { this.history.redraw(); }
+
     close() {
         this.closed = true;
+        this.history.close();
         this.stop();
         this.stopJobs();
     }

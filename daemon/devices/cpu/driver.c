@@ -2,6 +2,7 @@
  * same moment. That happens on the thread pool, because an attempt may have many processes. */
 #include "daemon/devices/driver.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "daemon/devices/cpu/rapl.h"
 #include "daemon/devices/device_claim.h"
@@ -11,75 +12,121 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum {
     SAMPLE_MILLISECONDS = 100,
-    ENERGY_MILLISECONDS = 30 * 1000 /* well before a counter begins again, see rapl.h */
+    ENERGY_MILLISECONDS = 30 * 1000, /* well before a counter begins again, see rapl.h */
+    RAPL_SECONDS_MAX = 120,          /* after that it may have begun again */
+    SAMPLE_SECONDS_MAX = 120         /* twice the longest Period of [History] */
 };
 
 extern const struct device_driver device_driver_cpu;
 
-/* The driver's state; none without a meter. */
-struct cpu_energy {
+/* The driver's state. */
+struct cpu_meters {
     struct rapl rapl;
     uv_timer_t timer; /* runs while attempts are on the processor */
     struct device *device;
+    /* of the last sample; `sampled_at` (clock_monotonic()) 0: there was none */
+    double sampled_at, busy_seconds, joules;
+    struct device_sample sample; /* what it was */
 };
 
 /* ---- energy ---------------------------------------------------------------------------------- */
 
-static void start_energy(struct daemon *daemon, struct device *device)
+static void start_meters(struct daemon *daemon, struct device *device)
 {
-    struct cpu_energy *energy = memory_zero(sizeof *energy);
+    struct cpu_meters *meters = memory_zero(sizeof *meters);
 
-    rapl_open(&energy->rapl, "");
-    if (energy->rapl.count == 0) {
-        free(energy);
-        return;
-    }
-    energy->device = device;
-    uv_timer_init(daemon->loop, &energy->timer);
-    energy->timer.data = energy;
-    *device_driver_state(daemon, &device_driver_cpu) = energy;
+    rapl_open(&meters->rapl, "");
+    meters->device = device;
+    uv_timer_init(daemon->loop, &meters->timer);
+    meters->timer.data = meters;
+    *device_driver_state(daemon, &device_driver_cpu) = meters;
 }
 
 static void on_energy_timer(uv_timer_t *timer)
 {
-    struct cpu_energy *energy = timer->data;
+    struct cpu_meters *meters = timer->data;
     double ignored;
 
-    rapl_read(&energy->rapl, &ignored);
-    if (energy->device->claim_count == 0)
+    rapl_read(&meters->rapl, &ignored);
+    if (meters->device->claim_count == 0)
         uv_timer_stop(timer);
 }
 
 static bool read_energy(struct daemon *daemon, struct device *device, double *joules,
                         double *busy_seconds)
 {
-    struct cpu_energy *energy = *device_driver_state(daemon, &device_driver_cpu);
+    struct cpu_meters *meters = *device_driver_state(daemon, &device_driver_cpu);
 
     (void)device;
-    if (!energy || !rapl_read(&energy->rapl, joules))
+    if (!meters || !rapl_read(&meters->rapl, joules))
         return false;
     *busy_seconds = host_probe_busy_seconds("");
-    if (!uv_is_active((uv_handle_t *)&energy->timer))
-        uv_timer_start(&energy->timer, on_energy_timer, ENERGY_MILLISECONDS, ENERGY_MILLISECONDS);
+    if (!uv_is_active((uv_handle_t *)&meters->timer))
+        uv_timer_start(&meters->timer, on_energy_timer, ENERGY_MILLISECONDS, ENERGY_MILLISECONDS);
     return true;
 }
 
-static void on_energy_closed(uv_handle_t *handle)
+static void on_meters_closed(uv_handle_t *handle)
 {
     free(handle->data);
 }
 
 static void stop(struct daemon *daemon)
 {
-    struct cpu_energy *energy = *device_driver_state(daemon, &device_driver_cpu);
+    struct cpu_meters *meters = *device_driver_state(daemon, &device_driver_cpu);
 
-    if (!energy)
+    if (!meters)
         return;
     *device_driver_state(daemon, &device_driver_cpu) = NULL;
-    uv_close((uv_handle_t *)&energy->timer, on_energy_closed);
+    uv_close((uv_handle_t *)&meters->timer, on_meters_closed);
+}
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+/* How busy all cores of the machine were, and the power of its packages, since the last sample. The
+ * monotonic clock stands still while the machine sleeps, as these counters do. */
+static void take_sample(const struct daemon *daemon, const struct device *device,
+                        struct device_sample *sample)
+{
+    struct cpu_meters *meters = *device_driver_state(daemon, &device_driver_cpu);
+    double now = clock_monotonic(), seconds, joules, busy = host_probe_busy_seconds("");
+
+    (void)device;
+    if (!meters)
+        return;
+    if (!rapl_read(&meters->rapl, &joules))
+        joules = NAN;
+    seconds = meters->sampled_at > 0 ? now - meters->sampled_at : 0;
+    if (seconds > 0) {
+        double part =
+            (busy - meters->busy_seconds) / (seconds * (double)sysconf(_SC_NPROCESSORS_ONLN));
+
+        sample->utilisation = isnan(part) ? NAN : fmin(fmax(part, 0), 1);
+    }
+    if (seconds > 0 && seconds < RAPL_SECONDS_MAX)
+        sample->power = (joules - meters->joules) / seconds;
+    meters->sampled_at = now;
+    meters->busy_seconds = busy;
+    meters->joules = joules;
+    meters->sample = *sample;
+}
+
+/* The last sample, while it tells something of now. */
+static void describe_sample(const struct daemon *daemon, struct json_object *json)
+{
+    const struct cpu_meters *meters = *device_driver_state(daemon, &device_driver_cpu);
+
+    if (!meters || !(meters->sampled_at > 0) ||
+        clock_monotonic() - meters->sampled_at > SAMPLE_SECONDS_MAX)
+        return;
+    if (isfinite(meters->sample.utilisation))
+        json_set_double(json, "cores_busy", meters->sample.utilisation);
+    if (isfinite(meters->sample.power))
+        json_set_double(json, "power_watts", meters->sample.power);
 }
 
 /* ---- the device ------------------------------------------------------------------------------ */
@@ -98,7 +145,7 @@ static int open_cpu(struct daemon *daemon, struct error *error)
     snprintf(device->id, sizeof device->id, "%s", daemon->host->id);
     device->memory_total = daemon->host->memory_total;
     device->trains = true;
-    start_energy(daemon, device);
+    start_meters(daemon, device);
     return 0;
 }
 
@@ -248,6 +295,7 @@ static void describe(const struct daemon *daemon, const struct device *device,
         if (isfinite(pressure))
             json_set_double(json, pressures[i].key, pressure);
     }
+    describe_sample(daemon, json);
 }
 
 static const struct device_suspension suspension = {0}; /* programs are only frozen */
@@ -260,6 +308,7 @@ const struct device_driver device_driver_cpu = {
     .describe_type = describe_type,
     .measure = measure,
     .read_energy = read_energy,
+    .sample = take_sample,
     .memory_used = memory_used,
     .describe = describe,
     .suspension = &suspension,

@@ -21,6 +21,7 @@
 
 enum {
     PIDS_MAX = 256,
+    SAMPLE_SECONDS = 5,      /* an older reading says nothing of now: the driver may hang */
     CHANGE_THAT_COUNTS = 100 /* 1/100 of the memory: a larger change may change the decision */
 };
 
@@ -314,6 +315,23 @@ static uint64_t memory_used(const struct daemon *daemon, const struct device *de
     return nvidia ? nvidia->memory_used : device->memory_outside + device->memory_booked;
 }
 
+static void take_sample(const struct daemon *daemon, const struct device *device,
+                        struct device_sample *sample)
+{
+    const struct nvidia_reading *reading = reading_of(daemon);
+    const struct nvidia_device *nvidia = find_read(daemon, device);
+
+    if (!nvidia || uv_hrtime() - reading->begun > SAMPLE_SECONDS * UINT64_C(1000000000)) {
+        sample->memory_used = NAN;
+        return;
+    }
+    if (nvidia->utilisation >= 0)
+        sample->utilisation = 0.01 * nvidia->utilisation;
+    if (nvidia->temperature >= 0)
+        sample->temperature = nvidia->temperature;
+    sample->power = nvidia->power;
+}
+
 static bool list_users(const struct daemon *daemon, const struct device *device,
                        const struct process_use **users, size_t *count)
 {
@@ -489,6 +507,7 @@ const struct device_driver device_driver_nvidia = {
     .stop = stop,
     .watch = watch,
     .refresh = refresh,
+    .sample = take_sample,
     .left = leave_device,
     .obstacle = obstacle,
     .version = driver_version,
