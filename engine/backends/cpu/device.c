@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "engine/backends/cpu/convolution_method.h"
 #include "engine/backends/cpu/convolution_planes.h"
+#include "engine/backends/cpu/instructions.h"
 #include "engine/backends/cpu/limits.h"
 #include "engine/backends/cpu/program.h"
 
@@ -11,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { THREADS_MAX = 1024 };
@@ -25,14 +25,6 @@ static void device_close(struct backend_device *device)
     thread_team_free(device->team);
     onednn_close(device->onednn);
     free(device);
-}
-
-/* Asks the system to let this process use the tile registers. */
-static bool request_amx(void)
-{
-    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
-
-    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
 }
 
 /* Makes subnormal numbers 0, as operands and as results, in every thread that computes, including
@@ -83,12 +75,9 @@ static int device_open(const struct backend_device_config *config, struct backen
     opened->compute_types = opened->native_types;
     if (config->emulate_precision)
         opened->compute_types |= 1u << TENSOR_BFLOAT16 | 1u << TENSOR_FLOAT16;
-    opened->amx = strstr(onednn_bfloat16_features(), "amx") != NULL && request_amx();
+    opened->amx = strstr(onednn_bfloat16_features(), "amx") != NULL && cpu_request_amx();
     opened->tiles = opened->amx;
-#if defined(__x86_64__)
-    opened->vnni =
-        strcmp(opened->kernels->level, "v4") == 0 && __builtin_cpu_supports("avx512vnni");
-#endif
+    opened->int8 = cpu_int8_instructions(opened->kernels);
     opened->image_block = strcmp(opened->kernels->level, "v4") == 0 ? 16 : 8;
     result = thread_team_create(opened->threads, thread_begin, &opened->team, error);
     if (!result)

@@ -89,7 +89,7 @@ static void multiply_rows(struct backend_program *program, const struct step *st
         .bias = node->input[2] < 0 ? NULL : program_address(program, node->input[2]),
         .scale = program_address(program, node->input[3]),
         .relu = fused == ACTIVATION_RELU,
-        .vnni = program->device->vnni};
+        .instructions = program->device->int8};
     int64_t depth = packing->depth;
 
     task.y_row = task.packing.rows;

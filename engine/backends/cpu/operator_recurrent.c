@@ -303,7 +303,7 @@ static struct int8_state int8_state_at(const struct backend_program *program,
         .before = i || state->h0 >= 0 ? quantized_state(step, i - 1) : NULL,
         .after = quantized_state(step, i),
         .row = (int64_t)state->quantized_row,
-        .vnni = program->device->vnni};
+        .instructions = program->device->int8};
 }
 
 static void run_forward(struct backend_program *program, const struct step *step,

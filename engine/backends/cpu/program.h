@@ -49,7 +49,7 @@ struct backend_device {
     unsigned native_types;             /* subset of compute_types that is not emulated */
     bool amx;                          /* tiles are multiplied by AMX */
     unsigned writes;                   /* how often parameters were written: tensor_write() */
-    bool vnni;                         /* integers of 8 bits are multiplied by AVX512_VNNI */
+    enum int8_instructions int8;       /* what multiplies integers of 8 bits */
     bool tiles;                        /* images lie in tiles where the compute type is bfloat16 */
 };
 

@@ -18,6 +18,20 @@ enum {
     INT8_ROW_ALIGNMENT = 4, /* what is multiplied together */
     INT8_STATE_ZERO = 128,  /* zero point of a recurrent layer's state */
     INT8_STATE_RANGE = 127, /* a state of 1 is so many above it */
+    INT8_TILE_ROWS = 16,    /* of a tile register */
+};
+
+/* How the tile registers are configured, so that this is done but once: it takes as long as a
+ * product of a few tiles. All 0: they are not. */
+struct int8_tiles {
+    int64_t rows, steps_left; /* the rest of the depth in steps of four */
+};
+
+/* What the processor multiplies with. */
+enum int8_instructions {
+    INT8_WORDS, /* 16 bits */
+    INT8_VNNI,  /* AVX512_VNNI */
+    INT8_AMX,   /* AMX-INT8 for many rows and long sums, else AVX512_VNNI */
 };
 
 /* How weights [rows, depth] are packed. A vector has INT8_LANES rows of the weights, which are
@@ -96,7 +110,7 @@ struct int8_linear {
     float *y;              /* of the first row */
     int64_t y_row;         /* floats from one row to the next */
     bool relu;             /* y is at least 0 */
-    bool vnni;             /* the processor has AVX512_VNNI */
+    enum int8_instructions instructions;
 };
 
 /* The products of a recurrent layer's state at one time step. */
@@ -107,7 +121,7 @@ struct int8_state {
     const uint8_t *before; /* [B][row]; NULL: the state is 0 */
     uint8_t *after;
     int64_t row;
-    bool vnni;
+    enum int8_instructions instructions;
 };
 
 /* clang-format off */
@@ -143,8 +157,10 @@ struct int8_state {
     KERNEL(void, int8_linear,                                                                      \
            (const struct int8_linear *task, int64_t rows, int64_t first_group, int64_t end_group)) \
     /* sums[r * sums_row + v * INT8_LANES + lane] for the rows from `row` on and the gates of a    \
-     * group */                                                                                    \
+     * group. `tiles` is what the call before left; at first 0 */                                  \
     KERNEL(void, int8_multiply_state,                                                              \
            (const struct int8_state *state, int64_t row, int64_t rows, int64_t group, float *sums, \
-            int64_t sums_row))
+            int64_t sums_row, struct int8_tiles *tiles))                                           \
+    /* Gives the tile registers back, so that the system need not save them */                     \
+    KERNEL(void, int8_end_tiles, (const struct int8_tiles *tiles))
 /* clang-format on */

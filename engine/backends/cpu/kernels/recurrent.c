@@ -364,18 +364,20 @@ void KERNEL_NAME(recurrent_forward_int8)(const struct recurrent_forward *step, i
 {
     enum { SUMS = 4 * INT8_LANES };
     int64_t hidden = step->hidden, gates = gates_of(step->cell);
-    _Alignas(64) float sums[ROWS * SUMS] = {0};
+    _Alignas(64) float sums[INT8_TILE_ROWS * SUMS] = {0};
+    struct int8_tiles tiles = {0};
 
     for (int64_t group = first_group; group < end_group; group++)
         for (int64_t row = first_row, rows; row < end_row; row += rows) {
-            rows = tile_rows(row, end_row);
+            rows = minimum(INT8_TILE_ROWS, end_row - row);
             prefetch(&step->input, row, rows, group * INT8_LANES,
                      minimum(INT8_LANES, hidden - group * INT8_LANES), gates, hidden);
             if (step->int8->before)
-                KERNEL_NAME(int8_multiply_state)(step->int8, row, rows, group, sums, SUMS);
+                KERNEL_NAME(int8_multiply_state)(step->int8, row, rows, group, sums, SUMS, &tiles);
             for (int64_t r = 0; r < rows; r++)
                 forward_units_int8(step, row + r, group * INT8_LANES, sums + r * SUMS);
         }
+    KERNEL_NAME(int8_end_tiles)(&tiles);
 }
 
 /* ---- backward -------------------------------------------------------------------------------- */

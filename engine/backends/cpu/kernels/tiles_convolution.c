@@ -4,7 +4,7 @@
 #include "engine/backends/cpu/kernels/tiles_vector.h"
 
 #if defined(__AVX512F__)
-#include <immintrin.h>
+#include "engine/backends/cpu/kernels/amx.h"
 #define HAVE_AMX 1
 #endif
 
@@ -12,16 +12,7 @@
 
 #if defined(HAVE_AMX)
 
-struct tile_configuration {
-    uint8_t palette, start_row, reserved[14];
-    uint16_t row_bytes[16];
-    uint8_t rows[16];
-};
-
 enum { OPERAND_PAIRS = TILE_CHANNELS / 2, ROW_BYTES = 64 };
-
-/* gcc 12 does not know which memory the intrinsics read. */
-#define MEMORY_IS_WRITTEN() __asm__ volatile("" ::: "memory")
 
 /* Configures the tiles: 0 to 3 are the results, 4 and 5 are a, 6 and 7 are b. */
 __attribute__((target("amx-tile"))) static void begin_tiles(int64_t rows)

@@ -1,7 +1,7 @@
 /* test_int8.c: layers whose weights are integers of 8 bits: the kernels on every instruction set
  * against plain sums, and whole graphs against the same graphs in float32. */
 #include "base/philox.h"
-#include "engine/backends/cpu/kernels/kernels.h"
+#include "engine/backends/cpu/instructions.h"
 #include "engine/train/quantization.h"
 #include "tests/support/session.h"
 
@@ -19,16 +19,6 @@ static void draw(float *values, int64_t count, uint64_t seed, float range)
 {
     for (int64_t i = 0; i < count; i++)
         values[i] = range * (2 * philox_uniform(philox_draw(seed, 7, (uint64_t)i).word[0]) - 1);
-}
-
-static bool has_vnni(const struct kernels *kernels)
-{
-#if defined(__x86_64__)
-    return strcmp(kernels->level, "v4") == 0 && __builtin_cpu_supports("avx512vnni");
-#else
-    (void)kernels;
-    return false;
-#endif
 }
 
 /* ---- kernels --------------------------------------------------------------------------------- */
@@ -78,7 +68,8 @@ static void product_release(struct product *p)
         free(all[i]);
 }
 
-static void product_run(struct product *p, const struct kernels *kernels, bool vnni)
+static void product_run(struct product *p, const struct kernels *kernels,
+                        enum int8_instructions instructions)
 {
     struct int8_linear task = {.packing = int8_packing_of(p->out, p->depth, 0),
                                .x = {.values = p->values,
@@ -90,7 +81,7 @@ static void product_run(struct product *p, const struct kernels *kernels, bool v
                                .bias = p->bias,
                                .y = p->y,
                                .y_row = p->out,
-                               .vnni = vnni};
+                               .instructions = instructions};
 
     kernels->int8_pack(&task.packing, p->quantized, p->packed);
     kernels->int8_unpack(&task.packing, p->packed, p->unpacked);
@@ -122,17 +113,19 @@ static void product_check(const struct product *p)
 
 static void products_are_exact(void **state)
 {
-    static const int64_t shapes[][3] = {{1, 1, 1},   {2, 3, 10},    {7, 4, 16},  {13, 17, 50},
-                                        {6, 64, 64}, {5, 130, 100}, {48, 33, 7}, {3, 515, 129}};
+    static const int64_t shapes[][3] = {{1, 1, 1},    {2, 3, 10},     {7, 4, 16},  {13, 17, 50},
+                                        {6, 64, 64},  {5, 130, 100},  {48, 33, 7}, {3, 515, 129},
+                                        {50, 64, 48}, {23, 200, 130}, {16, 68, 16}};
 
     (void)state;
     for (int level = 0; kernels_available()[level]; level++)
         for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
-            for (int vnni = 0; vnni <= has_vnni(kernels_available()[level]); vnni++) {
+            for (int how = 0; how <= (int)cpu_int8_instructions(kernels_available()[level]);
+                 how++) {
                 struct product p;
 
                 product_make(&p, shapes[i][0], shapes[i][1], shapes[i][2]);
-                product_run(&p, kernels_available()[level], vnni);
+                product_run(&p, kernels_available()[level], (enum int8_instructions)how);
                 product_check(&p);
                 product_release(&p);
             }
@@ -143,14 +136,14 @@ static void extreme_numbers_do_not_saturate(void **state)
 {
     (void)state;
     for (int level = 0; kernels_available()[level]; level++)
-        for (int vnni = 0; vnni <= has_vnni(kernels_available()[level]); vnni++) {
+        for (int how = 0; how <= (int)cpu_int8_instructions(kernels_available()[level]); how++) {
             struct product p;
 
-            product_make(&p, 2, 64, 16);
+            product_make(&p, 9, 128, 16);
             for (int64_t i = 0; i < p.rows * p.depth; i++)
                 p.x[i] = 1.0f; /* 255 */
             memset(p.quantized, -127, (size_t)(p.out * p.depth));
-            product_run(&p, kernels_available()[level], vnni);
+            product_run(&p, kernels_available()[level], (enum int8_instructions)how);
             product_check(&p);
             product_release(&p);
         }
@@ -167,7 +160,8 @@ static void what_is_not_finite_stays_so(void **state)
 
             product_make(&p, 3, 37, 5);
             p.x[37 + 20] = strange[i];
-            product_run(&p, kernels_available()[level], has_vnni(kernels_available()[level]));
+            product_run(&p, kernels_available()[level],
+                        cpu_int8_instructions(kernels_available()[level]));
             for (int64_t o = 0; o < p.out; o++) {
                 assert_true(isfinite(p.y[o]) && isfinite(p.y[2 * p.out + o]));
                 assert_true(!isfinite(p.y[p.out + o]));
@@ -204,7 +198,9 @@ struct model {
 static const struct model models[] = {{.name = "mlp", .hidden = 70},
                                       {"lstm", RECURRENT_LSTM, true, false, 37},
                                       {"gru", RECURRENT_GRU, true, false, 32},
-                                      {"reversed", RECURRENT_LSTM, true, true, 16}};
+                                      {"reversed", RECURRENT_LSTM, true, true, 16},
+                                      {"wide lstm", RECURRENT_LSTM, true, false, 133},
+                                      {"wide gru", RECURRENT_GRU, true, false, 192}};
 
 static void build(struct graph *graph, const struct model *model, int64_t batch, bool quantized)
 {
