@@ -462,6 +462,7 @@ static struct json_object *report_new(const struct adviser *adviser)
     struct json_object *json = json_object_new_object(), *time = json_object_new_object();
     struct json_object *list = json_object_new_array(), *notes = json_object_new_array();
     struct advice_facts facts = facts_of(adviser);
+    bool is_divided = !adviser->parts.reason[0];
     char text[ADVICE_TEXT_BYTES];
 
     json_set_string(json, "job", json_get_string(adviser->normalised, "name", NULL));
@@ -472,15 +473,20 @@ static struct json_object *report_new(const struct adviser *adviser)
         json_set_double(time, advice_bottleneck_to_string((enum advice_bottleneck)i),
                         facts.time.part[i]);
     json_set(json, "time", time);
-    json_set_string(json, "bottleneck",
-                    advice_bottleneck_to_string(advice_time_largest(&facts.time)));
-    json_set_string(json, "bound", advice_bound(&facts, text));
+    json_set_string(
+        json, "bottleneck",
+        is_divided ? advice_bottleneck_to_string(advice_time_largest(&facts.time)) : NULL);
+    json_set_string(json, "bound", is_divided ? advice_bound(&facts, text) : NULL);
     for (int i = 0; i < adviser->found; i++)
         json_object_array_add(list, finding_json(adviser, &facts, &adviser->findings[i]));
     json_set(json, "advice", list);
     json_set(json, "tried", tried_json(adviser));
-    if (adviser->parts.reason[0])
-        json_object_array_add(notes, json_object_new_string(adviser->parts.reason));
+    if (!is_divided) {
+        AUTO_FREE char *note = memory_format("what the time goes into could not be measured: %s",
+                                             adviser->parts.reason);
+
+        json_object_array_add(notes, json_object_new_string(note));
+    }
     json_set(json, "notes", notes);
     return json;
 }
