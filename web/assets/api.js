@@ -13,12 +13,18 @@ export class CallError extends Error {
     }
 }
 
-/** Takes the token out of the address, so that it is neither shown nor bookmarked. */
+/** Keeps the token that a text ends with, such as the address that traind-web printed. False: there is none. */
+export function keepToken(text) {
+    const match = text.trim().match(/(?:^|token=)([0-9a-f]{64})$/i);
+    if (match) localStorage.setItem("token", match[1]);
+    return Boolean(match);
+}
+
+/** Takes the token out of the address, so that it is neither shown nor bookmarked. False: there is none. */
 export function takeToken() {
-    const match = location.hash.match(/^#token=([0-9a-f]+)$/);
-    if (!match) return;
-    localStorage.setItem("token", match[1]);
-    history.replaceState(null, "", location.pathname + "#/jobs");
+    if (!location.hash.startsWith("#token=") || !keepToken(location.hash)) return false;
+    history.replaceState(history.state, "", location.pathname + "#/jobs");
+    return true;
 }
 
 export function request(path, body, signal) {

@@ -47,6 +47,7 @@ class JobView {
                 const shown = await call("Show", {id: this.id});
                 if (this.closed) return;
                 this.shown = shown;
+                if (!this.frame.isConnected) fill(this.host, this.frame);
                 this.draw();
             } while (this.again);
         } catch (error) {
@@ -66,7 +67,7 @@ class JobView {
         const shape = `${job.state} ${job.held}`;
         if (this.shape !== shape) {
             this.shape = shape;
-            fill(this.buttons, buttons(job, spec), el("a", {class: "button", href: `#/submit?from=${job.id}`}, "Submit again"));
+            fill(this.buttons, buttons(job, () => this.shown.job), el("a", {class: "button", href: `#/submit?from=${job.id}`}, "Submit again"));
         }
         setText(this.reason, job.reason ?? "");
         this.drawProgress(job);
@@ -131,7 +132,7 @@ class JobView {
         }
         this.part.setAttribute("aria-labelledby", `tab-${this.name}`);
         fill(this.part);
-        history.replaceState(null, "", `#/jobs/${this.id}?tab=${this.name}`);
+        history.replaceState(history.state, "", `#/jobs/${this.id}?tab=${this.name}`);
         this.current = new found[2](this.part, this.shown);
     }
 

@@ -58,6 +58,7 @@ class Submit {
         const file = this.file.files[0];
         if (!file) return;
         this.spec.value = await file.text();
+        this.file.value = ""; // so that the same file can be read again
         this.changed();
     }
 

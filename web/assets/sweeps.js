@@ -26,7 +26,7 @@ class Sweeps {
     }
 
     async load() {
-        if (this.loading) return;
+        if (this.loading) { this.again = true; return; }
         this.loading = true;
         try {
             const {sweeps} = await call("Sweeps", {limit: 100});
@@ -34,7 +34,7 @@ class Sweeps {
         } catch (error) {
             if (error.name !== "Unreachable") fill(this.body, empty(error.message));
         }
-        setTimeout(() => { this.loading = false; }, 500);
+        setTimeout(() => { this.loading = false; if (this.again && !this.closed) { this.again = false; this.load(); } }, 500);
     }
 
     draw(sweeps) {
