@@ -473,9 +473,9 @@ static struct json_object *report_new(const struct adviser *adviser)
         json_set_double(time, advice_bottleneck_to_string((enum advice_bottleneck)i),
                         facts.time.part[i]);
     json_set(json, "time", time);
-    json_set_string(
-        json, "bottleneck",
-        is_divided ? advice_bottleneck_to_string(advice_time_largest(&facts.time)) : NULL);
+    json_set_string(json, "bottleneck",
+                    is_divided ? advice_bottleneck_to_string(advice_time_largest(&facts.time))
+                               : NULL);
     json_set_string(json, "bound", is_divided ? advice_bound(&facts, text) : NULL);
     for (int i = 0; i < adviser->found; i++)
         json_object_array_add(list, finding_json(adviser, &facts, &adviser->findings[i]));
