@@ -133,7 +133,7 @@ static int take_option(size_t option, const char *value, void *data)
     return -1;
 }
 
-/* -1, or the exit status if the address is none, or packets to it leave this machine unencrypted. */
+/* -1, or the exit status if it is no address, or packets to it leave this machine unencrypted. */
 static int check_address(const char *address, bool encrypted)
 {
     struct in_addr four;

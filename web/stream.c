@@ -30,7 +30,7 @@ static int lines_add(struct web_stream *stream, const char *text, size_t length)
 {
     if (stream->sent == stream->length)
         stream->sent = stream->length = 0;
-    if (stream->length + length > stream->room) {
+    if (!stream->lines || stream->length + length > stream->room) {
         size_t room = stream->length + length;
         char *more;
 

@@ -24,6 +24,8 @@ function linearTicks(low, high, number) {
     return multiples(low, high, [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough) ?? rough);
 }
 
+const wholeTicks = (low, high, number) => linearTicks(low, high, number).filter(Number.isInteger);
+
 const TIMES = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
 
 /** Seconds as clocks divide them. */
@@ -178,8 +180,9 @@ export class Chart {
         }
         g.stroke();
         g.textBaseline = "alphabetic";
-        const places = (this.options.xTicks ?? linearTicks)(left, right, Math.max(2, (width - this.left) / 85));
-        const placeTexts = this.options.xTicks ? places.map(this.options.xFormat) : tickTexts(places);
+        const isTime = this.options.xTicks === timeTicks;
+        const places = (this.options.xTicks ?? linearTicks)(left, right, Math.max(2, (width - this.left) / (isTime ? 85 : 60)));
+        const placeTexts = isTime ? places.map(this.options.xFormat) : tickTexts(places);
         for (const [index, tick] of places.entries()) {
             g.textAlign = index === places.length - 1 && x(tick) > width - 40 ? "right" : "center";
             g.fillText(placeTexts[index], g.textAlign === "right" ? width - RIGHT : x(tick), bottom + 17);
@@ -292,7 +295,7 @@ function nearest(list, at) {
 }
 
 export const AXES = {
-    step: {label: "step", of: (curve) => curve.steps, format: value},
+    step: {label: "step", of: (curve) => curve.steps, format: value, ticks: wholeTicks},
     epoch: {label: "epoch", of: (curve) => curve.epochs ?? [], format: value},
     time: {label: "time", of: (curve) => curve.times.map((time) => time - (curve.begin ?? curve.times[0])),
         format: (one) => one === 0 ? "0" : duration(one), ticks: timeTicks},

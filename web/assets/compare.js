@@ -3,7 +3,7 @@
 import {call} from "./api.js";
 import {el, fill, empty} from "./dom.js";
 import {Chart, AXES, colour, lastText, seriesOf, setAxis, stepsBetween} from "./chart.js";
-import {count} from "./format.js";
+import {count, counted} from "./format.js";
 import {metricNames} from "./job_metrics.js";
 import * as store from "./store.js";
 
@@ -159,7 +159,7 @@ class Compare {
         this.draw();
         await new Promise((resolve) => requestAnimationFrame(resolve));
         this.milliseconds = performance.now() - begun;
-        this.status.textContent = `${count(rows)} values of ${found.size} jobs${odd ? `, ${count(odd)} of them not finite` : ""}`;
+        this.status.textContent = `${counted(rows, "value")} of ${counted([...found.values()].filter((curve) => curve.rows).length, "job")}${odd ? `, ${count(odd)} of them not finite` : ""}`;
         this.status.dataset.milliseconds = this.milliseconds.toFixed(0);
         this.status.dataset.rows = rows;
     }

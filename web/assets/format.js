@@ -11,6 +11,9 @@ export function value(number) {
 
 export const count = (number) => number.toLocaleString("en-GB");
 
+/** 1 value, 2 values */
+export const counted = (number, what) => `${count(number)} ${what}${number === 1 ? "" : "s"}`;
+
 export function duration(seconds) {
     if (seconds === null || seconds === undefined) return "–";
     if (seconds < 0.0995) return `${(seconds * 1000).toPrecision(2)} ms`;

@@ -3,7 +3,7 @@ import {call, FINAL} from "./api.js";
 import {el, fill, empty} from "./dom.js";
 import {Chart, AXES, colour, lastText, seriesOf, setAxis, stepsBetween} from "./chart.js";
 import {follow} from "./live.js";
-import {count, value} from "./format.js";
+import {count, counted, value} from "./format.js";
 
 const POINTS = 600, FIRST = 12;
 const kept = {axis: "step", log: false, smoothing: 0};
@@ -57,7 +57,7 @@ export class Metrics {
         this.more?.remove();
         if (!this.all && names.length > FIRST)
             this.body.append(this.more = el("button", {type: "button", onclick: () => { this.all = true; this.update({job: this.job}); }},
-                `${names.length - FIRST} more metrics`));
+                counted(names.length - FIRST, "more metric")));
     }
 
     add(name) {
@@ -121,7 +121,7 @@ export class Metrics {
     draw(one) {
         const curve = one.curve;
         one.last.textContent = one.range ? value(curve.means[curve.means.length - 1]) : lastText(curve, this.job.metrics?.[one.name]);
-        one.rows.textContent = `${count(curve.rows)} values${curve.nonfinite ? `, ${count(curve.nonfinite)} not finite` : ""}`;
+        one.rows.textContent = `${counted(curve.rows, "value")}${curve.nonfinite ? `, ${count(curve.nonfinite)} not finite` : ""}`;
         setAxis(one.chart, kept.axis);
         one.chart.set([seriesOf(curve, one.name, kept.axis, colour(0))], kept);
     }

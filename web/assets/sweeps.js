@@ -1,7 +1,7 @@
 // sweeps.js: the list of sweeps.
 import {call} from "./api.js";
 import {el, fill, empty} from "./dom.js";
-import {ago, count} from "./format.js";
+import {ago, counted} from "./format.js";
 import * as store from "./store.js";
 
 const ORDER = ["done", "running", "starting", "preempting", "paused", "queued", "failed", "cancelled"];
@@ -53,7 +53,7 @@ class Sweeps {
             return el("a", {class: "card link-card", href: `#/sweeps/${sweep.id}`, "data-sweep": sweep.id},
                 el("header", {}, el("h2", {}, sweep.name || "sweep"), el("span", {class: "dim num"}, String(sweep.id))),
                     stateBar(states, sweep.points),
-                el("p", {class: "dim num"}, `${count(sweep.points)} points · ${sweep.user} · ${ago(sweep.submitted)}`));
+                el("p", {class: "dim num"}, `${counted(sweep.points, "point")} · ${sweep.user} · ${ago(sweep.submitted)}`));
         }));
     }
 
