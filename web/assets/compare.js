@@ -56,7 +56,6 @@ class Compare {
             this.card = el("div", {class: "card chart-card"}, this.chart.element, this.status), this.legend));
         this.stopJobs = store.onJobs(() => this.jobsChanged());
         this.jobsChanged();
-        this.readNames();
     }
 
     tools() {
@@ -80,12 +79,11 @@ class Compare {
         this.address();
         this.jobsChanged();
         this.load();
-        this.readNames();
     }
 
     /** What the last values of a job do not name, because they are not finite: its rows do. */
     async readNames() {
-        const ids = this.ids, found = await Promise.all(ids.slice(0, TOGETHER).map((id) => metricNames(id).catch(() => [])));
+        const ids = this.namedIds = this.ids, found = await Promise.all(ids.slice(0, TOGETHER).map((id) => metricNames(id).catch(() => [])));
         if (this.closed || ids !== this.ids) return;
         this.names = found.flat();
         this.jobsChanged();
@@ -128,6 +126,7 @@ class Compare {
             await this.read();
         } while (this.again && !this.closed);
         this.loading = false;
+        if (this.namedIds !== this.ids) this.readNames(); // after what is looked at
     }
 
     async readCurve(id, name, points, ranges) {
