@@ -69,7 +69,7 @@ function onKey(event) {
     else if (event.key === "g") { waitsForView = true; event.preventDefault(); return; }
     else if (event.key === "?") help();
     else if (event.key === "t") toggleTheme();
-    else if (event.key === "n") location.hash = "#/submit";
+    else if (event.key === "n" && !here.readOnly) location.hash = "#/submit";
     else if (!view?.key?.(event)) {
         if (event.key !== "Escape") { waitsForView = false; return; }
         if (depth > 0) history.back(); // the page before the first view is another site's

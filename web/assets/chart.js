@@ -84,6 +84,7 @@ export class Chart {
         this.element.addEventListener("pointerleave", () => { this.at = null; this.tip.hidden = true; this.request(); });
         this.element.addEventListener("pointerdown", (event) => this.press(event));
         this.element.addEventListener("pointerup", (event) => this.release(event));
+        this.element.addEventListener("pointercancel", () => { this.pressed = null; this.request(); }); // the page is scrolled
         this.element.addEventListener("dblclick", () => this.options.onRange?.(null, null));
     }
 

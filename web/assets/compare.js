@@ -7,7 +7,7 @@ import {count, counted} from "./format.js";
 import {metricNames} from "./job_metrics.js";
 import * as store from "./store.js";
 
-const LOSSES = ["validation_loss", "train_loss", "loss"];
+export const LOSSES = ["validation_loss", "train_loss", "loss"];
 const JOBS_MAX = 200, TOGETHER = 5;
 const kept = {axis: "step", log: false, smoothing: 0, band: true};
 

@@ -2,7 +2,7 @@
 import {call, FINAL} from "./api.js";
 import {el, fill, setText, empty, facts, selecting, stateChip} from "./dom.js";
 import {ago, bytes, duration, fraction, moment, percent, value} from "./format.js";
-import {buttons} from "./actions.js";
+import {buttons, here} from "./actions.js";
 import {Log} from "./job_log.js";
 import {Metrics} from "./job_metrics.js";
 import {Decisions, History, Profile, Specification} from "./job_parts.js";
@@ -67,7 +67,8 @@ class JobView {
         const shape = `${job.state} ${job.held}`;
         if (this.shape !== shape) {
             this.shape = shape;
-            fill(this.buttons, buttons(job, () => this.shown.job), el("a", {class: "button", href: `#/submit?from=${job.id}`}, "Submit again"));
+            fill(this.buttons, buttons(job, () => this.shown.job), 
+                here.readOnly ? "" : el("a", {class: "button", href: `#/submit?from=${job.id}`}, "Submit again"));
         }
         setText(this.reason, job.reason ?? "");
         this.drawProgress(job);

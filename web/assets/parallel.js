@@ -45,6 +45,11 @@ export class Parallel {
         this.element.addEventListener("pointerleave", () => { this.show(null); options.onHover(null); });
         this.element.addEventListener("pointerdown", (event) => this.press(event));
         this.element.addEventListener("pointerup", () => this.release());
+        this.element.addEventListener("pointercancel", () => this.release());
+        // a finger along an axis keeps a range of it; elsewhere it scrolls the page
+        this.element.addEventListener("touchstart", (event) => {
+            if (this.axisAt(this.place(event.touches[0])[0]) >= 0) event.preventDefault();
+        }, {passive: false});
     }
 
     set(keys, metric, trials, low) {
@@ -78,6 +83,7 @@ export class Parallel {
     }
 
     x(index) { return SIDE + (this.axes.length < 2 ? 0 : index / (this.axes.length - 1) * (this.element.clientWidth - 2 * SIDE)); }
+    axisAt(px) { return this.axes.findIndex((_, index) => Math.abs(this.x(index) - px) < 16); }
     y(part) { return TOP + (1 - part) * (HEIGHT - TOP - BOTTOM); }
 
     points(trial) {
@@ -180,7 +186,7 @@ export class Parallel {
     }
 
     press(event) {
-        const [px, py] = this.place(event), index = this.axes.findIndex((_, i) => Math.abs(this.x(i) - px) < 16);
+        const [px, py] = this.place(event), index = this.axisAt(px);
         if (index < 0) { if (this.near) this.options.onOpen(this.near); return; }
         this.pressed = {axis: this.axes[index], y: py, moved: false};
         this.element.setPointerCapture(event.pointerId);
