@@ -47,14 +47,15 @@ export function replyOf(reply) {
 }
 
 async function answer(path, body) {
-    let response;
+    let response, content;
     try {
         response = await request(path, body);
-    } catch {
+        content = response.ok ? await response.json() : await response.text();
+    } catch { // no answer, or half of one
         throw new CallError("Unreachable", "traind-web does not answer; it may have ended");
     }
-    if (!response.ok) throw new CallError(`HTTP ${response.status}`, await response.text());
-    return replyOf(await response.json());
+    if (!response.ok) throw new CallError(`HTTP ${response.status}`, content);
+    return replyOf(content);
 }
 
 export const call = (method, parameters = {}) => answer("/api/call", {method, parameters});

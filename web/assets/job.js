@@ -107,7 +107,8 @@ class JobView {
 
     /** The states over time: as wide as they lasted, but never too narrow to see. */
     drawLine(job) {
-        const steps = (this.shown.transitions ?? []).filter((one) => one.from !== one.to), now = job.ended ?? Date.now() / 1000;
+        const steps = (this.shown.transitions ?? []).filter((one) => one.from !== one.to), last = steps[steps.length - 1]?.time ?? 0;
+        const now = job.ended ?? Math.max(last, Date.now() / 1000); // the clock here may be behind the daemon's
         const parts = steps.map((one, index) => ({state: one.to, begin: one.time, end: steps[index + 1]?.time ?? now, reason: one.reason}))
             .filter((one) => !FINAL.has(one.state));
         const total = parts.reduce((sum, one) => sum + one.end - one.begin, 0) || 1;

@@ -5,7 +5,7 @@ import {confirm} from "./dialog.js";
 import {duration, value, count, point} from "./format.js";
 import {here} from "./actions.js";
 import {LOSSES, jobsText} from "./compare.js";
-import {Parallel} from "./parallel.js";
+import {Parallel, asNumber} from "./parallel.js";
 import {stateBar} from "./sweeps.js";
 import * as store from "./store.js";
 
@@ -33,7 +33,9 @@ class SweepView {
                 this.buttons),
             this.bar, this.best, this.parallelCard, this.table));
         this.stop = store.onChange(() => this.load());
-        this.stopJobs = store.onJobs(() => { if (this.borrowed) this.draw(); });
+        this.stopJobs = store.onJobs(() => {
+            if (this.borrowed) this.later ??= setTimeout(() => { this.later = null; this.draw(); }, 500 + this.trials.length);
+        });
         this.load();
     }
 
@@ -129,7 +131,7 @@ class SweepView {
     columns() {
         return [{key: "job", label: "Job", num: true, of: (one) => one.job},
             ...this.keys.map((key) => ({key: `v:${key}`, label: key.split(".").slice(-2).join("."), title: key, num: true,
-                of: (one) => one.values[key]})),
+                of: (one) => asNumber(one.values[key])})),
             {key: "state", label: "State", of: (one) => one.state},
                 {key: "value", label: this.metric ?? "value", num: true, of: (one) => one.value},
             ...(this.search ? [{key: "rung", label: "Rung", num: true, of: (one) => one.rung}] : []),
@@ -178,6 +180,7 @@ class SweepView {
         this.closed = true;
         this.stop();
         this.stopJobs();
+        clearTimeout(this.later);
         this.parallel.close();
     }
 }
