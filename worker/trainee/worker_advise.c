@@ -7,6 +7,7 @@
 #include "worker/trainee/advice_text.h"
 #include "worker/trainee/advice_variants.h"
 #include "worker/trainee/worker_child.h"
+#include "worker/trainee/worker_signals.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include <limits.h>
 #include <math.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -295,18 +297,26 @@ static void divide(struct adviser *adviser)
     const char *chosen = getenv("TMPDIR");
     struct division division;
     char path[PATH_MAX];
+    static struct training_requests requests; /* as worker_signals_serve() wants it */
 
+    /* who ends this waits until the folder is removed: seconds, and less if the child ends, too */
+    worker_signals_serve(&requests);
     snprintf(path, sizeof path, "%s/traind-advise.XXXXXX", chosen && *chosen ? chosen : "/tmp");
     if (!mkdtemp(path)) {
         snprintf(adviser->parts.reason, sizeof adviser->parts.reason,
                  "cannot make a folder in %.200s: %s; set TMPDIR to another one",
                  chosen && *chosen ? chosen : "/tmp", strerror(errno));
-        return;
+    } else {
+        division = plan_division(adviser, path);
+        measurement_divide(adviser->options, &adviser->setup, adviser->text, &division,
+                           &adviser->parts);
+        remove_folder(path);
     }
-    division = plan_division(adviser, path);
-    measurement_divide(adviser->options, &adviser->setup, adviser->text, &division,
-                       &adviser->parts);
-    remove_folder(path);
+    worker_signals_serve(NULL);
+    if (atomic_load(&requests.stop)) {
+        kill(getpid(), SIGTERM);
+        pause(); /* until the thread that takes signals has it */
+    }
 }
 
 /* Adds an option that is worked out. Takes `changes`. */
