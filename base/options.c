@@ -118,6 +118,53 @@ const char *option_nearest(const struct option_reader *reader, const char *word)
     return text_nearest(name, names, count);
 }
 
+/* ---- programs that take options alone -------------------------------------------------------- */
+
+/* Says why a word is refused, with the help unless it is no option at all. */
+static int refuse_word(const struct option_program *program, const struct option_reader *reader,
+                       enum option_event event, const struct option_found *found)
+{
+    const char *nearest;
+
+    if (event == OPTION_ARGUMENT) {
+        fprintf(stderr, "%s: unexpected argument \"%s\"\n", program->name, found->value);
+        return OPTION_EXIT_USAGE;
+    }
+    if (event == OPTION_VALUE_MISSING) {
+        fprintf(stderr, "%s: --%s needs a value\n", program->name, found->spelling->name);
+    } else if (event == OPTION_VALUE_UNWANTED) {
+        fprintf(stderr, "%s: --%s takes no value\n", program->name, found->spelling->name);
+    } else if (found->letter) {
+        fprintf(stderr, "%s: unknown option -%c\n", program->name, found->letter);
+    } else {
+        nearest = option_nearest(reader, found->value);
+        fprintf(stderr, "%s: unknown option --%s%s%s%s\n", program->name, found->value,
+                nearest ? "; did you mean --" : "", nearest ? nearest : "", nearest ? "?" : "");
+    }
+    program->print_help(stderr);
+    return OPTION_EXIT_USAGE;
+}
+
+int option_read_all(const struct option_program *program, int argc, char **argv, void *data)
+{
+    struct option_reader reader = {.spellings = program->spellings,
+                                   .count = program->count,
+                                   .abbreviations = true,
+                                   .argc = argc,
+                                   .argv = argv,
+                                   .index = 1};
+    struct option_found found;
+    enum option_event event;
+    int status = -1;
+
+    while (status < 0 && (event = option_read(&reader, &found)) != OPTION_END)
+        status =
+            event == OPTION_FOUND
+                ? program->take((size_t)(found.spelling - program->spellings), found.value, data)
+                : refuse_word(program, &reader, event, &found);
+    return status;
+}
+
 /* ---- tables of options ----------------------------------------------------------------------- */
 
 /* Whether `name` is one of the blank-separated words. */

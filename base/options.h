@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 /* ---- options among the words ----------------------------------------------------------------- */
 
@@ -51,6 +52,23 @@ enum option_event option_read(struct option_reader *reader, struct option_found 
 
 /* The option name nearest to the one that `word` begins with; NULL: none is near. */
 const char *option_nearest(const struct option_reader *reader, const char *word);
+
+/* ---- programs that take options alone -------------------------------------------------------- */
+
+enum { OPTION_EXIT_USAGE = 2 }; /* the exit status of a program whose command line is wrong */
+
+struct option_program {
+    const char *name; /* begins each sentence: "traind: unknown option --x" */
+    void (*print_help)(FILE *output);
+    const struct option_spelling *spellings;
+    size_t count;
+    /* Takes the option of this index among the spellings. -1 to go on, else the exit status. */
+    int (*take)(size_t option, const char *value, void *data);
+};
+
+/* Reads a whole command line; names may be abbreviated. Returns -1 to go on, else the exit status,
+ * after what is wrong has been printed on standard error. `data` is handed to take(). */
+int option_read_all(const struct option_program *program, int argc, char **argv, void *data);
 
 /* ---- tables of options ----------------------------------------------------------------------- */
 

@@ -67,6 +67,9 @@ static int parse_log_level(const char *name, enum log_level *level)
     return 0;
 }
 
+_Static_assert((int)DAEMON_EXIT_USAGE == (int)OPTION_EXIT_USAGE,
+               "wrong words end every program alike");
+
 enum known_option { STATE_DIRECTORY, SOCKET, CONFIG, LOG_LEVEL, HELP_CONFIG, VERSION, HELP };
 
 static const struct option_spelling known_options[] = {
@@ -79,29 +82,12 @@ static const struct option_spelling known_options[] = {
     [HELP] = {"help", 0, OPTION_VALUE_NONE},
 };
 
-/* Reports why an argument was refused; returns the exit status. */
-static int refuse_word(enum option_event event, const struct option_found *found)
-{
-    if (event == OPTION_ARGUMENT) {
-        fprintf(stderr, "traind: unexpected argument \"%s\"\n", found->value);
-        return DAEMON_EXIT_USAGE;
-    }
-    if (event == OPTION_VALUE_MISSING)
-        fprintf(stderr, "traind: --%s needs a value\n", found->spelling->name);
-    else if (event == OPTION_VALUE_UNWANTED)
-        fprintf(stderr, "traind: --%s takes no value\n", found->spelling->name);
-    else if (found->letter)
-        fprintf(stderr, "traind: unknown option -%c\n", found->letter);
-    else
-        fprintf(stderr, "traind: unknown option --%s\n", found->value);
-    print_help(stderr);
-    return DAEMON_EXIT_USAGE;
-}
-
 /* -1 to go on, else the exit status. */
-static int take_option(enum known_option option, const char *value, struct options *options)
+static int take_option(size_t option, const char *value, void *data)
 {
-    switch (option) {
+    struct options *options = data;
+
+    switch ((enum known_option)option) {
     case STATE_DIRECTORY:
         options->state_directory = value;
         break;
@@ -131,23 +117,12 @@ static int take_option(enum known_option option, const char *value, struct optio
 /* -1 to go on, else the exit status. */
 static int parse_options(int count, char **words, struct options *options)
 {
-    struct option_reader reader = {.spellings = known_options,
-                                   .count = sizeof known_options / sizeof *known_options,
-                                   .abbreviations = true,
-                                   .argc = count,
-                                   .argv = words,
-                                   .index = 1};
-    struct option_found found;
-    enum option_event event;
-    int status = -1;
+    static const struct option_program program = {"traind", print_help, known_options,
+                                                  sizeof known_options / sizeof *known_options,
+                                                  take_option};
 
     options->log_level = LOG_LEVEL_INFO;
-    while (status < 0 && (event = option_read(&reader, &found)) != OPTION_END)
-        status = event == OPTION_FOUND
-                     ? take_option((enum known_option)(found.spelling - known_options), found.value,
-                                   options)
-                     : refuse_word(event, &found);
-    return status;
+    return option_read_all(&program, count, words, options);
 }
 
 /* ---- places ---------------------------------------------------------------------------------- */

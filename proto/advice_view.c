@@ -109,7 +109,8 @@ void advice_print(struct json_object *advice, FILE *output)
 
     print_measured(advice, output);
     print_time(advice, output);
-    print_paragraph("", json_get_string(advice, "bound", ""), output);
+    if (json_get_string(advice, "bound", NULL))
+        print_paragraph("", json_get_string(advice, "bound", NULL), output);
     for (size_t i = 0; i < count; i++)
         print_finding(json_object_array_get_idx(list, i), i + 1, output);
     if (count == 0)
@@ -119,12 +120,13 @@ void advice_print(struct json_object *advice, FILE *output)
         print_paragraph("note: ", json_object_get_string(json_object_array_get_idx(notes, i)),
                         output);
     if (noise > noise_told) {
-        char line[LINE_BYTES];
+        char line[LINE_BYTES], limit[64] = "nothing can be named";
 
+        if (200 * noise < 100)
+            snprintf(limit, sizeof limit, "what saves less than %.0f%% is not named", 200 * noise);
         snprintf(line, sizeof line,
-                 "measurements of the same differ by %.0f%%, as other work runs here: what saves "
-                 "less than %.0f%% is not named.",
-                 100 * noise, fmin(200 * noise, 100));
+                 "measurements of the same differ by %.0f%%, as other work runs here: %s.",
+                 100 * noise, limit);
         print_paragraph("note: ", line, output);
     }
 }

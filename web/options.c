@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXIT_USAGE = 2 };
-
 static void print_help(FILE *output)
 {
     fputs(
@@ -27,6 +25,7 @@ static void print_help(FILE *output)
         "                       keep in FILE a second token, which reads /metrics and nothing else\n"
         "  --no-token           whoever may open the Unix socket may act as you\n"
         "  --read-only          show jobs, and change none\n"
+        "  --patience SECONDS   how long a request may take to arrive (default: 20)\n"
         "  --daemon PATH        the socket of traind (default: $TRAIND_SOCKET, or where it is)\n"
         "  --version, --help\n",
         output);
@@ -69,24 +68,7 @@ static const struct option_spelling known_options[] = {
 static int refuse(const char *sentence)
 {
     fprintf(stderr, "traind-web: %s\n", sentence);
-    return EXIT_USAGE;
-}
-
-static int refuse_word(enum option_event event, const struct option_found *found)
-{
-    if (event == OPTION_ARGUMENT)
-        fprintf(stderr, "traind-web: unexpected argument \"%s\"\n", found->value);
-    else if (event == OPTION_VALUE_MISSING)
-        fprintf(stderr, "traind-web: --%s needs a value\n", found->spelling->name);
-    else if (event == OPTION_VALUE_UNWANTED)
-        fprintf(stderr, "traind-web: --%s takes no value\n", found->spelling->name);
-    else if (found->letter)
-        fprintf(stderr, "traind-web: unknown option -%c\n", found->letter);
-    else
-        fprintf(stderr, "traind-web: unknown option --%s\n", found->value);
-    if (event != OPTION_ARGUMENT)
-        print_help(stderr);
-    return EXIT_USAGE;
+    return OPTION_EXIT_USAGE;
 }
 
 /* -1, or the exit status if the text is no number from `least` to `most`. */
@@ -110,8 +92,9 @@ static int take_host(const char *value, struct web_options *options)
 }
 
 /* -1 to go on, else the exit status. */
-static int take_option(enum known_option option, const char *value, struct web_options *options)
+static int take_option(size_t option, const char *value, void *data)
 {
+    struct web_options *options = data;
     const char **const texts[] = {
         [ADDRESS] = &options->address,
         [SOCKET] = &options->socket,
@@ -122,7 +105,7 @@ static int take_option(enum known_option option, const char *value, struct web_o
         [DAEMON] = &options->daemon,
     };
 
-    switch (option) {
+    switch ((enum known_option)option) {
     case PORT:
         return take_number(value, 0, 65535, "--port takes a number from 0 to 65535",
                            &options->port);
@@ -156,14 +139,23 @@ static int take_option(enum known_option option, const char *value, struct web_o
     return -1;
 }
 
-/* Whether packets to the address do not leave this machine. */
-static bool address_is_loopback(const char *address)
+/* -1, or the exit status if it is no address, or packets to it leave this machine unencrypted. */
+static int check_address(const char *address, bool encrypted)
 {
     struct in_addr four;
+    struct in6_addr six;
+    bool is_four = inet_pton(AF_INET, address, &four) == 1;
+    bool is_loopback = is_four && (ntohl(four.s_addr) >> 24) == 127;
 
-    if (inet_pton(AF_INET, address, &four) == 1)
-        return (ntohl(four.s_addr) >> 24) == 127;
-    return strcmp(address, "::1") == 0;
+    if (!is_four) {
+        if (inet_pton(AF_INET6, address, &six) != 1)
+            return refuse("--address takes an address such as 192.168.1.5 or ::1");
+        is_loopback = IN6_IS_ADDR_LOOPBACK(&six);
+    }
+    if (!is_loopback && !encrypted)
+        return refuse("--address lets others read the token on its way: give --tls-cert and "
+                      "--tls-key, or leave it out and put a proxy with TLS in front");
+    return -1;
 }
 
 /* -1, or the exit status if the options contradict each other. */
@@ -182,29 +174,17 @@ static int check(const struct web_options *options)
         strcmp(options->token_file, options->metrics_token_file) == 0)
         return refuse("--metrics-token-file is another file than --token-file, whose token may do "
                       "all that you may");
-    if (options->address && !address_is_loopback(options->address) && !options->certificate)
-        return refuse("--address lets others read the token on its way: give --tls-cert and "
-                      "--tls-key, or leave it out and put a proxy with TLS in front");
-    return -1;
+    return options->address ? check_address(options->address, options->certificate) : -1;
 }
 
 int web_options_read(int count, char **words, struct web_options *options)
 {
-    struct option_reader reader = {.spellings = known_options,
-                                   .count = sizeof known_options / sizeof *known_options,
-                                   .abbreviations = true,
-                                   .argc = count,
-                                   .argv = words,
-                                   .index = 1};
-    struct option_found found;
-    enum option_event event;
-    int status = -1;
+    static const struct option_program program = {"traind-web", print_help, known_options,
+                                                  sizeof known_options / sizeof *known_options,
+                                                  take_option};
+    int status;
 
     *options = (struct web_options){.port = WEB_PORT_DEFAULT, .patience = WEB_PATIENCE_DEFAULT};
-    while (status < 0 && (event = option_read(&reader, &found)) != OPTION_END)
-        status = event == OPTION_FOUND
-                     ? take_option((enum known_option)(found.spelling - known_options), found.value,
-                                   options)
-                     : refuse_word(event, &found);
+    status = option_read_all(&program, count, words, options);
     return status < 0 ? check(options) : status;
 }

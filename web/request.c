@@ -15,6 +15,7 @@
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 enum { CALL_MILLISECONDS = 60000 };
@@ -140,6 +141,37 @@ static const char *header(struct MHD_Connection *connection, const char *name)
     return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
+/* The headers that decide whether a request is answered, and how long it is. */
+static const char *const deciding[] = {MHD_HTTP_HEADER_HOST,           MHD_HTTP_HEADER_ORIGIN,
+                                       MHD_HTTP_HEADER_CONTENT_LENGTH, MHD_HTTP_HEADER_CONTENT_TYPE,
+                                       MHD_HTTP_HEADER_AUTHORIZATION,  "Sec-Fetch-Site"};
+enum { DECIDING = sizeof deciding / sizeof *deciding };
+
+static enum MHD_Result header_count(void *data, enum MHD_ValueKind kind, const char *name,
+                                    const char *value)
+{
+    int *counts = data;
+
+    (void)kind;
+    (void)value;
+    for (int i = 0; i < DECIDING; i++)
+        counts[i] += strcasecmp(name, deciding[i]) == 0;
+    return MHD_YES;
+}
+
+/* A header that comes twice may mean one thing to a proxy in front and another one here. */
+static struct web_refusal headers_check(struct MHD_Connection *connection)
+{
+    int counts[DECIDING] = {0};
+
+    MHD_get_connection_values(connection, MHD_HEADER_KIND, header_count, counts);
+    for (int i = 0; i < DECIDING; i++)
+        if (counts[i] > 1)
+            return (struct web_refusal){400, "Host, Origin, Content-Length, Content-Type, "
+                                             "Authorization and Sec-Fetch-Site come once"};
+    return (struct web_refusal){0};
+}
+
 static answerer answerer_find(const char *path)
 {
     static const struct {
@@ -200,12 +232,15 @@ static enum MHD_Result request_begin(struct web *web, struct MHD_Connection *con
         .content_type = header(connection, MHD_HTTP_HEADER_CONTENT_TYPE),
         .authorization = header(connection, MHD_HTTP_HEADER_AUTHORIZATION),
     };
-    struct web_refusal refusal = web_guard_host(&web->guard, &headers);
+    struct web_refusal refusal = headers_check(connection);
     const struct web_asset *asset = web_asset_find(path);
     struct web_refusal size = {0};
     struct request *request;
     size_t expected = 0;
 
+    if (refusal.status)
+        return web_reply_refusal(connection, refusal);
+    refusal = web_guard_host(&web->guard, &headers);
     if (!refusal.status)
         refusal = path_check(path, method);
     if (!refusal.status && asset)

@@ -56,10 +56,7 @@ static int listen_at_port(const struct web_options *options, int *port, struct e
     int one = 1;
 
     if (!is_four && inet_pton(AF_INET6, address, &six.sin6_addr) != 1)
-        return error_set(error, -EINVAL,
-                         "--address=%s: an address such as 192.168.1.5 or ::1 is "
-                         "expected",
-                         address);
+        return error_set(error, -EINVAL, "%s is no address", address);
     descriptor = socket(wanted->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (descriptor < 0 || setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) < 0 ||
         bind(descriptor, wanted, size) < 0 || listen(descriptor, LISTEN_BACKLOG) < 0)

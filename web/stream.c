@@ -11,12 +11,14 @@
 
 enum {
     BLOCK_BYTES = 32 * 1024,
+    LINES_ENOUGH = 64 * 1024,  /* not yet sent; then no more replies are taken */
     QUIET_MILLISECONDS = 15000 /* then an empty line shows whether the page is still there */
 };
 
 struct web_stream {
     int descriptor;
     size_t count;
+    size_t turn;                                          /* the call whose reply is taken first */
     struct varlink_client *clients[WEB_STREAM_CALLS_MAX]; /* NULL: that call has ended */
     char *lines;                                          /* not yet sent; owned */
     size_t sent, length, room;
@@ -28,10 +30,13 @@ static int lines_add(struct web_stream *stream, const char *text, size_t length)
 {
     if (stream->sent == stream->length)
         stream->sent = stream->length = 0;
-    if (stream->length + length > stream->room) {
-        size_t room = 2 * (stream->length + length);
-        char *more = realloc(stream->lines, room);
+    if (!stream->lines || stream->length + length > stream->room) {
+        size_t room = stream->length + length;
+        char *more;
 
+        if (room < 2 * stream->room)
+            room = 2 * stream->room;
+        more = realloc(stream->lines, room);
         if (!more)
             return -ENOMEM;
         stream->lines = more;
@@ -63,17 +68,21 @@ static int lines_add_failure(struct web_stream *stream, size_t call, const struc
 
 /* ---- replies --------------------------------------------------------------------------------- */
 
-/* Takes what the calls have told. Returns how many still go on, or a negative errno. */
+/* Takes what the calls have told, by turns. Returns how many still go on, as far as it came, or a
+ * negative errno. */
 static int calls_take(struct web_stream *stream)
 {
+    size_t first = stream->turn;
     int going_on = 0;
 
-    for (size_t i = 0; i < stream->count; i++) {
+    for (size_t k = 0; k < stream->count && stream->length - stream->sent < LINES_ENOUGH; k++) {
+        size_t i = (first + k) % stream->count;
         struct error error;
         const char *reply;
         size_t length;
         int result;
 
+        stream->turn = i + 1;
         if (!stream->clients[i])
             continue;
         result = varlink_client_receive_text(stream->clients[i], 0, &reply, &length, &error);
@@ -119,7 +128,14 @@ static ssize_t stream_read(void *data, uint64_t position, char *buffer, size_t r
 
     (void)position;
     while (stream->sent == stream->length) {
-        int going_on = calls_take(stream);
+        int going_on;
+
+        if (stream->room > LINES_ENOUGH) { /* a long reply was sent: others have room for theirs */
+            free(stream->lines);
+            stream->lines = NULL;
+            stream->sent = stream->length = stream->room = 0;
+        }
+        going_on = calls_take(stream);
 
         if (stream->sent < stream->length)
             break;

@@ -8,7 +8,7 @@
 
 struct web_stream;
 
-enum { WEB_STREAM_CALLS_MAX = 8 /* that one page follows at a time */ };
+enum { WEB_STREAM_CALLS_MAX = 4 /* that one page follows at a time */ };
 
 /* Begins the calls of `body`, {"calls": [{"method": …, "parameters": …}, …]}. `descriptor` is the
  * page's connection: the stream ends when that does. Negative with a sentence: the request is

@@ -8,9 +8,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -65,26 +67,36 @@ static int failure_read(const struct run *run, int status, struct error *error)
     return error_set(error, -EIO, "traind-worker ended with status %d", WEXITSTATUS(status));
 }
 
+/* In the child: standard output, standard error and the specification take their places. */
+static _Noreturn void worker_become(const char *program, char **words, const struct run *run,
+                                    pid_t parent)
+{
+    /* nobody would read what it finds */
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent)
+        _exit(EXIT_FAILURE);
+    if (dup2(run->output, STDOUT_FILENO) < 0 || dup2(run->errors, STDERR_FILENO) < 0 ||
+        dup2(run->spec, SPEC_DESCRIPTOR) < 0 || fcntl(SPEC_DESCRIPTOR, F_SETFD, 0) < 0)
+        _exit(EXIT_FAILURE);
+    execv(program, words);
+    dprintf(STDERR_FILENO, "cannot start %s: %s\n", program, strerror(errno));
+    _exit(EXIT_FAILURE);
+}
+
 static int worker_spawn(const char *program, const char *const *arguments, const struct run *run,
                         pid_t *pid)
 {
-    char *list[ARGUMENTS_MAX] = {(char *)"traind-worker"};
-    posix_spawn_file_actions_t actions;
-    int code = posix_spawn_file_actions_init(&actions);
+    char *words[ARGUMENTS_MAX] = {(char *)"traind-worker"};
+    pid_t parent = getpid();
 
-    if (code)
-        return -code;
     for (int i = 0; arguments[i] && i + 2 < ARGUMENTS_MAX; i++)
-        list[i + 1] = (char *)arguments[i];
-    code = posix_spawn_file_actions_adddup2(&actions, run->output, STDOUT_FILENO);
-    if (!code)
-        code = posix_spawn_file_actions_adddup2(&actions, run->errors, STDERR_FILENO);
-    if (!code)
-        code = posix_spawn_file_actions_adddup2(&actions, run->spec, SPEC_DESCRIPTOR);
-    if (!code)
-        code = posix_spawn(pid, program, &actions, NULL, list, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    return -code;
+        words[i + 1] = (char *)arguments[i];
+    if (access(program, X_OK) < 0)
+        return -errno;
+    *pid = fork();
+    if (*pid == 0)
+        worker_become(program, words, run, parent);
+    return *pid < 0 ? -errno : 0;
 }
 
 /* Whether the worker has printed what it found, and no reason why it could not. */
@@ -112,7 +124,7 @@ static int output_read(const struct run *run, struct json_object **output, struc
 static int program_run(const char *program, const char *const *arguments, const struct run *run,
                        struct json_object **output, struct error *error)
 {
-    pid_t pid;
+    pid_t pid = -1;
     int status, result = worker_spawn(program, arguments, run, &pid);
 
     if (result == -ENOENT)
@@ -122,7 +134,6 @@ static int program_run(const char *program, const char *const *arguments, const 
                          program);
     if (result < 0)
         return error_set_errno(error, result, "cannot start %s", program);
-    /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): worker_spawn() has set it */
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
             return error_set_errno(error, -errno, "cannot wait for traind-worker");

@@ -22,11 +22,11 @@ def need():
 
 
 class Web:
-    """Runs it at a free port of 127.0.0.1, unless the arguments name a socket."""
+    """Runs it at a free port of 127.0.0.1, unless the arguments name another one, or a socket."""
 
     def __init__(self, daemon_socket, *arguments, wrapper=()):
         self.command = [*wrapper, PROGRAM, "--daemon", daemon_socket, *arguments]
-        if "--socket" not in arguments:
+        if "--socket" not in arguments and "--port" not in arguments:
             self.command += ["--port", "0"]
 
     def __enter__(self):

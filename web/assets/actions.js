@@ -46,7 +46,7 @@ export async function act(action, jobs) {
 }
 
 /** Asks what to change of a job, and changes it. */
-export function edit(job, spec) {
+function edit(job) {
     const fields = [
         {name: "name", label: "Name", input: el("input", {value: job.name, spellcheck: "false"})},
         {name: "priority", label: "Priority", input: el("input", {type: "number", value: job.priority})},
@@ -58,7 +58,7 @@ export function edit(job, spec) {
         const changes = values.more.trim() ? JSON.parse(values.more) : {};
         if (values.name !== job.name) changes.name = values.name;
         if (Number(values.priority) !== job.priority) changes.priority = Number(values.priority);
-        if (values.group !== (job.group ?? spec?.group ?? "")) changes.group = values.group || null;
+        if (values.group !== (job.group ?? "")) changes.group = values.group || null;
         const reply = await call("Edit", {ids: [job.id], changes});
         note(reply.edited[0]?.change ?? "nothing was changed");
         store.poke();
@@ -79,14 +79,14 @@ async function move(job) {
     });
 }
 
-/** The buttons for one job. */
-export function buttons(job, spec) {
+/** The buttons for one job. `latest()` is the job as it is when one of them is pressed. */
+export function buttons(job, latest) {
     if (here.readOnly) return [];
     const found = ACTIONS.filter((action) => action.fits(job)).map((action) => el("button", {
         type: "button", class: action.danger ? "danger-quiet" : "", "data-action": action.name,
-        onclick: () => act(action, [store.byId(job.id) ?? job])}, action.label));
+        onclick: () => act(action, [latest()])}, action.label));
     if (!FINAL.has(job.state))
-        found.splice(-1, 0, el("button", {type: "button", "data-action": "Move", onclick: () => move(job)}, "Move"),
-                     el("button", {type: "button", "data-action": "Edit", onclick: () => edit(job, spec)}, "Edit"));
+        found.splice(-1, 0, el("button", {type: "button", "data-action": "Move", onclick: () => move(latest())}, "Move"),
+                     el("button", {type: "button", "data-action": "Edit", onclick: () => edit(latest())}, "Edit"));
     return found;
 }

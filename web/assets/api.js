@@ -13,12 +13,18 @@ export class CallError extends Error {
     }
 }
 
-/** Takes the token out of the address, so that it is neither shown nor bookmarked. */
+/** Keeps the token that a text ends with, such as the address that traind-web printed. False: there is none. */
+export function keepToken(text) {
+    const match = text.trim().match(/(?:^|token=)([0-9a-f]{64})$/i);
+    if (match) localStorage.setItem("token", match[1]);
+    return Boolean(match);
+}
+
+/** Takes the token out of the address, so that it is neither shown nor bookmarked. False: there is none. */
 export function takeToken() {
-    const match = location.hash.match(/^#token=([0-9a-f]+)$/);
-    if (!match) return;
-    localStorage.setItem("token", match[1]);
-    history.replaceState(null, "", location.pathname + "#/jobs");
+    if (!location.hash.startsWith("#token=") || !keepToken(location.hash)) return false;
+    history.replaceState(history.state, "", location.pathname + "#/jobs");
+    return true;
 }
 
 export function request(path, body, signal) {
@@ -41,14 +47,15 @@ export function replyOf(reply) {
 }
 
 async function answer(path, body) {
-    let response;
+    let response, content;
     try {
         response = await request(path, body);
-    } catch {
+        content = response.ok ? await response.json() : await response.text();
+    } catch { // no answer, or half of one
         throw new CallError("Unreachable", "traind-web does not answer; it may have ended");
     }
-    if (!response.ok) throw new CallError(`HTTP ${response.status}`, await response.text());
-    return replyOf(await response.json());
+    if (!response.ok) throw new CallError(`HTTP ${response.status}`, content);
+    return replyOf(content);
 }
 
 export const call = (method, parameters = {}) => answer("/api/call", {method, parameters});

@@ -1,5 +1,5 @@
 // app.js: the frame around the views: addresses, keys, theme, and what is told when the daemon is away.
-import {takeToken, about} from "./api.js";
+import {takeToken, keepToken, about} from "./api.js";
 import {el, fill, empty} from "./dom.js";
 import {ask} from "./dialog.js";
 import {here} from "./actions.js";
@@ -18,9 +18,15 @@ import * as submit from "./submit.js";
 const VIEWS = {jobs: [jobs, job], queue: [queue], devices: [devices, device], compare: [compare], sweeps: [sweeps, sweep], submit: [submit]};
 const main = document.getElementById("main"), banner = document.getElementById("banner");
 let view = null;
+let depth = -1;     // how many views of this page lie behind the present one
+let asking = false; // for a token: nothing else is shown
 
 /** #/jobs/12?tab=log → the view of one job, "12", {tab: "log"}. */
 function show() {
+    if (takeToken()) { location.reload(); return; }
+    if (asking) return;
+    depth = history.state?.depth ?? depth + 1;
+    history.replaceState({depth}, "");
     const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
     const [name, id] = path.split("/");
     const [all, one] = VIEWS[name] ?? VIEWS.jobs;
@@ -31,7 +37,8 @@ function show() {
         else link.removeAttribute("aria-current");
     document.title = `${name && name !== "jobs" ? `${name} ` : ""}${id ? `${id} ` : ""}· traind`.replace(/^·/, "jobs ·");
     const parameters = Object.fromEntries(new URLSearchParams(query ?? ""));
-    view = id && one ? one.open(main, one === device ? id : Number(id), parameters) : all.open(main, parameters);
+    const key = one === device ? id : /^\d+$/.test(id) ? Number(id) : null;
+    view = key && one ? one.open(main, key, parameters) : all.open(main, parameters);
     main.scrollTop = 0;
 }
 
@@ -64,10 +71,10 @@ function onKey(event) {
     else if (event.key === "g") { waitsForView = true; event.preventDefault(); return; }
     else if (event.key === "?") help();
     else if (event.key === "t") toggleTheme();
-    else if (event.key === "n") location.hash = "#/submit";
+    else if (event.key === "n" && !here.readOnly) location.hash = "#/submit";
     else if (!view?.key?.(event)) {
         if (event.key !== "Escape") { waitsForView = false; return; }
-        history.back();
+        if (depth > 0) history.back(); // the page before the first view is another site's
     }
     waitsForView = false;
     event.preventDefault();
@@ -75,16 +82,21 @@ function onKey(event) {
 
 /** Without a token nothing is answered: says so, and takes one that is pasted. */
 function askForToken() {
+    if (asking) return;
+    asking = true;
+    view?.close();
+    view = null;
+    addEventListener("storage", (event) => { if (event.key === "token") location.reload(); }); // another tab was opened with one
     const input = el("input", {"aria-label": "Token", placeholder: "the token, or the whole address", spellcheck: "false",
-        autocomplete: "off"});
+        autocomplete: "off"}), message = el("p", {class: "error", role: "alert"});
     fill(main, el("form", {class: "view narrow", onsubmit: (event) => {
         event.preventDefault();
-        localStorage.setItem("token", input.value.trim().replace(/^.*token=/, ""));
+        if (!keepToken(input.value)) { fill(message, "This is no token: one has 64 digits and letters from a to f."); return; }
         location.hash = "#/jobs";
         location.reload();
     }}, el("h1", {}, "Who are you?"),
     el("p", {}, "Open the address that traind-web printed when it started, with the token at its end. Or paste it here:"),
-    el("div", {class: "row token"}, input, el("button", {class: "primary"}, "Open"))));
+    el("div", {class: "row token"}, input, el("button", {class: "primary"}, "Open")), message));
 }
 
 function tellStatus(error) {
@@ -97,6 +109,7 @@ function tellStatus(error) {
 async function start() {
     takeToken();
     onStatus(tellStatus);
+    addEventListener("hashchange", show);
     document.addEventListener("keydown", onKey);
     document.getElementById("help").addEventListener("click", help);
     document.getElementById("theme").addEventListener("click", toggleTheme);
@@ -111,7 +124,6 @@ async function start() {
         fill(main, empty(error.message));
     }
     if (here.readOnly) document.querySelector("nav a[data-view=submit]").hidden = true;
-    addEventListener("hashchange", show);
     show();
     store.start();
 }

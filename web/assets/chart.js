@@ -3,7 +3,7 @@
 import {el, fill} from "./dom.js";
 import {value, duration} from "./format.js";
 
-const LEFT = 54, RIGHT = 14, TOP = 12, BOTTOM = 26;
+const LEFT_LEAST = 40, RIGHT = 14, TOP = 12, BOTTOM = 26;
 
 /** A colour for each of many curves: hues a golden angle apart, so that neighbours differ. */
 export function colour(index) {
@@ -12,13 +12,27 @@ export function colour(index) {
     return `hsl(${hue.toFixed(0)} ${dark ? 62 : 66}% ${dark ? 62 : yellow ? 36 : 42}%)`;
 }
 
+/** The multiples of a step between two values. They are counted: beyond 2^53 steps, adding one to a number changes nothing. */
+function multiples(low, high, step) {
+    const first = Math.ceil(low / step - 1e-9), number = Math.floor(high / step + 1e-9) - first + 1;
+    return [...new Set(Array.from({length: Math.max(0, Math.min(number, 100))}, (_, index) => (first + index) * step))];
+}
+
 /** Steps of 1, 2 or 5 times a power of ten between two values. */
 function linearTicks(low, high, number) {
-    const rough = (high - low) / Math.max(1, number), power = 10 ** Math.floor(Math.log10(rough));
-    const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough) ?? rough;
-    const found = [];
-    for (let i = Math.ceil(low / step - 1e-9); i * step <= high * (1 + 1e-12) + step * 1e-9; i++) found.push(i * step);
-    return found;
+    const parts = Math.max(1, number), rough = high / parts - low / parts, power = 10 ** Math.floor(Math.log10(rough));
+    return multiples(low, high, [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough) ?? rough);
+}
+
+const wholeTicks = (low, high, number) => linearTicks(low, high, number).filter(Number.isInteger);
+
+const TIMES = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
+
+/** Seconds as clocks divide them. */
+function timeTicks(low, high, number) {
+    const rough = (high - low) / Math.max(1, number), step = TIMES.find((one) => one >= rough);
+    if (rough < 0.5) return linearTicks(low, high, number);
+    return step ? multiples(low, high, step) : linearTicks(low / 86400, high / 86400, number).map((one) => one * 86400);
 }
 
 function logTicks(low, high, number) {
@@ -27,9 +41,21 @@ function logTicks(low, high, number) {
     for (let power = first; power <= last; power += every)
         for (const factor of last - first <= 2 ? [1, 2, 5] : [1]) {
             const tick = factor * 10 ** power;
-            if (tick >= low * 0.999 && tick <= high * 1.001) found.push(tick);
+            if (tick >= low * 0.999 && tick <= Math.min(high * 1.001, Number.MAX_VALUE)) found.push(tick);
         }
     return found.length > 1 ? found : linearTicks(low, high, number);
+}
+
+/** Ticks as text, each in as many digits as tell it from its neighbours. */
+function tickTexts(ticks) {
+    return ticks.map((tick, index) => {
+        const size = Math.abs(tick), apart = Math.min(...[ticks[index - 1], ticks[index + 1]].filter((one) => one !== undefined)
+            .map((one) => Math.abs(one / 2 - tick / 2) * 2));
+        if (size === 0 || !(apart > 0 && apart < Infinity)) return value(tick);
+        const digits = Math.max(1, Math.min(17, Math.floor(Math.log10(size)) - Math.floor(Math.log10(apart)) + 1));
+        if (size < 1e-4 || (size >= 1e7 && digits < 6) || size >= 1e15) return Number(tick.toPrecision(digits)).toExponential();
+        return tick.toLocaleString("en-GB", {maximumSignificantDigits: digits});
+    });
 }
 
 /** An exponential moving average without a bias to its begin (Kingma and Ba 2015, section 3). */
@@ -43,7 +69,7 @@ export function smooth(values, weight) {
 }
 
 export class Chart {
-    /** `options`: label, height, xLabel, xFormat, tipFormat(x), onRange(low, high | null): a range was dragged over, or given up;
+    /** `options`: label, height, those of setAxis(), tipFormat(x), onRange(low, high | null): a range was dragged over, or given up;
      *  domain, range: [low, high] of the two axes, where these are fixed. */
     constructor(options = {}) {
         this.options = {xFormat: value, ...options};
@@ -59,12 +85,14 @@ export class Chart {
         this.element.addEventListener("pointerleave", () => { this.at = null; this.tip.hidden = true; this.request(); });
         this.element.addEventListener("pointerdown", (event) => this.press(event));
         this.element.addEventListener("pointerup", (event) => this.release(event));
+        this.element.addEventListener("pointercancel", () => { this.pressed = null; this.request(); }); // the page is scrolled
         this.element.addEventListener("dblclick", () => this.options.onRange?.(null, null));
     }
 
     /** Each: {name, x, means, minima, maxima, colour}, and gap: a longer way from one x to the next interrupts the line. */
     set(series, settings = {}) {
         this.series = series.filter((one) => one.x.length);
+        this.values = series.some((one) => one.means.length);
         Object.assign(this.settings, settings);
         for (const one of this.series) one.line = smooth(one.means, this.settings.smoothing);
         this.request();
@@ -93,9 +121,12 @@ export class Chart {
         if (this.options.range) return {left, right, low: this.options.range[0], high: this.options.range[1]};
         if (low === high) { const room = Math.abs(low) * 0.1 || 1; low = log ? low / 1.1 : low - room;
             high = log ? high * 1.1 : high + room; }
-        const room = log ? Math.log(high / low) * 0.04 : (high - low) * 0.05;
-        return log ? {left, right, low: low / Math.exp(room), high: high * Math.exp(room)} : {left, right, low: low - room,
-            high: high + room};
+        if (log) {
+            const room = Math.exp((Math.log(high) - Math.log(low)) * 0.04);
+            return {left, right, low: Math.max(Number.MIN_VALUE, low / room), high: Math.min(Number.MAX_VALUE, high * room)};
+        }
+        const room = high * 0.05 - low * 0.05;
+        return {left, right, low: Math.max(-Number.MAX_VALUE, low - room), high: Math.min(Number.MAX_VALUE, high + room)};
     }
 
     draw() {
@@ -110,43 +141,55 @@ export class Chart {
         g.clearRect(0, 0, width, height);
         const extent = this.shown = this.extent();
         this.drawn = performance.now();
-        if (!extent) return;
-        const {log} = this.settings, {left, right, low, high} = extent;
-        const across = (width - LEFT - RIGHT) / (right - left), bottom = height - BOTTOM;
-        const x = this.toX = (one) => LEFT + (one - left) * across;
-        const y = this.toY = log ? (one) => bottom - (bottom - TOP) * Math.log(Math.max(one, low) / low) / Math.log(high / low)
-                                 : (one) => bottom - (bottom - TOP) * (one - low) / (high - low);
-        this.drawAxes(g, style, {width, height, bottom, x, y, extent});
+        g.font = `11px ${style.fontFamily}`;
+        if (!extent) { this.drawNothing(g, style, width, height); return; }
+        const {log} = this.settings, {left, right, low, high} = extent, bottom = height - BOTTOM;
+        const ticks = (log ? logTicks : linearTicks)(low, high, Math.max(2, height / 48)), texts = tickTexts(ticks);
+        this.left = Math.min(width * 0.45, Math.max(LEFT_LEAST, ...texts.map((text) => g.measureText(text).width + 14)));
+        const across = (width - this.left - RIGHT) / (right - left);
+        const x = this.toX = (one) => this.left + (one - left) * across;
+        // halves, as the largest numbers are further apart than a number can say
+        const y = this.toY = log ? (one) => bottom - (bottom - TOP) * (Math.log(Math.max(one, low)) - Math.log(low)) / (Math.log(high) - Math.log(low))
+                                 : (one) => bottom - (bottom - TOP) * ((one / 2 - low / 2) / (high / 2 - low / 2));
+        this.drawAxes(g, style, {width, bottom, x, y, extent, ticks, texts});
         g.save();
         g.beginPath();
-        g.rect(LEFT, TOP - 4, width - LEFT - RIGHT, bottom - TOP + 8);
+        g.rect(this.left, TOP - 4, width - this.left - RIGHT, bottom - TOP + 8);
         g.clip();
         for (const one of this.series) this.drawSeries(g, one, x, y);
         g.restore();
         this.drawPointer(g, style, height);
     }
 
-    drawAxes(g, style, {width, height, bottom, x, y, extent}) {
-        const {left, right, low, high} = extent, ink = style.getPropertyValue("--ink-3"), line = style.getPropertyValue("--line");
-        g.font = `11px ${style.fontFamily}`;
-        g.fillStyle = ink;
-        g.strokeStyle = line;
+    /** Says why there is no curve. */
+    drawNothing(g, style, width, height) {
+        g.fillStyle = style.getPropertyValue("--ink-3");
+        g.textAlign = "center";
+        if (this.series.length) g.fillText("no value above 0, as a logarithmic axis needs", width / 2, height / 2);
+        else if (this.values) g.fillText(`no value came with its ${this.options.xLabel ?? "step"}`, width / 2, height / 2);
+    }
+
+    drawAxes(g, style, {width, bottom, x, y, extent, ticks, texts}) {
+        const {left, right} = extent;
+        g.fillStyle = style.getPropertyValue("--ink-3");
+        g.strokeStyle = style.getPropertyValue("--line");
         g.lineWidth = 1;
         g.textBaseline = "middle";
         g.textAlign = "right";
-        const ticks = this.settings.log ? logTicks(low, high, Math.max(2, height / 48)) : linearTicks(low, high, Math.max(2, height / 48));
         g.beginPath();
-        for (const tick of ticks) {
-            g.moveTo(LEFT, Math.round(y(tick)) + 0.5);
+        for (const [index, tick] of ticks.entries()) {
+            g.moveTo(this.left, Math.round(y(tick)) + 0.5);
             g.lineTo(width - RIGHT, Math.round(y(tick)) + 0.5);
-            g.fillText(value(Number(tick.toPrecision(10))), LEFT - 8, y(tick));
+            g.fillText(texts[index], this.left - 8, y(tick));
         }
         g.stroke();
         g.textBaseline = "alphabetic";
-        const places = linearTicks(left, right, Math.max(2, width / 110));
+        const isTime = this.options.xTicks === timeTicks;
+        const places = (this.options.xTicks ?? linearTicks)(left, right, Math.max(2, (width - this.left) / (isTime ? 85 : 60)));
+        const placeTexts = isTime ? places.map(this.options.xFormat) : tickTexts(places);
         for (const [index, tick] of places.entries()) {
             g.textAlign = index === places.length - 1 && x(tick) > width - 40 ? "right" : "center";
-            g.fillText(this.options.xFormat(Number(tick.toPrecision(10))), g.textAlign === "right" ? width - RIGHT : x(tick), bottom + 17);
+            g.fillText(placeTexts[index], g.textAlign === "right" ? width - RIGHT : x(tick), bottom + 17);
         }
     }
 
@@ -201,12 +244,12 @@ export class Chart {
     point(event) {
         if (!this.shown) return;
         const box = this.element.getBoundingClientRect(), px = event.clientX - box.left, py = event.clientY - box.top;
-        const {left, right} = this.shown, at = left + (px - LEFT) / (box.width - LEFT - RIGHT) * (right - left);
+        const {left, right} = this.shown, at = left + (px - this.left) / (box.width - this.left - RIGHT) * (right - left);
         const points = this.series.map((one) => ({one, index: nearest(one.x, at)})).filter(({one, index}) =>
             Math.abs(this.toX(one.x[index]) - px) < 40);
         points.sort((a, b) => Math.abs(this.toY(a.one.line[a.index]) - py) - Math.abs(this.toY(b.one.line[b.index]) - py));
         this.near = points[0]?.one ?? null;
-        this.at = {x: Math.max(LEFT, Math.min(box.width - RIGHT, px)), points: this.series.length > 12 ? points.slice(0, 1) : points};
+        this.at = {x: Math.max(this.left, Math.min(box.width - RIGHT, px)), points: this.series.length > 12 ? points.slice(0, 1) : points};
         this.tip.hidden = points.length === 0;
         if (points.length) this.fillTip(points.slice(0, 8), px, box.width);
         this.request();
@@ -237,7 +280,7 @@ export class Chart {
         if (!this.pressed) return;
         const box = this.element.getBoundingClientRect(), {left, right} = this.shown;
         const ends = [this.pressed.x, event.clientX - box.left].sort((a, b) => a - b)
-            .map((px) => left + Math.max(0, Math.min(1, (px - LEFT) / (box.width - LEFT - RIGHT))) * (right - left));
+            .map((px) => left + Math.max(0, Math.min(1, (px - this.left) / (box.width - this.left - RIGHT))) * (right - left));
         const wide = Math.abs(event.clientX - box.left - this.pressed.x) > 8;
         this.pressed = null;
         if (wide) this.options.onRange(ends[0], ends[1]);
@@ -272,11 +315,31 @@ function nearest(list, at) {
 }
 
 export const AXES = {
-    step: {label: "step", of: (curve) => curve.steps, format: value},
+    step: {label: "step", of: (curve) => curve.steps, format: value, ticks: wholeTicks},
     epoch: {label: "epoch", of: (curve) => curve.epochs ?? [], format: value},
-    time: {label: "time", of: (curve) => curve.times.map((time) => time - curve.times[0]),
-        format: (one) => one === 0 ? "0" : duration(one)},
+    time: {label: "time", of: (curve) => curve.times.map((time) => time - (curve.begin ?? curve.times[0])),
+        format: (one) => one === 0 ? "0" : duration(one), ticks: timeTicks},
 };
+
+/** Shows a chart's horizontal axis as `name` of AXES. */
+export function setAxis(chart, name) {
+    const {label, format, ticks} = AXES[name];
+    Object.assign(chart.options, {xLabel: label, xFormat: format, xTicks: ticks});
+}
+
+/** The steps of a curve's values from `low` to `high` of an axis; null: there are none. */
+export function stepsBetween(curve, axis, low, high) {
+    if (axis === "step") return {first: Math.floor(low), last: Math.ceil(high)};
+    const places = AXES[axis].of(curve), inside = curve.steps.filter((_, index) => places[index] >= low && places[index] <= high);
+    return inside.length ? {first: inside[0], last: inside[inside.length - 1]} : null;
+}
+
+/** The last value of a curve: of a bucket of many values it has the mean, so `known`, the job's last value, is told. */
+export function lastText(curve, known) {
+    const mean = curve.means[curve.means.length - 1];
+    if (known === undefined && curve.nonfinite) return "not finite";
+    return value(curve.counts[curve.counts.length - 1] === 1 ? mean : known ?? mean);
+}
 
 /** A curve of the daemon as a series. */
 export const seriesOf = (curve, name, axis, ink) => ({name, x: AXES[axis].of(curve), means: curve.means, minima: curve.minima,

@@ -2,11 +2,12 @@
 // long it is; a range that is dragged over is asked for anew, in finer ones.
 import {call} from "./api.js";
 import {el, fill, empty} from "./dom.js";
-import {Chart, AXES, colour, seriesOf} from "./chart.js";
-import {count, value} from "./format.js";
+import {Chart, AXES, colour, lastText, seriesOf, setAxis, stepsBetween} from "./chart.js";
+import {count, counted} from "./format.js";
+import {metricNames} from "./job_metrics.js";
 import * as store from "./store.js";
 
-const LOSSES = ["validation_loss", "train_loss", "loss"];
+export const LOSSES = ["validation_loss", "train_loss", "loss"];
 const JOBS_MAX = 200, TOGETHER = 5;
 const kept = {axis: "step", log: false, smoothing: 0, band: true};
 
@@ -39,10 +40,11 @@ class Compare {
         this.metric = parameters.metric ?? null;
         this.curves = new Map();
         this.hidden = new Set();
-        this.range = null;
+        this.names = [];
+        this.ranges = null; // number of a job: its steps between the ends of a range that was dragged over
         this.jobsInput = el("input", {"aria-label": "Jobs", value: jobsText(this.ids), placeholder: "1,4-6", spellcheck: "false"});
         this.metricSelect = el("select", {"aria-label": "Metric",
-            onchange: () => { this.metric = this.metricSelect.value; this.range = null; this.address(); this.load(); }});
+            onchange: () => { this.metric = this.metricSelect.value; this.ranges = null; this.address(); this.load(); }});
         this.chart = new Chart({height: 440, label: "Metric of the chosen jobs", onRange: (low, high) => this.zoom(low, high)});
         this.status = el("span", {class: "dim num", role: "status"});
         this.legend = el("div", {class: "legend"});
@@ -50,7 +52,8 @@ class Compare {
         fill(host, el("div", {class: "view"},
             el("form", {class: "view-head", onsubmit: (event) => { event.preventDefault(); this.choose(); }}, el("h1", {}, "Compare"),
                 el("span", {class: "row grow-end"}, this.jobsInput, el("button", {}, "Show"))),
-            this.tools(), this.message, el("div", {class: "card chart-card"}, this.chart.element, this.status), this.legend));
+            this.toolsRow = this.tools(), this.message,
+            this.card = el("div", {class: "card chart-card"}, this.chart.element, this.status), this.legend));
         this.stopJobs = store.onJobs(() => this.jobsChanged());
         this.jobsChanged();
     }
@@ -61,7 +64,7 @@ class Compare {
         const check = (key, text) => el("label", {}, el("input", {type: "checkbox", checked: kept[key], "data-setting": key,
             onchange: (event) => { kept[key] = event.target.checked; this.draw(); }}), text);
         const axis = el("select", {"aria-label": "Horizontal axis",
-            onchange: () => { kept.axis = axis.value; this.range = null; this.load(); }},
+            onchange: () => { kept.axis = axis.value; this.ranges = null; this.load(); }},
             Object.keys(AXES).map((name) => el("option", {selected: kept.axis === name}, name)));
         return el("div", {class: "tools"}, this.metricSelect, el("label", {}, "over", axis), el("label", {}, "smooth", smoothing),
             check("log", "logarithmic"), check("band", "range"),
@@ -71,19 +74,28 @@ class Compare {
     choose() {
         this.ids = parseJobs(this.jobsInput.value);
         this.hidden.clear();
-        this.range = null;
+        this.ranges = null;
+        this.names = [];
         this.address();
         this.jobsChanged();
         this.load();
     }
 
+    /** What the last values of a job do not name, because they are not finite: its rows do. */
+    async readNames() {
+        const ids = this.namedIds = this.ids, found = await Promise.all(ids.slice(0, TOGETHER).map((id) => metricNames(id).catch(() => [])));
+        if (this.closed || ids !== this.ids) return;
+        this.names = found.flat();
+        this.jobsChanged();
+    }
+
     address() {
-        history.replaceState(null, "", `#/compare?jobs=${jobsText(this.ids)}${this.metric ? `&metric=${encodeURIComponent(this.metric)}` : ""}`);
+        history.replaceState(history.state, "", `#/compare?jobs=${jobsText(this.ids)}${this.metric ? `&metric=${encodeURIComponent(this.metric)}` : ""}`);
     }
 
     /** Metrics and names come with the jobs; curves are read again when a job has got further. */
     jobsChanged() {
-        const names = new Set(this.ids.flatMap((id) => Object.keys(store.byId(id)?.metrics ?? {})));
+        const names = new Set([...this.names, ...this.ids.flatMap((id) => Object.keys(store.byId(id)?.metrics ?? {}))]);
         const usual = LOSSES.find((name) => names.has(name));
         if (!this.metric || (!names.has(this.metric) && names.size)) this.metric = usual ?? [...names][0] ?? this.metric;
         const text = [...names].sort().join("\n");
@@ -91,6 +103,7 @@ class Compare {
             this.namesText = text;
             fill(this.metricSelect, [...names].sort().map((name) => el("option", {value: name, selected: name === this.metric}, name)));
         }
+        this.card.hidden = this.toolsRow.hidden = this.ids.length === 0;
         if (this.ids.length === 0) fill(this.message, empty("Name jobs above, or mark them in the list of jobs and press c."));
         else fill(this.message);
         const known = this.ids.map((id) => store.byId(id)?.name ?? "").join("\n");
@@ -98,8 +111,8 @@ class Compare {
             this.known = known;
             this.draw();
         }
-        const stamp = this.ids.map((id) => { const job = store.byId(id);
-            return job ? `${job.progress?.step ?? ""}${job.metrics?.[this.metric] ?? ""}` : ""; }).join();
+        const stamp = [this.metric, ...this.ids.map((id) => { const job = store.byId(id);
+            return job ? `${job.progress?.step ?? ""}${job.metrics?.[this.metric] ?? ""}` : ""; })].join();
         if (stamp === this.stamp) return;
         this.stamp = stamp;
         this.load();
@@ -113,17 +126,25 @@ class Compare {
             await this.read();
         } while (this.again && !this.closed);
         this.loading = false;
+        if (this.namedIds !== this.ids) this.readNames(); // after what is looked at
+    }
+
+    async readCurve(id, name, points, ranges) {
+        const curve = await call("Curve", {id, name, points, ...(ranges?.get(id) ?? {})});
+        curve.begin = (ranges ? this.curves.get(id)?.begin : null) ?? curve.times[0]; // times count from the first value of all
+        return curve;
     }
 
     async read() {
         if (!this.metric || this.ids.length === 0) { this.curves.clear(); this.draw(); return; }
-        const begun = performance.now(), metric = this.metric, left = [...this.ids], found = new Map();
+        const begun = performance.now(), metric = this.metric, found = new Map();
+        const left = this.ids.filter((id) => !this.ranges || this.ranges.has(id));
         const points = Math.max(100, Math.min(2000, Math.round(this.chart.element.clientWidth / (this.ids.length > 20 ? 3 : 1.5))));
         const failures = [];
         await store.first(Promise.all(Array.from({length: TOGETHER}, async () => {
             for (let id; (id = left.shift()) !== undefined;) {
                 try {
-                    found.set(id, await call("Curve", {id, name: metric, points, ...(this.range ?? {})}));
+                    found.set(id, await this.readCurve(id, metric, points, this.ranges));
                 } catch (error) {
                     failures.push(`${id}: ${error.message}`);
                 }
@@ -137,19 +158,17 @@ class Compare {
         this.draw();
         await new Promise((resolve) => requestAnimationFrame(resolve));
         this.milliseconds = performance.now() - begun;
-        this.status.textContent = `${count(rows)} values of ${found.size} jobs${odd ? `, ${count(odd)} of them not finite` : ""}`;
+        this.status.textContent = `${counted(rows, "value")} of ${counted([...found.values()].filter((curve) => curve.rows).length, "job")}${odd ? `, ${count(odd)} of them not finite` : ""}`;
         this.status.dataset.milliseconds = this.milliseconds.toFixed(0);
         this.status.dataset.rows = rows;
     }
 
     draw() {
-        const axis = AXES[kept.axis];
-        this.chart.options.xLabel = axis.label;
-        this.chart.options.xFormat = axis.format;
+        setAxis(this.chart, kept.axis);
         const series = this.ids.filter((id) => this.curves.has(id) && !this.hidden.has(id)).map((id) =>
             seriesOf(this.curves.get(id), `${id} ${store.byId(id)?.name ?? ""}`, kept.axis, colour(this.ids.indexOf(id))));
         this.chart.set(series, {log: kept.log, smoothing: kept.smoothing, band: kept.band});
-        this.wide.hidden = !this.range;
+        this.wide.hidden = !this.ranges;
         this.drawLegend();
     }
 
@@ -157,19 +176,20 @@ class Compare {
         fill(this.legend, this.ids.map((id, index) => {
             const curve = this.curves.get(id), job = store.byId(id), swatch = el("i", {});
             swatch.style.background = colour(index);
-            const last = curve?.means.length ? curve.means[curve.means.length - 1] : null;
+            const last = curve?.rows ? lastText(curve, job?.metrics?.[this.metric]) : "no values";
             return el("span", {class: "legend-entry"},
                 el("button", {type: "button", class: "chip", "aria-pressed": String(!this.hidden.has(id)), "data-job": id,
                     onclick: () => { if (!this.hidden.delete(id)) this.hidden.add(id); this.draw(); }},
-                   swatch, el("span", {}, `${id} ${job?.name ?? ""}`), el("b", {class: "num"}, last === null ? "no values" : value(last))),
+                   swatch, el("span", {}, `${id} ${job?.name ?? ""}`), el("b", {class: "num"}, last)),
                 el("a", {href: `#/jobs/${id}`, class: "dim", "aria-label": `Open job ${id}`}, "↗"));
         }));
     }
 
     zoom(low, high) {
-        if (low === null) this.range = null;
-        else if (kept.axis === "step") this.range = {first: Math.floor(low), last: Math.ceil(high)};
-        else return;
+        const ranges = low === null ? null : new Map([...this.curves]
+            .map(([id, curve]) => [id, stepsBetween(curve, kept.axis, low, high)]).filter(([, steps]) => steps));
+        if (ranges?.size === 0) return;
+        this.ranges = ranges;
         this.load();
     }
 

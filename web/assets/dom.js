@@ -21,13 +21,21 @@ function add(element, children) {
     }
 }
 
-/** Replaces what the element holds. A link that has the focus keeps it, if it is there again. */
+const NAMES = ["href", "data-job", "data-sort", "data-action"];
+
+/** Finds a link or a button again in what replaces it; null: the element is none that can be told from others. */
+function selectorOf(element) {
+    const name = NAMES.find((one) => element.hasAttribute(one));
+    return name ? `${element.tagName}[${name}="${CSS.escape(element.getAttribute(name))}"]` : null;
+}
+
+/** Replaces what the element holds. A link or a button that has the focus keeps it, if it is there again. */
 export function fill(element, ...children) {
     const active = document.activeElement;
-    const link = active !== element && element.contains(active) ? active.getAttribute("href") : null;
+    const selector = active !== element && element.contains(active) ? selectorOf(active) : null;
     element.replaceChildren();
     add(element, children);
-    if (link) element.querySelector(`a[href="${CSS.escape(link)}"]`)?.focus({preventScroll: true});
+    if (selector) element.querySelector(selector)?.focus({preventScroll: true});
     return element;
 }
 

@@ -11,11 +11,15 @@ export function value(number) {
 
 export const count = (number) => number.toLocaleString("en-GB");
 
+/** 1 value, 2 values */
+export const counted = (number, what) => `${count(number)} ${what}${number === 1 ? "" : "s"}`;
+
 export function duration(seconds) {
     if (seconds === null || seconds === undefined) return "–";
     if (seconds < 0.0995) return `${(seconds * 1000).toPrecision(2)} ms`;
-    if (seconds < 10) return `${seconds.toFixed(1)} s`;
-    if (seconds < 60) return `${Math.round(seconds)} s`;
+    if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
+    seconds = Math.round(seconds);
+    if (seconds < 60) return `${seconds} s`;
     const units = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
     const first = units.findIndex(([, size]) => seconds >= size);
     const [large, largeSize] = units[first], [small, smallSize] = units[first + 1] ?? [null, 1];

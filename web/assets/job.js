@@ -2,7 +2,7 @@
 import {call, FINAL} from "./api.js";
 import {el, fill, setText, empty, facts, selecting, stateChip} from "./dom.js";
 import {ago, bytes, duration, fraction, moment, percent, value} from "./format.js";
-import {buttons} from "./actions.js";
+import {buttons, here} from "./actions.js";
 import {Log} from "./job_log.js";
 import {Metrics} from "./job_metrics.js";
 import {Decisions, History, Profile, Specification} from "./job_parts.js";
@@ -47,6 +47,7 @@ class JobView {
                 const shown = await call("Show", {id: this.id});
                 if (this.closed) return;
                 this.shown = shown;
+                if (!this.frame.isConnected) fill(this.host, this.frame);
                 this.draw();
             } while (this.again);
         } catch (error) {
@@ -66,7 +67,8 @@ class JobView {
         const shape = `${job.state} ${job.held}`;
         if (this.shape !== shape) {
             this.shape = shape;
-            fill(this.buttons, buttons(job, spec), el("a", {class: "button", href: `#/submit?from=${job.id}`}, "Submit again"));
+            fill(this.buttons, buttons(job, () => this.shown.job), 
+                here.readOnly ? "" : el("a", {class: "button", href: `#/submit?from=${job.id}`}, "Submit again"));
         }
         setText(this.reason, job.reason ?? "");
         this.drawProgress(job);
@@ -105,7 +107,8 @@ class JobView {
 
     /** The states over time: as wide as they lasted, but never too narrow to see. */
     drawLine(job) {
-        const steps = (this.shown.transitions ?? []).filter((one) => one.from !== one.to), now = job.ended ?? Date.now() / 1000;
+        const steps = (this.shown.transitions ?? []).filter((one) => one.from !== one.to), last = steps[steps.length - 1]?.time ?? 0;
+        const now = job.ended ?? Math.max(last, Date.now() / 1000); // the clock here may be behind the daemon's
         const parts = steps.map((one, index) => ({state: one.to, begin: one.time, end: steps[index + 1]?.time ?? now, reason: one.reason}))
             .filter((one) => !FINAL.has(one.state));
         const total = parts.reduce((sum, one) => sum + one.end - one.begin, 0) || 1;
@@ -131,7 +134,7 @@ class JobView {
         }
         this.part.setAttribute("aria-labelledby", `tab-${this.name}`);
         fill(this.part);
-        history.replaceState(null, "", `#/jobs/${this.id}?tab=${this.name}`);
+        history.replaceState(history.state, "", `#/jobs/${this.id}?tab=${this.name}`);
         this.current = new found[2](this.part, this.shown);
     }
 

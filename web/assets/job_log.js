@@ -4,10 +4,14 @@ import {follow} from "./live.js";
 import {count} from "./format.js";
 
 const TAIL = 256 * 1024, KEPT = 1024 * 1024; // bytes to begin with, characters on the page
+const LINE = 64 * 1024; // characters of a line that is not complete, which a carriage return may still replace
 
-/** Output as a terminal would show it, but for its colours: what follows a carriage return replaces the line. */
-export const plain = (text) => text.replace(/\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07/g, "").replace(/\r\n/g,
-    "\n").replace(/[^\n]*\r(?!$)/g, "");
+/** What is left of a line: what follows a carriage return replaces it. */
+const lineLeft = (line) => line.slice(line.lastIndexOf("\r", line.length - 2) + 1);
+
+/** Output as a terminal would show it, but for its colours. */
+export const plain = (text) => text.replace(/\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)/g, "").replace(/\r\n/g, "\n")
+    .split("\n").map(lineLeft).join("\n");
 
 export class Log {
     constructor(host, shown) {
@@ -42,8 +46,9 @@ export class Log {
         this.partial = "";
         fill(this.text);
         this.status.textContent = "no output yet";
-        this.end = follow("Logs", () => ({id: this.job.id, ...(this.attempt === null ? {} : {attempt: this.attempt}),
-                                          ...(this.next === null ? {tail: TAIL} : {offset: this.next})}),
+        this.end = follow("Logs", () => ({id: this.job.id,
+                                          ...(this.next === null ? {tail: TAIL} : {offset: this.next, attempt: this.shownAttempt}),
+                                          ...(this.attempt === null ? {} : {attempt: this.attempt})}),
                           (reply) => this.take(reply), (error) => this.fail(error));
     }
 
@@ -57,19 +62,20 @@ export class Log {
     }
 
     take(reply) {
-        if (this.shownAttempt !== undefined && this.shownAttempt !== reply.attempt && this.next !== null) fill(this.text);
         this.shownAttempt = reply.attempt;
         this.next = reply.next;
         this.status.textContent = `${count(reply.next)} bytes`;
         if (!reply.text) return;
-        // a line that is not complete is kept, because a carriage return may still replace it
-        const text = this.partial + reply.text, cut = text.lastIndexOf("\n") + 1;
+        const text = this.partial + reply.text, end = text.lastIndexOf("\n") + 1, cut = text.length - end > LINE ? text.length : end;
         this.last?.remove();
-        if (cut) this.text.append(plain(text.slice(0, cut)));
-        this.partial = text.slice(cut);
+        if (cut) {
+            const complete = document.createTextNode(plain(text.slice(0, cut)));
+            this.text.append(complete);
+            this.characters += complete.length;
+        }
+        this.partial = lineLeft(text.slice(cut));
         this.last = el("span", {}, plain(this.partial));
         this.text.append(this.last);
-        this.characters += reply.text.length;
         while (this.characters > KEPT && this.text.firstChild !== this.last) {
             this.characters -= this.text.firstChild.textContent.length;
             this.text.firstChild.remove();

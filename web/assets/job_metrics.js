@@ -1,18 +1,22 @@
 // job_metrics.js: a chart for each metric of a job. The daemon hands out buckets; what comes later is followed, value by value.
 import {call, FINAL} from "./api.js";
 import {el, fill, empty} from "./dom.js";
-import {Chart, AXES, colour, seriesOf} from "./chart.js";
+import {Chart, AXES, colour, lastText, seriesOf, setAxis, stepsBetween} from "./chart.js";
 import {follow} from "./live.js";
-import {count, value} from "./format.js";
+import {count, counted, value} from "./format.js";
 
 const POINTS = 600, FIRST = 12;
 const kept = {axis: "step", log: false, smoothing: 0};
 const order = (name) => (/loss/.test(name) ? "0" : /acc|f1|auc/.test(name) ? "1" : "2") + name;
 
+/** The names of what a job reports, from its first rows. */
+export const metricNames = async (id) => [...new Set((await call("Metrics", {id, after: 0, limit: 500})).rows.map((row) => row.name))];
+
 export class Metrics {
     constructor(host, shown) {
         this.job = shown.job;
         this.charts = new Map();
+        this.names = [];
         this.body = el("div", {class: "charts"});
         const smoothing = el("input", {type: "range", min: 0, max: 0.99, step: 0.01, value: kept.smoothing, "aria-label": "Smoothing",
                                        oninput: () => { kept.smoothing = Number(smoothing.value); this.redraw(); }});
@@ -27,7 +31,21 @@ export class Metrics {
 
     update(shown) {
         this.job = shown.job;
-        const names = Object.keys(shown.job.metrics ?? {}).sort((a, b) => order(a) < order(b) ? -1 : 1);
+        const names = new Set([...this.names, ...Object.keys(shown.job.metrics ?? {})]);
+        this.show([...names].sort((a, b) => order(a) < order(b) ? -1 : 1));
+        this.readNames();
+    }
+
+    /** A metric whose last value is not finite, as of a loss that diverged, is not among those of the job: its rows name it. */
+    async readNames() {
+        const stamp = `${this.job.state} ${Object.keys(this.job.metrics ?? {}).length}`;
+        if (this.stamp === stamp) return;
+        this.stamp = stamp;
+        this.names = await metricNames(this.job.id).catch(() => this.names);
+        if (!this.closed) this.update({job: this.job});
+    }
+
+    show(names) {
         if (names.length === 0) {
             fill(this.body, empty(FINAL.has(this.job.state) ? "The job reported no metrics." : "No metrics yet."));
             this.nothing = true;
@@ -39,15 +57,16 @@ export class Metrics {
         this.more?.remove();
         if (!this.all && names.length > FIRST)
             this.body.append(this.more = el("button", {type: "button", onclick: () => { this.all = true; this.update({job: this.job}); }},
-                `${names.length - FIRST} more metrics`));
+                counted(names.length - FIRST, "more metric")));
     }
 
     add(name) {
         const last = el("b", {class: "num"}), rows = el("small", {class: "dim num"});
         const one = {name, last, rows, curve: null, range: null};
         one.chart = new Chart({height: 210, label: `${name} of job ${this.job.id}`, onRange: (low, high) => {
-            if (low !== null && kept.axis !== "step") return;
-            one.range = low === null ? null : {first: Math.floor(low), last: Math.ceil(high)};
+            const range = low === null ? null : stepsBetween(one.curve, kept.axis, low, high);
+            if (low !== null && !range) return;
+            one.range = range;
             this.read(one);
         }});
         this.charts.set(name, one);
@@ -62,7 +81,9 @@ export class Metrics {
         do {
             one.again = false;
             try {
+                const begin = one.range ? one.curve.begin : undefined; // times count from the first value of all
                 one.curve = await call("Curve", {id: this.job.id, name: one.name, points: POINTS, ...(one.range ?? {})});
+                one.curve.begin = begin ?? one.curve.times[0];
             } catch (error) {
                 one.rows.textContent = error.message;
                 break;
@@ -98,11 +119,10 @@ export class Metrics {
     }
 
     draw(one) {
-        const curve = one.curve, number = curve.means.length ? curve.means[curve.means.length - 1] : null;
-        one.last.textContent = value(number);
-        one.rows.textContent = `${count(curve.rows)} values${curve.nonfinite ? `, ${count(curve.nonfinite)} not finite` : ""}`;
-        one.chart.options.xLabel = AXES[kept.axis].label;
-        one.chart.options.xFormat = AXES[kept.axis].format;
+        const curve = one.curve;
+        one.last.textContent = one.range ? value(curve.means[curve.means.length - 1]) : lastText(curve, this.job.metrics?.[one.name]);
+        one.rows.textContent = `${counted(curve.rows, "value")}${curve.nonfinite ? `, ${count(curve.nonfinite)} not finite` : ""}`;
+        setAxis(one.chart, kept.axis);
         one.chart.set([seriesOf(curve, one.name, kept.axis, colour(0))], kept);
     }
 

@@ -229,7 +229,8 @@ class JobList {
 
     cancel() {
         const ids = kept.marked.size ? [...kept.marked] : kept.at ? [kept.at] : [];
-        if (ids.length) act(ACTIONS.find((action) => action.name === "Cancel"), ids.map(store.byId));
+        const there = ids.map(store.byId).filter(Boolean); // another page may have removed some
+        if (there.length) act(ACTIONS.find((action) => action.name === "Cancel"), there);
     }
 
     close() {

@@ -67,6 +67,7 @@ async function run() {
         .map((one) => ({one, parameters: one.parameters()})).filter((each) => each.parameters);
     if (calls.length === 0) return;
     const mine = abort = new AbortController();
+    let refused = false;
     try {
         const response = await request("/api/stream", {calls: calls.map(({one, parameters}) => ({method: one.method, parameters}))},
                                        mine.signal);
@@ -78,9 +79,11 @@ async function run() {
         }
     } catch (error) {
         if (mine.signal.aborted) return;
-        tellStatus(error instanceof CallError ? error : new CallError("Unreachable", "traind-web does not answer; it may have ended"));
+        const told = error instanceof CallError ? error : new CallError("Unreachable", "traind-web does not answer; it may have ended");
+        refused = told.name === "HTTP 401"; // the same token would be refused again
+        tellStatus(told);
     }
-    if (mine.signal.aborted) return;
+    if (mine.signal.aborted || refused) return;
     mine.abort();
     pause = Math.min(pause * 2, 5000);
     schedule(pause);

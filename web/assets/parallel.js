@@ -7,6 +7,9 @@ const TOP = 34, BOTTOM = 18, SIDE = 60, HEIGHT = 300;
 
 const tickText = (one) => Number.isInteger(one) ? value(one) : value(Number(one.toPrecision(Math.abs(one) < 0.001 ? 2 : 3)));
 
+/** A number that comes as text, as in an environment variable, is one. */
+export const asNumber = (one) => typeof one === "string" && one.trim() && Number.isFinite(Number(one)) ? Number(one) : one;
+
 /** Where values lie on an axis, 0 to 1: numbers by size (by magnitude, if they span a factor of 50), others by name. */
 function makeAxis(name, values) {
     const known = values.filter((one) => one !== null && one !== undefined);
@@ -19,8 +22,9 @@ function makeAxis(name, values) {
     }
     const words = [...new Set(known.map((one) => JSON.stringify(one)))].sort();
     const place = (one) => words.length < 2 ? 0.5 : words.indexOf(JSON.stringify(one)) / (words.length - 1);
-    return {name, place, ticks: words.slice(0, 12).map((word) => [words.length < 2 ? 0.5 : words.indexOf(word) / (words.length - 1),
-        word.replace(/^"|"$/g, "").slice(0, 14)])};
+    const every = Math.ceil(words.length / 12); // as many as there is room for
+    return {name, place, ticks: words.map((word, index) => [words.length < 2 ? 0.5 : index / (words.length - 1),
+        word.replace(/^"|"$/g, "").slice(0, 14)]).filter((_, index) => index % every === 0)};
 }
 
 /** Writes text, cut to a width. */
@@ -45,13 +49,19 @@ export class Parallel {
         this.element.addEventListener("pointerleave", () => { this.show(null); options.onHover(null); });
         this.element.addEventListener("pointerdown", (event) => this.press(event));
         this.element.addEventListener("pointerup", () => this.release());
+        this.element.addEventListener("pointercancel", () => this.release());
+        // a finger along an axis keeps a range of it; elsewhere it scrolls the page
+        this.element.addEventListener("touchstart", (event) => {
+            if (this.axisAt(this.place(event.touches[0])[0]) >= 0) event.preventDefault();
+        }, {passive: false});
     }
 
     set(keys, metric, trials, low) {
         this.trials = trials;
         this.low = low;
         const last = (key) => key.split(".").pop(), short = (key) => keys.filter((one) => last(one) === last(key)).length > 1 ? key : last(key);
-        this.axes = [...keys.map((key) => ({...makeAxis(short(key), trials.map((one) => one.values[key])), of: (one) => one.values[key]})),
+        this.axes = [...keys.map((key) => ({...makeAxis(short(key), trials.map((one) => asNumber(one.values[key]))),
+            of: (one) => asNumber(one.values[key])})),
                      {...makeAxis(metric, trials.map((one) => one.value)), of: (one) => one.value, isMetric: true}];
         this.request();
     }
@@ -78,6 +88,7 @@ export class Parallel {
     }
 
     x(index) { return SIDE + (this.axes.length < 2 ? 0 : index / (this.axes.length - 1) * (this.element.clientWidth - 2 * SIDE)); }
+    axisAt(px) { return this.axes.findIndex((_, index) => Math.abs(this.x(index) - px) < 16); }
     y(part) { return TOP + (1 - part) * (HEIGHT - TOP - BOTTOM); }
 
     points(trial) {
@@ -180,7 +191,7 @@ export class Parallel {
     }
 
     press(event) {
-        const [px, py] = this.place(event), index = this.axes.findIndex((_, i) => Math.abs(this.x(i) - px) < 16);
+        const [px, py] = this.place(event), index = this.axisAt(px);
         if (index < 0) { if (this.near) this.options.onOpen(this.near); return; }
         this.pressed = {axis: this.axes[index], y: py, moved: false};
         this.element.setPointerCapture(event.pointerId);

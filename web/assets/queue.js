@@ -28,7 +28,7 @@ class Queue {
             this.queue = (await call("Queue", {limit: 200})).jobs;
             this.draw();
         } catch (error) {
-            fill(this.body, empty(error.message));
+            if (error.name !== "Unreachable") fill(this.body, empty(error.message));
         }
         this.loading = false;
         if (this.again && !this.closed) { this.again = false; this.load(); }

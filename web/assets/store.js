@@ -1,6 +1,6 @@
 // store.js: all jobs that the user may see, kept up to date. The daemon says that something changed; what is small is asked for at
 // once (the newest jobs, those that run), the long rest at longer intervals the longer it takes.
-import {call, ACTIVE, FINAL} from "./api.js";
+import {call, CallError, ACTIVE, FINAL} from "./api.js";
 import {follow} from "./live.js";
 
 const PAGE = 500;
@@ -92,7 +92,9 @@ async function update() {
             if (!all) await walkAll();
             else if (await refresh()) later();
         } while (again);
-    } catch { /* live.js tells that the daemon is away, and asks again */ } finally {
+    } catch (error) {
+        if (!(error instanceof CallError)) throw error; // live.js tells that the daemon is away, and asks again
+    } finally {
         refreshing = false;
     }
 }

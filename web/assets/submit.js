@@ -1,7 +1,7 @@
 // submit.js: a specification becomes a job, or a sweep of jobs. What is wrong with it is told by the daemon, at the key.
 import {call} from "./api.js";
 import {el, fill, note, table} from "./dom.js";
-import {duration, bytes} from "./format.js";
+import {duration, bytes, counted} from "./format.js";
 import {here} from "./actions.js";
 import * as store from "./store.js";
 
@@ -58,6 +58,7 @@ class Submit {
         const file = this.file.files[0];
         if (!file) return;
         this.spec.value = await file.text();
+        this.file.value = ""; // so that the same file can be read again
         this.changed();
     }
 
@@ -92,7 +93,7 @@ class Submit {
             const spec = this.parse(this.spec, "specification");
             if (this.sweep.value.trim()) {
                 const reply = await call("SubmitSweep", {spec, sweep: this.parse(this.sweep, "sweep")});
-                note(`Sweep ${reply.sweep}: ${reply.count} jobs are queued`);
+                note(`Sweep ${reply.sweep}: ${counted(reply.count, "job")} submitted`);
                 location.hash = `#/sweeps/${reply.sweep}`;
             } else {
                 const reply = await call("Submit", {spec});

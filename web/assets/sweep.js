@@ -4,8 +4,8 @@ import {el, fill, setText, empty, note, stateChip} from "./dom.js";
 import {confirm} from "./dialog.js";
 import {duration, value, count, point} from "./format.js";
 import {here} from "./actions.js";
-import {jobsText} from "./compare.js";
-import {Parallel} from "./parallel.js";
+import {LOSSES, jobsText} from "./compare.js";
+import {Parallel, asNumber} from "./parallel.js";
 import {stateBar} from "./sweeps.js";
 import * as store from "./store.js";
 
@@ -33,6 +33,9 @@ class SweepView {
                 this.buttons),
             this.bar, this.best, this.parallelCard, this.table));
         this.stop = store.onChange(() => this.load());
+        this.stopJobs = store.onJobs(() => {
+            if (this.borrowed) this.later ??= setTimeout(() => { this.later = null; this.draw(); }, 500 + this.trials.length);
+        });
         this.load();
     }
 
@@ -49,6 +52,7 @@ class SweepView {
             } while (next && trials.length < TRIALS_MAX);
             if (this.closed) return;
             Object.assign(this, {sweep: reply.sweep, search: reply.search, trials, cut: Boolean(next)});
+            this.borrowed = false;
             this.draw();
         } catch (error) {
             if (!this.closed && error.name !== "Unreachable") fill(this.host, empty(error.message));
@@ -67,7 +71,7 @@ class SweepView {
             Object.entries(states).filter(([, number]) => number).map(([state, number]) => `${count(number)} ${state}`).join(" · "),
             this.cut ? ` · the first ${count(TRIALS_MAX)} are shown` : ""));
         this.keys = [...new Set(trials.flatMap((one) => Object.keys(one.values)))];
-        this.metric = this.search?.metric ?? trials.find((one) => one.metric)?.metric ?? null;
+        this.metric = this.search?.metric ?? (this.borrowed ? null : trials.find((one) => one.metric)?.metric) ?? this.borrow(trials);
         this.low = lower(this.metric, this.search);
         const measured = trials.filter((one) => one.value !== null && one.value !== undefined);
         this.top = trials.find((one) => one.job === this.search?.best) ??
@@ -77,6 +81,15 @@ class SweepView {
         this.parallelCard.hidden = measured.length < 2 || this.keys.length === 0;
         this.parallel.set(this.keys, this.metric ?? "value", measured, this.low);
         this.drawTable();
+    }
+
+    /** A sweep of commands has no metric of its own: it is compared by one that its jobs report, a loss if there is one. */
+    borrow(trials) {
+        const metrics = trials.map((one) => store.byId(one.job)?.metrics ?? {}), names = new Set(metrics.flatMap((one) => Object.keys(one)));
+        const name = LOSSES.find((one) => names.has(one)) ?? [...names].sort()[0] ?? null;
+        this.borrowed = true;
+        trials.forEach((one, index) => { one.value = metrics[index][name] ?? null; });
+        return name;
     }
 
     drawBest() {
@@ -118,7 +131,7 @@ class SweepView {
     columns() {
         return [{key: "job", label: "Job", num: true, of: (one) => one.job},
             ...this.keys.map((key) => ({key: `v:${key}`, label: key.split(".").slice(-2).join("."), title: key, num: true,
-                of: (one) => one.values[key]})),
+                of: (one) => asNumber(one.values[key])})),
             {key: "state", label: "State", of: (one) => one.state},
                 {key: "value", label: this.metric ?? "value", num: true, of: (one) => one.value},
             ...(this.search ? [{key: "rung", label: "Rung", num: true, of: (one) => one.rung}] : []),
@@ -166,6 +179,8 @@ class SweepView {
     close() {
         this.closed = true;
         this.stop();
+        this.stopJobs();
+        clearTimeout(this.later);
         this.parallel.close();
     }
 }

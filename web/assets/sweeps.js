@@ -1,7 +1,7 @@
 // sweeps.js: the list of sweeps.
 import {call} from "./api.js";
 import {el, fill, empty} from "./dom.js";
-import {ago, count} from "./format.js";
+import {ago, counted} from "./format.js";
 import * as store from "./store.js";
 
 const ORDER = ["done", "running", "starting", "preempting", "paused", "queued", "failed", "cancelled"];
@@ -26,7 +26,7 @@ class Sweeps {
     }
 
     async load() {
-        if (this.loading) return;
+        if (this.loading) { this.again = true; return; }
         this.loading = true;
         try {
             const {sweeps} = await call("Sweeps", {limit: 100});
@@ -34,7 +34,7 @@ class Sweeps {
         } catch (error) {
             if (error.name !== "Unreachable") fill(this.body, empty(error.message));
         }
-        setTimeout(() => { this.loading = false; }, 500);
+        setTimeout(() => { this.loading = false; if (this.again && !this.closed) { this.again = false; this.load(); } }, 500);
     }
 
     draw(sweeps) {
@@ -53,7 +53,7 @@ class Sweeps {
             return el("a", {class: "card link-card", href: `#/sweeps/${sweep.id}`, "data-sweep": sweep.id},
                 el("header", {}, el("h2", {}, sweep.name || "sweep"), el("span", {class: "dim num"}, String(sweep.id))),
                     stateBar(states, sweep.points),
-                el("p", {class: "dim num"}, `${count(sweep.points)} points · ${sweep.user} · ${ago(sweep.submitted)}`));
+                el("p", {class: "dim num"}, `${counted(sweep.points, "point")} · ${sweep.user} · ${ago(sweep.submitted)}`));
         }));
     }
 

@@ -25,6 +25,19 @@ static const char *plural(double number)
     return number == 1 ? "" : "s";
 }
 
+/* "epoch", "20 epochs": behind "every". */
+static char *format_interval(int64_t steps, int64_t epochs, char *text, size_t size)
+{
+    int64_t number = steps ? steps : epochs;
+    const char *unit = steps ? "step" : "epoch";
+
+    if (number == 1)
+        snprintf(text, size, "%s", unit);
+    else
+        snprintf(text, size, "%" PRId64 " %ss", number, unit);
+    return text;
+}
+
 /* ---- causes ---- */
 
 static void cause_of_batch(const struct advice_facts *facts, char *text)
@@ -79,14 +92,11 @@ static void cause_of_evaluation(const struct advice_facts *facts, char *text)
 {
     const struct advice_rhythm *rhythm = &facts->rhythm;
     double seconds = facts->parts->costs.evaluation;
-    bool steps = rhythm->evaluate_steps > 0;
-    char duration[48];
+    char duration[48], every[48];
 
-    TEXT("The validation set is evaluated every %" PRId64 " %s%s. That takes %s, as long as "
-         "training on %.0f samples, and %.0f%% of the time, with the checkpoints of the best "
-         "weights.",
-         steps ? rhythm->evaluate_steps : rhythm->evaluate_epochs, steps ? "step" : "epoch",
-         plural((double)(steps ? rhythm->evaluate_steps : rhythm->evaluate_epochs)),
+    TEXT("The validation set is evaluated every %s. That takes %s, as long as training on %.0f "
+         "samples, and %.0f%% of the time, with the checkpoints of the best weights.",
+         format_interval(rhythm->evaluate_steps, rhythm->evaluate_epochs, every, sizeof every),
          text_format_duration(seconds, duration, sizeof duration), seconds / facts->base->step,
          share(facts, ADVICE_EVALUATION) +
              (rhythm->evaluate_steps
@@ -103,12 +113,8 @@ static void cause_of_checkpoints(const struct advice_facts *facts, char *text)
 
     if (rhythm->checkpoint_seconds > 0)
         text_format_duration(rhythm->checkpoint_seconds, every, sizeof every);
-    else if (rhythm->checkpoint_steps)
-        snprintf(every, sizeof every, "%" PRId64 " step%s", rhythm->checkpoint_steps,
-                 plural((double)rhythm->checkpoint_steps));
     else
-        snprintf(every, sizeof every, "%" PRId64 " epoch%s", rhythm->checkpoint_epochs,
-                 plural((double)rhythm->checkpoint_epochs));
+        format_interval(rhythm->checkpoint_steps, rhythm->checkpoint_epochs, every, sizeof every);
     TEXT("A checkpoint is written every %s. One takes %s, and all of them %.0f%% of the time.",
          every, text_format_duration(facts->parts->costs.checkpoint, duration, sizeof duration),
          share(facts, ADVICE_CHECKPOINTS));

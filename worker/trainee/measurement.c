@@ -101,6 +101,9 @@ static int prepare(const struct request *request, struct training **training, st
     setup->split.test.count = 0;
     config->early_metric = NULL;
     config->restore_best = false;
+    /* the learning rate changes no time, and a warm-up may be longer than what is measured */
+    config->schedule.kind = SCHEDULE_CONSTANT;
+    config->schedule.warmup_steps = config->schedule_warmup_epochs = 0;
     if (request->division)
         configure_profile(request->division, config);
     else

@@ -7,6 +7,7 @@
 #include "worker/trainee/advice_text.h"
 #include "worker/trainee/advice_variants.h"
 #include "worker/trainee/worker_child.h"
+#include "worker/trainee/worker_signals.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include <limits.h>
 #include <math.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -295,18 +297,26 @@ static void divide(struct adviser *adviser)
     const char *chosen = getenv("TMPDIR");
     struct division division;
     char path[PATH_MAX];
+    static struct training_requests requests; /* as worker_signals_serve() wants it */
 
+    /* who ends this waits until the folder is removed: seconds, and less if the child ends, too */
+    worker_signals_serve(&requests);
     snprintf(path, sizeof path, "%s/traind-advise.XXXXXX", chosen && *chosen ? chosen : "/tmp");
     if (!mkdtemp(path)) {
         snprintf(adviser->parts.reason, sizeof adviser->parts.reason,
                  "cannot make a folder in %.200s: %s; set TMPDIR to another one",
                  chosen && *chosen ? chosen : "/tmp", strerror(errno));
-        return;
+    } else {
+        division = plan_division(adviser, path);
+        measurement_divide(adviser->options, &adviser->setup, adviser->text, &division,
+                           &adviser->parts);
+        remove_folder(path);
     }
-    division = plan_division(adviser, path);
-    measurement_divide(adviser->options, &adviser->setup, adviser->text, &division,
-                       &adviser->parts);
-    remove_folder(path);
+    worker_signals_serve(NULL);
+    if (atomic_load(&requests.stop)) {
+        kill(getpid(), SIGTERM);
+        pause(); /* until the thread that takes signals has it */
+    }
 }
 
 /* Adds an option that is worked out. Takes `changes`. */
@@ -462,6 +472,7 @@ static struct json_object *report_new(const struct adviser *adviser)
     struct json_object *json = json_object_new_object(), *time = json_object_new_object();
     struct json_object *list = json_object_new_array(), *notes = json_object_new_array();
     struct advice_facts facts = facts_of(adviser);
+    bool is_divided = !adviser->parts.reason[0];
     char text[ADVICE_TEXT_BYTES];
 
     json_set_string(json, "job", json_get_string(adviser->normalised, "name", NULL));
@@ -473,14 +484,19 @@ static struct json_object *report_new(const struct adviser *adviser)
                         facts.time.part[i]);
     json_set(json, "time", time);
     json_set_string(json, "bottleneck",
-                    advice_bottleneck_to_string(advice_time_largest(&facts.time)));
-    json_set_string(json, "bound", advice_bound(&facts, text));
+                    is_divided ? advice_bottleneck_to_string(advice_time_largest(&facts.time))
+                               : NULL);
+    json_set_string(json, "bound", is_divided ? advice_bound(&facts, text) : NULL);
     for (int i = 0; i < adviser->found; i++)
         json_object_array_add(list, finding_json(adviser, &facts, &adviser->findings[i]));
     json_set(json, "advice", list);
     json_set(json, "tried", tried_json(adviser));
-    if (adviser->parts.reason[0])
-        json_object_array_add(notes, json_object_new_string(adviser->parts.reason));
+    if (!is_divided) {
+        AUTO_FREE char *note = memory_format("what the time goes into could not be measured: %s",
+                                             adviser->parts.reason);
+
+        json_object_array_add(notes, json_object_new_string(note));
+    }
     json_set(json, "notes", notes);
     return json;
 }

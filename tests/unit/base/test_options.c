@@ -44,6 +44,52 @@ static int parse(const char *allowed, const char *first, const char *second, str
     return r < 0 ? r : index + 1;
 }
 
+static void help_print(FILE *output)
+{
+    fputs("help\n", output);
+}
+
+static int option_take(size_t option, const char *value, void *data)
+{
+    const char **values = data;
+
+    values[option] = value ? value : "taken";
+    return option == 2 ? 7 : -1;
+}
+
+/* Reads up to three words as the command line of "paint". */
+static int read_all(const char **values, const char *first, const char *second, const char *third)
+{
+    static const struct option_spelling spellings[] = {{"file", 'f', OPTION_VALUE_REQUIRED},
+                                                       {"loud", 0, OPTION_VALUE_NONE},
+                                                       {"end", 0, OPTION_VALUE_NONE}};
+    static const struct option_program program = {"paint", help_print, spellings, 3, option_take};
+    char *words[] = {(char *)"paint", (char *)first, (char *)second, (char *)third};
+    int count = 1;
+
+    while (count < 4 && words[count])
+        count++;
+    return option_read_all(&program, count, words, values);
+}
+
+static void test_programs(void **state)
+{
+    static const char *const wrong[] = {"word", "--file", "--loud=1", "-x", "--lout"};
+    const char *values[3] = {0};
+
+    (void)state;
+    assert_int_equal(read_all(values, "--fil=a", "-fb", "--loud"), -1);
+    assert_string_equal(values[0], "b");
+    assert_string_equal(values[1], "taken");
+    assert_int_equal(read_all(values, NULL, NULL, NULL), -1);
+    assert_int_equal(read_all(values, "--end", "--x", NULL), 7);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(read_all(values, wrong[i], "--end", NULL),
+                         i == 1 ? -1 : OPTION_EXIT_USAGE); /* a value may look like an option */
+    assert_string_equal(values[0], "--end");
+    assert_int_equal(read_all(values, "--file", NULL, NULL), OPTION_EXIT_USAGE);
+}
+
 static void test_values(void **state)
 {
     struct error error = {0};
@@ -169,6 +215,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_words),
+        cmocka_unit_test(test_programs),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_refused),
     };
