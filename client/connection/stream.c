@@ -107,6 +107,7 @@ int stream_signals_open(void)
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGHUP);
     sigaddset(&signals, SIGWINCH);
     if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
         return -1;
