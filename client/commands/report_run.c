@@ -179,7 +179,10 @@ static enum exit_status report_write(struct json_object *document, enum report_f
     case FORM_PDF:
         return pdf_write(document, path);
     default:
-        return file_write(path, &content);
+        if (strcmp(path, "-") != 0)
+            return file_write(path, &content);
+        html_write(document, stdout);
+        return EXIT_STATUS_DONE;
     }
 }
 
@@ -196,7 +199,7 @@ static enum exit_status command_execute(struct invocation *invocation)
         complain("report-run needs -o FILE.html, FILE.md or FILE.pdf");
         return EXIT_STATUS_USAGE;
     }
-    if (path)
+    if (path && strcmp(path, "-") != 0)
         status = form_find(invocation, path, &form);
     if (!status)
         status = report_jobs_fetch(invocation, names, &jobs);
@@ -206,7 +209,7 @@ static enum exit_status command_execute(struct invocation *invocation)
             status = report_write(document, form, path);
         if (!status && invocation->json)
             json_print(document, stdout);
-        else if (!status)
+        else if (!status && path && strcmp(path, "-") != 0)
             printf("%s has %zu job%s and %zu figure%s\n", path, jobs.count,
                    jobs.count == 1 ? "" : "s", document_count_figures(document),
                    document_count_figures(document) == 1 ? "" : "s");
@@ -216,7 +219,8 @@ static enum exit_status command_execute(struct invocation *invocation)
 }
 
 static const struct command_option report_run_options[] = {
-    {"output", 'o', "FILE", "Where to write it; the ending tells the form: .html, .md, .pdf",
+    {"output", 'o', "FILE",
+     "Where to write it; the ending tells the form: .html, .md, .pdf; -: HTML on standard output",
      COMPLETE_FILES},
     {"format", 0, "FORM", "html, md or pdf, whatever the file's name", COMPLETE_NOTHING},
     {"name", 'n', "METRIC[,METRIC…]", "Draw these metrics (default: all); repeatable",

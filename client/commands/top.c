@@ -19,6 +19,7 @@ static enum exit_status command_execute(struct invocation *invocation)
 }
 
 const struct command command_top = {
+    .fills_screen = true,
     .name = "top",
     .place = 300,
     .summary = "Watch devices and jobs live, and act on them; q or Ctrl-C ends",

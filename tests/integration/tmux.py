@@ -109,7 +109,7 @@ class Tmux:
     def ended(self):
         """The exit status of the program; None: it runs."""
         dead, status = self.run("display-message", "-p", "#{pane_dead} #{pane_dead_status}").rstrip("\n").split(" ")
-        return int(status) if dead == "1" else None
+        return int(status) if dead == "1" and status else None  # the status comes a moment later
 
     def keys(self, *names):
         self.run("send-keys", *names)
