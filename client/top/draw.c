@@ -165,22 +165,23 @@ static char *table_text(const struct top *top, const struct display *display)
 static void selected_write(const struct top *top, const char *text, size_t length, FILE *output)
 {
     const struct display *display = &top->screen.display;
-    size_t columns = MARKER_COLUMNS;
+    AUTO_FREE char *plain = calloc(1, length + 1);
+    size_t used = 0, columns;
 
-    fprintf(output, "%s%s ", display->colour ? "\033[7m" : "", display->unicode ? "▶" : ">");
+    if (!plain)
+        return;
     for (size_t i = 0; i < length; i++) {
-        if (text[i] == '\033') {
+        if (text[i] == '\033')
             while (i < length && text[i] != 'm')
                 i++;
-            continue;
-        }
-        fputc(text[i], output);
-        columns += ((unsigned char)text[i] & 0xc0) != 0x80;
+        else
+            plain[used++] = text[i];
     }
-    for (; display->colour && columns < display->columns; columns++)
-        fputc(' ', output);
-    fputs(display_style_end(display, STYLE_BOLD), output);
-    fputc('\n', output);
+    columns = MARKER_COLUMNS + display_width(plain);
+    fprintf(output, "%s%s %s%*s%s\n", display->colour ? "\033[7m" : "",
+            display->unicode ? "▶" : ">", plain,
+            display->colour && columns < display->columns ? (int)(display->columns - columns) : 0,
+            "", display_style_end(display, STYLE_BOLD));
 }
 
 static void jobs_write(const struct top *top, FILE *output)
@@ -223,8 +224,9 @@ static void detail_write(const struct top *top, FILE *output)
     char detail[1024];
 
     if (job)
-        screen_line_add(&line, STYLE_DIM, "job %" PRId64 " of %zu: %s", json_get_int(job, "id", 0),
-                        top->list.count, job_detail(job, detail, sizeof detail));
+        screen_line_add(&line, STYLE_DIM, "job %" PRId64 ", %zu of %zu: %s",
+                        json_get_int(job, "id", 0), top->list.index + 1, top->list.count,
+                        job_detail(job, detail, sizeof detail));
     screen_line_end(&line);
 }
 

@@ -75,9 +75,12 @@ def marked(text, curves):
 
 
 class Tmux:
+    count = 0
+
     def __init__(self, folder, columns, rows):
         self.columns, self.rows = columns, rows
-        self.socket = os.path.join(folder, f"tmux.{columns}")
+        Tmux.count += 1  # a server that ends may still hold its socket
+        self.socket = os.path.join(folder, f"tmux.{Tmux.count}")
         self.config = self.socket + ".conf"
         with open(self.config, "w", encoding="utf-8") as file:
             file.write(CONFIG)
