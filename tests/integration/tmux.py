@@ -17,7 +17,7 @@ import time
 import traind
 
 SCREENS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "screens")
-LIMIT_SECONDS = traind.PATIENCE / 3
+LIMIT_SECONDS = traind.PATIENCE
 RECORD = os.environ.get("RECORD_SCREENS") == "1"
 # of the terminal that the program sees; a pane without a status line has the whole size
 CONFIG = "set -g default-terminal screen\nset -g status off\nset -s escape-time 0\nset -g remain-on-exit on\n"
