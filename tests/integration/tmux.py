@@ -20,7 +20,9 @@ SCREENS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "screens")
 LIMIT_SECONDS = traind.PATIENCE
 RECORD = os.environ.get("RECORD_SCREENS") == "1"
 # of the terminal that the program sees; a pane without a status line has the whole size
-CONFIG = "set -g default-terminal screen\nset -g status off\nset -s escape-time 0\nset -g remain-on-exit on\n"
+CONFIG = "set -g default-terminal screen\nset -g status off\nset -s escape-time 0\n"
+# When the program has ended, its status is printed, and the pane stays. Ctrl-C is for the program alone
+SHELL = ["sh", "-c", 'trap : INT; "$@"; echo "status $?"; exec cat', "sh"]
 STYLES = {1: "bold", 2: "dim", 7: "reverse"}
 COLOURS = {31: "red", 32: "green", 33: "yellow", 36: "cyan"}
 
@@ -98,9 +100,10 @@ class Tmux:
         return process.stdout
 
     def start(self, command, **environment):
+        """Runs it; "status N" appears on the screen when it has ended."""
         # `env` in place of -e: what is set to None is not there
         words = ["env", *(f"-u{name}" for name, value in environment.items() if value is None),
-                 *(f"{name}={value}" for name, value in environment.items() if value is not None), *command]
+                 *(f"{name}={value}" for name, value in environment.items() if value is not None), *SHELL, *command]
         self.run("new-session", "-d", "-x", str(self.columns), "-y", str(self.rows), *words)
 
     def screen(self):
@@ -108,11 +111,6 @@ class Tmux:
 
     def styled(self, curves=True):
         return marked(self.run("capture-pane", "-p", "-e").rstrip("\n"), curves)
-
-    def ended(self):
-        """The exit status of the program; None: it runs."""
-        dead, status = self.run("display-message", "-p", "#{pane_dead} #{pane_dead_status}").rstrip("\n").split(" ")
-        return int(status) if dead == "1" and status else None  # the status comes a moment later
 
     def keys(self, *names):
         self.run("send-keys", *names)
