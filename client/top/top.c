@@ -23,8 +23,7 @@ enum {
 
 /* ---- the picture --------------------------------------------------------------------------- */
 
-/* Puts what the devices are measured at now into the history. One place is left for values that
- * were measured before this program began: history_put() takes them in any order. */
+/* Puts what the devices are measured at now into the history. */
 static void history_extend(struct top *top)
 {
     struct json_object *devices = json_get(top->picture.devices, "devices");
@@ -343,7 +342,9 @@ enum exit_status top_run(struct invocation *invocation)
 
     if (status)
         return status;
-    top.history = history_new(); /* without memory for it there are no curves */
+    /* Without memory for it there are no curves. Curves begin now: whoever knows what the devices
+     * were measured at before puts it here, by history_put(). */
+    top.history = history_new();
     signals = stream_signals_open();
     screen_look(&top.screen);
     if (changes_take(&top, &status)) { /* an older daemon's error goes to the normal screen */
