@@ -5,6 +5,7 @@
 #include "client/connection/metric_pages.h"
 #include "client/connection/sweep.h"
 #include "client/view/chart.h"
+#include "client/view/sixel.h"
 #include "proto/varlink.h"
 
 #include <inttypes.h>
@@ -353,6 +354,27 @@ static enum exit_status curves_collect(struct plot *plot)
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
+/* Lets curves be an image where the terminal shows sixels, and colours are wanted; --sixel does not
+ * ask the terminal, and --braille wants text. */
+static enum exit_status image_choose(struct plot *plot)
+{
+    const struct invocation *invocation = plot->invocation;
+    struct chart *chart = &plot->chart;
+    bool wanted = invocation_flag(invocation, "sixel");
+
+    if (invocation->json || invocation_flag(invocation, "braille"))
+        return EXIT_STATUS_DONE;
+    if (!wanted && !(invocation->output.colour && sixel_terminal_has()))
+        return EXIT_STATUS_DONE;
+    if (sixel_terminal_cell(&chart->cell_width, &chart->cell_height))
+        return EXIT_STATUS_DONE;
+    chart->cell_width = chart->cell_height = 0;
+    if (!wanted)
+        return EXIT_STATUS_DONE;
+    complain("--sixel: standard output is no terminal that tells how many pixels it has");
+    return EXIT_STATUS_USAGE;
+}
+
 static enum exit_status options_read(struct plot *plot)
 {
     const struct invocation *invocation = plot->invocation;
@@ -379,7 +401,7 @@ static enum exit_status options_read(struct plot *plot)
     plot->chart.x_title = plot->epochs ? "epoch" : "step";
     plot->chart.logarithmic = invocation_flag(invocation, "log");
     plot->chart.rows = (size_t)rows;
-    return EXIT_STATUS_DONE;
+    return image_choose(plot);
 }
 
 /* A line of JSON for each curve. */
@@ -470,6 +492,9 @@ static const struct command_option plot_options[] = {
     {"log", 0, NULL, "A logarithmic y axis", COMPLETE_NOTHING},
     {"epochs", 0, NULL, "Epochs instead of steps as the x axis", COMPLETE_NOTHING},
     {"height", 0, "LINES", "Lines of the chart (default: 16)", COMPLETE_NOTHING},
+    {"sixel", 0, NULL, "Draw an image, also where the terminal does not say that it shows sixels",
+     COMPLETE_NOTHING},
+    {"braille", 0, NULL, "Draw text, also where the terminal shows sixels", COMPLETE_NOTHING},
     {0},
 };
 
