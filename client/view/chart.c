@@ -240,7 +240,7 @@ static void cell_print(const struct canvas *canvas, size_t cell, const struct di
 /* Puts the image over the area, whose lines were printed without curves. */
 static void image_print(const struct canvas *canvas, FILE *output)
 {
-    /* cyan, yellow, green, red and grey, as the styles, of a lightness for dark and light screens */
+    /* cyan, yellow, green, red and grey, as the styles; they are seen on dark and light screens */
     static const uint8_t palette[STYLE_COUNT][3] = {
         {0, 60, 70}, {75, 60, 0}, {10, 65, 20}, {80, 20, 20}, {55, 55, 55}};
 
