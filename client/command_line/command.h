@@ -49,6 +49,8 @@ struct command {
     int minimum, maximum;                 /* number of arguments; maximum -1 for any number */
     bool ends_at_argument;      /* the first argument begins a command line with its own options */
     bool hidden;                /* left out of the help: only programs use it */
+    bool reads_input;           /* standard input, also where no argument is "-" */
+    bool fills_screen;          /* of the terminal, by sequences that must be undone */
     enum completion completion; /* of its arguments */
     const char *words; /* that completion offers instead, separated by blanks; NULL: none */
     enum exit_status (*execute)(struct invocation *invocation);

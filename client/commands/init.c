@@ -406,6 +406,7 @@ static const struct command_option init_options[] = {
 };
 
 const struct command command_init = {
+    .reads_input = true,
     .name = "init",
     .place = 5,
     .arguments = "FILE|FOLDER",

@@ -1,9 +1,11 @@
 /* plot.c: `trainctl plot` draws metrics of jobs as curves in the terminal. */
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "client/connection/connection.h"
 #include "client/connection/metric_pages.h"
 #include "client/connection/sweep.h"
 #include "client/view/chart.h"
+#include "client/view/sixel.h"
 #include "proto/varlink.h"
 
 #include <inttypes.h>
@@ -11,7 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS_DEFAULT = 16, CURVES_MAX = 1000 };
+enum {
+    ROWS_DEFAULT = 16,
+    CURVES_MAX = 1000,
+    POINTS = 2000 /* a longer curve comes in so many buckets: more than dots of any screen */
+};
 
 struct plotted_job {
     int64_t id;
@@ -33,7 +39,8 @@ struct plot {
     struct chart chart;
     struct origin *origins; /* as many as curves; owned */
     double smoothing;
-    bool epochs; /* the x axis; else steps */
+    bool epochs;       /* the x axis; else steps */
+    int64_t nonfinite; /* values of long curves that are not finite */
 };
 
 /* ---- the jobs -------------------------------------------------------------------------------- */
@@ -188,34 +195,98 @@ struct collecting {
     const char *x; /* the member of a row */
 };
 
+/* Makes room for so many values more. */
+static enum exit_status room_make(struct collecting *collecting, size_t count)
+{
+    struct chart_curve *curve = collecting->curve;
+    size_t needed = curve->count + count, room = needed * 2;
+    double *x, *y;
+
+    if (needed <= collecting->room)
+        return EXIT_STATUS_DONE;
+    x = reallocarray(curve->x, room, sizeof *x);
+    curve->x = x ? x : curve->x;
+    y = x ? reallocarray(curve->y, room, sizeof *y) : NULL;
+    curve->y = y ? y : curve->y;
+    if (!y) {
+        complain("not enough memory for %zu values", room);
+        return EXIT_STATUS_FAILED;
+    }
+    collecting->room = room;
+    return EXIT_STATUS_DONE;
+}
+
+/* There is room for it. */
+static void value_add(struct chart_curve *curve, double x, double y)
+{
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): room_make() has made it */
+    curve->x[curve->count] = x;
+    curve->y[curve->count++] = y;
+}
+
 static enum exit_status rows_take(void *context, struct json_object *rows, int64_t cursor)
 {
     struct collecting *collecting = context;
-    struct chart_curve *curve = collecting->curve;
-    size_t count = json_object_array_length(rows), needed = curve->count + count;
+    size_t count = json_object_array_length(rows);
+    enum exit_status status = room_make(collecting, count);
 
     (void)cursor;
-    if (needed > collecting->room) {
-        size_t room = needed * 2;
-        double *x = realloc(curve->x, room * sizeof *x);
-        double *y;
-
-        curve->x = x ? x : curve->x;
-        y = x ? realloc(curve->y, room * sizeof *y) : NULL;
-        curve->y = y ? y : curve->y;
-        if (!y) {
-            complain("not enough memory for %zu values", room);
-            return EXIT_STATUS_FAILED;
-        }
-        collecting->room = room;
-    }
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && !status; i++) {
         struct json_object *row = json_object_array_get_idx(rows, i);
 
-        curve->x[curve->count] = json_get_double(row, collecting->x, NAN);
-        curve->y[curve->count++] = json_get_double(row, "value", NAN);
+        value_add(collecting->curve, json_get_double(row, collecting->x, NAN),
+                  json_get_double(row, "value", NAN));
     }
-    return EXIT_STATUS_DONE;
+    return status;
+}
+
+static double list_get(struct json_object *buckets, const char *list, size_t index)
+{
+    struct json_object *value = json_object_array_get_idx(json_get(buckets, list), index);
+
+    return value ? json_object_get_double(value) : NAN;
+}
+
+/* Adds a long curve: of each bucket the least and the greatest value, which together are a stroke,
+ * or, where one line is asked for, the mean. It ends with the last value of all. */
+static enum exit_status buckets_take(struct collecting *collecting, struct json_object *buckets,
+                                     bool means, double last)
+{
+    const char *x_list = strcmp(collecting->x, "epoch") == 0 ? "epochs" : "steps";
+    struct json_object *steps = json_get(buckets, "steps");
+    size_t count = steps ? json_object_array_length(steps) : 0;
+    enum exit_status status = room_make(collecting, 2 * count + 1);
+    double x = NAN;
+
+    for (size_t i = 0; i < count && !status; i++) {
+        x = json_get(buckets, x_list) ? list_get(buckets, x_list, i) : NAN;
+        if (!means) {
+            value_add(collecting->curve, x, list_get(buckets, "minima", i));
+            value_add(collecting->curve, x, list_get(buckets, "maxima", i));
+        } else {
+            value_add(collecting->curve, x, list_get(buckets, "means", i));
+        }
+    }
+    if (!status && count > 0 && !means && isfinite(last))
+        value_add(collecting->curve, x, last);
+    return status;
+}
+
+/* Fetches the curve in buckets if it has more values than these; `*buckets` NULL: it is short, or
+ * the daemon is too old for that. The caller owns it. */
+static void buckets_fetch(const struct plot *plot, int64_t id, const char *metric,
+                          struct json_object **buckets)
+{
+    CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
+    struct json_object *parameters = json_object_new_object();
+
+    *buckets = NULL;
+    json_set_int(parameters, "id", id);
+    json_set_string(parameters, "name", metric);
+    json_set_int(parameters, "points", POINTS);
+    if (connection_try(plot->invocation, "Curve", parameters, &reply) &&
+        json_get_int(reply.parameters, "rows", 0) > POINTS)
+        *buckets = json_object_get(reply.parameters);
 }
 
 /* "12 fashion-cnn", and the metric where there are several. The caller owns it. */
@@ -236,13 +307,19 @@ static enum exit_status curve_add(struct plot *plot, const struct plotted_job *j
 {
     struct chart_curve *curve = &plot->chart.curves[plot->chart.count];
     struct collecting collecting = {.curve = curve, .x = plot->epochs ? "epoch" : "step"};
-    JSON_AUTO struct json_object *names = json_object_new_array();
+    JSON_AUTO struct json_object *names = json_object_new_array(), *buckets = NULL;
     enum exit_status status;
 
     json_object_array_add(names, json_object_new_string(metric));
     plot->origins[plot->chart.count] = (struct origin){.job = job, .metric = metric};
     plot->chart.count++; /* from here on its memory is released with the others' */
-    status = metric_pages_walk(plot->invocation, job->id, names, 0, rows_take, &collecting);
+    buckets_fetch(plot, job->id, metric, &buckets);
+    if (buckets)
+        status = buckets_take(&collecting, buckets, plot->smoothing > 0 || plot->invocation->json,
+                              json_get_double(job_metrics(job), metric, NAN));
+    else
+        status = metric_pages_walk(plot->invocation, job->id, names, 0, rows_take, &collecting);
+    plot->nonfinite += json_get_int(buckets, "nonfinite", 0);
     if (status)
         return status;
     if (curve->count == 0) {
@@ -279,6 +356,27 @@ static enum exit_status curves_collect(struct plot *plot)
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
+/* Lets curves be an image where the terminal shows sixels, and colours are wanted; --sixel does not
+ * ask the terminal, and --braille wants text. */
+static enum exit_status image_choose(struct plot *plot)
+{
+    const struct invocation *invocation = plot->invocation;
+    struct chart *chart = &plot->chart;
+    bool wanted = invocation_flag(invocation, "sixel");
+
+    if (invocation->json || invocation_flag(invocation, "braille"))
+        return EXIT_STATUS_DONE;
+    if (!wanted && !(invocation->output.colour && sixel_terminal_has()))
+        return EXIT_STATUS_DONE;
+    if (sixel_terminal_cell(&chart->cell_width, &chart->cell_height))
+        return EXIT_STATUS_DONE;
+    chart->cell_width = chart->cell_height = 0;
+    if (!wanted)
+        return EXIT_STATUS_DONE;
+    complain("--sixel: standard output is no terminal that tells how many pixels it has");
+    return EXIT_STATUS_USAGE;
+}
+
 static enum exit_status options_read(struct plot *plot)
 {
     const struct invocation *invocation = plot->invocation;
@@ -305,7 +403,7 @@ static enum exit_status options_read(struct plot *plot)
     plot->chart.x_title = plot->epochs ? "epoch" : "step";
     plot->chart.logarithmic = invocation_flag(invocation, "log");
     plot->chart.rows = (size_t)rows;
-    return EXIT_STATUS_DONE;
+    return image_choose(plot);
 }
 
 /* A line of JSON for each curve. */
@@ -327,6 +425,7 @@ static void curves_print_json(const struct plot *plot)
             json_set_double(point, "value", curve->y[i]);
             json_object_array_add(points, point);
         }
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): every curve has an origin */
         json_set_int(result, "job", job->id);
         json_set_string(result, "name", json_get_string(json_get(job->shown, "job"), "name", ""));
         json_set_string(result, "metric", plot->origins[c].metric);
@@ -354,6 +453,7 @@ static enum exit_status chart_show(const struct plot *plot)
         complain("not enough memory to draw");
         return EXIT_STATUS_FAILED;
     }
+    left_out += plot->nonfinite;
     if (left_out > 0)
         complain("%ld value%s no place in the chart: not finite%s%s", left_out,
                  left_out == 1 ? " has" : "s have",
@@ -395,6 +495,9 @@ static const struct command_option plot_options[] = {
     {"log", 0, NULL, "A logarithmic y axis", COMPLETE_NOTHING},
     {"epochs", 0, NULL, "Epochs instead of steps as the x axis", COMPLETE_NOTHING},
     {"height", 0, "LINES", "Lines of the chart (default: 16)", COMPLETE_NOTHING},
+    {"sixel", 0, NULL, "Draw an image, also where the terminal does not say that it shows sixels",
+     COMPLETE_NOTHING},
+    {"braille", 0, NULL, "Draw text, also where the terminal shows sixels", COMPLETE_NOTHING},
     {0},
 };
 

@@ -278,6 +278,7 @@ static const struct command_option shell_options[] = {
 };
 
 const struct command command_shell = {
+    .reads_input = true,
     .name = "shell",
     .place = 25,
     .arguments = "[-- COMMAND…]",

@@ -72,22 +72,34 @@ static void method_name(const char *method, char *name, size_t size)
     snprintf(name, size, "io.traind.%s", method);
 }
 
-enum exit_status connection_refused(const struct varlink_reply *reply)
+/* Fills in the sentence of the daemon's error reply. */
+static void refusal_explain(const struct varlink_reply *reply, struct error *error)
 {
     const char *message = json_get_string(reply->parameters, "message", NULL);
     const char *method = json_get_string(reply->parameters, "method", NULL);
     const char *parameter = json_get_string(reply->parameters, "parameter", NULL);
 
     if (message)
-        complain("%s", message);
+        error_set(error, -ERROR_SERVICE_REPLY, "%s", message);
     else if (strcmp(reply->error, "org.varlink.service.MethodNotFound") == 0 ||
              strcmp(reply->error, "org.varlink.service.MethodNotImplemented") == 0)
-        complain("the daemon does not know %s: it is older than this trainctl; restart it",
-                 method ? method : "this call");
+        error_set(error, -ERROR_SERVICE_REPLY,
+                  "the daemon does not know %s: it is older than this trainctl; restart it",
+                  method ? method : "this call");
     else if (parameter)
-        complain("the daemon refused the parameter \"%s\" (%s)", parameter, reply->error);
+        error_set(error, -ERROR_SERVICE_REPLY, "the daemon refused the parameter \"%s\" (%s)",
+                  parameter, reply->error);
     else
-        complain("the daemon refused: %s", reply->error);
+        error_set(error, -ERROR_SERVICE_REPLY, "the daemon refused: %s", reply->error);
+}
+
+enum exit_status connection_refused(const struct varlink_reply *reply)
+{
+    const char *message = json_get_string(reply->parameters, "message", NULL);
+    struct error error = {0};
+
+    refusal_explain(reply, &error);
+    complain("%s", message ? message : error.text); /* a message may be too long for the error */
     return EXIT_STATUS_FAILED;
 }
 
@@ -143,30 +155,45 @@ bool connection_try_within(struct invocation *invocation, int milliseconds, cons
                            struct json_object *parameters, struct varlink_reply *reply)
 {
     struct error error;
+
+    return connection_call_quietly(invocation, milliseconds, method, parameters, reply, &error) ==
+           0;
+}
+
+int connection_call_quietly(struct invocation *invocation, int milliseconds, const char *method,
+                            struct json_object *parameters, struct varlink_reply *reply,
+                            struct error *error)
+{
     char name[64];
-    int result;
+    int result = 0;
 
     *reply = (struct varlink_reply){0};
     if (!invocation->socket)
-        invocation->socket = daemon_socket_find(invocation_option(invocation, "socket"), NULL);
-    if (!invocation->socket ||
-        (!invocation->client && varlink_client_connect(invocation->socket, milliseconds,
-                                                       &invocation->client, &error) < 0)) {
+        invocation->socket = daemon_socket_find(invocation_option(invocation, "socket"), error);
+    if (!invocation->socket)
+        result = -ENOENT;
+    else if (!invocation->client)
+        result =
+            varlink_client_connect(invocation->socket, milliseconds, &invocation->client, error);
+    if (result < 0) {
         json_object_put(parameters);
-        return false;
+        return result;
     }
     method_name(method, name, sizeof name);
-    result = varlink_client_send(invocation->client, name, parameters, false, &error);
+    result = varlink_client_send(invocation->client, name, parameters, false, error);
     if (result == 0)
-        result = varlink_client_receive(invocation->client, milliseconds, reply, &error);
+        result = varlink_client_receive(invocation->client, milliseconds, reply, error);
     if (result == 0 && !reply->error)
-        return true;
-    varlink_reply_release(reply);
-    if (result < 0) { /* it broke, or its answer would be taken for that to the next call */
+        return 0;
+    if (result == 0) {
+        refusal_explain(reply, error);
+        result = -ERROR_SERVICE_REPLY;
+    } else { /* it broke, or its answer would be taken for that to the next call */
         varlink_client_free(invocation->client);
         invocation->client = NULL;
     }
-    return false;
+    varlink_reply_release(reply);
+    return result;
 }
 
 /* Finds the newest job with that name, with `own` among the caller's jobs. `*job` NULL: there is

@@ -27,6 +27,13 @@ bool connection_try(struct invocation *invocation, const char *method,
 bool connection_try_within(struct invocation *invocation, int milliseconds, const char *method,
                            struct json_object *parameters, struct varlink_reply *reply);
 
+/* The same with the reason, for a program that fills the screen: 0, or -errno and a sentence;
+ * -ERROR_SERVICE_REPLY: the daemon refused; -ETIMEDOUT: it has not answered, and what was asked for
+ * may be done all the same. */
+int connection_call_quietly(struct invocation *invocation, int milliseconds, const char *method,
+                            struct json_object *parameters, struct varlink_reply *reply,
+                            struct error *error);
+
 /* Prints a warning if the daemon's disk is full. */
 void connection_tell_full_disk(struct invocation *invocation);
 

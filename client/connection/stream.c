@@ -107,6 +107,7 @@ int stream_signals_open(void)
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGHUP);
     sigaddset(&signals, SIGWINCH);
     if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
         return -1;
@@ -122,11 +123,13 @@ enum poll_result stream_poll(struct stream *const *streams, size_t count, int si
 enum poll_result stream_poll_input(struct stream *const *streams, size_t count, int signals,
                                    int input, int timeout_milliseconds)
 {
-    struct pollfd descriptors[STREAMS_MAX + 2] = {{.fd = signals, .events = POLLIN},
-                                                  {.fd = input, .events = POLLIN}};
+    /* no events of the output: poll() tells of a pipe that nobody reads any more, such as that of
+     * an ssh whose connection broke */
+    struct pollfd descriptors[STREAMS_MAX + 3] = {
+        {.fd = signals, .events = POLLIN}, {.fd = input, .events = POLLIN}, {.fd = STDOUT_FILENO}};
     enum poll_result result = POLL_READY;
     struct signalfd_siginfo information;
-    size_t used = 2;
+    size_t used = 3;
 
     for (size_t i = 0; i < count && i < STREAMS_MAX; i++) {
         if (streams[i]->ended)
@@ -143,6 +146,8 @@ enum poll_result stream_poll_input(struct stream *const *streams, size_t count, 
             return POLL_DETACH;
         result = POLL_RESIZED;
     }
+    if (descriptors[2].revents & (POLLERR | POLLHUP))
+        return POLL_DETACH;
     if (result == POLL_READY && descriptors[1].revents)
         result = POLL_INPUT;
     return result;

@@ -38,11 +38,12 @@ void stream_close(struct stream *stream);
 enum exit_status stream_run(struct stream *stream, struct invocation *invocation,
                             void (*receive)(void *context, struct json_object *parameters));
 
-/* What happened while stream_poll() waited. */
+/* What happened while stream_poll() waited. POLL_DETACH: this program is to end, or nobody reads
+ * its output any more. */
 enum poll_result { POLL_READY = 0, POLL_DETACH = 1, POLL_RESIZED = 2, POLL_INPUT = 3 };
 
-/* From now on only stream_poll() reports SIGINT, SIGTERM and SIGWINCH. Returns a descriptor, or
- * -1. */
+/* From now on only stream_poll() reports SIGINT, SIGTERM, SIGHUP and SIGWINCH. Returns a
+ * descriptor, or -1. */
 int stream_signals_open(void);
 
 /* Waits until one of the streams may have a reply, a signal arrives, or `timeout_milliseconds` have

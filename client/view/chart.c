@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "client/view/sixel.h"
 
 #include <float.h>
 #include <math.h>
@@ -28,6 +29,7 @@ struct canvas {
     size_t dot_columns, dot_rows; /* of a character */
     bool letters;                 /* instead of dots */
     uint8_t *dots;                /* of each character, a bit for each dot */
+    uint8_t *pixels;              /* of an image, the number of a colour; NULL: there is none */
     size_t *curves;               /* which curve was drawn there last, from 1 on; 0: none */
     struct range x, y;            /* y: of logarithms, if the axis is */
 };
@@ -125,6 +127,15 @@ static long dot_of(const struct range *range, double value, size_t count)
 
 /* ---- the grid -------------------------------------------------------------------------------- */
 
+/* Sets a pixel and the one above it, so that lines are seen on a fine screen. */
+static void pixel_set(struct canvas *canvas, long x, long y, size_t curve)
+{
+    size_t width = canvas->columns * canvas->dot_columns, height = canvas->rows * canvas->dot_rows;
+
+    for (size_t row = (size_t)y; row < (size_t)y + 2 && row < height; row++)
+        canvas->pixels[(height - 1 - row) * width + (size_t)x] = (uint8_t)(1 + curve % STYLE_COUNT);
+}
+
 static void dot_set(struct canvas *canvas, long x, long y, size_t curve)
 {
     /* the bits of Unicode's braille patterns, U+2800 on */
@@ -134,6 +145,10 @@ static void dot_set(struct canvas *canvas, long x, long y, size_t curve)
     size_t row = canvas->rows - 1 - dot_row / canvas->dot_rows;
     size_t cell = row * canvas->columns + column;
 
+    if (canvas->pixels) {
+        pixel_set(canvas, x, y, curve);
+        return;
+    }
     canvas->dots[cell] |=
         canvas->letters
             ? 1
@@ -222,6 +237,19 @@ static void cell_print(const struct canvas *canvas, size_t cell, const struct di
     fputs(display_style_end(display, style), output);
 }
 
+/* Puts the image over the area, whose lines were printed without curves. */
+static void image_print(const struct canvas *canvas, FILE *output)
+{
+    /* cyan, yellow, green, red and grey, as the styles; they are seen on dark and light screens */
+    static const uint8_t palette[STYLE_COUNT][3] = {
+        {0, 60, 70}, {75, 60, 0}, {10, 65, 20}, {80, 20, 20}, {55, 55, 55}};
+
+    fprintf(output, "\0337\033[%zuA\033[%dC", canvas->rows, LABEL_COLUMNS + 1);
+    sixel_write(canvas->pixels, canvas->columns * canvas->dot_columns,
+                canvas->rows * canvas->dot_rows, palette, STYLE_COUNT, output);
+    fputs("\0338", output);
+}
+
 static void area_print(const struct chart *chart, const struct canvas *canvas,
                        const struct display *display, FILE *output)
 {
@@ -239,6 +267,8 @@ static void area_print(const struct chart *chart, const struct canvas *canvas,
             cell_print(canvas, row * canvas->columns + column, display, output);
         fputc('\n', output);
     }
+    if (canvas->pixels)
+        image_print(canvas, output);
     fprintf(output, "%*s %s", LABEL_COLUMNS - 1, "", display->unicode ? "└" : "+");
     for (size_t column = 0; column < canvas->columns; column++)
         fputs(display->unicode ? "─" : "-", output);
@@ -288,19 +318,28 @@ static void legend_print(const struct chart *chart, const struct canvas *canvas,
 long chart_print(const struct chart *chart, const struct display *display, FILE *output)
 {
     size_t columns = display->columns ? display->columns : COLUMNS_DEFAULT, placed;
-    bool letters = !display->unicode || (chart->count > 1 && !display->colour);
+    bool image = chart->cell_width > 0 && chart->cell_height > 0;
+    bool letters = !image && (!display->unicode || (chart->count > 1 && !display->colour));
     struct canvas canvas = {.columns =
                                 (columns < COLUMNS_MIN ? COLUMNS_MIN : columns) - LABEL_COLUMNS - 1,
                             .rows = chart->rows,
                             .letters = letters,
-                            .dot_columns = letters ? 1 : BRAILLE_COLUMNS,
-                            .dot_rows = letters ? 1 : BRAILLE_ROWS};
+                            .dot_columns = image     ? chart->cell_width
+                                           : letters ? 1
+                                                     : BRAILLE_COLUMNS,
+                            .dot_rows = image     ? chart->cell_height
+                                        : letters ? 1
+                                                  : BRAILLE_ROWS};
     AUTO_FREE uint8_t *dots = calloc(canvas.columns * canvas.rows, sizeof *dots);
     AUTO_FREE size_t *curves = calloc(canvas.columns * canvas.rows, sizeof *curves);
+    AUTO_FREE uint8_t *pixels = NULL;
     long left_out = ranges_find(chart, &canvas, &placed);
 
-    if (!dots || !curves)
+    if (image)
+        pixels = calloc(canvas.columns * canvas.dot_columns, canvas.rows * canvas.dot_rows);
+    if (!dots || !curves || (image && !pixels))
         return -1;
+    canvas.pixels = pixels;
     canvas.dots = dots;
     canvas.curves = curves;
     for (size_t c = 0; c < chart->count; c++)

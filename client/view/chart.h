@@ -18,6 +18,8 @@ struct chart {
     size_t count;
     bool logarithmic; /* the y axis: values of 0 and less have no place */
     size_t rows;      /* of the area in which curves are drawn, at least CHART_ROWS_MIN */
+    /* pixels of a character of a terminal that shows sixels; 0: curves are drawn as text */
+    size_t cell_width, cell_height;
 };
 
 enum { CHART_ROWS_MIN = 3, CHART_ROWS_MAX = 500 };

@@ -1,0 +1,172 @@
+/* report_fetch.c: fetches what a report says of jobs: Show, Explain, and curves in buckets, so that
+ * a job of millions of steps costs what a short one costs. */
+#include "client/connection/connection.h"
+#include "client/connection/job_pages.h"
+#include "client/connection/sweep.h"
+#include "client/reports/figure_svg.h"
+#include "client/reports/report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct json_object *parameters_of(int64_t id)
+{
+    struct json_object *parameters = json_object_new_object();
+
+    json_set_int(parameters, "id", id);
+    return parameters;
+}
+
+static enum exit_status ask(struct invocation *invocation, const char *method,
+                            struct json_object *parameters, struct json_object **answer)
+{
+    CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
+    enum exit_status status = connection_call(invocation, method, parameters, &reply);
+
+    if (!status)
+        *answer = json_object_get(reply.parameters);
+    return status;
+}
+
+/* ---- the jobs ------------------------------------------------------------------------------ */
+
+static enum exit_status job_add(struct report_jobs *jobs, int64_t id)
+{
+    struct report_job *grown;
+
+    for (size_t i = 0; i < jobs->count; i++)
+        if (jobs->jobs[i].id == id)
+            return EXIT_STATUS_DONE;
+    grown = reallocarray(jobs->jobs, jobs->count + 1, sizeof *grown);
+    if (!grown) {
+        complain("not enough memory for %zu jobs", jobs->count + 1);
+        return EXIT_STATUS_FAILED;
+    }
+    jobs->jobs = grown;
+    grown[jobs->count++] = (struct report_job){.id = id};
+    return EXIT_STATUS_DONE;
+}
+
+struct listing {
+    struct report_jobs *jobs;
+    enum exit_status status;
+};
+
+static bool listed_add(void *context, struct json_object *job)
+{
+    struct listing *listing = context;
+
+    listing->status = job_add(listing->jobs, json_get_int(job, "id", 0));
+    return !listing->status;
+}
+
+static int jobs_compare(const void *one, const void *other)
+{
+    const struct report_job *first = one, *second = other;
+
+    return (first->id > second->id) - (first->id < second->id);
+}
+
+/* Adds the jobs of a sweep that exist, the oldest first. */
+static enum exit_status sweep_add(struct invocation *invocation, int64_t sweep,
+                                  struct report_jobs *jobs)
+{
+    struct json_object *filter = json_object_new_object();
+    struct listing listing = {jobs, EXIT_STATUS_DONE};
+    size_t before = jobs->count;
+    enum exit_status status;
+
+    json_set_int(filter, "sweep", sweep);
+    status = job_pages_walk(invocation, filter, listed_add, &listing);
+    if (status || listing.status)
+        return status ? status : listing.status;
+    if (jobs->count == before) {
+        complain("sweep:%lld has no jobs", (long long)sweep);
+        return EXIT_STATUS_FAILED;
+    }
+    qsort(jobs->jobs + before, jobs->count - before, sizeof *jobs->jobs, jobs_compare);
+    return EXIT_STATUS_DONE;
+}
+
+static enum exit_status jobs_find(struct invocation *invocation, struct report_jobs *jobs)
+{
+    enum exit_status status = EXIT_STATUS_DONE;
+
+    for (size_t i = 0; i < invocation->argument_count && !status; i++) {
+        int64_t id;
+
+        if (sweep_named(invocation->arguments[i], &id)) {
+            status = sweep_add(invocation, id, jobs);
+            continue;
+        }
+        status = connection_find_job(invocation, invocation->arguments[i], JOB_IS_READ, &id);
+        if (!status)
+            status = job_add(jobs, id);
+    }
+    return status;
+}
+
+/* ---- curves -------------------------------------------------------------------------------- */
+
+static enum exit_status curve_fetch(struct invocation *invocation, struct report_job *job,
+                                    const char *metric)
+{
+    struct json_object *parameters = parameters_of(job->id), *curve = NULL;
+    enum exit_status status;
+
+    json_set_string(parameters, "name", metric);
+    json_set_int(parameters, "points", FIGURE_POINTS);
+    status = ask(invocation, "Curve", parameters, &curve);
+    if (!status)
+        json_set(job->curves, metric, curve);
+    return status;
+}
+
+static enum exit_status curves_fetch(struct invocation *invocation, struct report_job *job,
+                                     struct json_object *names)
+{
+    struct json_object *metrics = json_get(json_get(job->shown, "job"), "metrics");
+    enum exit_status status = EXIT_STATUS_DONE;
+    size_t count = names ? json_object_array_length(names) : 0, fetched = 0;
+
+    job->curves = json_object_new_object();
+    for (size_t i = 0; i < count && !status; i++)
+        status = curve_fetch(invocation, job,
+                             json_object_get_string(json_object_array_get_idx(names, i)));
+    if (names || !metrics)
+        return status;
+    json_object_object_foreach (metrics, name, value) {
+        (void)value;
+        if (!status && fetched++ < REPORT_METRICS)
+            status = curve_fetch(invocation, job, name);
+    }
+    return status;
+}
+
+enum exit_status report_jobs_fetch(struct invocation *invocation, struct json_object *names,
+                                   struct report_jobs *jobs)
+{
+    enum exit_status status = jobs_find(invocation, jobs);
+
+    for (size_t i = 0; i < jobs->count && !status; i++) {
+        struct report_job *job = &jobs->jobs[i];
+
+        status = ask(invocation, "Show", parameters_of(job->id), &job->shown);
+        if (!status && jobs->count <= REPORT_DETAILED_JOBS)
+            status = ask(invocation, "Explain", parameters_of(job->id), &job->explained);
+        if (!status && jobs->count <= REPORT_CURVES_JOBS)
+            status = curves_fetch(invocation, job, names);
+    }
+    return status;
+}
+
+void report_jobs_release(struct report_jobs *jobs)
+{
+    for (size_t i = 0; i < jobs->count; i++) {
+        json_object_put(jobs->jobs[i].shown);
+        json_object_put(jobs->jobs[i].explained);
+        json_object_put(jobs->jobs[i].curves);
+    }
+    free(jobs->jobs);
+    *jobs = (struct report_jobs){0};
+}
