@@ -22,10 +22,12 @@ static int32_t before_casts(const struct graph *graph, int32_t tensor)
     return tensor;
 }
 
-/* The node that makes the operand, apart from casts; or -1. */
+/* The node that makes the operand, apart from casts; -1: none does, or there is no operand. */
 static int32_t maker(const struct graph *graph, const struct graph_node *node, int operand)
 {
-    return graph->tensors[before_casts(graph, node->input[operand])].producer;
+    int32_t tensor = node->input[operand];
+
+    return tensor < 0 ? -1 : graph->tensors[before_casts(graph, tensor)].producer;
 }
 
 /* The node of that operator in the same phase that makes the node's first operand; or -1. */
@@ -85,9 +87,12 @@ bool graph_find_squeeze_excite(const struct graph *graph, int32_t scale,
 {
     const struct graph_node *node = &graph->nodes[scale];
     const struct graph_node *pool;
-    int32_t gate = maker(graph, node, 1);
+    int32_t gate;
 
-    if (node->op != OP_CHANNEL_SCALE || gate < 0 || graph->nodes[gate].op != OP_ACTIVATION ||
+    if (node->op != OP_CHANNEL_SCALE)
+        return false;
+    gate = maker(graph, node, 1);
+    if (gate < 0 || graph->nodes[gate].op != OP_ACTIVATION ||
         graph->nodes[gate].phase != node->phase ||
         graph->nodes[gate].recomputed != node->recomputed)
         return false;

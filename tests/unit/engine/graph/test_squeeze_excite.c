@@ -6,6 +6,8 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -150,12 +152,34 @@ static void test_limits(void **state)
     assert_found(READS_LATER, 1, 0); /* two gradients of the factors are added up */
 }
 
+/* Of a node without a second operand nothing is read: before the tensors there is no such node. */
+static void test_nodes_of_one_operand(void **state)
+{
+    struct graph_tensor *guarded, *tensors;
+    struct graph graph;
+
+    (void)state;
+    build(&graph, NONE);
+    tensors = graph.tensors;
+    guarded = calloc((size_t)graph.tensor_count + 1, sizeof *guarded);
+    assert_non_null(guarded);
+    memcpy(guarded + 1, tensors, (size_t)graph.tensor_count * sizeof *guarded);
+    guarded[0].producer = INT32_MAX;
+    graph.tensors = guarded + 1;
+    assert_int_equal(count_found(&graph, false), 1);
+    assert_int_equal(count_found(&graph, true), 1);
+    graph.tensors = tensors;
+    free(guarded);
+    graph_release(&graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_block),
         cmocka_unit_test(test_what_is_read),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_nodes_of_one_operand),
     };
 
     return cmocka_run_group_tests_name("squeeze and excite", tests, NULL, NULL);
