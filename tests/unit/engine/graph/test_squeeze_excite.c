@@ -152,8 +152,8 @@ static void test_limits(void **state)
     assert_found(READS_LATER, 1, 0); /* two gradients of the factors are added up */
 }
 
-/* Of a node without a second operand nothing is read: before the tensors there is no such node. */
-static void test_nodes_of_one_operand(void **state)
+/* The second operand of some nodes is -1. What stands before the tensors must not be read. */
+static void test_operands_that_are_left_out(void **state)
 {
     struct graph_tensor *guarded, *tensors;
     struct graph graph;
@@ -165,6 +165,7 @@ static void test_nodes_of_one_operand(void **state)
     assert_non_null(guarded);
     memcpy(guarded + 1, tensors, (size_t)graph.tensor_count * sizeof *guarded);
     guarded[0].producer = INT32_MAX;
+    graph.nodes[node_of(&graph, OP_LINEAR)].input[1] = -1;
     graph.tensors = guarded + 1;
     assert_int_equal(count_found(&graph, false), 1);
     assert_int_equal(count_found(&graph, true), 1);
@@ -179,7 +180,7 @@ int main(void)
         cmocka_unit_test(test_the_block),
         cmocka_unit_test(test_what_is_read),
         cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_nodes_of_one_operand),
+        cmocka_unit_test(test_operands_that_are_left_out),
     };
 
     return cmocka_run_group_tests_name("squeeze and excite", tests, NULL, NULL);
