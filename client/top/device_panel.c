@@ -36,6 +36,8 @@ double device_utilisation(struct json_object *device, bool *measured)
     struct json_object *bookings = json_get(device, "bookings");
     double part = json_get_double(device, "utilisation", NAN), sum = 0;
 
+    if (isnan(part))
+        part = json_get_double(device, "cores_busy", NAN);
     *measured = !isnan(part);
     if (*measured)
         return part;

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "client/connection/connection.h"
 #include "client/top/device_panel.h"
+#include "client/top/past.h"
 
 #include <errno.h>
 #include <math.h>
@@ -57,6 +58,9 @@ static void picture_update(struct top *top)
     top->silent = result == -ETIMEDOUT;
     if (result < 0)
         return;
+    if (!top->past_loaded && !top->invocation->json)
+        past_load(top->invocation, json_get(top->picture.devices, "devices"), begin, top->history);
+    top->past_loaded = true;
     history_extend(top);
     job_list_set(&top->list, picture_jobs(&top->picture));
 }
@@ -342,8 +346,7 @@ enum exit_status top_run(struct invocation *invocation)
 
     if (status)
         return status;
-    /* Without memory for it there are no curves. Curves begin now: whoever knows what the devices
-     * were measured at before puts it here, by history_put(). */
+    /* Without memory for it there are no curves. */
     top.history = history_new();
     signals = stream_signals_open();
     screen_look(&top.screen);

@@ -38,6 +38,7 @@ struct top {
     struct picture picture;
     struct job_list list;
     struct history *history;
+    bool past_loaded; /* what the daemon knew before is in it */
     struct key_input input;
     struct prompt prompt;
     struct layout layout;
