@@ -29,16 +29,19 @@ struct onnx_layer_name onnx_layer_name(const struct onnx_import *import, const c
 int32_t onnx_reshaped(struct onnx_import *import, int32_t tensor, int rank, const int64_t *sample)
 {
     const struct graph_shape *shape = &import->graph->tensors[tensor].shape;
+    int64_t extent[GRAPH_RANK_MAX]; /* a copy: `sample` may be of a tensor, and nodes move those */
     bool same = shape->rank == rank + 1;
 
     for (int r = 0; r < rank && same; r++)
         same = shape->extent[r + 1] == sample[r];
     if (same)
         return tensor;
+    if (rank >= 0 && rank < GRAPH_RANK_MAX)
+        memcpy(extent, sample, (size_t)rank * sizeof *extent);
     /* images are no views of images: their channels may lie side by side */
     if (shape->rank == 4 && rank == 3)
         tensor = graph_flatten(import->graph, tensor, onnx_layer_name(import, ".flatten").text);
-    return graph_reshape(import->graph, tensor, onnx_layer_name(import, ".reshape").text, sample,
+    return graph_reshape(import->graph, tensor, onnx_layer_name(import, ".reshape").text, extent,
                          rank);
 }
 
