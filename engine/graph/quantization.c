@@ -7,14 +7,21 @@
 #include <stdio.h>
 #include <string.h>
 
+/* More products of 0 … 255 and -127 … 127 may exceed the sum's 32 bits. */
+enum { PRODUCTS_MAX = INT32_MAX / (255 * 127) };
+
 static bool is_quantizable(const struct graph_node *node)
 {
     return node->op == OP_LINEAR || node->op == OP_RECURRENT;
 }
 
-/* Whether all that reads the weight are layers which multiply by it. */
+/* Whether all that reads the weight are layers which multiply by it, and their sums are exact. */
 bool graph_weight_can_be_int8(const struct graph *graph, int32_t weight)
 {
+    const struct graph_tensor *t = &graph->tensors[weight];
+
+    if (graph_shape_elements(&t->shape) / t->shape.extent[0] > PRODUCTS_MAX)
+        return false;
     for (int32_t i = 0; i < graph->node_count; i++) {
         const struct graph_node *node = &graph->nodes[i];
 
@@ -22,7 +29,7 @@ bool graph_weight_can_be_int8(const struct graph *graph, int32_t weight)
             if (node->input[k] == weight && (k != 1 || !is_quantizable(node)))
                 return false;
     }
-    return graph->tensors[weight].role == TENSOR_PARAMETER && weight != graph->output;
+    return t->role == TENSOR_PARAMETER && weight != graph->output;
 }
 
 /* The factors of the weight's rows, which it gets with its first reader. */
