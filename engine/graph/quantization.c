@@ -15,12 +15,17 @@ static bool is_quantizable(const struct graph_node *node)
     return node->op == OP_LINEAR || node->op == OP_RECURRENT;
 }
 
+bool graph_int8_sums_fit(const struct graph *graph, int32_t weight)
+{
+    const struct graph_shape *shape = &graph->tensors[weight].shape;
+
+    return graph_shape_elements(shape) / shape->extent[0] <= PRODUCTS_MAX;
+}
+
 /* Whether all that reads the weight are layers which multiply by it, and their sums are exact. */
 bool graph_weight_can_be_int8(const struct graph *graph, int32_t weight)
 {
-    const struct graph_tensor *t = &graph->tensors[weight];
-
-    if (graph_shape_elements(&t->shape) / t->shape.extent[0] > PRODUCTS_MAX)
+    if (!graph_int8_sums_fit(graph, weight))
         return false;
     for (int32_t i = 0; i < graph->node_count; i++) {
         const struct graph_node *node = &graph->nodes[i];
@@ -29,7 +34,7 @@ bool graph_weight_can_be_int8(const struct graph *graph, int32_t weight)
             if (node->input[k] == weight && (k != 1 || !is_quantizable(node)))
                 return false;
     }
-    return t->role == TENSOR_PARAMETER && weight != graph->output;
+    return graph->tensors[weight].role == TENSOR_PARAMETER && weight != graph->output;
 }
 
 /* The factors of the weight's rows, which it gets with its first reader. */

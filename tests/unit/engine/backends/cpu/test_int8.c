@@ -453,6 +453,14 @@ static void sums_that_may_overflow_stay_float32(void **state)
     assert_int_equal(graph.tensors[graph_find_tensor(&graph, "long.weight")].type, TENSOR_FLOAT32);
     assert_int_equal(graph.tensors[graph_find_tensor(&graph, "less.weight")].type, TENSOR_INT8);
     graph_release(&graph);
+    graph_init(&graph, 2, false);
+    x = graph_input(&graph, TENSOR_FLOAT32, (int64_t[]){7369, 3, 3}, 3);
+    graph_conv2d(&graph, x, "long", 1,
+                 &(struct conv_attributes){
+                     .stride = {1, 1}, .dilation = {1, 1}, .kernel = {3, 3}, .groups = 1},
+                 true);
+    assert_int_equal(graph_observe(&graph, &error), -EINVAL);
+    graph_release(&graph);
 }
 
 int main(void)
