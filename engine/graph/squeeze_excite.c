@@ -61,8 +61,8 @@ static bool is_global_average(const struct graph *graph, int32_t large, int32_t 
            pool->padding[0] == 0 && pool->padding[1] == 0;
 }
 
-/* Whether a node before `last` may compute the sum that reads the tensor: a batch norm that makes the
- * other summand adds both up (fusion.h). */
+/* Whether a node before `last` may compute the sum that reads the tensor: a batch norm that makes
+ * the other summand adds both up (fusion.h). */
 static bool may_be_added_before(const struct graph *graph, const struct graph_node *sum,
                                 int32_t tensor, int32_t last)
 {
