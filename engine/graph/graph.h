@@ -720,7 +720,8 @@ int graph_lower_precision(struct graph *graph, enum tensor_type type, struct err
  *
  * Each weight becomes an int8 tensor, and gets a parameter "<weight>_scale" with a factor for each
  * of its rows: int8 times factor is the weight. A weight that other operators read too, such as a
- * tied embedding, stays float32, and so do the layers that read it. After graph_carry_states().
+ * tied embedding, stays float32, and so do the layers that read it; so does one whose sums may
+ * exceed 32 bits. After graph_carry_states().
  * -EINVAL if no layer can be quantized, or a range is missing. */
 int graph_quantize(struct graph *graph, const char *text, struct error *error);
 /* The prefix of the states, [2] each, in which graph_observe() keeps ranges. The rest is the name

@@ -7,14 +7,26 @@
 #include <stdio.h>
 #include <string.h>
 
+/* More products of 0 … 255 and -127 … 127 may exceed the sum's 32 bits. */
+enum { PRODUCTS_MAX = INT32_MAX / (255 * 127) };
+
 static bool is_quantizable(const struct graph_node *node)
 {
     return node->op == OP_LINEAR || node->op == OP_RECURRENT;
 }
 
-/* Whether all that reads the weight are layers which multiply by it. */
+bool graph_int8_sums_fit(const struct graph *graph, int32_t weight)
+{
+    const struct graph_shape *shape = &graph->tensors[weight].shape;
+
+    return graph_shape_elements(shape) / shape->extent[0] <= PRODUCTS_MAX;
+}
+
+/* Whether all that reads the weight are layers which multiply by it, and their sums are exact. */
 bool graph_weight_can_be_int8(const struct graph *graph, int32_t weight)
 {
+    if (!graph_int8_sums_fit(graph, weight))
+        return false;
     for (int32_t i = 0; i < graph->node_count; i++) {
         const struct graph_node *node = &graph->nodes[i];
 

@@ -21,7 +21,7 @@ bool cpu_request_amx(void)
 }
 
 #if defined(__x86_64__)
-/* The compiler's own test does not know this one by name. */
+/* By its number, because not every compiler's own test knows the name (clang 14). */
 static bool has_amx_int8(void)
 {
     enum { FEATURES = 7, AMX_INT8 = 1 << 25 };

@@ -38,6 +38,16 @@ static bool is_pixel(const struct graph *graph, int32_t tensor)
     return shape->extent[2] == 1 && shape->extent[3] == 1;
 }
 
+/* With padding, a pixel that is not the image's own may be the only one that counts. */
+static bool is_of_pixels(const struct graph *graph, const struct graph_node *node)
+{
+    const struct conv_attributes *conv = &node->attributes.conv;
+
+    return conv->groups == 1 && conv->padding[0] == 0 && conv->padding[1] == 0 &&
+           is_pixel(graph, node->input[0]) && is_pixel(graph, node->input[1]) &&
+           is_pixel(graph, node->output[0]);
+}
+
 enum graph_op linear_pass(const struct graph *graph, const struct graph_node *node)
 {
     static const enum graph_op linear[] = {
@@ -48,9 +58,7 @@ enum graph_op linear_pass(const struct graph *graph, const struct graph_node *no
     };
     const struct graph_operator *descriptor = graph_node_operator(node);
 
-    if (descriptor->cost_class == COST_CONVOLUTION &&
-        (node->attributes.conv.groups != 1 || !is_pixel(graph, node->input[0]) ||
-         !is_pixel(graph, node->input[1]) || !is_pixel(graph, node->output[0])))
+    if (descriptor->cost_class == COST_CONVOLUTION && !is_of_pixels(graph, node))
         return OP_COUNT;
     return linear[descriptor->product];
 }

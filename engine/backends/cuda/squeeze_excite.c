@@ -58,16 +58,17 @@ static struct cuda_squeeze_excite describe(const struct backend_program *program
         .x = program_array(program, x)};
 }
 
-/* Whether the results of the nodes have the images' type, and both layers' weights one that the
- * kernels read. */
+/* Whether the factors and the results of the nodes have the images' type, and both layers' weights
+ * one that the kernels read. */
 static bool types_fit(const struct backend_program *program,
                       const struct squeeze_excite_nodes *nodes)
 {
     const struct cuda_squeeze_excite s = describe(program, nodes, THREADS_LEAST);
+    int32_t factors = node_at(program, nodes->scale)->input[is_backward(nodes) ? 2 : 1];
     const int32_t members[] = {nodes->scale,  nodes->pool, nodes->reduce, nodes->activation,
                                nodes->expand, nodes->gate, nodes->sum};
 
-    if (s.reduce.type != s.expand.type ||
+    if (s.reduce.type != s.expand.type || program->stored[factors] != s.x.type ||
         (s.reduce.type != s.x.type && s.reduce.type != TENSOR_FLOAT32))
         return false;
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
@@ -99,7 +100,7 @@ static bool find(const struct backend_program *program, int32_t node,
 
     return (graph_find_squeeze_excite(graph, node, nodes) ||
             graph_find_squeeze_excite_backward(graph, node, nodes)) &&
-           program_layout(program, graph->nodes[node].input[0]).channels > 0 &&
+           program_is_channels_last(program, graph->nodes[node].input[0]) &&
            layers_fit(program, nodes) && types_fit(program, nodes);
 }
 

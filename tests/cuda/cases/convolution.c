@@ -32,6 +32,7 @@ static const struct test_case cases[] = {
     FIRST("1 -> 8, 28x28", 5, 1, 28, 28, CONV_BIAS(8, 3, 1, 1)),
     FIRST("3 -> 5, 7x9, odd", 3, 3, 7, 9, CONV_BIAS(5, 3, 1, 1)),
     FIRST("of one pixel", 4, 6, 1, 1, CONV_BIAS(8, 1, 1, 0)),
+    FIRST("of one pixel, beside the image", 4, 6, 1, 1, CONV_BIAS(8, 1, 3, 1)),
     INSIDE("of one pixel, ReLU", 40, 24, 1, 1, CONV_BIAS(48, 1, 1, 0), LAYER(RELU),
            CONV_BIAS(16, 1, 1, 0), LAYER(SIGMOID)),
     INSIDE("16 -> 24, 9x7, odd", 4, 16, 9, 7, CONV(24, 3, 1, 1)),

@@ -128,6 +128,25 @@ static int32_t build_wide_odd_gate(struct graph *graph, int32_t x)
     return squeeze_excite(graph, x, 1029, 3, ACTIVATION_RELU, ACTIVATION_SIGMOID);
 }
 
+/* A batch norm that stands before the scale reads what the block makes, because the sum behind it
+ * becomes its own work. */
+static int32_t build_added_gate(struct graph *graph, int32_t x)
+{
+    static const struct conv_attributes conv = SQUARE(1, 1, 0);
+    int32_t y, z, small;
+
+    x = graph_conv2d(graph, x, "0", 24, &conv, true);
+    y = graph_global_average_pool2d(graph, x, "1");
+    y = graph_activation(graph, graph_conv2d(graph, y, "2", 6, &conv, true), "2", ACTIVATION_RELU);
+    y = graph_activation(graph, graph_conv2d(graph, y, "3", 24, &conv, true), "3",
+                         ACTIVATION_SIGMOID);
+    small = graph_global_average_pool2d(graph, graph_conv2d(graph, x, "4", 24, &conv, true), "5");
+    z = graph_batch_norm(graph, small, "6", 1e-5f, 0.1f);
+    x = graph_channel_scale(graph, x, y, "7");
+    x = graph_channel_scale(graph, x, graph_add(graph, z, y, "8"), "9");
+    return graph_linear(graph, graph_flatten(graph, x, "10"), "10", 10, true);
+}
+
 /* Of a linear layer's gradient nothing is kept where the layer is frozen. */
 static int32_t build_frozen_gate(struct graph *graph, int32_t x)
 {
@@ -327,6 +346,10 @@ static const struct test_case cases[] = {
      .build = build_wide_odd_gate,
      SGD},
     {.name = "squeeze and excite, frozen", IMAGES(6, 3, 9, 9), .build = build_frozen_gate, SGD},
+    {.name = "squeeze and excite, factors added to a batch norm",
+     IMAGES(6, 3, 4, 4),
+     .build = build_added_gate,
+     SGD},
     BEHIND("dropout of images", 6, 16, 8, 8, LAYER(DROPOUT)),
     BEHIND("stochastic depth of images", 16, 16, 8, 8, LAYER(STOCHASTIC_DEPTH), LAYER(ADD)),
     BEHIND("sum of images", 6, 16, 8, 8, LAYER(TANH), LAYER(ADD)),

@@ -8,6 +8,8 @@
 constexpr int THREADS_MAX = 1024;
 constexpr int LANES = 32;            /* threads of a warp */
 constexpr size_t SHARED_MAX = 49152; /* bytes that a block has without asking */
+/* numbers of an image: the threads count in 32 bits, some steps beyond its end */
+constexpr int64_t IMAGE_MAX = 1 << 30;
 
 /* ---- a block's sums -------------------------------------------------------------------------- */
 
@@ -146,7 +148,10 @@ static size_t shared_bytes(const struct cuda_squeeze_excite *s)
 
 bool cuda_squeeze_excite_fits(const struct cuda_squeeze_excite *s)
 {
-    return shared_bytes(s) <= SHARED_MAX && s->pixels * s->channels <= INT32_MAX &&
+    const bool whole_warps =
+        s->threads >= LANES && s->threads <= THREADS_MAX && (s->threads & (s->threads - 1)) == 0;
+
+    return whole_warps && shared_bytes(s) <= SHARED_MAX && s->pixels * s->channels <= IMAGE_MAX &&
            s->images <= INT32_MAX;
 }
 

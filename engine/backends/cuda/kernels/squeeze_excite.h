@@ -17,7 +17,8 @@ struct cuda_squeeze_excite {
     int threads;         /* of the block that has an image: a power of two from 32 to 1,024 */
     struct cuda_array x; /* [images, pixels, channels] */
 };
-/* Whether the shared memory of a block is enough. */
+/* Whether a block can have so many threads, its shared memory is enough, and an image is not too
+ * large. */
 bool cuda_squeeze_excite_fits(const struct cuda_squeeze_excite *s);
 
 /* What a run stores: [images, channels] or [images, squeezed], of the images' type. At NULL: not

@@ -18,7 +18,8 @@ enum oddity {
     POOLS_WINDOWS,  /* the pool is not of all pixels */
     NO_ACTIVATION,  /* there is none between the layers */
     READS_AVERAGES, /* something else reads the averages before the scale */
-    READS_LATER     /* something else reads the factors behind the scale */
+    READS_LATER,    /* something else reads the factors behind the scale */
+    ADDS_LATER      /* so does a sum that a batch norm before the scale may compute */
 };
 
 static int32_t product(struct graph *graph, int32_t x, const char *name, int channels)
@@ -47,7 +48,7 @@ static int32_t factors_of(struct graph *graph, int32_t x, enum oddity oddity, in
 static void build(struct graph *graph, enum oddity oddity)
 {
     struct error error;
-    int32_t input, x, y, averages, factors;
+    int32_t input, x, y, averages, factors, other = -1;
 
     graph_init(graph, 2, true);
     input = graph_input(graph, TENSOR_FLOAT32, (int64_t[]){3, 6, 6}, 3);
@@ -56,7 +57,13 @@ static void build(struct graph *graph, enum oddity oddity)
                          oddity, &averages);
     if (oddity == READS_AVERAGES)
         factors = graph_add(graph, factors, averages, "more");
+    if (oddity == ADDS_LATER)
+        other = graph_batch_norm(
+            graph, graph_global_average_pool2d(graph, product(graph, input, "other", 8), "small"),
+            "norm", 1e-5f, 0.1f);
     y = graph_channel_scale(graph, x, factors, "scale");
+    if (oddity == ADDS_LATER)
+        y = graph_channel_scale(graph, y, graph_add(graph, other, factors, "sum"), "again");
     if (oddity == READS_LATER)
         y = graph_channel_scale(graph, y, factors, "again");
     graph_cross_entropy(graph,
@@ -149,6 +156,7 @@ static void test_limits(void **state)
     assert_found(POOLS_WINDOWS, 0, 0);
     assert_found(NO_ACTIVATION, 0, 0);
     assert_found(READS_AVERAGES, 0, 0);
+    assert_found(ADDS_LATER, 0, 0);
     assert_found(READS_LATER, 1, 0); /* two gradients of the factors are added up */
 }
 

@@ -437,6 +437,32 @@ static void tied_weights_stay_float32(void **state)
     graph_release(&graph);
 }
 
+/* A sum of 66,312 products can exceed 32 bits. */
+static void sums_that_may_overflow_stay_float32(void **state)
+{
+    struct error error = {0};
+    struct graph graph;
+    int32_t x;
+
+    (void)state;
+    graph_init(&graph, 2, false);
+    x = graph_input(&graph, TENSOR_FLOAT32, (int64_t[]){66312}, 1);
+    x = graph_linear(&graph, x, "long", 66311, true);
+    graph_linear(&graph, x, "less", 1, true);
+    assert_int_equal(graph_quantize(&graph, "dynamic", &error), 0);
+    assert_int_equal(graph.tensors[graph_find_tensor(&graph, "long.weight")].type, TENSOR_FLOAT32);
+    assert_int_equal(graph.tensors[graph_find_tensor(&graph, "less.weight")].type, TENSOR_INT8);
+    graph_release(&graph);
+    graph_init(&graph, 2, false);
+    x = graph_input(&graph, TENSOR_FLOAT32, (int64_t[]){7369, 3, 3}, 3);
+    graph_conv2d(&graph, x, "long", 1,
+                 &(struct conv_attributes){
+                     .stride = {1, 1}, .dilation = {1, 1}, .kernel = {3, 3}, .groups = 1},
+                 true);
+    assert_int_equal(graph_observe(&graph, &error), -EINVAL);
+    graph_release(&graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -449,6 +475,7 @@ int main(void)
         cmocka_unit_test(division_and_neighbours_change_no_bit),
         cmocka_unit_test(what_cannot_be_quantized_is_refused),
         cmocka_unit_test(tied_weights_stay_float32),
+        cmocka_unit_test(sums_that_may_overflow_stay_float32),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
