@@ -12,7 +12,9 @@
 
 enum {
     DEVICES_AT_ONCE_MAX = 256,
-    REST_SECONDS = 30 /* laptops' GPUs fall asleep within 10 s after the last question */
+    REST_SECONDS = 30, /* laptops' GPUs fall asleep within 10 s after the last question */
+    CELSIUS_MAX = 1000,
+    MILLIWATTS_MAX = 100 * 1000 * 1000
 };
 
 struct nvidia_probe *nvidia_probe_new(const char *library, const char *root)
@@ -197,8 +199,8 @@ static int read_memory(const struct nvml *nvml, nvml_device handle, struct nvidi
     struct nvml_memory older = {0};
     int result = nvml->memory_v2(handle, &newer);
 
-    if (result == NVML_SUCCESS) {
-        device->memory_total = newer.total - newer.reserved;
+    if (result == NVML_SUCCESS && newer.total != NVML_MEMORY_UNKNOWN) {
+        device->memory_total = newer.total > newer.reserved ? newer.total - newer.reserved : 0;
         device->memory_used = newer.used;
         return result;
     }
@@ -210,7 +212,8 @@ static int read_memory(const struct nvml *nvml, nvml_device handle, struct nvidi
     return result;
 }
 
-/* Reads the sensors. An instance has few of its own; the others are those of its GPU. */
+/* Reads the sensors. An instance has few of its own; the others are those of its GPU. What no GPU can
+ * have is not known. */
 static void read_sensors(const struct nvml *nvml, const struct known_device *known,
                          struct nvidia_device *device)
 {
@@ -220,11 +223,12 @@ static void read_sensors(const struct nvml *nvml, const struct known_device *kno
 
     device->utilisation = device->temperature = -1;
     device->power = device->energy = NAN;
-    if (nvml->utilization(known->handle, &utilization) == NVML_SUCCESS)
+    if (nvml->utilization(known->handle, &utilization) == NVML_SUCCESS && utilization.gpu <= 100)
         device->utilisation = (int)utilization.gpu;
-    if (nvml->temperature(known->parent, NVML_TEMPERATURE_GPU, &celsius) == NVML_SUCCESS)
+    if (nvml->temperature(known->parent, NVML_TEMPERATURE_GPU, &celsius) == NVML_SUCCESS &&
+        celsius <= CELSIUS_MAX)
         device->temperature = (int)celsius;
-    if (nvml->power(known->parent, &milliwatts) == NVML_SUCCESS)
+    if (nvml->power(known->parent, &milliwatts) == NVML_SUCCESS && milliwatts <= MILLIWATTS_MAX)
         device->power = 1e-3 * milliwatts;
     if (nvml->energy(known->parent, &millijoules) == NVML_SUCCESS)
         device->energy = 1e-3 * (double)millijoules;

@@ -105,6 +105,25 @@ static void facts_of_a_device(void **state)
     nvidia_reading_free(reading);
 }
 
+/* A driver that does not know its own answers. */
+static void nonsense_is_not_known(void **state)
+{
+    struct nvidia_reading *reading;
+    const struct nvidia_device *device;
+
+    (void)state;
+    say("driver 1\n"
+        "gpu GPU-1 total=1000 reserved=2000 utilization=101 temperature=4294967295 "
+        "power=4294967295\n");
+    reading = nvidia_probe_read(probe, NVIDIA_READ);
+    device = &reading->devices[0];
+    assert_int_equal(device->memory_total, 0);
+    assert_int_equal(device->utilisation, -1);
+    assert_int_equal(device->temperature, -1);
+    assert_true(isnan(device->power));
+    nvidia_reading_free(reading);
+}
+
 static void instances_stand_for_a_divided_gpu(void **state)
 {
     struct nvidia_reading *reading;
@@ -511,6 +530,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(facts_of_a_device, begin, end),
+        cmocka_unit_test_setup_teardown(nonsense_is_not_known, begin, end),
         cmocka_unit_test_setup_teardown(instances_stand_for_a_divided_gpu, begin, end),
         cmocka_unit_test_setup_teardown(errors_of_programs_are_not_the_devices, begin, end),
         cmocka_unit_test_setup_teardown(memory_that_fails, begin, end),
