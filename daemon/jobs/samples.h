@@ -13,5 +13,6 @@ void samples_start(struct jobs *jobs);
 void samples_stop(struct jobs *jobs);
 void samples_free(struct jobs *jobs);
 
-/* Calls `done` once all samples so far are stored, or cannot be; at once if they are. */
+/* Calls `done` once all samples so far are stored, or cannot be; at once if they are, or could not
+ * be a moment ago. */
 void samples_flush(struct daemon *daemon, void (*done)(void *data), void *data);

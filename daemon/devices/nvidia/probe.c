@@ -212,8 +212,8 @@ static int read_memory(const struct nvml *nvml, nvml_device handle, struct nvidi
     return result;
 }
 
-/* Reads the sensors. An instance has few of its own; the others are those of its GPU. What no GPU can
- * have is not known. */
+/* Reads the sensors. An instance has few of its own; the others are those of its GPU. What no GPU
+ * can have is not known. */
 static void read_sensors(const struct nvml *nvml, const struct known_device *known,
                          struct nvidia_device *device)
 {
