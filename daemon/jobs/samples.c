@@ -234,18 +234,24 @@ static void on_timer(uv_timer_t *timer)
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
 
+double samples_period(const struct daemon *daemon)
+{
+    double seconds = daemon->config.history_period_seconds;
+
+    return seconds > 0 ? fmax(seconds, 1e-3 * PERIOD_MILLISECONDS_MIN) : 0;
+}
+
 void samples_start(struct jobs *jobs)
 {
     struct samples *samples = memory_zero(sizeof *samples);
-    double seconds = jobs->daemon->config.history_period_seconds;
-    uint64_t period = (uint64_t)fmax(seconds * 1000, PERIOD_MILLISECONDS_MIN);
+    uint64_t period = (uint64_t)(samples_period(jobs->daemon) * 1000);
 
     jobs->samples = samples;
     samples->jobs = jobs;
     uv_timer_init(jobs->daemon->loop, &samples->timer);
     samples->timer.data = samples;
     samples->stored_at = uv_now(jobs->daemon->loop);
-    if (seconds > 0)
+    if (period > 0)
         uv_timer_start(&samples->timer, on_timer, period, period);
 }
 
