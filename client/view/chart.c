@@ -111,6 +111,10 @@ static long ranges_find(const struct chart *chart, struct canvas *canvas, size_t
             range_include(&canvas->y, height_of(chart, chart->curves[c].y[i]));
         }
     if (*placed) {
+        if (chart->from_zero)
+            range_include(&canvas->y, 0);
+        if (chart->from_zero && canvas->y.least == canvas->y.greatest) /* nothing but 0 */
+            canvas->y.greatest = 1;
         range_finish(&canvas->x);
         range_finish(&canvas->y);
     }

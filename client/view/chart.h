@@ -17,6 +17,7 @@ struct chart {
     struct chart_curve *curves;
     size_t count;
     bool logarithmic; /* the y axis: values of 0 and less have no place */
+    bool from_zero;   /* the y axis has 0, also where no value is near it; not with `logarithmic` */
     size_t rows;      /* of the area in which curves are drawn, at least CHART_ROWS_MIN */
     /* pixels of a character of a terminal that shows sixels; 0: curves are drawn as text */
     size_t cell_width, cell_height;

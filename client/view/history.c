@@ -126,8 +126,10 @@ static const struct time_unit *time_unit_of(const struct history *histories, siz
 /* Makes room for as many curves. */
 static int chart_begin(struct chart *chart, size_t curves, const struct time_unit *unit)
 {
-    *chart = (struct chart){
-        .x_title = unit->title, .curves = calloc(curves + 1, sizeof *chart->curves), .rows = ROWS};
+    *chart = (struct chart){.x_title = unit->title,
+                            .curves = calloc(curves + 1, sizeof *chart->curves),
+                            .from_zero = true,
+                            .rows = ROWS};
     return chart->curves ? 0 : -ENOMEM;
 }
 

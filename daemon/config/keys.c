@@ -133,8 +133,8 @@ const struct config_key config_keys[] = {
     {"History", "Period", VALUE_DURATION, offsetof(struct config, history_period_seconds), "10 s",
      0, 60,
      "How often traind samples the use of devices and the length of the queue, for `trainctl devices "
-     "--history` and traind-web. It reads GPUs each time, also while nothing runs there, which may "
-     "keep one of a laptop awake. At least 100 ms. 0: never."},
+     "--history` and traind-web. GPUs are read each time; those that may sleep, as a laptop's may, "
+     "are neither woken nor kept awake by it. At least 100 ms. 0: never."},
     {"Nvidia", "Library", VALUE_TEXT, offsetof(struct config, nvidia_library), "libnvidia-ml.so.1",
      0, 0,
      "NVIDIA's management library, by which traind finds GPUs. It comes with the driver and is "

@@ -17,7 +17,8 @@
 enum {
     PERIOD_MILLISECONDS_MIN = 100,
     STORE_MILLISECONDS = 60 * 1000,
-    WAITING_MAX = 1 << 16 /* of a full disk: 2 MiB, or an hour of 36 values every 2 seconds */
+    RETRY_MILLISECONDS = 5000, /* a full disk: thousands of rows are tried in vain each time */
+    WAITING_MAX = 1 << 16      /* of a full disk: 2 MiB, or an hour of 36 values every 2 seconds */
 };
 
 /* Values in the order in which they were taken. */
@@ -30,17 +31,24 @@ struct samples {
     struct jobs *jobs;
     uv_timer_t timer;
     struct sample_list waiting; /* not handed to the store yet */
-    size_t storing;             /* transactions under way */
+    struct sample_batch *last;  /* of the transactions under way; NULL: there is none */
     uint64_t stored_at;         /* uv_now() when the last one was handed in */
+    bool failing;               /* it was rolled back */
     bool refreshing;            /* the devices are being read for a sample */
+};
+
+/* Somebody who waits for a transaction. */
+struct sample_flush {
+    struct sample_flush *next;
+    void (*done)(void *data);
+    void *data;
 };
 
 /* One transaction. */
 struct sample_batch {
     struct samples *owner;
-    struct sample_list list;
-    void (*done)(void *data); /* may be NULL */
-    void *data;
+    struct sample_list list;      /* never empty */
+    struct sample_flush *flushes; /* owned */
 };
 
 /* ---- lists ----------------------------------------------------------------------------------- */
@@ -48,6 +56,8 @@ struct sample_batch {
 /* Without memory the samples are not kept. */
 static void list_append(struct sample_list *list, const struct sample *samples, size_t count)
 {
+    if (count == 0)
+        return;
     if (list->count + count > list->capacity) {
         size_t capacity = 2 * (list->count + count);
         struct sample *more = realloc(list->samples, capacity * sizeof *more);
@@ -80,7 +90,7 @@ static int batch_store(struct store_connection *connection, void *data, struct e
 {
     const struct sample_batch *batch = data;
     size_t count = batch->list.count;
-    AUTO_FREE struct sample *copy = malloc((count + 1) * sizeof *copy);
+    AUTO_FREE struct sample *copy = malloc(count * sizeof *copy);
 
     if (!copy)
         return error_no_memory(error, "%zu samples", count);
@@ -94,7 +104,9 @@ static void on_batch(void *data, int result, const struct error *error)
     struct samples *samples = batch->owner;
 
     (void)error; /* the store has logged it */
-    samples->storing--;
+    if (samples->last == batch)
+        samples->last = NULL;
+    samples->failing = result < 0;
     if (result < 0) { /* they go with the next transaction, before those that came meanwhile */
         list_append(&batch->list, samples->waiting.samples, samples->waiting.count);
         free(samples->waiting.samples);
@@ -102,22 +114,23 @@ static void on_batch(void *data, int result, const struct error *error)
         batch->list = (struct sample_list){0};
         list_bound(&samples->waiting);
     }
-    if (batch->done)
-        batch->done(batch->data);
+    for (struct sample_flush *flush = batch->flushes, *next; flush; flush = next) {
+        next = flush->next;
+        flush->done(flush->data);
+        free(flush);
+    }
     free(batch->list.samples);
     free(batch);
 }
 
-static void batch_hand_in(struct samples *samples, bool at_once, void (*done)(void *data),
-                          void *data)
+static void batch_hand_in(struct samples *samples, bool at_once)
 {
     struct sample_batch *batch = memory_zero(sizeof *batch);
     struct store *store = samples->jobs->daemon->store;
 
-    *batch = (struct sample_batch){
-        .owner = samples, .list = samples->waiting, .done = done, .data = data};
+    *batch = (struct sample_batch){.owner = samples, .list = samples->waiting};
     samples->waiting = (struct sample_list){0};
-    samples->storing++;
+    samples->last = batch;
     samples->stored_at = uv_now(samples->jobs->daemon->loop);
     if (at_once)
         store_write(store, batch_store, on_batch, batch);
@@ -128,11 +141,19 @@ static void batch_hand_in(struct samples *samples, bool at_once, void (*done)(vo
 void samples_flush(struct daemon *daemon, void (*done)(void *data), void *data)
 {
     struct samples *samples = daemon->jobs->samples;
+    bool in_vain =
+        samples->failing && uv_now(daemon->loop) - samples->stored_at < RETRY_MILLISECONDS;
+    struct sample_flush *flush;
 
-    if (samples->waiting.count == 0 && samples->storing == 0)
+    if (samples->waiting.count > 0 && !in_vain)
+        batch_hand_in(samples, true);
+    if (!samples->last) {
         done(data);
-    else
-        batch_hand_in(samples, true, done, data);
+        return;
+    }
+    flush = memory_zero(sizeof *flush);
+    *flush = (struct sample_flush){.next = samples->last->flushes, .done = done, .data = data};
+    samples->last->flushes = flush;
 }
 
 /* ---- sampling -------------------------------------------------------------------------------- */
@@ -172,8 +193,9 @@ static void sample_take(struct samples *samples)
     value_add(samples, SAMPLE_QUEUE, SAMPLE_RUNNING, now,
               (double)(in_state[JOB_STARTING] + in_state[JOB_RUNNING] + in_state[JOB_PREEMPTING]));
     list_bound(&samples->waiting);
-    if (uv_now(jobs->daemon->loop) - samples->stored_at >= STORE_MILLISECONDS)
-        batch_hand_in(samples, false, NULL, NULL);
+    if (samples->waiting.count > 0 &&
+        uv_now(jobs->daemon->loop) - samples->stored_at >= STORE_MILLISECONDS)
+        batch_hand_in(samples, false);
 }
 
 static void on_devices_read(void *data)
@@ -212,18 +234,24 @@ static void on_timer(uv_timer_t *timer)
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
 
+double samples_period(const struct daemon *daemon)
+{
+    double seconds = daemon->config.history_period_seconds;
+
+    return seconds > 0 ? fmax(seconds, 1e-3 * PERIOD_MILLISECONDS_MIN) : 0;
+}
+
 void samples_start(struct jobs *jobs)
 {
     struct samples *samples = memory_zero(sizeof *samples);
-    double seconds = jobs->daemon->config.history_period_seconds;
-    uint64_t period = (uint64_t)fmax(seconds * 1000, PERIOD_MILLISECONDS_MIN);
+    uint64_t period = (uint64_t)(samples_period(jobs->daemon) * 1000);
 
     jobs->samples = samples;
     samples->jobs = jobs;
     uv_timer_init(jobs->daemon->loop, &samples->timer);
     samples->timer.data = samples;
     samples->stored_at = uv_now(jobs->daemon->loop);
-    if (seconds > 0)
+    if (period > 0)
         uv_timer_start(&samples->timer, on_timer, period, period);
 }
 
@@ -233,7 +261,7 @@ void samples_stop(struct jobs *jobs)
 
     uv_close((uv_handle_t *)&samples->timer, NULL);
     if (samples->waiting.count > 0)
-        batch_hand_in(samples, true, NULL, NULL);
+        batch_hand_in(samples, true);
 }
 
 void samples_free(struct jobs *jobs)

@@ -13,5 +13,9 @@ void samples_start(struct jobs *jobs);
 void samples_stop(struct jobs *jobs);
 void samples_free(struct jobs *jobs);
 
-/* Calls `done` once all samples so far are stored, or cannot be; at once if they are. */
+/* Seconds from one sample to the next; 0: none is taken. */
+double samples_period(const struct daemon *daemon);
+
+/* Calls `done` once all samples so far are stored, or cannot be; at once if they are, or could not
+ * be a moment ago. */
 void samples_flush(struct daemon *daemon, void (*done)(void *data), void *data);

@@ -156,7 +156,7 @@ static struct json_object *history_reply(const struct history_query *query)
     json_set_double(reply, "from", (double)(query->span.first * seconds));
     json_set_double(reply, "to", query->to);
     json_set_int(reply, "seconds", seconds * query->group);
-    json_set_double(reply, "period", query->call->daemon->config.history_period_seconds);
+    json_set_double(reply, "period", samples_period(query->call->daemon));
     for (int quantity = 0; quantity < SAMPLE_QUANTITIES; quantity++) {
         struct json_object *series = series_json(query, (enum sample_quantity)quantity);
 

@@ -76,6 +76,7 @@ class Compare {
         this.hidden.clear();
         this.ranges = null;
         this.names = [];
+        this.failures = [];
         this.address();
         this.jobsChanged();
         this.load();
@@ -104,8 +105,7 @@ class Compare {
             fill(this.metricSelect, [...names].sort().map((name) => el("option", {value: name, selected: name === this.metric}, name)));
         }
         this.card.hidden = this.toolsRow.hidden = this.ids.length === 0;
-        if (this.ids.length === 0) fill(this.message, empty("Name jobs above, or mark them in the list of jobs and press c."));
-        else fill(this.message);
+        this.tell();
         const known = this.ids.map((id) => store.byId(id)?.name ?? "").join("\n");
         if (this.known !== known) {
             this.known = known;
@@ -116,6 +116,12 @@ class Compare {
         if (stamp === this.stamp) return;
         this.stamp = stamp;
         this.load();
+    }
+
+    /** What there is to do, or which curves could not be read last. */
+    tell() {
+        fill(this.message, this.ids.length === 0 ? empty("Name jobs above, or mark them in the list of jobs and press c.")
+            : this.failures?.length ? el("p", {class: "error"}, this.failures.slice(0, 3).join("; ")) : "");
     }
 
     async load() {
@@ -152,7 +158,8 @@ class Compare {
         })));
         if (this.closed || metric !== this.metric) return;
         this.curves = found;
-        if (failures.length) fill(this.message, el("p", {class: "error"}, failures.slice(0, 3).join("; ")));
+        this.failures = failures;
+        this.tell();
         const rows = [...found.values()].reduce((sum, curve) => sum + curve.rows, 0);
         const odd = [...found.values()].reduce((sum, curve) => sum + curve.nonfinite, 0);
         this.draw();

@@ -133,9 +133,10 @@ class JobView {
             tab.tabIndex = tab.dataset.tab === this.name ? 0 : -1;
         }
         this.part.setAttribute("aria-labelledby", `tab-${this.name}`);
-        fill(this.part);
+        const host = el("div", {}); // of this part alone: what an earlier one is still waiting for fills its own, which is gone
+        fill(this.part, host);
         history.replaceState(history.state, "", `#/jobs/${this.id}?tab=${this.name}`);
-        this.current = new found[2](this.part, this.shown);
+        this.current = new found[2](host, this.shown);
     }
 
     key(event) {

@@ -34,6 +34,7 @@ export class Decisions {
         this.stamp = stamp;
         try {
             const reply = await call("Explain", {id: this.id});
+            if (this.stamp !== stamp) return; // a later answer is on its way, or is here
             const list = reply.decisions.map((one) => decision(one, one.attempt ? `Attempt ${one.attempt}` : "Latest decision")).reverse();
             fill(this.host, el("div", {class: "stack"}, reply.now ? decision(reply.now, "A decision made now") : "", list,
                 !reply.now && list.length === 0 ? empty("No decision has been made about it.") : "",
@@ -41,7 +42,7 @@ export class Decisions {
                     table(["Time", {text: "Change", class: "wide"}], reply.edits.map((one) => [moment(one.time), one.reason ?? ""]),
                         "Edits")] : ""));
         } catch (error) {
-            fill(this.host, empty(error.message));
+            if (this.stamp === stamp) fill(this.host, empty(error.message));
         }
     }
 }
@@ -58,6 +59,7 @@ export class History {
         if (this.stamp === stamp) return;
         this.stamp = stamp;
         const kept = await call("Checkpoints", {id: shown.job.id}).catch(() => ({checkpoints: []}));
+        if (this.stamp !== stamp) return;
         const titled = (title, headings, rows) => rows.length ? [el("h2", {}, title), table(headings, rows, title)] : "";
         const number = (text) => ({text, class: "num"});
         fill(this.host, el("div", {class: "stack"},
@@ -87,10 +89,12 @@ export class Profile {
     }
 
     async update(shown) {
-        if (this.stamp === shown.job.state) return;
-        this.stamp = shown.job.state;
+        const stamp = shown.job.state;
+        if (this.stamp === stamp) return;
+        this.stamp = stamp;
         try {
             const {profile, attempt} = await call("Profile", {id: this.id});
+            if (this.stamp !== stamp) return;
             const steps = profile.batches || 1, number = (text) => ({text, class: "num"});
             const rows = (list, key) => (list ?? []).slice(0, 40).map((row) => [row[key] ?? row.name ?? "?", String(row.calls ?? ""),
                 value(row.seconds / steps * 1e3), bar(row.share), row.flops ? (row.flops / row.seconds / 1e9).toFixed(1) : "",
@@ -104,7 +108,7 @@ export class Profile {
                 el("h2", {}, "Operators"), table(headings("Operator"), rows(profile.operators, "operator"), "Operators"),
                 profile.layers?.length ? [el("h2", {}, "Layers"), table(headings("Layer"), rows(profile.layers, "layer"), "Layers")] : ""));
         } catch (error) {
-            fill(this.host, empty(error.message));
+            if (this.stamp === stamp) fill(this.host, empty(error.message));
         }
     }
 }

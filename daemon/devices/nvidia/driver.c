@@ -175,7 +175,8 @@ static void leave_device(struct daemon *daemon, struct device *device,
     nvidia_monitor_read(state_of(daemon)->monitor);
 }
 
-static void take_device(struct daemon *daemon, const struct nvidia_device *nvidia, uint64_t begun)
+static void take_device(struct daemon *daemon, const struct nvidia_device *nvidia,
+                        const struct nvidia_reading *reading)
 {
     struct device *device = devices_find(daemon->devices, nvidia->uuid);
     bool added = !device;
@@ -189,10 +190,11 @@ static void take_device(struct daemon *daemon, const struct nvidia_device *nvidi
              device->missing ? nvidia->health_reason : "");
     take_failures(daemon, device, nvidia);
     device_health_update(daemon, device);
-    take_memory(daemon, device, nvidia, begun);
+    take_memory(daemon, device, nvidia, reading->begun);
     if (!nvidia->is_instance && nvidia->utilisation >= 0)
         daemon->devices->listener->used(daemon, device, 0.01 * nvidia->utilisation);
-    if (!nvidia->is_instance) /* the meter counts all instances of the GPU together */
+    if (!nvidia->is_instance &&
+        !reading->rests) /* the meter counts all instances of the GPU together */
         device_energy_read(device, nvidia->energy, nvidia->power, clock_now());
     if (added && daemon->jobs)
         daemon->devices->listener->changed(daemon, device);
@@ -225,7 +227,7 @@ static void on_reading(void *data, const struct nvidia_reading *reading)
     void (*ready)(struct daemon *) = state_of(daemon)->ready;
 
     for (size_t i = 0; i < reading->count; i++)
-        take_device(daemon, &reading->devices[i], reading->begun);
+        take_device(daemon, &reading->devices[i], reading);
     daemon->devices->listener->read(daemon);
     state_of(daemon)->reading_now = true;
     watch(daemon, state_of(daemon)->jobs_wait);

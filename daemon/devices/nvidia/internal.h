@@ -24,6 +24,12 @@ struct nvidia_probe {
     nvml_event_set events; /* NULL: this driver or device has none */
     struct known_device *known;
     size_t known_count;
+    /* of the last time that the driver was asked */
+    char driver[80];
+    int cuda_version;
+    bool complete;    /* all devices that are known have answered */
+    uint64_t idle_at; /* uv_hrtime(), if none of them was busy then; else 0 */
+    char *root;       /* of /sys: see power.h */
 };
 
 /* ---- health.c ------------------------------------------------------------------- */

@@ -2,7 +2,9 @@
  *
  * New devices are found only if the library is initialised again. That happens after the kernel
  * reports a device that came or went. It also happens with a requested reading while a device is
- * missing: at most every 5 seconds, and ever more rarely while nothing new is found. */
+ * missing: at most every 5 seconds, and ever more rarely while nothing new is found.
+ *
+ * GPUs that may sleep are left alone where an older reading suffices: see probe.h. */
 #include "daemon/devices/nvidia/monitor.h"
 
 #include "base/cleanup.h"
@@ -41,6 +43,7 @@ struct nvidia_monitor {
     uv_mutex_t lock;
     uv_cond_t change;
     bool stopping, watching, asked, devices_changed;
+    bool needed;                    /* of what is asked for: an older reading does not suffice */
     struct nvidia_reading *arrived; /* NULL: the loop has taken it */
 };
 
@@ -99,13 +102,17 @@ static void run_monitor(void *data)
     uv_mutex_lock(&monitor->lock);
     while (wait_for_reason(monitor, next)) {
         bool rescan = monitor->devices_changed || uv_hrtime() >= monitor->rescan_at;
+        enum nvidia_request request = rescan ? NVIDIA_RESCAN
+                                      : monitor->watching || monitor->needed
+                                          ? NVIDIA_READ
+                                          : NVIDIA_READ_UNLESS_ASLEEP;
         struct nvidia_reading *reading;
         uint64_t begun;
 
-        monitor->asked = monitor->devices_changed = false;
+        monitor->asked = monitor->devices_changed = monitor->needed = false;
         uv_mutex_unlock(&monitor->lock);
         begun = uv_hrtime();
-        reading = nvidia_probe_read(monitor->probe, rescan);
+        reading = nvidia_probe_read(monitor->probe, request);
         reading->begun = begun;
         plan_rescan(monitor, reading, rescan);
         next = uv_hrtime() + READING_VALID_MILLISECONDS * 1000000ull;
@@ -120,10 +127,11 @@ static void run_monitor(void *data)
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-static void wake(struct nvidia_monitor *monitor, bool *reason)
+static void wake(struct nvidia_monitor *monitor, bool *reason, bool needed)
 {
     uv_mutex_lock(&monitor->lock);
     *reason = true;
+    monitor->needed = monitor->needed || needed;
     uv_cond_signal(&monitor->change);
     uv_mutex_unlock(&monitor->lock);
 }
@@ -168,14 +176,14 @@ static void on_arrival(uv_async_t *handle)
         nvidia_reading_free(previous);
     }
     if (answer_waiters(monitor, begun))
-        wake(monitor, &monitor->asked);
+        wake(monitor, &monitor->asked, true);
 }
 
 static void on_device_event(void *data)
 {
     struct nvidia_monitor *monitor = data;
 
-    wake(monitor, &monitor->devices_changed);
+    wake(monitor, &monitor->devices_changed, false);
 }
 
 void nvidia_monitor_watch(struct nvidia_monitor *monitor, bool watch)
@@ -183,11 +191,13 @@ void nvidia_monitor_watch(struct nvidia_monitor *monitor, bool watch)
     uv_mutex_lock(&monitor->lock);
     if (monitor->watching != watch)
         uv_cond_signal(&monitor->change);
+    monitor->asked = monitor->asked || (monitor->watching && !watch); /* it lets GPUs sleep */
     monitor->watching = watch;
     uv_mutex_unlock(&monitor->lock);
 }
 
-static void wait_for_reading(struct nvidia_monitor *monitor, uint64_t since,
+/* `needed`: as that of the monitor. */
+static void wait_for_reading(struct nvidia_monitor *monitor, uint64_t since, bool needed,
                              nvidia_monitor_done done, void *data)
 {
     struct waiter *waiter = malloc(sizeof *waiter);
@@ -198,7 +208,7 @@ static void wait_for_reading(struct nvidia_monitor *monitor, uint64_t since,
     }
     *waiter = (struct waiter){.next = monitor->waiters, .done = done, .data = data, .since = since};
     monitor->waiters = waiter;
-    wake(monitor, &monitor->asked);
+    wake(monitor, &monitor->asked, needed);
 }
 
 void nvidia_monitor_refresh(struct nvidia_monitor *monitor, nvidia_monitor_done done, void *data)
@@ -206,17 +216,17 @@ void nvidia_monitor_refresh(struct nvidia_monitor *monitor, nvidia_monitor_done 
     if (monitor->latest && uv_now(monitor->loop) - monitor->latest_at < READING_VALID_MILLISECONDS)
         done(data);
     else
-        wait_for_reading(monitor, 0, done, data);
+        wait_for_reading(monitor, 0, false, done, data);
 }
 
 void nvidia_monitor_look(struct nvidia_monitor *monitor, nvidia_monitor_done done, void *data)
 {
-    wait_for_reading(monitor, uv_hrtime(), done, data);
+    wait_for_reading(monitor, uv_hrtime(), true, done, data);
 }
 
 void nvidia_monitor_read(struct nvidia_monitor *monitor)
 {
-    wake(monitor, &monitor->asked);
+    wake(monitor, &monitor->asked, true);
 }
 
 const struct nvidia_reading *nvidia_monitor_reading(const struct nvidia_monitor *monitor)
@@ -243,7 +253,7 @@ int nvidia_monitor_start(uv_loop_t *loop, const char *library, nvidia_monitor_ca
     struct nvidia_monitor *monitor = memory_zero(sizeof *monitor);
     int status;
 
-    monitor->probe = nvidia_probe_new(library);
+    monitor->probe = nvidia_probe_new(library, "");
     monitor->loop = loop;
     monitor->callback = callback;
     monitor->data = data;
@@ -269,7 +279,7 @@ void nvidia_monitor_stop(struct nvidia_monitor *monitor)
     if (!monitor)
         return;
     device_events_stop(monitor->events);
-    wake(monitor, &monitor->stopping);
+    wake(monitor, &monitor->stopping, false);
     uv_thread_join(&monitor->thread);
     answer_waiters(monitor, UINT64_MAX);
     uv_close((uv_handle_t *)&monitor->arrival, on_closed);

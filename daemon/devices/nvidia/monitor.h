@@ -20,7 +20,8 @@ int nvidia_monitor_start(uv_loop_t *loop, const char *library, nvidia_monitor_ca
  * one. */
 void nvidia_monitor_watch(struct nvidia_monitor *monitor, bool watch);
 
-/* Calls `done` on the loop once there is a reading of the last second, which may be at once. */
+/* Calls `done` on the loop once there is a reading of the last second, which may be at once. It
+ * keeps no GPU awake, so the reading may tell what an older one said (`rests`). */
 typedef void (*nvidia_monitor_done)(void *data);
 void nvidia_monitor_refresh(struct nvidia_monitor *monitor, nvidia_monitor_done done, void *data);
 

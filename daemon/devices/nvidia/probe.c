@@ -2,19 +2,27 @@
 #include "base/cleanup.h"
 #include "base/memory.h"
 #include "daemon/devices/nvidia/internal.h"
+#include "daemon/devices/nvidia/power.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <uv.h>
 
-enum { DEVICES_AT_ONCE_MAX = 256 };
+enum {
+    DEVICES_AT_ONCE_MAX = 256,
+    REST_SECONDS = 30, /* laptops' GPUs fall asleep within 10 s after the last question */
+    CELSIUS_MAX = 1000,
+    MILLIWATTS_MAX = 100 * 1000 * 1000
+};
 
-struct nvidia_probe *nvidia_probe_new(const char *library)
+struct nvidia_probe *nvidia_probe_new(const char *library, const char *root)
 {
     struct nvidia_probe *probe = memory_zero(sizeof *probe);
 
     probe->library = memory_copy_text(library);
+    probe->root = memory_copy_text(root);
     return probe;
 }
 
@@ -39,6 +47,7 @@ void nvidia_probe_free(struct nvidia_probe *probe)
     nvml_unload(&probe->nvml);
     free(probe->known);
     free(probe->library);
+    free(probe->root);
     free(probe);
 }
 
@@ -190,8 +199,8 @@ static int read_memory(const struct nvml *nvml, nvml_device handle, struct nvidi
     struct nvml_memory older = {0};
     int result = nvml->memory_v2(handle, &newer);
 
-    if (result == NVML_SUCCESS) {
-        device->memory_total = newer.total - newer.reserved;
+    if (result == NVML_SUCCESS && newer.total != NVML_MEMORY_UNKNOWN) {
+        device->memory_total = newer.total > newer.reserved ? newer.total - newer.reserved : 0;
         device->memory_used = newer.used;
         return result;
     }
@@ -203,7 +212,8 @@ static int read_memory(const struct nvml *nvml, nvml_device handle, struct nvidi
     return result;
 }
 
-/* Reads the sensors. An instance has few of its own; the others are those of its GPU. */
+/* Reads the sensors. An instance has few of its own; the others are those of its GPU. What no GPU
+ * can have is not known. */
 static void read_sensors(const struct nvml *nvml, const struct known_device *known,
                          struct nvidia_device *device)
 {
@@ -213,11 +223,12 @@ static void read_sensors(const struct nvml *nvml, const struct known_device *kno
 
     device->utilisation = device->temperature = -1;
     device->power = device->energy = NAN;
-    if (nvml->utilization(known->handle, &utilization) == NVML_SUCCESS)
+    if (nvml->utilization(known->handle, &utilization) == NVML_SUCCESS && utilization.gpu <= 100)
         device->utilisation = (int)utilization.gpu;
-    if (nvml->temperature(known->parent, NVML_TEMPERATURE_GPU, &celsius) == NVML_SUCCESS)
+    if (nvml->temperature(known->parent, NVML_TEMPERATURE_GPU, &celsius) == NVML_SUCCESS &&
+        celsius <= CELSIUS_MAX)
         device->temperature = (int)celsius;
-    if (nvml->power(known->parent, &milliwatts) == NVML_SUCCESS)
+    if (nvml->power(known->parent, &milliwatts) == NVML_SUCCESS && milliwatts <= MILLIWATTS_MAX)
         device->power = 1e-3 * milliwatts;
     if (nvml->energy(known->parent, &millijoules) == NVML_SUCCESS)
         device->energy = 1e-3 * (double)millijoules;
@@ -268,34 +279,92 @@ static void describe_lost(const struct known_device *known, const char *reason,
              known->failures ? known->failure : reason);
 }
 
-struct nvidia_reading *nvidia_probe_read(struct nvidia_probe *probe, bool rescan)
+/* ---- readings -------------------------------------------------------------------------------- */
+
+/* What the driver said last. A GPU that sleeps is not busy, and nobody knows its sensors. */
+static void describe_resting(struct nvidia_probe *probe, bool asleep,
+                             struct nvidia_reading *reading)
 {
-    struct nvidia_reading *reading = memory_zero(sizeof *reading);
-    const char *absence;
+    reading->rests = true;
+    for (size_t i = 0; reading->devices && i < probe->known_count; i++) {
+        struct nvidia_device *device = &reading->devices[reading->count++];
+
+        *device = probe->known[i].last;
+        if (!asleep)
+            continue;
+        device->utilisation = 0;
+        device->temperature = -1;
+        device->power = NAN;
+    }
+}
+
+static void describe_all(struct nvidia_probe *probe, bool up, bool lost,
+                         struct nvidia_reading *reading)
+{
+    const char *absence = !up    ? reading->obstacle
+                          : lost ? "The driver says that the GPU is lost."
+                                 : "It has vanished from the machine.";
+    bool busy = false;
+
+    probe->complete = up;
+    for (size_t i = 0; reading->devices && i < probe->known_count; i++) {
+        struct nvidia_device *device = &reading->devices[reading->count++];
+
+        if (up && probe->known[i].seen)
+            read_device(probe, &probe->known[i], device);
+        else
+            describe_lost(&probe->known[i], absence, device);
+        probe->complete = probe->complete && device->health != NVIDIA_LOST;
+        busy = busy || device->utilisation > 0;
+    }
+    probe->idle_at = busy ? 0 : uv_hrtime();
+}
+
+static bool is_idle(const struct nvidia_probe *probe)
+{
+    return probe->idle_at > 0 && uv_hrtime() - probe->idle_at < REST_SECONDS * UINT64_C(1000000000);
+}
+
+/* Asks the driver. */
+static void read_all(struct nvidia_probe *probe, enum nvidia_request request,
+                     struct nvidia_reading *reading)
+{
     bool up, lost = false;
 
-    if (rescan) {
+    if (request == NVIDIA_RESCAN) {
         nvidia_take_events(probe); /* shutting down frees the event set and its events */
         shut_down(probe);
     }
     up = bring_up(probe, reading->obstacle);
+    *probe->driver = '\0';
+    probe->cuda_version = 0;
     if (up) {
-        probe->nvml.driver_version(reading->driver, sizeof reading->driver);
-        probe->nvml.cuda_version(&reading->cuda_version);
+        probe->nvml.driver_version(probe->driver, sizeof probe->driver);
+        probe->nvml.cuda_version(&probe->cuda_version);
         nvidia_take_events(probe);
         lost = find_devices(probe);
     }
-    absence = !up    ? reading->obstacle
-              : lost ? "The driver says that the GPU is lost."
-                     : "It has vanished from the machine.";
     reading->devices = calloc(probe->known_count + 1, sizeof *reading->devices);
-    for (size_t i = 0; reading->devices && i < probe->known_count; i++) {
-        struct known_device *known = &probe->known[i];
+    describe_all(probe, up, lost, reading);
+}
 
-        if (up && known->seen)
-            read_device(probe, known, &reading->devices[reading->count++]);
-        else
-            describe_lost(known, absence, &reading->devices[reading->count++]);
+struct nvidia_reading *nvidia_probe_read(struct nvidia_probe *probe, enum nvidia_request request)
+{
+    struct nvidia_reading *reading = memory_zero(sizeof *reading);
+    bool may_rest = request == NVIDIA_READ_UNLESS_ASLEEP;
+    enum nvidia_power power = may_rest ? nvidia_power_read(probe->root) : NVIDIA_STAYS_ON;
+
+    if (probe->complete && probe->known_count > 0 &&
+        (power == NVIDIA_ASLEEP || (power == NVIDIA_MAY_SLEEP && is_idle(probe)))) {
+        reading->devices = calloc(probe->known_count + 1, sizeof *reading->devices);
+        describe_resting(probe, power == NVIDIA_ASLEEP, reading);
+    } else {
+        read_all(probe, request, reading);
     }
+    if (probe->complete &&
+        (power == NVIDIA_ASLEEP || (power == NVIDIA_MAY_SLEEP && probe->idle_at > 0)))
+        shut_down(probe); /* else it would keep them awake */
+    snprintf(reading->driver, sizeof reading->driver, "%s", probe->driver);
+    reading->cuda_version = probe->cuda_version;
     return reading;
 }

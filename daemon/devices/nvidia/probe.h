@@ -44,19 +44,25 @@ struct nvidia_reading {
     int cuda_version;               /* of the driver: 13000 is 13.0; 0: not known */
     uint64_t begun;                 /* uv_hrtime() when it began; set by the caller */
     char obstacle[NVIDIA_TEXT_MAX]; /* why nothing can be read; "": no reason */
+    bool rests;                     /* the driver was not asked; what it said last stands here */
     struct nvidia_device *devices;  /* including those that were seen earlier and are gone */
     size_t count;
 };
 
 struct nvidia_probe;
 
-/* `library` as for nvml_load(). Nothing is loaded yet. */
-struct nvidia_probe *nvidia_probe_new(const char *library);
+/* `library` as for nvml_load(), `root` as for nvidia_power_read(). Nothing is loaded yet. */
+struct nvidia_probe *nvidia_probe_new(const char *library, const char *root);
 void nvidia_probe_free(struct nvidia_probe *probe);
 
-/* Loads the library if a driver is present, and reads everything. With `rescan`, also finds devices
- * that appeared since the library was initialised. */
-struct nvidia_reading *nvidia_probe_read(struct nvidia_probe *probe, bool rescan);
+enum nvidia_request {
+    NVIDIA_READ_UNLESS_ASLEEP, /* keeps no GPU awake that may sleep and has nothing to do */
+    NVIDIA_READ,
+    NVIDIA_RESCAN /* and finds devices that appeared since the library was initialised */
+};
+
+/* Loads the library if a driver is present, and reads everything. */
+struct nvidia_reading *nvidia_probe_read(struct nvidia_probe *probe, enum nvidia_request request);
 void nvidia_reading_free(struct nvidia_reading *reading);
 
 /* Divides the used memory between jobs and others. `jobs` are pids: see process_is_of(). If the

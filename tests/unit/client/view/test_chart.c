@@ -92,6 +92,24 @@ static void test_extremes(void **state)
     assert_non_null(strstr(point, "         0 |      a\n"));
 }
 
+/* Percents and counts: the axis begins at 0, also where nothing but 0 was sampled. */
+static void test_from_zero(void **state)
+{
+    double x[] = {1, 2}, none[] = {0, 0}, high[] = {50, 60};
+    struct chart_curve curve = {"busy", x, none, 2};
+    struct chart chart = {
+        .x_title = "step", .curves = &curve, .count = 1, .from_zero = true, .rows = 3};
+    AUTO_FREE char *idle = drawn(&chart, &letters, 0), *busy = NULL;
+
+    (void)state;
+    assert_non_null(strstr(idle, "         1 |\n"));
+    assert_non_null(strstr(idle, "         0 |aaaaaaaaaaaa\n"));
+    curve.y = high;
+    busy = drawn(&chart, &letters, 0);
+    assert_non_null(strstr(busy, "        60 |"));
+    assert_non_null(strstr(busy, "         0 |\n"));
+}
+
 /* The weights of a moving average of three values are 1/7, 2/7 and 4/7 when it keeps a half. */
 static void test_smoothing(void **state)
 {
@@ -111,7 +129,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_braille),   cmocka_unit_test(test_letters),
         cmocka_unit_test(test_left_out),  cmocka_unit_test(test_extremes),
-        cmocka_unit_test(test_smoothing),
+        cmocka_unit_test(test_smoothing), cmocka_unit_test(test_from_zero),
     };
 
     display_set_locale();

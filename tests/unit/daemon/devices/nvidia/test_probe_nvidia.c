@@ -14,12 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-static char library[512], state_path[512];
+static char library[512], state_path[512], root[520];
 static struct nvidia_probe *probe;
 
 /* Sets what the driver answers from now on. */
@@ -51,8 +52,9 @@ static int begin(void **state)
     strcpy(folder, "/libraries/fake_nvml.so");
     snprintf(state_path, sizeof state_path, "%s/nvml-state.%d", temporary ? temporary : "/tmp",
              (int)getpid());
+    snprintf(root, sizeof root, "%s.root", state_path);
     setenv("FAKE_NVML_STATE", state_path, 1);
-    probe = nvidia_probe_new(library);
+    probe = nvidia_probe_new(library, root);
     return probe ? 0 : -1;
 }
 
@@ -74,7 +76,7 @@ static void facts_of_a_device(void **state)
         "gpu GPU-1 total=1000 reserved=100 used=300 model=H200 capability=9.0 temperature=41 "
         "power=120500 energy=5000 utilization=7 ecc=2\n"
         "gpu GPU-2 total=2000\n");
-    reading = nvidia_probe_read(probe, false);
+    reading = nvidia_probe_read(probe, NVIDIA_READ);
     assert_string_equal(reading->driver, "580.159.04");
     assert_int_equal(reading->cuda_version, 13000);
     assert_string_equal(reading->obstacle, "");
@@ -103,6 +105,25 @@ static void facts_of_a_device(void **state)
     nvidia_reading_free(reading);
 }
 
+/* A driver that does not know its own answers. */
+static void nonsense_is_not_known(void **state)
+{
+    struct nvidia_reading *reading;
+    const struct nvidia_device *device;
+
+    (void)state;
+    say("driver 1\n"
+        "gpu GPU-1 total=1000 reserved=2000 utilization=101 temperature=4294967295 "
+        "power=4294967295\n");
+    reading = nvidia_probe_read(probe, NVIDIA_READ);
+    device = &reading->devices[0];
+    assert_int_equal(device->memory_total, 0);
+    assert_int_equal(device->utilisation, -1);
+    assert_int_equal(device->temperature, -1);
+    assert_true(isnan(device->power));
+    nvidia_reading_free(reading);
+}
+
 static void instances_stand_for_a_divided_gpu(void **state)
 {
     struct nvidia_reading *reading;
@@ -113,7 +134,7 @@ static void instances_stand_for_a_divided_gpu(void **state)
         "mig MIG-1 parent=GPU-1 instance=3 total=400 used=10\n"
         "mig MIG-2 parent=GPU-1 instance=4 total=500 used=20\n"
         "xid GPU-1 number=64 instance=4\n");
-    reading = nvidia_probe_read(probe, false);
+    reading = nvidia_probe_read(probe, NVIDIA_READ);
     assert_int_equal(reading->count, 2);
     assert_string_equal(reading->devices[0].uuid, "MIG-1");
     assert_string_equal(reading->devices[0].name, "cuda:0.0");
@@ -124,7 +145,7 @@ static void instances_stand_for_a_divided_gpu(void **state)
 
     /* an error of one instance does not belong to the other; the event came before the first
      * reading */
-    reading = nvidia_probe_read(probe, false);
+    reading = nvidia_probe_read(probe, NVIDIA_READ);
     assert_int_equal(reading->devices[0].health, NVIDIA_HEALTHY);
     nvidia_reading_free(reading);
     say("driver 1\n"
@@ -134,7 +155,7 @@ static void instances_stand_for_a_divided_gpu(void **state)
         "xid GPU-1 number=64 instance=4\n"
         "xid GPU-1 number=64 instance=4\n"
         "xid GPU-1 number=79\n");
-    reading = nvidia_probe_read(probe, false);
+    reading = nvidia_probe_read(probe, NVIDIA_READ);
     /* only error 79, which concerns all instances */
     assert_int_equal(reading->devices[0].failures, 1);
     assert_int_equal(reading->devices[1].failures, 2);
@@ -150,20 +171,20 @@ static void errors_of_programs_are_not_the_devices(void **state)
 
     (void)state;
     say("driver 1\ngpu GPU-1 total=1000\n");
-    nvidia_reading_free(nvidia_probe_read(probe, false));
+    nvidia_reading_free(nvidia_probe_read(probe, NVIDIA_READ));
     length = (size_t)snprintf(text, sizeof text, "driver 1\ngpu GPU-1 total=1000\n");
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
         length += (size_t)snprintf(text + length, sizeof text - length, "xid GPU-1 number=%d\n",
                                    programs[i]);
     say("%s", text);
-    reading = nvidia_probe_read(probe, false);
+    reading = nvidia_probe_read(probe, NVIDIA_READ);
     assert_int_equal(reading->devices[0].health, NVIDIA_HEALTHY);
     nvidia_reading_free(reading);
     for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
         length += (size_t)snprintf(text + length, sizeof text - length, "xid GPU-1 number=%d\n",
                                    devices[i]);
         say("%s", text);
-        reading = nvidia_probe_read(probe, false);
+        reading = nvidia_probe_read(probe, NVIDIA_READ);
         assert_int_equal(reading->devices[0].health, NVIDIA_FAILED);
         assert_int_equal(reading->devices[0].failures, i + 1);
         snprintf(text + length, sizeof text - length, "Xid %d:", devices[i]);
@@ -179,19 +200,19 @@ static void memory_that_fails(void **state)
 
     (void)state;
     say("driver 1\ngpu GPU-1 total=1000 ecc=3 remap_pending=1\n");
-    reading = nvidia_probe_read(probe, false); /* earlier errors are not reported */
+    reading = nvidia_probe_read(probe, NVIDIA_READ); /* earlier errors are not reported */
     assert_int_equal(reading->devices[0].health, NVIDIA_HEALTHY);
     assert_non_null(strstr(reading->devices[0].health_reason, "next reset"));
     nvidia_reading_free(reading);
     say("driver 1\ngpu GPU-1 total=1000 ecc=4\n");
-    reading = nvidia_probe_read(probe, false);
+    reading = nvidia_probe_read(probe, NVIDIA_READ);
     assert_int_equal(reading->devices[0].health, NVIDIA_FAILED);
     assert_int_equal(reading->devices[0].failures, 1);
     assert_non_null(strstr(reading->devices[0].health_reason, "4 memory errors"));
     nvidia_reading_free(reading);
     say("driver 1\ngpu GPU-1 total=1000 ecc=4 remap_failed=1\n");
     for (int i = 0; i < 2; i++) { /* it is reported once */
-        reading = nvidia_probe_read(probe, false);
+        reading = nvidia_probe_read(probe, NVIDIA_READ);
         assert_int_equal(reading->devices[0].failures, 2);
         nvidia_reading_free(reading);
     }
@@ -203,10 +224,10 @@ static void devices_come_and_go(void **state)
 
     (void)state;
     say("driver 1\ngpu GPU-1 total=1000 used=100\ngpu GPU-2 total=2000\n");
-    nvidia_reading_free(nvidia_probe_read(probe, false));
+    nvidia_reading_free(nvidia_probe_read(probe, NVIDIA_READ));
 
     say("driver 1\ngpu GPU-1 total=1000 lost=1\ngpu GPU-2 total=2000\ngpu GPU-3 total=3000\n");
-    reading = nvidia_probe_read(probe, false);
+    reading = nvidia_probe_read(probe, NVIDIA_READ);
     assert_int_equal(reading->count, 2); /* a rescan finds the third one */
     assert_string_equal(reading->devices[0].uuid, "GPU-1");
     assert_int_equal(reading->devices[0].health, NVIDIA_LOST);
@@ -217,7 +238,7 @@ static void devices_come_and_go(void **state)
     nvidia_reading_free(reading);
 
     say("driver 1\ngpu GPU-2 total=2000\ngpu GPU-3 total=3000\n");
-    reading = nvidia_probe_read(probe, true);
+    reading = nvidia_probe_read(probe, NVIDIA_RESCAN);
     assert_int_equal(reading->count, 3);
     assert_int_equal(reading->devices[0].health, NVIDIA_LOST);
     assert_non_null(strstr(reading->devices[0].health_reason, "vanished"));
@@ -225,13 +246,13 @@ static void devices_come_and_go(void **state)
     nvidia_reading_free(reading);
 
     say("driver 1\ngpu GPU-1 total=1000\ngpu GPU-2 total=2000\ngpu GPU-3 total=3000\n");
-    reading = nvidia_probe_read(probe, true);
+    reading = nvidia_probe_read(probe, NVIDIA_RESCAN);
     assert_int_equal(reading->devices[0].health, NVIDIA_HEALTHY);
     nvidia_reading_free(reading);
 
     /* the driver itself is unloaded */
     say("nothing\n");
-    reading = nvidia_probe_read(probe, true);
+    reading = nvidia_probe_read(probe, NVIDIA_RESCAN);
     assert_int_equal(reading->count, 3);
     assert_int_equal(reading->devices[1].health, NVIDIA_LOST);
     assert_non_null(strstr(reading->obstacle, "driver is not loaded"));
@@ -240,18 +261,18 @@ static void devices_come_and_go(void **state)
 
 static void machines_without_a_driver(void **state)
 {
-    struct nvidia_probe *other = nvidia_probe_new("libnvidia-ml-that-is-not-there.so.1");
+    struct nvidia_probe *other = nvidia_probe_new("libnvidia-ml-that-is-not-there.so.1", "");
     struct nvidia_reading *reading;
 
     (void)state;
-    reading = nvidia_probe_read(other, false);
+    reading = nvidia_probe_read(other, NVIDIA_READ);
     assert_int_equal(reading->count, 0);
     assert_non_null(strstr(reading->obstacle, "cannot be loaded"));
     nvidia_reading_free(reading);
     nvidia_probe_free(other);
 
-    other = nvidia_probe_new("libc.so.6"); /* a library that is not NVML */
-    reading = nvidia_probe_read(other, false);
+    other = nvidia_probe_new("libc.so.6", ""); /* a library that is not NVML */
+    reading = nvidia_probe_read(other, NVIDIA_READ);
     assert_non_null(strstr(reading->obstacle, "is not NVIDIA's"));
     nvidia_reading_free(reading);
     nvidia_probe_free(other);
@@ -297,7 +318,7 @@ static void memory_has_owners(void **state)
         "process GPU-1 pid=%d memory=300\n"
         "process GPU-1 pid=%d memory=350 graphics=1\n",
         (int)grandchild, (int)self, (int)self);
-    reading = nvidia_probe_read(probe, false);
+    reading = nvidia_probe_read(probe, NVIDIA_READ);
     device = &reading->devices[0];
     assert_int_equal(device->process_count, 2); /* a process in both lists counts once */
     assert_int_equal(device->processes[0].pid, grandchild);
@@ -334,7 +355,7 @@ static void processes_that_cannot_be_seen(void **state)
         "gpu GPU-1 total=10000 used=1500 list=0\n"
         "gpu GPU-2 total=10000\n"
         "process GPU-2 pid=99999999 memory=900\n");
-    reading = nvidia_probe_read(probe, false);
+    reading = nvidia_probe_read(probe, NVIDIA_READ);
     use = nvidia_device_use(&reading->devices[0], &self, 1, 600);
     assert_true(use.by_booking);
     assert_int_equal(use.ours, 600);
@@ -347,6 +368,110 @@ static void processes_that_cannot_be_seen(void **state)
     use = nvidia_device_use(&reading->devices[1], &self, 1, 500);
     assert_int_equal(use.outside, 400);
     nvidia_reading_free(reading);
+}
+
+/* ---- sleep ----------------------------------------------------------------------------------- */
+
+static const char device_folder[] = "/sys/bus/pci/drivers/nvidia/0000:01:00.0/power";
+
+static void power_set(const char *control, const char *status)
+{
+    const char *const files[][2] = {{"control", control}, {"runtime_status", status}};
+    char path[1024];
+
+    mkdir(root, 0700);
+    snprintf(path, sizeof path, "%s%s", root, device_folder);
+    for (char *end = path + strlen(root); (end = strchr(end + 1, '/'));) {
+        *end = '\0';
+        mkdir(path, 0700);
+        *end = '/';
+    }
+    mkdir(path, 0700);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char line[32];
+
+        snprintf(path, sizeof path, "%s%s/%s", root, device_folder, files[i][0]);
+        snprintf(line, sizeof line, "%s\n", files[i][1]);
+        assert_int_equal(file_replace(AT_FDCWD, path, line, strlen(line), 0600, 0, NULL), 0);
+    }
+}
+
+static int end_power(void **state)
+{
+    char path[1024];
+
+    snprintf(path, sizeof path, "%s%s/control", root, device_folder);
+    unlink(path);
+    snprintf(path, sizeof path, "%s%s/runtime_status", root, device_folder);
+    unlink(path);
+    for (char *last = strrchr(path, '/'); last && strlen(path) > strlen(root);
+         last = strrchr(path, '/')) {
+        *last = '\0';
+        rmdir(path);
+    }
+    return end(state);
+}
+
+/* Reads once, and expects this of the first device. */
+static void expect(enum nvidia_request request, bool rests, int utilisation, size_t count)
+{
+    struct nvidia_reading *reading = nvidia_probe_read(probe, request);
+
+    assert_int_equal(reading->rests, rests);
+    assert_int_equal(reading->count, count);
+    assert_int_equal(reading->devices[0].utilisation, utilisation);
+    assert_int_equal(reading->devices[0].memory_used, 100);
+    assert_int_equal(reading->devices[0].health, NVIDIA_HEALTHY);
+    assert_string_equal(reading->driver, "1");
+    assert_int_equal(reading->cuda_version, 13000);
+    nvidia_reading_free(reading);
+}
+
+static const char idle_gpu[] = "driver 1\ngpu GPU-1 total=1000 used=100 utilization=0 power=9000\n";
+static const char busy_gpu[] = "driver 1\ngpu GPU-1 total=1000 used=100 utilization=50\n";
+static const char two_gpus[] = "driver 1\ngpu GPU-1 total=1000 used=100 utilization=0\n"
+                               "gpu GPU-2 total=1000\n";
+
+static void a_gpu_that_sleeps_is_not_woken(void **state)
+{
+    struct nvidia_reading *reading;
+
+    (void)state;
+    power_set("auto", "suspended");
+    say("%s", idle_gpu);
+    expect(NVIDIA_READ_UNLESS_ASLEEP, false, 0, 1); /* nothing is known of it yet */
+    say("%s", busy_gpu);
+    expect(NVIDIA_READ_UNLESS_ASLEEP, true, 0, 1);
+    reading = nvidia_probe_read(probe, NVIDIA_READ_UNLESS_ASLEEP);
+    assert_true(isnan(reading->devices[0].power));
+    nvidia_reading_free(reading);
+    expect(NVIDIA_READ, false, 50, 1);
+    expect(NVIDIA_READ_UNLESS_ASLEEP, true, 0, 1);
+    power_set("auto", "active"); /* somebody woke it, and it was busy when it was read last */
+    expect(NVIDIA_READ_UNLESS_ASLEEP, false, 50, 1);
+    expect(NVIDIA_READ_UNLESS_ASLEEP, false, 50, 1);
+}
+
+/* While the library is initialised, and with every question, it would stay awake. */
+static void an_idle_gpu_may_fall_asleep(void **state)
+{
+    (void)state;
+    power_set("auto", "active");
+    say("%s", idle_gpu);
+    expect(NVIDIA_READ_UNLESS_ASLEEP, false, 0, 1);
+    say("%s", two_gpus);
+    expect(NVIDIA_READ_UNLESS_ASLEEP, true, 0, 1); /* it has just been read */
+    expect(NVIDIA_READ, false, 0, 2);              /* the library was initialised anew */
+}
+
+static void a_gpu_that_stays_on_is_read(void **state)
+{
+    (void)state;
+    power_set("on", "active");
+    say("%s", idle_gpu);
+    expect(NVIDIA_READ_UNLESS_ASLEEP, false, 0, 1);
+    say("%s", two_gpus);
+    expect(NVIDIA_READ_UNLESS_ASLEEP, false, 0, 1); /* … and the library stays initialised */
 }
 
 /* ---- the monitor ----------------------------------------------------------------------------- */
@@ -405,6 +530,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(facts_of_a_device, begin, end),
+        cmocka_unit_test_setup_teardown(nonsense_is_not_known, begin, end),
         cmocka_unit_test_setup_teardown(instances_stand_for_a_divided_gpu, begin, end),
         cmocka_unit_test_setup_teardown(errors_of_programs_are_not_the_devices, begin, end),
         cmocka_unit_test_setup_teardown(memory_that_fails, begin, end),
@@ -412,6 +538,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(machines_without_a_driver, begin, end),
         cmocka_unit_test_setup_teardown(memory_has_owners, begin, end),
         cmocka_unit_test_setup_teardown(processes_that_cannot_be_seen, begin, end),
+        cmocka_unit_test_setup_teardown(a_gpu_that_sleeps_is_not_woken, begin, end_power),
+        cmocka_unit_test_setup_teardown(an_idle_gpu_may_fall_asleep, begin, end_power),
+        cmocka_unit_test_setup_teardown(a_gpu_that_stays_on_is_read, begin, end_power),
         cmocka_unit_test_setup_teardown(readings_arrive_on_the_loop, begin, end),
     };
 
