@@ -45,22 +45,22 @@ enum exit_status metric_pages_append(void *context, struct json_object *rows, in
     return EXIT_STATUS_DONE;
 }
 
-enum exit_status metric_names_complete(struct invocation *invocation, struct json_object *job)
+void metric_names_complete(struct invocation *invocation, struct json_object *job)
 {
     CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
     struct json_object *parameters = json_object_new_object(), *rows;
     struct json_object *metrics = json_get(job, "metrics");
-    enum exit_status status;
 
     json_set_int(parameters, "id", json_get_int(job, "id", 0));
+    json_set_int(parameters, "after", 0);
     json_set_int(parameters, "limit", NAME_ROWS);
-    status = connection_call(invocation, "Metrics", parameters, &reply);
-    rows = status || !metrics ? NULL : json_get(reply.parameters, "rows");
+    if (!connection_try(invocation, "Metrics", parameters, &reply))
+        return;
+    rows = metrics ? json_get(reply.parameters, "rows") : NULL;
     for (size_t i = 0; rows && i < json_object_array_length(rows); i++) {
         const char *name = json_get_string(json_object_array_get_idx(rows, i), "name", "");
 
         if (!json_get(metrics, name))
             json_object_object_add(metrics, name, json_object_new_double(NAN));
     }
-    return status;
 }

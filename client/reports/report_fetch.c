@@ -156,7 +156,7 @@ enum exit_status report_jobs_fetch(struct invocation *invocation, struct json_ob
         if (!status && jobs->count <= REPORT_DETAILED_JOBS)
             status = ask(invocation, "Explain", parameters_of(job->id), &job->explained);
         if (!status && jobs->count <= REPORT_CURVES_JOBS)
-            status = metric_names_complete(invocation, json_get(job->shown, "job"));
+            metric_names_complete(invocation, json_get(job->shown, "job"));
         if (!status && jobs->count <= REPORT_CURVES_JOBS)
             status = curves_fetch(invocation, job, names);
     }
