@@ -448,6 +448,18 @@ static void curves_print_json(const struct plot *plot)
     }
 }
 
+/* Says how many of the jobs have no curve: among others nobody would see that one is missing. */
+static void missing_tell(const struct plot *plot)
+{
+    size_t drawn = 0;
+
+    for (size_t c = 0; c < plot->chart.count; c++) /* the curves of a job stand together */
+        drawn += c == 0 || plot->origins[c].job != plot->origins[c - 1].job;
+    if (drawn < plot->job_count)
+        complain("%zu of %zu jobs ha%s no values of what is drawn", plot->job_count - drawn,
+                 plot->job_count, plot->job_count - drawn == 1 ? "s" : "ve");
+}
+
 static enum exit_status chart_show(const struct plot *plot)
 {
     char shown[512];
@@ -455,6 +467,7 @@ static enum exit_status chart_show(const struct plot *plot)
 
     if (plot->chart.count == 0)
         return nothing_to_draw(plot);
+    missing_tell(plot);
     if (plot->invocation->json) {
         curves_print_json(plot);
         return EXIT_STATUS_DONE;
