@@ -11,7 +11,8 @@ enum { COMMANDS_MAX = 128 };
 const struct command_option command_common_options[] = {
     {"socket", 0, "PATH", "Talk to the daemon at this socket (default: $TRAIND_SOCKET)",
      COMPLETE_NOTHING},
-    {"host", 'H', "[USER@]HOST", "Run this command on another machine through ssh",
+    {"host", 'H', "[USER@]HOST",
+     "Run this command on another machine through ssh, with the files and folders there",
      COMPLETE_NOTHING},
     {"json", 0, NULL, "Print JSON for programs; one object a line for streams", COMPLETE_NOTHING},
     {"help", 'h', NULL, "Show the help of the command", COMPLETE_NOTHING},

@@ -30,7 +30,9 @@ static void overview_print(const struct command *const *commands, FILE *output)
     fprintf(output,
             "\nJOB is the number of a job, or the name of the newest of yours that has it.\n"
             "`trainctl help COMMAND` has more, `trainctl help spec` the keys of a job "
-            "specification.\n\n"
+            "specification.\n"
+            "With --host, files and folders are those of that machine; \"-\" is standard input or "
+            "output here.\n\n"
             "Exit status: 0 done; 1 the job failed or was cancelled, or the daemon "
             "refused;\n2 wrong usage; 3 no daemon answers; 130 detached with Ctrl-C, the "
             "job goes on.\n");

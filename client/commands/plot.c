@@ -22,6 +22,7 @@ enum {
 struct plotted_job {
     int64_t id;
     struct json_object *shown; /* the reply to Show; owned */
+    bool complete;             /* metrics whose last value is not finite were asked for, too */
 };
 
 /* Where a curve of the chart comes from. */
@@ -73,7 +74,7 @@ static enum exit_status jobs_add(struct plot *plot, const char *text)
         status = connection_call(plot->invocation, "Show", parameters, &reply);
         if (!status)
             plot->jobs[plot->job_count++] =
-                (struct plotted_job){list.ids[i], json_object_get(reply.parameters)};
+                (struct plotted_job){.id = list.ids[i], .shown = json_object_get(reply.parameters)};
     }
     free(list.ids);
     return status;
@@ -84,11 +85,24 @@ static struct json_object *job_metrics(const struct plotted_job *job)
     return json_get(json_get(job->shown, "job"), "metrics");
 }
 
+/* Asks for the metrics that Show leaves out, which only jobs that diverged have. */
+static void job_complete(const struct plot *plot, struct plotted_job *job)
+{
+    if (!job->complete)
+        metric_names_complete(plot->invocation, json_get(job->shown, "job"));
+    job->complete = true;
+}
+
 static bool metric_exists(const struct plot *plot, const char *name)
 {
     for (size_t i = 0; i < plot->job_count; i++)
         if (json_get(job_metrics(&plot->jobs[i]), name))
             return true;
+    for (size_t i = 0; i < plot->job_count; i++) {
+        job_complete(plot, &plot->jobs[i]);
+        if (json_get(job_metrics(&plot->jobs[i]), name))
+            return true;
+    }
     return false;
 }
 
@@ -434,6 +448,18 @@ static void curves_print_json(const struct plot *plot)
     }
 }
 
+/* Says how many of the jobs have no curve: among others nobody would see that one is missing. */
+static void missing_tell(const struct plot *plot)
+{
+    size_t drawn = 0;
+
+    for (size_t c = 0; c < plot->chart.count; c++) /* the curves of a job stand together */
+        drawn += c == 0 || plot->origins[c].job != plot->origins[c - 1].job;
+    if (drawn < plot->job_count)
+        complain("%zu of %zu jobs ha%s no values of what is drawn", plot->job_count - drawn,
+                 plot->job_count, plot->job_count - drawn == 1 ? "s" : "ve");
+}
+
 static enum exit_status chart_show(const struct plot *plot)
 {
     char shown[512];
@@ -441,6 +467,7 @@ static enum exit_status chart_show(const struct plot *plot)
 
     if (plot->chart.count == 0)
         return nothing_to_draw(plot);
+    missing_tell(plot);
     if (plot->invocation->json) {
         curves_print_json(plot);
         return EXIT_STATUS_DONE;

@@ -1,5 +1,6 @@
 /* report_run.c: `trainctl report-run` writes a report of jobs as HTML, Markdown or PDF. */
 #include "base/clock.h"
+#include "base/file.h"
 #include "client/exports/replacement_file.h"
 #include "client/reports/document.h"
 #include "client/reports/figure_svg.h"
@@ -15,7 +16,12 @@
 
 enum report_form { FORM_HTML, FORM_MARKDOWN, FORM_PDF };
 
-/* A form by the ending of the file's name, or by --format. */
+static bool is_standard_output(const char *path)
+{
+    return strcmp(path, "-") == 0;
+}
+
+/* A form by the ending of the file's name, or by --format; standard output gets HTML. */
 static enum exit_status form_find(const struct invocation *invocation, const char *path,
                                   enum report_form *form)
 {
@@ -27,7 +33,7 @@ static enum exit_status form_find(const struct invocation *invocation, const cha
         {"markdown", FORM_MARKDOWN}, {"pdf", FORM_PDF},
     };
     const char *given = invocation_option(invocation, "format"), *dot = strrchr(path, '.');
-    const char *ending = given ? given : dot ? dot + 1 : "";
+    const char *ending = given ? given : is_standard_output(path) ? "html" : dot ? dot + 1 : "";
 
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
         if (strcasecmp(endings[i].ending, ending) == 0) {
@@ -40,6 +46,32 @@ static enum exit_status form_find(const struct invocation *invocation, const cha
         complain("%s: the ending tells the form: .html, .md or .pdf; --format says otherwise",
                  path);
     return EXIT_STATUS_USAGE;
+}
+
+/* Says before the jobs are fetched whether the report can be written there. */
+static enum exit_status output_check(const struct invocation *invocation, const char *path,
+                                     enum report_form *form)
+{
+    enum exit_status status = form_find(invocation, path, form);
+    struct error error = {0};
+
+    if (status)
+        return status;
+    if (!is_standard_output(path)) {
+        if (file_check_replaceable(path, &error) == 0)
+            return EXIT_STATUS_DONE;
+        complain("%s", error.text);
+        return EXIT_STATUS_USAGE;
+    }
+    if (*form != FORM_HTML) {
+        complain("-o - writes HTML: Markdown has its figures in files, and a PDF is made in one");
+        return EXIT_STATUS_USAGE;
+    }
+    if (invocation->json) {
+        complain("--json and -o - would both write to standard output");
+        return EXIT_STATUS_USAGE;
+    }
+    return EXIT_STATUS_DONE;
 }
 
 /* What a writer writes. */
@@ -179,7 +211,7 @@ static enum exit_status report_write(struct json_object *document, enum report_f
     case FORM_PDF:
         return pdf_write(document, path);
     default:
-        if (strcmp(path, "-") != 0)
+        if (!is_standard_output(path))
             return file_write(path, &content);
         html_write(document, stdout);
         return EXIT_STATUS_DONE;
@@ -199,8 +231,8 @@ static enum exit_status command_execute(struct invocation *invocation)
         complain("report-run needs -o FILE.html, FILE.md or FILE.pdf");
         return EXIT_STATUS_USAGE;
     }
-    if (path && strcmp(path, "-") != 0)
-        status = form_find(invocation, path, &form);
+    if (path)
+        status = output_check(invocation, path, &form);
     if (!status)
         status = report_jobs_fetch(invocation, names, &jobs);
     if (!status) {
@@ -209,7 +241,7 @@ static enum exit_status command_execute(struct invocation *invocation)
             status = report_write(document, form, path);
         if (!status && invocation->json)
             json_print(document, stdout);
-        else if (!status && path && strcmp(path, "-") != 0)
+        else if (!status && path && !is_standard_output(path))
             printf("%s has %zu job%s and %zu figure%s\n", path, jobs.count,
                    jobs.count == 1 ? "" : "s", document_count_figures(document),
                    document_count_figures(document) == 1 ? "" : "s");

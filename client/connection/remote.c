@@ -130,7 +130,7 @@ ssh_run(const struct invocation *invocation, const char *host, const char *line,
 static void terminal_restore(const struct invocation *invocation, const struct termios *before)
 {
     if (invocation->command && invocation->command->fills_screen) {
-        fputs("\033[?1006l\033[?1000l\033[?25h\033[?1049l", stdout);
+        fputs(DISPLAY_SCREEN_END, stdout);
         fflush(stdout);
     }
     tcsetattr(STDIN_FILENO, TCSADRAIN, before);

@@ -30,7 +30,7 @@ const char figure_style[] =
     "--c7:#ffffff}}\n"
     "@media print{.figure{--axis:#555;--grid:#ddd;--text:#222;--c0:#4477aa;--c1:#ee6677;"
     "--c2:#228833;--c3:#aa7700;--c4:#2299bb;--c5:#aa3377;--c6:#777777;--c7:#000000}}\n"
-    ".figure text{fill:var(--text);font:12px sans-serif}\n"
+    ".figure text{fill:var(--text);font:12px sans-serif}.figure .title{font-weight:bold}\n"
     ".figure .axis{stroke:var(--axis);fill:none}.figure .grid{stroke:var(--grid);fill:none}\n"
     ".figure .line{fill:none;stroke-width:1.5;stroke-linejoin:round}\n"
     ".figure .band{stroke:none;fill-opacity:.18}\n";
@@ -215,7 +215,7 @@ void figure_svg_write(struct json_object *figure, bool alone, FILE *output)
     fputs("</title>\n", output);
     if (alone)
         fprintf(output, "<style>\n%s</style>\n", figure_style);
-    fprintf(output, "<text x=\"%d\" y=\"16\" font-weight=\"bold\">", LEFT);
+    fprintf(output, "<text class=\"title\" x=\"%d\" y=\"16\">", LEFT);
     markup_write_html(json_get_string(figure, "title", ""), output);
     fputs("</text>\n", output);
     axes_write(&plane, json_get_string(figure, "x", ""), output);

@@ -22,14 +22,15 @@ static const char style[] =
     "h3{font-size:1.05rem;margin-top:1.6rem}\n"
     ".wide{overflow-x:auto}table{border-collapse:collapse;margin:.6rem 0}\n"
     "th,td{padding:.2rem .7rem .2rem 0;text-align:left;vertical-align:top;"
-    "border-bottom:1px solid #e4e4e4;overflow-wrap:anywhere}\n"
+    "border-bottom:1px solid #e4e4e4;overflow-wrap:break-word;max-width:24rem}\n"
     "th{font-weight:600}.number{text-align:right;font-variant-numeric:tabular-nums;"
-    "white-space:nowrap}\n"
-    "svg.figure{display:block;width:100%;max-width:760px;height:auto;margin:1rem 0}\n"
+    "white-space:nowrap}th.number{white-space:normal}\n"
+    "svg.figure{display:block;width:100%;max-width:760px;min-width:40rem;height:auto;margin:1rem 0}\n"
     "@media (prefers-color-scheme:dark){body{color:#ddd;background:#181818}"
     "h2{border-color:#444}th,td{border-color:#333}}\n"
     "@media print{body{max-width:none;margin:0;color:#000;background:#fff;font-size:10pt}"
-    "h2,h3{break-after:avoid}svg.figure,tr{break-inside:avoid}.wide{overflow:visible}}\n"
+    "h2,h3{break-after:avoid}svg.figure,tr{break-inside:avoid}.wide{overflow:visible}svg.figure{min-width:0}"
+    "table{font-size:8pt}th,td{max-width:14rem;padding-right:.5rem}}\n"
     "@page{margin:18mm 15mm}\n";
 
 static void element_write(const char *name, const char *text, FILE *output)
@@ -71,6 +72,14 @@ static void table_write(struct json_object *table, FILE *output)
     fputs("</tbody></table></div>\n", output);
 }
 
+/* On a narrow screen a figure is scrolled, as its letters would be too small to read. */
+static void figure_write(struct json_object *figure, FILE *output)
+{
+    fputs("<div class=\"wide\">", output);
+    figure_svg_write(figure, false, output);
+    fputs("</div>\n", output);
+}
+
 static void block_write(struct json_object *block, FILE *output)
 {
     const char *kind = json_get_string(block, "kind", "");
@@ -83,7 +92,7 @@ static void block_write(struct json_object *block, FILE *output)
     else if (strcmp(kind, "table") == 0)
         table_write(block, output);
     else
-        figure_svg_write(block, false, output);
+        figure_write(block, output);
 }
 
 void html_write(struct json_object *document, FILE *output)

@@ -8,12 +8,40 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
 enum { WORDS_MAX = 12, NOT_FOUND = 127 };
+
+static volatile sig_atomic_t program; /* the child that runs; 0: none */
+
+/* Ends the program instead of this one, which removes the folder then. */
+static void interrupted(int signal_number)
+{
+    (void)signal_number;
+    if (program > 0)
+        kill(program, SIGTERM);
+}
+
+/* Waits for the child. SIGINT and SIGTERM end it meanwhile. Returns its status as of waitpid(). */
+static int program_wait(pid_t child)
+{
+    struct sigaction forward = {.sa_handler = interrupted}, on_interrupt, on_end;
+    int status = 0;
+
+    program = child;
+    sigaction(SIGINT, &forward, &on_interrupt);
+    sigaction(SIGTERM, &forward, &on_end);
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    program = 0;
+    sigaction(SIGINT, &on_interrupt, NULL);
+    sigaction(SIGTERM, &on_end, NULL);
+    return status;
+}
 
 /* Runs the program with its output out of sight. Returns its exit status; NOT_FOUND: there is
  * none. */
@@ -35,8 +63,7 @@ static int program_run(const char *const *words)
     }
     if (child < 0)
         return NOT_FOUND - 1;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-        ;
+    status = program_wait(child);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

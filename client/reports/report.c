@@ -4,6 +4,12 @@
 #include "client/reports/document.h"
 
 #include <stdio.h>
+#include <string.h>
+
+bool report_key_is_private(const char *key)
+{
+    return strncmp(key, "environment.", 12) == 0 || strncmp(key, "shell_environment.", 18) == 0;
+}
 
 struct json_object *report_document_new(const struct report_jobs *jobs, double now)
 {
@@ -23,7 +29,7 @@ struct json_object *report_document_new(const struct report_jobs *jobs, double n
     if (jobs->count > REPORT_CURVES_JOBS)
         document_text(document, "Of more than %d jobs no curves are drawn.", REPORT_CURVES_JOBS);
     for (size_t i = 0; i < jobs->count && jobs->count <= REPORT_DETAILED_JOBS; i++)
-        report_add_job(document, &jobs->jobs[i], now);
+        report_add_job(document, &jobs->jobs[i], jobs->count > 1, now);
     document_trim(document);
     return document;
 }

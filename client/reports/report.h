@@ -32,15 +32,22 @@ void report_jobs_release(struct report_jobs *jobs);
  * epoch. */
 struct json_object *report_document_new(const struct report_jobs *jobs, double now);
 
+/* Whether a key of a specification may hold a secret, such as a token in a variable of the
+ * environment: reports are handed on, so they have no values of such keys. */
+bool report_key_is_private(const char *key);
+
 /* "12 fashion-cnn" */
 char *report_job_title(const struct report_job *job, char *output, size_t size);
 
 /* The parts of the document. */
-void report_add_job(struct json_object *document, const struct report_job *job, double now);
+/* With `compared` the comparison has the metrics already, each in a figure of its own. */
+void report_add_job(struct json_object *document, const struct report_job *job, bool compared,
+                    double now);
 void report_add_comparison(struct json_object *document, const struct report_jobs *jobs,
                            double now);
-/* The curves of one job, those of one kind in one figure. */
-void report_add_curves(struct json_object *document, const struct report_job *job);
+/* The curves of one job, those of one kind in one figure; `compared`: figures of several curves
+ * alone. */
+void report_add_curves(struct json_object *document, const struct report_job *job, bool compared);
 /* The curves of several jobs, a figure for each metric. */
 void report_add_common_curves(struct json_object *document, const struct report_jobs *jobs);
 

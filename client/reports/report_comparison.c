@@ -69,11 +69,6 @@ static void job_columns_add(struct json_object *table, const struct report_jobs 
     }
 }
 
-static bool key_is_shown(const char *key)
-{
-    return strncmp(key, "environment.", 12) != 0 && strncmp(key, "shell_environment.", 18) != 0;
-}
-
 static const char *value_text(struct json_object *flat, const char *key)
 {
     struct json_object *value = json_get(flat, key);
@@ -93,8 +88,9 @@ static bool key_differs(struct json_object *flats, const char *key)
     return false;
 }
 
-/* The keys that differ, in the order of their first appearance. */
-static struct json_object *keys_that_differ(struct json_object *flats)
+/* The keys that differ, in the order of their first appearance; `*left_out`: how many more are
+ * private. */
+static struct json_object *keys_that_differ(struct json_object *flats, size_t *left_out)
 {
     JSON_AUTO struct json_object *seen = json_object_new_object();
     struct json_object *keys = json_object_new_array();
@@ -102,10 +98,14 @@ static struct json_object *keys_that_differ(struct json_object *flats)
     for (size_t i = 0; i < json_object_array_length(flats); i++) {
         json_object_object_foreach (json_object_array_get_idx(flats, i), key, unused) {
             (void)unused;
-            if (json_get(seen, key) || !key_is_shown(key))
+            if (json_get(seen, key))
                 continue;
             json_set_bool(seen, key, true);
-            if (key_differs(flats, key))
+            if (!key_differs(flats, key))
+                continue;
+            if (report_key_is_private(key))
+                (*left_out)++;
+            else
                 json_object_array_add(keys, json_object_new_string(key));
         }
     }
@@ -117,7 +117,7 @@ static void differences_add(struct json_object *document, const struct report_jo
     static const char *const titles[] = {"Key"};
     JSON_AUTO struct json_object *flats = json_object_new_array(), *keys = NULL;
     struct json_object *table;
-    size_t count;
+    size_t count, left_out = 0;
 
     for (size_t i = 0; i < jobs->count; i++) {
         struct json_object *flat = json_object_new_object();
@@ -125,11 +125,14 @@ static void differences_add(struct json_object *document, const struct report_jo
         json_flatten(json_get(jobs->jobs[i].shown, "spec"), "", flat);
         json_object_array_add(flats, flat);
     }
-    keys = keys_that_differ(flats);
+    keys = keys_that_differ(flats, &left_out);
     count = json_object_array_length(keys);
     document_heading(document, 3, "Differences of the specifications");
+    if (left_out)
+        document_text(document, "%zu variable%s of the environment %s.", left_out,
+                      left_out == 1 ? "" : "s", left_out == 1 ? "differs" : "differ");
     if (count == 0) {
-        document_text(document, "None.");
+        document_text(document, left_out ? "Nothing else differs." : "None.");
         return;
     }
     table = document_table(document, titles, 1);
@@ -190,10 +193,13 @@ static void group_row_add(struct json_object *table, struct json_object *group,
 {
     struct json_object *row = document_row(table), *ids = json_get(group, "jobs");
 
-    for (size_t k = 0; k < json_object_array_length(by); k++)
-        document_cell(row, "%s",
-                      value_text(json_get(group, "key"),
-                                 json_object_get_string(json_object_array_get_idx(by, k))));
+    for (size_t k = 0; k < json_object_array_length(by); k++) {
+        const char *key = json_object_get_string(json_object_array_get_idx(by, k));
+
+        document_cell(row, "%.500s",
+                      report_key_is_private(key) ? "(not shown)"
+                                                 : value_text(json_get(group, "key"), key));
+    }
     document_cell(row, "%zu", json_object_array_length(ids));
     for (size_t m = 0; m < json_object_array_length(metrics); m++) {
         struct json_object *value =

@@ -29,8 +29,19 @@ static bool kind_is_usual(const char *kind)
     return strcmp(kind, "loss") == 0 || strcmp(kind, "accuracy") == 0;
 }
 
-/* Adds the figures of usual, or of all other kinds. */
-static void figures_add(struct json_object *document, const struct report_job *job, bool usual)
+/* How many metrics of that kind have a curve. */
+static size_t count_kind(const struct report_job *job, const char *kind)
+{
+    size_t count = 0;
+
+    json_object_object_foreach (job->curves, metric, curve)
+        count += curve_is_drawn(curve) && strcmp(metric_kind(metric), kind) == 0;
+    return count;
+}
+
+/* Adds the figures of usual, or of all other kinds, that have so many curves at least. */
+static void figures_add(struct json_object *document, const struct report_job *job, bool usual,
+                        size_t curves_min)
 {
     JSON_AUTO struct json_object *figures = json_object_new_object();
 
@@ -38,7 +49,8 @@ static void figures_add(struct json_object *document, const struct report_job *j
         const char *kind = metric_kind(metric);
         struct json_object *figure = json_get(figures, kind);
 
-        if (!curve_is_drawn(curve) || kind_is_usual(kind) != usual)
+        if (!curve_is_drawn(curve) || kind_is_usual(kind) != usual ||
+            count_kind(job, kind) < curves_min)
             continue;
         if (!figure) {
             figure = document_figure(document, kind, "step");
@@ -48,12 +60,14 @@ static void figures_add(struct json_object *document, const struct report_job *j
     }
 }
 
-void report_add_curves(struct json_object *document, const struct report_job *job)
+void report_add_curves(struct json_object *document, const struct report_job *job, bool compared)
 {
+    size_t curves_min = compared ? 2 : 1;
+
     if (!job->curves)
         return;
-    figures_add(document, job, true);
-    figures_add(document, job, false);
+    figures_add(document, job, true, curves_min);
+    figures_add(document, job, false, curves_min);
 }
 
 /* Every metric that some job has a curve of, in the order of their first appearance. */
@@ -76,6 +90,8 @@ void report_add_common_curves(struct json_object *document, const struct report_
 
     metrics_collect(jobs, true, metrics);
     metrics_collect(jobs, false, metrics);
+    if (json_object_object_length(metrics) > 0)
+        document_heading(document, 3, "Curves");
     json_object_object_foreach (metrics, metric, unused) {
         struct json_object *figure = document_figure(document, metric, "step");
 

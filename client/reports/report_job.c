@@ -116,12 +116,6 @@ static void summary_add(struct json_object *document, const struct report_job *j
 
 /* ---- configuration ------------------------------------------------------------------------- */
 
-/* Whether a key may hold a secret, such as a token in a variable: reports are handed on. */
-static bool key_is_private(const char *key)
-{
-    return strncmp(key, "environment.", 12) == 0 || strncmp(key, "shell_environment.", 18) == 0;
-}
-
 static void configuration_add(struct json_object *document, const struct report_job *job)
 {
     static const char *const titles[] = {"Key", "Value"};
@@ -136,7 +130,7 @@ static void configuration_add(struct json_object *document, const struct report_
     json_object_object_foreach (flat, key, value) {
         bool string = json_object_is_type(value, json_type_string);
 
-        if (key_is_private(key))
+        if (report_key_is_private(key))
             left_out++;
         else
             document_pair(table, key, "%.*s", VALUE_BYTES,
@@ -198,11 +192,16 @@ static void metrics_add(struct json_object *document, const struct report_job *j
     static const char *const titles[] = {"Metric",    "#last",    "#least",  "#at step",
                                          "#greatest", "#at step", "#values", "#not finite"};
     struct json_object *metrics = json_get(json_get(job->shown, "job"), "metrics"), *table;
+    int count = metrics ? json_object_object_length(metrics) : 0;
     char text[32];
 
-    if (!metrics || json_object_object_length(metrics) == 0)
+    if (count == 0)
         return;
     document_heading(document, 3, "Metrics");
+    if (count > REPORT_METRICS && job->curves &&
+        json_object_object_length(job->curves) == REPORT_METRICS)
+        document_text(document, "Curves were fetched of the first %d of the %d metrics.",
+                      REPORT_METRICS, count);
     table = document_table(document, titles, sizeof titles / sizeof *titles);
     json_object_object_foreach (metrics, name, value) {
         struct json_object *row = document_row(table), *curve = json_get(job->curves, name);
@@ -333,7 +332,8 @@ static void transitions_add(struct json_object *document, const struct report_jo
     }
 }
 
-void report_add_job(struct json_object *document, const struct report_job *job, double now)
+void report_add_job(struct json_object *document, const struct report_job *job, bool compared,
+                    double now)
 {
     struct json_object *warnings = json_get(job->shown, "warnings");
     char title[512];
@@ -343,7 +343,7 @@ void report_add_job(struct json_object *document, const struct report_job *job, 
     for (size_t i = 0; warnings && i < json_object_array_length(warnings); i++)
         document_text(document, "Warning: %s",
                       json_object_get_string(json_object_array_get_idx(warnings, i)));
-    report_add_curves(document, job);
+    report_add_curves(document, job, compared);
     metrics_add(document, job);
     attempts_add(document, job, now);
     decisions_add(document, job);

@@ -1,11 +1,11 @@
 /* keys.c: see keys.h. The sequences are those of ECMA-48, and of xterm for keys and for the mouse
- * in SGR mode: ESC [ < button ; column ; row M, or m when it is released. */
+ * in SGR mode: ESC [ < button ; column ; row M, or m when it is released. What is pasted stands
+ * between ESC [ 200 ~ and ESC [ 201 ~. */
 #include "client/top/keys.h"
 
 #include "base/text.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -72,6 +72,10 @@ static int key_of_number(long number)
         return KEY_PAGE_UP;
     case 6:
         return KEY_PAGE_DOWN;
+    case 200:
+        return KEY_PASTE_BEGIN;
+    case 201:
+        return KEY_PASTE_END;
     default:
         return KEY_OTHER;
     }
@@ -157,21 +161,31 @@ static int character_decode(const unsigned char *bytes, size_t length)
     return code;
 }
 
+/* Takes what begins with ESC; returns as key_input_next(). */
+static int escape_take(struct key_input *input, int complete, struct key_event *event)
+{
+    size_t used = escape_decode(input->bytes, input->count, complete, event);
+
+    if (used == 0)
+        return 0;
+    input_drop(input, used);
+    if (event->key == KEY_PASTE_BEGIN || event->key == KEY_PASTE_END) {
+        input->pasting = event->key == KEY_PASTE_BEGIN;
+        event->key = KEY_OTHER;
+    }
+    return 1;
+}
+
 int key_input_next(struct key_input *input, int complete, struct key_event *event)
 {
     char text[8] = "";
     size_t length = input->count < 4 ? input->count : 4, used;
 
-    *event = (struct key_event){.key = KEY_OTHER};
+    *event = (struct key_event){.key = KEY_OTHER, .pasted = input->pasting};
     if (input->count == 0)
         return 0;
-    if (input->bytes[0] == KEY_ESCAPE) {
-        used = escape_decode(input->bytes, input->count, complete, event);
-        if (used == 0)
-            return 0;
-        input_drop(input, used);
-        return 1;
-    }
+    if (input->bytes[0] == KEY_ESCAPE)
+        return escape_take(input, complete, event);
     if (input->bytes[0] < 0x80) {
         event->key = input->bytes[0] == '\n'   ? KEY_ENTER
                      : input->bytes[0] == 8    ? KEY_ERASE

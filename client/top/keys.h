@@ -1,6 +1,7 @@
 /* keys.h: decodes what a terminal sends into keys and events of the mouse. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Keys that are no characters; those that are characters keep their code. */
@@ -21,11 +22,14 @@ enum key {
     KEY_CLICK,
     KEY_WHEEL_UP,
     KEY_WHEEL_DOWN,
+    KEY_PASTE_BEGIN, /* key_input_next() keeps these two for itself */
+    KEY_PASTE_END,
     KEY_OTHER /* a sequence that means nothing here */
 };
 
 struct key_event {
     int key;            /* of enum key, or a character's code */
+    bool pasted;        /* nobody has pressed it: it is part of a text that was pasted */
     size_t row, column; /* of the mouse, from 0 */
 };
 
@@ -35,6 +39,7 @@ enum { KEY_BYTES_MAX = 512 };
 struct key_input {
     unsigned char bytes[KEY_BYTES_MAX];
     size_t count;
+    bool pasting; /* a paste has begun and not ended */
 };
 
 /* Reads what `descriptor` has. 0, or -errno; -EPIPE: the input has ended. */

@@ -88,6 +88,9 @@ enum prompt_result prompt_take(struct prompt *prompt, const struct key_event *ev
     enum { CONTROL_C = 3, CONTROL_U = 21 };
     int key = event->key;
 
+    /* a paste writes characters; it gives no answer, and ends no question */
+    if (event->pasted && (prompt->kind != PROMPT_TEXT || key < ' ' || key == KEY_ERASE))
+        return PROMPT_GOES_ON;
     if (key == KEY_OTHER || key == KEY_CLICK || key == KEY_WHEEL_UP || key == KEY_WHEEL_DOWN)
         return PROMPT_GOES_ON;
     if (key == KEY_ESCAPE || key == CONTROL_C)

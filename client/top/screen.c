@@ -40,8 +40,9 @@ void screen_open(struct screen *screen)
 {
     struct termios keys;
 
-    /* the alternate screen; no cursor; buttons of the mouse (1000) in the SGR form (1006) */
-    fputs("\033[?1049h\033[?25l\033[?1000h\033[?1006h", stdout);
+    /* the alternate screen; no cursor; buttons of the mouse (1000) in the SGR form (1006); marks
+     * around what is pasted, whose letters would be keys, and behind a q input of the shell */
+    fputs("\033[?1049h\033[?25l\033[?1000h\033[?1006h\033[?2004h", stdout);
     fflush(stdout);
     screen->open = true;
     if (tcgetattr(STDIN_FILENO, &screen->before) < 0)
@@ -58,7 +59,7 @@ void screen_open(struct screen *screen)
 void screen_close(struct screen *screen)
 {
     if (screen->open) {
-        fputs("\033[?1006l\033[?1000l\033[?25h\033[?1049l", stdout);
+        fputs(DISPLAY_SCREEN_END, stdout);
         fflush(stdout);
     }
     if (screen->keys) /* what the mouse has still reported is not left for the shell */

@@ -265,7 +265,7 @@ static bool key_take(struct top *top, const struct key_event *event)
         prompt_answer(top, event);
         return true;
     }
-    if (event->key == KEY_OTHER)
+    if (event->key == KEY_OTHER || event->pasted) /* a text is no row of commands */
         return true;
     top->message[0] = '\0';
     if (top->help) { /* q ends the help first */

@@ -23,6 +23,10 @@ void display_set_locale(void);
  * systemctl(1), because programs read it. */
 void display_look(int descriptor, struct display *display);
 
+/* Undoes what a program that fills the screen asks of the terminal: reports of the mouse, marks
+ * around what is pasted, no cursor, and the alternate screen. */
+#define DISPLAY_SCREEN_END "\033[?2004l\033[?1006l\033[?1000l\033[?25h\033[?1049l"
+
 /* The sequences before and after a styled text; "" where the display has no colours. */
 const char *display_style(const struct display *display, enum style style);
 const char *display_style_end(const struct display *display, enum style style);

@@ -59,6 +59,30 @@ static void test_keys(void **state)
         assert_int_equal(key_of(rows[i].bytes).key, rows[i].key);
 }
 
+static void test_paste(void **state)
+{
+    static const char *const pieces[] = {"a\033[2", "00~q\033[Ay", "\033\033[201", "~b"};
+    static const struct {
+        int key;
+        bool pasted;
+    } expected[] = {{'a', false}, {KEY_OTHER, false}, {'q', true},       {KEY_UP, true},
+                    {'y', true},  {KEY_ESCAPE, true}, {KEY_OTHER, true}, {'b', false}};
+    struct key_input input = {.count = 0};
+    struct key_event event;
+    size_t found = 0;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+        feed(&input, pieces[i]);
+        for (; key_input_next(&input, 0, &event); found++) {
+            assert_true(found < sizeof expected / sizeof *expected);
+            assert_int_equal(event.key, expected[found].key);
+            assert_int_equal(event.pasted, expected[found].pasted);
+        }
+    }
+    assert_int_equal(found, sizeof expected / sizeof *expected);
+}
+
 static void test_mouse(void **state)
 {
     struct key_event event = key_of("\033[<0;5;15M");
@@ -141,8 +165,11 @@ static void test_flood(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_keys),   cmocka_unit_test(test_mouse),
-        cmocka_unit_test(test_pieces), cmocka_unit_test(test_escape_and_more),
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_paste),
+        cmocka_unit_test(test_mouse),
+        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_escape_and_more),
         cmocka_unit_test(test_flood),
     };
 
