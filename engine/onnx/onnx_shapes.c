@@ -118,6 +118,7 @@ static struct onnx_range range_of(int axis, int64_t extent, int64_t start, int64
 {
     int64_t least = step > 0 ? 0 : -1, most = step > 0 ? extent : extent - 1;
 
+    step = step < -INT64_MAX ? -INT64_MAX : step; /* either takes the first index alone */
     start = start < -extent ? least : start < 0 ? start + extent : start;
     end = end < -extent ? least : end < 0 ? end + extent : end;
     start = start < least ? least : start > most ? most : start;
