@@ -398,6 +398,7 @@ static int fold_expand(struct onnx_import *import)
     struct onnx_value value = *onnx_input(import, 0), result;
     int64_t wanted[ONNX_RANK_MAX];
     int rank = onnx_integers(import, "shape", 1, wanted, ONNX_RANK_MAX);
+    int64_t elements = 1;
 
     if (rank < 0 || onnx_constant_join(import, &value))
         return import->error.code;
@@ -411,6 +412,8 @@ static int fold_expand(struct onnx_import *import)
             return onnx_fail(import, "%lld numbers cannot be expanded to %lld", (long long)have,
                              (long long)want);
         result.extent[r] = have == 1 ? want : have;
+        if (result.extent[r] < 0 || __builtin_mul_overflow(elements, result.extent[r], &elements))
+            return onnx_fail(import, "a constant of such a shape is impossible");
         result.stride[r] = from >= 0 && have != 1 ? value.stride[from] : 0;
     }
     *onnx_output(import, 0) = result;
@@ -422,7 +425,7 @@ static int fold_constant_of_shape(struct onnx_import *import)
     const Onnx__Attribute *given = onnx_attribute(import->node, "value");
     struct onnx_initializer *made = onnx_allocate(import, 1, sizeof *made);
     struct onnx_value value;
-    int64_t extent[ONNX_RANK_MAX];
+    int64_t extent[ONNX_RANK_MAX], elements = 1;
     int rank = onnx_integers(import, "shape", 0, extent, ONNX_RANK_MAX);
     void *numbers;
 
@@ -441,6 +444,8 @@ static int fold_constant_of_shape(struct onnx_import *import)
     for (int r = 0; r < rank; r++) {
         if (extent[r] < 0)
             return onnx_fail(import, "an extent is %lld", (long long)extent[r]);
+        if (__builtin_mul_overflow(elements, extent[r], &elements))
+            return onnx_fail(import, "a constant of such a shape is impossible");
         value.extent[r] = extent[r];
         value.stride[r] = 0;
     }
