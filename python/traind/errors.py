@@ -63,6 +63,10 @@ class NoSuchDevice(CallError, LookupError):
     device: str
 
 
+class InvalidSpan(CallError, ValueError):
+    """The span of time ends before it begins."""
+
+
 class NoSuchCheckpoint(CallError, LookupError):
     id: int
 
