@@ -140,7 +140,7 @@ static int32_t build_added_gate(struct graph *graph, int32_t x)
     y = graph_activation(graph, graph_conv2d(graph, y, "2", 6, &conv, true), "2", ACTIVATION_RELU);
     y = graph_activation(graph, graph_conv2d(graph, y, "3", 24, &conv, true), "3",
                          ACTIVATION_SIGMOID);
-    small = graph_global_average_pool2d(graph, graph_conv2d(graph, x, "4", 24, &conv, true), "5");
+    small = graph_global_average_pool2d(graph, graph_conv2d(graph, x, "4", 24, &conv, false), "5");
     z = graph_batch_norm(graph, small, "6", 1e-5f, 0.1f);
     x = graph_channel_scale(graph, x, y, "7");
     x = graph_channel_scale(graph, x, graph_add(graph, z, y, "8"), "9");
@@ -347,7 +347,7 @@ static const struct test_case cases[] = {
      SGD},
     {.name = "squeeze and excite, frozen", IMAGES(6, 3, 9, 9), .build = build_frozen_gate, SGD},
     {.name = "squeeze and excite, factors added to a batch norm",
-     IMAGES(6, 3, 4, 4),
+     IMAGES(32, 3, 4, 4),
      .build = build_added_gate,
      SGD},
     BEHIND("dropout of images", 6, 16, 8, 8, LAYER(DROPOUT)),
