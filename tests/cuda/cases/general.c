@@ -523,7 +523,7 @@ static const struct test_case cases[] = {
     BROADCAST_CASES("as many numbers", all, 6, CASE),
     BROADCAST_CASES("a single number", single, 6, EXACT),
     BROADCAST_CASES("a single number, many samples", single, 300, EXACT),
-    /* so many that a block makes their sum; those of "add" nearly cancel, as rounding shows */
+    /* So many that a block makes their sum. The terms of "add" would nearly cancel. */
     EXACT("multiply by a single number, 700 samples", ROWS(700, 9, 20), build_multiply_single),
     BROADCAST_CASES("a row, many samples", row, 300, EXACT),
     BROADCAST_CASES("a number of each step, many samples", step, 300, EXACT),
