@@ -101,6 +101,15 @@ static int32_t find_sum(const struct search *search, int32_t index, bool normali
     return sum->output[0];
 }
 
+bool graph_may_be_added_before(const struct graph *graph, int32_t node, int32_t tensor,
+                               int32_t place)
+{
+    const struct graph_node *sum = &graph->nodes[node];
+
+    return sum->op == OP_ADD &&
+           graph->tensors[sum->input[sum->input[0] == tensor]].producer < place;
+}
+
 static void find_behind(const struct search *search, int32_t index)
 {
     const struct graph_node *node = &search->graph->nodes[index];

@@ -71,6 +71,12 @@ struct fusion {
 void graph_find_fusions(const struct graph *graph, const struct fusion_rules *rules,
                         struct fusion *fusions);
 
+/* Whether the node is a sum that reads the tensor and that a node before `place` may compute: a
+ * batch norm that makes the other summand. Such a sum needs the tensor earlier than its own place
+ * in the graph says. */
+bool graph_may_be_added_before(const struct graph *graph, int32_t node, int32_t tensor,
+                               int32_t place);
+
 /* The activation, one of `kinds`, that is the only reader of the node's first result and may be
  * fused with the node; or -1. */
 int32_t graph_find_activation(const struct graph *graph, const struct fusion_rules *rules,

@@ -1,6 +1,8 @@
 /* image_fusion.c: see image_fusion.h. */
 #include "engine/graph/image_fusion.h"
 
+#include "engine/graph/fusion.h"
+
 /* The fusion that is being found, and the rules for it. */
 struct image_search {
     const struct graph *graph;
@@ -190,6 +192,9 @@ static int32_t find_gate(const struct image_search *search, int32_t index)
         graph->nodes[gate].phase != graph->nodes[index].phase ||
         graph_next_reader(graph, factors, 0) != index)
         return -1;
+    for (int32_t i = index; i >= 0; i = graph_next_reader(graph, factors, i + 1))
+        if (graph_may_be_added_before(graph, i, factors, index))
+            return -1;
     return gate;
 }
 

@@ -1,6 +1,7 @@
 /* squeeze_excite.c: see squeeze_excite.h. */
 #include "engine/graph/squeeze_excite.h"
 
+#include "engine/graph/fusion.h"
 #include "engine/graph/operator.h"
 
 static bool is_member(const struct squeeze_excite_nodes *nodes, int32_t node)
@@ -63,14 +64,6 @@ static bool is_global_average(const struct graph *graph, int32_t large, int32_t 
            pool->padding[0] == 0 && pool->padding[1] == 0;
 }
 
-/* Whether a node before `last` may compute the sum that reads the tensor: a batch norm that makes
- * the other summand adds both up (fusion.h). */
-static bool may_be_added_before(const struct graph *graph, const struct graph_node *sum,
-                                int32_t tensor, int32_t last)
-{
-    return sum->op == OP_ADD && graph->tensors[sum->input[sum->input[0] == tensor]].producer < last;
-}
-
 /* Whether a node that is no member reads the tensor, and has no place behind `last`. */
 static bool is_read_by(const struct graph *graph, const struct squeeze_excite_nodes *nodes,
                        int32_t tensor, int32_t last)
@@ -80,7 +73,7 @@ static bool is_read_by(const struct graph *graph, const struct squeeze_excite_no
         if (graph->nodes[i].op == OP_CAST
                 ? is_read_by(graph, nodes, graph->nodes[i].output[0], last)
                 : !is_member(nodes, i) &&
-                      (i <= last || may_be_added_before(graph, &graph->nodes[i], tensor, last)))
+                      (i <= last || graph_may_be_added_before(graph, i, tensor, last)))
             return true;
     return false;
 }

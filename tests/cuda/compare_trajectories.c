@@ -3,9 +3,9 @@
  *
  *     compare_trajectories [--type TYPE] [--only PATTERN] [--backend cpu] [PLUGIN]
  *
- * In float32 every loss has to be the CPU's within 1e-3 of it; with products in TYPE, the CPU's
- * with products of operands rounded to TYPE within `rounded_limit`, or twice of what that rounding
- * changes on the CPU. Then the device does the same again from the start: losses, weights,
+ * In float32 every loss has to be the CPU's within 1e-3 of it. With products in TYPE it has to lie
+ * between the CPU's in float32 and the CPU's with operands rounded to TYPE, or outside by at most
+ * `rounded_limit` or twice of what that rounding changes on the CPU. Then the device does the same again from the start: losses, weights,
  * statistics and optimizer states must be the same bits. PATTERN is a shell pattern for names of
  * models. Exit status 0: agreed; 1: not; 77: there is no GPU. */
 #include "engine/train/trial_model.h"
@@ -327,12 +327,16 @@ static int train(const struct subject *subject, const struct place *place, enum 
 
 /* ---- the comparison -------------------------------------------------------------------------- */
 
-static double largest_deviation(const double *got, const double *want)
+/* How far losses lie outside those of two other runs, relative to the nearer one. Rounding moves
+ * the CPU's losses as it moves a device's, so a device's may lie between those and exact ones. */
+static double largest_deviation(const double *got, const double *want, const double *exact)
 {
     double largest = 0;
 
     for (int i = 0; i < STEPS; i++) {
-        double deviation = fabs(got[i] - want[i]) / fabs(want[i]);
+        double low = fmin(want[i], exact[i]), high = fmax(want[i], exact[i]);
+        double nearest = fmin(fmax(got[i], low), high);
+        double deviation = isnan(got[i]) ? NAN : fabs(got[i] - nearest) / fabs(nearest);
 
         if (!(deviation <= largest))
             largest = deviation;
@@ -348,20 +352,21 @@ static bool same_bits(const struct trajectory *a, const struct trajectory *b)
            memcmp(a->state, b->state, a->bytes) == 0;
 }
 
-/* Both losses of each step, to tell a wrong gradient (from the second step on) from rounding. */
-static void print_losses(const double *got, const double *want)
+/* The losses of each step, to tell a wrong gradient (from the second step on) from rounding. */
+static void print_losses(const double *got, const double *want, const double *exact)
 {
     for (int i = 0; i < STEPS; i++)
-        printf("    step %d: %.6f, CPU %.6f\n", i + 1, got[i], want[i]);
+        printf("    step %d: %.6f, CPU %.6f, in float32 %.6f\n", i + 1, got[i], want[i], exact[i]);
 }
 
 enum verdict { AGREES, DIFFERS, MISSING };
 
-/* `rounding`: how far the CPU's losses in TYPE are from those in float32. */
+/* `exact`: the CPU's losses in float32. */
 static enum verdict judge(const struct subject *subject, enum tensor_type type,
-                          const struct trajectory runs[3], double rounding)
+                          const struct trajectory runs[3], const double *exact)
 {
-    double deviation = largest_deviation(runs[1].losses, runs[0].losses);
+    double rounding = largest_deviation(runs[0].losses, exact, exact);
+    double deviation = largest_deviation(runs[1].losses, runs[0].losses, exact);
     double limit =
         type == TENSOR_FLOAT32 ? float32_limit : fmax(rounded_limit, rounding_allowance * rounding);
     bool same = same_bits(&runs[1], &runs[2]);
@@ -373,7 +378,7 @@ static enum verdict judge(const struct subject *subject, enum tensor_type type,
            runs[1].losses[0], runs[1].losses[STEPS - 1], runs[0].losses[STEPS - 1], deviation,
            limit, same ? "has the same bits" : "HAS OTHER BITS");
     if (!agrees)
-        print_losses(runs[1].losses, runs[0].losses);
+        print_losses(runs[1].losses, runs[0].losses, exact);
     return agrees ? AGREES : DIFFERS;
 }
 
@@ -393,8 +398,7 @@ static enum verdict compare(const struct subject *subject, enum tensor_type type
         result = train(subject, cpu, TENSOR_FLOAT32, rate, &exact, &error);
     if (result == 0) {
         verdict =
-            judge(subject, type, runs,
-                  type == TENSOR_FLOAT32 ? 0 : largest_deviation(runs[0].losses, exact.losses));
+            judge(subject, type, runs, type == TENSOR_FLOAT32 ? runs[0].losses : exact.losses);
     } else {
         verdict = result == -ERROR_UNSUPPORTED ? MISSING : DIFFERS;
         printf("%-8s %-9s %-20s %s\n", verdict == MISSING ? "missing" : "BROKEN",

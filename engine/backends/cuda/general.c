@@ -127,19 +127,13 @@ int softmax_run(struct backend_program *program, int32_t index, struct error *er
 
 /* ---- two tensors, number by number ---- */
 
-/* `second`: the repeated operand, or its gradient. A single number repeats along neighbours, so
- * that all threads of a warp share in its sum. */
+/* `second`: the repeated operand, or its gradient. */
 static struct cuda_broadcast describe_broadcast(const struct graph *graph,
                                                 const struct graph_node *node, int32_t second)
 {
-    struct broadcast_attributes how = node->attributes.broadcast;
-
-    if (how.middle == 1) {
-        how.inner *= how.outer;
-        how.outer = 1;
-    }
-    return (struct cuda_broadcast){
-        .how = how, .batch = graph->batch, .shared = second >= 0 && !is_batched(graph, second)};
+    return (struct cuda_broadcast){.how = node->attributes.broadcast,
+                                   .batch = graph->batch,
+                                   .shared = second >= 0 && !is_batched(graph, second)};
 }
 
 int broadcast_run(struct backend_program *program, int32_t index, struct error *error)

@@ -32,6 +32,12 @@ int32_t graph_broadcast(struct graph *graph, int32_t a, int32_t b,
     if (!node)
         return graph->error.code;
     node->attributes.broadcast = *broadcast;
+    /* A single number repeats along neighbours: kernels sum those in parallel, and with less
+     * rounding than one after the other. */
+    if (broadcast->middle == 1) {
+        node->attributes.broadcast.outer = 1;
+        node->attributes.broadcast.inner = repeats;
+    }
     return graph->output;
 }
 

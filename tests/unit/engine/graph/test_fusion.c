@@ -201,6 +201,27 @@ static void build_gate(struct graph *graph, enum activation_kind kind)
     assert_int_equal(graph_differentiate(graph, &error), 0);
 }
 
+/* The same, where a batch norm before the scale may add the factors to its result. */
+static void build_added_gate(struct graph *graph)
+{
+    const struct conv_attributes window = {{1, 1}, {0, 0}, {1, 1}, {1, 1}, 1};
+    struct error error;
+    int32_t x, y, norm;
+
+    graph_init(graph, 2, true);
+    x = graph_input(graph, TENSOR_FLOAT32, (int64_t[]){3, 8, 8}, 3);
+    x = graph_conv2d(graph, x, "conv", 8, &window, true);
+    y = graph_conv2d(graph, graph_global_average_pool2d(graph, x, "mean"), "expand", 8, &window,
+                     true);
+    norm = graph_batch_norm(graph, y, "norm", 1e-5f, 0.1f);
+    y = graph_activation(graph, y, "gate", ACTIVATION_SIGMOID);
+    x = graph_channel_scale(graph, x, y, "scale");
+    x = graph_channel_scale(graph, x, graph_add(graph, norm, y, "sum"), "again");
+    graph_cross_entropy(graph,
+                        graph_linear(graph, graph_flatten(graph, x, "flatten"), "fc", 10, true));
+    assert_int_equal(graph_differentiate(graph, &error), 0);
+}
+
 /* Asserts which activations channel scales take along; -1 for none. */
 static void assert_gates(const struct backend_says *says, int32_t forward, int32_t backward)
 {
@@ -233,6 +254,10 @@ static void test_gates(void **state)
     says.other = -1;
     build_gate(&graph, ACTIVATION_RELU); /* it belongs to the product before it */
     assert_gates(&says, -1, node_of(&graph, OP_ACTIVATION_BACKWARD, 0));
+    graph_release(&graph);
+
+    build_added_gate(&graph);
+    assert_gates(&says, -1, -1);
     graph_release(&graph);
 }
 
