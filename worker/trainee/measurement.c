@@ -19,7 +19,7 @@
 static const double warm_seconds = 0.25;
 /* Windows of steps that are timed. Other processes slow some of them. */
 static const double window_seconds = 0.04;
-enum { WARM_STEPS = 2, CHECKPOINTS = 8 /* in a profile */ };
+enum { WARM_STEPS = 2, CHECKPOINTS = 8 /* in a profile */, RECORDED_STEPS_MAX = 100 };
 
 /* What a child is asked. */
 struct request {
@@ -71,7 +71,8 @@ static void configure_steps(struct training_config *config)
     config->progress_seconds = window_seconds;
 }
 
-/* As many steps as are asked for, of which half are recorded, with evaluations and checkpoints. */
+/* As many steps as are asked for, with evaluations and checkpoints. Half of the steps are recorded,
+ * if those are not too many. */
 static void configure_profile(const struct division *division, struct training_config *config)
 {
     config->epochs = 0;
@@ -85,6 +86,8 @@ static void configure_profile(const struct division *division, struct training_c
     config->checkpoint_every_seconds = 0;
     config->checkpoint_keep = 1;
     config->profile_steps = division->steps / 2 > 0 ? division->steps / 2 : 1;
+    if (config->profile_steps > RECORDED_STEPS_MAX)
+        config->profile_steps = RECORDED_STEPS_MAX;
 }
 
 /* Opens the device and plans as a job would, but for what a measurement leaves out. */
@@ -254,7 +257,7 @@ struct between {
     const struct training *training;
     const struct training_result *result;
     struct occasions evaluations, checkpoints;
-    int best; /* checkpoints of the best weights */
+    int evaluated, best; /* evaluations, and those after which the best weights were written */
 };
 
 /* Adds an occasion after which the sum is `sum`. */
@@ -275,6 +278,7 @@ static int on_metrics(void *context, int64_t step, double epoch,
     (void)values;
     (void)error;
     occasion_add(&between->evaluations, between->result->evaluation_seconds);
+    between->evaluated++;
     return 0;
 }
 
@@ -347,8 +351,7 @@ static struct json_object *parts_json(const struct request *request, struct betw
     json_set_double(json, "checkpoint",
                     median(between->checkpoints.seconds, between->checkpoints.count));
     json_set_double(json, "best_share",
-                    between->evaluations.count ? (double)between->best / between->evaluations.count
-                                               : 0);
+                    between->evaluated ? (double)between->best / between->evaluated : 0);
     return json;
 }
 

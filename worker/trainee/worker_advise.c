@@ -29,7 +29,8 @@ enum {
     PROFILE_STEPS_MIN = 4,
     PROFILE_STEPS_MAX = 200,
     EVALUATIONS_MIN = 8,
-    EVALUATIONS_MAX = 48,
+    EVALUATIONS_MAX = 48,           /* among at most PROFILE_STEPS_MAX steps */
+    PROFILE_EVALUATIONS_MAX = 1000, /* as the job makes them */
     BATCH_FACTOR_MAX = 64
 };
 /* Seconds of steps of a measurement, of one that is repeated, and of a profile. */
@@ -265,8 +266,17 @@ static void remove_folder(const char *path)
     rmdir(path);
 }
 
+/* Steps between two evaluations of the job. */
+static int64_t evaluation_interval(const struct advice_rhythm *rhythm)
+{
+    double epoch = ceil(rhythm->epoch_samples / rhythm->step_samples);
+
+    return rhythm->evaluate_steps ? rhythm->evaluate_steps
+                                  : (int64_t)((double)rhythm->evaluate_epochs * epoch);
+}
+
 /* How many steps are profiled, and how often they are evaluated: as often as the job does it, if
- * that fits, because evaluations far apart are oftener the best. */
+ * that fits. Evaluations far apart are oftener the best, but the longer a job trains the rarer. */
 static struct division plan_division(const struct adviser *adviser, const char *folder)
 {
     const struct measurement *base = &adviser->base;
@@ -277,7 +287,8 @@ static struct division plan_division(const struct adviser *adviser, const char *
     double seconds = samples * base->step / 3 + base->parameters * checkpoint_seconds;
     int64_t evaluations =
         (int64_t)fmin(fmax(profile_seconds / seconds, EVALUATIONS_MIN), EVALUATIONS_MAX);
-    int64_t present = base->rhythm.evaluate_steps;
+    int64_t present = evaluation_interval(&base->rhythm);
+    double fitting = profile_seconds / ((double)present * update + seconds);
     struct division division = {
         .steps =
             (int64_t)fmin(fmax(profile_seconds / update, PROFILE_STEPS_MIN), PROFILE_STEPS_MAX),
@@ -285,7 +296,8 @@ static struct division plan_division(const struct adviser *adviser, const char *
         .checkpoints = folder};
 
     division.evaluate_every = division.steps > evaluations ? division.steps / evaluations : 1;
-    if (present && present < division.evaluate_every) {
+    if (fitting >= EVALUATIONS_MIN || (present && present < division.evaluate_every)) {
+        evaluations = (int64_t)fmin(fmax(fitting, EVALUATIONS_MIN), PROFILE_EVALUATIONS_MAX);
         division.evaluate_every = present;
         division.steps = evaluations * present;
     }
