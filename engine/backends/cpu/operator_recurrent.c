@@ -329,7 +329,7 @@ static void run_forward(struct backend_program *program, const struct step *step
                                               .gates = array_at(program, results.gates, time),
                                               .cells = array_at(program, results.cells, time),
                                               .output = array_at(program, results.y, time),
-                                              .int8 = &int8};
+                                              .int8 = state->int8 ? &int8 : NULL};
 
         (state->int8 ? kernels->recurrent_forward_int8 : kernels->recurrent_forward)(
             &now, share->rows.first, share->rows.end, share->panels.first, share->panels.end);

@@ -1,9 +1,13 @@
 /* recurrent.c: see recurrent.h. Formulas as torch.nn.LSTM and torch.nn.GRU have them. */
 #include "engine/backends/cpu/kernels/kernels.h"
+#include "engine/backends/cpu/kernels/recurrent_evaluate.h"
 #include "engine/backends/cpu/kernels/vector.h"
 #include "engine/backends/cpu/kernels/vector_math.h"
 
 #include <string.h>
+
+/* All functions that take a register are inlined. */
+#pragma GCC diagnostic ignored "-Wpsabi"
 
 /* Rows that are multiplied together, with up to four vectors of columns: as many sums as leave
  * registers for the factors. */
@@ -245,10 +249,8 @@ static ALWAYS_INLINE void lstm_forward(const struct forward_row *row, int64_t hi
     store(row->content, c, units);
     store(row->after, h, units);
     store(row->output, h, units);
-    if (row->gates) {
-        store_gates(row->gates, gate, 4, hidden, units);
-        store(row->cells, c, units);
-    }
+    store_gates(row->gates, gate, 4, hidden, units);
+    store(row->cells, c, units);
 }
 
 /* The gates kept are r, z, n and the state's part of n, which r multiplies. */
@@ -273,16 +275,15 @@ static ALWAYS_INLINE void gru_forward(const struct forward_row *row, int64_t hid
     }
     store(row->after, h, units);
     store(row->output, h, units);
-    if (row->gates)
-        store_gates(row->gates, gate, 4, hidden, units);
+    store_gates(row->gates, gate, 4, hidden, units);
 }
 
 /* The units of a row that is past its end: the state stays, the output is 0. */
-static void forward_padding(const struct forward_row *row, int64_t units)
+static void forward_padding(const float *before, float *after, float *output, int64_t units)
 {
     for (int64_t u = 0; u < units; u++) {
-        row->after[u] = row->before ? row->before[u] : 0.0f;
-        row->output[u] = 0.0f;
+        after[u] = before ? before[u] : 0.0f;
+        output[u] = 0.0f;
     }
 }
 
@@ -316,11 +317,62 @@ static void forward_units(const struct recurrent_forward *step, int64_t row, int
                                        .output = at(&step->output, row, unit)};
 
     if (is_past_end(&step->time, row))
-        forward_padding(&arrays, units);
+        forward_padding(arrays.before, arrays.after, arrays.output, units);
     else if (step->cell == RECURRENT_LSTM)
         RUN_UNITS(lstm_forward, &arrays, hidden, units);
     else
         RUN_UNITS(gru_forward, &arrays, hidden, units);
+}
+
+/* The sums of a tile: those of a row's next gate and of the next row. */
+struct sums {
+    const float *first;
+    int64_t gate, row;
+};
+
+/* The units of some rows, in evaluation. */
+static ALWAYS_INLINE void evaluate_units(const struct recurrent_forward *step,
+                                         const enum recurrent_cell cell, int64_t row, int64_t rows,
+                                         int64_t unit, const int64_t units, struct sums sums)
+{
+    int64_t hidden = step->hidden, place = row * hidden + unit;
+
+    for (int64_t r = 0; r < rows; r++, place += hidden) {
+        const struct evaluated_row arrays = {
+            .sums = sums.first + r * sums.row,
+            .next_sums = sums.gate,
+            .bias = step->bias + unit,
+            .input = at(&step->input, row + r, unit),
+            .before = step->before ? step->before + place : NULL,
+            .after = step->after + place,
+            .content = step->content ? step->content + place : NULL,
+            .output = at(&step->output, row + r, unit),
+            .quantized =
+                step->int8 ? step->int8->after + (row + r) * step->int8->row + unit : NULL};
+
+        if (is_past_end(&step->time, row + r)) {
+            forward_padding(arrays.before, arrays.after, arrays.output, units);
+            if (arrays.quantized)
+                KERNEL_NAME(int8_quantize_state)(arrays.after, units, arrays.quantized);
+        } else if (cell == RECURRENT_LSTM) {
+            lstm_evaluate(&arrays, hidden, units);
+        } else {
+            gru_evaluate(&arrays, hidden, units);
+        }
+    }
+}
+
+static void evaluate_rows(const struct recurrent_forward *step, int64_t row, int64_t rows,
+                          int64_t unit, struct sums sums)
+{
+    int64_t units = minimum(VECTOR, step->hidden - unit);
+
+    if (units < VECTOR)
+        evaluate_units(step, step->cell, row, rows, unit, units, sums);
+    else if (step->cell == RECURRENT_LSTM)
+        evaluate_units(step, RECURRENT_LSTM, row, rows, unit, VECTOR, sums);
+    else
+        evaluate_units(step, RECURRENT_GRU, row, rows, unit, VECTOR, sums);
 }
 
 void KERNEL_NAME(recurrent_forward)(const struct recurrent_forward *step, int64_t first_row,
@@ -328,6 +380,7 @@ void KERNEL_NAME(recurrent_forward)(const struct recurrent_forward *step, int64_
 {
     int64_t hidden = step->hidden, gates = gates_of(step->cell);
     _Alignas(64) float sums[ROWS * VECTORS * VECTOR];
+    const struct sums places = {sums, VECTOR, VECTORS * VECTOR};
 
     for (int64_t panel = first_panel; panel < end_panel; panel++)
         for (int64_t row = first_row, rows; row < end_row; row += rows) {
@@ -335,28 +388,11 @@ void KERNEL_NAME(recurrent_forward)(const struct recurrent_forward *step, int64_
             prefetch(&step->input, row, rows, panel * VECTOR, VECTOR, gates, hidden);
             multiply_rows(rows, (int)gates, step->before ? step->before + row * hidden : NULL,
                           hidden, step->weights + panel * hidden * gates * VECTOR, hidden, sums);
-            for (int64_t r = 0; r < rows; r++)
-                forward_units(step, row + r, panel * VECTOR, sums + r * VECTORS * VECTOR);
+            if (!step->gates.start)
+                evaluate_rows(step, row, rows, panel * VECTOR, places);
+            for (int64_t r = 0; step->gates.start && r < rows; r++)
+                forward_units(step, row + r, panel * VECTOR, sums + r * places.row);
         }
-}
-
-/* The units of a row, and their state quantized for the next step. */
-static void forward_units_int8(const struct recurrent_forward *step, int64_t row, int64_t unit,
-                               const float *sums)
-{
-    const bool narrow = (int)VECTOR < (int)INT8_LANES;
-    int64_t units = minimum(INT8_LANES, step->hidden - unit);
-    const float *after = step->after + row * step->hidden + unit;
-
-    for (int64_t first = 0; first < units; first += VECTOR) {
-        float part[4 * VECTOR];
-
-        for (int gate = 0; gate < 4 && narrow; gate++)
-            memcpy(part + gate * VECTOR, sums + gate * INT8_LANES + first, VECTOR * sizeof(*part));
-        forward_units(step, row, unit + first, narrow ? part : sums);
-    }
-    KERNEL_NAME(int8_quantize_state)
-    (after, units, step->int8->after + row * step->int8->row + unit);
 }
 
 void KERNEL_NAME(recurrent_forward_int8)(const struct recurrent_forward *step, int64_t first_row,
@@ -369,13 +405,15 @@ void KERNEL_NAME(recurrent_forward_int8)(const struct recurrent_forward *step, i
 
     for (int64_t group = first_group; group < end_group; group++)
         for (int64_t row = first_row, rows; row < end_row; row += rows) {
+            int64_t unit = group * INT8_LANES, units = minimum(INT8_LANES, hidden - unit);
+
             rows = minimum(INT8_TILE_ROWS, end_row - row);
-            prefetch(&step->input, row, rows, group * INT8_LANES,
-                     minimum(INT8_LANES, hidden - group * INT8_LANES), gates, hidden);
+            prefetch(&step->input, row, rows, unit, units, gates, hidden);
             if (step->int8->before)
                 KERNEL_NAME(int8_multiply_state)(step->int8, row, rows, group, sums, SUMS, &tiles);
-            for (int64_t r = 0; r < rows; r++)
-                forward_units_int8(step, row + r, group * INT8_LANES, sums + r * SUMS);
+            for (int64_t first = 0; first < units; first += VECTOR)
+                evaluate_rows(step, row, rows, unit + first,
+                              (struct sums){sums + first, INT8_LANES, SUMS});
         }
     KERNEL_NAME(int8_end_tiles)(&tiles);
 }

@@ -44,7 +44,7 @@ struct recurrent_forward {
     struct recurrent_array gates; /* kept for the gradient: absent in evaluation */
     struct recurrent_array cells; /* LSTM, the same */
     struct recurrent_array output;
-    const struct int8_state *int8; /* recurrent_forward_int8: in place of `weights` */
+    const struct int8_state *int8; /* recurrent_forward_int8: in place of `weights`; else NULL */
 };
 
 struct recurrent_backward {
