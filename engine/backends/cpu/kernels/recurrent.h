@@ -68,6 +68,14 @@ struct recurrent_backward {
     struct recurrent_array dinput;       /* may be `gates` of an LSTM */
 };
 
+/* The product of the layer's input and its weights: y = W x + bias. */
+struct recurrent_input {
+    int64_t gates, hidden, depth; /* depth: features of x */
+    const float *weights;         /* from recurrent_pack_input */
+    const float *bias;            /* NULL: none */
+    struct recurrent_array x, y;  /* [depth], [gates H] */
+};
+
 /* clang-format off */
 #define RECURRENT_KERNEL_LIST(KERNEL)                                                              \
     /* Copies the weights [gates H, H] in the order in which recurrent_forward reads them, for     \
@@ -76,6 +84,11 @@ struct recurrent_backward {
     KERNEL(void, recurrent_pack,                                                                   \
            (const float *weights, int64_t gates, int64_t hidden, bool backward, int64_t first,     \
             int64_t end, float *packed))                                                           \
+    /* The same of the weights [gates H, depth] of the input, for recurrent_input. */               \
+    KERNEL(void, recurrent_pack_input,                                                             \
+           (const float *weights, int64_t gates, int64_t hidden, int64_t depth, int64_t first,     \
+            int64_t end, float *packed))                                                           \
+    KERNEL(void, recurrent_input, (const struct recurrent_input *product, int64_t rows))           \
     /* rows and panels `first` to `end` */                                                         \
     KERNEL(void, recurrent_forward,                                                                \
            (const struct recurrent_forward *step, int64_t first_row, int64_t end_row,              \
