@@ -104,7 +104,8 @@ static bool has_one_reader(const struct graph *graph, int32_t tensor)
 }
 
 /* Absorbs the linear layer in front of a recurrent layer, which then computes its product in
- * parts. A product of rounded numbers is left to oneDNN. */
+ * parts. A product of rounded numbers is left to oneDNN. Integers lie by gates then, so that no
+ * other layer may read them. */
 static void fuse_recurrent(struct backend_program *program, int32_t index)
 {
     const struct graph *graph = program->graph;
@@ -118,7 +119,8 @@ static void fuse_recurrent(struct backend_program *program, int32_t index)
     if (!layer || (layer->op != OP_LINEAR && layer->op != OP_LINEAR_INT8) ||
         layer->phase != node->phase || program->nodes[number].fused >= 0 ||
         graph->tensors[layer->input[0]].type != TENSOR_FLOAT32 ||
-        !has_one_reader(graph, node->input[0]))
+        !has_one_reader(graph, node->input[0]) ||
+        (layer->op == OP_LINEAR_INT8 && !has_one_reader(graph, layer->input[1])))
         return;
     program->nodes[index].input_layer = number;
     absorb_work(program, index, number);

@@ -7,6 +7,20 @@
 
 enum { BLOCK_ROWS = 48 }; /* that are quantized at a time: they stay in the nearest caches */
 
+/* The recurrent layer that multiplies by the weights of the node: the node itself, or the one that
+ * has absorbed it; NULL: there is none. */
+static const struct graph_node *recurrent_of(const struct backend_program *program, int32_t index)
+{
+    const struct graph_node *nodes = program->graph->nodes;
+
+    if (nodes[index].op == OP_RECURRENT_INT8)
+        return &nodes[index];
+    for (int32_t i = 0; program->nodes[index].absorbed && i < program->graph->node_count; i++)
+        if (program->nodes[i].input_layer == index)
+            return &nodes[i];
+    return NULL;
+}
+
 bool program_int8_packing(const struct backend_program *program, int32_t tensor,
                           struct int8_packing *packing)
 {
@@ -17,13 +31,15 @@ bool program_int8_packing(const struct backend_program *program, int32_t tensor,
         return false;
     for (int32_t i = 0; i < graph->node_count; i++) {
         const struct graph_node *node = &graph->nodes[i];
-        bool recurrent = node->op == OP_RECURRENT_INT8;
+        const struct graph_node *recurrent;
 
-        if ((!recurrent && node->op != OP_LINEAR_INT8) || node->input[1] != tensor)
+        if ((node->op != OP_RECURRENT_INT8 && node->op != OP_LINEAR_INT8) ||
+            node->input[1] != tensor)
             continue;
-        *packing =
-            int8_packing_of(t->shape.extent[0], t->shape.extent[1],
-                            recurrent ? recurrent_cell_gates(node->attributes.recurrent.cell) : 0);
+        recurrent = recurrent_of(program, i);
+        *packing = int8_packing_of(
+            t->shape.extent[0], t->shape.extent[1],
+            recurrent ? recurrent_cell_gates(recurrent->attributes.recurrent.cell) : 0);
         return true;
     }
     return false;
@@ -95,6 +111,8 @@ static void multiply_groups(struct backend_program *program, int32_t index,
         .bias = node->input[2] < 0 ? NULL : program_address(program, node->input[2]),
         .scale = program_address(program, node->input[3]),
         .y_row = rows->y_row,
+        .y_group = rows->y_group,
+        .y_vector = rows->y_vector,
         .relu = fused == ACTIVATION_RELU,
         .instructions = program->device->int8};
 
@@ -134,6 +152,8 @@ static void multiply_rows(struct backend_program *program, const struct step *st
                                                .y = y + rows.first * packing->rows,
                                                .x_row = packing->depth,
                                                .y_row = packing->rows,
+                                               .y_group = packing->vectors * INT8_LANES,
+                                               .y_vector = INT8_LANES,
                                                .count = rows.end - rows.first},
                     groups, scratch);
 }

@@ -339,14 +339,20 @@ static void begin_block(struct backend_program *program, const struct step *step
 }
 
 /* The product of the input at the time step number `i`. */
-static struct recurrent_array input_at(const struct backend_program *program,
-                                       const struct step *step, int64_t i, int64_t time)
+static struct recurrent_product input_at(const struct backend_program *program,
+                                         const struct step *step, int64_t i, int64_t time)
 {
     const struct recurrent_state *state = step->state;
+    struct recurrent_array rows;
 
-    if (state->input.layer < 0)
-        return array_at(program, step->node->input[0], time);
-    return recurrent_input_at(step, program, &state->input, block_first(state, i), time);
+    if (state->input.layer >= 0)
+        return recurrent_input_at(step, &state->input, block_first(state, i), time);
+    rows = array_at(program, step->node->input[0], time);
+    return (struct recurrent_product){
+        .start = rows.start,
+        .panel = state->int8 ? INT8_LANES : program->device->kernels->vector,
+        .row = rows.row,
+        .gate = state->hidden};
 }
 
 static void run_forward(struct backend_program *program, const struct step *step,

@@ -9,9 +9,11 @@ struct recurrent_input_state {
     int32_t layer;                     /* node; -1: the product is a tensor */
     bool int8;                         /* the weights are integers, which lie packed: */
     struct int8_packing packing;
-    int64_t features, gates, hidden;   /* of a row of x; a row of the product is [gates hidden] */
+    int64_t features, gates, hidden;   /* of a row of x; of the layer */
     int64_t sequence, block;           /* steps, and those of a block */
-    size_t weights_offset, row_offset; /* in the node's workspace: packed weights, the block */
+    int64_t step;                      /* floats of the product at a time step */
+    struct recurrent_product order;    /* of that */
+    size_t weights_offset, block_offset; /* in the node's workspace: packed weights, the block */
     size_t bytes;                      /* of both */
 };
 
@@ -33,7 +35,6 @@ void recurrent_input_run(struct backend_program *program, const struct step *ste
                          const struct recurrent_input_state *input, int64_t block_first,
                          const struct recurrent_part *part, int thread);
 /* The product at a time step of that block. */
-struct recurrent_array recurrent_input_at(const struct step *step,
-                                          const struct backend_program *program,
-                                          const struct recurrent_input_state *input,
-                                          int64_t block_first, int64_t time);
+struct recurrent_product recurrent_input_at(const struct step *step,
+                                            const struct recurrent_input_state *input,
+                                            int64_t block_first, int64_t time);

@@ -222,7 +222,7 @@ void linear_int8_release(void *);
 struct linear_int8_rows {
     const float *x;
     float *y;
-    int64_t x_row, y_row; /* floats from one row to the next */
+    int64_t x_row, y_row, y_group, y_vector; /* floats from one to the next: struct int8_linear */
     int64_t count;
 };
 /* Computes all columns of these rows of `node`, whose weights are packed so. Another node may have

@@ -105,8 +105,10 @@ static void prefetch(const struct recurrent_array *array, int64_t row, int64_t r
 
 /* What the units of a row read and write: one pointer for each array, at the first of the units. */
 struct forward_row {
-    const float *sums; /* [gate][VECTOR] */
-    const float *bias, *input, *before;
+    const float *sums;  /* [gate][VECTOR] */
+    const float *input; /* of the first gate */
+    int64_t next_input;
+    const float *bias, *before;
     float *after, *content, *gates, *cells, *output;
 };
 
@@ -114,13 +116,14 @@ static ALWAYS_INLINE void lstm_forward(const struct forward_row *row, int64_t hi
                                        const int64_t units)
 {
     float gate[4][VECTOR], c[VECTOR], h[VECTOR]; /* i f g o */
+    int64_t next = row->next_input;
 
     for (int64_t u = 0; u < units; u++) {
         const float *sums = row->sums + u, *bias = row->bias + u, *input = row->input + u;
         float i = vector_sigmoid(sums[0] + input[0] + bias[0]);
-        float f = vector_sigmoid(sums[VECTOR] + input[hidden] + bias[hidden]);
-        float g = vector_tanh(sums[2 * VECTOR] + input[2 * hidden] + bias[2 * hidden]);
-        float o = vector_sigmoid(sums[3 * VECTOR] + input[3 * hidden] + bias[3 * hidden]);
+        float f = vector_sigmoid(sums[VECTOR] + input[next] + bias[hidden]);
+        float g = vector_tanh(sums[2 * VECTOR] + input[2 * next] + bias[2 * hidden]);
+        float o = vector_sigmoid(sums[3 * VECTOR] + input[3 * next] + bias[3 * hidden]);
 
         c[u] = f * row->content[u] + i * g;
         h[u] = o * vector_tanh(c[u]);
@@ -141,14 +144,15 @@ static ALWAYS_INLINE void gru_forward(const struct forward_row *row, int64_t hid
                                       const int64_t units)
 {
     float gate[4][VECTOR], h[VECTOR]; /* r z n s */
+    int64_t next = row->next_input;
 
     for (int64_t u = 0; u < units; u++) {
         const float *sums = row->sums + u, *bias = row->bias + u, *input = row->input + u;
         float before = row->before ? row->before[u] : 0.0f;
         float r = vector_sigmoid(sums[0] + input[0] + bias[0]);
-        float z = vector_sigmoid(sums[VECTOR] + input[hidden] + bias[hidden]);
+        float z = vector_sigmoid(sums[VECTOR] + input[next] + bias[hidden]);
         float s = sums[2 * VECTOR] + bias[2 * hidden];
-        float n = vector_tanh(input[2 * hidden] + r * s);
+        float n = vector_tanh(input[2 * next] + r * s);
 
         h[u] = n + z * (before - n);
         gate[0][u] = r;
@@ -184,14 +188,16 @@ static float *at(const struct recurrent_array *array, int64_t row, int64_t unit)
             function(arrays, hidden, units);       \
     } while (0)
 
+/* `input` is that of the row's units. */
 static void forward_units(const struct recurrent_forward *step, int64_t row, int64_t unit,
-                          const float *sums)
+                          const float *sums, const float *input)
 {
     int64_t hidden = step->hidden, units = minimum(VECTOR, hidden - unit);
     int64_t place = row * hidden + unit;
     const struct forward_row arrays = {.sums = sums,
+                                       .input = input,
+                                       .next_input = step->input.gate,
                                        .bias = step->bias + unit,
-                                       .input = at(&step->input, row, unit),
                                        .before = step->before ? step->before + place : NULL,
                                        .after = step->after + place,
                                        .content = step->content ? step->content + place : NULL,
@@ -207,10 +213,11 @@ static void forward_units(const struct recurrent_forward *step, int64_t row, int
         RUN_UNITS(gru_forward, &arrays, hidden, units);
 }
 
-/* The sums of a tile: those of a row's next gate and of the next row. */
+/* The sums of a tile: those of a row's next gate and of the next row; and the input's product. */
 struct sums {
     const float *first;
     int64_t gate, row;
+    const float *input;
 };
 
 /* The units of some rows, in evaluation. */
@@ -224,8 +231,9 @@ static ALWAYS_INLINE void evaluate_units(const struct recurrent_forward *step,
         const struct evaluated_row arrays = {
             .sums = sums.first + r * sums.row,
             .next_sums = sums.gate,
+            .input = sums.input + r * step->input.row,
+            .next_input = step->input.gate,
             .bias = step->bias + unit,
-            .input = at(&step->input, row + r, unit),
             .before = step->before ? step->before + place : NULL,
             .after = step->after + place,
             .content = step->content ? step->content + place : NULL,
@@ -258,23 +266,41 @@ static void evaluate_rows(const struct recurrent_forward *step, int64_t row, int
         evaluate_units(step, RECURRENT_GRU, row, rows, unit, VECTOR, sums);
 }
 
+/* The input's product of some rows and a panel. */
+static const float *input_at(const struct recurrent_forward *step, int64_t row, int64_t panel)
+{
+    return step->input.start + panel * step->input.panel + row * step->input.row;
+}
+
+static void prefetch_input(const struct recurrent_forward *step, const float *input, int64_t rows,
+                           int64_t units)
+{
+    for (int64_t r = 0; r < rows; r++, input += step->input.row)
+        for (int64_t gate = 0; gate < gates_of(step->cell); gate++)
+            for (int64_t u = 0; u < units; u += LINE)
+                __builtin_prefetch(input + gate * step->input.gate + u);
+}
+
 void KERNEL_NAME(recurrent_forward)(const struct recurrent_forward *step, int64_t first_row,
                                     int64_t end_row, int64_t first_panel, int64_t end_panel)
 {
     int64_t hidden = step->hidden, gates = gates_of(step->cell);
     _Alignas(64) float sums[ROWS * VECTORS * VECTOR];
-    const struct sums places = {sums, VECTOR, VECTORS * VECTOR};
 
     for (int64_t panel = first_panel; panel < end_panel; panel++)
         for (int64_t row = first_row, rows; row < end_row; row += rows) {
+            const float *input = input_at(step, row, panel);
+
             rows = tile_rows(row, end_row);
-            prefetch(&step->input, row, rows, panel * VECTOR, VECTOR, gates, hidden);
+            prefetch_input(step, input, rows, VECTOR);
             multiply_rows(rows, (int)gates, step->before ? step->before + row * hidden : NULL,
                           hidden, step->weights + panel * hidden * gates * VECTOR, hidden, sums);
             if (!step->gates.start)
-                evaluate_rows(step, row, rows, panel * VECTOR, places);
+                evaluate_rows(step, row, rows, panel * VECTOR,
+                              (struct sums){sums, VECTOR, VECTORS * VECTOR, input});
             for (int64_t r = 0; step->gates.start && r < rows; r++)
-                forward_units(step, row + r, panel * VECTOR, sums + r * places.row);
+                forward_units(step, row + r, panel * VECTOR, sums + r * VECTORS * VECTOR,
+                              input + r * step->input.row);
         }
 }
 
@@ -282,21 +308,21 @@ void KERNEL_NAME(recurrent_forward_int8)(const struct recurrent_forward *step, i
                                          int64_t end_row, int64_t first_group, int64_t end_group)
 {
     enum { SUMS = 4 * INT8_LANES };
-    int64_t hidden = step->hidden, gates = gates_of(step->cell);
     _Alignas(64) float sums[INT8_TILE_ROWS * SUMS] = {0};
     struct int8_tiles tiles = {0};
 
     for (int64_t group = first_group; group < end_group; group++)
         for (int64_t row = first_row, rows; row < end_row; row += rows) {
-            int64_t unit = group * INT8_LANES, units = minimum(INT8_LANES, hidden - unit);
+            int64_t unit = group * INT8_LANES, units = minimum(INT8_LANES, step->hidden - unit);
+            const float *input = input_at(step, row, group);
 
             rows = minimum(INT8_TILE_ROWS, end_row - row);
-            prefetch(&step->input, row, rows, unit, units, gates, hidden);
+            prefetch_input(step, input, rows, units);
             if (step->int8->before)
                 KERNEL_NAME(int8_multiply_state)(step->int8, row, rows, group, sums, SUMS, &tiles);
             for (int64_t first = 0; first < units; first += VECTOR)
                 evaluate_rows(step, row, rows, unit + first,
-                              (struct sums){sums + first, INT8_LANES, SUMS});
+                              (struct sums){sums + first, INT8_LANES, SUMS, input + first});
         }
     KERNEL_NAME(int8_end_tiles)(&tiles);
 }

@@ -30,6 +30,13 @@ struct recurrent_array {
     int64_t row;
 };
 
+/* The product of the input at this time step: of gate g, row r and unit u of panel p, at
+ * start + p * panel + r * row + g * gate + u. */
+struct recurrent_product {
+    float *start;
+    int64_t panel, row, gate;
+};
+
 struct recurrent_forward {
     enum recurrent_cell cell;
     int64_t hidden;
@@ -40,7 +47,7 @@ struct recurrent_forward {
      * content, which changes in place */
     const float *before;
     float *after, *content;
-    struct recurrent_array input; /* W x + bias */
+    struct recurrent_product input; /* W x + bias */
     struct recurrent_array gates; /* kept for the gradient: absent in evaluation */
     struct recurrent_array cells; /* LSTM, the same */
     struct recurrent_array output;
@@ -72,8 +79,9 @@ struct recurrent_backward {
 struct recurrent_input {
     int64_t gates, hidden, depth; /* depth: features of x */
     const float *weights;         /* from recurrent_pack_input */
-    const float *bias;            /* NULL: none */
-    struct recurrent_array x, y;  /* [depth], [gates H] */
+    const float *bias;            /* [gates H]; NULL: none */
+    struct recurrent_array x;     /* [depth] */
+    struct recurrent_product y;
 };
 
 /* clang-format off */

@@ -26,7 +26,9 @@ typedef uint8_t vector_bytes __attribute__((vector_size(VECTOR), may_alias));
 struct evaluated_row {
     const float *sums; /* of the first gate; that of the next is `next_sums` further */
     int64_t next_sums;
-    const float *bias, *input, *before;
+    const float *input; /* of the first gate */
+    int64_t next_input;
+    const float *bias, *before;
     float *after, *content, *output;
     uint8_t *quantized; /* the state for products of integers; NULL: it is not needed */
 };
@@ -111,7 +113,7 @@ static ALWAYS_INLINE vector load_sum(const struct evaluated_row *row, int gate)
 static ALWAYS_INLINE vector gate_argument(const struct evaluated_row *row, int64_t hidden, int gate,
                                           const int64_t units)
 {
-    return load_sum(row, gate) + load_units(row->input + gate * hidden, units) +
+    return load_sum(row, gate) + load_units(row->input + gate * row->next_input, units) +
            load_units(row->bias + gate * hidden, units);
 }
 
@@ -157,7 +159,7 @@ static ALWAYS_INLINE void gru_evaluate(const struct evaluated_row *row, int64_t 
     vector reset = 1.0f + sigmoid_power(gate_argument(row, hidden, 0, units));
     vector update = sigmoid_power(gate_argument(row, hidden, 1, units));
     vector state = load_sum(row, 2) + load_units(row->bias + 2 * hidden, units);
-    vector power = tanh_power(load_units(row->input + 2 * hidden, units) + state / reset);
+    vector power = tanh_power(load_units(row->input + 2 * row->next_input, units) + state / reset);
     vector before = row->before ? load_units(row->before, units) : (vector){0};
     vector sum = 1.0f + power;
 
