@@ -77,6 +77,7 @@ static int device_open(const struct backend_device_config *config, struct backen
         opened->compute_types |= 1u << TENSOR_BFLOAT16 | 1u << TENSOR_FLOAT16;
     opened->amx = strstr(onednn_bfloat16_features(), "amx") != NULL && cpu_request_amx();
     opened->tiles = opened->amx;
+    opened->cache_bytes = limits_cache();
     opened->int8 = cpu_int8_instructions(opened->kernels);
     opened->image_block = strcmp(opened->kernels->level, "v4") == 0 ? 16 : 8;
     result = thread_team_create(opened->threads, thread_begin, &opened->team, error);

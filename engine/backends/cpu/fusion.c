@@ -32,7 +32,7 @@ static void absorb_forward(struct backend_program *program, int32_t index, int32
 }
 
 /* Absorbs `node` into `index`, which runs in its stead. */
-static void absorb_backward(struct backend_program *program, int32_t index, int32_t node)
+static void absorb_work(struct backend_program *program, int32_t index, int32_t node)
 {
     program->nodes[node].absorbed = true;
     program->node_step[node] = index;
@@ -83,13 +83,47 @@ static void fuse_backward(struct backend_program *program, int32_t index,
         plan->bias = fusion->norm >= 0 ? program->graph->nodes[fusion->norm].input[2] : -1;
         for (int i = 0; i < 2; i++)
             plan->incoming[i] = fusion->incoming[i];
-        absorb_backward(program, index, fusion->activation_backward);
+        absorb_work(program, index, fusion->activation_backward);
         if (fusion->gradient_sum >= 0)
-            absorb_backward(program, index, fusion->gradient_sum);
+            absorb_work(program, index, fusion->gradient_sum);
         place_gradient(program, fusion);
     }
     if (fusion->overwrites)
         place_with(program, node->output[0], node->input[1]);
+}
+
+/* Whether only the node reads the tensor, within the program or from outside. */
+static bool has_one_reader(const struct graph *graph, int32_t tensor)
+{
+    int readers = tensor == graph->output;
+
+    for (int32_t i = 0; i < graph->node_count; i++)
+        for (int k = 0; k < graph->nodes[i].input_count; k++)
+            readers += graph->nodes[i].input[k] == tensor;
+    return readers == 1;
+}
+
+/* Absorbs the linear layer in front of a recurrent layer, which then computes its product in
+ * parts. A product of rounded numbers is left to oneDNN. Integers lie by gates then, so that no
+ * other layer may read them. */
+static void fuse_recurrent(struct backend_program *program, int32_t index)
+{
+    const struct graph *graph = program->graph;
+    const struct graph_node *node = &graph->nodes[index], *layer;
+    int32_t number;
+
+    if (node->op != OP_RECURRENT && node->op != OP_RECURRENT_INT8)
+        return;
+    number = graph->tensors[node->input[0]].producer;
+    layer = number < 0 ? NULL : &graph->nodes[number];
+    if (!layer || (layer->op != OP_LINEAR && layer->op != OP_LINEAR_INT8) ||
+        layer->phase != node->phase || program->nodes[number].fused >= 0 ||
+        graph->tensors[layer->input[0]].type != TENSOR_FLOAT32 ||
+        !has_one_reader(graph, node->input[0]) ||
+        (layer->op == OP_LINEAR_INT8 && !has_one_reader(graph, layer->input[1])))
+        return;
+    program->nodes[index].input_layer = number;
+    absorb_work(program, index, number);
 }
 
 int program_fuse(struct backend_program *program, struct error *error)
@@ -105,8 +139,10 @@ int program_fuse(struct backend_program *program, struct error *error)
         program->node_step[i] = i;
         fuse_forward(program, i, &fusions[i]);
     }
-    for (int32_t i = 0; i < graph->node_count; i++)
+    for (int32_t i = 0; i < graph->node_count; i++) {
         fuse_backward(program, i, &fusions[i]);
+        fuse_recurrent(program, i);
+    }
     free(fusions);
     return 0;
 }

@@ -81,3 +81,11 @@ uint64_t limits_memory(const char *cgroup_root, const char *membership)
 
     return limit < (double)memory ? (uint64_t)limit : memory;
 }
+
+size_t limits_cache(void)
+{
+    enum { USUAL = 1 << 20 };
+    long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+
+    return bytes > 0 ? (size_t)bytes : USUAL;
+}

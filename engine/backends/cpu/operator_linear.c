@@ -186,8 +186,11 @@ static size_t divide_workspace(const struct linear_state *state, struct task_pro
 int linear_prepare(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];
-    struct linear_state *state = calloc(1, sizeof(*state));
+    struct linear_state *state;
 
+    if (program->nodes[index].absorbed)
+        return 0;
+    state = calloc(1, sizeof(*state));
     if (!state)
         return error_no_memory(error, "a linear layer");
     program->nodes[index].state = state;
@@ -407,12 +410,16 @@ static struct step *add_step(struct backend_program *program, int32_t index, ste
 /* Binds forward and the gradient by the data. */
 int linear_bind(struct backend_program *program, int32_t index, struct error *error)
 {
-    struct step *step = add_step(program, index, run_product, error);
     const struct linear_state *state = program->nodes[index].state;
-    enum access_pattern pattern = state->divides_rows ? ACCESS_SLICE : ACCESS_WHOLE;
+    enum access_pattern pattern;
+    struct step *step;
 
+    if (program->nodes[index].absorbed)
+        return 0;
+    step = add_step(program, index, run_product, error);
     if (!step)
         return error->code;
+    pattern = state->divides_rows ? ACCESS_SLICE : ACCESS_WHOLE;
     step_touch_tensor(program, step, state->a, pattern, false);
     step_touch_tensor(program, step, state->b, ACCESS_WHOLE, false);
     step_touch_tensor(program, step, state->bias, ACCESS_WHOLE, false);

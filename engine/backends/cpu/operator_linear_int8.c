@@ -7,6 +7,20 @@
 
 enum { BLOCK_ROWS = 48 }; /* that are quantized at a time: they stay in the nearest caches */
 
+/* The recurrent layer that multiplies by the weights of the node: the node itself, or the one that
+ * has absorbed it; NULL: there is none. */
+static const struct graph_node *recurrent_of(const struct backend_program *program, int32_t index)
+{
+    const struct graph_node *nodes = program->graph->nodes;
+
+    if (nodes[index].op == OP_RECURRENT_INT8)
+        return &nodes[index];
+    for (int32_t i = 0; program->nodes[index].absorbed && i < program->graph->node_count; i++)
+        if (program->nodes[i].input_layer == index)
+            return &nodes[i];
+    return NULL;
+}
+
 bool program_int8_packing(const struct backend_program *program, int32_t tensor,
                           struct int8_packing *packing)
 {
@@ -17,13 +31,15 @@ bool program_int8_packing(const struct backend_program *program, int32_t tensor,
         return false;
     for (int32_t i = 0; i < graph->node_count; i++) {
         const struct graph_node *node = &graph->nodes[i];
-        bool recurrent = node->op == OP_RECURRENT_INT8;
+        const struct graph_node *recurrent;
 
-        if ((!recurrent && node->op != OP_LINEAR_INT8) || node->input[1] != tensor)
+        if ((node->op != OP_RECURRENT_INT8 && node->op != OP_LINEAR_INT8) ||
+            node->input[1] != tensor)
             continue;
-        *packing =
-            int8_packing_of(t->shape.extent[0], t->shape.extent[1],
-                            recurrent ? recurrent_cell_gates(node->attributes.recurrent.cell) : 0);
+        recurrent = recurrent_of(program, i);
+        *packing = int8_packing_of(
+            t->shape.extent[0], t->shape.extent[1],
+            recurrent ? recurrent_cell_gates(recurrent->attributes.recurrent.cell) : 0);
         return true;
     }
     return false;
@@ -37,17 +53,24 @@ static size_t values_bytes(int64_t depth)
     return BLOCK_ROWS * int8_row_bytes(depth);
 }
 
+size_t linear_int8_scratch_bytes(int64_t depth)
+{
+    return values_bytes(depth) + BLOCK_ROWS * (sizeof(float) + sizeof(int32_t));
+}
+
 int linear_int8_prepare(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];
-    struct int8_packing *packing = calloc(1, sizeof *packing);
+    struct int8_packing *packing;
 
+    if (program->nodes[index].absorbed)
+        return 0;
+    packing = calloc(1, sizeof *packing);
     if (!packing)
         return error_no_memory(error, "a linear layer");
     program->nodes[index].state = packing;
     program_int8_packing(program, node->input[1], packing);
-    program_reserve_scratch(program, values_bytes(packing->depth) +
-                                         BLOCK_ROWS * (sizeof(float) + sizeof(int32_t)));
+    program_reserve_scratch(program, linear_int8_scratch_bytes(packing->depth));
     return 0;
 }
 
@@ -74,37 +97,65 @@ static void apply_activation(struct backend_program *program, int kind,
 }
 
 /* Computes the groups of columns for the rows. */
-static void multiply_rows(struct backend_program *program, const struct step *step, void *scratch,
-                          struct range rows, struct range groups)
+static void multiply_groups(struct backend_program *program, int32_t index,
+                            const struct int8_packing *packing,
+                            const struct linear_int8_rows *rows, struct range groups, void *scratch)
 {
-    const struct graph_node *node = step->node;
-    const struct int8_packing *packing = step->state;
+    const struct graph_node *node = &program->graph->nodes[index];
     const struct kernels *kernels = program->device->kernels;
-    int fused = program->nodes[node - program->graph->nodes].fused;
-    const float *x = program_address(program, node->input[0]);
-    float *y = program_address(program, node->output[0]);
+    int fused = program->nodes[index].fused;
+    int64_t depth = packing->depth;
     struct int8_linear task = {
         .packing = *packing,
         .weights = program_address(program, node->input[1]),
         .bias = node->input[2] < 0 ? NULL : program_address(program, node->input[2]),
         .scale = program_address(program, node->input[3]),
+        .y_row = rows->y_row,
+        .y_group = rows->y_group,
+        .y_vector = rows->y_vector,
         .relu = fused == ACTIVATION_RELU,
         .instructions = program->device->int8};
-    int64_t depth = packing->depth;
 
-    task.y_row = task.packing.rows;
     task.x = (struct int8_rows){.values = scratch,
                                 .row = (int64_t)int8_row_bytes(depth),
                                 .scale = (void *)((char *)scratch + values_bytes(depth))};
     task.x.zero = (void *)(task.x.scale + BLOCK_ROWS);
-    for (int64_t row = rows.first, count; row < rows.end; row += count) {
-        count = rows.end - row < BLOCK_ROWS ? rows.end - row : BLOCK_ROWS;
-        task.y = y + row * task.y_row;
-        kernels->int8_quantize_rows(x + row * depth, depth, count, depth, &task.x);
+    for (int64_t row = 0, count; row < rows->count; row += count) {
+        count = rows->count - row < BLOCK_ROWS ? rows->count - row : BLOCK_ROWS;
+        task.y = rows->y + row * rows->y_row;
+        kernels->int8_quantize_rows(rows->x + row * rows->x_row, rows->x_row, count, depth,
+                                    &task.x);
         kernels->int8_linear(&task, count, groups.first, groups.end);
         if (fused >= 0 && fused != ACTIVATION_RELU)
             apply_activation(program, fused, &task, count, groups.first, groups.end);
     }
+}
+
+void linear_int8_multiply(struct backend_program *program, int32_t node,
+                          const struct int8_packing *packing, const struct linear_int8_rows *rows,
+                          void *scratch)
+{
+    multiply_groups(program, node, packing, rows, (struct range){0, packing->groups}, scratch);
+}
+
+/* The same for a range of the layer's rows. */
+static void multiply_rows(struct backend_program *program, const struct step *step, void *scratch,
+                          struct range rows, struct range groups)
+{
+    const struct int8_packing *packing = step->state;
+    const struct graph_node *node = step->node;
+    const float *x = program_address(program, node->input[0]);
+    float *y = program_address(program, node->output[0]);
+
+    multiply_groups(program, (int32_t)(node - program->graph->nodes), packing,
+                    &(struct linear_int8_rows){.x = x + rows.first * packing->depth,
+                                               .y = y + rows.first * packing->rows,
+                                               .x_row = packing->depth,
+                                               .y_row = packing->rows,
+                                               .y_group = packing->vectors * INT8_LANES,
+                                               .y_vector = INT8_LANES,
+                                               .count = rows.end - rows.first},
+                    groups, scratch);
 }
 
 /* Rows of x in all. */
@@ -146,9 +197,11 @@ int linear_int8_bind(struct backend_program *program, int32_t index, struct erro
 {
     const struct graph_node *node = &program->graph->nodes[index];
     bool shares_columns = program_slices_differ(program);
-    struct step *step =
-        program_add_step(program, index, shares_columns ? run_columns : run_samples);
+    struct step *step;
 
+    if (program->nodes[index].absorbed)
+        return 0;
+    step = program_add_step(program, index, shares_columns ? run_columns : run_samples);
     if (!step)
         return error_no_memory(error, "the program");
     if (shares_columns)

@@ -11,7 +11,7 @@
  * Where the layer carries state, its first step begins with what the batch before left, and its
  * last one leaves the state in a result, which OP_CARRY_STATE copies once nothing reads the old. */
 #include "base/alignment.h"
-#include "engine/backends/cpu/program.h"
+#include "engine/backends/cpu/operator_recurrent_input.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -31,6 +31,7 @@ struct recurrent_state {
     /* What is carried from batch to batch; -1: the state before the first step is 0. Backward,
      * memory_first is the part that it reads: of an LSTM c0, of a GRU h0. */
     int32_t h0, c0, memory_first;
+    struct recurrent_input_state input; /* forward */
 };
 
 /* ---- prepare --------------------------------------------------------------------------------- */
@@ -60,7 +61,7 @@ int recurrent_prepare(struct backend_program *program, int32_t index, struct err
     struct recurrent_state *state = calloc(1, sizeof(*state));
     int vector = program->device->kernels->vector, panel;
     const struct graph_tensor *t;
-    size_t row;
+    size_t row, bytes;
 
     if (!state)
         return error_no_memory(error, "a recurrent layer");
@@ -92,8 +93,10 @@ int recurrent_prepare(struct backend_program *program, int32_t index, struct err
         state->content_bytes = align_up((size_t)program->graph->batch * row, MEMORY_ALIGNMENT);
     if (state->int8)
         size_int8(program, state);
-    program->workspace[index] = state->weights_bytes + 2 * state->state_bytes +
-                                state->content_bytes + 2 * state->quantized_bytes;
+    bytes = state->weights_bytes + 2 * state->state_bytes + state->content_bytes +
+            2 * state->quantized_bytes;
+    recurrent_input_prepare(program, index, state->hidden, state->gates, bytes, &state->input);
+    program->workspace[index] = bytes + state->input.bytes;
     return 0;
 }
 
@@ -306,13 +309,58 @@ static struct int8_state int8_state_at(const struct backend_program *program,
         .instructions = program->device->int8};
 }
 
+/* The first time step of the block that the time step number `i` is in. */
+static int64_t block_first(const struct recurrent_state *state, int64_t i)
+{
+    int64_t number = i / state->input.block * state->input.block;
+    int64_t first = state->steps - number - state->input.block;
+
+    return !state->reverse ? number : first > 0 ? first : 0;
+}
+
+/* Computes the input's product for the block that begins with the time step number `i`. Threads
+ * that share the units divide the block's steps. */
+static void begin_block(struct backend_program *program, const struct step *step, int64_t i,
+                        const struct share *share, int thread)
+{
+    const struct recurrent_state *state = step->state;
+    int64_t left = state->steps - i;
+    int64_t steps = left < state->input.block ? left : state->input.block;
+    int64_t first = block_first(state, i), threads = program_threads(program);
+    struct recurrent_part part = {first, first + steps, share->rows};
+
+    if (share->meets) {
+        part.first_step = first + steps * thread / threads;
+        part.end_step = first + steps * (thread + 1) / threads;
+    }
+    recurrent_input_run(program, step, &state->input, first, &part, thread);
+    if (share->meets)
+        thread_team_barrier(program->device->team, thread);
+}
+
+/* The product of the input at the time step number `i`. */
+static struct recurrent_product input_at(const struct backend_program *program,
+                                         const struct step *step, int64_t i, int64_t time)
+{
+    const struct recurrent_state *state = step->state;
+    struct recurrent_array rows;
+
+    if (state->input.layer >= 0)
+        return recurrent_input_at(step, &state->input, block_first(state, i), time);
+    rows = array_at(program, step->node->input[0], time);
+    return (struct recurrent_product){
+        .start = rows.start,
+        .panel = state->int8 ? INT8_LANES : program->device->kernels->vector,
+        .row = rows.row,
+        .gate = state->hidden};
+}
+
 static void run_forward(struct backend_program *program, const struct step *step,
                         const struct share *share, int thread)
 {
     const struct recurrent_state *state = step->state;
-    const struct graph_node *node = step->node;
     const struct kernels *kernels = program->device->kernels;
-    struct recurrent_results results = graph_recurrent_results(node);
+    struct recurrent_results results = graph_recurrent_results(step->node);
 
     for (int64_t i = 0; i < state->steps; i++) {
         int64_t time = state->reverse ? state->steps - 1 - i : i;
@@ -325,12 +373,14 @@ static void run_forward(struct backend_program *program, const struct step *step
                                               .before = state_before(program, step, i),
                                               .after = state_after(program, step, i),
                                               .content = content_of(program, step),
-                                              .input = array_at(program, node->input[0], time),
+                                              .input = input_at(program, step, i, time),
                                               .gates = array_at(program, results.gates, time),
                                               .cells = array_at(program, results.cells, time),
                                               .output = array_at(program, results.y, time),
-                                              .int8 = &int8};
+                                              .int8 = state->int8 ? &int8 : NULL};
 
+        if (state->input.layer >= 0 && i % state->input.block == 0)
+            begin_block(program, step, i, share, thread);
         (state->int8 ? kernels->recurrent_forward_int8 : kernels->recurrent_forward)(
             &now, share->rows.first, share->rows.end, share->panels.first, share->panels.end);
         if (share->meets)
@@ -379,15 +429,25 @@ static void run_steps(struct backend_program *program, const struct step *step, 
     if (task != program_first_task(program, step->tasks, thread))
         return;
     begin_content(program, step, &share);
+    recurrent_input_begin(program, step, &state->input, thread);
     (state->int8 ? begin_int8 : pack_weights)(program, step, thread);
     (state->backward ? run_backward : run_forward)(program, step, &share, thread);
 }
 
 /* ---- bind ------------------------------------------------------------------------------------ */
 
+/* Declares that the step reads the node's inputs from `first` on. */
+static void touch_inputs(struct backend_program *program, struct step *step,
+                         const struct graph_node *node, int first)
+{
+    for (int i = first; i < node->input_count; i++)
+        step_touch_tensor(program, step, node->input[i], ACCESS_WHOLE, false);
+}
+
 int recurrent_bind(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];
+    int32_t layer = program->nodes[index].input_layer;
     struct step *step = program_add_step(program, index, run_steps);
 
     if (!step)
@@ -395,8 +455,9 @@ int recurrent_bind(struct backend_program *program, int32_t index, struct error 
     /* Every thread has a task then. */
     step_divide(program, step);
     step_touch(step, step->workspace, program->workspace[index], 1, ACCESS_WHOLE, true);
-    for (int i = 0; i < node->input_count; i++)
-        step_touch_tensor(program, step, node->input[i], ACCESS_WHOLE, false);
+    if (layer >= 0)
+        touch_inputs(program, step, &program->graph->nodes[layer], 0);
+    touch_inputs(program, step, node, layer >= 0 ? 1 : 0);
     for (int i = 0; i < node->output_count; i++)
         step_touch_tensor(program, step, node->output[i], ACCESS_WHOLE, true);
     return 0;

@@ -175,6 +175,10 @@ static void size_tensors(struct backend_program *program)
         if (program_is_unfolded(program, i))
             program->tensor_bytes[i] = tiles_unfolded_bytes(program, i);
     }
+    /* which the recurrent layer behind computes in parts */
+    for (int32_t i = 0; i < graph->node_count; i++)
+        if (program->nodes[i].input_layer >= 0)
+            program->tensor_bytes[graph->nodes[i].input[0]] = 0;
 }
 
 static struct backend_program *allocate_program(struct backend_device *device,
@@ -352,7 +356,7 @@ int cpu_program_prepare(struct backend_device *device, const struct graph *graph
     made->plain_samples = keeps_samples_plain(made);
     for (int32_t i = 0; i < graph->node_count; i++) {
         made->nodes[i] = (struct node_plan){
-            .fused = -1, .addend = -1, .incoming = {-1, -1}, .saved = -1, .bias = -1};
+            .fused = -1, .addend = -1, .incoming = {-1, -1}, .saved = -1, .bias = -1, .input_layer = -1};
         made->nodes[i].functions =
             operator_functions_of(device->operators, graph, &graph->nodes[i]);
         made->has_loss |= graph_node_operator(&graph->nodes[i])->is_loss;

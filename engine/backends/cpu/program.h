@@ -51,6 +51,7 @@ struct backend_device {
     unsigned writes;                   /* how often parameters were written: tensor_write() */
     enum int8_instructions int8;       /* what multiplies integers of 8 bits */
     bool tiles;                        /* images lie in tiles where the compute type is bfloat16 */
+    size_t cache_bytes;                /* of a core's second-level cache */
 };
 
 struct backend_buffer {
@@ -116,6 +117,8 @@ struct node_plan {
     int32_t saved; /* ReLU's result: where that is 0, so is the gradient; input[1] is then stored */
     /* without `saved`: batch norm's bias, with which the activation's input is recomputed from x */
     int32_t bias;
+    /* of a recurrent layer: the linear layer in front of it, a node, whose product it computes */
+    int32_t input_layer;
     void *state; /* of the operator; released by its release() */
 };
 
@@ -215,6 +218,19 @@ void linear_release(void *);
 int linear_int8_prepare(struct backend_program *, int32_t, struct error *);
 int linear_int8_bind(struct backend_program *, int32_t, struct error *);
 void linear_int8_release(void *);
+/* Rows of a linear layer's input and its result. */
+struct linear_int8_rows {
+    const float *x;
+    float *y;
+    int64_t x_row, y_row, y_group, y_vector; /* floats from one to the next: struct int8_linear */
+    int64_t count;
+};
+/* Computes all columns of these rows of `node`, whose weights are packed so. Another node may have
+ * absorbed it. It needs so much scratch for `depth` features. */
+void linear_int8_multiply(struct backend_program *program, int32_t node,
+                          const struct int8_packing *packing, const struct linear_int8_rows *rows,
+                          void *scratch);
+size_t linear_int8_scratch_bytes(int64_t depth);
 int convolution_int8_prepare(struct backend_program *, int32_t, struct error *);
 int convolution_int8_bind(struct backend_program *, int32_t, struct error *);
 int convolution_int8_refresh(struct backend_program *, int32_t, struct error *);

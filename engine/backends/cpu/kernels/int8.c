@@ -303,20 +303,20 @@ static ALWAYS_INLINE void multiply(const int rows, const int vectors, const bool
     (void)vnni;
 }
 
-/* What became of the rows' products: y, from the column of the first lane on. */
+/* What became of the rows' products: y of a vector, whose first lane is this row of the weights, of
+ * which it has `columns`. */
 static ALWAYS_INLINE void finish_vector(const struct int8_linear *task, const int rows, int64_t row,
-                                        int64_t column, sums sum[][INT8_VECTORS_MAX],
-                                        const int number, sums total)
+                                        int64_t column, int64_t columns,
+                                        sums sum[][INT8_VECTORS_MAX], const int number, sums total,
+                                        float *to)
 {
-    int64_t columns = task->packing.rows - column;
     floats scale = load_floats(task->scale + column, columns);
     floats bias = task->bias ? load_floats(task->bias + column, columns) : (floats){0};
 
 #pragma GCC unroll 8
-    for (int r = 0; r < rows; r++) {
+    for (int r = 0; r < rows; r++, to += task->y_row) {
         sums product = sum[r][number] - total * task->x.zero[row + r];
         floats y = __builtin_convertvector(product, floats) * (scale * task->x.scale[row + r]);
-        float *to = task->y + (row + r) * task->y_row + column;
 
         y += bias;
         if (task->relu) /* NaN stays */
@@ -342,13 +342,17 @@ static ALWAYS_INLINE void finish_linear(const struct int8_linear *task, const in
                                         sums sum[][INT8_VECTORS_MAX])
 {
     const sums *totals = totals_of(&task->packing, task->weights, group);
+    float *to = task->y + row * task->y_row + group * task->y_group;
+    int64_t hidden = task->packing.hidden;
 
 #pragma GCC unroll 4
-    for (int v = 0; v < vectors; v++) {
-        int64_t column = (group * vectors + v) * INT8_LANES;
+    for (int v = 0; v < vectors; v++, to += task->y_vector) {
+        int64_t unit = group * INT8_LANES;
+        int64_t column = hidden ? v * hidden + unit : (group * vectors + v) * INT8_LANES;
+        int64_t columns = hidden ? hidden - unit : task->packing.rows - column;
 
-        if (column < task->packing.rows)
-            finish_vector(task, rows, row, column, sum, v, totals[v]);
+        if (columns > 0)
+            finish_vector(task, rows, row, column, columns, sum, v, totals[v], to);
     }
 }
 

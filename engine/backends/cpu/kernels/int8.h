@@ -107,8 +107,10 @@ struct int8_linear {
     const int8_t *weights; /* packed */
     const float *scale;    /* of the weights' rows */
     const float *bias;     /* NULL: none */
-    float *y;              /* of the first row */
+    float *y;              /* of the first row and group */
     int64_t y_row;         /* floats from one row to the next */
+    int64_t y_group;       /* and from one group, and one vector of it */
+    int64_t y_vector;
     bool relu;             /* y is at least 0 */
     enum int8_instructions instructions;
 };

@@ -1,111 +1,16 @@
 /* recurrent.c: see recurrent.h. Formulas as torch.nn.LSTM and torch.nn.GRU have them. */
 #include "engine/backends/cpu/kernels/kernels.h"
+#include "engine/backends/cpu/kernels/recurrent_evaluate.h"
+#include "engine/backends/cpu/kernels/recurrent_product.h"
 #include "engine/backends/cpu/kernels/vector.h"
 #include "engine/backends/cpu/kernels/vector_math.h"
 
 #include <string.h>
 
-/* Rows that are multiplied together, with up to four vectors of columns: as many sums as leave
- * registers for the factors. */
+/* All functions that take a register are inlined. */
+#pragma GCC diagnostic ignored "-Wpsabi"
+
 enum { LINE = 64 / sizeof(float) }; /* numbers of a line of the caches */
-
-enum { ROWS = REGISTERS == 32 ? 6 : 3, VECTORS = RECURRENT_BACKWARD_VECTORS };
-
-/* ---- product --------------------------------------------------------------------------------- */
-
-/* sum[r][v] = the sum over k of x[r * x_row + k] times vector v of weight[k]. */
-static ALWAYS_INLINE void multiply(const int rows, const int vectors, const float *x, int64_t x_row,
-                                   const float *weight, int64_t depth, float *sums)
-{
-    vector sum[ROWS][VECTORS];
-
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; r++)
-#pragma GCC unroll 4
-        for (int v = 0; v < vectors; v++)
-            sum[r][v] = (vector){0};
-    for (int64_t k = 0; k < depth; k++, weight += vectors * VECTOR) {
-        vector factor[VECTORS];
-
-#pragma GCC unroll 4
-        for (int v = 0; v < vectors; v++)
-            factor[v] = *(const vector *)(weight + v * VECTOR);
-#pragma GCC unroll 8
-        for (int r = 0; r < rows; r++)
-#pragma GCC unroll 4
-            for (int v = 0; v < vectors; v++)
-                sum[r][v] += x[r * x_row + k] * factor[v];
-    }
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; r++)
-#pragma GCC unroll 4
-        for (int v = 0; v < vectors; v++)
-            *(vector *)(sums + (r * VECTORS + v) * VECTOR) = sum[r][v];
-}
-
-static ALWAYS_INLINE void multiply_vectors(const int rows, int vectors, const float *x,
-                                           int64_t x_row, const float *weight, int64_t depth,
-                                           float *sums)
-{
-    switch (vectors) {
-    case 1:
-        multiply(rows, 1, x, x_row, weight, depth, sums);
-        return;
-    case 2:
-        multiply(rows, 2, x, x_row, weight, depth, sums);
-        return;
-    case 3:
-        multiply(rows, 3, x, x_row, weight, depth, sums);
-        return;
-    default:
-        multiply(rows, 4, x, x_row, weight, depth, sums);
-    }
-}
-
-/* `sums` is [ROWS][VECTORS][VECTOR]. x may be NULL: zeros. */
-static void multiply_rows(int64_t rows, int vectors, const float *x, int64_t x_row,
-                          const float *weight, int64_t depth, float *sums)
-{
-    if (!x) {
-        for (int64_t i = 0; i < rows * VECTORS * VECTOR; i++)
-            sums[i] = 0.0f;
-        return;
-    }
-    switch (rows) {
-    case 1:
-        multiply_vectors(1, vectors, x, x_row, weight, depth, sums);
-        return;
-    case 2:
-        multiply_vectors(2, vectors, x, x_row, weight, depth, sums);
-        return;
-    case 3:
-        multiply_vectors(3, vectors, x, x_row, weight, depth, sums);
-        return;
-#if defined(__AVX512F__)
-    case 4:
-        multiply_vectors(4, vectors, x, x_row, weight, depth, sums);
-        return;
-    case 5:
-        multiply_vectors(5, vectors, x, x_row, weight, depth, sums);
-        return;
-#endif
-    default:
-        multiply_vectors(ROWS, vectors, x, x_row, weight, depth, sums);
-    }
-}
-
-/* The last of the fewest tiles of rows from `row` on that are about equal. */
-static int64_t tile_rows(int64_t row, int64_t end)
-{
-    int64_t tiles = (end - row + ROWS - 1) / ROWS;
-
-    return (end - row + tiles - 1) / tiles;
-}
-
-static int64_t minimum(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 static int64_t gates_of(enum recurrent_cell cell)
 {
@@ -126,27 +31,6 @@ static bool is_first(const struct recurrent_time *time, int64_t row)
 }
 
 /* ---- weights --------------------------------------------------------------------------------- */
-
-/* [panel][k][gate][unit] */
-static void pack_forward(const float *weights, int64_t gates, int64_t hidden, int64_t panel,
-                         float *packed)
-{
-    int64_t unit = panel * VECTOR, units = minimum(VECTOR, hidden - unit);
-
-    packed += panel * hidden * gates * VECTOR;
-    for (int64_t gate = 0; gate < gates; gate++) {
-        const float *from = weights + (gate * hidden + unit) * hidden;
-
-        for (int64_t k = 0; k < hidden; k++) {
-            float *to = packed + (k * gates + gate) * VECTOR;
-
-            for (int64_t u = 0; u < units; u++)
-                to[u] = from[u * hidden + k];
-            for (int64_t u = units; u < VECTOR; u++)
-                to[u] = 0.0f;
-        }
-    }
-}
 
 /* Units of the panel of the backward kernel, filled up to vectors. */
 static int64_t backward_width(int64_t hidden, int64_t unit)
@@ -176,7 +60,10 @@ void KERNEL_NAME(recurrent_pack)(const float *weights, int64_t gates, int64_t hi
                                  int64_t first, int64_t end, float *packed)
 {
     for (int64_t panel = first; panel < end; panel++)
-        (backward ? pack_backward : pack_forward)(weights, gates, hidden, panel, packed);
+        if (backward)
+            pack_backward(weights, gates, hidden, panel, packed);
+        else
+            pack_panel(weights, gates, hidden, hidden, panel, packed);
 }
 
 void KERNEL_NAME(rows_multiply)(const float *a, int64_t a_row, const float *b, int64_t b_row,
@@ -218,8 +105,10 @@ static void prefetch(const struct recurrent_array *array, int64_t row, int64_t r
 
 /* What the units of a row read and write: one pointer for each array, at the first of the units. */
 struct forward_row {
-    const float *sums; /* [gate][VECTOR] */
-    const float *bias, *input, *before;
+    const float *sums;  /* [gate][VECTOR] */
+    const float *input; /* of the first gate */
+    int64_t next_input;
+    const float *bias, *before;
     float *after, *content, *gates, *cells, *output;
 };
 
@@ -227,13 +116,14 @@ static ALWAYS_INLINE void lstm_forward(const struct forward_row *row, int64_t hi
                                        const int64_t units)
 {
     float gate[4][VECTOR], c[VECTOR], h[VECTOR]; /* i f g o */
+    int64_t next = row->next_input;
 
     for (int64_t u = 0; u < units; u++) {
         const float *sums = row->sums + u, *bias = row->bias + u, *input = row->input + u;
         float i = vector_sigmoid(sums[0] + input[0] + bias[0]);
-        float f = vector_sigmoid(sums[VECTOR] + input[hidden] + bias[hidden]);
-        float g = vector_tanh(sums[2 * VECTOR] + input[2 * hidden] + bias[2 * hidden]);
-        float o = vector_sigmoid(sums[3 * VECTOR] + input[3 * hidden] + bias[3 * hidden]);
+        float f = vector_sigmoid(sums[VECTOR] + input[next] + bias[hidden]);
+        float g = vector_tanh(sums[2 * VECTOR] + input[2 * next] + bias[2 * hidden]);
+        float o = vector_sigmoid(sums[3 * VECTOR] + input[3 * next] + bias[3 * hidden]);
 
         c[u] = f * row->content[u] + i * g;
         h[u] = o * vector_tanh(c[u]);
@@ -245,10 +135,8 @@ static ALWAYS_INLINE void lstm_forward(const struct forward_row *row, int64_t hi
     store(row->content, c, units);
     store(row->after, h, units);
     store(row->output, h, units);
-    if (row->gates) {
-        store_gates(row->gates, gate, 4, hidden, units);
-        store(row->cells, c, units);
-    }
+    store_gates(row->gates, gate, 4, hidden, units);
+    store(row->cells, c, units);
 }
 
 /* The gates kept are r, z, n and the state's part of n, which r multiplies. */
@@ -256,14 +144,15 @@ static ALWAYS_INLINE void gru_forward(const struct forward_row *row, int64_t hid
                                       const int64_t units)
 {
     float gate[4][VECTOR], h[VECTOR]; /* r z n s */
+    int64_t next = row->next_input;
 
     for (int64_t u = 0; u < units; u++) {
         const float *sums = row->sums + u, *bias = row->bias + u, *input = row->input + u;
         float before = row->before ? row->before[u] : 0.0f;
         float r = vector_sigmoid(sums[0] + input[0] + bias[0]);
-        float z = vector_sigmoid(sums[VECTOR] + input[hidden] + bias[hidden]);
+        float z = vector_sigmoid(sums[VECTOR] + input[next] + bias[hidden]);
         float s = sums[2 * VECTOR] + bias[2 * hidden];
-        float n = vector_tanh(input[2 * hidden] + r * s);
+        float n = vector_tanh(input[2 * next] + r * s);
 
         h[u] = n + z * (before - n);
         gate[0][u] = r;
@@ -273,16 +162,15 @@ static ALWAYS_INLINE void gru_forward(const struct forward_row *row, int64_t hid
     }
     store(row->after, h, units);
     store(row->output, h, units);
-    if (row->gates)
-        store_gates(row->gates, gate, 4, hidden, units);
+    store_gates(row->gates, gate, 4, hidden, units);
 }
 
 /* The units of a row that is past its end: the state stays, the output is 0. */
-static void forward_padding(const struct forward_row *row, int64_t units)
+static void forward_padding(const float *before, float *after, float *output, int64_t units)
 {
     for (int64_t u = 0; u < units; u++) {
-        row->after[u] = row->before ? row->before[u] : 0.0f;
-        row->output[u] = 0.0f;
+        after[u] = before ? before[u] : 0.0f;
+        output[u] = 0.0f;
     }
 }
 
@@ -300,14 +188,16 @@ static float *at(const struct recurrent_array *array, int64_t row, int64_t unit)
             function(arrays, hidden, units);       \
     } while (0)
 
+/* `input` is that of the row's units. */
 static void forward_units(const struct recurrent_forward *step, int64_t row, int64_t unit,
-                          const float *sums)
+                          const float *sums, const float *input)
 {
     int64_t hidden = step->hidden, units = minimum(VECTOR, hidden - unit);
     int64_t place = row * hidden + unit;
     const struct forward_row arrays = {.sums = sums,
+                                       .input = input,
+                                       .next_input = step->input.gate,
                                        .bias = step->bias + unit,
-                                       .input = at(&step->input, row, unit),
                                        .before = step->before ? step->before + place : NULL,
                                        .after = step->after + place,
                                        .content = step->content ? step->content + place : NULL,
@@ -316,11 +206,79 @@ static void forward_units(const struct recurrent_forward *step, int64_t row, int
                                        .output = at(&step->output, row, unit)};
 
     if (is_past_end(&step->time, row))
-        forward_padding(&arrays, units);
+        forward_padding(arrays.before, arrays.after, arrays.output, units);
     else if (step->cell == RECURRENT_LSTM)
         RUN_UNITS(lstm_forward, &arrays, hidden, units);
     else
         RUN_UNITS(gru_forward, &arrays, hidden, units);
+}
+
+/* The sums of a tile: those of a row's next gate and of the next row; and the input's product. */
+struct sums {
+    const float *first;
+    int64_t gate, row;
+    const float *input;
+};
+
+/* The units of some rows, in evaluation. */
+static ALWAYS_INLINE void evaluate_units(const struct recurrent_forward *step,
+                                         const enum recurrent_cell cell, int64_t row, int64_t rows,
+                                         int64_t unit, const int64_t units, struct sums sums)
+{
+    int64_t hidden = step->hidden, place = row * hidden + unit;
+
+    for (int64_t r = 0; r < rows; r++, place += hidden) {
+        const struct evaluated_row arrays = {
+            .sums = sums.first + r * sums.row,
+            .next_sums = sums.gate,
+            .input = sums.input + r * step->input.row,
+            .next_input = step->input.gate,
+            .bias = step->bias + unit,
+            .before = step->before ? step->before + place : NULL,
+            .after = step->after + place,
+            .content = step->content ? step->content + place : NULL,
+            .output = at(&step->output, row + r, unit),
+            .quantized =
+                step->int8 ? step->int8->after + (row + r) * step->int8->row + unit : NULL};
+
+        if (is_past_end(&step->time, row + r)) {
+            forward_padding(arrays.before, arrays.after, arrays.output, units);
+            if (arrays.quantized)
+                KERNEL_NAME(int8_quantize_state)(arrays.after, units, arrays.quantized);
+        } else if (cell == RECURRENT_LSTM) {
+            lstm_evaluate(&arrays, hidden, units);
+        } else {
+            gru_evaluate(&arrays, hidden, units);
+        }
+    }
+}
+
+static void evaluate_rows(const struct recurrent_forward *step, int64_t row, int64_t rows,
+                          int64_t unit, struct sums sums)
+{
+    int64_t units = minimum(VECTOR, step->hidden - unit);
+
+    if (units < VECTOR)
+        evaluate_units(step, step->cell, row, rows, unit, units, sums);
+    else if (step->cell == RECURRENT_LSTM)
+        evaluate_units(step, RECURRENT_LSTM, row, rows, unit, VECTOR, sums);
+    else
+        evaluate_units(step, RECURRENT_GRU, row, rows, unit, VECTOR, sums);
+}
+
+/* The input's product of some rows and a panel. */
+static const float *input_at(const struct recurrent_forward *step, int64_t row, int64_t panel)
+{
+    return step->input.start + panel * step->input.panel + row * step->input.row;
+}
+
+static void prefetch_input(const struct recurrent_forward *step, const float *input, int64_t rows,
+                           int64_t units)
+{
+    for (int64_t r = 0; r < rows; r++, input += step->input.row)
+        for (int64_t gate = 0; gate < gates_of(step->cell); gate++)
+            for (int64_t u = 0; u < units; u += LINE)
+                __builtin_prefetch(input + gate * step->input.gate + u);
 }
 
 void KERNEL_NAME(recurrent_forward)(const struct recurrent_forward *step, int64_t first_row,
@@ -331,51 +289,40 @@ void KERNEL_NAME(recurrent_forward)(const struct recurrent_forward *step, int64_
 
     for (int64_t panel = first_panel; panel < end_panel; panel++)
         for (int64_t row = first_row, rows; row < end_row; row += rows) {
+            const float *input = input_at(step, row, panel);
+
             rows = tile_rows(row, end_row);
-            prefetch(&step->input, row, rows, panel * VECTOR, VECTOR, gates, hidden);
+            prefetch_input(step, input, rows, VECTOR);
             multiply_rows(rows, (int)gates, step->before ? step->before + row * hidden : NULL,
                           hidden, step->weights + panel * hidden * gates * VECTOR, hidden, sums);
-            for (int64_t r = 0; r < rows; r++)
-                forward_units(step, row + r, panel * VECTOR, sums + r * VECTORS * VECTOR);
+            if (!step->gates.start)
+                evaluate_rows(step, row, rows, panel * VECTOR,
+                              (struct sums){sums, VECTOR, VECTORS * VECTOR, input});
+            for (int64_t r = 0; step->gates.start && r < rows; r++)
+                forward_units(step, row + r, panel * VECTOR, sums + r * VECTORS * VECTOR,
+                              input + r * step->input.row);
         }
-}
-
-/* The units of a row, and their state quantized for the next step. */
-static void forward_units_int8(const struct recurrent_forward *step, int64_t row, int64_t unit,
-                               const float *sums)
-{
-    const bool narrow = (int)VECTOR < (int)INT8_LANES;
-    int64_t units = minimum(INT8_LANES, step->hidden - unit);
-    const float *after = step->after + row * step->hidden + unit;
-
-    for (int64_t first = 0; first < units; first += VECTOR) {
-        float part[4 * VECTOR];
-
-        for (int gate = 0; gate < 4 && narrow; gate++)
-            memcpy(part + gate * VECTOR, sums + gate * INT8_LANES + first, VECTOR * sizeof(*part));
-        forward_units(step, row, unit + first, narrow ? part : sums);
-    }
-    KERNEL_NAME(int8_quantize_state)
-    (after, units, step->int8->after + row * step->int8->row + unit);
 }
 
 void KERNEL_NAME(recurrent_forward_int8)(const struct recurrent_forward *step, int64_t first_row,
                                          int64_t end_row, int64_t first_group, int64_t end_group)
 {
     enum { SUMS = 4 * INT8_LANES };
-    int64_t hidden = step->hidden, gates = gates_of(step->cell);
     _Alignas(64) float sums[INT8_TILE_ROWS * SUMS] = {0};
     struct int8_tiles tiles = {0};
 
     for (int64_t group = first_group; group < end_group; group++)
         for (int64_t row = first_row, rows; row < end_row; row += rows) {
+            int64_t unit = group * INT8_LANES, units = minimum(INT8_LANES, step->hidden - unit);
+            const float *input = input_at(step, row, group);
+
             rows = minimum(INT8_TILE_ROWS, end_row - row);
-            prefetch(&step->input, row, rows, group * INT8_LANES,
-                     minimum(INT8_LANES, hidden - group * INT8_LANES), gates, hidden);
+            prefetch_input(step, input, rows, units);
             if (step->int8->before)
                 KERNEL_NAME(int8_multiply_state)(step->int8, row, rows, group, sums, SUMS, &tiles);
-            for (int64_t r = 0; r < rows; r++)
-                forward_units_int8(step, row + r, group * INT8_LANES, sums + r * SUMS);
+            for (int64_t first = 0; first < units; first += VECTOR)
+                evaluate_rows(step, row, rows, unit + first,
+                              (struct sums){sums + first, INT8_LANES, SUMS, input + first});
         }
     KERNEL_NAME(int8_end_tiles)(&tiles);
 }

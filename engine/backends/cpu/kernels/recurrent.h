@@ -30,6 +30,13 @@ struct recurrent_array {
     int64_t row;
 };
 
+/* The product of the input at this time step: of gate g, row r and unit u of panel p, at
+ * start + p * panel + r * row + g * gate + u. */
+struct recurrent_product {
+    float *start;
+    int64_t panel, row, gate;
+};
+
 struct recurrent_forward {
     enum recurrent_cell cell;
     int64_t hidden;
@@ -40,11 +47,11 @@ struct recurrent_forward {
      * content, which changes in place */
     const float *before;
     float *after, *content;
-    struct recurrent_array input; /* W x + bias */
+    struct recurrent_product input; /* W x + bias */
     struct recurrent_array gates; /* kept for the gradient: absent in evaluation */
     struct recurrent_array cells; /* LSTM, the same */
     struct recurrent_array output;
-    const struct int8_state *int8; /* recurrent_forward_int8: in place of `weights` */
+    const struct int8_state *int8; /* recurrent_forward_int8: in place of `weights`; else NULL */
 };
 
 struct recurrent_backward {
@@ -68,6 +75,15 @@ struct recurrent_backward {
     struct recurrent_array dinput;       /* may be `gates` of an LSTM */
 };
 
+/* The product of the layer's input and its weights: y = W x + bias. */
+struct recurrent_input {
+    int64_t gates, hidden, depth; /* depth: features of x */
+    const float *weights;         /* from recurrent_pack_input */
+    const float *bias;            /* [gates H]; NULL: none */
+    struct recurrent_array x;     /* [depth] */
+    struct recurrent_product y;
+};
+
 /* clang-format off */
 #define RECURRENT_KERNEL_LIST(KERNEL)                                                              \
     /* Copies the weights [gates H, H] in the order in which recurrent_forward reads them, for     \
@@ -76,6 +92,11 @@ struct recurrent_backward {
     KERNEL(void, recurrent_pack,                                                                   \
            (const float *weights, int64_t gates, int64_t hidden, bool backward, int64_t first,     \
             int64_t end, float *packed))                                                           \
+    /* The same of the weights [gates H, depth] of the input, for recurrent_input. */               \
+    KERNEL(void, recurrent_pack_input,                                                             \
+           (const float *weights, int64_t gates, int64_t hidden, int64_t depth, int64_t first,     \
+            int64_t end, float *packed))                                                           \
+    KERNEL(void, recurrent_input, (const struct recurrent_input *product, int64_t rows))           \
     /* rows and panels `first` to `end` */                                                         \
     KERNEL(void, recurrent_forward,                                                                \
            (const struct recurrent_forward *step, int64_t first_row, int64_t end_row,              \

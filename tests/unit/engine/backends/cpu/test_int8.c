@@ -81,8 +81,10 @@ static void product_run(struct product *p, const struct kernels *kernels,
                                .bias = p->bias,
                                .y = p->y,
                                .y_row = p->out,
+                               .y_vector = INT8_LANES,
                                .instructions = instructions};
 
+    task.y_group = task.packing.vectors * INT8_LANES;
     kernels->int8_pack(&task.packing, p->quantized, p->packed);
     kernels->int8_unpack(&task.packing, p->packed, p->unpacked);
     assert_memory_equal(p->unpacked, p->quantized, (size_t)(p->out * p->depth));
