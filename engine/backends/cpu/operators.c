@@ -152,6 +152,8 @@ const struct operator_table cpu_operators = {.by_operator = {
     [OP_FOCAL_LOSS_BACKWARD] = {SLICES(focal_loss_backward_run)},
     [OP_ORDINAL_LOSS] = {SLICES(ordinal_loss_run)},
     [OP_ORDINAL_LOSS_BACKWARD] = {SLICES(ordinal_loss_backward_run)},
+    [OP_TRIPLET_LOSS] = {.bind = triplet_loss_bind, .run = triplet_loss_run},
+    [OP_TRIPLET_LOSS_BACKWARD] = {.bind = triplet_loss_bind, .run = triplet_loss_backward_run},
     [OP_HEAD_LOSSES] = {SLICES(head_losses_run)},
     [OP_HEAD_LOSSES_BACKWARD] = {SLICES(head_losses_backward_run)},
     [OP_OPTIMIZER] = {.bind = optimizer_bind},
