@@ -1,6 +1,6 @@
 /* operator_losses.c: losses of values, the focal loss and the ordinal loss, on slices of the batch;
- * the triplet loss, whose slices read the whole batch. The metrics count the loss of each sample, or
- * of each triplet. */
+ * the triplet loss, whose slices read the whole batch. The metrics count the loss of each sample,
+ * or of each triplet. */
 #include "engine/backends/cpu/program.h"
 
 void value_loss_run(struct backend_program *program, const struct step *step, int task, int thread)
@@ -108,7 +108,8 @@ void triplet_loss_run(struct backend_program *program, const struct step *step, 
         &node->attributes.triplet, program_sample(program, node->input[0], 0),
         program_sample(program, node->input[1], 0), program->graph->batch,
         program_sample_elements(program, node->input[0]), slice.first, slice.end,
-        program_sample(program, node->output[0], slice.first), &program->labels[task]);
+        program_sample(program, node->output[0], slice.first), program_task_scratch(program, task),
+        &program->labels[task]);
 }
 
 void triplet_loss_backward_run(struct backend_program *program, const struct step *step, int task,
@@ -123,6 +124,13 @@ void triplet_loss_backward_run(struct backend_program *program, const struct ste
         program->graph->batch, program_sample_elements(program, node->input[0]), slice.first,
         slice.end, program_loss_factor(program),
         program_sample(program, node->output[0], slice.first));
+}
+
+int triplet_loss_prepare(struct backend_program *program, int32_t index, struct error *error)
+{
+    (void)index, (void)error;
+    program_reserve_scratch(program, (size_t)program->graph->batch * sizeof(float));
+    return 0;
 }
 
 /* An anchor's triplets are of all samples of the batch, and so is a sample's gradient. */

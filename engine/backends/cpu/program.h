@@ -253,6 +253,7 @@ int batch_norm_apply_bind(struct backend_program *, int32_t, struct error *);
 int batch_norm_frozen_backward_bind(struct backend_program *, int32_t, struct error *);
 int batch_norm_backward_bind(struct backend_program *, int32_t, struct error *);
 int cross_entropy_bind(struct backend_program *, int32_t, struct error *);
+int triplet_loss_prepare(struct backend_program *, int32_t, struct error *);
 int triplet_loss_bind(struct backend_program *, int32_t, struct error *);
 int attention_prepare(struct backend_program *, int32_t, struct error *);
 int attention_bind(struct backend_program *, int32_t, struct error *);
