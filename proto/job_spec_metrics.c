@@ -41,6 +41,10 @@ static unsigned find_task(struct json_object *normalised, const char **words)
         *words = "several labels (model.output_heads)";
         return METRIC_OF_HEADS;
     }
+    if (strcmp(json_get_string(json_get(normalised, "model"), "loss", ""), "triplet") == 0) {
+        *words = "embeddings (model.loss triplet)";
+        return METRIC_OF_EMBEDDINGS;
+    }
     if (job_spec_format_traits(json_get_string(train, "format", "")) & DATA_FORMAT_TEXT) {
         *words = "the symbols of a text";
         return METRIC_OF_TEXT;
@@ -89,7 +93,7 @@ static int check_metric(struct job_spec_check *check, const char *path, const ch
 
 bool job_spec_task_find(struct json_object *normalised, const char **words)
 {
-    return find_task(normalised, words) == METRIC_OF_CLASSES;
+    return find_task(normalised, words) & (METRIC_OF_CLASSES | METRIC_OF_EMBEDDINGS);
 }
 
 int job_spec_metrics_check_list(struct job_spec_check *check, struct json_object *normalised)

@@ -259,7 +259,9 @@ static int check_loss_keys(struct job_spec_check *check, struct json_object *mod
     static const char *const keys[][2] = {
         {"focal_gamma", "focal"},        {"huber_delta", "huber"},
         {"smooth_l1_beta", "smooth_l1"}, {"quantile", "quantile"},
-        {"quantiles", "quantile"},       {"pos_weight", "binary_cross_entropy"}};
+        {"quantiles", "quantile"},       {"pos_weight", "binary_cross_entropy"},
+        {"embedding_size", "triplet"},   {"triplet_margin", "triplet"},
+        {"triplet_mining", "triplet"}};
     const char *loss = json_get_string(model, "loss", "");
     char path[64];
 
@@ -293,6 +295,11 @@ static int check_model_and_data(struct job_spec_check *check, struct json_object
             check, "model.output_heads",
             "model.output_heads share the labels of a sample, but a text has one symbol "
             "to predict at each place: leave them out, or take time_series or npy");
+    if (r == 0 && strcmp(json_get_string(model, "loss", ""), "triplet") == 0 &&
+        job_spec_format_traits(format) & DATA_FORMAT_TEXT)
+        return job_spec_fail_at(check, "model.loss",
+                                "model.loss is triplet, which needs a class for each sample, but a "
+                                "text has symbols to predict: take cross_entropy");
     if (r < 0 || !job_spec_loss_is_of_values(model) ||
         job_spec_format_traits(format) & DATA_FORMAT_VALUES)
         return r;
@@ -455,7 +462,8 @@ static int check_targets(struct job_spec_check *check, struct json_object *norma
     struct json_object *data = json_get(normalised, "data"), *augment = json_get(data, "augment");
     const char *loss = json_get_string(json_get(normalised, "model"), "loss", ""), *key = NULL;
     size_t count = augment ? json_object_array_length(augment) : 0;
-    bool of_classes = strcmp(loss, "focal") == 0 || strcmp(loss, "ordinal") == 0;
+    bool of_classes =
+        strcmp(loss, "focal") == 0 || strcmp(loss, "ordinal") == 0 || strcmp(loss, "triplet") == 0;
     char path[32];
 
     if (strcmp(loss, "cross_entropy") == 0)

@@ -157,16 +157,27 @@ static const struct job_spec_key model_keys[] = {
     {"loss", JOB_SPEC_CHOICE,
      .choices = CHOICES("cross_entropy", "focal", "ordinal", "mse", "mae", "huber", "smooth_l1",
                         "quantile", "binary_cross_entropy", "soft_cross_entropy", "cosine",
-                        "output_heads"),
+                        "triplet", "output_heads"),
      .fallback = "\"cross_entropy\"",
      .help =
          "cross_entropy and focal for classes; ordinal for classes in order; mse (mean squared "
          "error), mae, huber, smooth_l1, quantile and cosine for values; binary_cross_entropy for "
          "several values that are 0 or 1; soft_cross_entropy for values that are the probabilities "
-         "of classes; output_heads for the sum of their losses"},
+         "of classes; triplet for embeddings that are near each other where the classes are the "
+         "same; output_heads for the sum of their losses"},
     {"focal_gamma", JOB_SPEC_NUMBER, .from = 0, .to = 100,
      .help = "The loss focal counts a sample by (1 - p)^focal_gamma, where p is the probability of "
              "its class. When absent: 2"},
+    {"embedding_size", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 65536, .unit = "numbers",
+     .help = "Numbers that the loss triplet makes of a sample: the model's outputs. When absent: "
+             "64"},
+    {"triplet_margin", JOB_SPEC_NUMBER, .from = 0, .to = 1e6, .above_from = true,
+     .help = "By how much farther a sample of another class must be than one of the own, by the "
+             "Euclidean distance, that the loss triplet be 0. When absent: 1"},
+    {"triplet_mining", JOB_SPEC_CHOICE, .choices = CHOICES("hard", "semi_hard", "all"),
+     .help = "Which triplets of a batch count: hard, of each sample the farthest of its class and "
+             "the nearest of others; semi_hard, of each pair the nearest of others that is "
+             "farther; all, those whose loss is not 0. When absent: semi_hard"},
     {"huber_delta", JOB_SPEC_NUMBER, .from = 0, .to = 1e6, .above_from = true,
      .help = "The loss huber is quadratic up to this difference. When absent: 1"},
     {"smooth_l1_beta", JOB_SPEC_NUMBER, .from = 0, .to = 1e6, .above_from = true,

@@ -13,7 +13,8 @@ enum metric_trait {
     METRIC_READS = 32,     /* it is computed from the outputs of every sample */
     METRIC_ASKED = 64,     /* it is measured where it is asked for alone */
     METRIC_SCORES = 128,   /* all probabilities of the set are kept for it */
-    METRIC_OF_LABELS = 256 /* several labels of a sample are predicted, each of which is 0 or 1 */
+    METRIC_OF_LABELS = 256, /* several labels of a sample are predicted, each of which is 0 or 1 */
+    METRIC_OF_EMBEDDINGS = 512 /* samples of a class become embeddings near each other */
 };
 
 /* The name of a head's loss, beside these metrics; a format with the head's name. */
@@ -25,7 +26,7 @@ enum metric_trait {
 #define METRIC_KINDS(METRIC)                                                                      \
     METRIC(LOSS, loss,                                                                            \
            METRIC_OF_CLASSES | METRIC_OF_VALUES | METRIC_OF_TEXT | METRIC_OF_HEADS |              \
-               METRIC_OF_LABELS | METRIC_FALLS,                                                                      \
+               METRIC_OF_LABELS | METRIC_OF_EMBEDDINGS | METRIC_FALLS,                            \
            "the loss that is trained")                                                            \
     METRIC(ACCURACY, accuracy, METRIC_OF_CLASSES | METRIC_OF_TEXT,                                \
            "share of the samples whose class, or symbol, is the most probable one")               \
@@ -74,6 +75,8 @@ enum metric_trait {
            "harmonic mean of precision and recall, the mean over the classes by their samples") \
     METRIC(SUBSET_ACCURACY, subset_accuracy, METRIC_OF_LABELS | METRIC_READS,                     \
            "share of the samples whose labels are all predicted rightly")                         \
+    METRIC(PRECISION_AT_1, precision_at_1, METRIC_OF_EMBEDDINGS | METRIC_READS,                   \
+           "share of the samples whose nearest other sample of the set has their class")          \
     METRIC(MSE, mse, METRIC_OF_VALUES | METRIC_FALLS | METRIC_READS, "mean squared error")        \
     METRIC(RMSE, rmse, METRIC_OF_VALUES | METRIC_FALLS | METRIC_READS,                            \
            "root of the mean squared error, with several values the mean of their roots")         \

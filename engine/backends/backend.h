@@ -183,11 +183,18 @@ struct backend_step {
 struct step_metrics {
     double loss_sum; /* of each step's mean loss times its labels */
     int64_t samples;
-    int64_t labels;         /* that count: as many as samples, or those of all their tokens */
+    /* that count: as many as samples, or those of all their tokens; of triplets, these */
+    int64_t labels;
     int64_t correct;        /* argmax == label; 0 for regression */
     double last_loss;       /* mean loss of the latest step */
     int64_t nonfinite_step; /* the first step whose loss was NaN or infinite, else 0 */
 };
+
+/* The mean loss; 0 where nothing counts, as in batches without a triplet. */
+static inline double step_metrics_loss(const struct step_metrics *metrics)
+{
+    return metrics->loss_sum / (double)(metrics->labels ? metrics->labels : 1);
+}
 
 enum program_phases {
     PROGRAM_FORWARD = 1 << GRAPH_FORWARD,

@@ -184,6 +184,22 @@ struct value_loss_config {
     float numbers[LOSS_NUMBERS_MAX];
 };
 
+/* Which triplets of a batch the triplet loss counts (operators/triplet_loss.c). */
+enum triplet_mining { TRIPLETS_HARD, TRIPLETS_ALL, TRIPLETS_SEMI_HARD };
+
+struct triplet_loss_config {
+    enum triplet_mining mining;
+    float margin; /* above 0 */
+};
+
+/* What the triplet loss keeps of an anchor for its gradient: for each sample of the batch the
+ * derivative of the anchor's sum of losses by their distance, divided by it; for each the distance;
+ * and how many losses the sum has. */
+static inline int64_t triplet_row(int64_t batch)
+{
+    return 2 * batch + 1;
+}
+
 enum { GRAPH_HEADS_MAX = 8 };
 
 /* A part of a model's output with a loss of its own. The heads' logits follow each other in the
@@ -358,6 +374,7 @@ struct graph_node {
         int32_t padding_symbol; /* sequence lengths */
         struct window_lengths windows;
         float focal_gamma;
+        struct triplet_loss_config triplet;
         int64_t slice_first;
         struct {
             float scale, offset;
@@ -675,6 +692,9 @@ int32_t graph_value_loss(struct graph *graph, int32_t prediction,
 int32_t graph_focal_loss(struct graph *graph, int32_t logits, float gamma);
 /* Of one label for each row [B,C], whose classes are in order. */
 int32_t graph_ordinal_loss(struct graph *graph, int32_t logits);
+/* Of one label for each row [B,F], the embedding of a sample. */
+int32_t graph_triplet_loss(struct graph *graph, int32_t embeddings,
+                           const struct triplet_loss_config *config);
 /* Appends the sum of the losses of the heads, at most GRAPH_HEADS_MAX, and its target. */
 int32_t graph_head_losses(struct graph *graph, int32_t logits, const struct loss_head *heads,
                           int count);
@@ -842,4 +862,5 @@ DECLARE_STRING_TABLE(activation_kind, enum activation_kind);
 DECLARE_STRING_TABLE(resize_mode, enum resize_mode);
 DECLARE_STRING_TABLE(number_function, enum number_function);
 DECLARE_STRING_TABLE(value_loss, enum value_loss);
+DECLARE_STRING_TABLE(triplet_mining, enum triplet_mining);
 DECLARE_STRING_TABLE(recurrent_cell, enum recurrent_cell);

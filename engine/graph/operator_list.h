@@ -271,6 +271,10 @@
     OPERATOR(ORDINAL_LOSS, ordinal_loss)                                                          \
     /* logits label log_sum_exp -> dlogits, times gradient_scale */                               \
     OPERATOR(ORDINAL_LOSS_BACKWARD, ordinal_loss_backward)                                        \
+    /* embedding[B,F] label[B] int32 -> triplets[B,2B+1] (triplet_row()) */                       \
+    OPERATOR(TRIPLET_LOSS, triplet_loss)                                                          \
+    /* embedding triplets -> dembedding, times gradient_scale */                                  \
+    OPERATOR(TRIPLET_LOSS_BACKWARD, triplet_loss_backward)                                        \
     /* logits[B,C] label[B,L] int32 -> (no tensor); loss is the sum of the losses of              \
      * graph->heads, times their weights */                                                       \
     OPERATOR(HEAD_LOSSES, head_losses)                                                            \

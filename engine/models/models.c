@@ -15,6 +15,7 @@ static const char *const model_loss_names[] = {
     [LOSS_FOCAL] = "focal",
     [LOSS_ORDINAL] = "ordinal",
     [LOSS_HEADS] = "output_heads",
+    [LOSS_TRIPLET] = "triplet",
     [LOSS_MSE] = "mse",
     [LOSS_MAE] = "mae",
     [LOSS_HUBER] = "huber",
@@ -112,6 +113,9 @@ static void append_loss(struct graph *graph, const struct model_data *data, int3
     case LOSS_HEADS:
         graph_head_losses(graph, x, data->heads, data->head_count);
         return;
+    case LOSS_TRIPLET:
+        graph_triplet_loss(graph, x, &data->triplet);
+        return;
     case LOSS_MSE:
         graph_mse(graph, x);
         return;
@@ -128,7 +132,7 @@ int model_build(const struct model_config *config, const struct model_data *give
 {
     const struct model *model = model_of(config->kind);
     bool row_by_row = model->reads_steps && given->rank == 3 && given->sample_shape[0] == 1;
-    bool of_values = model_loss_is_of_values(given->loss);
+    bool of_numbers = model_loss_is_of_values(given->loss) || given->loss == LOSS_TRIPLET;
     struct model_data own = *given;
     const struct model_data *data = &own;
     int32_t x;
@@ -141,9 +145,9 @@ int model_build(const struct model_config *config, const struct model_data *give
         code = (model->build ? model->build : chain_build)(config, data, graph, x, &x, error);
     if (code)
         return code;
-    if (!graph->error.code && data->outputs < (of_values ? 1 : 2))
+    if (!graph->error.code && data->outputs < (of_numbers ? 1 : 2))
         return error_set(error, -EINVAL, "the data has %lld %s, too few to learn from",
-                         (long long)data->outputs, of_values ? "values to predict" : "classes");
+                         (long long)data->outputs, of_numbers ? "values to predict" : "classes");
     append_loss(graph, data, x);
     if (graph->error.code)
         return error_set(error, graph->error.code, "%s", graph->error.text);

@@ -158,6 +158,7 @@ enum model_loss {
     LOSS_FOCAL,
     LOSS_ORDINAL,
     LOSS_HEADS,
+    LOSS_TRIPLET, /* of embeddings and classes */
     LOSS_MSE,
     LOSS_MAE,
     LOSS_HUBER,
@@ -182,13 +183,14 @@ struct model_data {
     bool has_lengths;   /* of sequences of numbers, an input beside the samples */
     bool padded;        /* the vocabulary's last index fills up the end of short sequences */
     bool nucleotides;   /* the indices are those of A C G T N and perhaps of a padding */
-    int64_t outputs;    /* classes, or values per sample for MSE */
+    int64_t outputs;    /* classes, or values per sample for MSE, or numbers of an embedding */
     enum model_loss loss;
     float loss_parameter; /* focal: gamma; huber: delta; smooth_l1: beta; quantile: the quantile */
     /* quantiles: which; binary: weights of the labels (struct value_loss_config); may be NULL */
     const float *loss_numbers;
     int loss_number_count;
-    const struct loss_head *heads; /* LOSS_HEADS: whose classes are the outputs */
+    struct triplet_loss_config triplet; /* LOSS_TRIPLET */
+    const struct loss_head *heads;      /* LOSS_HEADS: whose classes are the outputs */
     int head_count;
     bool soft_targets; /* cross entropy: the targets are probabilities of the classes while
                           training (label smoothing, MixUp), and labels in evaluation */

@@ -164,8 +164,8 @@ static int measure(struct loop *loop, bool evaluates, struct error *error)
     values->count = 0;
     if (r < 0)
         return r;
-    if (sums->labels) {
-        training_values_add(values, "train_loss", sums->loss_sum / (double)sums->labels);
+    if (sums->samples) {
+        training_values_add(values, "train_loss", step_metrics_loss(sums));
         if (loop->training->classification)
             training_values_add(values, "train_accuracy",
                                 (double)sums->correct / (double)sums->labels);

@@ -3,6 +3,7 @@
 
 #include "engine/data/gather.h"
 #include "engine/graph/loss_head.h"
+#include "engine/train/embedding_metrics.h"
 
 #include <errno.h>
 #include <float.h>
@@ -73,6 +74,8 @@ unsigned metric_task(const struct dataset *dataset, const struct metric_heads *h
 {
     if (heads->count)
         return METRIC_OF_HEADS;
+    if (heads->embedding)
+        return METRIC_OF_EMBEDDINGS;
     if (dataset_format_is_text(dataset->format))
         return METRIC_OF_TEXT;
     if (dataset->target == DATASET_TARGET_CLASS)
@@ -104,6 +107,8 @@ metric_set metrics_usual(const struct dataset *dataset, unsigned task, enum metr
 
     for (int i = 0; i < METRIC_COUNT; i++)
         set &= ~(metric_traits[i] & METRIC_ASKED ? bit(i) : 0);
+    if (task == METRIC_OF_EMBEDDINGS && subset == METRIC_VALIDATION)
+        return metrics_of_sums(task);
     if (task != METRIC_OF_CLASSES || dataset->classes == 2)
         return set;
     return subset == METRIC_VALIDATION ? metrics_of_sums(task) : set & ~bit(METRIC_AUC);
@@ -142,7 +147,8 @@ struct metrics {
     char head_names[GRAPH_HEADS_MAX][METRIC_SUBSETS][2][HEAD_METRIC_NAME_MAX];
     int32_t *sample_labels; /* owned: all labels of one sample */
 
-    struct label_metrics *labels_each; /* owned; NULL: samples have no labels of 0 and 1 */
+    struct label_metrics *labels_each;    /* owned; NULL: samples have no labels of 0 and 1 */
+    struct embedding_metrics *embeddings; /* owned; NULL: the outputs are no embeddings */
 
     int64_t count; /* the samples so far */
 
@@ -188,8 +194,8 @@ static int64_t output_width(const struct metrics_config *config)
 
     for (int i = 0; i < config->heads.count; i++)
         width += config->heads.heads[i].classes;
-    if (width)
-        return width;
+    if (width || config->heads.embedding)
+        return width ? width : config->heads.embedding;
     if (dataset->target == DATASET_TARGET_CLASS)
         return dataset->classes;
     return dataset->target_width * (config->heads.quantiles ? (int64_t)config->heads.quantiles : 1);
@@ -216,6 +222,8 @@ size_t metrics_host_bytes(const struct metrics_config *config)
         return 0;
     if (has_labels(config))
         bytes += label_metrics_bytes((int64_t)width, config->count, wants_scores(config));
+    if (config->heads.embedding)
+        bytes += embedding_metrics_bytes((int64_t)width, config->count);
     bytes += (size_t)config->batch * width * sizeof(float);
     bytes += width * sizeof(struct value_sums);
     bytes += (size_t)config->dataset->classes * (3 * sizeof(int64_t) + sizeof(double));
@@ -287,6 +295,8 @@ int metrics_create(const struct metrics_config *config, struct metrics **metrics
         (made->ranked && (!made->probabilities || !made->labels || !made->scores)))
         return error_set_errno(error, -ENOMEM, "cannot hold the outputs of %lld samples",
                                (long long)config->count);
+    if (config->heads.embedding)
+        return embedding_metrics_create(made->width, config->count, &made->embeddings, error);
     return has_labels(config)
                ? label_metrics_create(made->width, config->count, wants_scores(config),
                                       &made->labels_each, error)
@@ -307,6 +317,7 @@ void metrics_free(struct metrics *metrics)
     free(metrics->sample);
     free(metrics->confusion);
     label_metrics_free(metrics->labels_each);
+    embedding_metrics_free(metrics->embeddings);
     free(metrics);
 }
 
@@ -322,6 +333,8 @@ void metrics_begin(struct metrics *metrics, metric_set kinds)
     memset(metrics->within, 0, sizeof metrics->within);
     if (metrics->labels_each)
         label_metrics_begin(metrics->labels_each);
+    if (metrics->embeddings)
+        embedding_metrics_begin(metrics->embeddings);
     if (metrics->confusion)
         memset(metrics->confusion, 0,
                (size_t)(metrics->classes * metrics->classes) * sizeof *metrics->confusion);
@@ -447,6 +460,12 @@ void metrics_add_heads(struct metrics *metrics, const float *logits, const int32
     metrics->count++;
 }
 
+void metrics_add_embedding(struct metrics *metrics, const float *embedding, int32_t label)
+{
+    embedding_metrics_add(metrics->embeddings, embedding, label);
+    metrics->count++;
+}
+
 static int add_sample(struct metrics *metrics, const struct dataset *dataset, int64_t index,
                       const float *output, struct error *error)
 {
@@ -459,6 +478,8 @@ static int add_sample(struct metrics *metrics, const struct dataset *dataset, in
     r = gather_labels(dataset, index, metrics->sample_labels, error);
     if (r == 0 && metrics->head_count)
         metrics_add_heads(metrics, output, metrics->sample_labels);
+    else if (r == 0 && metrics->embeddings)
+        metrics_add_embedding(metrics, output, metrics->sample_labels[0]);
     else if (r == 0)
         metrics_add_class(metrics, output, metrics->sample_labels[0]);
     return r;
@@ -635,7 +656,7 @@ struct metric_mean metrics_head_loss(struct metrics *metrics, enum metric_subset
 double metrics_value(const struct metrics *metrics, enum metric_kind kind,
                      const struct step_metrics *sums)
 {
-    double loss = sums->loss_sum / (double)sums->labels;
+    double loss = step_metrics_loss(sums);
 
     if (metric_traits[kind] & METRIC_READS &&
         (!metrics || metrics->count == 0 || !(metrics->kinds & bit(kind))))
@@ -652,6 +673,8 @@ double metrics_value(const struct metrics *metrics, enum metric_kind kind,
     case METRIC_MAE:
     case METRIC_R2:
         return mean_of_values(metrics, kind);
+    case METRIC_PRECISION_AT_1:
+        return embedding_metrics_precision_at_1(metrics->embeddings);
     case METRIC_BITS_PER_CHARACTER:
         return loss / M_LN2;
     case METRIC_PERPLEXITY:

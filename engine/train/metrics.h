@@ -38,27 +38,29 @@ bool metric_falls(enum metric_kind kind);
 
 /* What the outputs of a model are beside classes or values: the heads of one that has several
  * losses, `count` 0: it has not; `quantiles` of each value side by side, 0: the value itself. The
- * metrics of values are those of quantile number `median`, the nearest to 0.5. */
+ * metrics of values are those of quantile number `median`, the nearest to 0.5. `embedding`: how
+ * many numbers the embedding of a sample has, 0: it has none. */
 struct metric_heads {
     const struct loss_head *heads;
     const char *const *names;
     int count;
     int quantiles, median;
+    int64_t embedding;
 };
 
 /* The head whose loss on the validation set has that name; -1: none has. */
 int metric_head_of_name(const struct metric_heads *heads, const char *name);
 
-/* The trait of the task that the set is for: METRIC_OF_CLASSES, _VALUES, _LABELS, _TEXT or
- * _HEADS. */
+/* The trait of the task that the set is for: METRIC_OF_CLASSES, _VALUES, _LABELS, _TEXT, _HEADS or
+ * _EMBEDDINGS. */
 unsigned metric_task(const struct dataset *dataset, const struct metric_heads *heads);
 /* All metrics of the task. */
 metric_set metrics_of_task(unsigned task);
 /* Those that need nothing but the sums that the device keeps: they cost no time. */
 metric_set metrics_of_sums(unsigned task);
 /* What is measured where nothing is asked for. Metrics of outputs that are read make evaluations of
- * small models slower. So the validation set of more than two classes has none, and the test set,
- * which is evaluated once, has those that need little memory. */
+ * small models slower. So the validation set of more than two classes, or of embeddings, has none,
+ * and the test set, which is evaluated once, has those that need little memory. */
 metric_set metrics_usual(const struct dataset *dataset, unsigned task, enum metric_subset subset);
 
 struct metrics_config {
@@ -85,6 +87,7 @@ void metrics_begin(struct metrics *metrics, metric_set kinds);
 void metrics_add_class(struct metrics *metrics, const float *logits, int32_t label);
 void metrics_add_values(struct metrics *metrics, const float *output, const float *target);
 void metrics_add_heads(struct metrics *metrics, const float *logits, const int32_t *labels);
+void metrics_add_embedding(struct metrics *metrics, const float *embedding, int32_t label);
 /* Reads the output of the session's latest evaluation, of a batch of the view. */
 int metrics_add(struct metrics *metrics, struct session *session, const struct dataset_view *view,
                 const struct loader_batch *batch, struct error *error);

@@ -57,10 +57,11 @@ static int check_metric(struct training *training, const char *metric, const cha
         return 0;
     if (!(metrics_of_task(task) >> kind & 1))
         return error_set(error, -EINVAL, "%s: a %s has no %s; take the loss", use,
-                         task == METRIC_OF_VALUES   ? "regression"
-                         : task == METRIC_OF_TEXT   ? "language model"
-                         : task == METRIC_OF_LABELS ? "multi-label classification"
-                                                    : "classification",
+                         task == METRIC_OF_VALUES       ? "regression"
+                         : task == METRIC_OF_TEXT       ? "language model"
+                         : task == METRIC_OF_LABELS     ? "multi-label classification"
+                         : task == METRIC_OF_EMBEDDINGS ? "model of embeddings"
+                                                        : "classification",
                          metric);
     if (validation)
         training->watched |= (metric_set)1 << kind;
@@ -415,7 +416,8 @@ static int prepare(struct training *training, const struct backend *backend,
     if ((r = check_config(config, &training->data, error)) < 0)
         return r;
     training->classification = training->data.train.dataset->target == DATASET_TARGET_CLASS &&
-                               training->data.heads.count == 0;
+                               training->data.heads.count == 0 &&
+                               training->data.heads.embedding == 0;
     set_totals(training);
     if ((r = check_metric(training, config->early_metric, "train.early_stop.metric", error)) < 0 ||
         (r = check_metric(training, config->best_metric, "checkpoint.best", error)) < 0 ||

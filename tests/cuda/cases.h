@@ -50,7 +50,8 @@ enum case_loss {
     CASE_HEADS, /* five and four classes */
     CASE_FOCAL,
     CASE_ORDINAL,
-    CASE_VALUES /* value_loss */
+    CASE_TRIPLETS, /* triplet_loss */
+    CASE_VALUES    /* value_loss */
 };
 enum { CASE_LAYERS_MAX = 8, CASE_VOCABULARY = 11, CASE_GROUPS_MAX = 256 };
 enum { FLOAT32_ALONE = 1 << TENSOR_FLOAT32 };
@@ -62,6 +63,7 @@ struct test_case {
     bool indices; /* samples are int32 below CASE_VOCABULARY */
     enum case_loss loss;
     struct value_loss_config value_loss;
+    struct triplet_loss_config triplet_loss;
     struct case_layer layers[CASE_LAYERS_MAX];
     /* instead of `layers`: appends operators behind the input, returns the last result */
     int32_t (*build)(struct graph *graph, int32_t input);

@@ -90,13 +90,16 @@ static void open_session(struct task *task, const struct backend *backend,
                                      .loss = task->spec.loss,
                                      .loss_parameter = task->spec.loss_parameter,
                                      .loss_numbers = task->spec.loss_numbers,
-                                     .loss_number_count = task->spec.loss_number_count};
+                                     .loss_number_count = task->spec.loss_number_count,
+                                     .triplet = task->spec.triplet};
     if (task->spec.head_count) {
         task->data.heads = task->spec.heads;
         task->data.head_count = task->spec.head_count;
         for (int i = 0; i < task->spec.head_count; i++)
             task->data.outputs += task->spec.heads[i].classes;
     }
+    if (task->spec.loss == LOSS_TRIPLET)
+        task->data.outputs = task->spec.embedding_size;
     if (model_loss_is_of_values(task->spec.loss))
         task->data.outputs = find_batch(task, "targets", 0)->shape[1] *
                              (task->spec.loss == LOSS_QUANTILES ? task->spec.loss_number_count : 1);

@@ -129,6 +129,58 @@ def ordinal(y, target, _):
     return F.binary_cross_entropy(cumulative, (target[:, None] <= torch.arange(y.shape[1] - 1)).double())
 
 
+MINING = {"hard": 0, "all": 1, "semi_hard": 2}  # enum triplet_mining
+
+
+def triplets_of(distance, label, mining):
+    """The triplets (anchor, positive, negative) that count, one by one."""
+    everything = range(len(label))
+    for anchor in everything:
+        positives = [i for i in everything if i != anchor and label[i] == label[anchor]]
+        negatives = [i for i in everything if label[i] != label[anchor]]
+        if not positives or not negatives:
+            continue
+        d = distance[anchor].tolist()
+        if mining == "hard":
+            yield anchor, max(positives, key=d.__getitem__), min(negatives, key=d.__getitem__)
+        elif mining == "all":
+            yield from ((anchor, p, n) for p in positives for n in negatives)
+        else:
+            for p in positives:
+                beyond = [n for n in negatives if d[n] > d[p]]
+                yield anchor, p, min(beyond, key=d.__getitem__) if beyond else max(negatives, key=d.__getitem__)
+
+
+def triplet_loss(y, label, mining, margin):
+    """The mean of PyTorch's triplet margin loss over the mined triplets; of `all`, over those whose loss is not 0."""
+    found = list(triplets_of(torch.cdist(y.detach(), y.detach()), label.tolist(), mining))
+    if not found:
+        return y.sum() * 0
+    anchor, positive, negative = torch.tensor(found).T
+    losses = F.triplet_margin_loss(y[anchor], y[positive], y[negative], margin, eps=0, reduction="none")
+    counts = (losses > 0).sum().clamp(min=1) if mining == "all" else len(losses)
+    return losses.sum() / counts
+
+
+def clear_samples(count, features, label, margin):
+    """Samples none of whose triplets is at the point where another one is mined, or its loss begins."""
+    while True:
+        x = random(count, features).float().double()
+        d = torch.cdist(x, x)
+        same = label[:, None] == label
+        positive, negative = same & ~torch.eye(count, dtype=torch.bool), ~same
+        over = torch.where(positive[:, :, None] & negative[:, None, :], d[:, :, None] - d[:, None, :], torch.inf)
+        alike = torch.where(positive[:, :, None] & positive[:, None, :] | negative[:, :, None] & negative[:, None, :],
+                            d[:, :, None] - d[:, None, :], torch.inf) + torch.diag(torch.tensor(torch.inf).repeat(count))
+        if min(over.abs().min(), (over + margin).abs().min(), alike.abs().min()) > 0.01:
+            return x
+
+
+def triplet(y, label, attributes):
+    mining = next(name for name, number in MINING.items() if number == attributes["mining"])
+    return triplet_loss(y, label, mining, attributes["margin"])
+
+
 def numbers(attributes):
     count = int(attributes.get("numbers", 0))
     return torch.tensor([attributes[f"number{i}"] for i in range(count)], dtype=torch.float64) if count else None
@@ -149,6 +201,7 @@ LOSSES = {"mae": lambda y, target, _: F.l1_loss(y, target),
           "quantile": quantile, "focal": focal,
           "smooth_l1": lambda y, target, attributes: F.smooth_l1_loss(y, target, beta=attributes["parameter"]),
           "binary_cross_entropy": binary_cross_entropy, "quantiles": quantiles, "ordinal": ordinal,
+          "triplet": triplet,
           "cosine": lambda y, target, _: (1 - F.cosine_similarity(y, target)).mean()}
 LOW_TYPES = {"bfloat16": (1, torch.bfloat16), "float16": (2, torch.float16)}  # numbers of enum tensor_type
 
@@ -556,6 +609,12 @@ def operators():
                  **{f"number{i}": weight for i, weight in enumerate(weights)})
     operator("quantiles-plain", lambda x: x, lambda: random(7, 6) * 2, target=random(7, 2), parameter=0.0, numbers=3.0,
              number0=0.125, number1=0.5, number2=0.9375)
+    for mining, number in MINING.items():
+        for name, margin, count, features in (("plain", 1.0, 9, 5), ("wide", 0.5, 9, 33), ("apart", 1e-3, 8, 3),
+                                              ("alone", 1.0, 4, 4)):
+            label = torch.arange(count).int() * 7 % 13 % (4 if name != "alone" else 13)
+            operator(f"triplet-{mining}-{name}", lambda x: x, lambda: clear_samples(count, features, label, margin),
+                     target=label, mining=float(number), margin=margin)
     for classes in (2, 5, 33):
         operator(f"ordinal-{classes}", lambda x: x, lambda classes=classes: random(8, classes) * 3,
                  target=torch.randint(0, classes, (8,)).int())

@@ -200,6 +200,11 @@ int reference_build_operator(const struct dump *dump, const char *name, struct g
         append_value_loss(graph, x, dump, kind);
     else if (strcmp(kind, "ordinal") == 0)
         graph_ordinal_loss(graph, x);
+    else if (strcmp(kind, "triplet") == 0)
+        graph_triplet_loss(graph, x,
+                           &(struct triplet_loss_config){
+                               .mining = (enum triplet_mining)dump_attribute(dump, "mining"),
+                               .margin = (float)dump_attribute(dump, "margin")});
     else if (strcmp(kind, "focal") == 0)
         graph_focal_loss(graph, x, (float)dump_attribute(dump, "gamma"));
     else if (target->type == DUMP_INT32)

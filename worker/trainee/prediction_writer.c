@@ -31,6 +31,7 @@ struct prediction_writer {
     FILE *file;
     char *path, *temporary; /* owned; NULL: standard output */
     bool classifies;
+    bool embeds;       /* writes embeddings of samples that have classes */
     int64_t width;     /* of an output */
     int64_t quantiles; /* of each value, side by side; else 1 */
     struct part parts[GRAPH_HEADS_MAX];
@@ -103,14 +104,16 @@ static int names_make(struct prediction_writer *writer, struct error *error)
         for (int64_t i = 0; i < part->classes; i++) {
             const char *name = NULL;
 
-            if (!writer->classifies)
+            if (!writer->classifies && !writer->embeds)
                 name = dataset_target_name(train, (int32_t)(i / writer->quantiles));
             else if (train->class_names && i < train->class_count)
                 name = train->class_names[i];
             if (!name) {
                 snprintf(number, sizeof number,
                          writer->classifies || writer->width > writer->quantiles ? "%s%lld" : "%s",
-                         writer->classifies ? "" : "prediction",
+                         writer->classifies ? ""
+                         : writer->embeds   ? "embedding"
+                                            : "prediction",
                          (long long)(i / writer->quantiles));
                 name = number;
             }
@@ -194,8 +197,8 @@ static int check_format(const struct prediction_writer *writer, struct error *er
 
     if (!writer->classifies && (config->top || config->probabilities))
         return error_set(error, -EINVAL,
-                         "the model predicts numbers, not classes: leave out --top-k and "
-                         "--probabilities");
+                         "the model %s, not classes: leave out --top-k and --probabilities",
+                         writer->embeds ? "gives embeddings" : "predicts numbers");
     if (config->format == PREDICTION_NPY && config->top)
         return error_set(error, -EINVAL,
                          "an array of NumPy holds the probabilities of all classes: leave out "
@@ -235,7 +238,8 @@ int prediction_writer_open(const struct prediction_writer_config *config,
     if (!made)
         return error_no_memory(error, "the predictions");
     made->config = *config;
-    made->classifies = config->setup->train->target == DATASET_TARGET_CLASS;
+    made->embeds = config->setup->spec.loss == LOSS_TRIPLET;
+    made->classifies = config->setup->train->target == DATASET_TARGET_CLASS && !made->embeds;
     made->width = config->setup->model_data.outputs;
     made->quantiles = config->setup->spec.loss == LOSS_QUANTILES
                           ? (int64_t)config->setup->spec.loss_number_count

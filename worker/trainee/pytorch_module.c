@@ -107,7 +107,8 @@ char *pytorch_module_describe(const struct worker_setup *setup, struct error *er
     json_set(json, "network", network);
     json_set_string(json, "name", setup->spec.name);
     json_set(json, "input", describe_input(setup));
-    json_set_bool(json, "classifies", train->target == DATASET_TARGET_CLASS);
+    json_set_bool(json, "classifies",
+                  train->target == DATASET_TARGET_CLASS && setup->spec.loss != LOSS_TRIPLET);
     json_set(json, "class_names", pytorch_module_classes(train));
     json_set(json, "features", pytorch_module_features(train));
     if (setup->spec.head_count)

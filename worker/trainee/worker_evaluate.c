@@ -23,7 +23,7 @@ struct gathered {
     uint8_t *targets;    /* owned: [count][target_width], int32 labels or float32 values */
     size_t target_bytes; /* of a sample */
     int64_t target_width;
-    bool labels;
+    bool labels, embeds;
     int64_t steps; /* of a sample that have a label each; 1 where it has one */
     int64_t width;
 };
@@ -64,6 +64,7 @@ static int gathered_init(struct gathered *gathered, const struct worker_setup *s
     gathered->target_bytes = dataset_target_bytes(view->dataset);
     gathered->target_width = (int64_t)(gathered->target_bytes / sizeof(int32_t));
     gathered->labels = view->dataset->target == DATASET_TARGET_CLASS;
+    gathered->embeds = setup->spec.loss == LOSS_TRIPLET;
     gathered->outputs = malloc((size_t)(view->count * gathered->steps * gathered->width) *
                                sizeof *gathered->outputs);
     gathered->targets = malloc((size_t)view->count * gathered->target_bytes);
@@ -77,7 +78,9 @@ static int gathered_write(const struct gathered *gathered, int64_t count, const 
 {
     bool each = gathered->steps > 1;
     struct safetensors_tensor tensors[2] = {
-        {.name = gathered->labels ? "logits" : "prediction",
+        {.name = gathered->embeds   ? "embeddings"
+                 : gathered->labels ? "logits"
+                                    : "prediction",
          .type = SAFETENSORS_FLOAT32,
          .rank = each ? 3 : 2,
          .shape = {count, each ? gathered->steps : gathered->width, gathered->width}},
@@ -102,7 +105,7 @@ static int gathered_write(const struct gathered *gathered, int64_t count, const 
 static bool has_classes(const struct worker_setup *setup)
 {
     return setup->train->target == DATASET_TARGET_CLASS && setup->spec.head_count == 0 &&
-           !dataset_format_is_text(setup->train->format);
+           setup->spec.loss != LOSS_TRIPLET && !dataset_format_is_text(setup->train->format);
 }
 
 /* Whether probabilities of all samples are kept. */

@@ -56,7 +56,9 @@ static void take_input(struct export_graph *model)
 
 static int take_classes(struct export_graph *model, struct error *error)
 {
-    JSON_AUTO struct json_object *names = pytorch_module_classes(model->setup.train);
+    bool embeds = model->setup.spec.loss == LOSS_TRIPLET;
+    JSON_AUTO struct json_object *names =
+        embeds ? NULL : pytorch_module_classes(model->setup.train);
 
     if (!names)
         return 0;

@@ -18,6 +18,8 @@ struct metric_heads worker_heads(const struct worker_setup *setup)
                                  .count = setup->spec.head_count};
     const float *quantiles = setup->spec.loss_numbers;
 
+    if (setup->spec.loss == LOSS_TRIPLET)
+        heads.embedding = setup->spec.embedding_size;
     if (setup->spec.loss != LOSS_QUANTILES)
         return heads;
     heads.quantiles = setup->spec.loss_number_count;

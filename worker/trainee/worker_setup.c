@@ -177,7 +177,8 @@ static int describe_data(struct worker_setup *setup, struct error *error)
         .loss = setup->spec.loss,
         .loss_parameter = setup->spec.loss_parameter,
         .loss_numbers = setup->spec.loss_numbers,
-        .loss_number_count = setup->spec.loss_number_count};
+        .loss_number_count = setup->spec.loss_number_count,
+        .triplet = setup->spec.triplet};
     memcpy(data->sample_shape, train->shape, (size_t)train->rank * sizeof *train->shape);
     if (data->loss == LOSS_HEADS)
         return worker_heads_describe(setup, error);
@@ -203,6 +204,8 @@ static int describe_data(struct worker_setup *setup, struct error *error)
                          train->target_name ? ", in the column \"" : "",
                          train->target_name ? train->target_name : "",
                          train->target_name ? "\"," : "");
+    if (data->loss == LOSS_TRIPLET)
+        data->outputs = setup->spec.embedding_size;
     return 0;
 }
 

@@ -31,6 +31,8 @@ struct worker_spec {
     float loss_parameter; /* struct model_data, and the next two */
     float loss_numbers[LOSS_NUMBERS_MAX];
     int loss_number_count;
+    struct triplet_loss_config triplet; /* LOSS_TRIPLET, and the numbers of an embedding */
+    int64_t embedding_size;
     struct loss_head heads[GRAPH_HEADS_MAX]; /* LOSS_HEADS */
     const char *head_names[GRAPH_HEADS_MAX];
     int head_count;

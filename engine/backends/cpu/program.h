@@ -269,6 +269,8 @@ int batch_norm_apply_bind(struct backend_program *, int32_t, struct error *);
 int batch_norm_frozen_backward_bind(struct backend_program *, int32_t, struct error *);
 int batch_norm_backward_bind(struct backend_program *, int32_t, struct error *);
 int cross_entropy_bind(struct backend_program *, int32_t, struct error *);
+int triplet_loss_prepare(struct backend_program *, int32_t, struct error *);
+int triplet_loss_bind(struct backend_program *, int32_t, struct error *);
 int attention_prepare(struct backend_program *, int32_t, struct error *);
 int attention_bind(struct backend_program *, int32_t, struct error *);
 int rotary_prepare(struct backend_program *, int32_t, struct error *);
@@ -293,6 +295,7 @@ int channel_bias_backward_bind(struct backend_program *, int32_t, struct error *
 float program_loss_factor(const struct backend_program *program);
 step_function value_loss_run, value_loss_backward_run, focal_loss_run, focal_loss_backward_run;
 step_function ordinal_loss_run, ordinal_loss_backward_run;
+step_function triplet_loss_run, triplet_loss_backward_run;
 step_function group_norm_run, channel_bias_run, resize_run, resize_backward_run, adaptive_max_run,
     adaptive_max_backward_run, adaptive_average_run, adaptive_average_backward_run;
 step_function pointwise_run, dropout_run, channel_scale_run, channel_scale_backward_run,

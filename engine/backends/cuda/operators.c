@@ -256,6 +256,30 @@ static int run_class_loss(struct backend_program *program, int32_t index, struct
         error);
 }
 
+static int run_triplet_loss(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    const bool forward = node->op == OP_TRIPLET_LOSS;
+    const int64_t rows = program->graph->batch;
+    const struct cuda_triplet_loss loss = {
+        .control = program->control,
+        .scalars = program->step_scalars,
+        .x = program_floats(program, node->input[0]),
+        .label = forward ? (const int32_t *)program->address[node->input[1]] : NULL,
+        .saved = program_floats(program, forward ? node->output[0] : node->input[1]),
+        .rows = rows,
+        .row = triplet_row(rows),
+        .features = program_elements(program, node->input[0]) / rows,
+        .config = node->attributes.triplet};
+    cudaStream_t stream = program->device->stream;
+
+    return checked(program, node,
+                   forward ? cuda_triplet_loss(&loss, program->workspace[index], stream)
+                           : cuda_triplet_loss_backward(
+                                 &loss, program_floats(program, node->output[0]), stream),
+                   error);
+}
+
 static int run_head_losses(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];
@@ -359,6 +383,8 @@ static cuda_operator *const operators[OP_COUNT] = {
     [OP_FOCAL_LOSS_BACKWARD] = run_class_loss,
     [OP_ORDINAL_LOSS] = run_class_loss,
     [OP_ORDINAL_LOSS_BACKWARD] = run_class_loss,
+    [OP_TRIPLET_LOSS] = run_triplet_loss,
+    [OP_TRIPLET_LOSS_BACKWARD] = run_triplet_loss,
     [OP_HEAD_LOSSES] = run_head_losses,
     [OP_HEAD_LOSSES_BACKWARD] = run_head_losses,
     [OP_RECURRENT] = recurrent_run,

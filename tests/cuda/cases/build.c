@@ -83,6 +83,8 @@ static void append_loss(struct graph *graph, const struct test_case *test, int32
         graph_focal_loss(graph, output, 2);
     else if (loss == CASE_ORDINAL)
         graph_ordinal_loss(graph, output);
+    else if (loss == CASE_TRIPLETS)
+        graph_triplet_loss(graph, output, &test->triplet_loss);
     else if (loss == CASE_VALUES)
         graph_value_loss(graph, output, &test->value_loss);
     else

@@ -31,6 +31,13 @@
         .name = "loss " text, .batch = 23, .sample = {40}, .rank = 1,          \
         .layers = {LINEAR(48), LAYER(TANH), LINEAR(outputs)}, SGD, __VA_ARGS__ \
     }
+/* In smaller types, rounding chooses other triplets. */
+#define TRIPLETS(text, rows, outputs, which, ...)                                                \
+    {                                                                                            \
+        .name = "loss " text, .batch = rows, .sample = {40}, .rank = 1,                          \
+        .layers = {LINEAR(48), LAYER(TANH), LINEAR(outputs)}, SGD, .loss = CASE_TRIPLETS,        \
+        .triplet_loss = {.mining = (which), .margin = 0.5f}, .types = FLOAT32_ALONE, __VA_ARGS__ \
+    }
 #define VALUES(...) .loss = CASE_VALUES, .value_loss = {__VA_ARGS__}
 
 static int32_t build_leaky_relu(struct graph *graph, int32_t x)
@@ -113,6 +120,15 @@ static const struct test_case cases[] = {
     LOSS("ordinal of two classes", 2, .loss = CASE_ORDINAL),
     LOSS("ordinal of 70 classes", 70, .loss = CASE_ORDINAL),
     LOSS("ordinal, evaluation", 5, .loss = CASE_ORDINAL, .evaluation = true),
+    TRIPLETS("hard triplets", 23, 5, TRIPLETS_HARD),
+    TRIPLETS("semi-hard triplets", 23, 5, TRIPLETS_SEMI_HARD),
+    TRIPLETS("all triplets", 23, 5, TRIPLETS_ALL),
+    TRIPLETS("all triplets of 300", 23, 300, TRIPLETS_ALL),
+    TRIPLETS("hard triplets of 600 samples", 600, 8, TRIPLETS_HARD),
+    TRIPLETS("semi-hard triplets of 600 samples", 600, 8, TRIPLETS_SEMI_HARD),
+    TRIPLETS("all triplets of 600 samples", 600, 8, TRIPLETS_ALL),
+    TRIPLETS("all triplets of one sample", 1, 8, TRIPLETS_ALL),
+    TRIPLETS("all triplets, evaluation", 23, 8, TRIPLETS_ALL, .evaluation = true),
     EMBEDDED("embedding, 6 of 16, width 24", 6, 16, 24),
     EMBEDDED("embedding, 64 of 8, width 5", 64, 8, 5),
     EMBEDDED("embedding, 512 of 3, width 64", 512, 3, 64),

@@ -209,6 +209,17 @@ static inline int64_t scan_scratch_floats(int64_t states, int64_t channels)
     KERNEL(void, ordinal_loss_backward,                                                             \
            (const float *logits, const int32_t *label, const float *log_sum_exp, float *dlogits,    \
             int64_t rows, int64_t classes, float scale))                                            \
+    /* OP_TRIPLET_LOSS of the anchors first … end - 1 of a batch: fills their rows of `saved`       \
+     * (triplet_row()), adds to *triplets how many count, and returns the sum of their losses;      \
+     * `scratch` has a float for each sample of the batch */                                        \
+    KERNEL(double, triplet_loss_forward,                                                            \
+           (const struct triplet_loss_config *config, const float *x, const int32_t *label,         \
+            int64_t batch, int64_t features, int64_t first, int64_t end, float *saved,              \
+            float *scratch, int64_t *triplets))                                                     \
+    /* The gradient of these samples, times `scale`, of the mean over all triplets of the batch */  \
+    KERNEL(void, triplet_loss_backward,                                                             \
+           (const float *x, const float *saved, int64_t batch, int64_t features, int64_t first,     \
+            int64_t end, float scale, float *dx))                                                   \
     /* OP_HEAD_LOSSES: the sum of the rows' losses; a label outside of its classes makes it NaN */  \
     KERNEL(double, head_losses_forward,                                                             \
            (const struct loss_head *heads, int head_count, const float *logits,                     \

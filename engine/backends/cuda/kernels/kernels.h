@@ -282,6 +282,22 @@ cudaError_t cuda_class_loss(const struct cuda_class_loss *loss, void *partial, c
 cudaError_t cuda_class_loss_backward(const struct cuda_class_loss *loss, float *dlogits,
                                      cudaStream_t stream);
 
+/* ---- triplet_loss.cu: `partial` as of loss.cu ---- */
+
+struct cuda_triplet_loss {
+    struct cuda_control *control;
+    const struct cuda_scalars *scalars;
+    const float *x;       /* [rows, features] */
+    const int32_t *label; /* [rows] */
+    float *saved;         /* [rows, row], of triplet_row(rows) */
+    int64_t rows, row, features;
+    struct triplet_loss_config config;
+};
+cudaError_t cuda_triplet_loss(const struct cuda_triplet_loss *loss, void *partial,
+                              cudaStream_t stream);
+cudaError_t cuda_triplet_loss_backward(const struct cuda_triplet_loss *loss, float *dx,
+                                       cudaStream_t stream);
+
 /* ---- batch_norm.cu ---- */
 
 struct cuda_batch_norm {

@@ -249,6 +249,42 @@ static void labels_of_zero_and_one(void **state)
     metrics_free(metrics);
 }
 
+/* The nearest of 0 is 1, of 1 and 2 each other, of 3 it is 2; the class of 4 is alone. */
+static void embeddings_are_measured_by_their_neighbours(void **state)
+{
+    static const float embeddings[5][2] = {{0, 0}, {3, 0}, {5, 0}, {5, 3}, {5, 9}};
+    static const int32_t labels[] = {7, 7, 2, 2, 9};
+    static const struct step_metrics sums = {.samples = 1, .labels = 1}, empty = {.samples = 1};
+    struct dataset dataset = classes_dataset(10);
+    struct metrics_config config = {
+        .dataset = &dataset, .kinds = all, .batch = 8, .count = 5, .heads = {.embedding = 2}};
+    struct metrics *metrics = NULL;
+    struct error error;
+
+    (void)state;
+    assert_int_equal(metric_task(&dataset, &config.heads), METRIC_OF_EMBEDDINGS);
+    assert_int_equal(metrics_usual(&dataset, METRIC_OF_EMBEDDINGS, METRIC_VALIDATION),
+                     metrics_of_sums(METRIC_OF_EMBEDDINGS));
+    assert_int_equal(metrics_usual(&dataset, METRIC_OF_EMBEDDINGS, METRIC_TEST),
+                     metrics_of_task(METRIC_OF_EMBEDDINGS));
+    assert_int_equal(metrics_create(&config, &metrics, &error), 0);
+    for (int again = 0; again < 2; again++) {
+        metrics_begin(metrics, all);
+        for (int i = 0; i < 5; i++)
+            metrics_add_embedding(metrics, embeddings[i], labels[i]);
+        /* 0 and 3 are right; 1 and 2 are not; 4 is not asked */
+        assert_near("embeddings", "precision_at_1",
+                    metrics_value(metrics, METRIC_PRECISION_AT_1, &sums), 0.5);
+    }
+    /* without a triplet, the loss is 0 */
+    assert_true(metrics_value(metrics, METRIC_LOSS, &empty) == 0);
+    metrics_begin(metrics, all);
+    metrics_add_embedding(metrics, embeddings[0], 1);
+    metrics_add_embedding(metrics, embeddings[1], 2);
+    assert_true(isnan(metrics_value(metrics, METRIC_PRECISION_AT_1, &sums)));
+    metrics_free(metrics);
+}
+
 static void names_say_what_improves(void **state)
 {
     (void)state;
@@ -271,6 +307,7 @@ int main(void)
         cmocka_unit_test(a_text_is_measured_by_its_loss),
         cmocka_unit_test(evaluations_of_many_classes_read_no_outputs),
         cmocka_unit_test(labels_of_zero_and_one),
+        cmocka_unit_test(embeddings_are_measured_by_their_neighbours),
         cmocka_unit_test(names_say_what_improves),
     };
 
