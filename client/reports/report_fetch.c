@@ -2,10 +2,10 @@
  * a job of millions of steps costs what a short one costs. */
 #include "client/connection/connection.h"
 #include "client/connection/job_pages.h"
-#include "client/connection/metric_pages.h"
 #include "client/connection/sweep.h"
 #include "client/reports/figure_svg.h"
 #include "client/reports/report.h"
+#include "client/view/job.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -155,8 +155,8 @@ enum exit_status report_jobs_fetch(struct invocation *invocation, struct json_ob
         status = ask(invocation, "Show", parameters_of(job->id), &job->shown);
         if (!status && jobs->count <= REPORT_DETAILED_JOBS)
             status = ask(invocation, "Explain", parameters_of(job->id), &job->explained);
-        if (!status && jobs->count <= REPORT_CURVES_JOBS)
-            metric_names_complete(invocation, json_get(job->shown, "job"));
+        if (!status)
+            job_complete_metrics(json_get(job->shown, "job"));
         if (!status && jobs->count <= REPORT_CURVES_JOBS)
             status = curves_fetch(invocation, job, names);
     }

@@ -165,15 +165,51 @@ void job_print_table(struct json_object *jobs, const struct display *display, FI
     table_free(table);
 }
 
-/* Prints the test result of the weights that an export writes. */
-static void test_print(struct json_object *metrics, FILE *output)
+static int names_compare(const void *first, const void *second)
 {
+    return strcmp(json_object_get_string(*(struct json_object *const *)first),
+                  json_object_get_string(*(struct json_object *const *)second));
+}
+
+struct json_object *job_metrics_new(struct json_object *job)
+{
+    struct json_object *metrics = json_get(job, "metrics"), *odd = json_get(job, "nonfinite");
+    JSON_AUTO struct json_object *names = json_object_new_array();
+    struct json_object *made = json_object_new_object();
+
+    if (metrics) {
+        json_object_object_foreach (metrics, name, unused) {
+            (void)unused;
+            json_object_array_add(names, json_object_new_string(name));
+        }
+    }
+    for (size_t i = 0; odd && i < json_object_array_length(odd); i++)
+        json_object_array_add(names, json_object_get(json_object_array_get_idx(odd, i)));
+    json_object_array_sort(names, names_compare);
+    for (size_t i = 0; i < json_object_array_length(names); i++) {
+        const char *name = json_object_get_string(json_object_array_get_idx(names, i));
+
+        json_object_object_add(made, name,
+                               json_object_new_double(json_get_double(metrics, name, NAN)));
+    }
+    return made;
+}
+
+void job_complete_metrics(struct json_object *job)
+{
+    json_set(job, "metrics", job_metrics_new(job));
+}
+
+/* Prints the test result of the weights that an export writes. */
+static void test_print(struct json_object *job, FILE *output)
+{
+    JSON_AUTO struct json_object *metrics = job_metrics_new(job);
     const char *name = json_get(metrics, "test_accuracy") ? "test_accuracy" : "test_loss";
-    double value = json_get_double(metrics, name, NAN);
     char text[32];
 
-    if (!isnan(value))
-        fprintf(output, ", %s %s%s", name, display_format_value(value, text, sizeof text),
+    if (json_get(metrics, name))
+        fprintf(output, ", %s %s%s", name,
+                display_format_value(json_get_double(metrics, name, NAN), text, sizeof text),
                 json_get(metrics, "last_test_loss") ? " with its weights" : "");
 }
 
@@ -199,7 +235,7 @@ void job_print_sentence(struct json_object *job, const struct display *display, 
                 text_escape_controls(detail, escaped, sizeof escaped),
                 display_format_value(json_get_double(best, "value", NAN), value, sizeof value),
                 json_get_int(best, "step", 0));
-        test_print(json_get(job, "metrics"), output);
+        test_print(job, output);
     } else if (*reason && strcmp(state, "done") != 0) {
         fprintf(output, ": %s", text_escape_controls(reason, escaped, sizeof escaped));
     }
@@ -215,7 +251,7 @@ struct json_object *job_result_new(struct json_object *show)
 {
     static const char *const keys[] = {"id",     "name",        "state",     "device",
                                        "reason", "exit_status", "submitted", "started",
-                                       "ended",  "metrics",     "best"};
+                                       "ended",  "metrics",     "nonfinite", "best"};
     struct json_object *result = json_object_new_object(), *job = json_get(show, "job");
 
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
