@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "client/view/table.h"
+#include "client/view/job_table.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -134,35 +134,16 @@ char *job_detail(struct json_object *job, char *output, size_t size)
 
 void job_print_table(struct json_object *jobs, const struct display *display, FILE *output)
 {
-    static const struct table_column columns[] = {
-        {"JOB", true, 0},   {"NAME", false, 8},      {"STATE", false, 0}, {"DEVICE", false, 4},
-        {"USER", false, 4}, {"SUBMITTED", false, 0}, {"RAN", false, 0},   {"WHAT", false, 12},
+    static const enum job_column order[] = {
+        JOB_COLUMN_NUMBER, JOB_COLUMN_NAME,      JOB_COLUMN_STATE, JOB_COLUMN_DEVICE,
+        JOB_COLUMN_USER,   JOB_COLUMN_SUBMITTED, JOB_COLUMN_RAN,   JOB_COLUMN_WHAT,
     };
-    struct table *table = table_new(columns, sizeof columns / sizeof *columns);
-    double now = clock_now();
+    struct job_table table;
 
-    for (size_t i = 0; jobs && i < json_object_array_length(jobs); i++) {
-        struct json_object *job = json_object_array_get_idx(jobs, i);
-        const char *state = json_get_string(job, "state", "?");
-        const char *name = json_get_string(job, "name", "");
-        double ran = job_run_seconds(job, now);
-        char text[64], detail[1024];
-
-        table_add_integer(table, json_get_int(job, "id", 0));
-        table_add(table, *name ? name : "-", STYLE_PLAIN); /* another user's job may have none */
-        table_add(table, state, job_state_style(state));
-        table_add(table, json_get_string(job, "device", "-"), STYLE_PLAIN);
-        table_add(table, json_get_string(job, "user", ""), STYLE_PLAIN);
-        table_add(
-            table,
-            display_format_ago(json_get_double(job, "submitted", now), now, text, sizeof text),
-            STYLE_PLAIN);
-        table_add(table, isnan(ran) ? "-" : text_format_duration(ran, text, sizeof text),
-                  STYLE_PLAIN);
-        table_add(table, job_detail(job, detail, sizeof detail), STYLE_PLAIN);
-    }
-    table_print(table, display, output);
-    table_free(table);
+    job_table_begin(&table, order, sizeof order / sizeof *order);
+    for (size_t i = 0; jobs && i < json_object_array_length(jobs); i++)
+        job_table_add(&table, json_object_array_get_idx(jobs, i));
+    job_table_end(&table, display, output);
 }
 
 static int names_compare(const void *first, const void *second)
