@@ -1,6 +1,6 @@
 // job_metrics.js: a chart for each metric of a job. The daemon hands out buckets; what comes later is followed, value by value.
 import {call, FINAL} from "./api.js";
-import {el, fill, empty} from "./dom.js";
+import {el, fill, empty, setText} from "./dom.js";
 import {Chart, AXES, colour, lastText, seriesOf, setAxis, stepsBetween} from "./chart.js";
 import {follow} from "./live.js";
 import {count, counted, value} from "./format.js";
@@ -39,10 +39,14 @@ export class Metrics {
         if (this.nothing) fill(this.body);
         this.nothing = false;
         for (const name of names.slice(0, this.all ? names.length : FIRST)) if (!this.charts.has(name)) this.add(name);
-        this.more?.remove();
-        if (!this.all && names.length > FIRST)
-            this.body.append(this.more = el("button", {type: "button", onclick: () => { this.all = true; this.update({job: this.job}); }},
-                counted(names.length - FIRST, "more metric")));
+        this.showMore(this.all ? 0 : Math.max(0, names.length - FIRST));
+    }
+
+    showMore(number) {
+        this.more ??= el("button", {type: "button", onclick: () => { this.all = true; this.update({job: this.job}); }});
+        setText(this.more, counted(number, "more metric"));
+        if (number === 0) this.more.remove();
+        else if (this.body.lastChild !== this.more) this.body.append(this.more);
     }
 
     add(name) {
