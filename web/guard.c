@@ -148,14 +148,17 @@ struct web_refusal web_guard_host(const struct web_guard *guard, const struct we
              "--host NAME"};
 }
 
-/* Whether the request has the token. Without a token none is right. */
+/* Whether the request has the token. Without a token none is right. The name of the scheme has any
+ * case, and any number of blanks behind it (RFC 9110, 11.1 and 11.4). */
 static bool bearer_is(const struct web_headers *headers, const char *token)
 {
     static const char bearer[] = "Bearer ";
-    const char *authorization = headers->authorization ? headers->authorization : "";
+    const char *given = headers->authorization;
 
-    return token[0] && strncmp(authorization, bearer, sizeof bearer - 1) == 0 &&
-           token_equals(token, authorization + sizeof bearer - 1);
+    if (!token[0] || !given || strncasecmp(given, bearer, sizeof bearer - 1) != 0)
+        return false;
+    given += sizeof bearer - 1;
+    return token_equals(token, given + strspn(given, " "));
 }
 
 /* Whether the origin is a page of the server that the request is for. Its scheme may be another

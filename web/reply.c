@@ -47,10 +47,12 @@ enum MHD_Result web_reply_json(struct MHD_Connection *connection, unsigned statu
 
 enum MHD_Result web_reply_refusal(struct MHD_Connection *connection, struct web_refusal refusal)
 {
-    return web_reply(connection, refusal.status, "text/plain; charset=utf-8",
-                     MHD_create_response_from_buffer(strlen(refusal.sentence),
-                                                     (void *)refusal.sentence,
-                                                     MHD_RESPMEM_PERSISTENT));
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        strlen(refusal.sentence), (void *)refusal.sentence, MHD_RESPMEM_PERSISTENT);
+
+    if (response && refusal.status == MHD_HTTP_UNAUTHORIZED) /* RFC 9110, 15.5.2 */
+        MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+    return web_reply(connection, refusal.status, "text/plain; charset=utf-8", response);
 }
 
 enum MHD_Result web_reply_asset(struct MHD_Connection *connection, const struct web_asset *asset)

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "client/connection/connection.h"
+#include "client/view/job.h"
 #include "client/view/table.h"
 
 #include <math.h>
@@ -13,8 +14,6 @@ static void metrics_format(struct json_object *metrics, char *output, size_t siz
     size_t used = 0;
 
     output[0] = '\0';
-    if (!metrics)
-        return;
     json_object_object_foreach (metrics, name, value) {
         char text[32];
 
@@ -22,12 +21,13 @@ static void metrics_format(struct json_object *metrics, char *output, size_t siz
             return;
         used += (size_t)snprintf(
             output + used, size - used, "%s%s %s", used ? "  " : "", name,
-            display_format_value(value ? json_object_get_double(value) : NAN, text, sizeof text));
+            display_format_value(json_object_get_double(value), text, sizeof text));
     }
 }
 
 static void checkpoint_add(struct table *table, struct json_object *checkpoint, double now)
 {
+    JSON_AUTO struct json_object *metrics = job_metrics_new(checkpoint);
     double epoch = json_get_double(checkpoint, "epoch", NAN);
     char text[1024];
 
@@ -44,7 +44,7 @@ static void checkpoint_add(struct table *table, struct json_object *checkpoint, 
     table_add(table, json_get_string(checkpoint, "location", ""), STYLE_PLAIN);
     snprintf(text, sizeof text, "%.12s", json_get_string(checkpoint, "digest", ""));
     table_add(table, text, STYLE_DIM);
-    metrics_format(json_get(checkpoint, "metrics"), text, sizeof text);
+    metrics_format(metrics, text, sizeof text);
     table_add(table, text, STYLE_PLAIN);
 }
 

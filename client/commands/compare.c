@@ -3,10 +3,12 @@
 #include "client/connection/job_pages.h"
 #include "client/connection/sweep.h"
 #include "client/view/comparison.h"
+#include "client/view/job.h"
 #include "client/view/table.h"
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,9 +39,11 @@ static enum exit_status job_fetch(struct invocation *invocation, int64_t id,
 
     json_set_int(parameters, "id", id);
     status = connection_call(invocation, "Show", parameters, &reply);
-    if (!status)
-        json_object_array_add(jobs, json_object_get(reply.parameters));
-    return status;
+    if (status)
+        return status;
+    job_complete_metrics(json_get(reply.parameters, "job"));
+    json_object_array_add(jobs, json_object_get(reply.parameters));
+    return EXIT_STATUS_DONE;
 }
 
 static bool job_append(void *context, struct json_object *job)
@@ -125,7 +129,7 @@ static void cell_add(const struct invocation *invocation, struct table *table,
     const char *point;
 
     if (value)
-        display_format_value(json_get_double(value, "mean", 0), mean, sizeof mean);
+        display_format_value(json_get_double(value, "mean", NAN), mean, sizeof mean);
     snprintf(text, sizeof text, "%s", mean);
     point = strchr(mean, '.');
     if (json_get(value, "deviation"))
@@ -149,6 +153,22 @@ static void also_print(struct json_object *also)
                  count - KEYS_TOLD);
     else if (count > 0)
         complain("the jobs also differ in %s", text);
+}
+
+static void nonfinite_print(struct json_object *groups)
+{
+    int64_t count = 0;
+
+    for (size_t i = 0; i < json_object_array_length(groups); i++) {
+        json_object_object_foreach (json_get(json_object_array_get_idx(groups, i), "values"), name,
+                                    value) {
+            (void)name;
+            count += json_get_int(value, "nonfinite", 0);
+        }
+    }
+    if (count)
+        complain("%" PRId64 " value%s not finite and left out of the means", count,
+                 count == 1 ? " is" : "s are");
 }
 
 static void comparison_print(const struct invocation *invocation, struct json_object *comparison)
@@ -188,6 +208,7 @@ static void comparison_print(const struct invocation *invocation, struct json_ob
     }
     table_print(table, &invocation->output, stdout);
     table_free(table);
+    nonfinite_print(groups);
     also_print(json_get(comparison, "also"));
     left = json_object_array_length(json_get(comparison, "left_out"));
     if (left)

@@ -42,7 +42,7 @@ static enum exit_status print_failed(int result)
 }
 
 /* {"devices": [{"name": …, "history": …}, …]} */
-static void histories_print_json(const struct history *histories, size_t count)
+static void histories_print_json(const struct device_history *histories, size_t count)
 {
     JSON_AUTO struct json_object *printed = json_object_new_object();
     struct json_object *list = json_object_new_array();
@@ -63,7 +63,7 @@ static enum exit_status histories_show(struct invocation *invocation, struct jso
 {
     size_t count = devices ? json_object_array_length(devices) : 0, asked = 0;
     AUTO_FREE struct varlink_reply *replies = calloc(count + 1, sizeof *replies);
-    AUTO_FREE struct history *histories = calloc(count + 1, sizeof *histories);
+    AUTO_FREE struct device_history *histories = calloc(count + 1, sizeof *histories);
     enum exit_status status = EXIT_STATUS_DONE;
 
     if (!replies || !histories)
@@ -73,8 +73,8 @@ static enum exit_status histories_show(struct invocation *invocation, struct jso
 
         status =
             history_ask(invocation, json_get_string(device, "id", ""), seconds, &replies[asked]);
-        histories[asked] = (struct history){.name = json_get_string(device, "name", "?"),
-                                            .reply = replies[asked].parameters};
+        histories[asked] = (struct device_history){.name = json_get_string(device, "name", "?"),
+                                                   .reply = replies[asked].parameters};
     }
     if (!status && invocation->json)
         histories_print_json(histories, count);
@@ -89,8 +89,8 @@ static enum exit_status history_show(struct invocation *invocation, struct json_
                                      double seconds)
 {
     CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
-    struct history history = {.name = json_get_string(device, "name", "?"),
-                              .memory_total = json_get_double(device, "memory_total", 0)};
+    struct device_history history = {.name = json_get_string(device, "name", "?"),
+                                     .memory_total = json_get_double(device, "memory_total", 0)};
     enum exit_status status =
         history_ask(invocation, json_get_string(device, "id", ""), seconds, &reply);
 

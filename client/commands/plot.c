@@ -5,6 +5,7 @@
 #include "client/connection/metric_pages.h"
 #include "client/connection/sweep.h"
 #include "client/view/chart.h"
+#include "client/view/job.h"
 #include "client/view/sixel.h"
 #include "proto/varlink.h"
 
@@ -22,7 +23,6 @@ enum {
 struct plotted_job {
     int64_t id;
     struct json_object *shown; /* the reply to Show; owned */
-    bool complete;             /* metrics whose last value is not finite were asked for, too */
 };
 
 /* Where a curve of the chart comes from. */
@@ -72,9 +72,11 @@ static enum exit_status jobs_add(struct plot *plot, const char *text)
         parameters = json_object_new_object();
         json_set_int(parameters, "id", list.ids[i]);
         status = connection_call(plot->invocation, "Show", parameters, &reply);
-        if (!status)
-            plot->jobs[plot->job_count++] =
-                (struct plotted_job){.id = list.ids[i], .shown = json_object_get(reply.parameters)};
+        if (status)
+            break;
+        job_complete_metrics(json_get(reply.parameters, "job"));
+        plot->jobs[plot->job_count++] =
+            (struct plotted_job){.id = list.ids[i], .shown = json_object_get(reply.parameters)};
     }
     free(list.ids);
     return status;
@@ -85,24 +87,11 @@ static struct json_object *job_metrics(const struct plotted_job *job)
     return json_get(json_get(job->shown, "job"), "metrics");
 }
 
-/* Asks for the metrics that Show leaves out, which only jobs that diverged have. */
-static void job_complete(const struct plot *plot, struct plotted_job *job)
-{
-    if (!job->complete)
-        metric_names_complete(plot->invocation, json_get(job->shown, "job"));
-    job->complete = true;
-}
-
 static bool metric_exists(const struct plot *plot, const char *name)
 {
     for (size_t i = 0; i < plot->job_count; i++)
         if (json_get(job_metrics(&plot->jobs[i]), name))
             return true;
-    for (size_t i = 0; i < plot->job_count; i++) {
-        job_complete(plot, &plot->jobs[i]);
-        if (json_get(job_metrics(&plot->jobs[i]), name))
-            return true;
-    }
     return false;
 }
 

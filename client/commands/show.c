@@ -50,8 +50,7 @@ static void metrics_print(const struct display *display, struct json_object *met
         if (ended && strcmp(name, "step_loss") == 0)
             continue;
         line_printf(display, "metric", STYLE_PLAIN, "%s %s%s", name,
-                    display_format_value(value ? json_object_get_double(value) : NAN, number,
-                                         sizeof number),
+                    display_format_value(json_object_get_double(value), number, sizeof number),
                     metric_owner(name, metrics, best, owner, sizeof owner));
     }
 }
@@ -346,6 +345,7 @@ static enum exit_status command_execute(struct invocation *invocation)
         return EXIT_STATUS_DONE;
     }
     job = json_get(reply.parameters, "job");
+    job_complete_metrics(job);
     job_print(display, job);
     spec_print(display, json_get(reply.parameters, "spec"));
     dependencies_print(display, json_get(reply.parameters, "dependencies"));

@@ -146,7 +146,8 @@ static void trial_add(struct table *table, struct json_object *trial, const char
     table_add(table, stopped ? "stopped" : state, stopped ? STYLE_PLAIN : job_state_style(state));
     snprintf(text, sizeof text, "%.6g", at);
     table_add(table, isnan(at) ? "" : text, STYLE_PLAIN);
-    table_add(table, isnan(value) ? "" : display_format_value(value, text, sizeof text),
+    /* a step without a value: it is not finite */
+    table_add(table, json_get(trial, "step") ? display_format_value(value, text, sizeof text) : "",
               STYLE_PLAIN);
     table_add(table,
               json_get(trial, "ran")

@@ -12,10 +12,5 @@ enum exit_status metric_pages_walk(struct invocation *invocation, int64_t id,
                                                             int64_t cursor),
                                    void *context);
 
-/* Adds to the metrics of `job`, a Job of a reply, those whose last value is not finite, as NaN: the
- * daemon leaves them out. A job that has diverged has such metrics. Those are found that are among
- * its first rows; without an answer there are none. */
-void metric_names_complete(struct invocation *invocation, struct json_object *job);
-
 /* A `take` that appends the rows to `context`, a JSON array. */
 enum exit_status metric_pages_append(void *context, struct json_object *rows, int64_t cursor);

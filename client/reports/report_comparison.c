@@ -178,12 +178,14 @@ static void results_add(struct json_object *document, const struct report_jobs *
         (void)unused;
         document_cell(row, "%s", name);
         for (size_t i = 0; i < jobs->count && i < COLUMNS_MAX; i++) {
-            double value = json_get_double(
-                json_get(json_get(jobs->jobs[i].shown, "job"), "metrics"), name, NAN);
+            struct json_object *value =
+                json_get(json_get(json_get(jobs->jobs[i].shown, "job"), "metrics"), name);
             char text[32];
 
-            document_cell(row, "%s",
-                          isnan(value) ? "" : display_format_value(value, text, sizeof text));
+            document_cell(
+                row, "%s",
+                value ? display_format_value(json_object_get_double(value), text, sizeof text)
+                      : "");
         }
     }
 }

@@ -1,11 +1,10 @@
 /* report_fetch.c: fetches what a report says of jobs: Show, Explain, and curves in buckets, so that
  * a job of millions of steps costs what a short one costs. */
 #include "client/connection/connection.h"
-#include "client/connection/job_pages.h"
-#include "client/connection/metric_pages.h"
 #include "client/connection/sweep.h"
 #include "client/reports/figure_svg.h"
 #include "client/reports/report.h"
+#include "client/view/job.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,11 +30,12 @@ static enum exit_status ask(struct invocation *invocation, const char *method,
 
 /* ---- the jobs ------------------------------------------------------------------------------ */
 
-static enum exit_status job_add(struct report_jobs *jobs, int64_t id)
+/* Adds a job, unless it is one of the first `known` ones. */
+static enum exit_status job_add(struct report_jobs *jobs, size_t known, int64_t id)
 {
     struct report_job *grown;
 
-    for (size_t i = 0; i < jobs->count; i++)
+    for (size_t i = 0; i < known; i++)
         if (jobs->jobs[i].id == id)
             return EXIT_STATUS_DONE;
     grown = reallocarray(jobs->jobs, jobs->count + 1, sizeof *grown);
@@ -48,61 +48,22 @@ static enum exit_status job_add(struct report_jobs *jobs, int64_t id)
     return EXIT_STATUS_DONE;
 }
 
-struct listing {
-    struct report_jobs *jobs;
-    enum exit_status status;
-};
-
-static bool listed_add(void *context, struct json_object *job)
-{
-    struct listing *listing = context;
-
-    listing->status = job_add(listing->jobs, json_get_int(job, "id", 0));
-    return !listing->status;
-}
-
-static int jobs_compare(const void *one, const void *other)
-{
-    const struct report_job *first = one, *second = other;
-
-    return (first->id > second->id) - (first->id < second->id);
-}
-
-/* Adds the jobs of a sweep that exist, the oldest first. */
-static enum exit_status sweep_add(struct invocation *invocation, int64_t sweep,
-                                  struct report_jobs *jobs)
-{
-    struct json_object *filter = json_object_new_object();
-    struct listing listing = {jobs, EXIT_STATUS_DONE};
-    size_t before = jobs->count;
-    enum exit_status status;
-
-    json_set_int(filter, "sweep", sweep);
-    status = job_pages_walk(invocation, filter, listed_add, &listing);
-    if (status || listing.status)
-        return status ? status : listing.status;
-    if (jobs->count == before) {
-        complain("sweep:%lld has no jobs", (long long)sweep);
-        return EXIT_STATUS_FAILED;
-    }
-    qsort(jobs->jobs + before, jobs->count - before, sizeof *jobs->jobs, jobs_compare);
-    return EXIT_STATUS_DONE;
-}
-
 static enum exit_status jobs_find(struct invocation *invocation, struct report_jobs *jobs)
 {
     enum exit_status status = EXIT_STATUS_DONE;
 
     for (size_t i = 0; i < invocation->argument_count && !status; i++) {
-        int64_t id;
+        struct id_list list = {0};
+        size_t known = jobs->count; /* a sweep has each of its jobs once */
 
-        if (sweep_named(invocation->arguments[i], &id)) {
-            status = sweep_add(invocation, id, jobs);
-            continue;
+        status = sweep_append_ids(invocation, invocation->arguments[i], &list);
+        for (size_t k = 0; k < list.count && !status; k++)
+            status = job_add(jobs, known, list.ids[k]);
+        if (!status && list.count == 0) {
+            complain("%s has no jobs", invocation->arguments[i]);
+            status = EXIT_STATUS_FAILED;
         }
-        status = connection_find_job(invocation, invocation->arguments[i], JOB_IS_READ, &id);
-        if (!status)
-            status = job_add(jobs, id);
+        free(list.ids);
     }
     return status;
 }
@@ -155,8 +116,8 @@ enum exit_status report_jobs_fetch(struct invocation *invocation, struct json_ob
         status = ask(invocation, "Show", parameters_of(job->id), &job->shown);
         if (!status && jobs->count <= REPORT_DETAILED_JOBS)
             status = ask(invocation, "Explain", parameters_of(job->id), &job->explained);
-        if (!status && jobs->count <= REPORT_CURVES_JOBS)
-            metric_names_complete(invocation, json_get(job->shown, "job"));
+        if (!status)
+            job_complete_metrics(json_get(job->shown, "job"));
         if (!status && jobs->count <= REPORT_CURVES_JOBS)
             status = curves_fetch(invocation, job, names);
     }

@@ -207,9 +207,8 @@ static void metrics_add(struct json_object *document, const struct report_job *j
         struct json_object *row = document_row(table), *curve = json_get(job->curves, name);
 
         document_cell(row, "%s", name);
-        document_cell(
-            row, "%s",
-            display_format_value(value ? json_object_get_double(value) : NAN, text, sizeof text));
+        document_cell(row, "%s",
+                      display_format_value(json_object_get_double(value), text, sizeof text));
         if (!curve)
             continue;
         extreme_cells(row, extreme_find(curve, "minima", 1));

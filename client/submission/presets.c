@@ -268,21 +268,16 @@ static bool is_replaced(const struct part *part, const struct part *end)
     return false;
 }
 
-static int part_add(const struct part *part, const char *data, struct json_object *spec,
-                    struct error *error)
+static int part_check_data(const struct part *part, const char *data, struct error *error)
 {
-    int r = 0;
-
-    if (json_get(part->preset, "files") && !data)
+    if (!json_get(part->preset, "files"))
+        return 0;
+    if (!data)
         return error_set(error, -ENOENT,
                          "%s needs a folder with its data: TRAIND_DATA is not set, and there is no "
                          "home folder",
                          part->name);
-    if (json_get(part->preset, "files"))
-        r = preset_data_check(part->name, part->preset, data, error);
-    if (r == 0)
-        merge(spec, json_get(part->preset, "specification"));
-    return r;
+    return preset_data_check(part->name, part->preset, data, error);
 }
 
 /* Reads the presets of the expression, which is cut into their names. */
@@ -313,14 +308,19 @@ int presets_compose(const char *expression, const char *data, struct json_object
     int r = copy ? parts_read(copy, expression, parts, &count, error)
                  : error_no_memory(error, "the presets");
 
-    *spec = json_object_new_object();
-    json_set_string(*spec, "name", expression);
-    for (int i = 0; i < count && r == 0; i++)
-        if (!is_replaced(&parts[i], parts + count))
-            r = part_add(&parts[i], data, *spec, error);
+    *spec = NULL;
+    if (r == 0) {
+        *spec = json_object_new_object();
+        json_set_string(*spec, "name", expression);
+    }
+    for (int i = 0; i < count && *spec; i++)
+        if (!is_replaced(&parts[i], parts + count)) {
+            merge(*spec, json_get(parts[i].preset, "specification"));
+            r = r == 0 ? part_check_data(&parts[i], data, error) : r;
+        }
     for (int i = 0; i < count; i++)
         json_object_put(parts[i].preset);
-    if (r == 0 && data)
+    if (*spec && data)
         *spec = preset_data_place(*spec, data);
     return r;
 }

@@ -16,8 +16,9 @@ bool presets_is_expression(const char *text);
 /* Puts the presets together, from left to right: a later one wins. An object with a name or a
  * format of its own (an optimizer) takes the place of an earlier one; a model or data take the
  * place of an earlier preset of that kind as a whole. Checks that the data are there, and are the
- * known ones; they lie in the folder `data`. The caller owns `*spec`. -ENOENT: there is no such
- * preset; -EINVAL; with a sentence. */
+ * known ones; they lie in the folder `data`. -ENOENT: there is no such preset, or its data are not
+ * there; -EINVAL; with a sentence. The caller owns `*spec`, which is whole where data alone are
+ * wrong, and else NULL after a failure. */
 int presets_compose(const char *expression, const char *data, struct json_object **spec,
                     struct error *error);
 

@@ -86,6 +86,42 @@ static int spec_parse(struct invocation *invocation, const char *path, struct js
     return result < 0 ? error_prefix(error, "%s", name) : 0;
 }
 
+/* Applies --set and --profile. */
+static int options_apply(const struct invocation *invocation, struct json_object *spec,
+                         struct error *error)
+{
+    const char *assignment;
+    int result;
+
+    for (size_t at = 0; (assignment = invocation_option_next(invocation, "set", &at));) {
+        result = job_spec_set(spec, assignment, error);
+        if (result < 0)
+            return error_prefix(error, "--set");
+    }
+    if (invocation_flag(invocation, "profile") && !json_get(json_get(spec, "train"), "profile")) {
+        char profile[64];
+
+        snprintf(profile, sizeof profile, "train.profile=%d", PROFILE_STEPS_DEFAULT);
+        result = job_spec_set(spec, profile, error);
+        if (result < 0)
+            return error_prefix(error, "--profile");
+    }
+    return 0;
+}
+
+/* Where a preset's data are missing and a key of the specification is wrong, too, the key is told:
+ * nobody should fetch data to learn of it. */
+static void key_error_prefer(const struct invocation *invocation, struct json_object *spec,
+                             struct error *error)
+{
+    JSON_AUTO struct json_object *normalised = NULL;
+    struct error wrong = {0};
+
+    if (options_apply(invocation, spec, &wrong) < 0 ||
+        job_spec_normalise(spec, &normalised, NULL, &wrong) < 0)
+        *error = wrong;
+}
+
 int spec_input_read(struct invocation *invocation, const char *path, struct json_object *specs,
                     struct error *error)
 {
@@ -95,8 +131,10 @@ int spec_input_read(struct invocation *invocation, const char *path, struct json
     bool several;
     size_t count;
 
+    if (result < 0 && content)
+        key_error_prefer(invocation, content, error);
     if (result < 0)
-        return result;
+        return error->code;
     several = json_object_is_type(content, json_type_array);
     count = several ? json_object_array_length(content) : 1;
     if (count == 0)
@@ -179,21 +217,10 @@ int spec_input_complete(const struct invocation *invocation, struct json_object 
 {
     struct json_object *environment;
     const char *assignment;
-    int result;
+    int result = options_apply(invocation, spec, error);
 
-    for (size_t at = 0; (assignment = invocation_option_next(invocation, "set", &at));) {
-        result = job_spec_set(spec, assignment, error);
-        if (result < 0)
-            return error_prefix(error, "--set");
-    }
-    if (invocation_flag(invocation, "profile") && !json_get(json_get(spec, "train"), "profile")) {
-        char profile[64];
-
-        snprintf(profile, sizeof profile, "train.profile=%d", PROFILE_STEPS_DEFAULT);
-        result = job_spec_set(spec, profile, error);
-        if (result < 0)
-            return error_prefix(error, "--profile");
-    }
+    if (result < 0)
+        return result;
     if (!json_get(spec, "directory")) {
         AUTO_FREE char *directory = getcwd(NULL, 0);
 

@@ -193,12 +193,42 @@ static enum exit_status submission_schedule(struct invocation *invocation,
     return EXIT_STATUS_DONE;
 }
 
+/* Whether the specification is one. In a list its place stands before the sentence, as the daemon
+ * puts it. */
+static int spec_check(struct json_object *specs, size_t index, struct error *error)
+{
+    JSON_AUTO struct json_object *normalised = NULL;
+    struct json_object *spec = json_object_array_get_idx(specs, index);
+    int result = job_spec_normalise(spec, &normalised, NULL, error);
+
+    if (result < 0 && json_object_array_length(specs) > 1)
+        error_prefix(error, "specs[%zu]", index);
+    return result;
+}
+
+/* Looks for the files that the specifications name. Where one is missing, a key that is wrong is
+ * told before it: the daemon, which knows the keys, is not asked any more. */
+static enum exit_status data_check(struct json_object *specs)
+{
+    size_t count = json_object_array_length(specs);
+    struct error error = {0}, wrong = {0};
+
+    for (size_t i = 0; i < count; i++) {
+        if (data_files_check(json_object_array_get_idx(specs, i), &error) == 0)
+            continue;
+        for (size_t k = 0; k < count && !wrong.code; k++)
+            spec_check(specs, k, &wrong);
+        complain("%s", wrong.code ? wrong.text : error.text);
+        return EXIT_STATUS_USAGE;
+    }
+    return EXIT_STATUS_DONE;
+}
+
 enum exit_status submission_send(struct invocation *invocation, struct json_object *specs)
 {
     const char *every = invocation_option(invocation, "every");
     size_t count = json_object_array_length(specs);
     AUTO_FREE int64_t *ids = calloc(count, sizeof *ids);
-    struct error error = {0};
     enum exit_status status;
 
     if (every)
@@ -207,13 +237,11 @@ enum exit_status submission_send(struct invocation *invocation, struct json_obje
         complain("not enough memory for %zu jobs", count);
         return EXIT_STATUS_FAILED;
     }
-    for (size_t i = 0; i < count; i++) {
-        if (data_files_check(json_object_array_get_idx(specs, i), &error) < 0) {
-            complain("%s", error.text);
-            return EXIT_STATUS_USAGE;
-        }
+    status = data_check(specs);
+    if (status)
+        return status;
+    for (size_t i = 0; i < count; i++)
         device_guess_add(json_object_array_get_idx(specs, i));
-    }
     status = count == 1 ? submit_one(invocation, json_object_array_get_idx(specs, 0), ids)
                         : submit_many(invocation, specs, ids);
     return status ? status : submission_follow(invocation, ids, count);

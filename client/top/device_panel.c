@@ -195,15 +195,15 @@ static struct columns columns_find(struct json_object *devices, size_t screen)
 /* ---- rows ---------------------------------------------------------------------------------- */
 
 static void curve_write(const struct top *top, struct screen_line *line, const char *device,
-                        enum history_value value, size_t columns, size_t row)
+                        enum measured_value value, size_t columns, size_t row)
 {
-    static const enum style styles[HISTORY_VALUES] = {STYLE_CYAN, STYLE_GREEN};
+    static const enum style styles[MEASURED_VALUES] = {STYLE_CYAN, STYLE_GREEN};
     double parts[AREA_VALUES_PER_COLUMN * CURVE_MAX];
     char text[CELL_BYTES * CURVE_MAX + 4];
     size_t count = AREA_VALUES_PER_COLUMN * columns;
 
     for (size_t i = 0; i < count; i++)
-        parts[i] = history_get(top->history, device, value, top->fetched, count - 1 - i);
+        parts[i] = measurements_get(top->measurements, device, value, top->fetched, count - 1 - i);
     area_row(parts, columns, top->layout.device_height, row, top->screen.display.unicode, text,
              sizeof text);
     screen_line_add(line, styles[value], "%s", text);
@@ -211,7 +211,7 @@ static void curve_write(const struct top *top, struct screen_line *line, const c
 
 /* Writes a number in the first row, and the curve behind it. */
 static void value_write(const struct top *top, struct screen_line *line, const char *device,
-                        enum history_value value, const char *text, size_t width,
+                        enum measured_value value, const char *text, size_t width,
                         const struct columns *columns, size_t row)
 {
     size_t end = line->used + GAP + width + 1 + columns->curve;
@@ -246,9 +246,9 @@ static void device_row_write(const struct top *top, struct json_object *device,
         screen_line_add(&line, health_style(device), "%s", cut);
     }
     screen_line_pad(&line, columns->name);
-    value_write(top, &line, name, HISTORY_UTILISATION, busy_format(device, text, sizeof text),
+    value_write(top, &line, name, MEASURED_UTILISATION, busy_format(device, text, sizeof text),
                 columns->busy, columns, row);
-    value_write(top, &line, name, HISTORY_MEMORY,
+    value_write(top, &line, name, MEASURED_MEMORY,
                 memory_format(device, columns->memory == AMOUNT_COLUMNS, text, sizeof text),
                 columns->memory, columns, row);
     for (size_t e = 0; e < EXTRAS && row == 0; e++) {

@@ -5,10 +5,9 @@
 #include "client/top/device_panel.h"
 #include "client/top/top.h"
 #include "client/view/job.h"
-#include "client/view/table.h"
+#include "client/view/job_table.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,62 +100,27 @@ static void headline_write(const struct top *top, FILE *output)
     screen_line_end(&line);
 }
 
-/* Writes a time in a width that does not change every second: "5:07", "1:05:07", "12 d 07 h". */
-static char *time_format(double seconds, char *output, size_t size)
-{
-    long whole = seconds < 1e12 ? (long)seconds : 0;
-
-    if (isnan(seconds))
-        snprintf(output, size, "-");
-    else if (whole >= 100 * 3600)
-        snprintf(output, size, "%ld d %02ld h", whole / 86400, whole / 3600 % 24);
-    else if (whole >= 3600)
-        snprintf(output, size, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
-    else
-        snprintf(output, size, "%2ld:%02ld", whole / 60, whole % 60);
-    return output;
-}
-
-static void job_add(struct table *table, struct json_object *job, double now)
-{
-    const char *state = json_get_string(job, "state", "?");
-    const char *name = json_get_string(job, "name", "");
-    char text[64], detail[1024];
-
-    table_add_integer(table, json_get_int(job, "id", 0));
-    table_add(table, *name ? name : "-", STYLE_PLAIN); /* another user's job may have none */
-    table_add(table, state, job_state_style(state));
-    table_add(table, json_get_string(job, "device", "-"), STYLE_PLAIN);
-    table_add(table, json_get_string(job, "user", ""), STYLE_PLAIN);
-    table_add_integer(table, json_get_int(job, "priority", 0));
-    table_add(table, time_format(job_run_seconds(job, now), text, sizeof text), STYLE_PLAIN);
-    table_add(table, job_detail(job, detail, sizeof detail), STYLE_PLAIN);
-}
-
 /* The table of the jobs that are shown; NULL: not enough memory. The caller frees it. */
 static char *table_text(const struct top *top, const struct display *display)
 {
-    static const struct table_column columns[] = {
-        {"JOB", true, 0},   {"NAME", false, 8}, {"STATE", false, 0}, {"DEVICE", false, 4},
-        {"USER", false, 4}, {"PRIO", true, 0},  {"  RAN", true, 0},  {"WHAT", false, 12},
+    static const enum job_column order[] = {
+        JOB_COLUMN_NUMBER, JOB_COLUMN_NAME,     JOB_COLUMN_STATE, JOB_COLUMN_DEVICE,
+        JOB_COLUMN_USER,   JOB_COLUMN_PRIORITY, JOB_COLUMN_CLOCK, JOB_COLUMN_WHAT,
     };
     const struct job_list *list = &top->list;
-    struct table *table = table_new(columns, sizeof columns / sizeof *columns);
-    double now = clock_now();
+    struct job_table table;
     char *text = NULL;
     size_t size;
     FILE *memory = open_memstream(&text, &size);
 
+    job_table_begin(&table, order, sizeof order / sizeof *order);
     for (size_t i = list->offset; i < list->count && i < list->offset + list->shown; i++)
-        job_add(table, list->jobs[i], now);
-    if (memory) {
-        table_print(table, display, memory);
-        if (fclose(memory) != 0) {
-            free(text);
-            text = NULL;
-        }
+        job_table_add(&table, list->jobs[i]);
+    job_table_end(&table, display, memory);
+    if (memory && fclose(memory) != 0) {
+        free(text);
+        text = NULL;
     }
-    table_free(table);
     return text;
 }
 

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "client/connection/connection.h"
-#include "client/top/history.h"
+#include "client/top/measurements.h"
 
-/* Puts the last hour before `now` of each of the devices, a list of the daemon's, into the history.
- * An older daemon keeps none: then curves begin now. */
+/* Puts the last hour before `now` of each of the devices, a list of the daemon's, into the
+ * measurements. An older daemon keeps none: then curves begin now. */
 void past_load(struct invocation *invocation, struct json_object *devices, double now,
-               struct history *history);
+               struct measurements *measurements);

@@ -24,20 +24,20 @@ enum {
 
 /* ---- the picture --------------------------------------------------------------------------- */
 
-/* Puts what the devices are measured at now into the history. */
-static void history_extend(struct top *top)
+/* Puts what the devices are measured at now into the measurements. */
+static void measurements_extend(struct top *top)
 {
     struct json_object *devices = json_get(top->picture.devices, "devices");
 
     for (size_t i = 0; devices && i < json_object_array_length(devices); i++) {
         struct json_object *device = json_object_array_get_idx(devices, i);
-        double values[HISTORY_VALUES];
+        double values[MEASURED_VALUES];
         bool measured;
 
-        values[HISTORY_UTILISATION] = device_utilisation(device, &measured);
-        values[HISTORY_MEMORY] = device_memory_part(device);
-        history_put(top->history, json_get_string(device, "name", "?"), top->fetched, top->fetched,
-                    values);
+        values[MEASURED_UTILISATION] = device_utilisation(device, &measured);
+        values[MEASURED_MEMORY] = device_memory_part(device);
+        measurements_put(top->measurements, json_get_string(device, "name", "?"), top->fetched,
+                         top->fetched, values);
     }
 }
 
@@ -59,9 +59,10 @@ static void picture_update(struct top *top)
     if (result < 0)
         return;
     if (!top->past_loaded && !top->invocation->json)
-        past_load(top->invocation, json_get(top->picture.devices, "devices"), begin, top->history);
+        past_load(top->invocation, json_get(top->picture.devices, "devices"), begin,
+                  top->measurements);
     top->past_loaded = true;
-    history_extend(top);
+    measurements_extend(top);
     job_list_set(&top->list, picture_jobs(&top->picture));
 }
 
@@ -347,7 +348,7 @@ enum exit_status top_run(struct invocation *invocation)
     if (status)
         return status;
     /* Without memory for it there are no curves. */
-    top.history = history_new();
+    top.measurements = measurements_new();
     signals = stream_signals_open();
     screen_look(&top.screen);
     if (changes_take(&top, &status)) { /* an older daemon's error goes to the normal screen */
@@ -362,7 +363,7 @@ enum exit_status top_run(struct invocation *invocation)
     prompt_close(&top.prompt);
     job_list_release(&top.list);
     picture_release(&top.picture);
-    history_free(top.history);
+    measurements_free(top.measurements);
     if (signals >= 0)
         close(signals);
     return status;

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "client/connection/stream.h"
-#include "client/top/history.h"
 #include "client/top/job_list.h"
+#include "client/top/measurements.h"
 #include "client/top/picture.h"
 #include "client/top/prompt.h"
 #include "client/top/screen.h"
@@ -37,7 +37,7 @@ struct top {
     struct stream changes;
     struct picture picture;
     struct job_list list;
-    struct history *history;
+    struct measurements *measurements;
     bool past_loaded; /* what the daemon knew before is in it */
     struct key_input input;
     struct prompt prompt;

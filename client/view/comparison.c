@@ -234,13 +234,13 @@ static int metrics_check(struct json_object *jobs, struct json_object *metrics, 
     return 0;
 }
 
-/* Mean, sample deviation and range of the metric over the jobs that have it; NULL: no job has
- * it. */
+/* Mean, sample deviation and range of the metric over the jobs whose value is finite, and how many
+ * jobs have another value; NULL: no job has the metric. */
 static struct json_object *statistics(struct json_object *members, const char *name)
 {
     struct json_object *made;
     double sum = 0, squares = 0, least = INFINITY, most = -INFINITY, mean;
-    int64_t count = 0;
+    int64_t count = 0, nonfinite = 0;
 
     for (int pass = 0; pass < 2; pass++) {
         mean = count ? sum / (double)count : 0;
@@ -249,6 +249,8 @@ static struct json_object *statistics(struct json_object *members, const char *n
                 json_get(json_get(json_object_array_get_idx(members, i), "job"), "metrics");
             double value = json_get_double(metrics, name, NAN);
 
+            if (pass == 0)
+                nonfinite += isnan(value) && json_get(metrics, name);
             if (isnan(value))
                 continue;
             if (pass == 1) {
@@ -261,14 +263,15 @@ static struct json_object *statistics(struct json_object *members, const char *n
             most = fmax(most, value);
         }
     }
-    if (count == 0)
+    if (count == 0 && nonfinite == 0)
         return NULL;
     made = json_object_new_object();
-    json_set_double(made, "mean", mean);
+    json_set_double(made, "mean", count ? mean : NAN);
     json_set_double(made, "deviation", count > 1 ? sqrt(squares / (double)(count - 1)) : NAN);
     json_set_double(made, "minimum", least);
     json_set_double(made, "maximum", most);
     json_set_int(made, "count", count);
+    json_set_int(made, "nonfinite", nonfinite);
     return made;
 }
 

@@ -111,7 +111,7 @@ static void chart_release(struct chart *chart)
 }
 
 /* The unit for times since the first bucket, which may be much later than what was asked for. */
-static const struct time_unit *time_unit_of(const struct history *histories, size_t count)
+static const struct time_unit *time_unit_of(const struct device_history *histories, size_t count)
 {
     const struct time_unit *unit = time_units;
     double first = INFINITY, now = clock_now();
@@ -208,7 +208,8 @@ static void memory_print(const struct display *display, struct json_object *repl
 
 /* ---- printing -------------------------------------------------------------------------------- */
 
-int histories_print(const struct history *histories, size_t count, const struct display *display)
+int histories_print(const struct device_history *histories, size_t count,
+                    const struct display *display)
 {
     const struct time_unit *unit = time_unit_of(histories, count);
     struct chart chart;
@@ -224,7 +225,7 @@ int histories_print(const struct history *histories, size_t count, const struct 
     return chart_finish(&chart, result, display);
 }
 
-int history_print_device(const struct history *history, const struct display *display)
+int history_print_device(const struct device_history *history, const struct display *display)
 {
     struct json_object *reply = history->reply;
     const struct time_unit *unit = time_unit_of(history, 1);
@@ -251,7 +252,7 @@ int history_print_device(const struct history *history, const struct display *di
 
 int history_print_queue(struct json_object *reply, const struct display *display)
 {
-    const struct time_unit *unit = time_unit_of(&(struct history){.reply = reply}, 1);
+    const struct time_unit *unit = time_unit_of(&(struct device_history){.reply = reply}, 1);
     struct chart chart;
     int result = chart_begin(&chart, 2, unit);
 

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "client/view/table.h"
+#include "client/view/job_table.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -134,46 +134,63 @@ char *job_detail(struct json_object *job, char *output, size_t size)
 
 void job_print_table(struct json_object *jobs, const struct display *display, FILE *output)
 {
-    static const struct table_column columns[] = {
-        {"JOB", true, 0},   {"NAME", false, 8},      {"STATE", false, 0}, {"DEVICE", false, 4},
-        {"USER", false, 4}, {"SUBMITTED", false, 0}, {"RAN", false, 0},   {"WHAT", false, 12},
+    static const enum job_column order[] = {
+        JOB_COLUMN_NUMBER, JOB_COLUMN_NAME,      JOB_COLUMN_STATE, JOB_COLUMN_DEVICE,
+        JOB_COLUMN_USER,   JOB_COLUMN_SUBMITTED, JOB_COLUMN_RAN,   JOB_COLUMN_WHAT,
     };
-    struct table *table = table_new(columns, sizeof columns / sizeof *columns);
-    double now = clock_now();
+    struct job_table table;
 
-    for (size_t i = 0; jobs && i < json_object_array_length(jobs); i++) {
-        struct json_object *job = json_object_array_get_idx(jobs, i);
-        const char *state = json_get_string(job, "state", "?");
-        const char *name = json_get_string(job, "name", "");
-        double ran = job_run_seconds(job, now);
-        char text[64], detail[1024];
+    job_table_begin(&table, order, sizeof order / sizeof *order);
+    for (size_t i = 0; jobs && i < json_object_array_length(jobs); i++)
+        job_table_add(&table, json_object_array_get_idx(jobs, i));
+    job_table_end(&table, display, output);
+}
 
-        table_add_integer(table, json_get_int(job, "id", 0));
-        table_add(table, *name ? name : "-", STYLE_PLAIN); /* another user's job may have none */
-        table_add(table, state, job_state_style(state));
-        table_add(table, json_get_string(job, "device", "-"), STYLE_PLAIN);
-        table_add(table, json_get_string(job, "user", ""), STYLE_PLAIN);
-        table_add(
-            table,
-            display_format_ago(json_get_double(job, "submitted", now), now, text, sizeof text),
-            STYLE_PLAIN);
-        table_add(table, isnan(ran) ? "-" : text_format_duration(ran, text, sizeof text),
-                  STYLE_PLAIN);
-        table_add(table, job_detail(job, detail, sizeof detail), STYLE_PLAIN);
+static int names_compare(const void *first, const void *second)
+{
+    return strcmp(json_object_get_string(*(struct json_object *const *)first),
+                  json_object_get_string(*(struct json_object *const *)second));
+}
+
+struct json_object *job_metrics_new(struct json_object *job)
+{
+    struct json_object *metrics = json_get(job, "metrics"), *odd = json_get(job, "nonfinite");
+    JSON_AUTO struct json_object *names = json_object_new_array();
+    struct json_object *made = json_object_new_object();
+
+    if (metrics) {
+        json_object_object_foreach (metrics, name, unused) {
+            (void)unused;
+            json_object_array_add(names, json_object_new_string(name));
+        }
     }
-    table_print(table, display, output);
-    table_free(table);
+    for (size_t i = 0; odd && i < json_object_array_length(odd); i++)
+        json_object_array_add(names, json_object_get(json_object_array_get_idx(odd, i)));
+    json_object_array_sort(names, names_compare);
+    for (size_t i = 0; i < json_object_array_length(names); i++) {
+        const char *name = json_object_get_string(json_object_array_get_idx(names, i));
+
+        json_object_object_add(made, name,
+                               json_object_new_double(json_get_double(metrics, name, NAN)));
+    }
+    return made;
+}
+
+void job_complete_metrics(struct json_object *job)
+{
+    json_set(job, "metrics", job_metrics_new(job));
 }
 
 /* Prints the test result of the weights that an export writes. */
-static void test_print(struct json_object *metrics, FILE *output)
+static void test_print(struct json_object *job, FILE *output)
 {
+    JSON_AUTO struct json_object *metrics = job_metrics_new(job);
     const char *name = json_get(metrics, "test_accuracy") ? "test_accuracy" : "test_loss";
-    double value = json_get_double(metrics, name, NAN);
     char text[32];
 
-    if (!isnan(value))
-        fprintf(output, ", %s %s%s", name, display_format_value(value, text, sizeof text),
+    if (json_get(metrics, name))
+        fprintf(output, ", %s %s%s", name,
+                display_format_value(json_get_double(metrics, name, NAN), text, sizeof text),
                 json_get(metrics, "last_test_loss") ? " with its weights" : "");
 }
 
@@ -199,7 +216,7 @@ void job_print_sentence(struct json_object *job, const struct display *display, 
                 text_escape_controls(detail, escaped, sizeof escaped),
                 display_format_value(json_get_double(best, "value", NAN), value, sizeof value),
                 json_get_int(best, "step", 0));
-        test_print(json_get(job, "metrics"), output);
+        test_print(job, output);
     } else if (*reason && strcmp(state, "done") != 0) {
         fprintf(output, ": %s", text_escape_controls(reason, escaped, sizeof escaped));
     }
@@ -215,7 +232,7 @@ struct json_object *job_result_new(struct json_object *show)
 {
     static const char *const keys[] = {"id",     "name",        "state",     "device",
                                        "reason", "exit_status", "submitted", "started",
-                                       "ended",  "metrics",     "best"};
+                                       "ended",  "metrics",     "nonfinite", "best"};
     struct json_object *result = json_object_new_object(), *job = json_get(show, "job");
 
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)

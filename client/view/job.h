@@ -26,6 +26,12 @@ const char *job_reason(struct json_object *job);
  * `output`. */
 char *job_detail(struct json_object *job, char *output, size_t size);
 
+/* The last value of each metric of a Job or a Checkpoint by name, in the order of names: NaN where
+ * it is not finite. The caller owns it. */
+struct json_object *job_metrics_new(struct json_object *job);
+/* Replaces the metrics of a Job by job_metrics_new(). It can be printed as JSON no more. */
+void job_complete_metrics(struct json_object *job);
+
 /* Prints a table with a line for each Job of the JSON array; prints nothing if it is empty. */
 void job_print_table(struct json_object *jobs, const struct display *display, FILE *output);
 
@@ -33,7 +39,8 @@ void job_print_table(struct json_object *jobs, const struct display *display, FI
 void job_print_sentence(struct json_object *job, const struct display *display, FILE *output);
 
 /* Makes from a reply to Show: {"id", "name", "state", "device", "reason", "exit_status",
- * "submitted", "started", "ended", "metrics", "best", "attempts"}; the caller owns it. */
+ * "submitted", "started", "ended", "metrics", "nonfinite", "best", "attempts"}; the caller owns
+ * it. */
 struct json_object *job_result_new(struct json_object *show);
 
 /* Writes a job's output (`length` bytes and a NUL) unchanged, unless `output` is a terminal. For a

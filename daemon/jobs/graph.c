@@ -478,7 +478,7 @@ static void hold(struct jobs *jobs, struct job *job)
     /* a job that is being planned or pauses between tries is stopped when it is queued */
     if (job->queue || job->links->blocked) {
         job_dequeue(jobs, job);
-        job->waits_since = 0; /* the time until now does not count */
+        job_wait_forget(jobs->table, job); /* the time until now does not count */
         job_graph_admits(jobs, job);
     } else if (!job->attempt) {
         job_set_waiting(jobs, job, WAIT_HELD, JOB_HELD_SENTENCE, NULL);

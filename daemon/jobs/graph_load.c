@@ -194,7 +194,7 @@ void job_graph_restore(struct jobs *jobs, struct job *job, bool runs, struct gra
     if (!runs)
         restore_dependencies(jobs, job, load);
     if (job->links)
-        job->waits_since = 0; /* it does not wait for a device yet */
+        job_wait_forget(jobs->table, job); /* it does not wait for a device yet */
     if (!loaded)
         return;
     job->notifies = loaded->notifies;
@@ -206,7 +206,7 @@ void job_graph_restore(struct jobs *jobs, struct job *job, bool runs, struct gra
     if (loaded->at > 0 && !runs)
         job_start_at(jobs, job, loaded->at);
     if (links->held || links->at > 0)
-        job->waits_since = 0;
+        job_wait_forget(jobs->table, job);
     links->sweep = run;
     if (run)
         run->live++;

@@ -72,6 +72,7 @@ struct job *job_new(struct jobs *jobs, const struct job_submission *submission)
 void job_mark_ended(struct jobs *jobs, struct job *job)
 {
     job->ended = true;
+    job_wait_forget(jobs->table, job);
     job_users_count(jobs, job->uid, -1);
 }
 
@@ -134,8 +135,7 @@ void job_take_from_queues(struct jobs *jobs, struct job *job)
     job_classes_remove(jobs->classes, job);
     job_queue_remove(job);
     job_graph_rest(jobs, job);
-    job->waited += job->waits_since > 0 ? clock_now() - job->waits_since : 0;
-    job->waits_since = 0;
+    job_wait_end(jobs->table, job, clock_now());
 }
 
 static void job_enqueue(struct jobs *jobs, struct job *job)
@@ -148,8 +148,7 @@ static void job_enqueue(struct jobs *jobs, struct job *job)
         return;
     if (!job_graph_admits(jobs, job))
         return;
-    if (job->waits_since == 0) /* it begins to wait for a device; earlier waits do not count */
-        job->waits_since = clock_now();
+    job_wait_begin(jobs->table, job, clock_now()); /* for a device; earlier waits do not count */
     result = needs_plan ? planning_turns_queue(jobs, job) : job_classes_add(jobs->classes, job);
     if (result < 0) /* it is acknowledged already */
         memory_exhausted(0);

@@ -475,7 +475,8 @@ static void restore_job(struct jobs *jobs, const struct loaded_job *loaded, stru
     job->retries = (uint16_t)loaded->row.retries;
     job->memory_failures = (uint8_t)loaded->row.memory_failures;
     job->avoids_sharing = loaded->row.avoids_sharing;
-    job->waits_since = loaded->row.state == JOB_QUEUED ? loaded->row.queued : 0;
+    if (loaded->row.state == JOB_QUEUED)
+        job_wait_begin(jobs->table, job, loaded->row.queued);
     if (loaded->row.pinned[0])
         job_pin(jobs, job, loaded->row.pinned);
     restore_plan(job, loaded->plan);

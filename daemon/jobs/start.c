@@ -68,8 +68,7 @@ void job_start(struct jobs *jobs, struct job *job, struct device *const *devices
         return;
     }
     job_classes_remove(jobs->classes, job);
-    job->waited += job->waits_since > 0 ? clock_now() - job->waits_since : 0;
-    job->waits_since = 0;
+    job_wait_end(jobs->table, job, clock_now());
     job->attempt_number++;
     attempt = job_bind_attempt(jobs, job, job->attempt_number, &job_running_events);
     attempt->time_limit = job->details->time_limit;

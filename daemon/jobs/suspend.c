@@ -379,8 +379,7 @@ void job_go_on(struct jobs *jobs, struct job *job, struct device *const *devices
     struct transition *transition;
 
     job_classes_remove(jobs->classes, job);
-    job->waited += job->waits_since > 0 ? clock_now() - job->waits_since : 0;
-    job->waits_since = 0;
+    job_wait_end(jobs->table, job, clock_now());
     memcpy(placed, devices, (size_t)count * sizeof(struct device *));
     keep_places(&attempt->suspension, placed, count);
     attempt->claim.suspended = false;

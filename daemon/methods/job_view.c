@@ -65,7 +65,7 @@ void job_view_add_progress(struct daemon *daemon, struct json_object *job)
 void job_view_hide(struct json_object *job)
 {
     static const char *const hidden[] = {"reason", "exit_status", "progress", "best", "group",
-                                         "sweep",  "stopped",     "pinned",   "ran"};
+                                         "sweep",  "stopped",     "pinned",   "ran",  "nonfinite"};
 
     for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++)
         json_set(job, hidden[i], NULL);

@@ -9,6 +9,7 @@
 #include "daemon/work/job_table.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -43,17 +44,11 @@ static struct json_object *ended_jobs(const struct job_table *table)
 /* How many jobs wait for a device, and since when the first of them does. */
 static void waiting_add(const struct job_table *table, struct json_object *reply)
 {
-    double now = clock_now(), since = now;
-    int64_t count = 0;
+    const struct job *longest = job_wait_longest(table);
 
-    for (size_t i = 0; i < table->bucket_count; i++)
-        for (const struct job *job = table->buckets[i]; job; job = job->next_in_bucket)
-            if (job->waits_since > 0 && job->state == JOB_QUEUED && !job->ended) {
-                count++;
-                since = job->waits_since < since ? job->waits_since : since;
-            }
-    json_set_int(reply, "waiting", count);
-    json_set_double(reply, "longest_wait_seconds", now - since);
+    json_set_int(reply, "waiting", (int64_t)table->waits.count);
+    json_set_double(reply, "longest_wait_seconds",
+                    longest ? fmax(0, clock_now() - longest->waits_since) : 0);
 }
 
 static struct json_object *statistics_reply(const struct statistics_query *query)

@@ -13,19 +13,18 @@
 
 enum { CHUNK_BYTES = 1024 * 1024 /* of checkpoint_chunk */ };
 
-/* A metric that is not a number is stored as null and is left out. */
-static struct json_object *read_metrics(const struct statement *row, int column)
+/* A metric that is not finite is stored as null. */
+static void read_metrics(struct json_object *checkpoint, const struct statement *row, int column)
 {
     JSON_AUTO struct json_object *stored = row_read_object(row, column);
-    struct json_object *metrics = json_object_new_object();
 
+    json_set(checkpoint, "metrics", json_object_new_object());
+    json_set(checkpoint, "nonfinite", NULL);
     if (stored) {
         json_object_object_foreach (stored, name, value) {
-            if (value)
-                json_set_double(metrics, name, json_object_get_double(value));
+            row_add_metric(checkpoint, name, value ? json_object_get_double(value) : NAN);
         }
     }
-    return metrics;
 }
 
 static const char select_list[] =
@@ -50,7 +49,7 @@ int checkpoints_read(struct store_connection *connection, int64_t job, int64_t l
         row_set_text(checkpoint, "digest", &rows, 4);
         json_set_bool(checkpoint, "best", statement_int(&rows, 5) != 0);
         row_set_text(checkpoint, "location", &rows, 6);
-        json_set(checkpoint, "metrics", read_metrics(&rows, 7));
+        read_metrics(checkpoint, &rows, 7);
         json_object_array_add(checkpoints, checkpoint);
     }
     return rows.result;

@@ -1,6 +1,8 @@
 /* columns.c: see columns.h. */
 #include "daemon/store/columns.h"
 
+#include <math.h>
+
 void row_set_text(struct json_object *object, const char *key, const struct statement *row,
                   int column)
 {
@@ -23,6 +25,19 @@ void row_set_double(struct json_object *object, const char *key, const struct st
         json_set(object, key, NULL);
     else
         json_set_double(object, key, statement_double(row, column));
+}
+
+void row_add_metric(struct json_object *object, const char *name, double value)
+{
+    struct json_object *names = json_get(object, "nonfinite");
+
+    if (isfinite(value)) {
+        json_set_double(json_get(object, "metrics"), name, value);
+        return;
+    }
+    if (!names)
+        json_set(object, "nonfinite", names = json_object_new_array());
+    json_object_array_add(names, json_object_new_string(name));
 }
 
 int row_parse_object(const struct statement *row, int column, struct json_object **object,

@@ -11,6 +11,9 @@ void row_set_int(struct json_object *object, const char *key, const struct state
                  int column);
 void row_set_double(struct json_object *object, const char *key, const struct statement *row,
                     int column);
+/* Adds a metric to members `metrics` and `nonfinite` of a Job or a Checkpoint: its value to the
+ * former, an object, or its name to the latter, an array that is made then. */
+void row_add_metric(struct json_object *object, const char *name, double value);
 /* Parses a text column as a JSON object, which the caller owns. NULL: the column is null or
  * damaged. */
 struct json_object *row_read_object(const struct statement *row, int column);

@@ -7,6 +7,7 @@
 #include "daemon/store/sweep_rows.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,15 +59,15 @@ static const char select_last_metrics[] =
     "    ORDER BY step DESC LIMIT 1)"
     "  FROM names WHERE name IS NOT NULL LIMIT 256";
 
-static int last_metrics_read(struct store_connection *connection, int64_t job,
-                             struct json_object *metrics, struct error *error)
+static int last_metrics_read(struct store_connection *connection, int64_t id,
+                             struct json_object *job, struct error *error)
 {
     AUTO_STATEMENT struct statement rows = statement_open(connection, select_last_metrics, error);
 
-    statement_bind_int(&rows, ":job", job);
+    statement_bind_int(&rows, ":job", id);
     while (statement_next(&rows) > 0)
-        if (!statement_is_null(&rows, 1)) /* not a number */
-            row_set_double(metrics, statement_text(&rows, 0), &rows, 1);
+        row_add_metric(job, statement_text(&rows, 0),
+                       statement_is_null(&rows, 1) ? NAN : statement_double(&rows, 1));
     return rows.result;
 }
 
@@ -90,7 +91,6 @@ static int job_read(struct store_connection *connection, const struct statement 
                     struct json_object **made, struct error *error)
 {
     struct json_object *job = json_object_new_object();
-    struct json_object *metrics = json_object_new_object();
     int result;
 
     for (int i = 0; i < COLUMN_BEST; i++)
@@ -98,7 +98,8 @@ static int job_read(struct store_connection *connection, const struct statement 
     json_set(job, "progress", NULL);
     json_set(job, "queue_position", NULL);
     json_set(job, "expected_start", NULL);
-    json_set(job, "metrics", metrics);
+    json_set(job, "metrics", json_object_new_object());
+    json_set(job, "nonfinite", NULL);
     json_set(job, "best", best_read(row));
     json_set_bool(job, "held", statement_int(row, COLUMN_HELD) != 0);
     row_set_text(job, "group", row, COLUMN_GROUP);
@@ -106,7 +107,7 @@ static int job_read(struct store_connection *connection, const struct statement 
     row_set_text(job, "pinned", row, COLUMN_PINNED);
     row_set_double(job, "ran", row, COLUMN_RAN);
     json_set_bool(job, "stopped", statement_int(row, COLUMN_STOPPED) != 0);
-    result = last_metrics_read(connection, statement_int(row, COLUMN_ID), metrics, error);
+    result = last_metrics_read(connection, statement_int(row, COLUMN_ID), job, error);
     if (result < 0)
         json_object_put(job);
     else

@@ -38,8 +38,8 @@ static const char select_point[] =
 int sweep_point_find(struct store_connection *connection, int64_t id, struct json_object **job,
                      struct error *error)
 {
-    static const char *const absent[] = {"device",   "started", "exit_status",
-                                         "progress", "best",    "ran"};
+    static const char *const absent[] = {"device", "started", "exit_status", "progress",
+                                         "best",   "ran",     "nonfinite"};
     AUTO_STATEMENT struct statement row = statement_of_job(connection, select_point, id, error);
 
     if (row.result <= 0)

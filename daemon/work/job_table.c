@@ -1,6 +1,8 @@
 /* job_table.c: see job_table.h. */
 #include "daemon/work/job_table.h"
 
+#include "base/memory.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -75,6 +77,7 @@ void job_table_remove(struct job_table *table, struct job *job)
     *link = job->next_in_bucket;
     table->count--;
     table->in_state[job->state]--;
+    job_wait_forget(table, job);
 }
 
 void job_table_set_state(struct job_table *table, struct job *job, enum job_state state)
@@ -82,52 +85,58 @@ void job_table_set_state(struct job_table *table, struct job *job, enum job_stat
     table->in_state[job->state]--;
     table->in_state[state]++;
     job->state = (uint8_t)state;
+    if (state != JOB_QUEUED)
+        job_wait_forget(table, job);
 }
 
 void job_table_release(struct job_table *table)
 {
     free(table->buckets);
+    job_queue_release(&table->waits);
     *table = (struct job_table){0};
 }
 
 /* ---- heap ------------------------------------------------------------------------------------ */
 
-static bool goes_before(const struct job *a, const struct job *b)
+static bool goes_before(const struct job_queue *queue, const struct job *a, const struct job *b)
 {
+    if (queue->by_wait)
+        return a->waits_since < b->waits_since;
     if (a->priority != b->priority)
         return a->priority > b->priority;
     return a->put_first != b->put_first ? a->put_first > b->put_first : a->id < b->id;
 }
 
-static void queue_place(struct job_queue *queue, size_t index, struct job *job)
+static void heap_place(struct job_queue *queue, size_t index, struct job *job)
 {
     queue->jobs[index] = job;
-    job->queue_index = (uint32_t)index;
+    *(queue->by_wait ? &job->wait_index : &job->queue_index) = (uint32_t)index;
 }
 
-static void queue_rise(struct job_queue *queue, size_t index, struct job *job)
+static void heap_rise(struct job_queue *queue, size_t index, struct job *job)
 {
-    while (index > 0 && goes_before(job, queue->jobs[(index - 1) / 2])) {
-        queue_place(queue, index, queue->jobs[(index - 1) / 2]);
+    while (index > 0 && goes_before(queue, job, queue->jobs[(index - 1) / 2])) {
+        heap_place(queue, index, queue->jobs[(index - 1) / 2]);
         index = (index - 1) / 2;
     }
-    queue_place(queue, index, job);
+    heap_place(queue, index, job);
 }
 
-static void queue_sink(struct job_queue *queue, size_t index, struct job *job)
+static void heap_sink(struct job_queue *queue, size_t index, struct job *job)
 {
     for (size_t child = 2 * index + 1; child < queue->count; child = 2 * index + 1) {
-        if (child + 1 < queue->count && goes_before(queue->jobs[child + 1], queue->jobs[child]))
+        if (child + 1 < queue->count &&
+            goes_before(queue, queue->jobs[child + 1], queue->jobs[child]))
             child++;
-        if (!goes_before(queue->jobs[child], job))
+        if (!goes_before(queue, queue->jobs[child], job))
             break;
-        queue_place(queue, index, queue->jobs[child]);
+        heap_place(queue, index, queue->jobs[child]);
         index = child;
     }
-    queue_place(queue, index, job);
+    heap_place(queue, index, job);
 }
 
-int job_queue_push(struct job_queue *queue, struct job *job)
+static int heap_push(struct job_queue *queue, struct job *job)
 {
     if (queue->count == queue->capacity) {
         size_t capacity = queue->capacity ? queue->capacity * 2 : QUEUE_AT_FIRST;
@@ -138,27 +147,38 @@ int job_queue_push(struct job_queue *queue, struct job *job)
         queue->jobs = jobs;
         queue->capacity = capacity;
     }
-    job->queue = queue;
-    queue_rise(queue, queue->count++, job);
+    heap_rise(queue, queue->count++, job);
     return 0;
+}
+
+static void heap_remove(struct job_queue *queue, struct job *job, size_t index)
+{
+    struct job *last = queue->jobs[--queue->count];
+
+    if (last == job)
+        return;
+    if (index > 0 && goes_before(queue, last, queue->jobs[(index - 1) / 2]))
+        heap_rise(queue, index, last);
+    else
+        heap_sink(queue, index, last);
+}
+
+int job_queue_push(struct job_queue *queue, struct job *job)
+{
+    int result = heap_push(queue, job);
+
+    if (result == 0)
+        job->queue = queue;
+    return result;
 }
 
 void job_queue_remove(struct job *job)
 {
     struct job_queue *queue = job->queue;
-    struct job *last;
-    size_t index = job->queue_index;
 
-    if (!queue)
-        return;
     job->queue = NULL;
-    last = queue->jobs[--queue->count];
-    if (last == job)
-        return;
-    if (index > 0 && goes_before(last, queue->jobs[(index - 1) / 2]))
-        queue_rise(queue, index, last);
-    else
-        queue_sink(queue, index, last);
+    if (queue)
+        heap_remove(queue, job, job->queue_index);
 }
 
 struct job *job_queue_first(const struct job_queue *queue)
@@ -170,4 +190,34 @@ void job_queue_release(struct job_queue *queue)
 {
     free(queue->jobs);
     *queue = (struct job_queue){0};
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+void job_wait_begin(struct job_table *table, struct job *job, double since)
+{
+    if (job->waits_since > 0 || !(since > 0))
+        return;
+    job->waits_since = since;
+    table->waits.by_wait = true;
+    if (heap_push(&table->waits, job) < 0) /* it is acknowledged already */
+        memory_exhausted(0);
+}
+
+void job_wait_forget(struct job_table *table, struct job *job)
+{
+    if (job->waits_since > 0)
+        heap_remove(&table->waits, job, job->wait_index);
+    job->waits_since = 0;
+}
+
+void job_wait_end(struct job_table *table, struct job *job, double now)
+{
+    job->waited += job->waits_since > 0 ? now - job->waits_since : 0;
+    job_wait_forget(table, job);
+}
+
+const struct job *job_wait_longest(const struct job_table *table)
+{
+    return job_queue_first(&table->waits);
 }

@@ -38,13 +38,15 @@ struct job {
     struct uv_timer_s *backoff;  /* while it waits for a retry; else NULL */
     struct job_queue *queue;     /* the heap that holds it, or NULL */
     struct job_class *class;     /* while it may be placed; `queue` is the class's heap then */
-    double waits_since;          /* seconds since the epoch; 0 while it does not wait */
+    double waits_since;          /* for a device: seconds since the epoch; 0 while it does not wait;
+                                  * set by job_wait_*() */
     double waited;               /* seconds that it waited before that */
     double retry_at;             /* of a paused job: when it may start, since the epoch; 0: at
                                   * once */
     double put_first;            /* when it was put before others of its user; 0: never */
     int64_t steps_done;          /* of its training, done by earlier attempts */
     uint32_t queue_index;
+    uint32_t wait_index; /* in the table's heap of those that wait */
     int32_t priority;
     int32_t attempt_number; /* of the last attempt */
     uid_t uid;
@@ -66,9 +68,17 @@ struct job {
     bool ended;              /* leaves the table once its attempt is gone */
 };
 
+/* A binary heap. */
+struct job_queue {
+    struct job **jobs;
+    size_t count, capacity;
+    bool by_wait; /* who waits longest first; else as job_queue_push() says */
+};
+
 struct job_table {
     struct job **buckets;
     size_t bucket_count, count;
+    struct job_queue waits;      /* the jobs of the table that wait for a device */
     size_t in_state[JOB_STATES]; /* how many jobs of the table are in each */
     uint64_t ended[JOB_STATES];  /* how many have ended in each since the start: transition.h */
 };
@@ -81,13 +91,19 @@ void job_table_remove(struct job_table *table, struct job *job);
 void job_table_set_state(struct job_table *table, struct job *job, enum job_state state);
 void job_table_release(struct job_table *table); /* frees the buckets, not the jobs */
 
-/* A binary heap: highest priority first, then what was put first, the latest before others, then
- * the lowest id. */
-struct job_queue {
-    struct job **jobs;
-    size_t count, capacity;
-};
+/* A job of the table waits for a device since that time, seconds since the epoch; one that waits
+ * already goes on. Without memory the process ends (base/memory.h). O(log n), as the next two. */
+void job_wait_begin(struct job_table *table, struct job *job, double since);
+/* It waits no more; its time up to `now` counts. Leaving the table, or the state `queued`, ends the
+ * wait, too. */
+void job_wait_end(struct job_table *table, struct job *job, double now);
+/* … its time does not count. */
+void job_wait_forget(struct job_table *table, struct job *job);
+/* Who waits longest; NULL: nobody waits. */
+const struct job *job_wait_longest(const struct job_table *table);
 
+/* Highest priority first, then what was put first, the latest before others, then the lowest id. 0
+ * or -ENOMEM. */
 int job_queue_push(struct job_queue *queue, struct job *job);
 /* Removes the job from the heap that holds it, if any. O(log n). */
 void job_queue_remove(struct job *job);

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any, Dict, Mapping, Optional, Type, TypeVar
 
 FINAL_STATES = ("done", "failed", "cancelled")
@@ -53,7 +54,7 @@ class Status:
     ran: Optional[float]
     exit_status: Optional[int]
     progress: Optional[Progress]
-    metrics: Dict[str, float]  # the last value of each
+    metrics: Dict[str, float]  # the last value of each; NaN: it is not finite
     best: Optional[Best]
     held: bool
     group: Optional[str]
@@ -65,7 +66,9 @@ class Status:
     @classmethod
     def from_reply(cls, reply: Mapping[str, Any]) -> Status:
         progress, best = reply.get("progress"), reply.get("best")
-        return read(cls, {**reply, "progress": progress and read(Progress, progress), "best": best and read(Best, best)})
+        metrics = {**reply["metrics"], **dict.fromkeys(reply.get("nonfinite") or (), math.nan)}
+        return read(cls, {**reply, "progress": progress and read(Progress, progress), "best": best and read(Best, best),
+                          "metrics": metrics})
 
     def __index__(self) -> int:
         return self.id

@@ -40,10 +40,17 @@ function errorOf(reply) {
     return new CallError(name, parameters.message ?? `the daemon answered ${name} ${JSON.stringify(parameters)}`, parameters);
 }
 
+/** The metrics of a job or a checkpoint whose last value is not finite are NaN here; JSON has no such number. */
+function completeMetrics(one) {
+    for (const name of one.nonfinite ?? []) one.metrics[name] = NaN;
+}
+
 /** The parameters of a reply; throws a CallError. */
 export function replyOf(reply) {
     if (reply.error) throw errorOf(reply);
-    return reply.parameters ?? {};
+    const parameters = reply.parameters ?? {}, {job, jobs, checkpoints} = parameters;
+    for (const one of [job, ...jobs ?? [], ...checkpoints ?? []]) if (one) completeMetrics(one);
+    return parameters;
 }
 
 async function answer(path, body) {

@@ -337,8 +337,7 @@ export function stepsBetween(curve, axis, low, high) {
 /** The last value of a curve: of a bucket of many values it has the mean, so `known`, the job's last value, is told. */
 export function lastText(curve, known) {
     const mean = curve.means[curve.means.length - 1];
-    if (known === undefined && curve.nonfinite) return "not finite";
-    return value(curve.counts[curve.counts.length - 1] === 1 ? mean : known ?? mean);
+    return value(curve.counts[curve.counts.length - 1] === 1 && !Number.isNaN(known) ? mean : known ?? mean);
 }
 
 /** A curve of the daemon as a series. */

@@ -4,7 +4,6 @@ import {call} from "./api.js";
 import {el, fill, empty} from "./dom.js";
 import {Chart, AXES, colour, lastText, seriesOf, setAxis, stepsBetween} from "./chart.js";
 import {count, counted} from "./format.js";
-import {metricNames} from "./job_metrics.js";
 import * as store from "./store.js";
 
 export const LOSSES = ["validation_loss", "train_loss", "loss"];
@@ -40,7 +39,6 @@ class Compare {
         this.metric = parameters.metric ?? null;
         this.curves = new Map();
         this.hidden = new Set();
-        this.names = [];
         this.ranges = null; // number of a job: its steps between the ends of a range that was dragged over
         this.jobsInput = el("input", {"aria-label": "Jobs", value: jobsText(this.ids), placeholder: "1,4-6", spellcheck: "false"});
         this.metricSelect = el("select", {"aria-label": "Metric",
@@ -75,19 +73,10 @@ class Compare {
         this.ids = parseJobs(this.jobsInput.value);
         this.hidden.clear();
         this.ranges = null;
-        this.names = [];
         this.failures = [];
         this.address();
         this.jobsChanged();
         this.load();
-    }
-
-    /** What the last values of a job do not name, because they are not finite: its rows do. */
-    async readNames() {
-        const ids = this.namedIds = this.ids, found = await Promise.all(ids.slice(0, TOGETHER).map((id) => metricNames(id).catch(() => [])));
-        if (this.closed || ids !== this.ids) return;
-        this.names = found.flat();
-        this.jobsChanged();
     }
 
     address() {
@@ -96,7 +85,7 @@ class Compare {
 
     /** Metrics and names come with the jobs; curves are read again when a job has got further. */
     jobsChanged() {
-        const names = new Set([...this.names, ...this.ids.flatMap((id) => Object.keys(store.byId(id)?.metrics ?? {}))]);
+        const names = new Set(this.ids.flatMap((id) => Object.keys(store.byId(id)?.metrics ?? {})));
         const usual = LOSSES.find((name) => names.has(name));
         if (!this.metric || (!names.has(this.metric) && names.size)) this.metric = usual ?? [...names][0] ?? this.metric;
         const text = [...names].sort().join("\n");
@@ -132,7 +121,6 @@ class Compare {
             await this.read();
         } while (this.again && !this.closed);
         this.loading = false;
-        if (this.namedIds !== this.ids) this.readNames(); // after what is looked at
     }
 
     async readCurve(id, name, points, ranges) {

@@ -29,8 +29,29 @@ function selectorOf(element) {
     return name ? `${element.tagName}[${name}="${CSS.escape(element.getAttribute(name))}"]` : null;
 }
 
+let pressed = null;           // what the pointer went down on, until it goes up again
+const delayed = new Map();    // element: what it shall hold then
+
+/** A click is one on an element that is there from the press to the release, so until then nothing around it is replaced. */
+function release() {
+    pressed = null;
+    const waiting = [...delayed];
+    delayed.clear();
+    for (const [element, children] of waiting) fill(element, ...children);
+}
+
+addEventListener("pointerdown", (event) => { pressed = event.target; }, true);
+for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => setTimeout(release, 0), true); // behind the click
+addEventListener("click", () => { pressed = null; }, true); // what the click itself changes is shown at once
+addEventListener("pointermove", (event) => { if (pressed && event.buttons === 0) release(); }, true); // it went up elsewhere
+
 /** Replaces what the element holds. A link or a button that has the focus keeps it, if it is there again. */
 export function fill(element, ...children) {
+    if (pressed && pressed !== element && element.contains(pressed)) {
+        delayed.set(element, children);
+        return element;
+    }
+    delayed.delete(element);
     const active = document.activeElement;
     const selector = active !== element && element.contains(active) ? selectorOf(active) : null;
     element.replaceChildren();

@@ -1,8 +1,9 @@
 // format.js: numbers and times as people read them.
 
-/** A measured value in five digits: 0.51234, 1.2346e-7, 12,346. */
+/** A measured value in five digits: 0.51234, 1.2346e-7, 12,346, nan. */
 export function value(number) {
-    if (number === null || number === undefined || Number.isNaN(number)) return "–";
+    if (number === null || number === undefined) return "–";
+    if (Number.isNaN(number)) return "nan";
     const size = Math.abs(number);
     if (size !== 0 && (size < 1e-4 || size >= 1e7)) return number.toExponential(3);
     if (Number.isInteger(number)) return count(number);

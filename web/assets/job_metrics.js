@@ -1,6 +1,6 @@
 // job_metrics.js: a chart for each metric of a job. The daemon hands out buckets; what comes later is followed, value by value.
 import {call, FINAL} from "./api.js";
-import {el, fill, empty} from "./dom.js";
+import {el, fill, empty, setText} from "./dom.js";
 import {Chart, AXES, colour, lastText, seriesOf, setAxis, stepsBetween} from "./chart.js";
 import {follow} from "./live.js";
 import {count, counted, value} from "./format.js";
@@ -9,14 +9,10 @@ const POINTS = 600, FIRST = 12;
 const kept = {axis: "step", log: false, smoothing: 0};
 const order = (name) => (/loss/.test(name) ? "0" : /acc|f1|auc/.test(name) ? "1" : "2") + name;
 
-/** The names of what a job reports, from its first rows. */
-export const metricNames = async (id) => [...new Set((await call("Metrics", {id, after: 0, limit: 500})).rows.map((row) => row.name))];
-
 export class Metrics {
     constructor(host, shown) {
         this.job = shown.job;
         this.charts = new Map();
-        this.names = [];
         this.body = el("div", {class: "charts"});
         const smoothing = el("input", {type: "range", min: 0, max: 0.99, step: 0.01, value: kept.smoothing, "aria-label": "Smoothing",
                                        oninput: () => { kept.smoothing = Number(smoothing.value); this.redraw(); }});
@@ -31,18 +27,7 @@ export class Metrics {
 
     update(shown) {
         this.job = shown.job;
-        const names = new Set([...this.names, ...Object.keys(shown.job.metrics ?? {})]);
-        this.show([...names].sort((a, b) => order(a) < order(b) ? -1 : 1));
-        this.readNames();
-    }
-
-    /** A metric whose last value is not finite, as of a loss that diverged, is not among those of the job: its rows name it. */
-    async readNames() {
-        const stamp = `${this.job.state} ${Object.keys(this.job.metrics ?? {}).length}`;
-        if (this.stamp === stamp) return;
-        this.stamp = stamp;
-        this.names = await metricNames(this.job.id).catch(() => this.names);
-        if (!this.closed) this.update({job: this.job});
+        this.show(Object.keys(shown.job.metrics ?? {}).sort((a, b) => order(a) < order(b) ? -1 : 1));
     }
 
     show(names) {
@@ -54,10 +39,14 @@ export class Metrics {
         if (this.nothing) fill(this.body);
         this.nothing = false;
         for (const name of names.slice(0, this.all ? names.length : FIRST)) if (!this.charts.has(name)) this.add(name);
-        this.more?.remove();
-        if (!this.all && names.length > FIRST)
-            this.body.append(this.more = el("button", {type: "button", onclick: () => { this.all = true; this.update({job: this.job}); }},
-                counted(names.length - FIRST, "more metric")));
+        this.showMore(this.all ? 0 : Math.max(0, names.length - FIRST));
+    }
+
+    showMore(number) {
+        this.more ??= el("button", {type: "button", onclick: () => { this.all = true; this.update({job: this.job}); }});
+        setText(this.more, counted(number, "more metric"));
+        if (number === 0) this.more.remove();
+        else if (this.body.lastChild !== this.more) this.body.append(this.more);
     }
 
     add(name) {

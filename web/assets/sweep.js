@@ -12,6 +12,7 @@ import * as store from "./store.js";
 const TRIALS_MAX = 5000;
 const lower = (metric, search) => search ? search.mode === "min" : !/acc|auc|f1|precision|recall|r2|reward|score/.test(metric ?? "loss");
 
+const isMissing = (one) => one === null || one === undefined;
 const textOf = (one) => typeof one === "number" ? value(one) : typeof one === "string" ? one : JSON.stringify(one);
 
 class SweepView {
@@ -52,6 +53,7 @@ class SweepView {
             } while (next && trials.length < TRIALS_MAX);
             if (this.closed) return;
             Object.assign(this, {sweep: reply.sweep, search: reply.search, trials, cut: Boolean(next)});
+            for (const one of trials) if (isMissing(one.value) && !isMissing(one.step)) one.value = NaN; // it is not finite
             this.borrowed = false;
             this.draw();
         } catch (error) {
@@ -73,7 +75,7 @@ class SweepView {
         this.keys = [...new Set(trials.flatMap((one) => Object.keys(one.values)))];
         this.metric = this.search?.metric ?? (this.borrowed ? null : trials.find((one) => one.metric)?.metric) ?? this.borrow(trials);
         this.low = lower(this.metric, this.search);
-        const measured = trials.filter((one) => one.value !== null && one.value !== undefined);
+        const measured = trials.filter((one) => Number.isFinite(one.value));
         this.top = trials.find((one) => one.job === this.search?.best) ??
             measured.reduce((best, one) => !best || (this.low ? one.value < best.value : one.value > best.value) ? one : best, null);
         this.drawBest();
@@ -102,7 +104,7 @@ class SweepView {
 
     drawButtons(states) {
         const open = Object.entries(states).some(([state, number]) => number && !["done", "failed", "cancelled"].includes(state));
-        const ranked = this.trials.filter((one) => one.value !== null && one.value !== undefined).sort((a,
+        const ranked = this.trials.filter((one) => Number.isFinite(one.value)).sort((a,
             b) => this.low ? a.value - b.value : b.value - a.value).slice(0, 50);
         const shape = `${open} ${ranked.length}`;
         if (shape === this.shape) return;
@@ -144,8 +146,8 @@ class SweepView {
         const rows = this.trials.filter((one) => this.parallel.keeps(one)).sort((a, b) => {
             const first = by.of(a), second = by.of(b);
             if (first === second) return a.job - b.job;
-            if (first === null || first === undefined) return 1;
-            if (second === null || second === undefined) return -1;
+            if (isMissing(first) || isMissing(second)) return isMissing(first) ? 1 : -1;
+            if (Number.isNaN(first) || Number.isNaN(second)) return Number.isNaN(first) ? 1 : -1;
             return sign * (first < second ? -1 : 1);
         });
         this.rowOf = new Map();
@@ -159,7 +161,7 @@ class SweepView {
             if (column.key === "job") return el("a", {href: `#/jobs/${one.job}`}, String(one.job));
             if (column.key === "state") return [stateChip(one.state), one.stopped ? el("span", {class: "tag"}, "stopped") : ""];
             if (column.key === "ran") return found ? duration(found) : "";
-            return found === null || found === undefined ? "" : textOf(found);
+            return isMissing(found) ? "" : textOf(found);
         };
         fill(this.table, el("table", {}, el("thead", {}, head), el("tbody", {}, rows.slice(0, 1000).map((one) => {
             const row = el("tr", {class: one === this.top ? "top" : null, "data-job": one.job,

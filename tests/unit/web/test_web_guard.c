@@ -106,7 +106,12 @@ static void other_types_and_tokens_are_refused(void **state)
                                          "Basic c0ffee",
                                          "c0ffee",
                                          "",
-                                         "bearer c0ffee",
+                                         "bearer c0ffef",
+                                         "Bearerc0ffee",
+                                         "Bearer\tc0ffee",
+                                         "Bearers c0ffee",
+                                         "Bearer C0FFEE",
+                                         "Bearer c0ffee ",
                                          NULL};
     struct web_headers headers = right;
 
@@ -119,6 +124,19 @@ static void other_types_and_tokens_are_refused(void **state)
     for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
         headers.authorization = tokens[i];
         assert_int_equal(call_status(headers), 401);
+    }
+}
+
+static void the_scheme_has_any_case(void **state)
+{
+    static const char *const tokens[] = {"bearer c0ffee", "BEARER c0ffee", "bEARER   c0ffee"};
+    struct web_headers headers = right;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
+        headers.authorization = tokens[i];
+        assert_int_equal(call_status(headers), 0);
+        assert_int_equal(web_guard_metrics(&guard, &headers).status, 0);
     }
 }
 
@@ -204,6 +222,7 @@ int main(void)
         cmocka_unit_test(calls_come_from_the_own_page_with_the_token),
         cmocka_unit_test(other_origins_are_refused),
         cmocka_unit_test(other_types_and_tokens_are_refused),
+        cmocka_unit_test(the_scheme_has_any_case),
         cmocka_unit_test(without_a_token_the_origin_still_counts),
         cmocka_unit_test(a_token_file_is_kept_and_is_the_users_alone),
         cmocka_unit_test(pages_may_call_what_is_listed),
