@@ -5,14 +5,14 @@
 
 /* The tasks to which a metric applies, and its properties. */
 enum metric_trait {
-    METRIC_OF_CLASSES = 1, /* a class is predicted for each sample */
-    METRIC_OF_VALUES = 2,  /* numbers are predicted: mean squared error */
-    METRIC_OF_TEXT = 4,    /* the next symbol is predicted */
-    METRIC_OF_HEADS = 8,   /* several labels are predicted */
-    METRIC_FALLS = 16,     /* it improves when it falls */
-    METRIC_READS = 32,     /* it is computed from the outputs of every sample */
-    METRIC_ASKED = 64,     /* it is measured where it is asked for alone */
-    METRIC_SCORES = 128,   /* all probabilities of the set are kept for it */
+    METRIC_OF_CLASSES = 1,  /* a class is predicted for each sample */
+    METRIC_OF_VALUES = 2,   /* numbers are predicted: mean squared error */
+    METRIC_OF_TEXT = 4,     /* the next symbol is predicted */
+    METRIC_OF_HEADS = 8,    /* several labels are predicted */
+    METRIC_FALLS = 16,      /* it improves when it falls */
+    METRIC_READS = 32,      /* it is computed from the outputs of every sample */
+    METRIC_ASKED = 64,      /* it is measured where it is asked for alone */
+    METRIC_SCORES = 128,    /* all probabilities of the set are kept for it */
     METRIC_OF_LABELS = 256, /* several labels of a sample are predicted, each of which is 0 or 1 */
     METRIC_OF_EMBEDDINGS = 512 /* samples of a class become embeddings near each other */
 };

@@ -98,8 +98,8 @@ static void apply_activation(struct backend_program *program, int kind,
 
 /* Computes the groups of columns for the rows. */
 static void multiply_groups(struct backend_program *program, int32_t index,
-                            const struct int8_packing *packing,
-                            const struct linear_int8_rows *rows, struct range groups, void *scratch)
+                            const struct int8_packing *packing, const struct linear_int8_rows *rows,
+                            struct range groups, void *scratch)
 {
     const struct graph_node *node = &program->graph->nodes[index];
     const struct kernels *kernels = program->device->kernels;

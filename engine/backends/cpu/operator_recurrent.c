@@ -348,11 +348,11 @@ static struct recurrent_product input_at(const struct backend_program *program,
     if (state->input.layer >= 0)
         return recurrent_input_at(step, &state->input, block_first(state, i), time);
     rows = array_at(program, step->node->input[0], time);
-    return (struct recurrent_product){
-        .start = rows.start,
-        .panel = state->int8 ? INT8_LANES : program->device->kernels->vector,
-        .row = rows.row,
-        .gate = state->hidden};
+    return (struct recurrent_product){.start = rows.start,
+                                      .panel = state->int8 ? INT8_LANES
+                                                           : program->device->kernels->vector,
+                                      .row = rows.row,
+                                      .gate = state->hidden};
 }
 
 static void run_forward(struct backend_program *program, const struct step *step,

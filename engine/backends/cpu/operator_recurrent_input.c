@@ -22,8 +22,8 @@ static int64_t block_steps(const struct backend_program *program,
 }
 
 /* Panels if both kernels have units by the same number, else rows. */
-static void choose_order(const struct backend_program *program,
-                         struct recurrent_input_state *input, bool reads_groups)
+static void choose_order(const struct backend_program *program, struct recurrent_input_state *input,
+                         bool reads_groups)
 {
     int64_t vector = program->device->kernels->vector, batch = program->graph->batch;
     int64_t writes = input->int8 ? INT8_LANES : vector, reads = reads_groups ? INT8_LANES : vector;
@@ -66,9 +66,8 @@ void recurrent_input_prepare(struct backend_program *program, int32_t node, int6
     else
         input->block_offset +=
             align_up((size_t)(padded * gates * input->features) * sizeof(float), MEMORY_ALIGNMENT);
-    input->bytes =
-        input->block_offset - offset +
-        align_up((size_t)(input->block * input->step) * sizeof(float), MEMORY_ALIGNMENT);
+    input->bytes = input->block_offset - offset +
+                   align_up((size_t)(input->block * input->step) * sizeof(float), MEMORY_ALIGNMENT);
 }
 
 /* ---- run ------------------------------------------------------------------------------------- */

@@ -6,15 +6,15 @@
 #include "engine/backends/cpu/program.h"
 
 struct recurrent_input_state {
-    int32_t layer;                     /* node; -1: the product is a tensor */
-    bool int8;                         /* the weights are integers, which lie packed: */
+    int32_t layer; /* node; -1: the product is a tensor */
+    bool int8;     /* the weights are integers, which lie packed: */
     struct int8_packing packing;
-    int64_t features, gates, hidden;   /* of a row of x; of the layer */
-    int64_t sequence, block;           /* steps, and those of a block */
-    int64_t step;                      /* floats of the product at a time step */
-    struct recurrent_product order;    /* of that */
+    int64_t features, gates, hidden;     /* of a row of x; of the layer */
+    int64_t sequence, block;             /* steps, and those of a block */
+    int64_t step;                        /* floats of the product at a time step */
+    struct recurrent_product order;      /* of that */
     size_t weights_offset, block_offset; /* in the node's workspace: packed weights, the block */
-    size_t bytes;                      /* of both */
+    size_t bytes;                        /* of both */
 };
 
 /* Steps from `first` on, and samples. */

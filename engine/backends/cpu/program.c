@@ -355,8 +355,12 @@ int cpu_program_prepare(struct backend_device *device, const struct graph *graph
     made->channels_last = graph_orders_channels_last(device, graph);
     made->plain_samples = keeps_samples_plain(made);
     for (int32_t i = 0; i < graph->node_count; i++) {
-        made->nodes[i] = (struct node_plan){
-            .fused = -1, .addend = -1, .incoming = {-1, -1}, .saved = -1, .bias = -1, .input_layer = -1};
+        made->nodes[i] = (struct node_plan){.fused = -1,
+                                            .addend = -1,
+                                            .incoming = {-1, -1},
+                                            .saved = -1,
+                                            .bias = -1,
+                                            .input_layer = -1};
         made->nodes[i].functions =
             operator_functions_of(device->operators, graph, &graph->nodes[i]);
         made->has_loss |= graph_node_operator(&graph->nodes[i])->is_loss;

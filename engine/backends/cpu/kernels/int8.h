@@ -111,7 +111,7 @@ struct int8_linear {
     int64_t y_row;         /* floats from one row to the next */
     int64_t y_group;       /* and from one group, and one vector of it */
     int64_t y_vector;
-    bool relu;             /* y is at least 0 */
+    bool relu; /* y is at least 0 */
     enum int8_instructions instructions;
 };
 

@@ -48,8 +48,8 @@ struct recurrent_forward {
     const float *before;
     float *after, *content;
     struct recurrent_product input; /* W x + bias */
-    struct recurrent_array gates; /* kept for the gradient: absent in evaluation */
-    struct recurrent_array cells; /* LSTM, the same */
+    struct recurrent_array gates;   /* kept for the gradient: absent in evaluation */
+    struct recurrent_array cells;   /* LSTM, the same */
     struct recurrent_array output;
     const struct int8_state *int8; /* recurrent_forward_int8: in place of `weights`; else NULL */
 };

@@ -127,8 +127,7 @@ static ALWAYS_INLINE void store_state(const struct evaluated_row *row, vector h,
     store_units(row->output, h, units);
     if (row->quantized) {
         vector value = h * (float)INT8_STATE_RANGE + (float)INT8_STATE_ZERO + round;
-        vector_bytes integers =
-            __builtin_convertvector((vector_bits)value & 0xff, vector_bytes);
+        vector_bytes integers = __builtin_convertvector((vector_bits)value & 0xff, vector_bytes);
 
         memcpy(row->quantized, &integers, (size_t)units);
     }
@@ -144,8 +143,8 @@ static ALWAYS_INLINE void lstm_evaluate(const struct evaluated_row *row, int64_t
     vector power = tanh_power(gate_argument(row, hidden, 2, units));
     vector out = 1.0f + sigmoid_power(gate_argument(row, hidden, 3, units));
     vector added = input + input * power;
-    vector c = (load_units(row->content, units) * added + (forget - forget * power)) /
-               (forget * added);
+    vector c =
+        (load_units(row->content, units) * added + (forget - forget * power)) / (forget * added);
 
     power = tanh_power(c);
     store_units(row->content, c, units);

@@ -63,7 +63,7 @@ static ALWAYS_INLINE void multiply_vectors(const int rows, int vectors, const fl
 
 /* `sums` is [ROWS][VECTORS][VECTOR]. x may be NULL: zeros. */
 static inline void multiply_rows(int64_t rows, int vectors, const float *x, int64_t x_row,
-                          const float *weight, int64_t depth, float *sums)
+                                 const float *weight, int64_t depth, float *sums)
 {
     if (!x) {
         for (int64_t i = 0; i < rows * VECTORS * VECTOR; i++)

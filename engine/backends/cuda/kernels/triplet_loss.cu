@@ -180,8 +180,8 @@ __global__ void triplet_loss_kernel(const struct cuda_triplet_loss of, double *l
     struct mined mined;
 
     for (int64_t i = threadIdx.x; i < of.rows; i += BLOCK) {
-        distance[i] = distance_of(of.x + anchor.index * of.features, of.x + i * of.features,
-                                  of.features);
+        distance[i] =
+            distance_of(of.x + anchor.index * of.features, of.x + i * of.features, of.features);
         derivative[i] = 0;
     }
     __syncthreads();
