@@ -231,6 +231,21 @@ static struct advice_finding best_of(const struct advice_base *base,
     return taken;
 }
 
+/* Whether the change saves enough, whatever of it is noise. Rarer evaluations and checkpoints leave
+ * steps as they are: they pay if they would beside steps that take longer by the noise. */
+static bool pays(const struct advice_base *base, const struct advice_option *options,
+                 const struct advice_finding *finding)
+{
+    struct advice_option option = options[finding->option];
+    struct advice_base slow = *base;
+
+    if (option.kind != ADVICE_EVALUATE && option.kind != ADVICE_CHECKPOINT)
+        return finding->saved >= fmax(ADVICE_GAIN_MIN, 2 * base->noise);
+    slow.costs.step *= 1 + 2 * base->noise;
+    option.step *= 1 + 2 * base->noise;
+    return 1 - 1 / find_gain(&slow, &option) >= ADVICE_GAIN_MIN;
+}
+
 int advice_find(const struct advice_base *base, const struct advice_option *options, int count,
                 struct advice_finding findings[ADVICE_KINDS])
 {
@@ -239,7 +254,7 @@ int advice_find(const struct advice_base *base, const struct advice_option *opti
     for (int kind = 0; kind < ADVICE_KINDS; kind++) {
         struct advice_finding taken = best_of(base, options, count, (enum advice_kind)kind);
 
-        if (taken.option >= 0 && taken.saved >= fmax(ADVICE_GAIN_MIN, 2 * base->noise))
+        if (taken.option >= 0 && pays(base, options, &taken))
             findings[found++] = taken;
     }
     qsort(findings, (size_t)found, sizeof *findings, compare_findings);

@@ -171,6 +171,23 @@ static void test_what_pays(void **state)
     assert_int_equal(find(0.06, options, 3, findings), 0); /* 10% may be noise of 6% */
 }
 
+/* Evaluations take what they take, however much steps differ. */
+static void test_what_pays_beside_noise(void **state)
+{
+    struct advice_option seldom = option(ADVICE_EVALUATE, base.costs.step);
+    struct advice_finding findings[ADVICE_KINDS];
+    struct advice_base often = base;
+
+    (void)state;
+    often.rhythm.evaluate_epochs = 0;
+    often.rhythm.evaluate_steps = 1;
+    often.noise = 0.6;
+    assert_int_equal(advice_find(&often, &seldom, 1, findings), 1);
+    often.rhythm = base.rhythm;
+    seldom.rhythm.evaluate_epochs = 2;
+    assert_int_equal(advice_find(&often, &seldom, 1, findings), 0);
+}
+
 static void test_order(void **state)
 {
     /* the first batch that gains nearly as much as the largest: 8 to the power of 0.85 is 5.9 */
@@ -218,6 +235,7 @@ int main(void)
         cmocka_unit_test(test_time),         cmocka_unit_test(test_cost),
         cmocka_unit_test(test_intervals),    cmocka_unit_test(test_both_intervals),
         cmocka_unit_test(test_gain),         cmocka_unit_test(test_what_pays),
+        cmocka_unit_test(test_what_pays_beside_noise),
         cmocka_unit_test(test_order),        cmocka_unit_test(test_data),
         cmocka_unit_test(test_learning_rate)};
 
