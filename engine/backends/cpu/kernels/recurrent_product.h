@@ -106,7 +106,7 @@ static inline int64_t minimum(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* ---- weights ---------------------------------------------------------------------------------- */
+/* ---- weights --------------------------------------------------------------------------------- */
 
 /* Copies the weights [gates hidden, depth] of a panel of VECTOR units in the order
  * [panel][k][gate][unit]. */

@@ -231,13 +231,16 @@ static void test_learning_rate(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_time),         cmocka_unit_test(test_cost),
-        cmocka_unit_test(test_intervals),    cmocka_unit_test(test_both_intervals),
-        cmocka_unit_test(test_gain),         cmocka_unit_test(test_what_pays),
-        cmocka_unit_test(test_what_pays_beside_noise),
-        cmocka_unit_test(test_order),        cmocka_unit_test(test_data),
-        cmocka_unit_test(test_learning_rate)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_time),
+                                       cmocka_unit_test(test_cost),
+                                       cmocka_unit_test(test_intervals),
+                                       cmocka_unit_test(test_both_intervals),
+                                       cmocka_unit_test(test_gain),
+                                       cmocka_unit_test(test_what_pays),
+                                       cmocka_unit_test(test_what_pays_beside_noise),
+                                       cmocka_unit_test(test_order),
+                                       cmocka_unit_test(test_data),
+                                       cmocka_unit_test(test_learning_rate)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
