@@ -7,7 +7,8 @@
  * between the CPU's in float32 and the CPU's with operands rounded to TYPE, or outside by at most
  * `rounded_limit` or twice of what that rounding changes on the CPU. Then the device does the same
  * again from the start: losses, weights, statistics and optimizer states must be the same bits.
- * PATTERN is a shell pattern for names of models. Exit status 0: agreed; 1: not; 77: there is no GPU. */
+ * PATTERN is a shell pattern for names of models. Exit status 0: agreed; 1: not; 77: there is no
+ * GPU. */
 #include "engine/train/trial_model.h"
 #include "worker/trainee/worker_plugin.h"
 

@@ -119,11 +119,11 @@ struct advice_finding {
 
 /* The changes that pay, the best first, at most one of each kind; returns their number. A change
  * pays if it saves ADVICE_GAIN_MIN, and more than twice the noise. Rarer evaluations and
- * checkpoints pay if they save ADVICE_GAIN_MIN beside steps that are slower by twice the noise. Of a
- * kind's options, in ascending order, the first one is taken that gains nearly as much as the best of them. A change
- * after which the model learns otherwise (advice_changes_learning()) counts as the root of its
- * gain: its learning rate has to be found anew, and it may need more epochs. What prepares data
- * otherwise saves no more than data_share. */
+ * checkpoints pay if they save ADVICE_GAIN_MIN beside steps that are slower by twice the noise. Of
+ * a kind's options, in ascending order, the first one is taken that gains nearly as much as the
+ * best of them. A change after which the model learns otherwise (advice_changes_learning()) counts
+ * as the root of its gain: its learning rate has to be found anew, and it may need more epochs.
+ * What prepares data otherwise saves no more than data_share. */
 int advice_find(const struct advice_base *base, const struct advice_option *options, int count,
                 struct advice_finding findings[ADVICE_KINDS]);
 
