@@ -1,6 +1,8 @@
 /* embedding_metrics.c: see embedding_metrics.h. */
 #include "engine/train/embedding_metrics.h"
 
+#include "base/squared_distance.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
@@ -62,24 +64,6 @@ void embedding_metrics_add(struct embedding_metrics *metrics, const float *embed
     memcpy(metrics->embeddings + metrics->count * metrics->width, embedding,
            (size_t)metrics->width * sizeof *embedding);
     metrics->labels[metrics->count++] = label;
-}
-
-/* Sums of this many columns are vectorised. */
-enum { LANES = 16 };
-
-static float squared_distance(const float *a, const float *b, int64_t width)
-{
-    float lane[LANES] = {0}, sum = 0;
-    int64_t i = 0;
-
-    for (; i + LANES <= width; i += LANES)
-        for (int64_t k = 0; k < LANES; k++)
-            lane[k] += (a[i + k] - b[i + k]) * (a[i + k] - b[i + k]);
-    for (; i < width; i++)
-        sum += (a[i] - b[i]) * (a[i] - b[i]);
-    for (int64_t k = 0; k < LANES; k++)
-        sum += lane[k];
-    return sum;
 }
 
 static void meet(struct neighbour *sample, float squares, bool same)

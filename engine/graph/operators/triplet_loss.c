@@ -3,11 +3,12 @@
  * triplet's loss is that of torch.nn.TripletMarginLoss, max(0, d(anchor, positive) - d(anchor,
  * negative) + margin) of Euclidean distances. Which triplets count:
  *
- *   hard       of each anchor its farthest positive and its nearest negative (batch hard: Hermans,
- *              Beyer and Leibe 2017, arXiv:1703.07737, equation 5)
- *   all        every triplet whose loss is not 0 (batch all, their section 2)
- *   semi_hard  of each pair the nearest negative farther than the positive, or else the farthest
- *              negative (Schroff, Kalenichenko and Philbin 2015, arXiv:1503.03832, section 3.2)
+ *   hard       Each anchor has one: its farthest positive and its nearest negative. It is "batch
+ *              hard" of Hermans, Beyer and Leibe 2017, arXiv:1703.07737, equation 5.
+ *   all        Every triplet whose loss is not 0 counts ("batch all", their section 2).
+ *   semi_hard  Each pair has one: the nearest negative that is farther than the positive. Where
+ *              there is none, the farthest negative. Schroff, Kalenichenko and Philbin 2015,
+ *              arXiv:1503.03832, section 3.2.
  *
  * The loss is the mean over those triplets, and 0 where there are none. */
 #include "engine/graph/operators/operators.h"

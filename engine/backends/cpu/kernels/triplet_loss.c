@@ -1,6 +1,7 @@
 /* triplet_loss.c: the triplet loss (engine/graph/operators/triplet_loss.c), anchor by anchor. An
  * anchor's row of `saved` has first its derivatives, then its distances, then how many triplets it
  * has. */
+#include "base/squared_distance.h"
 #include "engine/backends/cpu/kernels/kernels.h"
 
 #include <math.h>
@@ -8,21 +9,6 @@
 
 /* Sums of this many columns are vectorised. */
 enum { LANES = 16 };
-
-static float distance(const float *a, const float *b, int64_t features)
-{
-    float lane[LANES] = {0}, sum = 0;
-    int64_t f = 0;
-
-    for (; f + LANES <= features; f += LANES)
-        for (int64_t k = 0; k < LANES; k++)
-            lane[k] += (a[f + k] - b[f + k]) * (a[f + k] - b[f + k]);
-    for (; f < features; f++)
-        sum += (a[f] - b[f]) * (a[f] - b[f]);
-    for (int64_t k = 0; k < LANES; k++)
-        sum += lane[k];
-    return sqrtf(sum);
-}
 
 /* An anchor and what is known of its batch. */
 struct anchor {
@@ -187,7 +173,7 @@ double KERNEL_NAME(triplet_loss_forward)(const struct triplet_loss_config *confi
 
         memset(saved, 0, (size_t)batch * sizeof *saved);
         for (int64_t k = 0; k < batch; k++) {
-            d[k] = distance(x + i * features, x + k * features, features);
+            d[k] = sqrtf(squared_distance(x + i * features, x + k * features, features));
             scratch[k] = is_negative(&anchor, k) ? d[k] : INFINITY;
         }
         if (config->mining == TRIPLETS_HARD)
