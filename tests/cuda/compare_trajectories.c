@@ -3,12 +3,12 @@
  *
  *     compare_trajectories [--type TYPE] [--only PATTERN] [--backend cpu] [PLUGIN]
  *
- * In float32 every loss has to be the CPU's within 1e-3 of it. With products in TYPE it has to lie
- * between the CPU's in float32 and the CPU's with operands rounded to TYPE, or outside by at most
- * `rounded_limit` or twice of what that rounding changes on the CPU. Then the device does the same
- * again from the start: losses, weights, statistics and optimizer states must be the same bits.
- * PATTERN is a shell pattern for names of models. Exit status 0: agreed; 1: not; 77: there is no
- * GPU. */
+ * In float32 every loss has to be the CPU's within 1e-3 of it. With products in TYPE it is
+ * compared with the CPU's in float32 and the CPU's with operands rounded to TYPE. It may lie
+ * between these, or outside by `rounded_limit` or twice of what rounding changes there. Then the
+ * device does the same again from the start: losses, weights, statistics and optimizer states must
+ * be the same bits. PATTERN is a shell pattern for names of models. Exit status 0: agreed; 1: not;
+ * 77: there is no GPU. */
 #include "engine/train/trial_model.h"
 #include "worker/trainee/worker_plugin.h"
 

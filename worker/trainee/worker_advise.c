@@ -276,7 +276,8 @@ static int64_t evaluation_interval(const struct advice_rhythm *rhythm)
 }
 
 /* How many steps are profiled, and how often they are evaluated: as often as the job does it, if
- * that fits. Evaluations far apart are oftener the best, but the longer a job trains the rarer. */
+ * that fits. The farther apart evaluations are, and the shorter a job trains, the more of them are
+ * the best. */
 static struct division plan_division(const struct adviser *adviser, const char *folder)
 {
     const struct measurement *base = &adviser->base;
