@@ -97,6 +97,7 @@ help:
 	@echo 'check-signals random models under thousands of signals: the bits of undisturbed runs (SIGNAL_MODELS=$(SIGNAL_MODELS), SIGNALS=$(SIGNALS))'
 	@echo 'check-shapes SHAPES=$(SHAPES) random small networks of convolutions on the CPU against loops in double precision'
 	@echo 'cuda       the plugin for NVIDIA GPUs, where their compiler is (CUDA=$(CUDA))'
+	@echo 'vulkan     the plugin for GPUs by Vulkan, where glslc and the headers are (build-aux/packages-debian-vulkan)'
 	@echo 'python     the package traind for Python as a wheel in $(BUILD)/python'
 	@echo 'tests      every program of check, without running them'
 	@echo 'check-cuda every operator on the GPU against the CPU; cuda-package: a folder to run it elsewhere (PACKAGE=$(PACKAGE))'
@@ -222,7 +223,9 @@ CUDA ?= /usr/local/cuda
 NVCC := $(CUDA)/bin/nvcc
 CUDA_ARCHITECTURES ?= 75 80 86 89 90
 CUDA_PLUGIN := $(BUILD)/lib/traind-cuda.so
-CUDA_HOST_SOURCES := $(wildcard engine/backends/cuda/*.c) $(wildcard engine/graph/*.c engine/graph/operators/*.c engine/graph/optimizers/*.c) engine/backends/choice_table.c base/error.c base/log.c base/memory.c base/text.c
+# what a plugin takes along of other rooms
+PLUGIN_HOST_SOURCES := $(wildcard engine/graph/*.c engine/graph/operators/*.c engine/graph/optimizers/*.c) engine/backends/choice_table.c engine/backends/update_rule.c base/error.c base/log.c base/memory.c base/text.c
+CUDA_HOST_SOURCES := $(wildcard engine/backends/cuda/*.c) $(PLUGIN_HOST_SOURCES)
 CUDA_OBJECTS := $(patsubst %.c,$(BUILD)/cuda/%.o,$(CUDA_HOST_SOURCES)) \
     $(patsubst %.cu,$(BUILD)/cuda/%.o,$(wildcard engine/backends/cuda/kernels/*.cu))
 CUDA_CODE := $(foreach a,$(CUDA_ARCHITECTURES),-gencode=arch=compute_$(a),code=sm_$(a)) \
@@ -282,6 +285,47 @@ PACKAGE ?= $(BUILD)/package
 .PHONY: cuda-package
 cuda-package: all $(CUDA_PLUGIN) $(CUDA_TESTS)
 	@BUILD=$(BUILD) tests/cuda/package $(PACKAGE)
+
+# ---- the Vulkan plugin -------------------------------------------------------------------------
+
+# Built by `make vulkan` where Vulkan's headers and glslc are, loaded at run time by traind-worker. Each .comp of shaders/ becomes
+# SPIR-V, which the plugin contains; shader_list.h numbers them.
+GLSLC ?= glslc
+VULKAN_PLUGIN := $(BUILD)/lib/traind-vulkan.so
+VULKAN_SHADERS := $(sort $(wildcard engine/backends/vulkan/shaders/*.comp))
+VULKAN_SPIRV := $(patsubst %.comp,$(BUILD)/vulkan/%.spv,$(VULKAN_SHADERS))
+VULKAN_LIST := $(BUILD)/vulkan/generated/engine/backends/vulkan/shader_list.h
+VULKAN_TABLE := $(BUILD)/vulkan/generated/engine/backends/vulkan/shader_table
+VULKAN_HOST_SOURCES := $(wildcard engine/backends/vulkan/*.c) $(PLUGIN_HOST_SOURCES)
+VULKAN_OBJECTS := $(patsubst %.c,$(BUILD)/vulkan/%.o,$(VULKAN_HOST_SOURCES)) $(VULKAN_TABLE).o
+
+.PHONY: vulkan
+vulkan: $(VULKAN_PLUGIN)
+
+$(BUILD)/vulkan/%.spv: %.comp Makefile
+	@mkdir -p $(@D)
+	$(GLSLC) --target-env=vulkan1.2 -Werror -O -MD -MF $(@:.spv=.d) -MT $@ -I engine/backends/vulkan/shaders $< -o $@
+
+VULKAN_NAMES := $(patsubst engine/backends/vulkan/shaders/%.comp,%,$(VULKAN_SHADERS))
+ifneq ($(VULKAN_NAMES),$(shell sed -n 's/^SHADER(\(.*\))$$/\1/p' $(VULKAN_LIST) 2>/dev/null | tr '\n' ' ' | sed 's/ $$//'))
+.PHONY: $(VULKAN_LIST)
+endif
+$(VULKAN_LIST):
+	@mkdir -p $(@D)
+	printf 'SHADER(%s)\n' $(VULKAN_NAMES) > $@
+$(VULKAN_TABLE).o: build-aux/embed-shaders $(VULKAN_SPIRV) $(VULKAN_LIST)
+	@mkdir -p $(@D)
+	build-aux/embed-shaders $(VULKAN_SPIRV) > $(@:.o=.c)
+	$(CC) $(ALL_CFLAGS) -I$(BUILD)/vulkan/generated -c $(@:.o=.c) -o $@
+$(patsubst %.c,$(BUILD)/vulkan/%.o,$(wildcard engine/backends/vulkan/*.c)): | $(VULKAN_LIST)
+
+$(BUILD)/vulkan/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -I$(BUILD)/vulkan/generated -MMD -MP -c $< -o $@
+
+$(VULKAN_PLUGIN): $(VULKAN_OBJECTS)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_LDFLAGS) -shared -Wl,--exclude-libs=ALL -o $@ $^ -ldl -lm
 
 # ---- the package for Python --------------------------------------------------------------------
 
@@ -514,4 +558,4 @@ uninstall:
 clean:
 	rm -rf $(BUILD) build-asan
 
--include $(shell find $(BUILD)/obj $(BUILD)/cuda $(BUILD)/tidy -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/obj $(BUILD)/cuda $(BUILD)/vulkan $(BUILD)/tidy -name '*.d' 2>/dev/null)

@@ -129,7 +129,7 @@ static int launch_nodes(struct backend_program *program, struct error *error)
 static size_t scalars_bytes(const struct backend_program *program)
 {
     size_t bytes = offsetof(struct cuda_scalars, group) +
-                   (size_t)program->graph->group_count * sizeof(float[CUDA_COEFFICIENTS]);
+                   (size_t)program->graph->group_count * sizeof(float[UPDATE_COEFFICIENTS]);
 
     return align_up(bytes, 16);
 }

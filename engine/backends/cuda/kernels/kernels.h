@@ -5,6 +5,7 @@
  * bits. */
 #pragma once
 
+#include "engine/backends/update_rule.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/loss_scale.h"
 
@@ -21,7 +22,6 @@ enum {
     /* the groups of an optimizer: 64 of a specification and one for the rest, each divided into up
      * to 4 (worker_spec_train.c) */
     CUDA_GROUPS_MAX = 260,
-    CUDA_COEFFICIENTS = 17,    /* numbers that the update of a group reads */
     CUDA_ITEMS_MAX = 32,       /* the most parameters of one launch */
     CUDA_SQUARES_BLOCKS = 128, /* the partial sums of one launch */
     CUDA_SQUARES_LAUNCHES = 64,
@@ -49,7 +49,7 @@ struct cuda_scalars {
     float share;    /* MixUp's lambda */
     float soft_low, soft_own, soft_other;
     /* the last member: as many as the graph has groups */
-    float group[CUDA_GROUPS_MAX][CUDA_COEFFICIENTS];
+    float group[CUDA_GROUPS_MAX][UPDATE_COEFFICIENTS];
 };
 
 /* What the device keeps for a program between runs. */
@@ -64,7 +64,7 @@ struct cuda_control {
     int32_t skipped;                  /* the update changes nothing */
     unsigned arrivals[CUDA_ARRIVALS]; /* zero between launches */
     struct loss_scale loss_scale;
-    float group[CUDA_GROUPS_MAX][CUDA_COEFFICIENTS]; /* if the device adapts the loss scale */
+    float group[CUDA_GROUPS_MAX][UPDATE_COEFFICIENTS]; /* if the device adapts the loss scale */
     double squares[CUDA_SQUARES_BLOCKS * CUDA_SQUARES_LAUNCHES];
 };
 
@@ -478,28 +478,12 @@ cudaError_t cuda_weights_tf32(const struct cuda_weights_tf32 *weights,
 
 /* ---- optimizer.cu ---- */
 
-/* The formula by which a parameter is updated (update.cuh). update.c has the formula of each
- * optimizer. */
-enum cuda_formula {
-    FORMULA_NONE, /* there is none for the optimizer */
-    FORMULA_SGD,
-    FORMULA_ADAM,
-    FORMULA_RMSPROP,
-    FORMULA_LION,
-    FORMULA_ADAGRAD,
-    FORMULA_ADADELTA,
-    FORMULA_ADAMAX,
-    FORMULA_AMSGRAD,
-    FORMULA_SCHEDULE_FREE,
-    FORMULA_WHOLE /* the whole parameter at once: muon.cu, lamb.cu */
-};
-
 struct cuda_item {
     float *parameter;
     struct cuda_array gradient;
     float *state0, *state1, *state2; /* NULL: none */
     int64_t count;
-    int32_t formula, group; /* enum cuda_formula; the index of the group's coefficients */
+    int32_t formula, group; /* enum update_formula; the index of the group's coefficients */
     int32_t rounding; /* enum tensor_type, to which the parameter is rounded; float32: it is not */
 };
 struct cuda_items {
@@ -547,25 +531,6 @@ struct cuda_lamb {
 };
 /* Updates the moments and the parameter. squares: 2 CUDA_SQUARES_BLOCKS. */
 cudaError_t cuda_lamb(const struct cuda_lamb *lamb, double *squares, cudaStream_t stream);
-
-/* The indices of a group's coefficients. The host fills them in (update.c of the folder above). */
-enum {
-    COEFFICIENT_RATE,   /* of the step, with the bias correction */
-    COEFFICIENT_SHRINK, /* decoupled decay: the parameter is multiplied by it */
-    COEFFICIENT_DECAY,  /* coupled decay: it times the parameter is added to the gradient */
-    COEFFICIENT_KEEP,   /* the factor of the first state */
-    COEFFICIENT_TAKE,   /* the factor of what is added to it; Schedule-Free: the mean's share */
-    COEFFICIENT_KEEP2,  /* the factor of the second state */
-    COEFFICIENT_TAKE2,
-    COEFFICIENT_EPSILON,
-    COEFFICIENT_ROOT, /* the correction of the second moment, under the root */
-    /* SGD: the momentum; NAdam: the rate of the gradient itself; Schedule-Free: that of the step */
-    COEFFICIENT_OWN,
-    COEFFICIENT_NESTEROV, /* not 0: yes; Schedule-Free: it is the first update */
-    COEFFICIENT_MOMENTUM, /* not 0: SGD and RMSprop have a buffer */
-    COEFFICIENT_COUNT,    /* enum cuda_count_rule (coefficients.h) */
-    COEFFICIENT_DOUBLES   /* two doubles: struct cuda_count_terms */
-};
 
 #ifdef __cplusplus
 }

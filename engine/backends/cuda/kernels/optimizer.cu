@@ -1,5 +1,4 @@
 /* optimizer.cu: updates the parameters, with one launch for each 32 of them. */
-#include "engine/backends/cuda/kernels/coefficients.h"
 #include "engine/backends/cuda/kernels/update.cuh"
 
 #include <math.h>
@@ -59,9 +58,9 @@ cudaError_t cuda_gradient_squares(struct cuda_control *control, const struct cud
 __device__ static void count_updates(struct cuda_control *control, const struct cuda_scalars *s)
 {
     for (int g = threadIdx.x; g < s->group_count; g += BLOCK) {
-        for (int i = 0; i < CUDA_COEFFICIENTS; i++)
+        for (int i = 0; i < UPDATE_COEFFICIENTS; i++)
             control->group[g][i] = s->group[g][i];
-        coefficients_count(s->step - s->loss_scale->skipped, control->group[g]);
+        update_coefficients_count(s->step - s->loss_scale->skipped, control->group[g]);
     }
 }
 

@@ -436,14 +436,14 @@ __device__ static inline struct item_value update_small(int formula, const float
 
 /* What all threads of a block use for their updates. */
 struct update_terms {
-    float weight[CUDA_COEFFICIENTS], bias[CUDA_COEFFICIENTS], unscale, clip;
+    float weight[UPDATE_COEFFICIENTS], bias[UPDATE_COEFFICIENTS], unscale, clip;
 };
 
 __device__ static inline void terms_load(struct update_terms &terms,
                                          const struct cuda_scalars *scalars,
                                          const struct cuda_small_weights &l)
 {
-    const int i = threadIdx.x % CUDA_COEFFICIENTS, which = threadIdx.x / CUDA_COEFFICIENTS;
+    const int i = threadIdx.x % UPDATE_COEFFICIENTS, which = threadIdx.x / UPDATE_COEFFICIENTS;
 
     if (which == 0 && l.weight.parameter)
         terms.weight[i] = scalars->group[l.weight.group][i];

@@ -110,7 +110,7 @@ __device__ static inline void update_schedule_free(const float *c, float g, floa
     *z = base - c[COEFFICIENT_RATE] * step;
 }
 
-/* Updates w with its states, as far as the formula (enum cuda_formula) has them. */
+/* Updates w with its states, as far as the formula (enum update_formula) has them. */
 __device__ static inline void update_value(int formula, const float *c, float gradient, float *w,
                                            float *s0, float *s1, float *s2)
 {

@@ -1,0 +1,310 @@
+/* device.c: a device that a driver for Vulkan offers: opened, described, closed. */
+#include "engine/backends/vulkan/vulkan.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEVICES_MAX = 64, EXTENSIONS_MAX = 512, FAMILIES_MAX = 32 };
+enum { STAGING_BYTES = 4 << 20 };
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static int create_instance(struct backend_device *device, struct error *error)
+{
+    const VkApplicationInfo application = {.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
+                                           .pApplicationName = "traind",
+                                           .apiVersion = VK_API_VERSION_1_2};
+    const VkInstanceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+                                       .pApplicationInfo = &application};
+    VkResult result = device->library.CreateInstance(&info, NULL, &device->instance);
+
+    if (result != VK_SUCCESS)
+        return vulkan_fail(error, result, "Vulkan cannot be used");
+    return vulkan_library_load_instance(&device->library, device->instance, error);
+}
+
+static int choose_physical(struct backend_device *device, int index, struct error *error)
+{
+    VkPhysicalDevice devices[DEVICES_MAX];
+    uint32_t count = DEVICES_MAX;
+    VkResult result = device->library.EnumeratePhysicalDevices(device->instance, &count, devices);
+
+    if (result != VK_SUCCESS && result != VK_INCOMPLETE)
+        return vulkan_fail(error, result, "the devices of Vulkan");
+    if (index < 0 || (uint32_t)index >= count)
+        return error_set(error, -ERROR_DEVICE_LOST, "Vulkan has %u devices, and none is number %d",
+                         count, index);
+    device->physical = devices[index];
+    return 0;
+}
+
+static bool has_extension(struct backend_device *device, const char *name)
+{
+    VkExtensionProperties *extensions = calloc(EXTENSIONS_MAX, sizeof *extensions);
+    uint32_t count = EXTENSIONS_MAX;
+    bool found = false;
+
+    if (!extensions)
+        return false;
+    device->library.EnumerateDeviceExtensionProperties(device->physical, NULL, &count, extensions);
+    for (uint32_t i = 0; i < count && i < EXTENSIONS_MAX; i++)
+        found |= strcmp(extensions[i].extensionName, name) == 0;
+    free(extensions);
+    return found;
+}
+
+static void read_properties(struct backend_device *device)
+{
+    VkPhysicalDeviceMaintenance3Properties limits = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES};
+    VkPhysicalDeviceProperties2 properties = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &device->driver};
+    VkPhysicalDeviceMemoryProperties2 memory = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
+
+    device->driver = (VkPhysicalDeviceDriverProperties){
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES, .pNext = &limits};
+    device->library.GetPhysicalDeviceProperties2(device->physical, &properties);
+    device->library.GetPhysicalDeviceMemoryProperties2(device->physical, &memory);
+    device->driver.pNext = NULL;
+    device->properties = properties.properties;
+    device->memory = memory.memoryProperties;
+    device->allocation_max = limits.maxMemoryAllocationSize;
+    device->has_budget = has_extension(device, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+}
+
+/* Fails if the device lacks what every shader needs. */
+static int check_features(struct backend_device *device, struct error *error)
+{
+    VkPhysicalDeviceVulkan12Features features = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+    VkPhysicalDeviceFeatures2 all = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
+                                     .pNext = &features};
+    const char *missing = NULL;
+
+    if (device->properties.apiVersion < VK_API_VERSION_1_2)
+        return error_set(error, -ERROR_UNSUPPORTED, "%s has Vulkan %u.%u; traind needs 1.2",
+                         device->properties.deviceName,
+                         VK_API_VERSION_MAJOR(device->properties.apiVersion),
+                         VK_API_VERSION_MINOR(device->properties.apiVersion));
+    device->library.GetPhysicalDeviceFeatures2(device->physical, &all);
+    if (!features.bufferDeviceAddress)
+        missing = "addresses of buffers (bufferDeviceAddress)";
+    else if (!features.scalarBlockLayout)
+        missing = "blocks without padding (scalarBlockLayout)";
+    else if (!features.timelineSemaphore)
+        missing = "timeline semaphores (timelineSemaphore)";
+    return missing ? error_set(error, -ERROR_UNSUPPORTED, "the driver of %s has no %s",
+                               device->properties.deviceName, missing)
+                   : 0;
+}
+
+/* The family whose queues compute; one that does not draw, too, is preferred. */
+static int choose_queue(struct backend_device *device, struct error *error)
+{
+    VkQueueFamilyProperties families[FAMILIES_MAX];
+    uint32_t count = FAMILIES_MAX;
+    int chosen = -1;
+
+    device->library.GetPhysicalDeviceQueueFamilyProperties(device->physical, &count, families);
+    for (int i = 0; i < (int)count; i++)
+        if (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT &&
+            (chosen < 0 || !(families[i].queueFlags & VK_QUEUE_GRAPHICS_BIT)))
+            chosen = i;
+    if (chosen < 0)
+        return error_set(error, -ERROR_UNSUPPORTED, "%s has no queue that computes",
+                         device->properties.deviceName);
+    device->queue_family = (uint32_t)chosen;
+    return 0;
+}
+
+static int create_device(struct backend_device *device, struct error *error)
+{
+    const float priority = 1;
+    const VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+                                           .queueFamilyIndex = device->queue_family,
+                                           .queueCount = 1,
+                                           .pQueuePriorities = &priority};
+    const VkPhysicalDeviceVulkan12Features features = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+        .bufferDeviceAddress = VK_TRUE,
+        .scalarBlockLayout = VK_TRUE,
+        .timelineSemaphore = VK_TRUE};
+    const char *const budget = VK_EXT_MEMORY_BUDGET_EXTENSION_NAME;
+    const VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+                                     .pNext = &features,
+                                     .queueCreateInfoCount = 1,
+                                     .pQueueCreateInfos = &queue,
+                                     .enabledExtensionCount = device->has_budget,
+                                     .ppEnabledExtensionNames = &budget};
+    VkResult result = device->library.CreateDevice(device->physical, &info, NULL, &device->device);
+    int r;
+
+    if (result != VK_SUCCESS)
+        return vulkan_fail(error, result, device->properties.deviceName);
+    r = vulkan_library_load_device(&device->library, device->device, error);
+    if (r == 0)
+        device->library.GetDeviceQueue(device->device, device->queue_family, 0, &device->queue);
+    return r;
+}
+
+/* What all programs share. */
+static int create_objects(struct backend_device *device, struct error *error)
+{
+    const struct vulkan_library *library = &device->library;
+    const VkCommandPoolCreateInfo commands = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+                                              .flags =
+                                                  VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
+                                              .queueFamilyIndex = device->queue_family};
+    const VkPushConstantRange range = {.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT,
+                                       .size = VULKAN_PUSH_BYTES};
+    const VkPipelineLayoutCreateInfo layout = {.sType =
+                                                   VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
+                                               .pushConstantRangeCount = 1,
+                                               .pPushConstantRanges = &range};
+    const VkSemaphoreTypeCreateInfo type = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
+                                            .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
+    const VkSemaphoreCreateInfo semaphore = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO,
+                                             .pNext = &type};
+    VkResult result =
+        library->CreateCommandPool(device->device, &commands, NULL, &device->commands);
+
+    if (result == VK_SUCCESS)
+        result = library->CreatePipelineLayout(device->device, &layout, NULL, &device->layout);
+    if (result == VK_SUCCESS)
+        result = library->CreateSemaphore(device->device, &semaphore, NULL, &device->timeline);
+    if (result != VK_SUCCESS)
+        return vulkan_fail(error, result, device->properties.deviceName);
+    return vulkan_memory_allocate(device, STAGING_BYTES, true, &device->staging, error);
+}
+
+int vulkan_device_open(const struct backend_device_config *config, struct backend_device **device,
+                       struct error *error)
+{
+    struct backend_device *opened = calloc(1, sizeof *opened);
+    int r;
+
+    if (!opened)
+        return error_no_memory(error, "the device");
+    if (config->name)
+        snprintf(opened->name, sizeof opened->name, "%s", config->name);
+    else
+        snprintf(opened->name, sizeof opened->name, "vulkan:%d", config->index);
+    r = vulkan_library_open(&opened->library, error);
+    if (r == 0)
+        r = create_instance(opened, error);
+    if (r == 0)
+        r = choose_physical(opened, config->index, error);
+    if (r == 0) {
+        read_properties(opened);
+        r = check_features(opened, error);
+    }
+    if (r == 0)
+        r = choose_queue(opened, error);
+    if (r == 0)
+        r = create_device(opened, error);
+    if (r == 0)
+        r = create_objects(opened, error);
+    if (r < 0) {
+        vulkan_device_close(opened);
+        return r;
+    }
+    *device = opened;
+    return 0;
+}
+
+void vulkan_device_close(struct backend_device *device)
+{
+    const struct vulkan_library *library;
+
+    if (!device)
+        return;
+    library = &device->library;
+    if (device->device && library->DestroyDevice && library->WaitSemaphores) {
+        library->DeviceWaitIdle(device->device);
+        vulkan_memory_free(device, &device->staging);
+        pipelines_free(device);
+        if (device->timeline)
+            library->DestroySemaphore(device->device, device->timeline, NULL);
+        if (device->layout)
+            library->DestroyPipelineLayout(device->device, device->layout, NULL);
+        if (device->commands)
+            library->DestroyCommandPool(device->device, device->commands, NULL);
+        library->DestroyDevice(device->device, NULL);
+    }
+    if (device->instance && library->DestroyInstance)
+        library->DestroyInstance(device->instance, NULL);
+    vulkan_library_close(&device->library);
+    free(device);
+}
+
+/* ---- describing ------------------------------------------------------------------------------ */
+
+bool vulkan_device_shares_memory(const struct backend_device *device)
+{
+    return device->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU ||
+           device->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+}
+
+static const char *type_name(VkPhysicalDeviceType type)
+{
+    switch (type) {
+    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
+        return "integrated";
+    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
+        return "discrete";
+    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
+        return "virtual";
+    case VK_PHYSICAL_DEVICE_TYPE_CPU:
+        return "cpu";
+    default:
+        return "other";
+    }
+}
+
+/* The heap of the arena: the largest that is the device's own. */
+static uint32_t device_heap(const struct backend_device *device)
+{
+    uint32_t best = 0;
+    VkDeviceSize most = 0;
+
+    for (uint32_t i = 0; i < device->memory.memoryHeapCount; i++)
+        if (device->memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT &&
+            device->memory.memoryHeaps[i].size > most) {
+            most = device->memory.memoryHeaps[i].size;
+            best = i;
+        }
+    return best;
+}
+
+void vulkan_device_describe(struct backend_device *device, struct backend_device_info *info)
+{
+    const uint32_t version = device->properties.apiVersion;
+
+    *info = (struct backend_device_info){.memory_bytes =
+                                             device->memory.memoryHeaps[device_heap(device)].size,
+                                         .owns_memory = !vulkan_device_shares_memory(device),
+                                         .compute_types = 1u << TENSOR_FLOAT32};
+    snprintf(info->name, sizeof info->name, "%s", device->name);
+    snprintf(info->model, sizeof info->model, "%.127s", device->properties.deviceName);
+    snprintf(info->features, sizeof info->features, "%s vulkan-%u.%u",
+             type_name(device->properties.deviceType), VK_API_VERSION_MAJOR(version),
+             VK_API_VERSION_MINOR(version));
+    snprintf(info->versions, sizeof info->versions, "%.120s %.120s", device->driver.driverName,
+             device->driver.driverInfo);
+}
+
+uint64_t vulkan_device_memory_used(struct backend_device *device)
+{
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
+    VkPhysicalDeviceMemoryProperties2 memory = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2, .pNext = &budget};
+
+    if (!device->has_budget || vulkan_device_shares_memory(device))
+        return 0;
+    device->library.GetPhysicalDeviceMemoryProperties2(device->physical, &memory);
+    return budget.heapUsage[device_heap(device)];
+}

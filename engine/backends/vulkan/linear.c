@@ -1,0 +1,85 @@
+/* linear.c: linear layers and their gradients. */
+#include "engine/backends/vulkan/product.h"
+
+/* The extents of a layer: rows of samples, or of steps; features in and out. */
+struct extents {
+    int64_t rows, in, out;
+};
+
+static struct extents extents_of(const struct backend_program *program, int32_t weight,
+                                 int32_t result)
+{
+    const struct graph_shape *shape = &program->graph->tensors[weight].shape;
+
+    return (struct extents){.rows = program_elements(program, result) / shape->extent[0],
+                            .in = program_elements(program, weight) / shape->extent[0],
+                            .out = shape->extent[0]};
+}
+
+/* A matrix whose rows lie behind each other, or its transpose. */
+static struct product_operand matrix(VkDeviceAddress at, int64_t columns)
+{
+    return (struct product_operand){.at = at, .row_stride = 1, .column_stride = columns};
+}
+
+static struct product_operand transpose(VkDeviceAddress at, int64_t columns)
+{
+    return (struct product_operand){.at = at, .row_stride = columns, .column_stride = 1};
+}
+
+int linear_run(struct recorder *recorder, int32_t index, struct error *error)
+{
+    const struct backend_program *program = recorder->program;
+    const struct graph_node *node = &program->graph->nodes[index];
+    const struct extents e = extents_of(program, node->input[1], node->output[0]);
+    const struct product product = {
+        .m = e.rows,
+        .n = e.out,
+        .k = e.in,
+        .a = matrix(program_address(program, node->input[0]), e.in),
+        .b = transpose(program_address(program, node->input[1]), e.in),
+        .bias = program_address(program, node->input_count > 2 ? node->input[2] : -1),
+        .c = program_address(program, node->output[0]),
+        .c_row_stride = e.out};
+
+    return record_product(recorder, &product, error);
+}
+
+int linear_backward_data_run(struct recorder *recorder, int32_t index, struct error *error)
+{
+    const struct backend_program *program = recorder->program;
+    const struct graph_node *node = &program->graph->nodes[index];
+    const struct extents e = extents_of(program, node->input[1], node->input[0]);
+    const struct product product = {.m = e.rows,
+                                    .n = e.in,
+                                    .k = e.out,
+                                    .a = matrix(program_address(program, node->input[0]), e.out),
+                                    .b = matrix(program_address(program, node->input[1]), e.in),
+                                    .c = program_address(program, node->output[0]),
+                                    .c_row_stride = e.in};
+
+    return record_product(recorder, &product, error);
+}
+
+int linear_backward_weights_run(struct recorder *recorder, int32_t index, struct error *error)
+{
+    const struct backend_program *program = recorder->program;
+    const struct graph_node *node = &program->graph->nodes[index];
+    const struct extents e = extents_of(program, node->output[0], node->input[1]);
+    const VkDeviceAddress dy = program_address(program, node->input[1]);
+    const struct product product = {.m = e.out,
+                                    .n = e.in,
+                                    .k = e.rows,
+                                    .a = transpose(dy, e.out),
+                                    .b = matrix(program_address(program, node->input[0]), e.in),
+                                    .c = program_address(program, node->output[0]),
+                                    .c_row_stride = e.in,
+                                    .accumulate = record_accumulates(recorder, node, 0)};
+    int r = record_product(recorder, &product, error);
+
+    if (r == 0 && node->output_count > 1 && node->output[1] >= 0)
+        r = record_column_sums(recorder, dy, e.rows, e.out,
+                               program_address(program, node->output[1]),
+                               record_accumulates(recorder, node, 1), error);
+    return r;
+}

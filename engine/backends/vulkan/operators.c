@@ -1,0 +1,57 @@
+/* operators.c: the table from operator to the function that records its work. */
+#include "engine/backends/vulkan/vulkan.h"
+
+/* The result lies where the operand does: program.c. */
+static int view_run(struct recorder *recorder, int32_t node, struct error *error)
+{
+    (void)recorder;
+    (void)node;
+    (void)error;
+    return 0;
+}
+
+static const struct operator_row {
+    vulkan_operator *run; /* NULL: the backend does not have the operator */
+    size_t (*workspace)(const struct graph *graph, const struct graph_node *node);
+    bool adds; /* it can add to a gradient that another node has written */
+} rows[OP_COUNT] = {
+    [OP_ACTIVATION] = {pointwise_run},
+    [OP_ACTIVATION_BACKWARD] = {pointwise_run},
+    [OP_LEAKY_RELU] = {pointwise_run},
+    [OP_LEAKY_RELU_BACKWARD] = {pointwise_run},
+    [OP_ELU] = {pointwise_run},
+    [OP_ELU_BACKWARD] = {pointwise_run},
+    [OP_ADD] = {pointwise_run},
+    [OP_AFFINE] = {pointwise_run},
+    [OP_FUNCTION] = {pointwise_run},
+    [OP_FUNCTION_BACKWARD] = {pointwise_run},
+    [OP_DROPOUT] = {dropout_run},
+    [OP_DROPOUT_BACKWARD] = {dropout_run},
+    [OP_CHANNEL_DROPOUT] = {dropout_run},
+    [OP_CHANNEL_DROPOUT_BACKWARD] = {dropout_run},
+    [OP_RESHAPE] = {view_run},
+    [OP_LINEAR] = {linear_run},
+    [OP_LINEAR_BACKWARD_DATA] = {linear_backward_data_run},
+    [OP_LINEAR_BACKWARD_WEIGHTS] = {linear_backward_weights_run, .adds = true},
+    [OP_CROSS_ENTROPY] = {cross_entropy_run, loss_workspace},
+    [OP_CROSS_ENTROPY_BACKWARD] = {cross_entropy_backward_run},
+    [OP_MSE] = {mse_run, loss_workspace},
+    [OP_MSE_BACKWARD] = {mse_run},
+    [OP_OPTIMIZER] = {update_run},
+    [OP_MOVING_AVERAGE] = {moving_average_run},
+};
+
+vulkan_operator *vulkan_operator_of(enum graph_op op)
+{
+    return rows[op].run;
+}
+
+size_t vulkan_operator_workspace(const struct graph *graph, const struct graph_node *node)
+{
+    return rows[node->op].workspace ? rows[node->op].workspace(graph, node) : 0;
+}
+
+bool vulkan_operator_adds(enum graph_op op)
+{
+    return rows[op].adds;
+}

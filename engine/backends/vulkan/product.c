@@ -1,0 +1,76 @@
+/* product.c: see product.h. */
+#include "engine/backends/vulkan/product.h"
+
+enum { PRODUCT_SIDE = 16 }; /* invocations along each axis of a tile: product.comp */
+
+/* The tile of a workgroup. Not larger than the result needs: what lies outside is computed, too. */
+struct tile {
+    uint32_t m, n, k;
+};
+
+static uint32_t tile_extent(int64_t extent)
+{
+    uint32_t tile = 4 * PRODUCT_SIDE;
+
+    while (tile > PRODUCT_SIDE && extent <= tile / 2)
+        tile /= 2;
+    return tile;
+}
+
+static struct tile choose_tile(const struct product *product)
+{
+    return (struct tile){tile_extent(product->m), tile_extent(product->n), PRODUCT_SIDE};
+}
+
+int record_product(struct recorder *recorder, const struct product *product, struct error *error)
+{
+    const struct tile tile = choose_tile(product);
+    const struct {
+        VkDeviceAddress a, b, bias, c;
+        uint32_t m, n, k, a_m, a_k, b_k, b_n, c_m, a_batch, b_batch, c_batch;
+    } push = {.a = product->a.at,
+              .b = product->b.at,
+              .bias = product->bias,
+              .c = product->c,
+              .m = (uint32_t)product->m,
+              .n = (uint32_t)product->n,
+              .k = (uint32_t)product->k,
+              .a_m = (uint32_t)product->a.column_stride,
+              .a_k = (uint32_t)product->a.row_stride,
+              .b_k = (uint32_t)product->b.column_stride,
+              .b_n = (uint32_t)product->b.row_stride,
+              .c_m = (uint32_t)product->c_row_stride,
+              .a_batch = (uint32_t)product->a.batch_stride,
+              .b_batch = (uint32_t)product->b.batch_stride,
+              .c_batch = (uint32_t)product->c_batch_stride};
+    const struct launch launch = {
+        .shader = SHADER_product,
+        .constants = {PRODUCT_SIDE * PRODUCT_SIDE, tile.m, tile.n, tile.k,
+                      product->a.row_stride == 1, product->b.row_stride != 1, product->bias != 0,
+                      product->accumulate},
+        .constant_count = 8,
+        .push = &push,
+        .push_bytes = offsetof(__typeof__(push), c_batch) + sizeof push.c_batch,
+        .groups = {(product->n + tile.n - 1) / tile.n, (product->m + tile.m - 1) / tile.m,
+                   product->batch}};
+
+    return record_launch(recorder, &launch, error);
+}
+
+int record_column_sums(struct recorder *recorder, VkDeviceAddress x, int64_t rows, int64_t columns,
+                       VkDeviceAddress sums, bool accumulate, struct error *error)
+{
+    enum { WORKGROUP = 256, COLUMNS = 16 }; /* column_sums.comp */
+    const struct {
+        VkDeviceAddress x, sums;
+        uint32_t rows, columns;
+    } push = {x, sums, (uint32_t)rows, (uint32_t)columns};
+    const struct launch launch = {.shader = SHADER_column_sums,
+                                  .constants = {WORKGROUP, accumulate},
+                                  .constant_count = 2,
+                                  .push = &push,
+                                  .push_bytes = sizeof push,
+                                  .groups = {(columns + COLUMNS - 1) / COLUMNS}};
+
+    return record_launch(recorder, &launch, error);
+}

@@ -1,0 +1,26 @@
+/* product.h: products of matrices. */
+#pragma once
+
+#include "engine/backends/vulkan/vulkan.h"
+
+/* A matrix by strides: elements from one number to the next of its row, and of its column. */
+struct product_operand {
+    VkDeviceAddress at;
+    int64_t row_stride, column_stride;
+    int64_t batch_stride; /* from one product to the next */
+};
+
+/* c = a b + bias for a [m, k], b [k, n]; the rows of c lie behind each other. */
+struct product {
+    int64_t m, n, k, batch; /* batch 0 counts as 1 */
+    struct product_operand a, b;
+    VkDeviceAddress bias; /* a number for each column of c; 0: none */
+    VkDeviceAddress c;
+    int64_t c_row_stride, c_batch_stride;
+    bool accumulate; /* c += a b */
+};
+int record_product(struct recorder *recorder, const struct product *product, struct error *error);
+
+/* sums[j] = the sum of column j of x [rows, columns]; or adds to it. */
+int record_column_sums(struct recorder *recorder, VkDeviceAddress x, int64_t rows, int64_t columns,
+                       VkDeviceAddress sums, bool accumulate, struct error *error);

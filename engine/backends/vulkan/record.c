@@ -1,0 +1,142 @@
+/* record.c: records what operators launch. A barrier stands where a node reads or overwrites what
+ * was written, or overwrites what was read, since the last barrier; the memory plan says where all
+ * of that lies. */
+#include "engine/backends/vulkan/vulkan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct recorded_range {
+    VkDeviceAddress first, end;
+    bool written;
+};
+
+static bool conflicts(const struct recorder *recorder, const struct recorded_range *range)
+{
+    for (int i = 0; i < recorder->range_count; i++) {
+        const struct recorded_range *before = &recorder->ranges[i];
+
+        if ((before->written || range->written) && before->first < range->end &&
+            range->first < before->end)
+            return true;
+    }
+    return false;
+}
+
+static int remember(struct recorder *recorder, struct recorded_range range, struct error *error)
+{
+    int capacity = recorder->range_capacity ? 2 * recorder->range_capacity : 64;
+    struct recorded_range *ranges;
+
+    if (recorder->range_count == recorder->range_capacity) {
+        ranges = realloc(recorder->ranges, (size_t)capacity * sizeof *ranges);
+        if (!ranges)
+            return error_no_memory(error, "the commands of a step");
+        recorder->ranges = ranges;
+        recorder->range_capacity = capacity;
+    }
+    recorder->ranges[recorder->range_count++] = range;
+    return 0;
+}
+
+enum { NODE_RANGES_MAX = GRAPH_INPUTS_MAX + GRAPH_OUTPUTS_MAX + 2 };
+
+static struct recorded_range tensor_range(const struct backend_program *program, int32_t tensor,
+                                          bool written)
+{
+    int32_t root = tensor;
+
+    while (program->alias[root] >= 0)
+        root = program->alias[root];
+    return (struct recorded_range){.first = program->address[root],
+                                   .end = program->address[root] + program->tensor_bytes[root],
+                                   .written = written};
+}
+
+/* What the node reads and writes. Updates change their operands: nothing that is persistent counts
+ * as only read there. */
+static int node_ranges(const struct backend_program *program, int32_t index,
+                       struct recorded_range ranges[NODE_RANGES_MAX])
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    int count = 0;
+
+    for (int i = 0; i < node->input_count; i++) {
+        int32_t tensor = node->input[i];
+
+        if (tensor >= 0 && program->address[tensor])
+            ranges[count++] = tensor_range(program, tensor,
+                                           program->graph->tensors[tensor].role != TENSOR_PARAMETER
+                                               ? graph_tensor_is_persistent(program->graph, tensor)
+                                               : node->phase == GRAPH_UPDATE);
+    }
+    for (int i = 0; i < node->output_count; i++)
+        if (node->output[i] >= 0 && program->address[node->output[i]])
+            ranges[count++] = tensor_range(program, node->output[i], true);
+    if (program->workspace_bytes[index])
+        ranges[count++] = (struct recorded_range){
+            program->workspace[index], program->workspace[index] + program->workspace_bytes[index],
+            true};
+    return count;
+}
+
+int record_node(struct recorder *recorder, int32_t node, struct error *error)
+{
+    struct recorded_range ranges[NODE_RANGES_MAX];
+    int count = node_ranges(recorder->program, node, ranges), r = 0;
+
+    recorder->node_first = recorder->range_count;
+    for (int i = 0; i < count; i++)
+        if (conflicts(recorder, &ranges[i])) {
+            record_barrier(recorder);
+            break;
+        }
+    for (int i = 0; r == 0 && i < count; i++)
+        r = remember(recorder, ranges[i], error);
+    return r;
+}
+
+void record_barrier(struct recorder *recorder)
+{
+    int own = recorder->range_count - recorder->node_first;
+
+    queue_barrier(recorder->program->device, recorder->commands);
+    if (own > 0) /* the node's next launches read and write the same */
+        memmove(recorder->ranges, &recorder->ranges[recorder->node_first],
+                (size_t)own * sizeof *recorder->ranges);
+    recorder->range_count = own;
+    recorder->node_first = 0;
+}
+
+int record_launch(struct recorder *recorder, const struct launch *launch, struct error *error)
+{
+    struct backend_device *device = recorder->program->device;
+    const struct vulkan_library *library = &device->library;
+    uint32_t groups[3];
+    VkPipeline pipeline;
+    int r = pipeline_find(device, launch->shader, launch->constants, launch->constant_count,
+                          &pipeline, error);
+
+    if (r < 0)
+        return r;
+    for (int i = 0; i < 3; i++) {
+        groups[i] = launch->groups[i] ? (uint32_t)launch->groups[i] : 1;
+        if (launch->groups[i] > device->properties.limits.maxComputeWorkGroupCount[i])
+            return error_set(error, -ERROR_UNSUPPORTED, "%s: %lld workgroups, of at most %u",
+                             vulkan_shaders[launch->shader].name, (long long)launch->groups[i],
+                             device->properties.limits.maxComputeWorkGroupCount[i]);
+    }
+    library->CmdBindPipeline(recorder->commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+    library->CmdPushConstants(recorder->commands, device->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                              (uint32_t)launch->push_bytes, launch->push);
+    library->CmdDispatch(recorder->commands, groups[0], groups[1], groups[2]);
+    return 0;
+}
+
+int64_t record_groups(int64_t count, uint32_t workgroup)
+{
+    const int64_t most = 32768; /* every device has 65535 */
+    int64_t groups = (count + workgroup - 1) / workgroup;
+
+    return groups < 1 ? 1 : groups > most ? most : groups;
+}

@@ -1,0 +1,63 @@
+/* shared.h: what host and shaders agree on. C and GLSL: only macros and comments. Structs stand
+ * twice, here for C and in common.glsl for GLSL; sizes are asserted. */
+#ifndef VULKAN_SHADERS_SHARED_H
+#define VULKAN_SHADERS_SHARED_H
+
+/* pointwise.comp: the operation */
+#define POINTWISE_ACTIVATION 0
+#define POINTWISE_ACTIVATION_BACKWARD 1
+#define POINTWISE_ADD 2
+#define POINTWISE_AFFINE 3
+#define POINTWISE_LEAKY_RELU 4
+#define POINTWISE_LEAKY_RELU_BACKWARD 5
+#define POINTWISE_ELU 6
+#define POINTWISE_ELU_BACKWARD 7
+#define POINTWISE_FUNCTION 8
+#define POINTWISE_FUNCTION_BACKWARD 9
+
+/* cross_entropy.comp: what the target is */
+#define TARGET_LABELS 0
+#define TARGET_TOKENS 1 /* labels, of which some do not count */
+#define TARGET_PROBABILITIES 2
+
+/* gradient_norm.comp: the most workgroups for one parameter */
+#define SQUARES_GROUPS_MAX 64
+
+#ifndef GL_core_profile
+#include "engine/backends/update_rule.h"
+
+#include <stdint.h>
+
+/* What changes from step to step. */
+struct shader_scalars {
+    uint32_t seed[2], batch[2];
+    float loss_factor;    /* the factor of the gradient of the mean loss */
+    float unscale;        /* the factor by which gradients are multiplied first */
+    float clip_norm;      /* 0: none */
+    float clip_value;     /* INFINITY: none */
+    float average_share;  /* of a moving average: 1 - decay */
+    int32_t finite_alone; /* an update with a gradient that is not finite changes nothing */
+    float group[][UPDATE_COEFFICIENTS]; /* as many as the graph has groups */
+};
+
+/* What a run leaves for the host. */
+struct shader_results {
+    float loss; /* the sum over the labels that count */
+    int32_t labels, correct;
+    int32_t skipped; /* the update changed nothing */
+};
+
+/* What a program keeps on the device during a run. */
+struct shader_control {
+    int32_t labels;        /* of the step's loss: those that count */
+    float gradient_factor; /* of the update */
+    int32_t skipped;
+    int32_t unused;
+    /* of the gradients' norm: partial sums of gradient_norm.comp */
+    float squares[][2];
+};
+_Static_assert(sizeof(struct shader_scalars) == 40, "as in common.glsl");
+_Static_assert(sizeof(struct shader_results) == 16, "as in common.glsl");
+_Static_assert(sizeof(struct shader_control) == 16, "as in common.glsl");
+#endif
+#endif

@@ -1,0 +1,70 @@
+/* tensors.c: copies tensors between host and device, where they are stored as on the host. */
+#include "engine/backends/vulkan/vulkan.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Copies a piece through the staging memory. */
+static int copy_piece(struct backend_program *program, VkDeviceSize offset, void *canonical,
+                      size_t bytes, bool write, struct error *error)
+{
+    struct backend_device *device = program->device;
+    const VkBufferCopy copy = {
+        .srcOffset = write ? 0 : offset, .dstOffset = write ? offset : 0, .size = bytes};
+    VkBuffer arena = program->buffer->memory.buffer, staging = device->staging.buffer;
+    VkCommandBuffer commands;
+    int r = queue_begin(device, false, &commands, error);
+
+    if (r < 0)
+        return r;
+    if (write)
+        memcpy(device->staging.mapped, canonical, bytes);
+    device->library.CmdCopyBuffer(commands, write ? staging : arena, write ? arena : staging, 1,
+                                  &copy);
+    r = queue_finish(device, commands, error);
+    if (r == 0 && !write)
+        memcpy(canonical, device->staging.mapped, bytes);
+    return r;
+}
+
+static int copy_tensor(struct backend_program *program, int32_t tensor, char *canonical, bool write,
+                       struct error *error)
+{
+    const struct graph_tensor *t = &program->graph->tensors[tensor];
+    size_t bytes = (size_t)program_elements(program, tensor) * tensor_type_bytes(t->type);
+    size_t piece = program->device->staging.bytes;
+    VkDeviceSize offset;
+    int r = program_collect(program, error);
+
+    if (r < 0)
+        return r;
+    if (!program->address[tensor])
+        return error_set(error, -EINVAL, "the tensor %s has no place on the device", t->name);
+    offset = program->address[tensor] - program->buffer->memory.address;
+    if (program->buffer->memory.mapped) {
+        char *place = program->buffer->memory.mapped + offset;
+
+        r = queue_wait(program->device, program->device->submitted, error); /* of other programs */
+        if (r == 0)
+            memcpy(write ? place : canonical, write ? canonical : place, bytes);
+        return r;
+    }
+    for (size_t first = 0; r == 0 && first < bytes; first += piece)
+        r = copy_piece(program, offset + first, canonical + first,
+                       bytes - first < piece ? bytes - first : piece, write, error);
+    return r;
+}
+
+int vulkan_tensor_write(struct backend_program *program, int32_t tensor, const void *canonical,
+                        struct error *error)
+{
+    if (program->graph->tensors[tensor].role == TENSOR_INPUT)
+        return error_set(error, -EINVAL, "input is set by program_set_input, not tensor_write");
+    return copy_tensor(program, tensor, (void *)canonical, true, error);
+}
+
+int vulkan_tensor_read(struct backend_program *program, int32_t tensor, void *canonical,
+                       struct error *error)
+{
+    return copy_tensor(program, tensor, canonical, false, error);
+}

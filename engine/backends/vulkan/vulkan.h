@@ -1,0 +1,295 @@
+/* vulkan.h: what the files of the Vulkan backend share: the device, its memory, programs, and how
+ * operators record their work (docs/internals/vulkan-backend.md).
+ *
+ * Shaders get addresses of numbers in the arena (VK_KHR_buffer_device_address) and sizes as push
+ * constants; there are no descriptors. Tensors are stored in PyTorch's order. */
+#pragma once
+
+#include "engine/backends/backend.h"
+#include "engine/backends/update_rule.h"
+#include "engine/backends/vulkan/library.h"
+#include "engine/backends/vulkan/shaders/shared.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    VULKAN_SLOTS = 2, /* runs under way: the host prepares one while the device does another */
+    VULKAN_PUSH_BYTES = 128,  /* of push constants, which every device has */
+    VULKAN_CONSTANTS_MAX = 8, /* specialization constants of a shader */
+    VULKAN_CAPTURES_MAX = 16, /* kinds of runs of a program */
+    VULKAN_INPUTS = 3         /* samples, target, lengths */
+};
+
+/* The shaders, of which shaders/ has the sources: SHADER_linear, … The build lists them. */
+enum vulkan_shader {
+#define SHADER(name) SHADER_##name,
+#include "engine/backends/vulkan/shader_list.h"
+#undef SHADER
+    SHADER_COUNT
+};
+
+struct vulkan_code {
+    const uint32_t *words;
+    const char *end;
+    const char *name;
+};
+extern const struct vulkan_code vulkan_shaders[SHADER_COUNT];
+
+/* Memory that is allocated once and bound to one buffer. */
+struct vulkan_memory {
+    VkBuffer buffer;
+    VkDeviceMemory memory;
+    VkDeviceAddress address;
+    char *mapped; /* the same bytes on the host; NULL: it cannot address them */
+    size_t bytes;
+};
+
+/* A shader with its specialization constants. */
+struct vulkan_pipeline {
+    enum vulkan_shader shader;
+    uint32_t constants[VULKAN_CONSTANTS_MAX];
+    VkPipeline pipeline;
+};
+
+struct backend_device {
+    struct vulkan_library library;
+    VkInstance instance;
+    VkPhysicalDevice physical;
+    VkDevice device;
+    VkQueue queue;
+    uint32_t queue_family;
+    VkCommandPool commands;
+    VkPipelineLayout layout;
+    VkShaderModule modules[SHADER_COUNT]; /* made when first used */
+    struct vulkan_pipeline *pipelines;    /* owned */
+    int pipeline_count, pipeline_capacity;
+    VkSemaphore timeline; /* counts submissions that are done */
+    uint64_t submitted;
+    struct vulkan_memory
+        staging; /* for copies of tensors where the host cannot address the arena */
+    char name[32];
+    VkPhysicalDeviceProperties properties;
+    VkPhysicalDeviceDriverProperties driver;
+    VkPhysicalDeviceMemoryProperties memory;
+    VkDeviceSize allocation_max; /* bytes of one allocation */
+    bool has_budget;             /* VK_EXT_memory_budget */
+};
+
+struct backend_buffer {
+    struct backend_device *device;
+    struct vulkan_memory memory;
+    /* As many bytes of address space on the host. Only batches are written there, which each run
+     * copies to its slot (exchange.c). */
+    void *host;
+};
+
+/* How a run differs from others of the program: each kind is recorded once for each slot. */
+struct vulkan_run_kind {
+    unsigned phases;
+    bool accumulate, sums_squares;
+};
+
+struct vulkan_capture {
+    struct vulkan_run_kind kind;
+    VkCommandBuffer commands[VULKAN_SLOTS];
+};
+
+/* What the host keeps of a run until its results are read. */
+struct vulkan_pending {
+    bool waits, has_loss;
+    uint64_t submission; /* it is done when the timeline has this value */
+    int64_t step;
+};
+
+struct backend_program {
+    struct backend_device *device;
+    const struct graph *graph;
+    size_t *tensor_bytes; /* owned, like the next four */
+    int32_t *alias;       /* the tensor in whose place it lies, or -1 */
+    VkDeviceAddress *address;
+    size_t *workspace_bytes;
+    VkDeviceAddress *workspace;
+    struct backend_buffer *buffer;
+    struct vulkan_memory exchange; /* what host and device exchange in each run: exchange.c */
+    struct vulkan_memory control;  /* struct shader_control */
+    int32_t square_count;          /* of its partial sums */
+    const void *input[VULKAN_INPUTS];
+    struct vulkan_capture captures[VULKAN_CAPTURES_MAX];
+    int capture_count;
+    struct vulkan_pending pending[VULKAN_SLOTS];
+    int slot; /* of the next run */
+    bool update_skipped, has_loss;
+    struct step_metrics metrics;
+};
+
+/* A program while a kind of run is recorded. */
+struct recorder {
+    struct backend_program *program;
+    struct vulkan_run_kind kind;
+    VkCommandBuffer commands;
+    VkDeviceAddress scalars, results; /* of the slot: struct shader_scalars, shader_results */
+    /* what was read and written since the last barrier */
+    struct recorded_range *ranges; /* owned */
+    int range_count, range_capacity;
+    int node_first; /* the first range of the present node */
+};
+
+/* Records the work of a node. */
+typedef int vulkan_operator(struct recorder *recorder, int32_t node, struct error *error);
+
+/* ---- device.c ---- */
+
+int vulkan_device_open(const struct backend_device_config *config, struct backend_device **device,
+                       struct error *error);
+void vulkan_device_close(struct backend_device *device);
+void vulkan_device_describe(struct backend_device *device, struct backend_device_info *info);
+uint64_t vulkan_device_memory_used(struct backend_device *device);
+/* Whether the device uses the machine's memory, as integrated GPUs and drivers in software do. */
+bool vulkan_device_shares_memory(const struct backend_device *device);
+
+/* ---- memory.c ---- */
+
+/* Allocates memory of the device's own, or memory that the host addresses, too. -ERROR_DEVICE_MEMORY:
+ * there is too little. */
+int vulkan_memory_allocate(struct backend_device *device, size_t bytes, bool on_host,
+                           struct vulkan_memory *memory, struct error *error);
+void vulkan_memory_free(struct backend_device *device, struct vulkan_memory *memory);
+int vulkan_buffer_create(struct backend_device *device, size_t bytes,
+                         struct backend_buffer **buffer, struct error *error);
+void vulkan_buffer_free(struct backend_buffer *buffer);
+void *vulkan_buffer_host(struct backend_buffer *buffer);
+
+/* ---- queue.c ---- */
+
+/* Begins commands that are submitted once or, with `again`, many times. */
+int queue_begin(struct backend_device *device, bool again, VkCommandBuffer *commands,
+                struct error *error);
+/* Ends commands that queue_begin() began. They are freed by queue_discard(). */
+int queue_end(struct backend_device *device, VkCommandBuffer commands, struct error *error);
+void queue_discard(struct backend_device *device, VkCommandBuffer commands);
+/* Submits commands; *submission is what queue_wait() waits for. */
+int queue_submit(struct backend_device *device, VkCommandBuffer commands, uint64_t *submission,
+                 struct error *error);
+int queue_wait(struct backend_device *device, uint64_t submission, struct error *error);
+/* Ends and submits commands, waits until they are done, and frees them. */
+int queue_finish(struct backend_device *device, VkCommandBuffer commands, struct error *error);
+/* Lets what follows see all that was written before, by shaders, copies and the host. */
+void queue_barrier(struct backend_device *device, VkCommandBuffer commands);
+
+/* ---- pipelines.c ---- */
+
+/* The pipeline of a shader with these constants, of which the first is the number of invocations
+ * of a workgroup. It is compiled when it is asked for first, and belongs to the device. */
+int pipeline_find(struct backend_device *device, enum vulkan_shader shader,
+                  const uint32_t *constants, int count, VkPipeline *pipeline, struct error *error);
+void pipelines_free(struct backend_device *device);
+
+/* ---- program.c ---- */
+
+bool vulkan_supports(struct backend_device *device, const struct graph *graph,
+                     const struct graph_node *node, char *reason);
+int vulkan_program_prepare(struct backend_device *device, const struct graph *graph,
+                           const struct backend_program *shared, struct backend_program **program,
+                           struct error *error);
+void vulkan_program_free(struct backend_program *program);
+void vulkan_program_memory(const struct backend_program *program, struct memory_request *request);
+int vulkan_program_bind(struct backend_program *program, const struct memory_placement *placement,
+                        struct backend_buffer *buffer, struct error *error);
+
+static inline int64_t program_elements(const struct backend_program *program, int32_t tensor)
+{
+    return graph_shape_elements(&program->graph->tensors[tensor].shape);
+}
+
+/* The address of the tensor's numbers; 0: the node has no such operand. */
+static inline VkDeviceAddress program_address(const struct backend_program *program, int32_t tensor)
+{
+    return tensor < 0 ? 0 : program->address[tensor];
+}
+
+/* ---- exchange.c: scalars, batches and results of a run ---- */
+
+/* Allocates the slots. */
+int exchange_create(struct backend_program *program, struct error *error);
+VkDeviceAddress exchange_scalars(const struct backend_program *program, int slot);
+VkDeviceAddress exchange_results(const struct backend_program *program, int slot);
+/* Fills in a slot: the step's scalars and, with `inputs`, its batch. */
+int exchange_fill(struct backend_program *program, int slot, const struct step_scalars *scalars,
+                  bool inputs, struct error *error);
+/* Records the copies of the slot's batch to where the nodes read it. */
+void exchange_record_inputs(struct backend_program *program, int slot, VkCommandBuffer commands);
+/* Waits for the slot's run, if there is one, and adds its results to the metrics. */
+int exchange_collect(struct backend_program *program, int slot, struct error *error);
+
+/* ---- tensors.c ---- */
+
+int vulkan_tensor_write(struct backend_program *program, int32_t tensor, const void *canonical,
+                        struct error *error);
+int vulkan_tensor_read(struct backend_program *program, int32_t tensor, void *canonical,
+                       struct error *error);
+
+/* ---- record.c ---- */
+
+/* Begins the work of a node: waits, where needed, for what it reads and overwrites. */
+int record_node(struct recorder *recorder, int32_t node, struct error *error);
+/* Within a node: what follows reads what was written before. */
+void record_barrier(struct recorder *recorder);
+
+/* A launch of a shader. */
+struct launch {
+    enum vulkan_shader shader;
+    uint32_t constants[VULKAN_CONSTANTS_MAX];
+    int constant_count;
+    const void *push; /* push constants, as the shader declares them */
+    size_t push_bytes;
+    int64_t groups[3]; /* workgroups by axis; 0 counts as 1 */
+};
+int record_launch(struct recorder *recorder, const struct launch *launch, struct error *error);
+/* Workgroups for `count` elements, of which each invocation has one or, if that is too much for the
+ * grid, several. */
+int64_t record_groups(int64_t count, uint32_t workgroup);
+
+/* ---- run.c ---- */
+
+int vulkan_program_set_input(struct backend_program *program, int32_t tensor, const void *canonical,
+                             struct error *error);
+int vulkan_program_run(struct backend_program *program, unsigned phases,
+                       const struct step_scalars *scalars, struct error *error);
+bool vulkan_program_update_skipped(struct backend_program *program);
+void vulkan_program_reset_metrics(struct backend_program *program);
+void vulkan_program_read_metrics(struct backend_program *program, struct step_metrics *metrics);
+void vulkan_program_restore_metrics(struct backend_program *program,
+                                    const struct step_metrics *metrics);
+/* Waits for all runs of the program. */
+int program_collect(struct backend_program *program, struct error *error);
+
+/* ---- operators.c ---- */
+
+/* NULL: there is no such operator. */
+vulkan_operator *vulkan_operator_of(enum graph_op op);
+/* Bytes that the node needs while it runs. */
+size_t vulkan_operator_workspace(const struct graph *graph, const struct graph_node *node);
+/* Whether the operator can add to a gradient that another node has written: graph_node.adds. */
+bool vulkan_operator_adds(enum graph_op op);
+
+/* Whether the node, in the present run, adds to the gradient that is its output `number`. */
+static inline bool record_accumulates(const struct recorder *recorder,
+                                      const struct graph_node *node, int number)
+{
+    return recorder->kind.accumulate || node->adds >> number & 1;
+}
+
+/* ---- the operators, by file ---- */
+
+vulkan_operator pointwise_run, dropout_run; /* elementwise.c */
+vulkan_operator linear_run, linear_backward_data_run, linear_backward_weights_run; /* linear.c */
+vulkan_operator cross_entropy_run, cross_entropy_backward_run, mse_run;            /* losses.c */
+vulkan_operator update_run, moving_average_run;                                    /* update.c */
+
+/* The partial sums of the gradients' norm. */
+int32_t update_squares(const struct graph *graph);
+/* Bytes of workspace of the operators that need some. */
+size_t linear_backward_weights_workspace(const struct graph *graph, const struct graph_node *node);
+size_t loss_workspace(const struct graph *graph, const struct graph_node *node);
