@@ -98,6 +98,7 @@ help:
 	@echo 'check-shapes SHAPES=$(SHAPES) random small networks of convolutions on the CPU against loops in double precision'
 	@echo 'cuda       the plugin for NVIDIA GPUs, where their compiler is (CUDA=$(CUDA))'
 	@echo 'vulkan     the plugin for GPUs by Vulkan, where glslc and the headers are (build-aux/packages-debian-vulkan)'
+	@echo 'check-vulkan its operators, models and whole runs against the CPU, with a driver in software (installs Mesa and the validation layer)'
 	@echo 'python     the package traind for Python as a wheel in $(BUILD)/python'
 	@echo 'tests      every program of check, without running them'
 	@echo 'check-cuda every operator on the GPU against the CPU; cuda-package: a folder to run it elsewhere (PACKAGE=$(PACKAGE))'
@@ -326,6 +327,13 @@ $(BUILD)/vulkan/%.o: %.c Makefile
 $(VULKAN_PLUGIN): $(VULKAN_OBJECTS)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) -shared -Wl,--exclude-libs=ALL -o $@ $^ -ldl -lm
+
+# Installs a driver in software, with which any machine can run it.
+.PHONY: check-vulkan
+check-vulkan: deps
+	@build-aux/install-packages build-aux/packages-debian-vulkan
+	@$(MAKE) --no-print-directory all vulkan $(BUILD)/tests/cuda/compare_operators $(BUILD)/tests/cuda/compare_trajectories
+	@tests/vulkan/check --build $(BUILD)
 
 # ---- the package for Python --------------------------------------------------------------------
 

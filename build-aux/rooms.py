@@ -14,6 +14,7 @@ ALLOWED = {
     "engine/train": (("proto", "engine/graph", "engine/models", "engine/data", "engine/backends"), ("json-c",)),
     "engine/backends": (("engine/graph",), ()),
     "engine/backends/cuda": (("engine/graph", "engine/backends"), ("cuda",)),
+    "engine/backends/vulkan": (("engine/graph", "engine/backends"), ("vulkan",)),
     "engine/backends/cpu": (("engine/graph", "engine/backends"), ("dnnl", "omp")),
     "engine/backends/simulated": (("engine/graph", "engine/backends", "engine/backends/cpu"), ()),
     "scheduler": ((), ()),

@@ -1,5 +1,6 @@
 /* linear.c: linear layers and their gradients. */
 #include "engine/backends/vulkan/product.h"
+#include "engine/backends/vulkan/sums.h"
 
 /* The extents of a layer: rows of samples, or of steps; features in and out. */
 struct extents {
@@ -77,9 +78,12 @@ int linear_backward_weights_run(struct recorder *recorder, int32_t index, struct
                                     .accumulate = record_accumulates(recorder, node, 0)};
     int r = record_product(recorder, &product, error);
 
-    if (r == 0 && node->output_count > 1 && node->output[1] >= 0)
-        r = record_column_sums(recorder, dy, e.rows, e.out,
-                               program_address(program, node->output[1]),
-                               record_accumulates(recorder, node, 1), error);
+    if (r == 0 && node->output_count > 1 && node->output[1] >= 0) {
+        const struct strided_sums sums =
+            column_sums(dy, e.rows, e.out, program_address(program, node->output[1]),
+                        record_accumulates(recorder, node, 1));
+
+        r = record_sums(recorder, &sums, error);
+    }
     return r;
 }

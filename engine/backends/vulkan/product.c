@@ -56,21 +56,3 @@ int record_product(struct recorder *recorder, const struct product *product, str
 
     return record_launch(recorder, &launch, error);
 }
-
-int record_column_sums(struct recorder *recorder, VkDeviceAddress x, int64_t rows, int64_t columns,
-                       VkDeviceAddress sums, bool accumulate, struct error *error)
-{
-    enum { WORKGROUP = 256, COLUMNS = 16 }; /* column_sums.comp */
-    const struct {
-        VkDeviceAddress x, sums;
-        uint32_t rows, columns;
-    } push = {x, sums, (uint32_t)rows, (uint32_t)columns};
-    const struct launch launch = {.shader = SHADER_column_sums,
-                                  .constants = {WORKGROUP, accumulate},
-                                  .constant_count = 2,
-                                  .push = &push,
-                                  .push_bytes = sizeof push,
-                                  .groups = {(columns + COLUMNS - 1) / COLUMNS}};
-
-    return record_launch(recorder, &launch, error);
-}

@@ -20,7 +20,3 @@ struct product {
     bool accumulate; /* c += a b */
 };
 int record_product(struct recorder *recorder, const struct product *product, struct error *error);
-
-/* sums[j] = the sum of column j of x [rows, columns]; or adds to it. */
-int record_column_sums(struct recorder *recorder, VkDeviceAddress x, int64_t rows, int64_t columns,
-                       VkDeviceAddress sums, bool accumulate, struct error *error);

@@ -285,8 +285,11 @@ static inline bool record_accumulates(const struct recorder *recorder,
 
 vulkan_operator pointwise_run, dropout_run; /* elementwise.c */
 vulkan_operator linear_run, linear_backward_data_run, linear_backward_weights_run; /* linear.c */
-vulkan_operator cross_entropy_run, cross_entropy_backward_run, mse_run;            /* losses.c */
-vulkan_operator update_run, moving_average_run;                                    /* update.c */
+/* general.c */
+vulkan_operator columns_run, concatenate_run, permute_run, take_run, axis_sum_run,
+    axis_sum_backward_run, broadcast_run, broadcast_backward_second_run;
+vulkan_operator cross_entropy_run, cross_entropy_backward_run, mse_run; /* losses.c */
+vulkan_operator update_run, moving_average_run;                         /* update.c */
 
 /* The partial sums of the gradients' norm. */
 int32_t update_squares(const struct graph *graph);

@@ -20,6 +20,16 @@
 #define TARGET_TOKENS 1 /* labels, of which some do not count */
 #define TARGET_PROBABILITIES 2
 
+/* sums.comp, broadcast.comp: how two numbers are combined. Those of enum broadcast_kind, which
+ * general.c asserts, and a number as it is. */
+#define TERM_ADD 0
+#define TERM_SUBTRACT 1
+#define TERM_SUBTRACT_REVERSE 2
+#define TERM_MULTIPLY 3
+#define TERM_DIVIDE 4
+#define TERM_DIVIDE_REVERSE 5
+#define TERM_SAME 6
+
 /* gradient_norm.comp: the most workgroups for one parameter */
 #define SQUARES_GROUPS_MAX 64
 
