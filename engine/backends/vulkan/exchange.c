@@ -10,7 +10,7 @@
 
 /* Where the parts of a slot begin. */
 struct slot_layout {
-    size_t results, input[VULKAN_INPUTS], end;
+    size_t results, numbers, input[VULKAN_INPUTS], end;
 };
 
 /* -1: the graph has no such input. */
@@ -36,7 +36,8 @@ static struct slot_layout slot_layout(const struct backend_program *program)
                     (size_t)program->graph->group_count * sizeof(float[UPDATE_COEFFICIENTS]);
 
     layout.results = align_up(offset, MEMORY_ALIGNMENT);
-    offset = layout.results + sizeof(struct shader_results);
+    layout.numbers = layout.results + sizeof(struct shader_results);
+    offset = layout.numbers + (size_t)loss_numbers(program->graph, NULL) * sizeof(float);
     for (int i = 0; i < VULKAN_INPUTS; i++) {
         layout.input[i] = align_up(offset, MEMORY_ALIGNMENT);
         offset = layout.input[i] + input_bytes(program, i);
@@ -55,9 +56,19 @@ int exchange_create(struct backend_program *program, struct error *error)
     size_t bytes = slot_offset(program, VULKAN_SLOTS);
     int r = vulkan_memory_allocate(program->device, bytes, true, &program->exchange, error);
 
-    if (r == 0)
-        memset(program->exchange.mapped, 0, bytes);
-    return r;
+    if (r < 0)
+        return r;
+    memset(program->exchange.mapped, 0, bytes);
+    for (int i = 0; i < VULKAN_SLOTS; i++)
+        loss_numbers(program->graph,
+                     (float *)(void *)(program->exchange.mapped + slot_offset(program, i) +
+                                       slot_layout(program).numbers));
+    return 0;
+}
+
+VkDeviceAddress exchange_numbers(const struct backend_program *program)
+{
+    return program->exchange.address + slot_layout(program).numbers;
 }
 
 VkDeviceAddress exchange_scalars(const struct backend_program *program, int slot)

@@ -12,7 +12,8 @@ struct rows {
 static struct rows rows_of(const struct graph *graph, const struct graph_node *node)
 {
     const struct graph_shape *shape = &graph->tensors[node->input[0]].shape;
-    const bool steps = node->op != OP_MSE && node->op != OP_MSE_BACKWARD && shape->rank == 3;
+    const bool steps =
+        (node->op == OP_CROSS_ENTROPY || node->op == OP_CROSS_ENTROPY_BACKWARD) && shape->rank == 3;
     const int64_t elements = graph_shape_elements(shape);
     const int64_t width = steps ? shape->extent[2] : elements / graph->batch;
 
@@ -32,8 +33,8 @@ static uint32_t target_of(const struct graph *graph, const struct graph_node *no
     return graph->tensors[node->input[0]].shape.rank == 3 ? TARGET_TOKENS : TARGET_LABELS;
 }
 
-static int sum_losses(struct recorder *recorder, int32_t index, uint32_t target, bool counts,
-                      struct error *error)
+int record_loss_sum(struct recorder *recorder, int32_t index, uint32_t target, bool counts_correct,
+                    struct error *error)
 {
     const struct backend_program *program = recorder->program;
     const struct graph_node *node = &program->graph->nodes[index];
@@ -48,7 +49,7 @@ static int sum_losses(struct recorder *recorder, int32_t index, uint32_t target,
               .control = program->control.address,
               .rows = (uint32_t)rows.count};
     const struct launch launch = {.shader = SHADER_loss_sum,
-                                  .constants = {SUM_WORKGROUP, target, counts},
+                                  .constants = {SUM_WORKGROUP, target, counts_correct},
                                   .constant_count = 3,
                                   .push = &push,
                                   .push_bytes = sizeof push};
@@ -81,7 +82,7 @@ int cross_entropy_run(struct recorder *recorder, int32_t index, struct error *er
                                   .groups = {record_groups(rows.count, 1)}};
     int r = record_launch(recorder, &launch, error);
 
-    return r < 0 ? r : sum_losses(recorder, index, target, true, error);
+    return r < 0 ? r : record_loss_sum(recorder, index, target, true, error);
 }
 
 int cross_entropy_backward_run(struct recorder *recorder, int32_t index, struct error *error)
@@ -135,5 +136,5 @@ int mse_run(struct recorder *recorder, int32_t index, struct error *error)
                                   .groups = {record_groups(rows.count, 1)}};
     int r = record_launch(recorder, &launch, error);
 
-    return r < 0 || backward ? r : sum_losses(recorder, index, TARGET_LABELS, false, error);
+    return r < 0 || backward ? r : record_loss_sum(recorder, index, TARGET_LABELS, false, error);
 }

@@ -215,6 +215,8 @@ static inline VkDeviceAddress program_address(const struct backend_program *prog
 int exchange_create(struct backend_program *program, struct error *error);
 VkDeviceAddress exchange_scalars(const struct backend_program *program, int slot);
 VkDeviceAddress exchange_results(const struct backend_program *program, int slot);
+/* What loss_numbers() has. */
+VkDeviceAddress exchange_numbers(const struct backend_program *program);
 /* Fills in a slot: the step's scalars and, with `inputs`, its batch. */
 int exchange_fill(struct backend_program *program, int slot, const struct step_scalars *scalars,
                   bool inputs, struct error *error);
@@ -288,11 +290,21 @@ vulkan_operator linear_run, linear_backward_data_run, linear_backward_weights_ru
 /* general.c */
 vulkan_operator columns_run, concatenate_run, permute_run, take_run, axis_sum_run,
     axis_sum_backward_run, broadcast_run, broadcast_backward_second_run;
+/* value_losses.c */
+vulkan_operator value_loss_run, class_loss_run, head_losses_run, triplet_loss_run,
+    triplet_loss_backward_run;
 vulkan_operator cross_entropy_run, cross_entropy_backward_run, mse_run; /* losses.c */
 vulkan_operator update_run, moving_average_run;                         /* update.c */
 
 /* The partial sums of the gradients' norm. */
 int32_t update_squares(const struct graph *graph);
+/* Writes the numbers that the loss is set to, and that its shaders read, to `numbers`; returns how
+ * many there are. NULL: it only counts. */
+int loss_numbers(const struct graph *graph, float *numbers);
+/* Adds up what the rows of a loss have left in the node's workspace: the losses and, behind them,
+ * which rows are `correct`, or the labels that each has (TARGET_COUNTS). */
+int record_loss_sum(struct recorder *recorder, int32_t index, uint32_t target, bool counts_correct,
+                    struct error *error);
 /* Bytes of workspace of the operators that need some. */
 size_t linear_backward_weights_workspace(const struct graph *graph, const struct graph_node *node);
 size_t loss_workspace(const struct graph *graph, const struct graph_node *node);

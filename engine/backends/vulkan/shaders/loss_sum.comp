@@ -23,7 +23,10 @@ void main()
         sum += loss.at[r];
         if (COUNTS_CORRECT != 0)
             right += float(correct.at[r]);
-        counted += TARGET != TARGET_TOKENS || label.at[r] != -1 ? 1.0 : 0.0;
+        if (TARGET == TARGET_COUNTS)
+            counted += float(correct.at[r]);
+        else
+            counted += TARGET != TARGET_TOKENS || label.at[r] != -1 ? 1.0 : 0.0;
     }
     sum = workgroup_sum(sum);
     right = workgroup_sum(right);

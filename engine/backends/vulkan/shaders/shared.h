@@ -19,6 +19,7 @@
 #define TARGET_LABELS 0
 #define TARGET_TOKENS 1 /* labels, of which some do not count */
 #define TARGET_PROBABILITIES 2
+#define TARGET_COUNTS 3 /* loss_sum.comp: a row has as many labels as the loss has counted */
 
 /* sums.comp, broadcast.comp: how two numbers are combined. Those of enum broadcast_kind, which
  * general.c asserts, and a number as it is. */
