@@ -127,7 +127,7 @@ static const struct test_case cases[] = {
     TRIPLETS("all triplets", 23, 5, TRIPLETS_ALL),
     TRIPLETS("all triplets of 300", 23, 300, TRIPLETS_ALL),
     TRIPLETS("hard triplets of 600 samples", 600, 8, TRIPLETS_HARD),
-    TRIPLETS("semi-hard triplets of 600 samples", 600, 8, TRIPLETS_SEMI_HARD),
+    TRIPLETS("semi-hard triplets of 280 samples", 280, 64, TRIPLETS_SEMI_HARD),
     TRIPLETS("all triplets of 600 samples", 600, 8, TRIPLETS_ALL),
     TRIPLETS("all triplets of one sample", 1, 8, TRIPLETS_ALL),
     TRIPLETS("all triplets, evaluation", 23, 8, TRIPLETS_ALL, .evaluation = true),
