@@ -312,7 +312,7 @@ static int run_moving_average(struct backend_program *program, int32_t index, st
     return checked(
         program, node,
         cuda_moving_average(program->control, program->step_scalars, program->run.sums_squares,
-                            program_floats(program, node->input[1]),
+                            node->attributes.copies, program_floats(program, node->input[1]),
                             program_floats(program, node->input[0]),
                             program_elements(program, node->input[0]), program->device->stream),
         error);

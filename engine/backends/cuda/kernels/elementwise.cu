@@ -444,10 +444,10 @@ cudaError_t cuda_dropout(const struct cuda_scalars *scalars, uint32_t dropout_st
 
 /* torch.lerp, which starts from the nearer end. */
 __global__ void moving_average_kernel(const struct cuda_control *control,
-                                      const struct cuda_scalars *scalars, bool summed,
+                                      const struct cuda_scalars *scalars, bool summed, bool copies,
                                       float *average, const float *value, int64_t count)
 {
-    const float share = scalars->average_share, decay = 1.0f - share;
+    const float share = copies ? 1.0f : scalars->average_share, decay = 1.0f - share;
 
     if (summed && control->skipped)
         return;
@@ -457,10 +457,11 @@ __global__ void moving_average_kernel(const struct cuda_control *control,
 }
 
 cudaError_t cuda_moving_average(const struct cuda_control *control,
-                                const struct cuda_scalars *scalars, bool summed, float *average,
-                                const float *value, int64_t count, cudaStream_t stream)
+                                const struct cuda_scalars *scalars, bool summed, bool copies,
+                                float *average, const float *value, int64_t count,
+                                cudaStream_t stream)
 {
-    moving_average_kernel<<<blocks_for(count), BLOCK, 0, stream>>>(control, scalars, summed,
+    moving_average_kernel<<<blocks_for(count), BLOCK, 0, stream>>>(control, scalars, summed, copies,
                                                                    average, value, count);
     return cudaGetLastError();
 }

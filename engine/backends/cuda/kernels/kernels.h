@@ -112,8 +112,9 @@ cudaError_t cuda_dropout(const struct cuda_scalars *scalars, uint32_t dropout_st
                          cudaStream_t stream);
 /* `summed`: does nothing if the update is skipped. */
 cudaError_t cuda_moving_average(const struct cuda_control *control,
-                                const struct cuda_scalars *scalars, bool summed, float *average,
-                                const float *value, int64_t count, cudaStream_t stream);
+                                const struct cuda_scalars *scalars, bool summed, bool copies,
+                                float *average, const float *value, int64_t count,
+                                cudaStream_t stream);
 
 /* ---- generation.cu ---- */
 
