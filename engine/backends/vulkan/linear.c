@@ -68,14 +68,16 @@ int linear_backward_weights_run(struct recorder *recorder, int32_t index, struct
     const struct graph_node *node = &program->graph->nodes[index];
     const struct extents e = extents_of(program, node->output[0], node->input[1]);
     const VkDeviceAddress dy = program_address(program, node->input[1]);
-    const struct product product = {.m = e.out,
-                                    .n = e.in,
-                                    .k = e.rows,
-                                    .a = transpose(dy, e.out),
-                                    .b = matrix(program_address(program, node->input[0]), e.in),
-                                    .c = program_address(program, node->output[0]),
-                                    .c_row_stride = e.in,
-                                    .accumulate = record_accumulates(recorder, node, 0)};
+    const struct product product = {
+        .m = e.out,
+        .n = e.in,
+        .k = e.rows,
+        .a = transpose(dy, e.out),
+        .b = matrix(program_address(program, node->input[0]), e.in),
+        .c = program_address(program, node->output[0]),
+        .c_row_stride = e.in,
+        .d = record_accumulates(recorder, node, 0) ? program_address(program, node->output[0]) : 0,
+        .beta = 1};
     int r = record_product(recorder, &product, error);
 
     if (r == 0 && node->output_count > 1 && node->output[1] >= 0) {

@@ -45,6 +45,9 @@ static const struct operator_row {
     [OP_BROADCAST] = {broadcast_run},
     [OP_BROADCAST_BACKWARD_FIRST] = {broadcast_run},
     [OP_BROADCAST_BACKWARD_SECOND] = {broadcast_backward_second_run, .adds = true},
+    [OP_FAKE_QUANTIZE] = {fake_quantize_run, fake_quantize_workspace},
+    [OP_FAKE_QUANTIZE_BACKWARD] = {fake_quantize_run},
+    [OP_FAKE_QUANTIZE_ROWS] = {fake_quantize_rows_run},
     [OP_CROSS_ENTROPY] = {cross_entropy_run, loss_workspace},
     [OP_CROSS_ENTROPY_BACKWARD] = {cross_entropy_backward_run},
     [OP_MSE] = {mse_run, loss_workspace},
@@ -59,7 +62,7 @@ static const struct operator_row {
     [OP_HEAD_LOSSES_BACKWARD] = {head_losses_run},
     [OP_TRIPLET_LOSS] = {triplet_loss_run, loss_workspace},
     [OP_TRIPLET_LOSS_BACKWARD] = {triplet_loss_backward_run},
-    [OP_OPTIMIZER] = {update_run},
+    [OP_OPTIMIZER] = {update_run, update_workspace},
     [OP_MOVING_AVERAGE] = {moving_average_run},
 };
 

@@ -26,12 +26,14 @@ int record_product(struct recorder *recorder, const struct product *product, str
 {
     const struct tile tile = choose_tile(product);
     const struct {
-        VkDeviceAddress a, b, bias, c;
+        VkDeviceAddress a, b, bias, c, d;
         uint32_t m, n, k, a_m, a_k, b_k, b_n, c_m, a_batch, b_batch, c_batch;
+        float alpha, beta;
     } push = {.a = product->a.at,
               .b = product->b.at,
               .bias = product->bias,
               .c = product->c,
+              .d = product->d,
               .m = (uint32_t)product->m,
               .n = (uint32_t)product->n,
               .k = (uint32_t)product->k,
@@ -42,17 +44,19 @@ int record_product(struct recorder *recorder, const struct product *product, str
               .c_m = (uint32_t)product->c_row_stride,
               .a_batch = (uint32_t)product->a.batch_stride,
               .b_batch = (uint32_t)product->b.batch_stride,
-              .c_batch = (uint32_t)product->c_batch_stride};
-    const struct launch launch = {
-        .shader = SHADER_product,
-        .constants = {PRODUCT_SIDE * PRODUCT_SIDE, tile.m, tile.n, tile.k,
-                      product->a.row_stride == 1, product->b.row_stride != 1, product->bias != 0,
-                      product->accumulate},
-        .constant_count = 8,
-        .push = &push,
-        .push_bytes = offsetof(__typeof__(push), c_batch) + sizeof push.c_batch,
-        .groups = {(product->n + tile.n - 1) / tile.n, (product->m + tile.m - 1) / tile.m,
-                   product->batch}};
+              .c_batch = (uint32_t)product->c_batch_stride,
+              .alpha = product->alpha != 0 ? product->alpha : 1,
+              .beta = product->beta};
+    const struct launch launch = {.shader = SHADER_product,
+                                  .constants = {PRODUCT_SIDE * PRODUCT_SIDE, tile.m, tile.n, tile.k,
+                                                product->a.row_stride == 1,
+                                                product->b.row_stride != 1, product->bias != 0,
+                                                product->d != 0},
+                                  .constant_count = 8,
+                                  .push = &push,
+                                  .push_bytes = offsetof(__typeof__(push), beta) + sizeof push.beta,
+                                  .groups = {(product->n + tile.n - 1) / tile.n,
+                                             (product->m + tile.m - 1) / tile.m, product->batch}};
 
     return record_launch(recorder, &launch, error);
 }

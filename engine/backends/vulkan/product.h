@@ -10,13 +10,14 @@ struct product_operand {
     int64_t batch_stride; /* from one product to the next */
 };
 
-/* c = a b + bias for a [m, k], b [k, n]; the rows of c lie behind each other. */
+/* c = alpha a b + bias + beta d for a [m, k], b [k, n]; c and d lie alike. */
 struct product {
     int64_t m, n, k, batch; /* batch 0 counts as 1 */
     struct product_operand a, b;
     VkDeviceAddress bias; /* a number for each column of c; 0: none */
     VkDeviceAddress c;
     int64_t c_row_stride, c_batch_stride;
-    bool accumulate; /* c += a b */
+    VkDeviceAddress d; /* which may be c; 0: none */
+    float alpha, beta; /* alpha 0 counts as 1 */
 };
 int record_product(struct recorder *recorder, const struct product *product, struct error *error);

@@ -24,8 +24,7 @@ bool vulkan_supports(struct backend_device *device, const struct graph *graph,
         const struct optimizer_config *config =
             &graph->groups[node->attributes.optimizer_group].config;
 
-        if (graph_node_updates_whole(graph, node) ||
-            update_formula_of(config->kind) == FORMULA_NONE) {
+        if (update_formula_of(config->kind) == FORMULA_NONE) {
             snprintf(reason, 256, "the Vulkan backend has no update by %s",
                      optimizer_of(config)->title);
             return false;

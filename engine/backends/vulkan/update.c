@@ -1,10 +1,9 @@
 /* update.c: the update of the parameters: the norm of all gradients, the optimizers' formulas, and
  * moving averages. */
 #include "engine/backends/vulkan/vulkan.h"
+#include "engine/graph/optimizer.h"
 
-#include <stdlib.h>
-
-/* shaders/optimizer.comp has these numbers */
+/* shaders/optimizer.comp and coefficients.glsl have these numbers */
 _Static_assert(FORMULA_SGD == 1 && FORMULA_ADAM == 2 && FORMULA_RMSPROP == 3 && FORMULA_LION == 4 &&
                    FORMULA_ADAGRAD == 5 && FORMULA_ADADELTA == 6 && FORMULA_ADAMAX == 7 &&
                    FORMULA_AMSGRAD == 8 && FORMULA_SCHEDULE_FREE == 9,
@@ -13,7 +12,7 @@ _Static_assert(COEFFICIENT_RATE == 0 && COEFFICIENT_SHRINK == 1 && COEFFICIENT_D
                    COEFFICIENT_KEEP == 3 && COEFFICIENT_TAKE == 4 && COEFFICIENT_KEEP2 == 5 &&
                    COEFFICIENT_TAKE2 == 6 && COEFFICIENT_EPSILON == 7 && COEFFICIENT_ROOT == 8 &&
                    COEFFICIENT_OWN == 9 && COEFFICIENT_NESTEROV == 10 && COEFFICIENT_MOMENTUM == 11,
-               "as in optimizer.comp");
+               "as in coefficients.glsl");
 
 enum { WORKGROUP = 256 };
 
@@ -129,6 +128,8 @@ int update_run(struct recorder *recorder, int32_t index, struct error *error)
         push.state[i] = program_address(program, node->input[i + 2]);
     if (summed && is_first_update(graph, index))
         r = record_factor(recorder, error);
+    if (r == 0 && graph_node_updates_whole(graph, node))
+        return update_whole_run(recorder, index, error);
     return r < 0 ? r : record_launch(recorder, &launch, error);
 }
 

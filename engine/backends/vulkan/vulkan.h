@@ -290,12 +290,17 @@ vulkan_operator linear_run, linear_backward_data_run, linear_backward_weights_ru
 /* general.c */
 vulkan_operator columns_run, concatenate_run, permute_run, take_run, axis_sum_run,
     axis_sum_backward_run, broadcast_run, broadcast_backward_second_run;
+vulkan_operator fake_quantize_run, fake_quantize_rows_run; /* quantization.c */
 /* value_losses.c */
 vulkan_operator value_loss_run, class_loss_run, head_losses_run, triplet_loss_run,
     triplet_loss_backward_run;
 vulkan_operator cross_entropy_run, cross_entropy_backward_run, mse_run; /* losses.c */
 vulkan_operator update_run, moving_average_run;                         /* update.c */
 
+/* LAMB's and Muon's update: whole_updates.c */
+vulkan_operator update_whole_run;
+size_t update_workspace(const struct graph *graph, const struct graph_node *node);
+size_t fake_quantize_workspace(const struct graph *graph, const struct graph_node *node);
 /* The partial sums of the gradients' norm. */
 int32_t update_squares(const struct graph *graph);
 /* Writes the numbers that the loss is set to, and that its shaders read, to `numbers`; returns how

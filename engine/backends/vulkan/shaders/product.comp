@@ -1,6 +1,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
-/* product.comp: c = a b + bias for matrices a [M, K] and b [K, N], whose strides say how they lie.
+/* product.comp: c = alpha a b + bias + beta d for matrices a [M, K] and b [K, N], whose strides say
+ * how they lie; d lies as c does.
  * A workgroup has a tile of c. It loads what the tile needs of both operands in pieces of K, and
  * each of its 16 x 16 invocations adds up a part of the tile in registers. */
 #include "common.glsl"
@@ -11,15 +12,16 @@ layout(constant_id = 3) const uint TILE_K = 16;
 layout(constant_id = 4) const uint A_ALONG_K = 1; /* neighbours of a row of a lie side by side */
 layout(constant_id = 5) const uint B_ALONG_K = 0; /* neighbours of a column of b do */
 layout(constant_id = 6) const uint HAS_BIAS = 0;  /* one number for each column of c */
-layout(constant_id = 7) const uint ACCUMULATE = 0; /* c += a b */
+layout(constant_id = 7) const uint HAS_ADDEND = 0; /* d, which may be c itself */
 
 layout(push_constant, scalar) uniform Push
 {
-    Floats a, b, bias, c;
+    Floats a, b, bias, c, d;
     uint m, n, k;
     uint a_m, a_k, b_k, b_n; /* strides: elements from one number to the next along that axis */
     uint c_m;
     uint a_batch, b_batch, c_batch; /* from one product to the next: gl_WorkGroupID.z */
+    float alpha, beta;
 };
 
 const uint SIDE = 16;
@@ -81,7 +83,8 @@ void main()
             const uint place = gl_WorkGroupID.z * c_batch + at_m * c_m + at_n;
 
             if (at_m < m && at_n < n)
-                c.at[place] = sum[i * PART_N + j] + (HAS_BIAS != 0 ? bias.at[at_n] : 0.0) +
-                              (ACCUMULATE != 0 ? c.at[place] : 0.0);
+                c.at[place] = alpha * sum[i * PART_N + j] +
+                              (HAS_BIAS != 0 ? bias.at[at_n] : 0.0) +
+                              (HAS_ADDEND != 0 ? beta * d.at[place] : 0.0);
         }
 }

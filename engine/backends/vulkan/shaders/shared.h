@@ -31,6 +31,11 @@
 #define TERM_DIVIDE_REVERSE 5
 #define TERM_SAME 6
 
+/* muon.comp: which part of the update */
+#define MUON_DIRECTION 0
+#define MUON_NORMALISE 1
+#define MUON_STEP 2
+
 /* gradient_norm.comp: the most workgroups for one parameter */
 #define SQUARES_GROUPS_MAX 64
 
