@@ -529,8 +529,10 @@ TIDY_UNREADABLE := engine/backends/cpu/device.c engine/backends/cpu/dispatch.c e
     tests/cuda/convolutions/convolutions.c tests/support/plain_graph.c tests/unit/engine/backends/cpu/test_threads.c
 # where NVIDIA's headers are missing
 TIDY_CUDA := engine/backends/cuda/% tests/cuda/convolution_plans.c tests/cuda/convolutions/%
-TIDY_SOURCES = $(filter-out $(TIDY_UNREADABLE) $(if $(WEB),,web/% tests/unit/web/%) $(if $(wildcard $(CUDA)/include/cuda.h),,$(TIDY_CUDA)),$(shell git ls-files '*.c'))
-TIDY_CFLAGS := $(filter-out -Werror,$(ALL_CFLAGS)) -fopenmp-simd -DKERNEL_LEVEL=baseline -isystem $(CUDA)/include
+# where Vulkan's are
+TIDY_VULKAN := engine/backends/vulkan/%
+TIDY_SOURCES = $(filter-out $(TIDY_UNREADABLE) $(if $(wildcard /usr/include/vulkan/vulkan.h),,$(TIDY_VULKAN)) $(if $(WEB),,web/% tests/unit/web/%) $(if $(wildcard $(CUDA)/include/cuda.h),,$(TIDY_CUDA)),$(shell git ls-files '*.c'))
+TIDY_CFLAGS := $(filter-out -Werror,$(ALL_CFLAGS)) -fopenmp-simd -DKERNEL_LEVEL=baseline -isystem $(CUDA)/include -I$(BUILD)/vulkan/generated
 TIDY_PROMISES = $(if $(filter base/error.c,$<),,-include build-aux/clang-tidy-promises.h)
 
 TIDY_CHECKS := .clang-tidy engine/backends/cpu/kernels/.clang-tidy scheduler/.clang-tidy tests/.clang-tidy
@@ -538,6 +540,7 @@ TIDY_CHECKS := .clang-tidy engine/backends/cpu/kernels/.clang-tidy scheduler/.cl
 .PHONY: tidy
 tidy: $(TIDY_SOURCES:%.c=$(BUILD)/tidy/%.ok)
 
+$(BUILD)/tidy/engine/backends/vulkan/%.ok: | $(VULKAN_LIST)
 $(BUILD)/tidy/%.ok: %.c $(TIDY_CHECKS) build-aux/clang-tidy-promises.h
 	@mkdir -p $(@D)
 	@clang-tidy --quiet $< -- $(TIDY_CFLAGS) $(TIDY_PROMISES) -Xclang -analyzer-config -Xclang max-nodes=$(TIDY_NODES) >$(@:.ok=.log) 2>&1 || \

@@ -8,7 +8,8 @@
 #include <vulkan/vulkan.h>
 
 /* The functions that the backend calls, without their prefix, by what has to exist before they can
- * be found: nothing, an instance, a device. */
+ * be found: the loader alone, nothing else, an instance, a device. */
+#define VULKAN_LOADER_FUNCTIONS(FUNCTION) FUNCTION(GetInstanceProcAddr)
 #define VULKAN_GLOBAL_FUNCTIONS(FUNCTION) \
     FUNCTION(CreateInstance)              \
     FUNCTION(EnumerateInstanceVersion)
@@ -60,11 +61,11 @@
 struct vulkan_library {
     void *handle; /* dlopen() */
 #define MEMBER(name) PFN_vk##name name;
+    VULKAN_LOADER_FUNCTIONS(MEMBER)
     VULKAN_GLOBAL_FUNCTIONS(MEMBER)
     VULKAN_INSTANCE_FUNCTIONS(MEMBER)
     VULKAN_DEVICE_FUNCTIONS(MEMBER)
 #undef MEMBER
-    PFN_vkGetInstanceProcAddr GetInstanceProcAddr;
 };
 
 /* Opens the loader. -ERROR_DEVICE_LOST: the machine has none. */

@@ -79,7 +79,7 @@ int queue_wait(struct backend_device *device, uint64_t submission, struct error 
 
 int queue_finish(struct backend_device *device, VkCommandBuffer commands, struct error *error)
 {
-    uint64_t submission;
+    uint64_t submission = 0;
     int r = queue_end(device, commands, error);
 
     if (r == 0)

@@ -151,8 +151,8 @@ bool vulkan_device_shares_memory(const struct backend_device *device);
 
 /* ---- memory.c ---- */
 
-/* Allocates memory of the device's own, or memory that the host addresses, too. -ERROR_DEVICE_MEMORY:
- * there is too little. */
+/* Allocates memory of the device's own, or memory that the host addresses, too.
+ * -ERROR_DEVICE_MEMORY: there is too little. */
 int vulkan_memory_allocate(struct backend_device *device, size_t bytes, bool on_host,
                            struct vulkan_memory *memory, struct error *error);
 void vulkan_memory_free(struct backend_device *device, struct vulkan_memory *memory);

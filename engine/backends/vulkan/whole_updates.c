@@ -5,8 +5,8 @@
  *   repeat: A = X X^T;  B = b A + c A A;  X = a X + B X
  *   w = (1 - lr decay) w - lr scale X
  *
- * For a matrix with more rows than columns A = X^T X and X = a X + X B, which gives the same numbers
- * without transposing the matrix. A and B are symmetric. */
+ * For a matrix with more rows than columns A = X^T X and X = a X + X B, which gives the same
+ * numbers without transposing the matrix. A and B are symmetric. */
 #include "base/alignment.h"
 #include "engine/backends/vulkan/product.h"
 #include "engine/graph/optimizer.h"

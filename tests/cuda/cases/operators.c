@@ -31,8 +31,8 @@
         .name = "loss " text, .batch = 23, .sample = {40}, .rank = 1,          \
         .layers = {LINEAR(48), LAYER(TANH), LINEAR(outputs)}, SGD, __VA_ARGS__ \
     }
-/* In smaller types, rounding chooses other triplets. A bias of the embedding moves all samples alike,
- * so it changes no distance: its gradient would consist of rounding errors, which cannot be
+/* In smaller types, rounding chooses other triplets. A bias of the embedding moves all samples
+ * alike, so it changes no distance: its gradient would consist of rounding errors, which cannot be
  * compared. */
 #define TRIPLETS(text, rows, outputs, which, ...)                                                \
     {                                                                                            \
