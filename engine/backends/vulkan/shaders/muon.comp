@@ -1,8 +1,8 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
-/* muon.comp: the elementwise parts of Muon; muon.c has its products of matrices. DIRECTION moves the
- * momentum, writes the direction to x and leaves partial sums of its squares; NORMALISE divides x by
- * its norm; STEP moves the parameter against x. */
+/* muon.comp: the elementwise parts of Muon; whole_updates.c has its products of matrices.
+ * DIRECTION moves the momentum, writes the direction to x and leaves partial sums of its squares;
+ * NORMALISE divides x by its norm; STEP moves the parameter against x. */
 #include "common.glsl"
 #include "coefficients.glsl"
 

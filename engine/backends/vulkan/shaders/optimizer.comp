@@ -6,7 +6,7 @@
 #include "coefficients.glsl"
 
 layout(constant_id = 1) const uint FORMULA = 1;
-layout(constant_id = 2) const uint SUMMED = 0; /* the squares of the gradients have been summed up */
+layout(constant_id = 2) const uint SUMMED = 0; /* the gradients' squares are summed up */
 
 layout(push_constant, scalar) uniform Push
 {
@@ -25,7 +25,8 @@ float update_sgd(uint i, float g, float w)
     float step = g + coefficient_decay * w;
 
     if (coefficient_momentum) {
-        const float coupled = step, average = coefficient_keep * state0.at[i] + coefficient_take * coupled;
+        const float coupled = step;
+        const float average = coefficient_keep * state0.at[i] + coefficient_take * coupled;
 
         state0.at[i] = average;
         step = coefficient_nesterov ? coupled + coefficient_own * average : average;
@@ -45,9 +46,11 @@ float update_adam(uint i, float g, float w)
         const float before = state2.at[i], largest = before > v ? before : v; /* NaN stays */
 
         state2.at[i] = largest;
-        return old - coefficient_rate * (m / (sqrt(largest) / coefficient_root + coefficient_epsilon));
+        return old -
+               coefficient_rate * (m / (sqrt(largest) / coefficient_root + coefficient_epsilon));
     }
-    return old - (coefficient_own * coupled + coefficient_rate * m) / (sqrt(v) / coefficient_root + coefficient_epsilon);
+    return old - (coefficient_own * coupled + coefficient_rate * m) /
+                     (sqrt(v) / coefficient_root + coefficient_epsilon);
 }
 
 float update_rmsprop(uint i, float g, float w)
@@ -67,7 +70,8 @@ float update_lion(uint i, float g, float w)
     const float m = state0.at[i], direction = coefficient_keep * m + coefficient_take * g;
 
     state0.at[i] = coefficient_keep2 * m + coefficient_take2 * g;
-    return coefficient_shrink * w - coefficient_rate * (direction > 0.0 ? 1.0 : direction < 0.0 ? -1.0 : 0.0);
+    return coefficient_shrink * w -
+           coefficient_rate * (direction > 0.0 ? 1.0 : direction < 0.0 ? -1.0 : 0.0);
 }
 
 float update_adagrad(uint i, float g, float w)
@@ -92,7 +96,8 @@ float update_adadelta(uint i, float g, float w)
 float update_adamax(uint i, float g, float w)
 {
     const float coupled = g + coefficient_decay * w, before = coefficient_keep2 * state1.at[i];
-    const float size = abs(coupled) + coefficient_epsilon, u = before > size ? before : size; /* NaN stays */
+    const float size = abs(coupled) + coefficient_epsilon;
+    const float u = before > size ? before : size; /* NaN stays */
     const float m = coefficient_keep * state0.at[i] + coefficient_take * coupled;
 
     state0.at[i] = m;
@@ -104,7 +109,8 @@ float update_schedule_free(uint i, float g, float w)
 {
     const float base = coefficient_nesterov ? w : state0.at[i];
     const float v = coefficient_keep2 * state1.at[i] + coefficient_take2 * g * g;
-    const float step = g / (sqrt(v) / coefficient_root + coefficient_epsilon) + coefficient_decay * w;
+    const float step =
+        g / (sqrt(v) / coefficient_root + coefficient_epsilon) + coefficient_decay * w;
 
     state0.at[i] = base - coefficient_rate * step;
     state1.at[i] = v;
@@ -142,5 +148,6 @@ void main()
         return;
     load_coefficients(scalars, group);
     FOR_EACH_ELEMENT(i, count)
-    parameter.at[i] = update(i, clipped(factor * gradient.at[i], scalars.clip_value), parameter.at[i]);
+    parameter.at[i] =
+        update(i, clipped(factor * gradient.at[i], scalars.clip_value), parameter.at[i]);
 }

@@ -1,7 +1,8 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
-/* range.comp: the smallest and largest numbers of parts of a tensor; or, FOLLOW, one workgroup moves
- * the running range towards that of all parts, as PyTorch's MovingAverageMinMaxObserver does. */
+/* range.comp: the smallest and largest numbers of parts of a tensor; or, FOLLOW, one workgroup
+ * moves the running range towards that of all parts, as PyTorch's MovingAverageMinMaxObserver
+ * does. */
 #include "common.glsl"
 #include "quantization.glsl"
 

@@ -1,7 +1,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
-/* take.comp: row i of the result is row map[i] of the operand, or 0. BACKWARD: the gradient of row j
- * is the sum of those of the rows that took it, which the map lists (struct take_attributes). */
+/* take.comp: row i of the result is row map[i] of the operand, or 0. BACKWARD: the gradient of row
+ * j is the sum of those of the rows that took it, which the map lists (struct take_attributes). */
 #include "common.glsl"
 
 layout(constant_id = 1) const uint BACKWARD = 0;
@@ -32,8 +32,11 @@ float gradient(uint i)
     float sum = 0.0;
 
     for (uint s = 0; s < samples; s++)
-        for (uint k = begin; k < end; k++)
-            sum += x.at[((s * outer + block) * to + uint(map.at[to + from + 1 + k])) * inner + column];
+        for (uint k = begin; k < end; k++) {
+            const uint taker = uint(map.at[to + from + 1 + k]);
+
+            sum += x.at[((s * outer + block) * to + taker) * inner + column];
+        }
     return sum;
 }
 

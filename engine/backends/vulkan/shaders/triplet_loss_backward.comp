@@ -1,6 +1,6 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
-/* triplet_loss_backward.comp: the gradient of the mean triplet loss, a workgroup for each sample. */
+/* triplet_loss_backward.comp: the gradient of the mean triplet loss. A workgroup has a sample. */
 #include "common.glsl"
 
 layout(push_constant, scalar) uniform Push
