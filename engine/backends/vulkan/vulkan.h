@@ -286,7 +286,9 @@ static inline bool record_accumulates(const struct recorder *recorder,
 vulkan_operator pointwise_run, dropout_run; /* elementwise.c */
 vulkan_operator linear_run, linear_backward_data_run, linear_backward_weights_run; /* linear.c */
 vulkan_operator convolution_run, convolution_backward_data_run,
-    convolution_backward_weights_run;                                   /* convolution.c */
+    convolution_backward_weights_run; /* convolution.c */
+vulkan_operator batch_norm_run, batch_norm_backward_run,
+    batch_norm_frozen_backward_run;                                     /* batch_norm.c */
 vulkan_operator cross_entropy_run, cross_entropy_backward_run, mse_run; /* losses.c */
 vulkan_operator update_run, moving_average_run;                         /* update.c */
 
@@ -296,4 +298,5 @@ int32_t update_squares(const struct graph *graph);
 size_t linear_backward_weights_workspace(const struct graph *graph, const struct graph_node *node);
 size_t convolution_backward_weights_workspace(const struct graph *graph,
                                               const struct graph_node *node);
+size_t batch_norm_workspace(const struct graph *graph, const struct graph_node *node);
 size_t loss_workspace(const struct graph *graph, const struct graph_node *node);

@@ -20,6 +20,12 @@
 #define TARGET_TOKENS 1 /* labels, of which some do not count */
 #define TARGET_PROBABILITIES 2
 
+/* batch_norm.comp: where the moments are from */
+#define BATCH_NORM_JOINED 0  /* joined from those of parts */
+#define BATCH_NORM_KNOWN 1   /* the mean and the inverse of the standard deviation are given */
+#define BATCH_NORM_RUNNING 2 /* the running ones */
+#define BATCH_NORM_FROZEN 3  /* the running ones, of the gradient */
+
 /* gradient_norm.comp: the most workgroups for one parameter */
 #define SQUARES_GROUPS_MAX 64
 
