@@ -286,7 +286,8 @@ static inline bool record_accumulates(const struct recorder *recorder,
 vulkan_operator pointwise_run, dropout_run; /* elementwise.c */
 vulkan_operator linear_run, linear_backward_data_run, linear_backward_weights_run; /* linear.c */
 vulkan_operator convolution_run, convolution_backward_data_run,
-    convolution_backward_weights_run; /* convolution.c */
+    convolution_backward_weights_run;        /* convolution.c */
+vulkan_operator pool_run, pool_backward_run; /* pooling.c */
 vulkan_operator batch_norm_run, batch_norm_backward_run,
     batch_norm_frozen_backward_run;                                     /* batch_norm.c */
 vulkan_operator cross_entropy_run, cross_entropy_backward_run, mse_run; /* losses.c */
