@@ -288,6 +288,8 @@ vulkan_operator linear_run, linear_backward_data_run, linear_backward_weights_ru
 vulkan_operator convolution_run, convolution_backward_data_run,
     convolution_backward_weights_run;        /* convolution.c */
 vulkan_operator pool_run, pool_backward_run; /* pooling.c */
+vulkan_operator channel_pointwise_run, channel_scale_backward_run, channel_bias_backward_run,
+    resize_run; /* images.c */
 vulkan_operator batch_norm_run, batch_norm_backward_run,
     batch_norm_frozen_backward_run;                                     /* batch_norm.c */
 vulkan_operator cross_entropy_run, cross_entropy_backward_run, mse_run; /* losses.c */
@@ -299,5 +301,6 @@ int32_t update_squares(const struct graph *graph);
 size_t linear_backward_weights_workspace(const struct graph *graph, const struct graph_node *node);
 size_t convolution_backward_weights_workspace(const struct graph *graph,
                                               const struct graph_node *node);
+size_t channel_bias_backward_workspace(const struct graph *graph, const struct graph_node *node);
 size_t batch_norm_workspace(const struct graph *graph, const struct graph_node *node);
 size_t loss_workspace(const struct graph *graph, const struct graph_node *node);
