@@ -6,8 +6,9 @@
 struct norm_push {
     VkDeviceAddress x, weight, bias, mean, variance, y, batch_mean, batch_inverse_std, moments;
     struct channels_push shape;
-    uint32_t moments_part, parts;
+    uint32_t moments_part;
     float epsilon, momentum;
+    uint32_t unused;
 };
 
 /* Of each channel and part two numbers; none where the moments are known. */
@@ -19,27 +20,6 @@ size_t batch_norm_workspace(const struct graph *graph, const struct graph_node *
                    (node->op == OP_BATCH_NORM && node->attributes.batch_norm.training)
                ? 2 * channel_sums_workspace(&channels)
                : 0;
-}
-
-static int record_moments(struct recorder *recorder, const struct channels *channels,
-                          VkDeviceAddress x, VkDeviceAddress moments, struct error *error)
-{
-    const struct {
-        VkDeviceAddress x, moments;
-        struct channels_push shape;
-        uint32_t parts, unused;
-    } push = {x, moments, channels_push(channels), (uint32_t)channels->parts, 0};
-    const struct launch launch = {.shader = SHADER_batch_norm_moments,
-                                  .constants = {CHANNELS_WORKGROUP, channels->across},
-                                  .constant_count = 2,
-                                  .push = &push,
-                                  .push_bytes = sizeof push,
-                                  .groups = {channels_groups(channels), channels->parts}};
-    int r = record_launch(recorder, &launch, error);
-
-    if (r == 0)
-        record_barrier(recorder);
-    return r;
 }
 
 static int record_norm(struct recorder *recorder, const struct channels *channels, uint32_t moments,
@@ -55,7 +35,6 @@ static int record_norm(struct recorder *recorder, const struct channels *channel
 
     push->shape = channels_push(&divided);
     push->moments_part = (uint32_t)channels->part;
-    push->parts = (uint32_t)channels->parts;
     return record_launch(recorder, &launch, error);
 }
 
@@ -78,10 +57,12 @@ int batch_norm_run(struct recorder *recorder, int32_t index, struct error *error
                              .moments = program->workspace[index],
                              .epsilon = node->attributes.batch_norm.epsilon,
                              .momentum = node->attributes.batch_norm.momentum};
-    int r = learns ? record_moments(recorder, &channels, push.x, push.moments, error) : 0;
+    int r = learns ? record_channel_moments(recorder, &channels, push.x, push.moments, error) : 0;
 
     if (r < 0)
         return r;
+    if (learns)
+        record_barrier(recorder);
     return record_norm(recorder, &channels,
                        learns                            ? BATCH_NORM_JOINED
                        : node->op == OP_BATCH_NORM_APPLY ? BATCH_NORM_KNOWN
@@ -134,8 +115,8 @@ int batch_norm_backward_run(struct recorder *recorder, int32_t index, struct err
         .push = &push,
         .push_bytes = sizeof push,
         .groups = {channels_groups(&divided), divided.parts}};
-    int r =
-        record_channel_products(recorder, &channels, push.dy, push.x, push.mean, push.sums, error);
+    const struct products products = {push.dy, push.x, push.mean, 1};
+    int r = record_channel_products(recorder, &channels, &products, push.sums, error);
 
     if (r < 0)
         return r;

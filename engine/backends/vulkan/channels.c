@@ -24,6 +24,13 @@ static struct channels divide(struct channels channels, int64_t most)
     return channels;
 }
 
+struct channels channels_of_rows(int64_t rows, int64_t width)
+{
+    struct channels channels = {.samples = 1, .channels = rows, .pixels = width, .across = 1};
+
+    return divide(channels, PARTS_MAX);
+}
+
 struct channels channels_of(const struct graph *graph, int32_t tensor)
 {
     const struct graph_shape *shape = &graph->tensors[tensor].shape;
@@ -46,17 +53,23 @@ int64_t channels_groups(const struct channels *channels)
 
 /* Of each part the sums, and the products where there is an x. */
 static int record_sums(struct recorder *recorder, const struct channels *channels,
-                       VkDeviceAddress dy, VkDeviceAddress x, VkDeviceAddress mean,
-                       VkDeviceAddress sums, bool accumulate, struct error *error)
+                       struct products products, VkDeviceAddress sums, bool accumulate,
+                       struct error *error)
 {
     const struct {
         VkDeviceAddress dy, x, mean, sums;
         struct channels_push shape;
-        uint32_t parts, unused;
-    } push = {dy, x, mean, sums, channels_push(channels), (uint32_t)channels->parts, 0};
+        uint32_t parts, of_mean;
+    } push = {products.dy,
+              products.x,
+              products.mean,
+              sums,
+              channels_push(channels),
+              (uint32_t)channels->parts,
+              products.of_mean};
     const struct launch launch = {
         .shader = SHADER_channel_sums,
-        .constants = {CHANNELS_WORKGROUP, channels->across, x != 0, accumulate},
+        .constants = {CHANNELS_WORKGROUP, channels->across, products.x != 0, accumulate},
         .constant_count = 4,
         .push = &push,
         .push_bytes = sizeof push,
@@ -66,10 +79,28 @@ static int record_sums(struct recorder *recorder, const struct channels *channel
 }
 
 int record_channel_products(struct recorder *recorder, const struct channels *channels,
-                            VkDeviceAddress dy, VkDeviceAddress x, VkDeviceAddress mean,
-                            VkDeviceAddress sums, struct error *error)
+                            const struct products *products, VkDeviceAddress sums,
+                            struct error *error)
 {
-    return record_sums(recorder, channels, dy, x, mean, sums, false, error);
+    return record_sums(recorder, channels, *products, sums, false, error);
+}
+
+int record_channel_moments(struct recorder *recorder, const struct channels *channels,
+                           VkDeviceAddress x, VkDeviceAddress moments, struct error *error)
+{
+    const struct {
+        VkDeviceAddress x, moments;
+        struct channels_push shape;
+        uint32_t parts, unused;
+    } push = {x, moments, channels_push(channels), (uint32_t)channels->parts, 0};
+    const struct launch launch = {.shader = SHADER_batch_norm_moments,
+                                  .constants = {CHANNELS_WORKGROUP, channels->across},
+                                  .constant_count = 2,
+                                  .push = &push,
+                                  .push_bytes = sizeof push,
+                                  .groups = {channels_groups(channels), channels->parts}};
+
+    return record_launch(recorder, &launch, error);
 }
 
 int record_channel_sums(struct recorder *recorder, const struct channels *channels,
@@ -79,8 +110,9 @@ int record_channel_sums(struct recorder *recorder, const struct channels *channe
     int r;
 
     if (channels->parts == 1)
-        return record_sums(recorder, channels, dy, 0, 0, sums, accumulate, error);
-    r = record_sums(recorder, channels, dy, 0, 0, workspace, false, error);
+        return record_sums(recorder, channels, (struct products){.dy = dy}, sums, accumulate,
+                           error);
+    r = record_sums(recorder, channels, (struct products){.dy = dy}, workspace, false, error);
     if (r < 0)
         return r;
     record_barrier(recorder);

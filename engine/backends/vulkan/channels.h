@@ -13,6 +13,8 @@ enum { CHANNELS_WORKGROUP = 256 };
 
 /* The channels of a tensor [samples, channels, …]. */
 struct channels channels_of(const struct graph *graph, int32_t tensor);
+/* Rows as channels of one sample. */
+struct channels channels_of_rows(int64_t rows, int64_t width);
 /* The same in smaller parts, for work that leaves no sums. */
 struct channels channels_divide(struct channels channels);
 /* Workgroups along the first axis. */
@@ -28,10 +30,18 @@ static inline struct channels_push channels_push(const struct channels *channels
                                   (uint32_t)channels->pixels, (uint32_t)channels->part};
 }
 
+/* Of each part and channel the mean, then the sum of the squared differences from it: [2, parts,
+ * channels]. */
+int record_channel_moments(struct recorder *recorder, const struct channels *channels,
+                           VkDeviceAddress x, VkDeviceAddress moments, struct error *error);
 /* Of each part and channel the sum of dy, then that of dy (x - mean): [2, parts, channels]. */
+struct products {
+    VkDeviceAddress dy, x, mean;
+    uint32_t of_mean; /* channels that share a mean */
+};
 int record_channel_products(struct recorder *recorder, const struct channels *channels,
-                            VkDeviceAddress dy, VkDeviceAddress x, VkDeviceAddress mean,
-                            VkDeviceAddress sums, struct error *error);
+                            const struct products *products, VkDeviceAddress sums,
+                            struct error *error);
 /* sums[c] = the sum of dy of channel c; or adds to it. The workspace has room for a number of each
  * part and channel. */
 int record_channel_sums(struct recorder *recorder, const struct channels *channels,

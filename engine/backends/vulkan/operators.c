@@ -56,6 +56,8 @@ static const struct operator_row {
     [OP_BATCH_NORM_APPLY] = {batch_norm_run, batch_norm_workspace},
     [OP_BATCH_NORM_BACKWARD] = {batch_norm_backward_run, batch_norm_workspace, .adds = true},
     [OP_BATCH_NORM_FROZEN_BACKWARD] = {batch_norm_frozen_backward_run},
+    [OP_GROUP_NORM] = {group_norm_run, group_norm_workspace},
+    [OP_GROUP_NORM_BACKWARD] = {group_norm_backward_run, group_norm_workspace, .adds = true},
     [OP_CROSS_ENTROPY] = {cross_entropy_run, loss_workspace},
     [OP_CROSS_ENTROPY_BACKWARD] = {cross_entropy_backward_run},
     [OP_MSE] = {mse_run, loss_workspace},

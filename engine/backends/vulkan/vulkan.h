@@ -292,6 +292,7 @@ vulkan_operator channel_pointwise_run, channel_scale_backward_run, channel_bias_
     resize_run; /* images.c */
 vulkan_operator batch_norm_run, batch_norm_backward_run,
     batch_norm_frozen_backward_run;                                     /* batch_norm.c */
+vulkan_operator group_norm_run, group_norm_backward_run;                /* group_norm.c */
 vulkan_operator cross_entropy_run, cross_entropy_backward_run, mse_run; /* losses.c */
 vulkan_operator update_run, moving_average_run;                         /* update.c */
 
@@ -303,4 +304,5 @@ size_t convolution_backward_weights_workspace(const struct graph *graph,
                                               const struct graph_node *node);
 size_t channel_bias_backward_workspace(const struct graph *graph, const struct graph_node *node);
 size_t batch_norm_workspace(const struct graph *graph, const struct graph_node *node);
+size_t group_norm_workspace(const struct graph *graph, const struct graph_node *node);
 size_t loss_workspace(const struct graph *graph, const struct graph_node *node);

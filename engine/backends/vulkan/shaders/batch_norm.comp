@@ -5,6 +5,7 @@
  * the same without mean and bias. */
 #include "common.glsl"
 #include "channels.glsl"
+#include "moments.glsl"
 
 layout(constant_id = 2) const uint MOMENTS = BATCH_NORM_JOINED;
 
@@ -14,57 +15,43 @@ layout(push_constant, scalar) uniform Push
     Floats mean, variance; /* running, or mean and inverse_std themselves */
     Floats y, batch_mean, batch_inverse_std, moments;
     Channels shape;
-    uint moments_part, parts; /* of the moments */
+    uint moments_part; /* the part of shape that moments were found of */
     float epsilon, momentum;
 };
 
-struct Moments {
+/* What the channel is normalised with. */
+struct Applied {
     float mean, inverse_std;
 };
 
-/* The squares around the common mean are those around a part's own and those of the distance of the
- * two means (Chan, Golub and LeVeque 1983). */
-Moments join_moments(uint c)
+Applied join_batch(uint c)
 {
     const uint numbers = shape.samples * shape.pixels;
-    float center = 0.0, square = 0.0, joined;
+    const Moments joined = join_moments(moments, shape.channels, c, numbers, moments_part);
+    const float inverse = 1.0 / sqrt(joined.square / float(numbers) + epsilon);
 
-    for (uint part = 0; part < parts; part++) {
-        const uint own = min(moments_part, numbers - part * moments_part);
-
-        center += (moments.at[part * shape.channels + c] - moments.at[c]) * float(own);
-    }
-    center = moments.at[c] + center / float(numbers);
-    for (uint part = 0; part < parts; part++) {
-        const uint at = part * shape.channels + c;
-        const uint own = min(moments_part, numbers - part * moments_part);
-        const float distance = moments.at[at] - center;
-
-        square += moments.at[parts * shape.channels + at] + distance * distance * float(own);
-    }
-    joined = 1.0 / sqrt(square / float(numbers) + epsilon);
     if (gl_WorkGroupID.y == 0 && gl_LocalInvocationID.x < ACROSS) {
-        batch_mean.at[c] = center;
-        batch_inverse_std.at[c] = joined;
-        mean.at[c] += momentum * (center - mean.at[c]);
-        variance.at[c] += momentum * (square / float(numbers - 1) - variance.at[c]);
+        batch_mean.at[c] = joined.mean;
+        batch_inverse_std.at[c] = inverse;
+        mean.at[c] += momentum * (joined.mean - mean.at[c]);
+        variance.at[c] += momentum * (joined.square / float(numbers - 1) - variance.at[c]);
     }
-    return Moments(center, joined);
+    return Applied(joined.mean, inverse);
 }
 
-Moments moments_of(uint c)
+Applied applied_of(uint c)
 {
     if (c >= shape.channels)
-        return Moments(0.0, 0.0);
+        return Applied(0.0, 0.0);
     switch (MOMENTS) {
     case BATCH_NORM_JOINED:
-        return join_moments(c);
+        return join_batch(c);
     case BATCH_NORM_KNOWN:
-        return Moments(mean.at[c], variance.at[c]);
+        return Applied(mean.at[c], variance.at[c]);
     case BATCH_NORM_RUNNING:
-        return Moments(mean.at[c], 1.0 / sqrt(variance.at[c] + epsilon));
+        return Applied(mean.at[c], 1.0 / sqrt(variance.at[c] + epsilon));
     default:
-        return Moments(0.0, 1.0 / sqrt(variance.at[c] + epsilon));
+        return Applied(0.0, 1.0 / sqrt(variance.at[c] + epsilon));
     }
 }
 
@@ -72,7 +59,7 @@ void main()
 {
     FOR_EACH_CHANNEL(c, shape.channels)
     {
-        const Moments own = moments_of(c);
+        const Applied own = applied_of(c);
         const float factor = c < shape.channels ? own.inverse_std * weight.at[c] : 0.0;
         const float offset = MOMENTS != BATCH_NORM_FROZEN && c < shape.channels ? bias.at[c] : 0.0;
 

@@ -12,14 +12,14 @@ layout(push_constant, scalar) uniform Push
 {
     Floats dy, x, mean, sums;
     Channels shape;
-    uint parts;
+    uint parts, of_mean; /* how many there are; channels that share a mean */
 };
 
 void main()
 {
     FOR_EACH_CHANNEL(c, shape.channels)
     {
-        const float center = HAS_PRODUCTS != 0 && c < shape.channels ? mean.at[c] : 0.0;
+        const float center = HAS_PRODUCTS != 0 && c < shape.channels ? mean.at[c / of_mean] : 0.0;
         const uint at = gl_WorkGroupID.y * shape.channels + c;
         float sum = 0.0, product = 0.0;
 
