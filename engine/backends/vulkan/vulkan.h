@@ -294,6 +294,14 @@ vulkan_operator fake_quantize_run, fake_quantize_rows_run; /* quantization.c */
 /* value_losses.c */
 vulkan_operator value_loss_run, class_loss_run, head_losses_run, triplet_loss_run,
     triplet_loss_backward_run;
+vulkan_operator convolution_run, convolution_backward_data_run,
+    convolution_backward_weights_run;        /* convolution.c */
+vulkan_operator pool_run, pool_backward_run; /* pooling.c */
+vulkan_operator channel_pointwise_run, channel_scale_backward_run, channel_bias_backward_run,
+    resize_run; /* images.c */
+vulkan_operator batch_norm_run, batch_norm_backward_run,
+    batch_norm_frozen_backward_run;                                     /* batch_norm.c */
+vulkan_operator group_norm_run, group_norm_backward_run;                /* group_norm.c */
 vulkan_operator cross_entropy_run, cross_entropy_backward_run, mse_run; /* losses.c */
 vulkan_operator update_run, moving_average_run;                         /* update.c */
 
@@ -312,4 +320,9 @@ int record_loss_sum(struct recorder *recorder, int32_t index, uint32_t target, b
                     struct error *error);
 /* Bytes of workspace of the operators that need some. */
 size_t linear_backward_weights_workspace(const struct graph *graph, const struct graph_node *node);
+size_t convolution_backward_weights_workspace(const struct graph *graph,
+                                              const struct graph_node *node);
+size_t channel_bias_backward_workspace(const struct graph *graph, const struct graph_node *node);
+size_t batch_norm_workspace(const struct graph *graph, const struct graph_node *node);
+size_t group_norm_workspace(const struct graph *graph, const struct graph_node *node);
 size_t loss_workspace(const struct graph *graph, const struct graph_node *node);

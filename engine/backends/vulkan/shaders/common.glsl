@@ -55,6 +55,11 @@ bool is_finite(float x)
     return (floatBitsToUint(x) & 0x7f800000u) != 0x7f800000u;
 }
 
+bool is_not_a_number(float x)
+{
+    return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u;
+}
+
 shared float workgroup_values[WORKGROUP];
 
 /* The sum over the workgroup, which all of its invocations get. */

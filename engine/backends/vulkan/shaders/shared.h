@@ -36,6 +36,12 @@
 #define MUON_NORMALISE 1
 #define MUON_STEP 2
 
+/* batch_norm.comp: where the moments are from */
+#define BATCH_NORM_JOINED 0  /* joined from those of parts */
+#define BATCH_NORM_KNOWN 1   /* the mean and the inverse of the standard deviation are given */
+#define BATCH_NORM_RUNNING 2 /* the running ones */
+#define BATCH_NORM_FROZEN 3  /* the running ones, of the gradient */
+
 /* gradient_norm.comp: the most workgroups for one parameter */
 #define SQUARES_GROUPS_MAX 64
 

@@ -1,0 +1,261 @@
+/* convolution.c: convolutions of images and their gradients: products on tiles, of which the operand
+ * is never unfolded in memory, or sums by the definition where a group has few channels. */
+#include "engine/backends/vulkan/channels.h"
+
+enum {
+    SIDE = 16, /* invocations along each axis of a tile: tiles.glsl */
+    WORKGROUP = SIDE * SIDE,
+    DIRECT_CHANNELS = 4, /* at most so many channels of a group are done by the definition */
+    PARTS_MAX = 256,     /* of the sum over a batch */
+    PART_PIXELS_MIN = 256,
+    WORKGROUPS_WANTED = 1024, /* more than the largest GPUs run at once */
+    GRID_MAX = 65535          /* workgroups along an axis, on every device */
+};
+
+/* As the shaders have it: convolution.glsl. */
+struct convolution {
+    uint32_t samples, groups, from_channels, to_channels;
+    uint32_t from[2], to[2], kernel[2], stride[2], padding[2], dilation[2];
+};
+
+/* The convolution from x to y, or from dx to dy. */
+static struct convolution convolution_of(const struct graph *graph, const struct graph_node *node,
+                                         int32_t x, int32_t y)
+{
+    const struct conv_attributes *attributes = &node->attributes.conv;
+    const int64_t *from = graph->tensors[x].shape.extent, *to = graph->tensors[y].shape.extent;
+    struct convolution conv = {.samples = (uint32_t)from[0],
+                               .groups = (uint32_t)attributes->groups,
+                               .from_channels = (uint32_t)(from[1] / attributes->groups),
+                               .to_channels = (uint32_t)(to[1] / attributes->groups)};
+
+    for (int axis = 0; axis < 2; axis++) {
+        conv.from[axis] = (uint32_t)from[2 + axis];
+        conv.to[axis] = (uint32_t)to[2 + axis];
+        conv.kernel[axis] = (uint32_t)attributes->kernel[axis];
+        conv.stride[axis] = (uint32_t)attributes->stride[axis];
+        conv.padding[axis] = (uint32_t)attributes->padding[axis];
+        conv.dilation[axis] = (uint32_t)attributes->dilation[axis];
+    }
+    return conv;
+}
+
+/* The side of a tile along an extent: what lies outside of it is computed, too. */
+static uint32_t tile_extent(int64_t extent)
+{
+    uint32_t tile = 4 * SIDE;
+
+    while (tile > SIDE && extent <= tile / 2)
+        tile /= 2;
+    return tile;
+}
+
+static int64_t divide_up(int64_t number, int64_t divisor)
+{
+    return (number + divisor - 1) / divisor;
+}
+
+static int64_t at_most(int64_t number, int64_t most)
+{
+    return number > most ? most : number;
+}
+
+/* ---- the convolution, and its gradient by the data ---- */
+
+struct pass {
+    struct convolution conv;
+    bool backward;
+    VkDeviceAddress source, weight, bias, target;
+};
+
+struct pass_push {
+    VkDeviceAddress source, weight, bias, target;
+    struct convolution conv;
+};
+
+static int record_direct(struct recorder *recorder, const struct pass *pass, struct error *error)
+{
+    const struct convolution *conv = &pass->conv;
+    const struct pass_push push = {pass->source, pass->weight, pass->bias, pass->target, *conv};
+    const uint32_t *extent = pass->backward ? conv->from : conv->to;
+    const int64_t count = (int64_t)conv->samples * conv->groups *
+                          (pass->backward ? conv->from_channels : conv->to_channels) * extent[0] *
+                          extent[1];
+    const struct launch launch = {.shader = SHADER_convolution_direct,
+                                  .constants = {WORKGROUP, pass->backward, pass->bias != 0},
+                                  .constant_count = 3,
+                                  .push = &push,
+                                  .push_bytes = sizeof push,
+                                  .groups = {record_groups(count, WORKGROUP)}};
+
+    return record_launch(recorder, &launch, error);
+}
+
+static int record_tiles(struct recorder *recorder, const struct pass *pass, struct error *error)
+{
+    const struct convolution *conv = &pass->conv;
+    const struct pass_push push = {pass->source, pass->weight, pass->bias, pass->target, *conv};
+    const uint32_t *extent = pass->backward ? conv->from : conv->to;
+    const uint32_t *spacing = pass->backward ? conv->stride : (uint32_t[]){1, 1};
+    const int64_t m = pass->backward ? conv->from_channels : conv->to_channels;
+    const int64_t k = pass->backward ? conv->to_channels : conv->from_channels;
+    const int64_t n =
+        conv->samples * divide_up(extent[0], spacing[0]) * divide_up(extent[1], spacing[1]);
+    const uint32_t tile_m = tile_extent(m), tile_n = tile_extent(n);
+    const struct launch launch = {
+        .shader = SHADER_convolution,
+        .constants = {WORKGROUP, tile_m, tile_n,
+                      k <= 4   ? 4
+                      : k <= 8 ? 8
+                               : 16,
+                      pass->backward, pass->bias != 0},
+        .constant_count = 6,
+        .push = &push,
+        .push_bytes = sizeof push,
+        .groups = {record_groups(n, tile_n), divide_up(m, tile_m),
+                   at_most((int64_t)conv->groups * spacing[0] * spacing[1], GRID_MAX)}};
+
+    return record_launch(recorder, &launch, error);
+}
+
+static int record_pass(struct recorder *recorder, const struct pass *pass, struct error *error)
+{
+    const uint32_t channels = pass->backward ? pass->conv.from_channels : pass->conv.to_channels;
+
+    return channels <= DIRECT_CHANNELS ? record_direct(recorder, pass, error)
+                                       : record_tiles(recorder, pass, error);
+}
+
+int convolution_run(struct recorder *recorder, int32_t index, struct error *error)
+{
+    const struct backend_program *program = recorder->program;
+    const struct graph_node *node = &program->graph->nodes[index];
+    const struct pass pass = {
+        .conv = convolution_of(program->graph, node, node->input[0], node->output[0]),
+        .source = program_address(program, node->input[0]),
+        .weight = program_address(program, node->input[1]),
+        .bias = program_address(program, node->input[2]),
+        .target = program_address(program, node->output[0])};
+
+    return record_pass(recorder, &pass, error);
+}
+
+int convolution_backward_data_run(struct recorder *recorder, int32_t index, struct error *error)
+{
+    const struct backend_program *program = recorder->program;
+    const struct graph_node *node = &program->graph->nodes[index];
+    const struct pass pass = {
+        .conv = convolution_of(program->graph, node, node->output[0], node->input[0]),
+        .backward = true,
+        .source = program_address(program, node->input[0]),
+        .weight = program_address(program, node->input[1]),
+        .target = program_address(program, node->output[0])};
+
+    return record_pass(recorder, &pass, error);
+}
+
+/* ---- the gradient by the weights ---- */
+
+/* The sum over the pixels of a batch, divided into parts: few weights keep a GPU busy, too. */
+struct weights_plan {
+    bool direct;
+    uint32_t tile_m, tile_n;
+    int64_t weights;     /* how many */
+    int64_t part, parts; /* pixels of a part, and how many there are */
+};
+
+static struct weights_plan plan_weights(const struct convolution *conv)
+{
+    const int64_t row = (int64_t)conv->from_channels * conv->kernel[0] * conv->kernel[1];
+    const int64_t pixels = (int64_t)conv->samples * conv->to[0] * conv->to[1];
+    struct weights_plan plan = {.direct = conv->to_channels <= DIRECT_CHANNELS &&
+                                          conv->from_channels <= DIRECT_CHANNELS,
+                                .tile_m = tile_extent(conv->to_channels),
+                                .tile_n = tile_extent(row),
+                                .weights = conv->groups * conv->to_channels * row};
+    const int64_t workgroups = plan.direct
+                                   ? plan.weights
+                                   : conv->groups * divide_up(conv->to_channels, plan.tile_m) *
+                                         divide_up(row, plan.tile_n);
+    int64_t parts =
+        at_most(WORKGROUPS_WANTED / workgroups, at_most(pixels / PART_PIXELS_MIN, PARTS_MAX));
+
+    if (parts < 1)
+        parts = 1;
+    plan.part = divide_up(divide_up(pixels, parts), SIDE) * SIDE;
+    plan.parts = divide_up(pixels, plan.part);
+    return plan;
+}
+
+/* The parts of the weights' gradient, then those of the bias'. */
+size_t convolution_backward_weights_workspace(const struct graph *graph,
+                                              const struct graph_node *node)
+{
+    const struct convolution conv = convolution_of(graph, node, node->input[0], node->input[1]);
+    const struct weights_plan plan = plan_weights(&conv);
+    const struct channels channels = channels_of(graph, node->input[1]);
+    const bool has_bias = node->output_count > 1 && node->output[1] >= 0;
+
+    return (plan.parts > 1 ? (size_t)(plan.parts * plan.weights) * sizeof(float) : 0) +
+           (has_bias ? channel_sums_workspace(&channels) : 0);
+}
+
+static int record_weights(struct recorder *recorder, const struct convolution *conv,
+                          const struct weights_plan *plan, VkDeviceAddress x, VkDeviceAddress dy,
+                          VkDeviceAddress target, bool accumulate, struct error *error)
+{
+    const struct {
+        VkDeviceAddress x, dy, target;
+        struct convolution conv;
+        uint32_t part, parts;
+    } push = {x, dy, target, *conv, (uint32_t)plan->part, (uint32_t)plan->parts};
+    struct launch launch = {.push = &push, .push_bytes = sizeof push};
+
+    if (plan->direct) {
+        launch.shader = SHADER_convolution_weights_direct;
+        launch.constants[0] = WORKGROUP;
+        launch.constants[1] = accumulate;
+        launch.constant_count = 2;
+        launch.groups[0] = record_groups(plan->weights * plan->parts, 1);
+    } else {
+        const uint32_t constants[] = {WORKGROUP, plan->tile_m, plan->tile_n, SIDE, accumulate};
+
+        launch.shader = SHADER_convolution_weights;
+        for (int i = 0; i < 5; i++)
+            launch.constants[i] = constants[i];
+        launch.constant_count = 5;
+        launch.groups[0] = divide_up(
+            (int64_t)conv->from_channels * conv->kernel[0] * conv->kernel[1], plan->tile_n);
+        launch.groups[1] = divide_up(conv->to_channels, plan->tile_m);
+        launch.groups[2] = conv->groups * plan->parts;
+    }
+    return record_launch(recorder, &launch, error);
+}
+
+int convolution_backward_weights_run(struct recorder *recorder, int32_t index, struct error *error)
+{
+    const struct backend_program *program = recorder->program;
+    const struct graph_node *node = &program->graph->nodes[index];
+    const struct convolution conv =
+        convolution_of(program->graph, node, node->input[0], node->input[1]);
+    const struct weights_plan plan = plan_weights(&conv);
+    const struct channels channels = channels_of(program->graph, node->input[1]);
+    const VkDeviceAddress x = program_address(program, node->input[0]);
+    const VkDeviceAddress dy = program_address(program, node->input[1]);
+    const VkDeviceAddress dweight = program_address(program, node->output[0]);
+    const bool adds = record_accumulates(recorder, node, 0), divided = plan.parts > 1;
+    VkDeviceAddress workspace = program->workspace[index];
+    int r = record_weights(recorder, &conv, &plan, x, dy, divided ? workspace : dweight,
+                           adds && !divided, error);
+
+    if (r == 0 && divided) {
+        record_barrier(recorder);
+        r = record_sum_parts(recorder, workspace, plan.parts, plan.weights, dweight, adds, error);
+        workspace += (VkDeviceAddress)(plan.parts * plan.weights) * sizeof(float);
+    }
+    if (r == 0 && node->output_count > 1 && node->output[1] >= 0)
+        r = record_channel_sums(recorder, &channels, dy, workspace,
+                                program_address(program, node->output[1]),
+                                record_accumulates(recorder, node, 1), error);
+    return r;
+}

@@ -1,0 +1,47 @@
+#version 460
+#extension GL_GOOGLE_include_directive : require
+/* batch_norm_backward.comp: the gradients of a batch norm, from the sums that channel_sums.comp left
+ * of each part. */
+#include "common.glsl"
+#include "channels.glsl"
+
+layout(constant_id = 2) const uint HAS_PARAMETERS = 3; /* 1: dweight is wanted, 2: dbias */
+layout(constant_id = 3) const uint ACCUMULATE = 0;     /* 1: dweight is added to, 2: dbias */
+
+layout(push_constant, scalar) uniform Push
+{
+    Floats x, dy, weight, mean, inverse_std, dx, dweight, dbias, sums;
+    Channels shape;
+    uint parts;
+};
+
+void main()
+{
+    const float share = 1.0 / float(shape.samples * shape.pixels);
+
+    FOR_EACH_CHANNEL(c, shape.channels)
+    {
+        float sum = 0.0, product = 0.0, center = 0.0, inverse = 0.0, factor = 0.0;
+
+        if (c < shape.channels) {
+            for (uint part = 0; part < parts; part++) {
+                sum += sums.at[part * shape.channels + c];
+                product += sums.at[(parts + part) * shape.channels + c];
+            }
+            center = mean.at[c];
+            inverse = inverse_std.at[c];
+            factor = weight.at[c] * inverse;
+            product *= inverse;
+            if (gl_WorkGroupID.y == 0 && gl_LocalInvocationID.x < ACROSS) {
+                if ((HAS_PARAMETERS & 1) != 0)
+                    dweight.at[c] = product + ((ACCUMULATE & 1) != 0 ? dweight.at[c] : 0.0);
+                if ((HAS_PARAMETERS & 2) != 0)
+                    dbias.at[c] = sum + ((ACCUMULATE & 2) != 0 ? dbias.at[c] : 0.0);
+            }
+        }
+        FOR_EACH_NUMBER(place, shape, c)
+        dx.at[place] = (dy.at[place] - sum * share -
+                        (x.at[place] - center) * (inverse * product * share)) *
+                       factor;
+    }
+}

@@ -1,0 +1,125 @@
+#version 460
+#extension GL_GOOGLE_include_directive : require
+/* convolution.comp: y = x * weight + bias, or the gradient by x, as products on tiles. Rows of a
+ * tile are channels of the result, columns its pixels; the sum goes over the source's channels and
+ * the kernel's taps. The gradient takes pixels of one phase modulo the stride at a time, so that no
+ * tap of a tile falls between the pixels of dy. */
+#include "common.glsl"
+#include "convolution.glsl"
+#include "tiles.glsl"
+
+layout(constant_id = 4) const uint BACKWARD = 0;
+layout(constant_id = 5) const uint HAS_BIAS = 0;
+
+layout(push_constant, scalar) uniform Push
+{
+    Floats source, weight, bias, target;
+    Convolution conv;
+};
+
+const uint LOADS = TILE_N * TILE_K / (SIDE * SIDE); /* of an invocation, for a piece of b */
+
+/* The target's pixel that an invocation loads for. */
+struct Place {
+    uint image;
+    int row, column; /* of the source, for tap 0 */
+    bool inside;
+};
+
+void load_weights(uint group, uint first_m, uint first_k, uint tap)
+{
+    const uint m = BACKWARD != 0 ? conv.from_channels : conv.to_channels;
+    const uint k = BACKWARD != 0 ? conv.to_channels : conv.from_channels;
+    const uint taps = conv.kernel.x * conv.kernel.y;
+
+    for (uint i = gl_LocalInvocationID.x; i < TILE_M * TILE_K; i += SIDE * SIDE) {
+        const uint row = BACKWARD != 0 ? i % TILE_M : i / TILE_K;
+        const uint depth = BACKWARD != 0 ? i / TILE_M : i % TILE_K;
+        const uint at_m = first_m + row, at_k = first_k + depth;
+        const uint place = BACKWARD != 0 ? (group * k + at_k) * m + at_m : (group * m + at_m) * k + at_k;
+
+        tile_a[depth * ROW_M + row] = at_m < m && at_k < k ? weight.at[place * taps + tap] : 0.0;
+    }
+}
+
+void load_source(uint group, Place place, uint first_k, int row, int column)
+{
+    const uint k = BACKWARD != 0 ? conv.to_channels : conv.from_channels;
+    const uvec2 extent = BACKWARD != 0 ? conv.to : conv.from;
+    const bool inside = place.inside && uint(row) < extent.x && uint(column) < extent.y;
+    const uint from = ((place.image * conv.groups + group) * k + first_k) * extent.x * extent.y +
+                      uint(row) * extent.y + uint(column);
+
+    for (uint i = gl_LocalInvocationID.x; i < TILE_N * TILE_K; i += SIDE * SIDE) {
+        const uint depth = i / TILE_N;
+
+        tile_b[depth * ROW_N + i % TILE_N] =
+            inside && first_k + depth < k ? source.at[from + depth * extent.x * extent.y] : 0.0;
+    }
+}
+
+void compute_tile(uint group, Walk rows, Walk columns, uint first_n)
+{
+    const uint tile_row = gl_LocalInvocationID.x / SIDE, tile_column = gl_LocalInvocationID.x % SIDE;
+    const uint m = BACKWARD != 0 ? conv.from_channels : conv.to_channels;
+    const uint k = BACKWARD != 0 ? conv.to_channels : conv.from_channels;
+    const uvec2 extent = BACKWARD != 0 ? conv.from : conv.to;
+    const uint pixels = rows.count * columns.count, n = conv.samples * pixels;
+    const uint first_m = gl_WorkGroupID.y * TILE_M;
+    const uint at = first_n + gl_LocalInvocationID.x % TILE_N, pixel = at % pixels;
+    const Place place =
+        Place(at / pixels, int(pixel / columns.count) * rows.scale + rows.origin,
+              int(pixel % columns.count) * columns.scale + columns.origin, at < n);
+    float sum[PART_M * PART_N];
+
+    [[unroll]] for (uint i = 0; i < PART_M * PART_N; i++)
+        sum[i] = 0.0;
+    for (uint first_k = 0; first_k < k; first_k += TILE_K)
+        for (uint h = 0; h < rows.taps; h++)
+            for (uint w = 0; w < columns.taps; w++) {
+                load_weights(group, first_m, first_k,
+                             (rows.tap_first + h * rows.tap_step) * conv.kernel.y +
+                                 columns.tap_first + w * columns.tap_step);
+                load_source(group, place, first_k, place.row + int(h) * rows.step,
+                            place.column + int(w) * columns.step);
+                barrier();
+                TILES_MULTIPLY(sum)
+                barrier();
+            }
+    for (uint j = 0; j < PART_N; j++) {
+        const uint at_n = first_n + tile_column + j * SIDE, image = at_n / pixels;
+        const uint row = rows.first + at_n % pixels / columns.count * rows.spacing;
+        const uint column = columns.first + at_n % pixels % columns.count * columns.spacing;
+
+        for (uint i = 0; i < PART_M; i++) {
+            const uint at_m = first_m + tile_row + i * SIDE;
+            const uint channel = group * m + at_m;
+
+            if (at_m < m && at_n < n)
+                target.at[((image * conv.groups * m + channel) * extent.x + row) * extent.y + column] =
+                    sum[i * PART_N + j] + (HAS_BIAS != 0 ? bias.at[channel] : 0.0);
+        }
+    }
+}
+
+void main()
+{
+    const uint phases = BACKWARD != 0 ? conv.stride.x * conv.stride.y : 1;
+
+    for (uint z = gl_WorkGroupID.z; z < conv.groups * phases; z += gl_NumWorkGroups.z) {
+        const uint phase = z % phases;
+        Walk rows, columns;
+
+        if (BACKWARD != 0) {
+            rows = walk_backward(conv, 0, phase / conv.stride.y);
+            columns = walk_backward(conv, 1, phase % conv.stride.y);
+        } else {
+            rows = walk_forward(conv, 0);
+            columns = walk_forward(conv, 1);
+        }
+        for (uint first_n = gl_WorkGroupID.x * TILE_N;
+             first_n < conv.samples * rows.count * columns.count;
+             first_n += gl_NumWorkGroups.x * TILE_N)
+            compute_tile(z / phases, rows, columns, first_n);
+    }
+}
