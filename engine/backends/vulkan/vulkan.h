@@ -285,6 +285,11 @@ static inline bool record_accumulates(const struct recorder *recorder,
 
 vulkan_operator pointwise_run, dropout_run; /* elementwise.c */
 vulkan_operator linear_run, linear_backward_data_run, linear_backward_weights_run; /* linear.c */
+vulkan_operator embedding_run, embedding_backward_run;                             /* embedding.c */
+vulkan_operator row_norm_run, row_norm_backward_run;                               /* row_norm.c */
+vulkan_operator attention_run, attention_backward_run, rotary_run;                 /* attention.c */
+vulkan_operator add_positions_run, add_positions_backward_run, image_tokens_run;   /* tokens.c */
+vulkan_operator prepend_token_run, prepend_token_backward_run;                     /* tokens.c */
 vulkan_operator cross_entropy_run, cross_entropy_backward_run, mse_run;            /* losses.c */
 vulkan_operator update_run, moving_average_run;                                    /* update.c */
 
@@ -292,4 +297,7 @@ vulkan_operator update_run, moving_average_run;                                 
 int32_t update_squares(const struct graph *graph);
 /* Bytes of workspace of the operators that need some. */
 size_t linear_backward_weights_workspace(const struct graph *graph, const struct graph_node *node);
+size_t embedding_backward_workspace(const struct graph *graph, const struct graph_node *node);
+size_t row_norm_backward_workspace(const struct graph *graph, const struct graph_node *node);
+size_t attention_backward_workspace(const struct graph *graph, const struct graph_node *node);
 size_t loss_workspace(const struct graph *graph, const struct graph_node *node);
