@@ -290,6 +290,10 @@ vulkan_operator row_norm_run, row_norm_backward_run;                            
 vulkan_operator attention_run, attention_backward_run, rotary_run;                 /* attention.c */
 vulkan_operator add_positions_run, add_positions_backward_run, image_tokens_run;   /* tokens.c */
 vulkan_operator prepend_token_run, prepend_token_backward_run;                     /* tokens.c */
+vulkan_operator time_pool_run, time_pool_backward_run;                             /* time_pool.c */
+vulkan_operator sequence_lengths_run, window_lengths_run, mask_steps_run;          /* sequences.c */
+vulkan_operator both_strands_run, causal_conv_run, causal_conv_backward_run;       /* sequences.c */
+vulkan_operator softmax_run, batch_product_run;                                    /* softmax.c */
 vulkan_operator cross_entropy_run, cross_entropy_backward_run, mse_run;            /* losses.c */
 vulkan_operator update_run, moving_average_run;                                    /* update.c */
 
@@ -300,4 +304,5 @@ size_t linear_backward_weights_workspace(const struct graph *graph, const struct
 size_t embedding_backward_workspace(const struct graph *graph, const struct graph_node *node);
 size_t row_norm_backward_workspace(const struct graph *graph, const struct graph_node *node);
 size_t attention_backward_workspace(const struct graph *graph, const struct graph_node *node);
+size_t causal_conv_backward_workspace(const struct graph *graph, const struct graph_node *node);
 size_t loss_workspace(const struct graph *graph, const struct graph_node *node);

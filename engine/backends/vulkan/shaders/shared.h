@@ -20,6 +20,12 @@
 #define TARGET_TOKENS 1 /* labels, of which some do not count */
 #define TARGET_PROBABILITIES 2
 
+/* time_pool.comp: what is made of the steps */
+#define TIME_POOL_MEAN 0
+#define TIME_POOL_LAST 1
+#define TIME_POOL_FIRST 2
+#define TIME_POOL_MAXIMUM 3
+
 /* gradient_norm.comp: the most workgroups for one parameter */
 #define SQUARES_GROUPS_MAX 64
 
