@@ -294,8 +294,11 @@ vulkan_operator time_pool_run, time_pool_backward_run;                          
 vulkan_operator sequence_lengths_run, window_lengths_run, mask_steps_run;          /* sequences.c */
 vulkan_operator both_strands_run, causal_conv_run, causal_conv_backward_run;       /* sequences.c */
 vulkan_operator softmax_run, batch_product_run;                                    /* softmax.c */
-vulkan_operator cross_entropy_run, cross_entropy_backward_run, mse_run;            /* losses.c */
-vulkan_operator update_run, moving_average_run;                                    /* update.c */
+vulkan_operator recurrent_run, recurrent_backward_run,
+    recurrent_backward_weights_run;                                     /* recurrent.c */
+vulkan_operator carry_state_run;                                        /* recurrent.c */
+vulkan_operator cross_entropy_run, cross_entropy_backward_run, mse_run; /* losses.c */
+vulkan_operator update_run, moving_average_run;                         /* update.c */
 
 /* The partial sums of the gradients' norm. */
 int32_t update_squares(const struct graph *graph);
@@ -304,5 +307,9 @@ size_t linear_backward_weights_workspace(const struct graph *graph, const struct
 size_t embedding_backward_workspace(const struct graph *graph, const struct graph_node *node);
 size_t row_norm_backward_workspace(const struct graph *graph, const struct graph_node *node);
 size_t attention_backward_workspace(const struct graph *graph, const struct graph_node *node);
+size_t recurrent_workspace(const struct graph *graph, const struct graph_node *node);
+size_t recurrent_backward_workspace(const struct graph *graph, const struct graph_node *node);
+size_t recurrent_backward_weights_workspace(const struct graph *graph,
+                                            const struct graph_node *node);
 size_t causal_conv_backward_workspace(const struct graph *graph, const struct graph_node *node);
 size_t loss_workspace(const struct graph *graph, const struct graph_node *node);
