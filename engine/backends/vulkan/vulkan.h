@@ -297,6 +297,7 @@ vulkan_operator softmax_run, batch_product_run;                                 
 vulkan_operator recurrent_run, recurrent_backward_run,
     recurrent_backward_weights_run;                                     /* recurrent.c */
 vulkan_operator carry_state_run;                                        /* recurrent.c */
+vulkan_operator selective_scan_run, selective_scan_backward_run;        /* scan.c */
 vulkan_operator cross_entropy_run, cross_entropy_backward_run, mse_run; /* losses.c */
 vulkan_operator update_run, moving_average_run;                         /* update.c */
 
@@ -312,4 +313,6 @@ size_t recurrent_backward_workspace(const struct graph *graph, const struct grap
 size_t recurrent_backward_weights_workspace(const struct graph *graph,
                                             const struct graph_node *node);
 size_t causal_conv_backward_workspace(const struct graph *graph, const struct graph_node *node);
+size_t selective_scan_workspace(const struct graph *graph, const struct graph_node *node);
+size_t selective_scan_backward_workspace(const struct graph *graph, const struct graph_node *node);
 size_t loss_workspace(const struct graph *graph, const struct graph_node *node);

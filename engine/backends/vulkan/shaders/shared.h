@@ -26,6 +26,11 @@
 #define TIME_POOL_FIRST 2
 #define TIME_POOL_MAXIMUM 3
 
+/* scan.comp: what a chunk makes of zero; results; what it makes of a gradient of zero */
+#define SCAN_STATES 0
+#define SCAN_RESULTS 1
+#define SCAN_GRADIENTS 2
+
 /* gradient_norm.comp: the most workgroups for one parameter */
 #define SQUARES_GROUPS_MAX 64
 
