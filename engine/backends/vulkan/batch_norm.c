@@ -1,6 +1,7 @@
 /* batch_norm.c: batch normalisation and its gradient. A first pass leaves the moments, or sums, of
  * parts of each channel; each workgroup of the second joins those of its channel. */
 #include "engine/backends/vulkan/channels.h"
+#include "engine/backends/vulkan/operators.h"
 
 /* As batch_norm.comp has it. */
 struct norm_push {

@@ -1,6 +1,7 @@
 /* convolution.c: convolutions of images and their gradients: products on tiles, of which the operand
  * is never unfolded in memory, or sums by the definition where a group has few channels. */
 #include "engine/backends/vulkan/channels.h"
+#include "engine/backends/vulkan/operators.h"
 
 enum {
     SIDE = 16, /* invocations along each axis of a tile: tiles.glsl */

@@ -1,7 +1,7 @@
 /* elementwise.c: operators whose element i depends on element i of the operands alone, and
  * dropout. */
 #include "base/philox.h"
-#include "engine/backends/vulkan/vulkan.h"
+#include "engine/backends/vulkan/operators.h"
 
 #include <errno.h>
 #include <math.h>

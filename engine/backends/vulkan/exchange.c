@@ -2,7 +2,7 @@
  * comes back. Each slot has a place for all of that, so that the host fills one while the device
  * still reads another. */
 #include "base/alignment.h"
-#include "engine/backends/vulkan/vulkan.h"
+#include "engine/backends/vulkan/operators.h"
 
 #include <errno.h>
 #include <math.h>

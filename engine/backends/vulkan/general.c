@@ -1,6 +1,7 @@
 /* general.c: operators over plain tensors, as models of other programs need them: columns of rows,
  * axes in another order, rows by constant numbers, sums over an axis, two tensors combined number
  * by number. */
+#include "engine/backends/vulkan/operators.h"
 #include "engine/backends/vulkan/sums.h"
 
 _Static_assert(BROADCAST_ADD == TERM_ADD && BROADCAST_SUBTRACT == TERM_SUBTRACT &&

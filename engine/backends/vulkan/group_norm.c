@@ -1,6 +1,7 @@
 /* group_norm.c: normalisation of groups of channels of each sample, and its gradient. The numbers of
  * a group lie side by side, and so do those of each of its channels: both are rows. */
 #include "engine/backends/vulkan/channels.h"
+#include "engine/backends/vulkan/operators.h"
 
 /* The groups of all samples, and their channels. */
 struct groups {

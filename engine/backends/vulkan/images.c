@@ -1,6 +1,7 @@
 /* images.c: a factor or an addend for each channel of images, and images of another height and
  * width; and their gradients. */
 #include "engine/backends/vulkan/channels.h"
+#include "engine/backends/vulkan/operators.h"
 
 /* shaders/resize.glsl has these numbers */
 _Static_assert(RESIZE_NEAREST == 0 && RESIZE_BILINEAR == 1 && RESIZE_BILINEAR_CORNERS == 2,

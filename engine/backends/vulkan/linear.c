@@ -1,4 +1,5 @@
 /* linear.c: linear layers and their gradients. */
+#include "engine/backends/vulkan/operators.h"
 #include "engine/backends/vulkan/product.h"
 #include "engine/backends/vulkan/sums.h"
 
@@ -81,11 +82,14 @@ int linear_backward_weights_run(struct recorder *recorder, int32_t index, struct
     int r = record_product(recorder, &product, error);
 
     if (r == 0 && node->output_count > 1 && node->output[1] >= 0) {
-        const struct strided_sums sums =
-            column_sums(dy, e.rows, e.out, program_address(program, node->output[1]),
-                        record_accumulates(recorder, node, 1));
+        const struct row_sums sums = {.x = dy,
+                                      .sums = program_address(program, node->output[1]),
+                                      .rows = e.rows,
+                                      .stride = e.out,
+                                      .columns = e.out,
+                                      .accumulate = record_accumulates(recorder, node, 1)};
 
-        r = record_sums(recorder, &sums, error);
+        r = record_row_sums(recorder, &sums, error);
     }
     return r;
 }

@@ -1,6 +1,6 @@
 /* losses.c: losses and their gradients. Rows leave their losses in the workspace, where one
  * workgroup adds them up for the host. */
-#include "engine/backends/vulkan/vulkan.h"
+#include "engine/backends/vulkan/operators.h"
 
 enum { ROW_WORKGROUP = 64, SUM_WORKGROUP = 256 };
 

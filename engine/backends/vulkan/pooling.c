@@ -1,5 +1,5 @@
 /* pooling.c: maxima and means of windows of images, and their gradients. */
-#include "engine/backends/vulkan/vulkan.h"
+#include "engine/backends/vulkan/operators.h"
 
 enum { WORKGROUP = 256, ROW_WORKGROUP = 64 };
 

@@ -1,5 +1,5 @@
 /* program.c: prepares a graph: how much memory it needs, and where its tensors are. */
-#include "engine/backends/vulkan/vulkan.h"
+#include "engine/backends/vulkan/operators.h"
 #include "engine/graph/operator.h"
 #include "engine/graph/optimizer.h"
 

@@ -1,6 +1,6 @@
 /* quantization.c: numbers rounded as integers of 8 bits would hold them, for quantization-aware
  * training. */
-#include "engine/backends/vulkan/vulkan.h"
+#include "engine/backends/vulkan/operators.h"
 
 enum { WORKGROUP = 256, ROW_WORKGROUP = 64, PARTS = 64 };
 

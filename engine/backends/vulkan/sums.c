@@ -1,16 +1,22 @@
 /* sums.c: see sums.h. */
 #include "engine/backends/vulkan/sums.h"
 
-enum { WORKGROUP = 256, ACROSS_MAX = 16 };
+enum { WORKGROUP = 256, ACROSS_MIN = 16, GROUPS_ENOUGH = 256 };
 
 /* How many results a workgroup has: several, where neighbours lie side by side, so that it reads
- * whole lines of memory. */
+ * whole lines of memory. Its other invocations share their terms, so that few results keep the
+ * device busy, too. */
 static uint32_t choose_across(const struct strided_sums *sums)
 {
-    uint32_t across = 1;
+    uint32_t across = WORKGROUP;
 
-    while (sums->result_inner_stride == 1 && across < ACROSS_MAX && across < sums->result_inner)
-        across *= 2;
+    if (sums->result_inner_stride != 1)
+        return 1;
+    while (across > ACROSS_MIN && WORKGROUP / across < sums->terms &&
+           sums->results / across < GROUPS_ENOUGH)
+        across /= 2;
+    while (across > 1 && across / 2 >= sums->result_inner)
+        across /= 2;
     return across;
 }
 
@@ -45,4 +51,21 @@ int record_sums(struct recorder *recorder, const struct strided_sums *sums, stru
                                   .groups = {record_groups(sums->results, across)}};
 
     return record_launch(recorder, &launch, error);
+}
+
+int record_row_sums(struct recorder *recorder, const struct row_sums *sums, struct error *error)
+{
+    const struct strided_sums strided = {.x = sums->x,
+                                         .sums = sums->sums,
+                                         .results = sums->columns,
+                                         .result_inner = sums->columns,
+                                         .result_inner_stride = 1,
+                                         .terms = sums->rows,
+                                         .term_inner = 1,
+                                         .term_outer_stride = sums->stride,
+                                         .factor = 1,
+                                         .term = TERM_SAME,
+                                         .accumulate = sums->accumulate};
+
+    return record_sums(recorder, &strided, error);
 }

@@ -1,4 +1,4 @@
-/* sums.h: strided sums, of which sums of columns and over an axis are special cases. */
+/* sums.h: strided sums, of which sums of rows and over an axis are special cases. */
 #pragma once
 
 #include "engine/backends/vulkan/vulkan.h"
@@ -17,19 +17,10 @@ struct strided_sums {
 };
 int record_sums(struct recorder *recorder, const struct strided_sums *sums, struct error *error);
 
-/* The sums of the columns of x [rows, columns]. */
-static inline struct strided_sums column_sums(VkDeviceAddress x, int64_t rows, int64_t columns,
-                                              VkDeviceAddress sums, bool accumulate)
-{
-    return (struct strided_sums){.x = x,
-                                 .sums = sums,
-                                 .results = columns,
-                                 .result_inner = columns,
-                                 .result_inner_stride = 1,
-                                 .terms = rows,
-                                 .term_inner = 1,
-                                 .term_outer_stride = columns,
-                                 .factor = 1,
-                                 .term = TERM_SAME,
-                                 .accumulate = accumulate};
-}
+/* sums[j] = the sum over the rows of x[row * stride + j], for each of the columns; or adds to it. */
+struct row_sums {
+    VkDeviceAddress x, sums;
+    int64_t rows, stride, columns;
+    bool accumulate;
+};
+int record_row_sums(struct recorder *recorder, const struct row_sums *sums, struct error *error);

@@ -1,6 +1,6 @@
 /* update.c: the update of the parameters: the norm of all gradients, the optimizers' formulas, and
  * moving averages. */
-#include "engine/backends/vulkan/vulkan.h"
+#include "engine/backends/vulkan/operators.h"
 #include "engine/graph/optimizer.h"
 
 /* shaders/optimizer.comp and coefficients.glsl have these numbers */

@@ -1,6 +1,6 @@
 /* value_losses.c: losses beside the softmax and squared ones: of values, of classes in order, of
  * several heads, of triplets. losses.c adds up their rows. */
-#include "engine/backends/vulkan/vulkan.h"
+#include "engine/backends/vulkan/operators.h"
 
 /* value_loss.comp and triplet_loss.comp have these numbers */
 _Static_assert(VALUE_LOSS_MAE == 0 && VALUE_LOSS_HUBER == 1 && VALUE_LOSS_QUANTILE == 2 &&

@@ -8,6 +8,7 @@
  * For a matrix with more rows than columns A = X^T X and X = a X + X B, which gives the same
  * numbers without transposing the matrix. A and B are symmetric. */
 #include "base/alignment.h"
+#include "engine/backends/vulkan/operators.h"
 #include "engine/backends/vulkan/product.h"
 #include "engine/graph/optimizer.h"
 

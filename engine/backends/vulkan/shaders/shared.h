@@ -42,6 +42,17 @@
 #define BATCH_NORM_RUNNING 2 /* the running ones */
 #define BATCH_NORM_FROZEN 3  /* the running ones, of the gradient */
 
+/* time_pool.comp: what is made of the steps */
+#define TIME_POOL_MEAN 0
+#define TIME_POOL_LAST 1
+#define TIME_POOL_FIRST 2
+#define TIME_POOL_MAXIMUM 3
+
+/* scan.comp: what a chunk makes of zero; results; what it makes of a gradient of zero */
+#define SCAN_STATES 0
+#define SCAN_RESULTS 1
+#define SCAN_GRADIENTS 2
+
 /* gradient_norm.comp: the most workgroups for one parameter */
 #define SQUARES_GROUPS_MAX 64
 

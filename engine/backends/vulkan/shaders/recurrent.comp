@@ -1,0 +1,140 @@
+#version 460
+#extension GL_GOOGLE_include_directive : require
+/* recurrent.comp: one step of LSTM or GRU. Behind the end of a sequence the state stays, and the
+ * results are 0. engine/graph/operators/recurrent.c has the formulas. */
+#include "recurrent.glsl"
+
+layout(constant_id = 5) const uint HAS_STATE = 0; /* before the step; else it is 0 */
+layout(constant_id = 6) const uint KEEPS_GATES = 0;
+
+layout(push_constant, scalar) uniform Push
+{
+    Floats inputs, weight, bias; /* [batch, steps, gates, hidden], [gates, hidden, hidden] */
+    Integers lengths;
+    Floats before, after; /* the states, [batch, hidden] */
+    Floats content, content_after; /* of an LSTM's cells; it may be one array */
+    Floats y, gates, cells;
+    Floats unused;
+    uint batch, steps, hidden, time;
+};
+
+shared float tile_state[ROWS_EACH * SIDE * LINE];
+shared float tile_weight[GATES * SIDE * LINE];
+
+void load_tiles(uint first_row, uint first_unit, uint first_k)
+{
+    for (uint i = gl_LocalInvocationID.x; i < ROWS_EACH * SIDE * DEPTH; i += WORKGROUP) {
+        const uint row = first_row + i / DEPTH, k = first_k + i % DEPTH;
+
+        tile_state[i / DEPTH * LINE + i % DEPTH] =
+            row < batch && k < hidden ? before.at[row * hidden + k] : 0.0;
+    }
+    for (uint i = gl_LocalInvocationID.x; i < GATES * SIDE * DEPTH; i += WORKGROUP) {
+        const uint gate = i / (SIDE * DEPTH), unit = first_unit + i / DEPTH % SIDE;
+        const uint k = first_k + i % DEPTH;
+
+        tile_weight[i / DEPTH * LINE + i % DEPTH] =
+            unit < hidden && k < hidden ? weight.at[(gate * hidden + unit) * hidden + k] : 0.0;
+    }
+}
+
+void finish_lstm(uint row, uint unit, float sums[4])
+{
+    const uint state = row * hidden + unit, line = row * steps + time;
+    const uint from = line * 4 * hidden + unit;
+    const float i = sigmoid(sums[0] + inputs.at[from] + bias.at[unit]);
+    const float f = sigmoid(sums[1] + inputs.at[from + hidden] + bias.at[hidden + unit]);
+    const float g = hyperbolic_tangent(sums[2] + inputs.at[from + 2 * hidden] +
+                                       bias.at[2 * hidden + unit]);
+    const float o = sigmoid(sums[3] + inputs.at[from + 3 * hidden] + bias.at[3 * hidden + unit]);
+    const float c = f * (HAS_STATE != 0 ? content.at[state] : 0.0) + i * g;
+    const float h = o * hyperbolic_tangent(c);
+
+    content_after.at[state] = c;
+    after.at[state] = h;
+    y.at[line * hidden + unit] = h;
+    if (KEEPS_GATES != 0) {
+        gates.at[from] = i;
+        gates.at[from + hidden] = f;
+        gates.at[from + 2 * hidden] = g;
+        gates.at[from + 3 * hidden] = o;
+        cells.at[line * hidden + unit] = c;
+    }
+}
+
+void finish_gru(uint row, uint unit, float sums[4])
+{
+    const uint state = row * hidden + unit, line = row * steps + time;
+    const uint from = line * 3 * hidden + unit, to = line * SAVED * hidden + unit;
+    const float r = sigmoid(sums[0] + inputs.at[from] + bias.at[unit]);
+    const float z = sigmoid(sums[1] + inputs.at[from + hidden] + bias.at[hidden + unit]);
+    const float s = sums[2] + bias.at[2 * hidden + unit];
+    const float n = hyperbolic_tangent(inputs.at[from + 2 * hidden] + r * s);
+    const float h = n + z * ((HAS_STATE != 0 ? before.at[state] : 0.0) - n);
+
+    after.at[state] = h;
+    y.at[line * hidden + unit] = h;
+    if (KEEPS_GATES != 0) {
+        gates.at[to] = r;
+        gates.at[to + hidden] = z;
+        gates.at[to + 2 * hidden] = n;
+        gates.at[to + 3 * hidden] = s;
+    }
+}
+
+void finish_padding(uint row, uint unit)
+{
+    const uint state = row * hidden + unit, line = row * steps + time;
+
+    after.at[state] = HAS_STATE != 0 ? before.at[state] : 0.0;
+    if (CELL == LSTM)
+        content_after.at[state] = HAS_STATE != 0 ? content.at[state] : 0.0;
+    y.at[line * hidden + unit] = 0.0;
+    if (KEEPS_GATES == 0)
+        return;
+    for (uint g = 0; g < SAVED; g++)
+        gates.at[(line * SAVED + g) * hidden + unit] = 0.0;
+    if (CELL == LSTM)
+        cells.at[line * hidden + unit] = 0.0;
+}
+
+void main()
+{
+    const uint row = gl_LocalInvocationID.x / SIDE, column = gl_LocalInvocationID.x % SIDE;
+    const uint first_unit = gl_WorkGroupID.x * SIDE, unit = first_unit + column;
+
+    FOR_EACH_TILE(first_row)
+    {
+        float sums[ROWS_EACH * 4];
+
+        [[unroll]] for (uint i = 0; i < ROWS_EACH * 4; i++)
+            sums[i] = 0.0;
+        for (uint first_k = 0; HAS_STATE != 0 && first_k < hidden; first_k += DEPTH) {
+            barrier();
+            load_tiles(first_row, first_unit, first_k);
+            barrier();
+            for (uint k = 0; k < DEPTH; k++)
+                [[unroll]] for (uint g = 0; g < GATES; g++) {
+                    const float factor = tile_weight[(g * SIDE + column) * LINE + k];
+
+                    [[unroll]] for (uint i = 0; i < ROWS_EACH; i++)
+                        sums[i * 4 + g] += tile_state[(row + i * SIDE) * LINE + k] * factor;
+                }
+        }
+        [[unroll]] for (uint i = 0; i < ROWS_EACH; i++) {
+            const uint own = first_row + row + i * SIDE;
+            float of_row[4];
+
+            for (uint g = 0; g < 4; g++)
+                of_row[g] = sums[i * 4 + g];
+            if (own >= batch || unit >= hidden)
+                continue;
+            if (HAS_LENGTHS != 0 && int(time) >= lengths.at[own])
+                finish_padding(own, unit);
+            else if (CELL == LSTM)
+                finish_lstm(own, unit, of_row);
+            else
+                finish_gru(own, unit, of_row);
+        }
+    }
+}
