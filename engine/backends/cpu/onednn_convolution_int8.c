@@ -4,7 +4,6 @@
 #include "engine/backends/cpu/onednn_internal.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct onednn_int8_convolution {
     dnnl_primitive_desc_t descriptor;
@@ -64,37 +63,6 @@ static dnnl_status_t create_attributes(const struct onednn_int8_shape *shape, co
     return status ? status : set_operations(shape, *attributes);
 }
 
-/* oneDNN 2.6 writes behind the result with this one, where the last tile of an image is not full and
- * the last channels are not 16. It also takes 30 µs for the smallest image. */
-static bool is_avoided(const_dnnl_primitive_desc_t descriptor)
-{
-    return strcmp(onednn_implementation(descriptor), "jit_1x1:avx512_core_amx_int8") == 0;
-}
-
-/* The first implementation that is not avoided. */
-static dnnl_status_t choose(struct onednn *onednn, const dnnl_convolution_desc_t *operation,
-                            const_dnnl_primitive_attr_t attributes,
-                            dnnl_primitive_desc_t *descriptor)
-{
-    dnnl_primitive_desc_iterator_t iterator;
-    dnnl_status_t status = dnnl_primitive_desc_iterator_create(
-        &iterator, (const_dnnl_op_desc_t)operation, attributes, onednn->engine, NULL);
-
-    if (status)
-        return status;
-    for (;;) {
-        *descriptor = dnnl_primitive_desc_iterator_fetch(iterator);
-        if (!*descriptor || !is_avoided(*descriptor))
-            break;
-        dnnl_primitive_desc_destroy(*descriptor);
-        *descriptor = NULL;
-        if (dnnl_primitive_desc_iterator_next(iterator))
-            break;
-    }
-    dnnl_primitive_desc_iterator_destroy(iterator);
-    return *descriptor ? dnnl_success : dnnl_unimplemented;
-}
-
 static dnnl_status_t describe(struct onednn *onednn, const struct onednn_int8_shape *shape,
                               const struct onednn_layout *layout, dnnl_primitive_attr_t attributes,
                               dnnl_primitive_desc_t *descriptor)
@@ -123,7 +91,7 @@ static dnnl_status_t describe(struct onednn *onednn, const struct onednn_int8_sh
         stride, dilation, padding, padding_end);
     if (status)
         return status;
-    return choose(onednn, &operation, attributes, descriptor);
+    return onednn_descriptor_create(onednn, &operation, attributes, NULL, descriptor);
 }
 
 int onednn_int8_create(struct onednn *onednn, const struct onednn_int8_shape *shape,
@@ -177,11 +145,6 @@ void onednn_int8_weights_layout(const struct onednn_int8_convolution *convolutio
 size_t onednn_int8_scratch_bytes(const struct onednn_int8_convolution *convolution)
 {
     return onednn_scratch_bytes(query(convolution, dnnl_query_scratchpad_md, 0), 0);
-}
-
-const char *onednn_int8_implementation(const struct onednn_int8_convolution *convolution)
-{
-    return onednn_implementation(convolution->descriptor);
 }
 
 int onednn_int8_bind(struct onednn *onednn, const struct onednn_int8_convolution *convolution,
