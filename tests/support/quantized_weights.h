@@ -3,6 +3,6 @@
 
 #include "tests/support/session.h"
 
-/* Writes the weights that `plain`, the same graph before, draws: quantized where the session's graph
- * wants that. They must read back as they were written. */
+/* Writes the weights that `plain`, the same graph before, draws: quantized where the session's
+ * graph wants that. They must read back as they were written. */
 void quantized_weights_write(struct test_session *session, const struct graph *plain);

@@ -108,7 +108,7 @@ const char *onednn_implementation(const_dnnl_primitive_desc_t descriptor)
     return name;
 }
 
-/* oneDNN 2.6 writes behind the result with these: 480 bytes where one sample of 6 x 6 and 240 channels
+/* oneDNN 2.6 writes behind the result with these: 480 bytes where a sample of 6x6 and 240 channels
  * becomes one of 40, in int8. They also take 30 µs for the smallest image. */
 static bool is_avoided(const_dnnl_primitive_desc_t descriptor)
 {

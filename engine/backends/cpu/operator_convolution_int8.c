@@ -44,8 +44,8 @@ static const int64_t *extents(const struct backend_program *program, int32_t ten
     return program_tensor(program, tensor)->shape.extent;
 }
 
-/* Whether the zero point of x is part of the bias. Without padding it adds the same to all sums of a
- * channel, and oneDNN's fastest implementations have no zero points. */
+/* Whether the zero point of x is part of the bias. Without padding it adds the same to all sums of
+ * a channel, and oneDNN's fastest implementations have no zero points. */
 static bool bias_has_zero(const struct onednn_int8_shape *whole)
 {
     return whole->padding[0] == 0 && whole->padding[1] == 0 && whole->padding_end[0] <= 0 &&
