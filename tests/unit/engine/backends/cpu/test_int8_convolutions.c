@@ -1,6 +1,7 @@
 /* test_int8_convolutions.c: convolutions of integers, of all shapes that oneDNN has implementations
  * of their own for: 1x1, depthwise, strided, with and without zero points, and channels that fill
- * no register. Results must be near float32's, and no other division of the work may change a bit. */
+ * no register. Results must be near float32's, and no other division of the work may change a
+ * bit. */
 #include "base/alignment.h"
 #include "base/philox.h"
 #include "tests/support/quantized_weights.h"
