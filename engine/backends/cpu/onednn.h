@@ -152,7 +152,6 @@ void onednn_int8_free(struct onednn_int8_convolution *convolution);
 void onednn_int8_weights_layout(const struct onednn_int8_convolution *convolution,
                                 struct onednn_layout *layout);
 size_t onednn_int8_scratch_bytes(const struct onednn_int8_convolution *convolution);
-const char *onednn_int8_implementation(const struct onednn_int8_convolution *convolution);
 int onednn_int8_bind(struct onednn *onednn, const struct onednn_int8_convolution *convolution,
                      const void *x, const void *weights, const void *bias, const void *y,
                      void *scratch, struct onednn_call **call, struct error *error);

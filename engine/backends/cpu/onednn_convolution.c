@@ -93,8 +93,7 @@ static dnnl_status_t describe_forward(struct onednn *onednn,
 
     if (status)
         return status;
-    return dnnl_primitive_desc_create(descriptor, (const_dnnl_op_desc_t)&operation, attributes,
-                                      onednn->engine, NULL);
+    return onednn_descriptor_create(onednn, &operation, attributes, NULL, descriptor);
 }
 
 static dnnl_status_t describe_backward(struct onednn *onednn, enum onednn_direction direction,
@@ -121,8 +120,8 @@ static dnnl_status_t describe_backward(struct onednn *onednn, enum onednn_direct
             &operation, algorithm, &request->x, &request->weights, request->optional_bias,
             &request->y, request->stride, request->dilation, request->padding, request->padding);
     if (!status)
-        status = dnnl_primitive_desc_create(descriptor, (const_dnnl_op_desc_t)&operation,
-                                            request->attributes, onednn->engine, hint);
+        status =
+            onednn_descriptor_create(onednn, &operation, request->attributes, hint, descriptor);
     if (hint)
         dnnl_primitive_desc_destroy(hint);
     return status;

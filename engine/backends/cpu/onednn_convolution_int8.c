@@ -91,8 +91,7 @@ static dnnl_status_t describe(struct onednn *onednn, const struct onednn_int8_sh
         stride, dilation, padding, padding_end);
     if (status)
         return status;
-    return dnnl_primitive_desc_create(descriptor, (const_dnnl_op_desc_t)&operation, attributes,
-                                      onednn->engine, NULL);
+    return onednn_descriptor_create(onednn, &operation, attributes, NULL, descriptor);
 }
 
 int onednn_int8_create(struct onednn *onednn, const struct onednn_int8_shape *shape,
@@ -146,11 +145,6 @@ void onednn_int8_weights_layout(const struct onednn_int8_convolution *convolutio
 size_t onednn_int8_scratch_bytes(const struct onednn_int8_convolution *convolution)
 {
     return onednn_scratch_bytes(query(convolution, dnnl_query_scratchpad_md, 0), 0);
-}
-
-const char *onednn_int8_implementation(const struct onednn_int8_convolution *convolution)
-{
-    return onednn_implementation(convolution->descriptor);
 }
 
 int onednn_int8_bind(struct onednn *onednn, const struct onednn_int8_convolution *convolution,

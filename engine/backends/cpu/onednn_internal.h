@@ -36,6 +36,14 @@ dnnl_status_t onednn_attributes_create(bool sum, bool relu, dnnl_primitive_attr_
 /* The implementation that oneDNN chose, as "jit:avx512_core". */
 const char *onednn_implementation(const_dnnl_primitive_desc_t descriptor);
 
+/* The first implementation of a convolution that gives right results. `hint` is the forward part's
+ * descriptor for a gradient, else NULL. The caller calls dnnl_primitive_desc_destroy(). */
+dnnl_status_t onednn_descriptor_create(struct onednn *onednn,
+                                       const dnnl_convolution_desc_t *operation,
+                                       const_dnnl_primitive_attr_t attributes,
+                                       const_dnnl_primitive_desc_t hint,
+                                       dnnl_primitive_desc_t *descriptor);
+
 /* ---- onednn_layout.c ------------------------------------------------------------------------- */
 
 /* Describes a float32 tensor with the layout of the tag. */

@@ -1,6 +1,7 @@
 /* operator_convolution_int8.c: convolutions of integers of 8 bits by oneDNN, with the batch norm,
- * sum and ReLU behind them. Images lie channels last. Where slices of the batch differ, tasks share
- * the rows of each image.
+ * sum and ReLU behind them. Images lie channels last. Tasks have their slices of the batch, or else
+ * each thread its part of the samples: all slices read the weights, so many weights for few images
+ * are read less often so. Where samples do not divide evenly, threads share the rows of each image.
  *
  * The norm and all scales and zero points come down to a factor and a bias for each channel. oneDNN
  * builds the factors into a primitive, so primitives are made anew when parameters were written
@@ -16,7 +17,7 @@
 /* Places of the node's inputs. */
 enum { X, WEIGHT, BIAS, SCALE, NORM_WEIGHT, NORM_BIAS, NORM_MEAN, NORM_VARIANCE, ADDEND };
 
-/* A part of the batch: samples, or some rows of one sample. */
+/* A part of the batch: samples, or some rows of one sample. The task is one of the step's. */
 struct piece {
     int primitive, task;
     size_t x_offset, y_offset, y_bytes;
@@ -24,7 +25,7 @@ struct piece {
 };
 
 struct int8_convolution_state {
-    bool by_rows;
+    bool by_threads; /* else by slices */
     struct onednn_int8_shape shape[TASKS_MAX];
     struct onednn_int8_convolution *primitive[TASKS_MAX];
     int primitives;
@@ -41,6 +42,14 @@ struct int8_convolution_state {
 static const int64_t *extents(const struct backend_program *program, int32_t tensor)
 {
     return program_tensor(program, tensor)->shape.extent;
+}
+
+/* Whether the zero point of x is part of the bias. Without padding it adds the same to all sums of
+ * a channel, and oneDNN's fastest implementations have no zero points. */
+static bool bias_has_zero(const struct onednn_int8_shape *whole)
+{
+    return whole->padding[0] == 0 && whole->padding[1] == 0 && whole->padding_end[0] <= 0 &&
+           whole->padding_end[1] <= 0;
 }
 
 /* Of `samples` whole samples. */
@@ -72,6 +81,8 @@ static struct onednn_int8_shape whole_shape(const struct backend_program *progra
                                (shape.kernel[d] - 1) * shape.dilation[d] + 1 - x[2 + d] -
                                shape.padding[d];
     }
+    if (bias_has_zero(&shape))
+        shape.zero = 0;
     return shape;
 }
 
@@ -108,7 +119,34 @@ static size_t element_bytes(const struct onednn_int8_shape *shape)
     return shape->gives_floats ? sizeof(float) : 1;
 }
 
-/* The tasks take rows of each sample. False: some would read nothing but padding. */
+/* The primitive for so many whole samples, which is added if no other piece has it. */
+static int primitive_of(const struct backend_program *program, const struct graph_node *node,
+                        struct int8_convolution_state *state, int64_t samples)
+{
+    int known = 0;
+
+    while (known < state->primitives && state->shape[known].samples != samples)
+        known++;
+    if (known == state->primitives)
+        state->shape[state->primitives++] = whole_shape(program, node, samples);
+    return known;
+}
+
+static void add_samples(const struct backend_program *program, const struct graph_node *node,
+                        struct int8_convolution_state *state, struct range samples, int task)
+{
+    int primitive = primitive_of(program, node, state, samples.end - samples.first);
+    struct piece *piece = add_piece(state, primitive, task);
+    size_t x_sample = (size_t)program_sample_elements(program, node->input[X]),
+           y_sample = (size_t)program_sample_elements(program, node->output[0]) *
+                      element_bytes(&state->shape[primitive]);
+
+    piece->x_offset = (size_t)samples.first * x_sample;
+    piece->y_offset = (size_t)samples.first * y_sample;
+    piece->y_bytes = (size_t)(samples.end - samples.first) * y_sample;
+}
+
+/* The threads take rows of each sample. False: some would read nothing but padding. */
 static bool divide_rows(struct backend_program *program, const struct graph_node *node,
                         struct int8_convolution_state *state)
 {
@@ -116,10 +154,12 @@ static bool divide_rows(struct backend_program *program, const struct graph_node
     size_t x_row = (size_t)(whole.width * whole.channels),
            y_row = (size_t)(whole.out_width * whole.out_channels) * element_bytes(&whole),
            x_sample = x_row * (size_t)whole.height, y_sample = y_row * (size_t)whole.out_height;
+    int threads = program_threads(program);
 
-    for (int task = 0; task < program->parts; task++) {
-        int64_t first = whole.out_height * task / program->parts,
-                end = whole.out_height * (task + 1) / program->parts, top;
+    for (int thread = 0; thread < threads; thread++) {
+        int64_t first = whole.out_height * thread / threads,
+                end = whole.out_height * (thread + 1) / threads, top;
+        int task = program_first_task(program, program->parts, thread);
 
         if (first == end)
             continue;
@@ -139,31 +179,47 @@ static bool divide_rows(struct backend_program *program, const struct graph_node
     return true;
 }
 
-/* The tasks take slices of the batch, of at most two sizes. */
-static void divide_batch(struct backend_program *program, const struct graph_node *node,
-                         struct int8_convolution_state *state)
+/* The threads take samples, of at most two numbers of them. */
+static void divide_samples(const struct backend_program *program, const struct graph_node *node,
+                           struct int8_convolution_state *state)
 {
+    int64_t batch = program->graph->batch;
+    int threads = program_threads(program);
+
     state->primitives = 0;
     state->piece_count = 0;
-    for (int task = 0; task < program->tasks; task++) {
-        struct range slice = program_slice(program, task);
-        int64_t samples = slice.end - slice.first;
-        struct onednn_int8_shape shape = whole_shape(program, node, samples);
-        size_t y_sample =
-            (size_t)program_sample_elements(program, node->output[0]) * element_bytes(&shape);
-        struct piece *piece;
-        int known = 0;
+    for (int thread = 0; thread < threads; thread++) {
+        struct range samples = {batch * thread / threads, batch * (thread + 1) / threads};
 
-        while (known < state->primitives && state->shape[known].samples != samples)
-            known++;
-        if (known == state->primitives)
-            state->shape[state->primitives++] = shape;
-        piece = add_piece(state, known, task);
-        piece->x_offset =
-            (size_t)slice.first * (size_t)program_sample_elements(program, node->input[X]);
-        piece->y_offset = (size_t)slice.first * y_sample;
-        piece->y_bytes = (size_t)samples * y_sample;
+        if (samples.first < samples.end)
+            add_samples(program, node, state, samples,
+                        program_first_task(program, program->parts, thread));
     }
+}
+
+/* Whether slices would read more weights than images. */
+static bool has_many_weights(const struct backend_program *program, const struct graph_node *node)
+{
+    int64_t samples = program_slice(program, 0).end;
+    int64_t images = samples * (program_sample_elements(program, node->input[X]) +
+                                program_sample_elements(program, node->output[0]));
+
+    return graph_shape_elements(&program_tensor(program, node->input[WEIGHT])->shape) > images;
+}
+
+static void divide(struct backend_program *program, const struct graph_node *node,
+                   struct int8_convolution_state *state)
+{
+    int threads = program_threads(program);
+
+    state->by_threads = program_slices_differ(program) || has_many_weights(program, node);
+    if (!state->by_threads) {
+        for (int task = 0; task < program->tasks; task++)
+            add_samples(program, node, state, program_slice(program, task), task);
+        return;
+    }
+    if (!slices_differ(program->graph->batch, threads) || !divide_rows(program, node, state))
+        divide_samples(program, node, state);
 }
 
 static int create_primitives(struct backend_program *program, const struct graph_node *node,
@@ -205,9 +261,7 @@ int convolution_int8_prepare(struct backend_program *program, int32_t index, str
         return error_no_memory(error, "a convolution");
     for (int64_t i = 0; i < channels; i++)
         state->scale[i] = 0.5f; /* other than 1, which oneDNN leaves out */
-    state->by_rows = program_slices_differ(program) && divide_rows(program, node, state);
-    if (!state->by_rows)
-        divide_batch(program, node, state);
+    divide(program, node, state);
     r = create_primitives(program, node, state, true, error);
     if (r < 0)
         return r;
@@ -250,6 +304,20 @@ static float number(const struct backend_program *program, const struct graph_no
     return tensor < 0 ? otherwise : ((const float *)program_address(program, tensor))[index];
 }
 
+static int64_t sum_weights(const struct backend_program *program, const struct graph_node *node,
+                           int64_t channel)
+{
+    int64_t count = graph_shape_elements(&program_tensor(program, node->input[WEIGHT])->shape) /
+                    extents(program, node->input[WEIGHT])[0];
+    const int8_t *weights =
+        (const int8_t *)program_address(program, node->input[WEIGHT]) + channel * count;
+    int64_t sum = 0;
+
+    for (int64_t i = 0; i < count; i++)
+        sum += weights[i];
+    return sum;
+}
+
 /* The factors and the bias, which is in units of the sums. */
 static void find_factors(const struct backend_program *program, const struct graph_node *node,
                          float *scale, float *bias)
@@ -257,6 +325,8 @@ static void find_factors(const struct backend_program *program, const struct gra
     const struct conv_int8_attributes *a = &node->attributes.conv_int8;
     bool floats = program_tensor(program, node->output[0])->type == TENSOR_FLOAT32;
     int64_t channels = extents(program, node->output[0])[1];
+    const struct onednn_int8_shape whole = whole_shape(program, node, 1);
+    int32_t zero = a->x.zero - whole.zero; /* of what oneDNN does not know */
 
     for (int64_t c = 0; c < channels; c++) {
         float factor = number(program, node, NORM_WEIGHT, c, 1), unit, shift;
@@ -274,6 +344,8 @@ static void find_factors(const struct backend_program *program, const struct gra
         if (node->input[ADDEND] >= 0)
             shift -= a->addend.scale * (float)a->addend.zero;
         bias[c] = shift / unit;
+        if (zero)
+            bias[c] -= (float)(zero * sum_weights(program, node, c));
         scale[c] = floats ? unit : unit / a->y.scale;
     }
 }
@@ -308,7 +380,7 @@ static int bind_pieces(struct backend_program *program, int32_t index,
     const struct graph_node *node = &program->graph->nodes[index];
     char *x = program_address(program, node->input[X]),
          *y = program_address(program, node->output[0]);
-    int tasks = state->by_rows ? program->parts : program->tasks, r = 0;
+    int tasks = state->by_threads ? program->parts : program->tasks, r = 0;
 
     free_calls(state);
     for (int64_t i = 0; i < state->piece_count && r == 0; i++) {
@@ -366,7 +438,7 @@ int convolution_int8_bind(struct backend_program *program, int32_t index, struct
 
     if (!step)
         return error_no_memory(error, "the program");
-    if (state->by_rows)
+    if (state->by_threads)
         step_divide(program, step);
     step_touch_tensor(program, step, node->input[X], ACCESS_SLICE, false);
     step_touch_tensor(program, step, node->input[ADDEND], ACCESS_SLICE, false);

@@ -156,6 +156,10 @@ static inline int64_t scan_scratch_floats(int64_t states, int64_t channels)
     /* to[c * rows + r] = from[r * from_row + c] */                                                 \
     KERNEL(void, matrix_transpose,                                                                  \
            (const float *from, int64_t from_row, int64_t rows, int64_t columns, float *to))         \
+    /* to[c * to_row + r] = from[r * from_row + c] */                                                \
+    KERNEL(void, matrix_transpose_to,                                                               \
+           (const float *from, int64_t from_row, int64_t rows, int64_t columns, float *to,          \
+            int64_t to_row))                                                                        \
     /* y = a + b; y may be a or b */                                                                \
     KERNEL(void, add, (const float *a, const float *b, float *y, int64_t count))                    \
     /* y[i] = (accumulate ? y[i] : 0) + sum over p of part[p * stride + i], added in pairs */       \

@@ -75,8 +75,8 @@ static inline void transpose_square(const float *from, int64_t from_row, float *
         *(vector_anywhere *)(void *)(to + i * to_row) = (vector_anywhere)row[i];
 }
 
-void KERNEL_NAME(matrix_transpose)(const float *restrict from, int64_t from_row, int64_t rows,
-                                   int64_t columns, float *restrict to)
+void KERNEL_NAME(matrix_transpose_to)(const float *restrict from, int64_t from_row, int64_t rows,
+                                      int64_t columns, float *restrict to, int64_t to_row)
 {
     for (int64_t r = 0; r < rows; r += LANES)
         for (int64_t c = 0; c < columns; c += LANES) {
@@ -84,11 +84,17 @@ void KERNEL_NAME(matrix_transpose)(const float *restrict from, int64_t from_row,
             int64_t width = columns - c < LANES ? columns - c : LANES;
 
             if (height == LANES && width == LANES) {
-                transpose_square(from + r * from_row + c, from_row, to + c * rows + r, rows);
+                transpose_square(from + r * from_row + c, from_row, to + c * to_row + r, to_row);
                 continue;
             }
             for (int64_t j = c; j < c + width; j++)
                 for (int64_t i = r; i < r + height; i++)
-                    to[j * rows + i] = from[i * from_row + j];
+                    to[j * to_row + i] = from[i * from_row + j];
         }
+}
+
+void KERNEL_NAME(matrix_transpose)(const float *restrict from, int64_t from_row, int64_t rows,
+                                   int64_t columns, float *restrict to)
+{
+    KERNEL_NAME(matrix_transpose_to)(from, from_row, rows, columns, to, rows);
 }

@@ -21,6 +21,9 @@ typedef uint8_t vector_bytes __attribute__((vector_size(VECTOR), may_alias));
  * exponentials, which are then at most e^28, does not overflow. */
 #define SIGMOID_END 28.0f
 #define TANH_END 14.0f
+/* The reset gate of a GRU divides the state's part of n, which may be large, and nothing multiplies
+ * its exponential. */
+#define RESET_END 87.0f
 
 /* What the units of a row read and write: one pointer for each array, at the first of the units. */
 struct evaluated_row {
@@ -74,9 +77,14 @@ static ALWAYS_INLINE vector power_of_two(vector x)
 #define LOG2_E 1.44269504f
 
 /* e^-x, of which sigmoid(x) is made. */
+static ALWAYS_INLINE vector limited_power(vector x, float end)
+{
+    return power_of_two(limit(x, end) * -LOG2_E);
+}
+
 static ALWAYS_INLINE vector sigmoid_power(vector x)
 {
-    return power_of_two(limit(x, SIGMOID_END) * -LOG2_E);
+    return limited_power(x, SIGMOID_END);
 }
 
 /* e^-2x, of which tanh(x) is made. */
@@ -155,7 +163,7 @@ static ALWAYS_INLINE void lstm_evaluate(const struct evaluated_row *row, int64_t
 static ALWAYS_INLINE void gru_evaluate(const struct evaluated_row *row, int64_t hidden,
                                        const int64_t units)
 {
-    vector reset = 1.0f + sigmoid_power(gate_argument(row, hidden, 0, units));
+    vector reset = 1.0f + limited_power(gate_argument(row, hidden, 0, units), RESET_END);
     vector update = sigmoid_power(gate_argument(row, hidden, 1, units));
     vector state = load_sum(row, 2) + load_units(row->bias + 2 * hidden, units);
     vector power = tanh_power(load_units(row->input + 2 * row->next_input, units) + state / reset);

@@ -3,7 +3,7 @@
  * its length. */
 #pragma once
 
-#include "engine/backends/cpu/kernels/recurrent.h"
+#include "engine/backends/cpu/kernels/kernels.h"
 #include "engine/backends/cpu/kernels/vector.h"
 
 /* Rows that are multiplied together, with up to four vectors of columns: as many sums as leave
@@ -116,16 +116,11 @@ static inline void pack_panel(const float *weights, int64_t gates, int64_t hidde
     int64_t unit = panel * VECTOR, units = minimum(VECTOR, hidden - unit);
 
     packed += panel * depth * gates * VECTOR;
-    for (int64_t gate = 0; gate < gates; gate++) {
-        const float *from = weights + (gate * hidden + unit) * depth;
-
-        for (int64_t k = 0; k < depth; k++) {
-            float *to = packed + (k * gates + gate) * VECTOR;
-
-            for (int64_t u = 0; u < units; u++)
-                to[u] = from[u * depth + k];
+    for (int64_t gate = 0; gate < gates; gate++, packed += VECTOR) {
+        KERNEL_NAME(matrix_transpose_to)
+        (weights + (gate * hidden + unit) * depth, depth, units, depth, packed, gates * VECTOR);
+        for (int64_t k = 0; units < VECTOR && k < depth; k++)
             for (int64_t u = units; u < VECTOR; u++)
-                to[u] = 0.0f;
-        }
+                packed[k * gates * VECTOR + u] = 0.0f;
     }
 }

@@ -3,7 +3,7 @@
 #include "base/philox.h"
 #include "engine/backends/cpu/instructions.h"
 #include "engine/train/quantization.h"
-#include "tests/support/session.h"
+#include "tests/support/quantized_weights.h"
 
 #include <errno.h>
 #include <math.h>
@@ -293,43 +293,6 @@ static void build(struct graph *graph, const struct model *model, int64_t batch,
     assert_int_equal(graph_finish(graph, &error), 0);
 }
 
-/* Writes the weights that `plain` draws, quantized where the graph wants that. */
-static void write_weights(struct test_session *session, const struct graph *plain)
-{
-    const struct graph *graph = session->graph;
-
-    for (int32_t i = 0; i < plain->tensor_count; i++) {
-        int64_t elements = graph_shape_elements(&plain->tensors[i].shape);
-        float *values;
-
-        if (plain->tensors[i].role != TENSOR_PARAMETER)
-            continue;
-        values = malloc((size_t)elements * sizeof *values);
-        graph_initial_values(plain, i, 42, values);
-        if (graph->tensors[i].type == TENSOR_INT8) {
-            int64_t rows = plain->tensors[i].shape.extent[0];
-            int8_t *quantized = malloc((size_t)elements), *read = malloc((size_t)elements);
-            float *scale = malloc((size_t)rows * sizeof *scale);
-            char name[GRAPH_NAME_MAX + 8];
-            struct error error;
-
-            snprintf(name, sizeof name, "%s_scale", plain->tensors[i].name);
-            assert_int_equal(
-                quantization_quantize(values, rows, elements / rows, quantized, scale, &error), 0);
-            test_session_write(session, i, quantized);
-            test_session_read(session, i, read);
-            assert_memory_equal(read, quantized, (size_t)elements);
-            test_session_write(session, graph_find_tensor(graph, name), scale);
-            free(quantized);
-            free(read);
-            free(scale);
-        } else {
-            test_session_write(session, i, values);
-        }
-        free(values);
-    }
-}
-
 /* The outputs of the first `batch` samples. */
 static void run_model(const struct model *model, int64_t batch, bool quantized,
                       const struct test_session_options *options, float *outputs)
@@ -344,7 +307,7 @@ static void run_model(const struct model *model, int64_t batch, bool quantized,
     build(&plain, model, batch, false);
     build(&graph, model, batch, quantized);
     test_session_open(&session, &graph, options);
-    write_weights(&session, &plain);
+    quantized_weights_write(&session, &plain);
     test_session_input(&session, graph.input, x);
     test_session_run(&session, PROGRAM_FORWARD, &scalars);
     test_session_read(&session, graph.output, outputs);
