@@ -148,7 +148,8 @@ int model_build(const struct model_config *config, const struct model_data *give
     if (!graph->error.code && data->outputs < (of_numbers ? 1 : 2))
         return error_set(error, -EINVAL, "the data has %lld %s, too few to learn from",
                          (long long)data->outputs, of_numbers ? "values to predict" : "classes");
-    append_loss(graph, data, x);
+    if (!data->no_loss)
+        append_loss(graph, data, x);
     if (graph->error.code)
         return error_set(error, graph->error.code, "%s", graph->error.text);
     return 0;

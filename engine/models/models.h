@@ -185,6 +185,7 @@ struct model_data {
     bool nucleotides;   /* the indices are those of A C G T N and perhaps of a padding */
     int64_t outputs;    /* classes, or values per sample for MSE, or numbers of an embedding */
     enum model_loss loss;
+    bool no_loss;         /* the graph ends with the outputs: for predictions, without targets */
     float loss_parameter; /* focal: gamma; huber: delta; smooth_l1: beta; quantile: the quantile */
     /* quantiles: which; binary: weights of the labels (struct value_loss_config); may be NULL */
     const float *loss_numbers;
