@@ -182,7 +182,8 @@ static struct range part_of(int64_t count, int part, int parts)
 /* Parts of a batch that are printed at once. */
 enum { PRINTED_MOST = 64 };
 
-/* A batch of samples: those from `first` on, of which the last fills the batch up. Count 0: none. */
+/* A batch of samples: those from `first` on, of which the last fills the batch up. Count 0: there
+ * is none. */
 struct batch {
     struct predictor *predictor;
     const struct dataset *data;
