@@ -232,8 +232,8 @@ int model_layer_window(const struct model_layer *layer, const char *key, int val
  * and data do not fit; the graph is then only good for graph_release(). */
 int model_build(const struct model_config *config, const struct model_data *data,
                 struct graph *graph, struct error *error);
-/* How many numbers a model whose layers say it (layers, graph, onnx) makes of a sample, for the loss
- * LOSS_TRIPLET. 0, or the error that model_build() has. */
+/* How many numbers a model whose layers say it (layers, graph, onnx) makes of a sample, for
+ * LOSS_TRIPLET. Returns 0, or what model_build() does. */
 int model_count_outputs(const struct model_config *config, const struct model_data *data,
                         int64_t *outputs, struct error *error);
 
