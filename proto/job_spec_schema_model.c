@@ -169,8 +169,10 @@ static const struct job_spec_key model_keys[] = {
      .help = "The loss focal counts a sample by (1 - p)^focal_gamma, where p is the probability of "
              "its class. When absent: 2"},
     {"embedding_size", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 65536, .unit = "numbers",
-     .help = "Numbers that the loss triplet makes of a sample: the model's outputs. When absent: "
-             "64"},
+     .help =
+         "Numbers that the loss triplet makes of a sample: the model's outputs. When absent: as "
+         "many as the last layer of a list, the outputs of a graph or an ONNX file give; of "
+         "other models 64"},
     {"triplet_margin", JOB_SPEC_NUMBER, .from = 0, .to = 1e6, .above_from = true,
      .help = "By how much farther a sample of another class must be than one of the own, by the "
              "Euclidean distance, that the loss triplet be 0. When absent: 1"},

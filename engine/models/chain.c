@@ -165,13 +165,14 @@ static int check_outputs(const struct graph *graph, const struct model_layer_lis
                          name, model_layer_kind_to_string(last->kind),
                          graph_shape_format(shape, text, sizeof text),
                          model_loss_is_of_values(data->loss) ? "values to predict" : "scores");
+    if (!data->outputs) /* model_count_outputs() */
+        return 0;
     if (shape->rank == 2 && shape->extent[1] != data->outputs && data->loss == LOSS_TRIPLET)
         return error_set(error, -EINVAL,
                          "layer %s (%s), the last one, gives %lld outputs (%s), but "
-                         "model.embedding_size is %lld; set it to %lld",
+                         "model.embedding_size is %lld; leave it out",
                          name, model_layer_kind_to_string(last->kind), (long long)shape->extent[1],
-                         graph_shape_format(shape, text, sizeof text), (long long)data->outputs,
-                         (long long)shape->extent[1]);
+                         graph_shape_format(shape, text, sizeof text), (long long)data->outputs);
     if (shape->rank == 2 && shape->extent[1] != data->outputs)
         return error_set(error, -EINVAL,
                          "layer %s (%s), the last one, gives %lld outputs (%s), but the data has "

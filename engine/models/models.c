@@ -145,11 +145,32 @@ int model_build(const struct model_config *config, const struct model_data *give
         code = (model->build ? model->build : chain_build)(config, data, graph, x, &x, error);
     if (code)
         return code;
-    if (!graph->error.code && data->outputs < (of_numbers ? 1 : 2))
+    if (!graph->error.code && !data->no_loss && data->outputs < (of_numbers ? 1 : 2))
         return error_set(error, -EINVAL, "the data has %lld %s, too few to learn from",
                          (long long)data->outputs, of_numbers ? "values to predict" : "classes");
-    append_loss(graph, data, x);
+    if (!data->no_loss)
+        append_loss(graph, data, x);
     if (graph->error.code)
         return error_set(error, graph->error.code, "%s", graph->error.text);
     return 0;
+}
+
+int model_count_outputs(const struct model_config *config, const struct model_data *data,
+                        int64_t *outputs, struct error *error)
+{
+    struct model_data open = *data;
+    const struct graph_shape *shape;
+    struct graph graph;
+    int code;
+
+    open.outputs = 0;
+    open.no_loss = true;
+    graph_init(&graph, 2, false);
+    code = model_build(config, &open, &graph, error);
+    if (code == 0) {
+        shape = &graph.tensors[graph.output].shape;
+        *outputs = shape->extent[shape->rank - 1];
+    }
+    graph_release(&graph);
+    return code;
 }

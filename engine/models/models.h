@@ -183,8 +183,10 @@ struct model_data {
     bool has_lengths;   /* of sequences of numbers, an input beside the samples */
     bool padded;        /* the vocabulary's last index fills up the end of short sequences */
     bool nucleotides;   /* the indices are those of A C G T N and perhaps of a padding */
-    int64_t outputs;    /* classes, or values per sample for MSE, or numbers of an embedding */
+    int64_t outputs;    /* classes, or values per sample for MSE, or numbers of an embedding; of the
+                           last, 0: as many as the model gives */
     enum model_loss loss;
+    bool no_loss;         /* the graph ends with the outputs: for predictions, without targets */
     float loss_parameter; /* focal: gamma; huber: delta; smooth_l1: beta; quantile: the quantile */
     /* quantiles: which; binary: weights of the labels (struct value_loss_config); may be NULL */
     const float *loss_numbers;
@@ -230,6 +232,10 @@ int model_layer_window(const struct model_layer *layer, const char *key, int val
  * and data do not fit; the graph is then only good for graph_release(). */
 int model_build(const struct model_config *config, const struct model_data *data,
                 struct graph *graph, struct error *error);
+/* How many numbers a model whose layers say it (layers, graph, onnx) makes of a sample, for
+ * LOSS_TRIPLET. Returns 0, or what model_build() does. */
+int model_count_outputs(const struct model_config *config, const struct model_data *data,
+                        int64_t *outputs, struct error *error);
 
 /* What the model reads: a set of enum model_trait. */
 unsigned model_traits(enum model_kind kind);

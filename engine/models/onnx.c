@@ -13,14 +13,15 @@ static int build(const struct model_config *config, const struct model_data *dat
 
     if (code || graph->error.code)
         return code;
+    if (!data->outputs) /* model_count_outputs() */
+        return 0;
     shape = &graph->tensors[*result].shape;
     if (shape->extent[shape->rank - 1] != data->outputs && data->loss == LOSS_TRIPLET)
         return error_set(error, -EINVAL,
                          "the model gives %lld outputs (%s), but model.embedding_size is %lld; "
-                         "set it to %lld",
+                         "leave it out",
                          (long long)shape->extent[shape->rank - 1],
-                         graph_shape_format(shape, text, sizeof text), (long long)data->outputs,
-                         (long long)shape->extent[shape->rank - 1]);
+                         graph_shape_format(shape, text, sizeof text), (long long)data->outputs);
     if (shape->extent[shape->rank - 1] != data->outputs)
         return error_set(error, -EINVAL,
                          "the model gives %lld outputs (%s), but the data has %lld %s",

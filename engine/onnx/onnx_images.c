@@ -444,16 +444,8 @@ static int append_resize(struct onnx_import *import)
 
 /* ---- the largest number ---- */
 
-/* Of each channel. A window has at most 256 positions: of larger images, of rows and then of these.
- */
 static int32_t largest_pixel(struct onnx_import *import, int32_t tensor)
 {
-    const int64_t *extent = import->graph->tensors[tensor].shape.extent;
-    int64_t height = extent[2], width = extent[3];
-
-    if (height * width > 256 && height > 1 && width > 1)
-        tensor = graph_adaptive_max_pool2d(import->graph, tensor,
-                                           onnx_layer_name(import, ".rows").text, height, 1);
     return graph_adaptive_max_pool2d(import->graph, tensor, import->node->name, 1, 1);
 }
 

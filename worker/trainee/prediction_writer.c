@@ -106,7 +106,7 @@ static int names_make(struct prediction_writer *writer, struct error *error)
 
             if (!writer->classifies && !writer->embeds)
                 name = dataset_target_name(train, (int32_t)(i / writer->quantiles));
-            else if (train->class_names && i < train->class_count)
+            else if (!writer->embeds && train->class_names && i < train->class_count)
                 name = train->class_names[i];
             if (!name) {
                 snprintf(number, sizeof number,

@@ -19,8 +19,11 @@
 #include <unistd.h>
 
 /* Batches of a table read in pieces: the rows that are left are filled up to the next of these. */
-enum { SIZES = 3, BATCH_MOST = 256, PIECE_ROWS = 4096 };
-static const int64_t batch_sizes[SIZES] = {1, 16, BATCH_MOST};
+enum { SIZES = 3, BATCH_USUAL = 256, BATCH_MOST = 1024, PIECE_ROWS = 4096 };
+static const int64_t batch_sizes[SIZES] = {1, 16, BATCH_USUAL};
+/* Samples whose tensors take fewer bytes fill batches of BATCH_MOST: beginning and ending a run
+ * then costs more than the caches of the cores save. */
+enum { SMALL_SAMPLE_BYTES = 16 * 1024 };
 /* A batch of fewer bytes takes less time than to share it among threads. */
 enum { SHARED_BYTES = 64 * 1024 };
 
@@ -36,6 +39,7 @@ struct predictor {
     struct session *session;
     struct prediction_writer *writer;
     int64_t sizes[SIZES]; /* of batches, the smallest first; 0: unused */
+    int64_t most;         /* the largest of these */
     float *outputs;       /* of one batch; owned */
     int64_t rows, bad_rows;
     struct worker_warnings warnings;
@@ -136,12 +140,11 @@ static int prepare(struct predictor *predictor, const int64_t sizes[SIZES], size
                                     .direct_convolutions =
                                         predictor->checkpoint.state.direct_convolutions,
                                     .staging_bytes = staging};
-    int64_t largest = 0;
     int r;
 
     for (int i = 0; i < SIZES; i++) {
         predictor->sizes[i] = config.evaluation_batches[i] = sizes[i];
-        largest = sizes[i] > largest ? sizes[i] : largest;
+        predictor->most = sizes[i] > predictor->most ? sizes[i] : predictor->most;
     }
     r = session_prepare(&config, &predictor->session, error);
     if (r == 0)
@@ -150,8 +153,8 @@ static int prepare(struct predictor *predictor, const int64_t sizes[SIZES], size
         r = checkpoint_restore(&predictor->checkpoint, predictor->session, false, NULL, error);
     if (r < 0)
         return r;
-    largest *= setup->model_data.outputs;
-    predictor->outputs = calloc((size_t)largest, sizeof *predictor->outputs);
+    predictor->outputs =
+        calloc((size_t)(predictor->most * setup->model_data.outputs), sizeof *predictor->outputs);
     return predictor->outputs ? 0 : error_no_memory(error, "the model's outputs");
 }
 
@@ -179,7 +182,8 @@ static struct range part_of(int64_t count, int part, int parts)
 /* Parts of a batch that are printed at once. */
 enum { PRINTED_MOST = 64 };
 
-/* A batch of samples: those from `first` on, of which the last fills the batch up. */
+/* A batch of samples: those from `first` on, of which the last fills the batch up. Count 0: there
+ * is none. */
 struct batch {
     struct predictor *predictor;
     const struct dataset *data;
@@ -187,123 +191,137 @@ struct batch {
     uint8_t *samples, *targets;
     char *paths[BATCH_MOST]; /* of images; owned */
     struct predictions printed[PRINTED_MOST];
+};
+
+/* What the threads do at once between two runs of the model: they print what it said of one batch,
+ * and gather the next one. Either may be NULL. */
+struct turn {
+    struct batch *print, *gather;
     atomic_flag failed;
     struct error error; /* of the first part that failed */
 };
 
-static void note_failure(struct batch *batch, const struct error *error)
+static void note_failure(struct turn *turn, const struct error *error)
 {
-    if (!atomic_flag_test_and_set(&batch->failed))
-        batch->error = *error;
+    if (!atomic_flag_test_and_set(&turn->failed))
+        turn->error = *error;
 }
 
-static void gather_part(void *context, int part, int parts)
+static int gather_part(const struct batch *batch, int part, int parts, struct error *error)
 {
-    struct batch *batch = context;
     const struct dataset *data = batch->data;
     struct range range = part_of(batch->size, part, parts);
     uint32_t indices[BATCH_MOST];
-    struct error error;
 
     for (int64_t i = range.first; i < range.end; i++)
         indices[i] = (uint32_t)(batch->first + (i < batch->count ? i : batch->count - 1));
-    if (dataset_gather(data, &batch->predictor->setup.normalisation, indices + range.first,
-                       range.end - range.first,
-                       batch->samples + (size_t)range.first * dataset_sample_bytes(data),
-                       batch->targets + (size_t)range.first * dataset_target_bytes(data),
-                       &error) < 0)
-        note_failure(batch, &error);
+    return dataset_gather(data, &batch->predictor->setup.normalisation, indices + range.first,
+                          range.end - range.first,
+                          batch->samples + (size_t)range.first * dataset_sample_bytes(data),
+                          batch->targets + (size_t)range.first * dataset_target_bytes(data), error);
 }
 
-static void print_part(void *context, int part, int parts)
+static int print_part(struct batch *batch, int part, int parts, struct error *error)
 {
-    struct batch *batch = context;
     const struct predictor *predictor = batch->predictor;
     int printed = parts < PRINTED_MOST ? parts : PRINTED_MOST;
     struct range range = part_of(batch->count, part, printed);
+
+    if (part >= printed || range.first == range.end)
+        return 0;
+    return prediction_writer_print(
+        predictor->writer, predictor->outputs + range.first * predictor->setup.model_data.outputs,
+        predictor->images ? batch->paths + range.first : NULL, range.end - range.first,
+        &batch->printed[part], error);
+}
+
+static void turn_part(void *context, int part, int parts)
+{
+    struct turn *turn = context;
     struct error error;
 
-    if (part < printed && range.first < range.end &&
-        prediction_writer_print(predictor->writer,
-                                predictor->outputs +
-                                    range.first * predictor->setup.model_data.outputs,
-                                predictor->images ? batch->paths + range.first : NULL,
-                                range.end - range.first, &batch->printed[part], &error) < 0)
-        note_failure(batch, &error);
+    if (turn->print && print_part(turn->print, part, parts, &error) < 0)
+        note_failure(turn, &error);
+    if (turn->gather && gather_part(turn->gather, part, parts, &error) < 0)
+        note_failure(turn, &error);
 }
 
 /* Shares the work among the threads that wait for the next run anyway. */
-static int share(struct batch *batch, void (*function)(void *, int, int), struct error *error)
+static int share(struct turn *turn, struct error *error)
 {
+    const struct batch *batch = turn->gather ? turn->gather : turn->print;
     const struct worker_setup *setup = &batch->predictor->setup;
     size_t bytes = (size_t)batch->size * dataset_sample_bytes(batch->data);
 
     if (setup->backend->device_share && bytes >= SHARED_BYTES)
-        setup->backend->device_share(setup->device, function, batch);
+        setup->backend->device_share(setup->device, turn_part, turn);
     else
-        function(batch, 0, 1);
-    if (batch->error.code < 0)
-        *error = batch->error;
-    return batch->error.code;
+        turn_part(turn, 0, 1);
+    if (turn->error.code < 0)
+        *error = turn->error;
+    return turn->error.code;
 }
 
-static int write_batch(struct batch *batch, struct error *error)
+/* Prints the batch `before`, if it has samples, and gathers `batch`, if it is not NULL. */
+static int take_turn(struct batch *before, struct batch *batch, struct error *error)
 {
-    struct predictor *predictor = batch->predictor;
-    int r = paths_find(predictor, batch->first, batch->count, batch->paths, error);
+    struct turn turn = {
+        .print = before->count ? before : NULL, .gather = batch, .failed = ATOMIC_FLAG_INIT};
+    struct predictor *predictor = before->predictor;
+    int r = paths_find(predictor, before->first, before->count, before->paths, error);
 
-    if (r == 0)
-        r = share(batch, print_part, error);
+    if (r == 0 && (turn.print || turn.gather))
+        r = share(&turn, error);
     for (int p = 0; p < PRINTED_MOST; p++) {
-        if (r == 0 && batch->printed[p].count)
-            r = prediction_writer_add(predictor->writer, &batch->printed[p], error);
-        free(batch->printed[p].text);
+        if (r == 0 && before->printed[p].count)
+            r = prediction_writer_add(predictor->writer, &before->printed[p], error);
+        free(before->printed[p].text);
     }
-    for (int64_t i = 0; i < batch->count; i++)
-        free(batch->paths[i]);
-    predictor->rows += r == 0 ? batch->count : 0;
+    for (int64_t i = 0; i < before->count; i++)
+        free(before->paths[i]);
+    predictor->rows += r == 0 ? before->count : 0;
     return r;
 }
 
-/* Predicts `count` samples from `first` on, at most the largest batch. */
-static int predict_batch(struct predictor *predictor, const struct dataset *data, int64_t first,
-                         int64_t count, struct error *error)
+static void batch_choose(struct batch *batch, struct predictor *predictor,
+                         const struct dataset *data, int64_t first)
 {
-    struct batch batch = {.predictor = predictor,
-                          .data = data,
-                          .first = first,
-                          .count = count,
-                          .samples = session_staging(predictor->session),
-                          .failed = ATOMIC_FLAG_INIT};
-    int r;
-
-    for (int i = 0; i < SIZES && batch.size < count; i++)
-        batch.size = predictor->sizes[i];
-    batch.targets =
-        batch.samples + align_up((size_t)batch.size * dataset_sample_bytes(data), MEMORY_ALIGNMENT);
-    r = share(&batch, gather_part, error);
-    if (r == 0)
-        r = session_evaluate(predictor->session,
-                             &(struct session_batch){.count = batch.size,
-                                                     .samples = batch.samples,
-                                                     .targets = batch.targets},
-                             error);
-    if (r == 0)
-        r = session_read_output(predictor->session, predictor->outputs, error);
-    return r < 0 ? r : write_batch(&batch, error);
+    *batch = (struct batch){.predictor = predictor,
+                            .data = data,
+                            .first = first,
+                            .count = data->count - first < predictor->most ? data->count - first
+                                                                           : predictor->most,
+                            .samples = session_staging(predictor->session)};
+    for (int i = 0; i < SIZES && batch->size < batch->count; i++)
+        batch->size = predictor->sizes[i];
+    batch->targets = batch->samples +
+                     align_up((size_t)batch->size * dataset_sample_bytes(data), MEMORY_ALIGNMENT);
 }
 
 static int predict_piece(struct predictor *predictor, const struct dataset *data,
                          struct error *error)
 {
-    int64_t most = 0;
+    struct batch batches[2] = {{.predictor = predictor}, {.predictor = predictor}};
+    struct batch *before = &batches[0];
     int r = 0;
 
-    for (int i = 0; i < SIZES; i++)
-        most = predictor->sizes[i] > most ? predictor->sizes[i] : most;
-    for (int64_t first = 0; r == 0 && first < data->count; first += most)
-        r = predict_batch(predictor, data, first,
-                          data->count - first < most ? data->count - first : most, error);
+    for (int64_t first = 0; r == 0 && first < data->count; first += predictor->most) {
+        struct batch *batch = before == batches ? batches + 1 : batches;
+
+        batch_choose(batch, predictor, data, first);
+        r = take_turn(before, batch, error);
+        if (r == 0)
+            r = session_evaluate(predictor->session,
+                                 &(struct session_batch){.count = batch->size,
+                                                         .samples = batch->samples,
+                                                         .targets = batch->targets},
+                                 error);
+        if (r == 0)
+            r = session_read_output(predictor->session, predictor->outputs, error);
+        before = batch;
+    }
+    if (r == 0)
+        r = take_turn(before, NULL, error);
     if (r == 0 && predictor->pipe)
         r = prediction_writer_flush(predictor->writer, error);
     return r;
@@ -337,7 +355,7 @@ static int predict_rows(struct predictor *predictor, struct error *error)
                             predictor->pipe ? STDIN_FILENO : -1, &reader, error);
 
     if (r == 0)
-        r = prepare(predictor, batch_sizes, staging_bytes(predictor->setup.train, BATCH_MOST),
+        r = prepare(predictor, batch_sizes, staging_bytes(predictor->setup.train, BATCH_USUAL),
                     error);
     if (r == 0 && predictor->pipe) /* the names of the columns, before any row comes */
         r = prediction_writer_flush(predictor->writer, error);
@@ -368,10 +386,10 @@ static int predict_images(struct predictor *predictor, struct error *error)
         image_reader_open(&predictor->config, predictor->setup.train, &predictor->images, error);
 
     if (r == 0)
-        r = prepare(predictor, batch_sizes, staging_bytes(predictor->setup.train, BATCH_MOST),
+        r = prepare(predictor, batch_sizes, staging_bytes(predictor->setup.train, BATCH_USUAL),
                     error);
     while (r == 0) {
-        r = image_reader_next(predictor->images, BATCH_MOST, &data, error);
+        r = image_reader_next(predictor->images, BATCH_USUAL, &data, error);
         if (r < 0 || !data)
             break;
         r = predict_piece(predictor, data, error);
@@ -407,7 +425,7 @@ static int predict_loaded(struct predictor *predictor, const struct dataset *dat
                           const int64_t sizes[SIZES], struct error *error)
 {
     struct worker_setup *setup = &predictor->setup;
-    int64_t batch = data->count < BATCH_MOST ? data->count : BATCH_MOST;
+    int64_t batch = sizes[1] ? sizes[1] : sizes[0];
     struct loader_config loader = {
         .view = dataset_view_all(data),
         .batch = batch,
@@ -440,14 +458,33 @@ static int predict_shared(struct predictor *predictor, const struct dataset *dat
     return r < 0 ? r : predict_piece(predictor, data, error);
 }
 
+/* The largest batch that is worth its memory: the more, the less each sample takes. */
+static int64_t largest_batch(struct worker_setup *setup)
+{
+    double bytes = (double)dataset_sample_bytes(setup->train);
+    struct error ignored;
+    struct graph graph;
+    bool built;
+
+    graph_init(&graph, 1, false);
+    built = worker_setup_build(setup, &graph, &ignored) == 0;
+    for (int32_t i = 0; built && i < graph.tensor_count; i++)
+        if (graph.tensors[i].role == TENSOR_ACTIVATION)
+            bytes += (double)graph_shape_elements(&graph.tensors[i].shape) *
+                     (double)tensor_type_bytes(graph.tensors[i].type);
+    graph_release(&graph);
+    return built && bytes < SMALL_SAMPLE_BYTES ? BATCH_MOST : BATCH_USUAL;
+}
+
 static int predict_whole(struct predictor *predictor, struct error *error)
 {
     struct dataset *data = NULL;
     int r = dataset_open(&predictor->config, predictor->setup.train, &data, error);
 
     if (r == 0) {
-        bool many = data->count >= BATCH_MOST;
-        const int64_t sizes[SIZES] = {data->count % BATCH_MOST, many ? BATCH_MOST : 0};
+        int64_t most = largest_batch(&predictor->setup);
+        bool many = data->count >= most;
+        const int64_t sizes[SIZES] = {data->count % most, many ? most : 0};
 
         r = predictor->setup.backend->device_share && !data->lengths
                 ? predict_shared(predictor, data, sizes, error)
@@ -475,6 +512,8 @@ static int predict(struct predictor *predictor, struct error *error)
         r = worker_model_open(options, options->input, &predictor->checkpoint, setup, error);
     if (r == 0)
         r = check_data(predictor, error);
+    /* Nobody reads the loss of predictions. A GPU computes it beside what the host does. */
+    setup->model_data.no_loss = r == 0 && setup->backend->device_share;
     writer.paths = r == 0 && image_reader_reads(setup->train, options->data);
     if (r == 0)
         r = prediction_writer_open(&writer, &predictor->writer, error);

@@ -158,6 +158,24 @@ static int open_data(struct worker_setup *setup, const struct checkpoint_texts *
     return r;
 }
 
+/* How many numbers the model makes of a sample: those of model.embedding_size or, if it is absent,
+ * those that a model whose layers say it gives, or else the usual. */
+static int describe_embedding(struct worker_setup *setup, struct error *error)
+{
+    enum { USUAL_EMBEDDING = 64 };
+    enum model_kind kind = setup->spec.model.kind;
+    struct model_data *data = &setup->model_data;
+    int64_t *size = &setup->spec.embedding_size;
+    int r = 0;
+
+    if (!*size && (kind == MODEL_LAYERS || kind == MODEL_GRAPH || kind == MODEL_ONNX))
+        r = model_count_outputs(&setup->spec.model, data, size, error);
+    else if (!*size)
+        *size = USUAL_EMBEDDING;
+    data->outputs = *size;
+    return r;
+}
+
 /* Describes what the model must match: the samples' shape and the number of outputs. */
 static int describe_data(struct worker_setup *setup, struct error *error)
 {
@@ -204,9 +222,7 @@ static int describe_data(struct worker_setup *setup, struct error *error)
                          train->target_name ? ", in the column \"" : "",
                          train->target_name ? train->target_name : "",
                          train->target_name ? "\"," : "");
-    if (data->loss == LOSS_TRIPLET)
-        data->outputs = setup->spec.embedding_size;
-    return 0;
+    return data->loss == LOSS_TRIPLET ? describe_embedding(setup, error) : 0;
 }
 
 /* Begins to open a slow device in the background; open_device() waits for it. */

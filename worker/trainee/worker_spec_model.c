@@ -164,7 +164,7 @@ static void read_loss(struct worker_spec *spec, struct json_object *json)
         (struct triplet_loss_config){.mining = (enum triplet_mining)triplet_mining_from_string(
                                          json_get_string(json, "triplet_mining", "semi_hard")),
                                      .margin = (float)json_get_double(json, "triplet_margin", 1)};
-    spec->embedding_size = json_get_int(json, "embedding_size", 64);
+    spec->embedding_size = json_get_int(json, "embedding_size", 0);
     spec->loss_number_count = numbers ? (int)json_object_array_length(numbers) : 0;
     for (int i = 0; i < spec->loss_number_count; i++)
         spec->loss_numbers[i] =

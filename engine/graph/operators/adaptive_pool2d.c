@@ -5,6 +5,19 @@
 
 #include <errno.h>
 
+static int32_t append(struct graph *graph, int32_t input, const char *name, enum graph_op fixed,
+                      enum graph_op op, const int64_t size[2]);
+
+/* Windows with too many positions: the maximum of each row, and then of these (large_pool.c). */
+static int32_t append_by_axes(struct graph *graph, int32_t input, const char *name,
+                              enum graph_op fixed, enum graph_op op, const int64_t size[2])
+{
+    const int64_t rows[2] = {graph->tensors[input].shape.extent[2], size[1]};
+
+    input = append(graph, input, layer_part_name(name, "first_maximum").text, fixed, op, rows);
+    return input < 0 ? input : append(graph, input, name, fixed, op, size);
+}
+
 /* A pool of the size: one with a fixed window or, where there is none, `op`. */
 static int32_t append(struct graph *graph, int32_t input, const char *name, enum graph_op fixed,
                       enum graph_op op, const int64_t size[2])
@@ -16,6 +29,7 @@ static int32_t append(struct graph *graph, int32_t input, const char *name, enum
     struct graph_shape shape;
     struct graph_node *node;
     int32_t position = -1;
+    int positions[2];
     bool divides = true;
 
     if (!x)
@@ -28,15 +42,24 @@ static int32_t append(struct graph *graph, int32_t input, const char *name, enum
                               graph_shape_format(&shape, text, sizeof text));
         window.kernel[axis] = (int)(shape.extent[2 + axis] / size[axis]);
         window.stride[axis] = window.kernel[axis];
+        /* a window is at most two pixels longer than the whole part of the quotient, and the
+         * positions of a row are counted so even if it is not */
+        positions[axis] = window.kernel[axis] + 2;
         divides &= shape.extent[2 + axis] % size[axis] == 0;
     }
+    if (shape.extent[2] % size[0] == 0)
+        positions[0] = window.kernel[0];
     if (divides)
         return layer_append_pool(graph, input, name, fixed, &window, maximum);
-    /* a window is at most two pixels longer than the whole part of the quotient */
-    if (maximum && (window.kernel[0] + 2) * (window.kernel[1] + 2) > 256)
+    if (maximum && positions[0] * positions[1] > POOL_POSITIONS && size[0] < shape.extent[2] &&
+        size[1] < shape.extent[3])
+        return append_by_axes(graph, input, name, fixed, op, size);
+    if (maximum && positions[0] * positions[1] > POOL_POSITIONS)
         return layer_fail(graph, name, op,
-                          "a window of about %dx%d pixels has more than 256 positions",
-                          window.kernel[0], window.kernel[1]);
+                          "windows of several lengths, of about %dx%d pixels, have more than %d "
+                          "positions; take a size that divides the %lldx%lld pixels of the input",
+                          window.kernel[0], window.kernel[1], POOL_POSITIONS,
+                          (long long)shape.extent[2], (long long)shape.extent[3]);
     shape.extent[2] = size[0];
     shape.extent[3] = size[1];
     if (maximum && graph->training)

@@ -3,20 +3,6 @@
 #include "engine/graph/operators/operators.h"
 
 #include <errno.h>
-#include <stdio.h>
-
-/* The name of a part of the layer. */
-struct part_name {
-    char text[GRAPH_NAME_MAX];
-};
-
-static struct part_name part_name(const char *layer, const char *part)
-{
-    struct part_name name;
-
-    snprintf(name.text, sizeof name.text, "%.80s.%s", layer, part);
-    return name;
-}
 
 /* [B,C,L] -> [B,C,1,L]. Parameters that are bound stay those of the next layer. */
 static int32_t to_row(struct graph *graph, int32_t input, const char *name)
@@ -34,7 +20,7 @@ static int32_t to_row(struct graph *graph, int32_t input, const char *name)
                           graph_shape_format(&x->shape, text, sizeof text));
     channels = x->shape.extent[1];
     length = x->shape.extent[2];
-    input = graph_reshape(graph, input, part_name(name, "row").text,
+    input = graph_reshape(graph, input, layer_part_name(name, "row").text,
                           (int64_t[]){channels, 1, length}, 3);
     graph->bound_count = bound;
     return input;
@@ -48,7 +34,7 @@ static int32_t from_row(struct graph *graph, int32_t input, const char *name)
     if (graph->error.code)
         return graph->error.code;
     shape = graph->tensors[input].shape;
-    return graph_reshape(graph, input, part_name(name, "sequence").text,
+    return graph_reshape(graph, input, layer_part_name(name, "sequence").text,
                          (int64_t[]){shape.extent[1], shape.extent[3]}, 2);
 }
 
@@ -65,7 +51,7 @@ static struct conv_attributes row_attributes(const struct conv_attributes *attri
 /* PyTorch's weights have no axis for the row. */
 static void drop_row(struct graph *graph, const char *name)
 {
-    int32_t weight = graph_find_tensor(graph, part_name(name, "weight").text);
+    int32_t weight = graph_find_tensor(graph, layer_part_name(name, "weight").text);
 
     if (weight >= 0)
         graph->tensors[weight].dropped_axis = 2;

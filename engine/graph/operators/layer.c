@@ -167,6 +167,14 @@ struct graph_node *layer_append_node(struct graph *graph, enum graph_op op, cons
     return node;
 }
 
+struct layer_part_name layer_part_name(const char *layer, const char *part)
+{
+    struct layer_part_name name;
+
+    snprintf(name.text, sizeof name.text, "%.80s.%s", layer, part);
+    return name;
+}
+
 int64_t layer_window_extent(struct graph *graph, const struct graph_tensor *x, const char *name,
                             enum graph_op op, const struct conv_attributes *a, int axis)
 {
@@ -213,9 +221,8 @@ int32_t layer_append_pool(struct graph *graph, int32_t input, const char *name, 
     if (a->padding[0] > a->kernel[0] / 2 || a->padding[1] > a->kernel[1] / 2)
         return layer_fail(graph, name, op, "padding %dx%d exceeds half of the kernel %dx%d",
                           a->padding[0], a->padding[1], a->kernel[0], a->kernel[1]);
-    if (keeps_position && (int64_t)a->kernel[0] * a->kernel[1] > 256)
-        return layer_fail(graph, name, op, "a window of %dx%d has more than 256 positions",
-                          a->kernel[0], a->kernel[1]);
+    if (keeps_position && (int64_t)a->kernel[0] * a->kernel[1] > POOL_POSITIONS)
+        return large_pool_append(graph, input, name, a);
     if (keeps_position && graph->training)
         position = graph_append_tensor(graph, TENSOR_ACTIVATION, TENSOR_UINT8, &result, true,
                                        "%s.position", name);

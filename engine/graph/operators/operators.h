@@ -46,6 +46,12 @@ int32_t layer_append_result(struct graph *graph, const char *layer,
 struct graph_node *layer_append_node(struct graph *graph, enum graph_op op, const char *name,
                                      const int32_t *inputs, int count, int32_t result);
 
+/* The name of a part of the layer. */
+struct layer_part_name {
+    char text[GRAPH_NAME_MAX];
+};
+struct layer_part_name layer_part_name(const char *layer, const char *part);
+
 /* The extent of a convolution's or pool's result along axis 2 + `axis` of x; 0 with the error kept
  * if the window does not fit. */
 int64_t layer_window_extent(struct graph *graph, const struct graph_tensor *x, const char *name,
@@ -53,10 +59,17 @@ int64_t layer_window_extent(struct graph *graph, const struct graph_tensor *x, c
 /* Adds the parameter `bias` [C] to the channels of [B,C,...]. */
 int32_t layer_append_channel_bias(struct graph *graph, int32_t input, const char *name,
                                   int32_t bias);
-/* Appends a pool of images. `keeps_position`: in training, a second output holds the position that
- * was taken within each window. */
+/* The positions of a window that a maximum pool takes at once: its positions are bytes. */
+enum { POOL_POSITIONS = 256 };
+
+/* Appends a pool of images. `keeps_position`: it takes maxima, and in training a second output
+ * holds the position that was taken within each window. */
 int32_t layer_append_pool(struct graph *graph, int32_t input, const char *name, enum graph_op op,
                           const struct conv_attributes *attributes, bool keeps_position);
+
+/* The same of a maximum pool whose window has more positions: two pools (large_pool.c). */
+int32_t large_pool_append(struct graph *graph, int32_t input, const char *name,
+                          const struct conv_attributes *window);
 
 /* ---- gradients (differentiation.c) ---- */
 

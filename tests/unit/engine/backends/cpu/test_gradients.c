@@ -294,12 +294,92 @@ static void test_frozen(void **state)
     free(target);
 }
 
+/* Maximum pools of windows with more than 256 positions, against the largest number of each window.
+ * Many numbers are equal; the first one in the order of rows gets the gradient, as in PyTorch. */
+static void check_large_pool(int height, int width, int out_height, int out_width,
+                             const struct conv_attributes *window)
+{
+    enum { BATCH = 3, CHANNELS = 2, IMAGES = BATCH * CHANNELS };
+    const int pixels = height * width, outputs = out_height * out_width;
+    float *samples = gradients_allocate(IMAGES * pixels),
+          *target = gradients_allocate(IMAGES * outputs),
+          *values = gradients_allocate(IMAGES * outputs),
+          *gradient = gradients_allocate(IMAGES * pixels),
+          *expected = calloc((size_t)(IMAGES * pixels), sizeof *expected);
+    struct error error = {0};
+    struct test_session session;
+    struct graph graph;
+    int32_t x;
+
+    for (int i = 0; i < IMAGES * pixels; i++)
+        samples[i] = (float)(i * 7919 % 1009 % 211) - 300.0f;
+    for (int i = 0; i < IMAGES * outputs; i++)
+        target[i] = (float)i;
+    graph_init(&graph, BATCH, true);
+    graph.wants_input_gradient = true;
+    x = graph_input(&graph, TENSOR_FLOAT32, (int64_t[]){CHANNELS, height, width}, 3);
+    x = window ? graph_max_pool2d(&graph, x, "0", window)
+               : graph_adaptive_max_pool2d(&graph, x, "0", out_height, out_width);
+    graph_mse(&graph, graph_flatten(&graph, x, "1"));
+    if (graph_differentiate(&graph, &error) || graph_finish(&graph, &error))
+        fail_msg("%s", error.text);
+    test_session_open(&session, &graph, &(struct test_session_options){.threads = 2});
+    test_session_input(&session, graph.input, samples);
+    test_session_input(&session, graph.target, target);
+    test_session_run(&session, PROGRAM_FORWARD | PROGRAM_BACKWARD, &gradients_scalars);
+    test_session_read(&session, graph.output, values);
+    test_session_read(&session, graph.input_gradient, gradient);
+    for (int i = 0; i < IMAGES * outputs; i++) {
+        int image = i / outputs, oh = i % outputs / out_width, ow = i % out_width, best = -1;
+        int top = window ? oh * window->stride[0] - window->padding[0] : oh * height / out_height;
+        int left = window ? ow * window->stride[1] - window->padding[1] : ow * width / out_width;
+        int bottom =
+            window ? top + window->kernel[0] : ((oh + 1) * height + out_height - 1) / out_height;
+        int right =
+            window ? left + window->kernel[1] : ((ow + 1) * width + out_width - 1) / out_width;
+
+        for (int h = top > 0 ? top : 0; h < bottom && h < height; h++)
+            for (int w = left > 0 ? left : 0; w < right && w < width; w++) {
+                int place = image * pixels + h * width + w;
+
+                best = best < 0 || samples[place] > samples[best] ? place : best;
+            }
+        assert_true(values[i] == samples[best]);
+        expected[best] += 2 * (samples[best] - target[i]) / (float)(IMAGES * outputs);
+    }
+    for (int i = 0; i < IMAGES * pixels; i++)
+        assert_float_equal(gradient[i], expected[i], 1e-3);
+    test_session_close(&session);
+    graph_release(&graph);
+    free(samples);
+    free(target);
+    free(values);
+    free(gradient);
+    free(expected);
+}
+
+static void test_large_pools(void **state)
+{
+    (void)state;
+    check_large_pool(20, 26, 1, 1, NULL);
+    check_large_pool(1, 997, 1, 1, NULL);  /* a prime number */
+    check_large_pool(61, 47, 3, 2, NULL);  /* windows of several lengths */
+    check_large_pool(1, 1000, 1, 2, NULL); /* parts of 250 positions, two to a window */
+    check_large_pool(50, 47, 7, 6,
+                     &(struct conv_attributes){.kernel = {20, 20},
+                                               .stride = {7, 7},
+                                               .padding = {6, 6},
+                                               .dilation = {1, 1},
+                                               .groups = 1});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_operators),   cmocka_unit_test(test_head_losses),
         cmocka_unit_test(test_dropout),     cmocka_unit_test(test_leaky_relu),
         cmocka_unit_test(test_tied_output), cmocka_unit_test(test_frozen),
+        cmocka_unit_test(test_large_pools),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
