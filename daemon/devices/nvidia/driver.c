@@ -226,6 +226,8 @@ static void on_reading(void *data, const struct nvidia_reading *reading)
     struct daemon *daemon = data;
     void (*ready)(struct daemon *) = state_of(daemon)->ready;
 
+    if (daemon->devices->stopping) /* attempts are gone that would count as outside use */
+        return;
     for (size_t i = 0; i < reading->count; i++)
         take_device(daemon, &reading->devices[i], reading);
     daemon->devices->listener->read(daemon);
