@@ -22,8 +22,9 @@ int spec_input_read(struct invocation *invocation, const char *path, struct json
  * -E2BIG with a sentence. */
 int spec_input_add_shell_environment(struct json_object *spec, struct error *error);
 
-/* Applies --set, --profile and --env. Fills in the directory, and the environment variables that jobs depend
- * on, unless the specification has them. Exports a model that is a module of PyTorch. */
+/* Applies --set, --profile and --env. Fills in the directory, and the environment variables that
+ * jobs depend on, unless the specification has them. Exports a model that is a module of
+ * PyTorch. */
 int spec_input_complete(const struct invocation *invocation, struct json_object *spec,
                         struct error *error);
 

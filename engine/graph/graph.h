@@ -1,6 +1,6 @@
 /* graph.h: the static training graph: tensors and nodes in execution order, built forward by the
- * operators of forward.h, extended by graph_differentiate() and graph_add_optimizer(). Its shapes are
- * PyTorch's (row-major, NCHW); a backend chooses the physical layout.
+ * operators of forward.h, extended by graph_differentiate() and graph_add_optimizer(). Its shapes
+ * are PyTorch's (row-major, NCHW); a backend chooses the physical layout.
  *
  * A builder need not check every call: the first failure is kept in graph->error, later calls do
  * nothing and return a negative id, and graph_differentiate() or graph_finish() reports it. */
