@@ -80,7 +80,7 @@ static enum exit_status command_execute(struct invocation *invocation)
     struct error error = {0};
     char ran_on[64] = "";
     enum exit_status status = names_spec(invocation->arguments[0])
-                                  ? spec_input_read_one(invocation, &spec, &normalised)
+                                  ? spec_input_read_one(invocation, false, &spec, &normalised)
                                   : job_read(invocation, &spec, &normalised, ran_on, sizeof ran_on);
 
     if (status)

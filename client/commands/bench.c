@@ -303,7 +303,7 @@ static enum exit_status bench_prepare(struct bench *bench)
         complain("--seconds=%s: a duration such as 30 or \"2 min\" is expected", seconds);
         return EXIT_STATUS_USAGE;
     }
-    status = spec_input_read_one(invocation, &bench->spec, &bench->normalised);
+    status = spec_input_read_one(invocation, false, &bench->spec, &bench->normalised);
     if (!status)
         status = connection_open(invocation);
     if (status)
@@ -363,6 +363,7 @@ static enum exit_status command_execute(struct invocation *invocation)
 
 static const struct command_option bench_options[] = {
     SPEC_INPUT_OPTION_SET,
+    SPEC_INPUT_OPTION_ENV,
     {"devices", 'd', "NAME[,NAME…]", "Only these devices (default: all that may run the job)",
      COMPLETE_DEVICES},
     {"steps", 0, "N", "Steps of each job (default: as many as take 5 s, 30 to 2000)",

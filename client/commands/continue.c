@@ -2,6 +2,7 @@
  * new job. */
 #include "base/string_table.h"
 #include "client/connection/connection.h"
+#include "client/submission/graph_input.h"
 #include "client/submission/snapshot.h"
 #include "client/submission/spec_input.h"
 #include "client/submission/submission.h"
@@ -155,6 +156,8 @@ static enum exit_status spec_make(struct invocation *invocation, struct json_obj
     json_set(spec, "weights", weights);
     for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
         json_object_object_del(spec, dropped[i]);
+    if (!status)
+        status = spec_options_apply(invocation, spec);
     if (!status && spec_input_complete(invocation, spec, &error) < 0) {
         complain("%s", error.text);
         return EXIT_STATUS_USAGE;
@@ -183,9 +186,13 @@ static enum exit_status command_execute(struct invocation *invocation)
     status = job_check(job, spec);
     if (!status)
         status = spec_make(invocation, job, spec);
+    if (!status)
+        status = graph_input_add(invocation, spec);
+    json_object_array_add(specs, json_object_get(spec));
+    if (!status)
+        status = snapshot_add(invocation, specs);
     if (status)
         return status;
-    json_object_array_add(specs, json_object_get(spec));
     return submission_send(invocation, specs);
 }
 
@@ -193,6 +200,7 @@ static const struct command_option continue_options[] = {
     {"epochs", 0, "N", "Train so many epochs more", COMPLETE_NOTHING},
     {"steps", 0, "N", "Make so many updates more, of a job with train.max_steps", COMPLETE_NOTHING},
     SUBMISSION_OPTIONS,
+    SPEC_INPUT_OPTION_PROFILE,
     {0},
 };
 

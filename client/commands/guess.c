@@ -6,7 +6,7 @@ static enum exit_status command_execute(struct invocation *invocation)
 {
     JSON_AUTO struct json_object *spec = NULL, *normalised = NULL;
     JSON_AUTO struct json_object *output = json_object_new_object();
-    enum exit_status status = spec_input_read_one(invocation, &spec, &normalised);
+    enum exit_status status = spec_input_read_one(invocation, false, &spec, &normalised);
     struct json_object *device;
 
     if (status)

@@ -4,6 +4,7 @@
 #include "client/connection/metric_pages.h"
 #include "client/submission/bench_spec.h"
 #include "client/submission/spec_input.h"
+#include "client/submission/spec_options.h"
 #include "client/view/lr_curve.h"
 #include "proto/job_spec.h"
 
@@ -93,7 +94,7 @@ static enum exit_status command_execute(struct invocation *invocation)
     int64_t id = 0;
 
     if (!status)
-        status = spec_input_read_one(invocation, &spec, &normalised);
+        status = spec_input_read_one(invocation, true, &spec, &normalised);
     if (!status && job_spec_is_command(normalised)) {
         complain("%s is a command, whose learning rate traind does not know",
                  invocation->arguments[0]);
@@ -115,7 +116,9 @@ static enum exit_status command_execute(struct invocation *invocation)
 }
 
 static const struct command_option lr_find_options[] = {
+    SPEC_OPTIONS,
     SPEC_INPUT_OPTION_SET,
+    SPEC_INPUT_OPTION_ENV,
     {"steps", 0, "N", "Steps of the test (default: 100)", COMPLETE_NOTHING},
     {"from", 0, "LR", "Learning rate of the first step (default: 1e-7)", COMPLETE_NOTHING},
     {"to", 0, "LR", "Learning rate of the last step (default: 10)", COMPLETE_NOTHING},

@@ -240,18 +240,18 @@ static void plan_print_json(struct json_object *plan, struct json_object *predic
 }
 
 static const struct command_option plan_options[] = {
-    COMMAND_SPEC_OPTIONS,
-    SPEC_INPUT_OPTION_SET,
-    SPEC_INPUT_OPTION_ENV,
-    {0},
+    SPEC_OPTIONS, COMMAND_SPEC_OPTIONS, SPEC_INPUT_OPTION_SET, SPEC_INPUT_OPTION_ENV, {0},
 };
 
 /* Refuses options that say of a command line what a file says of itself. */
 static enum exit_status options_check(const struct invocation *invocation)
 {
-    for (const struct command_option *o = plan_options; o->name; o++) {
-        if (strcmp(o->name, "set") == 0 || strcmp(o->name, "env") == 0 ||
-            !invocation_flag(invocation, o->name))
+    static const struct command_option of_commands[] = {COMMAND_SPEC_OPTIONS};
+
+    for (size_t i = 0; i < sizeof of_commands / sizeof *of_commands; i++) {
+        const struct command_option *o = &of_commands[i];
+
+        if (!invocation_flag(invocation, o->name))
             continue;
         complain("--%s is for a command, as in: trainctl plan --%s%s%s -- python3 train.py; for a "
                  "file, use --set",
@@ -270,7 +270,7 @@ static enum exit_status spec_read(struct invocation *invocation, struct json_obj
 
     if (!invocation->arguments_are_marked && invocation->argument_count == 1) {
         status = options_check(invocation);
-        return status ? status : spec_input_read_one(invocation, spec, normalised);
+        return status ? status : spec_input_read_one(invocation, true, spec, normalised);
     }
     *spec = json_object_new_object();
     if (command_spec_make(invocation, *spec, &error) < 0 ||

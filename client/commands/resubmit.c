@@ -27,7 +27,8 @@ static enum exit_status spec_fetch(struct invocation *invocation, const char *na
                  json_get_int(json_get(reply.parameters, "job"), "id", 0));
         return EXIT_STATUS_FAILED;
     }
-    if (invocation_option(invocation, "set")) /* defaults may depend on the new value */
+    /* defaults may depend on the new value */
+    if (invocation_option(invocation, "set") || spec_options_are_given(invocation))
         job_spec_drop_defaults(stored);
     json_object_object_del(stored, "after");
     json_object_object_del(stored, "at"); /* it has passed, or is meant for that job */
@@ -48,6 +49,8 @@ static enum exit_status command_execute(struct invocation *invocation)
         if (status)
             return status;
         json_object_array_add(specs, spec);
+        if (spec_options_apply(invocation, spec))
+            return EXIT_STATUS_USAGE;
         if (spec_input_complete(invocation, spec, &error) < 0) {
             complain("%s", error.text);
             return EXIT_STATUS_USAGE;
@@ -63,6 +66,7 @@ static enum exit_status command_execute(struct invocation *invocation)
 
 static const struct command_option resubmit_options[] = {
     SUBMISSION_OPTIONS,
+    SPEC_INPUT_OPTION_PROFILE,
     {0},
 };
 

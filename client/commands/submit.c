@@ -17,7 +17,11 @@ static enum exit_status command_execute(struct invocation *invocation)
         }
     }
     for (size_t i = 0; i < json_object_array_length(specs); i++) {
-        if (spec_input_complete(invocation, json_object_array_get_idx(specs, i), &error) < 0) {
+        struct json_object *spec = json_object_array_get_idx(specs, i);
+
+        if (spec_options_apply(invocation, spec))
+            return EXIT_STATUS_USAGE;
+        if (spec_input_complete(invocation, spec, &error) < 0) {
             complain("%s", error.text);
             return EXIT_STATUS_USAGE;
         }
@@ -57,8 +61,7 @@ static const struct command_option submit_options[] = {
     {"search", 0, "FILE",
      "Trials of a search, which stops bad ones early; FILE is its JSON, or the JSON itself",
      COMPLETE_FILES},
-    {"profile", 0, NULL, "Record where the time goes: train.profile=20, unless it is set",
-     COMPLETE_NOTHING},
+    SPEC_INPUT_OPTION_PROFILE,
     {0},
 };
 

@@ -95,7 +95,7 @@ static enum exit_status command_execute(struct invocation *invocation)
                                             "--device", DEVICE_HOST,     NULL};
     JSON_AUTO struct json_object *spec = NULL, *normalised = NULL, *report = NULL;
     struct error error = {0};
-    enum exit_status status = spec_input_read_one(invocation, &spec, &normalised);
+    enum exit_status status = spec_input_read_one(invocation, false, &spec, &normalised);
 
     if (status)
         return status;

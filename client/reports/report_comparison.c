@@ -78,54 +78,70 @@ static const char *value_text(struct json_object *flat, const char *key)
                                                           : json_text(value, NULL);
 }
 
-static bool key_differs(struct json_object *flats, const char *key)
+/* Notes that a key is there; `differs`: not with the same value in all jobs. */
+static void key_note(struct json_object *seen, const char *key, bool differs)
 {
-    AUTO_FREE char *first = strdup(value_text(json_object_array_get_idx(flats, 0), key));
+    if (differs || !json_get(seen, key))
+        json_set_bool(seen, key, differs || json_get_bool(seen, key, false));
+}
 
-    for (size_t i = 1; first && i < json_object_array_length(flats); i++)
-        if (strcmp(first, value_text(json_object_array_get_idx(flats, i), key)) != 0)
-            return true;
-    return false;
+/* Compares the keys of one job with those of the first one. */
+static void keys_note(struct json_object *seen, struct json_object *first, struct json_object *flat)
+{
+    json_object_object_foreach (first, key, unused) {
+        (void)unused;
+        key_note(seen, key, strcmp(value_text(first, key), value_text(flat, key)) != 0);
+    }
+    json_object_object_foreach (flat, other, value) {
+        if (!json_object_object_get_ex(first, other, NULL))
+            key_note(seen, other, value && *value_text(flat, other));
+    }
 }
 
 /* The keys that differ, in the order of their first appearance; `*left_out`: how many more are
  * private. */
-static struct json_object *keys_that_differ(struct json_object *flats, size_t *left_out)
+static struct json_object *keys_that_differ(struct json_object *seen, size_t *left_out)
 {
-    JSON_AUTO struct json_object *seen = json_object_new_object();
     struct json_object *keys = json_object_new_array();
 
-    for (size_t i = 0; i < json_object_array_length(flats); i++) {
-        json_object_object_foreach (json_object_array_get_idx(flats, i), key, unused) {
-            (void)unused;
-            if (json_get(seen, key))
-                continue;
-            json_set_bool(seen, key, true);
-            if (!key_differs(flats, key))
-                continue;
-            if (report_key_is_private(key))
-                (*left_out)++;
-            else
-                json_object_array_add(keys, json_object_new_string(key));
-        }
+    json_object_object_foreach (seen, key, differs) {
+        if (!json_object_get_boolean(differs))
+            continue;
+        if (report_key_is_private(key))
+            (*left_out)++;
+        else
+            json_object_array_add(keys, json_object_new_string(key));
     }
     return keys;
+}
+
+/* The specifications of the jobs that have a column, each as one flat object. `seen` receives the
+ * keys of all jobs: a sweep may have 100,000, so the others' are compared one after the other. */
+static struct json_object *flats_new(const struct report_jobs *jobs, struct json_object *seen)
+{
+    struct json_object *flats = json_object_new_array();
+
+    for (size_t i = 0; i < jobs->count; i++) {
+        JSON_AUTO struct json_object *flat = json_object_new_object();
+
+        json_flatten(json_get(jobs->jobs[i].shown, "spec"), "", flat);
+        if (i < COLUMNS_MAX)
+            json_object_array_add(flats, json_object_get(flat));
+        keys_note(seen, json_object_array_get_idx(flats, 0), flat);
+    }
+    return flats;
 }
 
 static void differences_add(struct json_object *document, const struct report_jobs *jobs)
 {
     static const char *const titles[] = {"Key"};
-    JSON_AUTO struct json_object *flats = json_object_new_array(), *keys = NULL;
+    JSON_AUTO struct json_object *seen = json_object_new_object();
+    JSON_AUTO struct json_object *flats = flats_new(jobs, seen);
+    JSON_AUTO struct json_object *keys = NULL;
     struct json_object *table;
     size_t count, left_out = 0;
 
-    for (size_t i = 0; i < jobs->count; i++) {
-        struct json_object *flat = json_object_new_object();
-
-        json_flatten(json_get(jobs->jobs[i].shown, "spec"), "", flat);
-        json_object_array_add(flats, flat);
-    }
-    keys = keys_that_differ(flats, &left_out);
+    keys = keys_that_differ(seen, &left_out);
     count = json_object_array_length(keys);
     document_heading(document, 3, "Differences of the specifications");
     if (left_out)

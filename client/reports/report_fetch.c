@@ -105,6 +105,15 @@ static enum exit_status curves_fetch(struct invocation *invocation, struct repor
     return status;
 }
 
+/* Frees what the tables of many jobs do not say. */
+static void unused_drop(struct json_object *shown)
+{
+    static const char *const unused[] = {"plan", "dependencies", "warnings"};
+
+    for (size_t i = 0; i < sizeof unused / sizeof *unused; i++)
+        json_object_object_del(shown, unused[i]);
+}
+
 enum exit_status report_jobs_fetch(struct invocation *invocation, struct json_object *names,
                                    struct report_jobs *jobs)
 {
@@ -116,6 +125,8 @@ enum exit_status report_jobs_fetch(struct invocation *invocation, struct json_ob
         status = ask(invocation, "Show", parameters_of(job->id), &job->shown);
         if (!status && jobs->count <= REPORT_DETAILED_JOBS)
             status = ask(invocation, "Explain", parameters_of(job->id), &job->explained);
+        if (!status && jobs->count > REPORT_DETAILED_JOBS)
+            unused_drop(job->shown);
         if (!status)
             job_complete_metrics(json_get(job->shown, "job"));
         if (!status && jobs->count <= REPORT_CURVES_JOBS)

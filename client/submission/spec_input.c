@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "client/submission/presets.h"
+#include "client/submission/spec_options.h"
 #include "client/submission/torch_model.h"
 #include "proto/job_spec.h"
 #include "proto/profile_view.h"
@@ -252,8 +253,8 @@ int spec_input_complete(const struct invocation *invocation, struct json_object 
     return 0;
 }
 
-enum exit_status spec_input_read_one(struct invocation *invocation, struct json_object **spec,
-                                     struct json_object **normalised)
+enum exit_status spec_input_read_one(struct invocation *invocation, bool by_options,
+                                     struct json_object **spec, struct json_object **normalised)
 {
     JSON_AUTO struct json_object *specs = json_object_new_array();
     const char *path = invocation->arguments[0];
@@ -269,6 +270,8 @@ enum exit_status spec_input_read_one(struct invocation *invocation, struct json_
         return EXIT_STATUS_USAGE;
     }
     *spec = json_object_get(json_object_array_get_idx(specs, 0));
+    if (by_options && spec_options_apply(invocation, *spec))
+        return EXIT_STATUS_USAGE;
     if (spec_input_complete(invocation, *spec, &error) < 0 ||
         job_spec_normalise(*spec, normalised, NULL, &error) < 0) {
         complain("%s", error.text);

@@ -1,9 +1,8 @@
 /* spec_options.c: see spec_options.h. */
 #include "client/submission/spec_options.h"
 
-#include <stddef.h>
-
 const struct spec_option spec_options[] = {
+    {"name", NULL, "name", false, 0},
     {"memory", "resources", "memory", false, 0},
     {"device-memory", "resources", "device_memory", false, 0},
     {"gpu-memory", "resources", "device_memory", false, 0},
@@ -16,3 +15,96 @@ const struct spec_option spec_options[] = {
     {"priority", NULL, "priority", true, -1000},
     {NULL, NULL, NULL, false, 0},
 };
+
+/* The object of that name, or `spec` itself; created if it is missing. NULL: the specification has
+ * something else there, which is said. */
+static struct json_object *section_of(struct json_object *spec, const char *name)
+{
+    struct json_object *section = name ? json_get(spec, name) : spec;
+
+    if (!section)
+        json_set(spec, name, section = json_object_new_object());
+    if (json_object_is_type(section, json_type_object))
+        return section;
+    complain("%s of the specification is no object, so no key of it can be set", name);
+    return NULL;
+}
+
+static enum exit_status key_set(const struct invocation *invocation, const struct spec_option *o,
+                                struct json_object *spec)
+{
+    const char *text = invocation_option(invocation, o->option);
+    struct json_object *section;
+    int64_t value = 0;
+
+    if (!text)
+        return EXIT_STATUS_DONE;
+    if (o->integer && invocation_option_integer(invocation, o->option, o->minimum, &value))
+        return EXIT_STATUS_USAGE;
+    section = section_of(spec, o->section);
+    if (!section)
+        return EXIT_STATUS_USAGE;
+    if (o->integer)
+        json_set_int(section, o->key, value);
+    else
+        json_set_string(section, o->key, text);
+    return EXIT_STATUS_DONE;
+}
+
+static bool wants_gpus(const struct invocation *invocation)
+{
+    return invocation_flag(invocation, "gpu") || invocation_flag(invocation, "gpus");
+}
+
+/* Applies --device cuda:0,cpu: the devices that the job may run on, by name, id or kind; and --gpu
+ * and --gpus N: that many GPUs, of those that --device names. */
+static enum exit_status devices_set(const struct invocation *invocation, struct json_object *spec)
+{
+    struct json_object *words = invocation_option_words(invocation, "device");
+    struct json_object *device = json_object_new_object(), *section;
+    int64_t count = 1;
+
+    if (words || wants_gpus(invocation))
+        json_set(spec, "device", device);
+    else
+        json_object_put(device);
+    if (words)
+        json_set(device, "allow", words);
+    if (!wants_gpus(invocation))
+        return EXIT_STATUS_DONE;
+    if (!words)
+        json_set_string(device, "force", "gpu");
+    if (invocation_option(invocation, "gpus") &&
+        invocation_option_integer(invocation, "gpus", 1, &count))
+        return EXIT_STATUS_USAGE;
+    if (count == 1 && (!json_get(spec, "resources") || invocation_option(invocation, "devices")))
+        return EXIT_STATUS_DONE;
+    section = section_of(spec, "resources");
+    if (!section)
+        return EXIT_STATUS_USAGE;
+    json_set_int(section, "devices", count);
+    return EXIT_STATUS_DONE;
+}
+
+enum exit_status spec_options_apply(const struct invocation *invocation, struct json_object *spec)
+{
+    for (const struct spec_option *o = spec_options; o->option; o++) {
+        enum exit_status status = key_set(invocation, o, spec);
+
+        if (status)
+            return status;
+    }
+    if (invocation_flag(invocation, "preemptible"))
+        json_set_bool(spec, "preemptible", true);
+    return devices_set(invocation, spec);
+}
+
+bool spec_options_are_given(const struct invocation *invocation)
+{
+    static const struct command_option known[] = {SPEC_OPTIONS};
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (invocation_flag(invocation, known[i].name))
+            return true;
+    return false;
+}

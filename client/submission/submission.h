@@ -4,10 +4,13 @@
 #include "client/command_line/invocation.h"
 #include "client/submission/snapshot.h"
 #include "client/submission/spec_input.h"
+#include "client/submission/spec_options.h"
 
 /* clang-format off */
-/* The options of each command that submits. */
+/* The options of each command that submits. The command applies them by spec_options_apply(),
+ * spec_input_complete(), graph_input_add() and snapshot_add(). */
 #define SUBMISSION_OPTIONS \
+    SPEC_OPTIONS, \
     SPEC_INPUT_OPTION_SET, \
     {"after", 'a', "JOB[,JOB…]", "Start once these jobs are done; repeatable", COMPLETE_JOBS}, \
     {"after-any", 0, "JOB[,JOB…]", "Start once these jobs have ended, however; repeatable", COMPLETE_JOBS}, \

@@ -47,6 +47,9 @@ void attempt_release(struct attempt *attempt)
     if (!(attempt->finish || attempt->detached) || attempt->working || attempt->spool.busy ||
         attempt->open_handles > 0)
         return;
+    /* One that was detached is booked still, and calls that are under way show bookings. */
+    for (int i = 0; i < attempt->claim.device_count; i++)
+        device_unbook(attempt->claim.devices[i], &attempt->claim, attempt->claim.memory_booked);
     if (attempt->spool.file >= 0)
         close(attempt->spool.file);
     if (attempt->spool.folder >= 0)

@@ -37,9 +37,18 @@ static void batch_release(struct spool_ingest *spool)
     spool->measured = spool->job_changed = false;
 }
 
+static void obsolete_free(struct spool_ingest *spool)
+{
+    for (size_t i = 0; i < spool->obsolete_count; i++)
+        free(spool->obsolete[i].path);
+    free(TAKE_POINTER(spool->obsolete));
+    spool->obsolete_count = 0;
+}
+
 void spool_ingest_release(struct spool_ingest *spool)
 {
     batch_release(spool);
+    obsolete_free(spool); /* of one that was let go: checkpoint_sweep() removes the files later */
     checkpoint_copy_close(&spool->copy);
 }
 
@@ -59,11 +68,8 @@ static void remove_obsolete(struct attempt *attempt)
 
         if (folder >= 0)
             attempt_folder_remove_file(folder, file->path);
-        free(file->path);
     }
-    free(spool->obsolete);
-    spool->obsolete = NULL;
-    spool->obsolete_count = 0;
+    obsolete_free(spool);
 }
 
 static void read_work(uv_work_t *work)

@@ -93,7 +93,7 @@ struct devices {
     void *states[DEVICE_KINDS_MAX];             /* device_driver_state() */
     size_t started;                             /* how many drivers were started */
     void (*ready)(struct daemon *daemon);
-    bool stopping;                    /* the daemon ends: claims are freed with the jobs */
+    bool stopping;                    /* the daemon ends: attempts leave that go on */
     struct device *list[DEVICES_MAX]; /* owned */
     size_t count;
     char type_names[DEVICE_TYPES_MAX][DEVICE_TYPE_NAME_MAX];

@@ -100,7 +100,7 @@ void devices_watch(struct daemon *daemon, bool jobs_wait)
 struct refresh {
     struct daemon *daemon;
     size_t asked; /* drivers */
-    bool fresh;
+    enum device_reading reading;
     void (*done)(void *data);
     void *data;
 };
@@ -113,7 +113,7 @@ static void refresh_further(void *data)
     while ((driver = refresh->daemon->devices->drivers[refresh->asked])) {
         refresh->asked++;
         if (driver->refresh) {
-            driver->refresh(refresh->daemon, refresh->fresh, refresh_further, refresh);
+            driver->refresh(refresh->daemon, refresh->reading, refresh_further, refresh);
             return;
         }
     }
@@ -121,7 +121,8 @@ static void refresh_further(void *data)
     free(refresh);
 }
 
-void devices_refresh(struct daemon *daemon, bool fresh, void (*done)(void *data), void *data)
+void devices_refresh(struct daemon *daemon, enum device_reading reading, void (*done)(void *data),
+                     void *data)
 {
     struct refresh *refresh = malloc(sizeof *refresh);
 
@@ -129,7 +130,7 @@ void devices_refresh(struct daemon *daemon, bool fresh, void (*done)(void *data)
         done(data);
         return;
     }
-    *refresh = (struct refresh){.daemon = daemon, .fresh = fresh, .done = done, .data = data};
+    *refresh = (struct refresh){.daemon = daemon, .reading = reading, .done = done, .data = data};
     refresh_further(refresh);
 }
 

@@ -54,6 +54,13 @@ struct device_sample {
 
 struct simulation;
 
+/* How recent a reading of devices has to be. */
+enum device_reading {
+    DEVICE_READING_RECENT, /* of the last second; it keeps no device awake */
+    DEVICE_READING_AWAKE,  /* begun now or later, but a device that sleeps is left alone */
+    DEVICE_READING_NEW     /* begun now or later */
+};
+
 struct device_driver {
     struct device_kind kind;
     const struct simulation *simulation; /* of a simulated kind: simulation.h; else NULL */
@@ -81,9 +88,9 @@ struct device_driver {
     /* Tells the driver that jobs have changed, so that it can start or stop regular readings.
      * `jobs_wait`: jobs wait for a device. */
     void (*watch)(struct daemon *daemon, bool jobs_wait);
-    /* Calls `done` once there is a reading of the last second, or, with `fresh`, a reading that
-     * begins now or later. */
-    void (*refresh)(struct daemon *daemon, bool fresh, void (*done)(void *data), void *data);
+    /* Calls `done` once there is such a reading. */
+    void (*refresh)(struct daemon *daemon, enum device_reading reading, void (*done)(void *data),
+                    void *data);
     /* Reads a meter that is divided by processor time (device_energy.h): joules and seconds since
      * some moment. False: there is none. Other meters are read by device_energy_read(). */
     bool (*read_energy)(struct daemon *daemon, struct device *device, double *joules,
@@ -172,7 +179,8 @@ void devices_stop(struct daemon *daemon);
  * the listener is called when it has been. */
 bool devices_measure(struct daemon *daemon);
 void devices_watch(struct daemon *daemon, bool jobs_wait);
-void devices_refresh(struct daemon *daemon, bool fresh, void (*done)(void *data), void *data);
+void devices_refresh(struct daemon *daemon, enum device_reading reading, void (*done)(void *data),
+                     void *data);
 
 /* Bytes of the device that jobs and other programs use, as last measured. */
 uint64_t device_memory_used(const struct daemon *daemon, const struct device *device);

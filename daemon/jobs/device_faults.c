@@ -81,7 +81,7 @@ bool device_fault_look(struct attempt *attempt, void (*done)(struct attempt *att
     uv_timer_init(attempt->daemon->loop, &look->timer);
     look->timer.data = look;
     uv_timer_start(&look->timer, on_look_late, LOOK_MILLISECONDS, 0);
-    devices_refresh(attempt->daemon, true, on_looked, look);
+    devices_refresh(attempt->daemon, DEVICE_READING_NEW, on_looked, look);
     return true;
 }
 

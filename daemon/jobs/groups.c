@@ -1,6 +1,7 @@
 /* groups.c: see groups.h. */
 #include "daemon/jobs/groups.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "daemon/jobs/graph.h"
@@ -25,6 +26,7 @@ struct job_group {
     struct job_queue waiting;
     struct job_group *next; /* all groups, in the order of their first use */
     bool pending;           /* a place may have become free */
+    bool restored;          /* … for the first time since the daemon's start */
     char name[];
 };
 struct groups {
@@ -149,6 +151,7 @@ bool group_enter(struct jobs *jobs, struct job *job)
             return false;
         }
         job_dequeue(jobs, lower);
+        job_wait_end(jobs->table, lower, clock_now()); /* it waits for no device meanwhile */
         group_dismiss(group, lower);
         group_wait(jobs, group, lower);
     }
@@ -167,7 +170,7 @@ void group_leave(struct jobs *jobs, struct job *job)
 
 void group_restore(struct job_group *group, struct job *runs)
 {
-    group->pending = true;
+    group->pending = group->restored = true;
     if (runs)
         group_admit(group, runs);
 }
@@ -183,6 +186,9 @@ static void group_settle(struct jobs *jobs, struct job_group *group)
         if (job->state == JOB_QUEUED && job->wait_reason == WAIT_GROUP_LIMIT)
             job_set_waiting(jobs, job, WAIT_DEVICE_BUSY, "waits for its turn", NULL);
     }
+    for (size_t i = 0; group->restored && i < group->waiting.count; i++)
+        job_wait_forget(jobs->table, group->waiting.jobs[i]); /* they wait for no device */
+    group->restored = false;
 }
 
 void groups_settle(struct jobs *jobs)

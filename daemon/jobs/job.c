@@ -146,8 +146,11 @@ static void job_enqueue(struct jobs *jobs, struct job *job)
 
     if (job->state == JOB_PAUSED || job->frozen) /* until it is resumed, or its edit is done */
         return;
-    if (!job_graph_admits(jobs, job))
+    if (!job_graph_admits(jobs, job)) {
+        if (jobs->loaded) /* its edit may have given it something else to wait for */
+            job_wait_end(jobs->table, job, clock_now());
         return;
+    }
     job_wait_begin(jobs->table, job, clock_now()); /* for a device; earlier waits do not count */
     result = needs_plan ? planning_turns_queue(jobs, job) : job_classes_add(jobs->classes, job);
     if (result < 0) /* it is acknowledged already */

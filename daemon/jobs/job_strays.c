@@ -11,7 +11,8 @@
 #include <stdio.h>
 
 /* A program has loaded its libraries and opened the device after some seconds. The pauses double,
- * since a reading costs milliseconds of each device, which could be asleep. */
+ * since a reading costs milliseconds of each device. One that sleeps is not read: no process has it
+ * open. */
 static const double first_look_seconds = 2, longest_pause_seconds = 120;
 
 void job_strays_take(struct daemon *daemon, struct device *device, struct device_claim *claim,
@@ -70,5 +71,5 @@ void job_strays_look(struct jobs *jobs)
             due |= is_due(device->claims[i], now);
     }
     if (due)
-        devices_refresh(jobs->daemon, true, on_read, NULL);
+        devices_refresh(jobs->daemon, DEVICE_READING_AWAKE, on_read, NULL);
 }

@@ -229,7 +229,7 @@ static void on_timer(uv_timer_t *timer)
         return;
     }
     samples->refreshing = true;
-    devices_refresh(samples->jobs->daemon, false, on_devices_read, samples);
+    devices_refresh(samples->jobs->daemon, DEVICE_READING_RECENT, on_devices_read, samples);
 }
 
 /* ---- beginning and end ----------------------------------------------------------------------- */

@@ -260,6 +260,16 @@ static void fill_masks(const struct jobs *jobs, const struct job *job,
     }
 }
 
+/* Whether the job is on that device, where it goes on even if it could not be started there: after
+ * a start of the daemon nobody knows for a while what a device can train. */
+static bool is_on(const struct attempt *attempt, const struct device *device)
+{
+    for (int i = 0; attempt && i < attempt->claim.device_count; i++)
+        if (attempt->claim.devices[i] == device)
+            return true;
+    return false;
+}
+
 static void fill_estimates(const struct jobs *jobs, const struct job *job,
                            const struct attempt *attempt, double now,
                            struct policy_estimate *estimates)
@@ -270,7 +280,7 @@ static void fill_estimates(const struct jobs *jobs, const struct job *job,
         estimates[type] = (struct policy_estimate){.seconds = INFINITY};
     for (size_t d = 0; d < devices->count; d++)
         if (isinf(estimates[devices->list[d]->type].seconds) &&
-            may_run_on(jobs, job, devices->list[d]))
+            (may_run_on(jobs, job, devices->list[d]) || is_on(attempt, devices->list[d])))
             estimates[devices->list[d]->type] =
                 estimate_make(jobs, job, attempt, devices->list[d], now);
 }

@@ -212,7 +212,7 @@ static void suspend_once_read(struct jobs *jobs, struct attempt *attempt)
     uv_timer_init(jobs->daemon->loop, &reading->timer);
     reading->timer.data = reading;
     uv_timer_start(&reading->timer, on_reading_late, READING_MILLISECONDS, 0);
-    devices_refresh(jobs->daemon, true, on_read, reading);
+    devices_refresh(jobs->daemon, DEVICE_READING_NEW, on_read, reading);
 }
 
 void job_suspend(struct jobs *jobs, struct job *job, const struct job_change *change)

@@ -121,7 +121,7 @@ static void on_processes(uv_work_t *work, int status)
     for (struct devices_query *query = search->queries, *next; query; query = next) {
         next = query->next;
         query->processes = search->processes;
-        devices_refresh(daemon, false, reply_devices, query);
+        devices_refresh(daemon, DEVICE_READING_RECENT, reply_devices, query);
     }
     free(search);
 }

@@ -1,9 +1,8 @@
 /* graph.c: the storage of a graph: tensors, nodes, shapes, names, the sticky error, the checks at
  * the end of building, and the first values of parameters. See graph.h. */
-#include "engine/graph/graph.h"
-
 #include "base/philox.h"
 #include "engine/graph/build.h"
+#include "engine/graph/forward.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,6 +1,7 @@
 /* quantization.c: graph_quantize(): makes layers multiply integers. It is a pass over the forward
  * part, so that no builder of a model has to know of it. */
 #include "engine/graph/build.h"
+#include "engine/graph/forward.h"
 #include "engine/graph/operator.h"
 
 #include <errno.h>

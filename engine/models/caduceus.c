@@ -9,6 +9,7 @@
  * half of the channels belongs to each strand. Every layer turns the second half around in time and
  * channels, applies the weights and turns it back (RCPS). So each strand passes through the same
  * network as it is read. Here the strands stand one behind another in time: nothing is turned. */
+#include "engine/graph/forward.h"
 #include "engine/models/convnet.h"
 
 #include <errno.h>

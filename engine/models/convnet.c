@@ -1,6 +1,8 @@
 /* convnet.c: see convnet.h. */
 #include "engine/models/convnet.h"
 
+#include "engine/graph/forward.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* efficientnet.c: EfficientNet-B0 with torchvision's names and initial weights
  * (torchvision/models/efficientnet.py). */
+#include "engine/graph/forward.h"
 #include "engine/models/inverted_residual.h"
 
 #include <math.h>

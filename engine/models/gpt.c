@@ -1,6 +1,7 @@
 /* gpt.c: a decoder that predicts the next symbol of a text, with the names and the initial weights
  * of nanoGPT (models.h). Dropout stands behind the embedding and at the end of both parts of a
  * block, not within attention, which stores no probabilities. */
+#include "engine/graph/forward.h"
 #include "engine/models/transformer.h"
 
 #include <math.h>

@@ -1,6 +1,8 @@
 /* inverted_residual.c: see inverted_residual.h. */
 #include "engine/models/inverted_residual.h"
 
+#include "engine/graph/forward.h"
+
 /* Writes "<name>.block.<*part>", and advances to the next part. */
 static struct layer_name next_part(const char *name, int *part)
 {

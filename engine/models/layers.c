@@ -1,5 +1,6 @@
 /* layers.c: the layers of a list: the function that appends each to a graph, and its module in
  * PyTorch. proto/model_layers.h has their names and keys. */
+#include "engine/graph/forward.h"
 #include "engine/models/convnet.h"
 
 #include <errno.h>

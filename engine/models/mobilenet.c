@@ -1,5 +1,6 @@
 /* mobilenet.c: MobileNetV3-Small with torchvision's names and initial weights
  * (torchvision/models/mobilenetv3.py). */
+#include "engine/graph/forward.h"
 #include "engine/models/inverted_residual.h"
 
 static const float epsilon = 1e-3f, momentum = 0.01f;

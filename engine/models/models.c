@@ -1,6 +1,7 @@
 /* models.c: see models.h. */
 #include "engine/models/models.h"
 
+#include "engine/graph/forward.h"
 #include "engine/models/builders.h"
 
 #include <errno.h>

@@ -2,6 +2,7 @@
  * [embedding], LSTM or GRU layers with dropout between them, and a linear layer on what they give
  * at the last step, in the mean or, of a text, at each step. As modules of PyTorch: nn.Embedding
  * `embedding`, nn.LSTM `lstm` or nn.GRU `gru`, nn.Linear `head`. */
+#include "engine/graph/forward.h"
 #include "engine/models/builders.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* resnet.c: residual networks with torchvision's names and initial weights
  * (torchvision/models/resnet.py), with the stem for small images (models.h). */
+#include "engine/graph/forward.h"
 #include "engine/models/convnet.h"
 
 enum { STAGES = 4, BLOCKS_PER_STAGE = 2, BASE_CHANNELS = 64 };

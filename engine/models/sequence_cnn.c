@@ -6,6 +6,7 @@
  * text_cnn: Kim 2014, "Convolutional neural networks for sentence classification",
  * arXiv:1408.5882. dna_cnn: convolutions one after another, as in Kelley, Snoek and Rinn 2016,
  * "Basset", doi:10.1101/gr.200535.115. */
+#include "engine/graph/forward.h"
 #include "engine/models/convnet.h"
 
 #include <errno.h>

@@ -1,6 +1,8 @@
 /* transformer.c: see transformer.h. */
 #include "engine/models/transformer.h"
 
+#include "engine/graph/forward.h"
+
 #include <errno.h>
 #include <math.h>
 

@@ -1,6 +1,7 @@
 /* vit.c: a transformer over the patches of an image, with the names and the initial weights of
  * torchvision (torchvision/models/vision_transformer.py). Dropout stands where torchvision's does,
  * but not within attention, which stores no probabilities. */
+#include "engine/graph/forward.h"
 #include "engine/models/transformer.h"
 
 #include <errno.h>

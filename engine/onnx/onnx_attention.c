@@ -1,5 +1,6 @@
 /* onnx_attention.c: finds attention in the nodes that exporters write for it, from the product of
  * queries and keys to that of the softmax and the values, and appends the engine's operator. */
+#include "engine/graph/forward.h"
 #include "engine/onnx/onnx_tensors.h"
 
 #include <errno.h>

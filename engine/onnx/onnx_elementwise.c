@@ -1,4 +1,5 @@
 /* onnx_elementwise.c: nodes that compute number by number. */
+#include "engine/graph/forward.h"
 #include "engine/onnx/onnx_tensors.h"
 
 #include <errno.h>

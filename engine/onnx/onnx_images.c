@@ -1,4 +1,5 @@
 /* onnx_images.c: nodes over windows of images and signals, and such that change their size. */
+#include "engine/graph/forward.h"
 #include "engine/onnx/onnx_tensors.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* onnx_import.c: walks over a model's nodes, computes those that are constant and appends the
  * others to a graph; see onnx.h. */
+#include "engine/graph/forward.h"
 #include "engine/onnx/onnx_tensors.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* onnx_layers.c: products and means, and what nodes with weights share. */
+#include "engine/graph/forward.h"
 #include "engine/onnx/onnx_tensors.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* onnx_moves.c: nodes that move the numbers of samples: most of them change only how the axes are
  * read. */
+#include "engine/graph/forward.h"
 #include "engine/onnx/onnx_fold.h"
 #include "engine/onnx/onnx_tensors.h"
 

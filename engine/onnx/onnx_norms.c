@@ -1,4 +1,5 @@
 /* onnx_norms.c: nodes that normalise. */
+#include "engine/graph/forward.h"
 #include "engine/onnx/onnx_tensors.h"
 
 #include <errno.h>

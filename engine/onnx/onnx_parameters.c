@@ -2,6 +2,7 @@
  * model when they are asked for, so they are held once. */
 #include "engine/onnx/onnx_parameters.h"
 
+#include "engine/graph/forward.h"
 #include "engine/graph/weight_layout.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* onnx_recurrent.c: LSTM and GRU nodes, in one direction or both, which begin with a state of 0. */
+#include "engine/graph/forward.h"
 #include "engine/onnx/onnx_tensors.h"
 
 #include <errno.h>

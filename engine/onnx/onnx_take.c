@@ -1,5 +1,6 @@
 /* onnx_take.c: nodes that take numbers along axes by constant places: padding, steps, repetition,
  * lists of indices. They become the engine's operator OP_TAKE. */
+#include "engine/graph/forward.h"
 #include "engine/onnx/onnx_fold.h"
 #include "engine/onnx/onnx_tensors.h"
 

@@ -2,6 +2,8 @@
  * onnx_value.h. */
 #include "engine/onnx/onnx_tensors.h"
 
+#include "engine/graph/forward.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* onnx_write_sequences.c: layers of sequences as nodes of ONNX: attention, recurrent layers, steps
  * behind the end of a sequence, and what is taken of all steps. */
+#include "engine/graph/forward.h"
 #include "engine/onnx/onnx_writer.h"
 
 #include <math.h>

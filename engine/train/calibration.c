@@ -2,6 +2,7 @@
  * the fastest run counts: other work of the machine can only slow a run down. */
 #include "engine/train/calibration.h"
 
+#include "engine/graph/forward.h"
 #include "engine/models/models.h"
 #include "engine/train/calibration_chains.h"
 #include "engine/train/session.h"

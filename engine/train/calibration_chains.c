@@ -7,6 +7,7 @@
 #include "engine/train/calibration_chains.h"
 
 #include "engine/graph/cost.h"
+#include "engine/graph/forward.h"
 #include "engine/train/session.h"
 
 #include <errno.h>

@@ -8,6 +8,7 @@
  * directions, the copies between them count there. */
 #include "engine/train/convolutions.h"
 
+#include "engine/graph/forward.h"
 #include "engine/graph/operator.h"
 #include "engine/train/session.h"
 

@@ -3,6 +3,7 @@
 
 #include "base/alignment.h"
 #include "base/cleanup.h"
+#include "engine/graph/forward.h"
 #include "engine/train/initial_values.h"
 
 #include <errno.h>

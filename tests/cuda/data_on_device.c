@@ -3,6 +3,7 @@
  * a launch. `data_on_device [PLUGIN]` exits with 0: all agree; 1: not; 77: there is no GPU. */
 #include "engine/data/augmentation.h"
 #include "engine/data/split.h"
+#include "engine/graph/forward.h"
 #include "engine/train/device_data.h"
 #include "engine/train/feed.h"
 #include "worker/trainee/worker_plugin.h"

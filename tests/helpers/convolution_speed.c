@@ -12,6 +12,7 @@
  * Or BATCH/FEATURES/OUT,OUT…: linear layers with ReLU in place of the convolutions.
  * $CONVOLUTION_TIMES prints the measured seconds of each layer's ways, $CONVOLUTION_PROFILE at the
  * end each operator's microseconds on each thread, with "+" what it waits behind it. */
+#include "engine/graph/forward.h"
 #include "engine/train/convolutions.h"
 #include "engine/train/session.h"
 

@@ -3,6 +3,7 @@
  * memory, plain and augmented, with different numbers of steps in a launch. After each it also
  * prints how much of the device's memory the process holds. */
 #include "engine/data/augmentation.h"
+#include "engine/graph/forward.h"
 #include "engine/train/device_data.h"
 #include "engine/train/feed.h"
 #include "worker/trainee/worker_plugin.h"

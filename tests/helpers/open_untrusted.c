@@ -15,6 +15,7 @@
 #include "engine/data/dataset.h"
 #include "engine/data/image.h"
 #include "engine/data/image_resize.h"
+#include "engine/graph/forward.h"
 #include "engine/onnx/onnx.h"
 #include "engine/train/safetensors.h"
 

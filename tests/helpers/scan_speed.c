@@ -5,6 +5,7 @@
  * answers each line on standard input with the seconds of RUNS runs. Operands are parts of the
  * samples, so the time holds their copies and those of their gradients. */
 #include "engine/backends/cpu/program.h"
+#include "engine/graph/forward.h"
 #include "tests/support/session.h"
 
 #include <stdio.h>

@@ -12,6 +12,7 @@
  *                         launch; or the process ends: crash
  *   when FILE             fails so only once the file is there
  *   shared                fails so only as a client of MPS
+ *   wait FILE             the device is opened once the file is there
  *   deaf                  a client of MPS never has its device opened
  *   report FILE STATE     when a run fails, what the driver says of it: FILE takes STATE's place
  */
@@ -31,7 +32,7 @@ void omp_set_num_threads(int count); /* of libgomp, which oneDNN uses */
 static struct {
     uint64_t memory;
     char refusal[256], missing[64], failure[32], version[32];
-    char report[512], state[512], when[512];
+    char report[512], state[512], when[512], awaited[512];
     long long failure_after;
     long long updates;
     char name[32];
@@ -60,6 +61,7 @@ static void control_read(void)
         sscanf(line, "missing %63s", control.missing);
         sscanf(line, "fail %31s %lld", control.failure, &control.failure_after);
         sscanf(line, "when %511s", control.when);
+        sscanf(line, "wait %511s", control.awaited);
         sscanf(line, "report %511s %511s", control.report, control.state);
     }
     if (file)
@@ -85,6 +87,8 @@ static int device_open(const struct backend_device_config *config, struct backen
     control_read();
     if (control.shared && !getenv("CUDA_MPS_PIPE_DIRECTORY"))
         control.failure[0] = '\0';
+    while (control.awaited[0] && access(control.awaited, F_OK) != 0)
+        usleep(1000);
     while (control.deaf && getenv("CUDA_MPS_PIPE_DIRECTORY"))
         pause();
     if (control.refusal[0])

@@ -1,6 +1,7 @@
 /* reference.c: see reference.h. */
 #include "tests/support/reference.h"
 
+#include "engine/graph/forward.h"
 #include "engine/graph/optimizer.h"
 
 #include <errno.h>

@@ -3,6 +3,7 @@
  * hands over a job, becomes that job's trainee as a forked process would, and trains. */
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "engine/graph/forward.h"
 #include "engine/train/session.h"
 #include "worker/attempt/attempt_handover.h"
 #include "worker/attempt/attempt_identity.h"

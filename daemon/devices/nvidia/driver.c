@@ -226,6 +226,8 @@ static void on_reading(void *data, const struct nvidia_reading *reading)
     struct daemon *daemon = data;
     void (*ready)(struct daemon *) = state_of(daemon)->ready;
 
+    if (daemon->devices->stopping) /* attempts are gone that would count as outside use */
+        return;
     for (size_t i = 0; i < reading->count; i++)
         take_device(daemon, &reading->devices[i], reading);
     daemon->devices->listener->read(daemon);
@@ -253,7 +255,7 @@ static int start(struct daemon *daemon, void (*ready)(struct daemon *daemon), st
     state = memory_zero(sizeof *state);
     *device_driver_state(daemon, &device_driver_nvidia) = state;
     state->ready = ready;
-    return nvidia_monitor_start(daemon->loop, daemon->config.nvidia_library, on_reading, daemon,
+    return nvidia_monitor_start(daemon->loop, daemon->config.nvidia_library, "", on_reading, daemon,
                                 &state->monitor, error);
 }
 
@@ -267,12 +269,13 @@ static void stop(struct daemon *daemon)
     *device_driver_state(daemon, &device_driver_nvidia) = NULL;
 }
 
-static void refresh(struct daemon *daemon, bool fresh, void (*done)(void *data), void *data)
+static void refresh(struct daemon *daemon, enum device_reading reading, void (*done)(void *data),
+                    void *data)
 {
     if (!state_of(daemon))
         done(data);
-    else if (fresh)
-        nvidia_monitor_look(state_of(daemon)->monitor, done, data);
+    else if (reading != DEVICE_READING_RECENT)
+        nvidia_monitor_look(state_of(daemon)->monitor, reading == DEVICE_READING_NEW, done, data);
     else
         nvidia_monitor_refresh(state_of(daemon)->monitor, done, data);
 }

@@ -43,7 +43,8 @@ struct nvidia_monitor {
     uv_mutex_t lock;
     uv_cond_t change;
     bool stopping, watching, asked, devices_changed;
-    bool needed;                    /* of what is asked for: an older reading does not suffice */
+    /* the most that somebody needs of the next reading */
+    enum nvidia_request needed;
     struct nvidia_reading *arrived; /* NULL: the loop has taken it */
 };
 
@@ -102,16 +103,15 @@ static void run_monitor(void *data)
     uv_mutex_lock(&monitor->lock);
     while (wait_for_reason(monitor, next)) {
         bool rescan = monitor->devices_changed || uv_hrtime() >= monitor->rescan_at;
-        enum nvidia_request request = rescan ? NVIDIA_RESCAN
-                                      : monitor->watching || monitor->needed
-                                          ? NVIDIA_READ
-                                          : NVIDIA_READ_UNLESS_ASLEEP;
+        enum nvidia_request request = rescan              ? NVIDIA_RESCAN
+                                      : monitor->watching ? NVIDIA_READ
+                                                          : monitor->needed;
         struct nvidia_reading *reading;
-        uint64_t begun;
+        uint64_t begun = uv_hrtime(); /* whoever asks from now on needs another reading */
 
-        monitor->asked = monitor->devices_changed = monitor->needed = false;
+        monitor->asked = monitor->devices_changed = false;
+        monitor->needed = NVIDIA_READ_UNLESS_IDLE;
         uv_mutex_unlock(&monitor->lock);
-        begun = uv_hrtime();
         reading = nvidia_probe_read(monitor->probe, request);
         reading->begun = begun;
         plan_rescan(monitor, reading, rescan);
@@ -127,11 +127,11 @@ static void run_monitor(void *data)
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-static void wake(struct nvidia_monitor *monitor, bool *reason, bool needed)
+static void wake(struct nvidia_monitor *monitor, bool *reason, enum nvidia_request needed)
 {
     uv_mutex_lock(&monitor->lock);
     *reason = true;
-    monitor->needed = monitor->needed || needed;
+    monitor->needed = needed > monitor->needed ? needed : monitor->needed;
     uv_cond_signal(&monitor->change);
     uv_mutex_unlock(&monitor->lock);
 }
@@ -175,15 +175,15 @@ static void on_arrival(uv_async_t *handle)
         monitor->callback(monitor->data, reading);
         nvidia_reading_free(previous);
     }
-    if (answer_waiters(monitor, begun))
-        wake(monitor, &monitor->asked, true);
+    if (answer_waiters(monitor, begun)) /* what they need was noted as they came */
+        wake(monitor, &monitor->asked, NVIDIA_READ_UNLESS_IDLE);
 }
 
 static void on_device_event(void *data)
 {
     struct nvidia_monitor *monitor = data;
 
-    wake(monitor, &monitor->devices_changed, false);
+    wake(monitor, &monitor->devices_changed, NVIDIA_READ_UNLESS_IDLE);
 }
 
 void nvidia_monitor_watch(struct nvidia_monitor *monitor, bool watch)
@@ -197,8 +197,8 @@ void nvidia_monitor_watch(struct nvidia_monitor *monitor, bool watch)
 }
 
 /* `needed`: as that of the monitor. */
-static void wait_for_reading(struct nvidia_monitor *monitor, uint64_t since, bool needed,
-                             nvidia_monitor_done done, void *data)
+static void wait_for_reading(struct nvidia_monitor *monitor, uint64_t since,
+                             enum nvidia_request needed, nvidia_monitor_done done, void *data)
 {
     struct waiter *waiter = malloc(sizeof *waiter);
 
@@ -216,17 +216,19 @@ void nvidia_monitor_refresh(struct nvidia_monitor *monitor, nvidia_monitor_done 
     if (monitor->latest && uv_now(monitor->loop) - monitor->latest_at < READING_VALID_MILLISECONDS)
         done(data);
     else
-        wait_for_reading(monitor, 0, false, done, data);
+        wait_for_reading(monitor, 0, NVIDIA_READ_UNLESS_IDLE, done, data);
 }
 
-void nvidia_monitor_look(struct nvidia_monitor *monitor, nvidia_monitor_done done, void *data)
+void nvidia_monitor_look(struct nvidia_monitor *monitor, bool wakes, nvidia_monitor_done done,
+                         void *data)
 {
-    wait_for_reading(monitor, uv_hrtime(), true, done, data);
+    wait_for_reading(monitor, uv_hrtime(), wakes ? NVIDIA_READ : NVIDIA_READ_UNLESS_ASLEEP, done,
+                     data);
 }
 
 void nvidia_monitor_read(struct nvidia_monitor *monitor)
 {
-    wake(monitor, &monitor->asked, true);
+    wake(monitor, &monitor->asked, NVIDIA_READ);
 }
 
 const struct nvidia_reading *nvidia_monitor_reading(const struct nvidia_monitor *monitor)
@@ -247,13 +249,14 @@ static void on_closed(uv_handle_t *handle)
     free(monitor);
 }
 
-int nvidia_monitor_start(uv_loop_t *loop, const char *library, nvidia_monitor_callback callback,
-                         void *data, struct nvidia_monitor **result, struct error *error)
+int nvidia_monitor_start(uv_loop_t *loop, const char *library, const char *root,
+                         nvidia_monitor_callback callback, void *data,
+                         struct nvidia_monitor **result, struct error *error)
 {
     struct nvidia_monitor *monitor = memory_zero(sizeof *monitor);
     int status;
 
-    monitor->probe = nvidia_probe_new(library, "");
+    monitor->probe = nvidia_probe_new(library, root);
     monitor->loop = loop;
     monitor->callback = callback;
     monitor->data = data;
@@ -279,7 +282,7 @@ void nvidia_monitor_stop(struct nvidia_monitor *monitor)
     if (!monitor)
         return;
     device_events_stop(monitor->events);
-    wake(monitor, &monitor->stopping, false);
+    wake(monitor, &monitor->stopping, NVIDIA_READ_UNLESS_IDLE);
     uv_thread_join(&monitor->thread);
     answer_waiters(monitor, UINT64_MAX);
     uv_close((uv_handle_t *)&monitor->arrival, on_closed);

@@ -13,8 +13,10 @@ struct nvidia_monitor;
  * until the next one. */
 typedef void (*nvidia_monitor_callback)(void *data, const struct nvidia_reading *reading);
 
-int nvidia_monitor_start(uv_loop_t *loop, const char *library, nvidia_monitor_callback callback,
-                         void *data, struct nvidia_monitor **monitor, struct error *error);
+/* `root`: see nvidia_power_read(). */
+int nvidia_monitor_start(uv_loop_t *loop, const char *library, const char *root,
+                         nvidia_monitor_callback callback, void *data,
+                         struct nvidia_monitor **monitor, struct error *error);
 
 /* Starts or stops one reading per second, for the time in which jobs run on a device or wait for
  * one. */
@@ -25,8 +27,10 @@ void nvidia_monitor_watch(struct nvidia_monitor *monitor, bool watch);
 typedef void (*nvidia_monitor_done)(void *data);
 void nvidia_monitor_refresh(struct nvidia_monitor *monitor, nvidia_monitor_done done, void *data);
 
-/* Calls `done` on the loop after a reading that begins now or later. */
-void nvidia_monitor_look(struct nvidia_monitor *monitor, nvidia_monitor_done done, void *data);
+/* Calls `done` on the loop after a reading that begins now or later. Without `wakes`, and while all
+ * GPUs sleep, that reading tells what an older one said. */
+void nvidia_monitor_look(struct nvidia_monitor *monitor, bool wakes, nvidia_monitor_done done,
+                         void *data);
 
 /* Requests one more reading, which begins as soon as the current one ends. */
 void nvidia_monitor_read(struct nvidia_monitor *monitor);

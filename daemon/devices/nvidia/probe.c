@@ -351,11 +351,12 @@ static void read_all(struct nvidia_probe *probe, enum nvidia_request request,
 struct nvidia_reading *nvidia_probe_read(struct nvidia_probe *probe, enum nvidia_request request)
 {
     struct nvidia_reading *reading = memory_zero(sizeof *reading);
-    bool may_rest = request == NVIDIA_READ_UNLESS_ASLEEP;
-    enum nvidia_power power = may_rest ? nvidia_power_read(probe->root) : NVIDIA_STAYS_ON;
+    enum nvidia_power power =
+        request < NVIDIA_READ ? nvidia_power_read(probe->root) : NVIDIA_STAYS_ON;
+    bool rests = power == NVIDIA_ASLEEP || (request == NVIDIA_READ_UNLESS_IDLE &&
+                                            power == NVIDIA_MAY_SLEEP && is_idle(probe));
 
-    if (probe->complete && probe->known_count > 0 &&
-        (power == NVIDIA_ASLEEP || (power == NVIDIA_MAY_SLEEP && is_idle(probe)))) {
+    if (probe->complete && probe->known_count > 0 && rests) {
         reading->devices = calloc(probe->known_count + 1, sizeof *reading->devices);
         describe_resting(probe, power == NVIDIA_ASLEEP, reading);
     } else {

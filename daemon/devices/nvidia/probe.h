@@ -55,8 +55,10 @@ struct nvidia_probe;
 struct nvidia_probe *nvidia_probe_new(const char *library, const char *root);
 void nvidia_probe_free(struct nvidia_probe *probe);
 
+/* From the least to the most. */
 enum nvidia_request {
-    NVIDIA_READ_UNLESS_ASLEEP, /* keeps no GPU awake that may sleep and has nothing to do */
+    NVIDIA_READ_UNLESS_IDLE,   /* keeps no GPU awake that may sleep and has nothing to do */
+    NVIDIA_READ_UNLESS_ASLEEP, /* wakes none */
     NVIDIA_READ,
     NVIDIA_RESCAN /* and finds devices that appeared since the library was initialised */
 };

@@ -2,6 +2,7 @@
  * A task quantizes some rows of its input at a time, each by its own range, and multiplies them
  * (kernels/int8.h). No number depends on how rows and columns are divided among tasks. */
 #include "engine/backends/cpu/program.h"
+#include "engine/graph/forward.h"
 
 #include <stdlib.h>
 

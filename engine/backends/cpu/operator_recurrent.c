@@ -12,6 +12,7 @@
  * last one leaves the state in a result, which OP_CARRY_STATE copies once nothing reads the old. */
 #include "base/alignment.h"
 #include "engine/backends/cpu/operator_recurrent_input.h"
+#include "engine/graph/forward.h"
 
 #include <errno.h>
 #include <stdlib.h>

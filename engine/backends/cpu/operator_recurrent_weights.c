@@ -8,6 +8,7 @@
  * copies transposed, with zeros where a sample begins. */
 #include "base/alignment.h"
 #include "engine/backends/cpu/program.h"
+#include "engine/graph/forward.h"
 
 #include <errno.h>
 #include <stdlib.h>

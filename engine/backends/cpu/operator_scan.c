@@ -3,6 +3,7 @@
  * of each sample, too. The gradients of the parameters are partial sums of each task, which a
  * second step adds. */
 #include "engine/backends/cpu/program.h"
+#include "engine/graph/forward.h"
 
 #include <errno.h>
 #include <math.h>

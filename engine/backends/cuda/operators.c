@@ -2,6 +2,7 @@
  * update. */
 #include "engine/backends/cuda/general.h"
 #include "engine/backends/cuda/transformer.h"
+#include "engine/graph/forward.h"
 #include "engine/graph/operator.h"
 #include "engine/graph/optimizer.h"
 

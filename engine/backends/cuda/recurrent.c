@@ -3,6 +3,7 @@
  * is carried to the next batch. */
 #include "base/alignment.h"
 #include "engine/backends/cuda/recurrent_ways.h"
+#include "engine/graph/forward.h"
 
 #include <stdlib.h>
 

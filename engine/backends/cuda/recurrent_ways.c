@@ -4,6 +4,7 @@
 #include "base/alignment.h"
 #include "engine/backends/cuda/choices.h"
 #include "engine/backends/cuda/linear_search.h"
+#include "engine/graph/forward.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,4 +1,5 @@
 /* activation.c: functions of one number that are applied to each element, and their derivatives. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 int32_t graph_activation(struct graph *graph, int32_t input, const char *name,

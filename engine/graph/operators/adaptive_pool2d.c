@@ -1,6 +1,7 @@
 /* adaptive_pool2d.c: pools whose windows follow from the size of the result, as
  * torch.nn.AdaptiveAvgPool2d and AdaptiveMaxPool2d, and their gradients. Where the result divides
  * the image, they are pools with a fixed window. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 #include <errno.h>

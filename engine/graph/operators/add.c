@@ -1,4 +1,5 @@
 /* add.c: the sum of two tensors of the same shape. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 int32_t graph_add(struct graph *graph, int32_t a, int32_t b, const char *name)

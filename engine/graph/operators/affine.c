@@ -1,4 +1,5 @@
 /* affine.c: scale x + offset with constants, which is its own gradient with the offset 0. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 int32_t graph_affine(struct graph *graph, int32_t input, float scale, float offset,

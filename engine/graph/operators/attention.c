@@ -2,6 +2,7 @@
  * arXiv:1706.03762), as torch.nn.functional.scaled_dot_product_attention, and its gradient. The
  * probabilities are not stored: the backward part makes them again from the saved logarithms of
  * their sums (Dao et al. 2022, arXiv:2205.14135), so memory grows linearly with the sequence. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 /* [B,T,3D] of queries, keys and values; also checks the number of heads. */

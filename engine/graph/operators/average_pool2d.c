@@ -1,5 +1,6 @@
 /* average_pool2d.c: the mean of each window, as torch.nn.AvgPool2d, or of each channel; and its
  * gradient. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 int32_t graph_average_pool2d(struct graph *graph, int32_t input, const char *name,

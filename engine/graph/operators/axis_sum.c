@@ -1,4 +1,5 @@
 /* axis_sum.c: the sum or the mean over an axis, as torch.sum and torch.mean, and its gradient. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 int32_t graph_axis_sum(struct graph *graph, int32_t input, const struct axis_sum_attributes *sum,

@@ -1,4 +1,5 @@
 /* batch_norm.c: batch normalisation, as torch.nn.BatchNorm1d and BatchNorm2d, and its gradient. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 int32_t graph_batch_norm(struct graph *graph, int32_t input, const char *name, float epsilon,

@@ -1,5 +1,6 @@
 /* batch_product.c: products of matrices that both belong to the samples, as torch.bmm, and the
  * gradients, which are such products. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 int32_t graph_batch_product(struct graph *graph, int32_t a, int32_t b,

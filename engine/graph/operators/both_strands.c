@@ -1,5 +1,6 @@
 /* both_strands.c: a sequence of nucleotides, and behind it its reverse complement: the other strand
  * as it is read. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* broadcast.c: two tensors combined number by number, of which the second may repeat along axes
  * before and behind its own; and the gradients. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 int32_t graph_broadcast(struct graph *graph, int32_t a, int32_t b,

@@ -1,5 +1,6 @@
 /* carry_state.c: what a batch leaves to the next: the state of recurrent layers behind the last
  * step (recurrent.c). It is written when nothing reads the state before any more. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 static void append_carry(struct graph *graph, const char *name, int32_t value, int32_t state)

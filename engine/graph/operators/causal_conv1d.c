@@ -1,6 +1,7 @@
 /* causal_conv1d.c: a convolution of each channel over the steps before it, with SiLU where asked
  * for, as torch.nn.Conv1d(D, D, K, groups=D, padding=K - 1) whose last K - 1 results are cut off;
  * and its gradients. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 #include <math.h>

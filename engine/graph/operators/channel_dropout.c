@@ -1,6 +1,7 @@
 /* channel_dropout.c: drops whole channels of samples at random in training, as torch.nn.Dropout1d
  * and Dropout2d (Tompson et al. 2014, arXiv:1411.4280). Channel c of sample n is decided as element
  * n C + c of a dropout is. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 int32_t graph_channel_dropout(struct graph *graph, int32_t input, const char *name,

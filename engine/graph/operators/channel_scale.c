@@ -1,5 +1,6 @@
 /* channel_scale.c: multiplies every channel of an image by a number of its own; and the
  * gradients. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 int32_t graph_channel_scale(struct graph *graph, int32_t input, int32_t scale, const char *name)

@@ -1,6 +1,7 @@
 /* concatenate.c: tensors side by side along their last axis, as torch.cat(…, dim=-1), and the
  * reverse, as torch.split(…, dim=-1). Each is the gradient of the other. Images lie side by side
  * along their channels. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 #include <errno.h>

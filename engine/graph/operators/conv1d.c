@@ -1,5 +1,6 @@
 /* conv1d.c: convolutions, pools and resampling of sequences [batch, channels, length], as
  * torch.nn.Conv1d and the like. A sequence is an image of one row. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* conv2d.c: convolutions of images, as torch.nn.Conv2d, and their gradients. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 #include <math.h>

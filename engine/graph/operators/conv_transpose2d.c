@@ -1,6 +1,7 @@
 /* conv_transpose2d.c: transposed convolutions, as torch.nn.ConvTranspose2d. Each is the gradient by
  * the data of a convolution, and its own gradient by the data is that convolution: it is made of
  * the operators that convolutions have already, and of a bias. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 #include <errno.h>

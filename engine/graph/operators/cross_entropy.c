@@ -1,4 +1,5 @@
 /* cross_entropy.c: the loss for classes, as torch.nn.functional.cross_entropy, and its gradient. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 static int32_t append_cross_entropy(struct graph *graph, int32_t logits, bool soft)

@@ -1,5 +1,6 @@
 /* dropout.c: drops numbers or whole samples at random in training, as torch.nn.Dropout and
  * torchvision.ops.StochasticDepth. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 static int32_t append_dropout(struct graph *graph, int32_t input, const char *name,

@@ -1,5 +1,6 @@
 /* elu.c: the exponential linear unit, as torch.nn.ELU (Clevert, Unterthiner and Hochreiter 2015,
  * arXiv:1511.07289), and its gradient. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* embedding.c: a learnt row for each index, as torch.nn.Embedding, and its gradient. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 int32_t graph_embedding(struct graph *graph, int32_t input, const char *name, int64_t vocabulary,

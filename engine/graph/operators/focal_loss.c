@@ -1,5 +1,6 @@
 /* focal_loss.c: the softmax cross entropy of each sample, times (1 - p)^gamma with the probability
  * p of its label (Lin, Goyal, Girshick, He and Dollár 2017, arXiv:1708.02002), and its gradient. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* function.c: a function of each number, as torch.exp, log, sqrt, reciprocal, sin, cos, erf and
  * pow, and its gradient. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* group_norm.c: normalisation of groups of channels of each sample, as torch.nn.GroupNorm (Wu and
  * He 2018, arXiv:1803.08494), and its gradient. A group for each channel is instance norm. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 int32_t graph_group_norm(struct graph *graph, int32_t input, const char *name, int groups,

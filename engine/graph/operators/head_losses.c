@@ -1,5 +1,6 @@
 /* head_losses.c: the sum of the losses of several heads, which have a part of the output each, and
  * its gradient. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 #include <errno.h>

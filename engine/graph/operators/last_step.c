@@ -1,5 +1,6 @@
 /* last_step.c: one vector for each sequence of a batch: its last step, its first one, or the mean
  * over its steps; and the gradients. The sequences may differ in length. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 static int32_t append_pool(struct graph *graph, int32_t input, int32_t lengths, const char *name,

@@ -1,5 +1,6 @@
 /* layer_norm.c: normalises rows to mean 0 and variance 1, as torch.nn.LayerNorm over the last
  * dimension (Ba, Kiros and Hinton 2016, arXiv:1607.06450), and the gradient. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 int32_t graph_layer_norm(struct graph *graph, int32_t input, const char *name, float epsilon,

@@ -1,5 +1,6 @@
 /* leaky_relu.c: ReLU with a slope below zero, as torch.nn.LeakyReLU (Maas, Hannun and Ng 2013,
  * "Rectifier nonlinearities improve neural network acoustic models"), and its gradient. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 #include <math.h>

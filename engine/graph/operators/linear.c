@@ -1,4 +1,5 @@
 /* linear.c: linear layers: y = x weight^T + bias, as torch.nn.Linear, and their gradients. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* mask_steps.c: lets what lies behind the end of a sequence be 0, so that the padding behind it has
  * no part in what a convolution makes of its last steps. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 int32_t graph_mask_steps(struct graph *graph, int32_t input, int32_t lengths, const char *name)

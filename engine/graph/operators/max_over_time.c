@@ -1,5 +1,6 @@
 /* max_over_time.c: the largest number of each feature of a sequence (Collobert et al. 2011,
  * "Natural language processing (almost) from scratch", section 3.3.2), and its gradient. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 int32_t graph_max_over_time(struct graph *graph, int32_t input, int32_t lengths, const char *name)

@@ -1,4 +1,5 @@
 /* max_pool2d.c: the largest number of each window, as torch.nn.MaxPool2d, and its gradient. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 int32_t graph_max_pool2d(struct graph *graph, int32_t input, const char *name,

@@ -1,4 +1,5 @@
 /* mse.c: the mean of the squared differences, as torch.nn.functional.mse_loss, and its gradient. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 int32_t graph_mse(struct graph *graph, int32_t prediction)

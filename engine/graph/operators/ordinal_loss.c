@@ -3,6 +3,7 @@
  * class lies above. It is the ranked ignorance score (Tödter and Ahrens 2012,
  * doi:10.1175/MWR-D-11-00266.1) of the probabilities that the softmax gives, with natural
  * logarithms. So a class far from the label costs more than its neighbour. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 int32_t graph_ordinal_loss(struct graph *graph, int32_t logits)

@@ -1,5 +1,6 @@
 /* permute.c: the axes of each sample in another order, as torch.permute, which is its own
  * gradient. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 /* Whether the order names each axis once, and the axes make the sample. */

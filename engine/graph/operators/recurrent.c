@@ -13,6 +13,7 @@
  * A layer may begin with the state that the batch before left: truncated back-propagation through
  * time (Williams and Peng 1990, doi:10.1162/neco.1990.2.4.490). No gradient passes from a batch to
  * the one before, as if the state were detached. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* reshape.c: the same numbers in another shape. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 int32_t graph_flatten(struct graph *graph, int32_t input, const char *name)

@@ -1,5 +1,6 @@
 /* resize2d.c: images of another height and width, as torch.nn.functional.interpolate in the modes
  * "nearest" and "bilinear", and the gradient. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 #include <math.h>

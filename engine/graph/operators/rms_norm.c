@@ -1,5 +1,6 @@
 /* rms_norm.c: normalises rows to a mean square of 1, as torch.nn.RMSNorm over the last dimension
  * (Zhang and Sennrich 2019, arXiv:1910.07467), and the gradient. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 int32_t graph_rms_norm(struct graph *graph, int32_t input, const char *name, float epsilon)

@@ -7,6 +7,7 @@
  *
  * The states of every SCAN_CHUNK-th step are kept, and the backward part makes those between anew:
  * the memory grows with T D N / SCAN_CHUNK, not with T D N. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 static int check_shape(struct graph *graph, const char *name, int32_t tensor, const char *what,

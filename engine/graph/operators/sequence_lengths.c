@@ -1,5 +1,6 @@
 /* sequence_lengths.c: how long the sequences of symbols are that a padding symbol fills up, and
  * behind convolutions and pools. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 int32_t graph_sequence_lengths(struct graph *graph, int32_t input, const char *name,

@@ -1,4 +1,5 @@
 /* slice.c: columns of rows, as torch.narrow along the last axis, and the gradient. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 int32_t graph_slice(struct graph *graph, int32_t input, int64_t first, int64_t count,

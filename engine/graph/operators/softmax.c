@@ -1,4 +1,5 @@
 /* softmax.c: the softmax of each row, as torch.softmax along the last axis, and its gradient. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 int32_t graph_softmax(struct graph *graph, int32_t input, const char *name)

@@ -1,6 +1,7 @@
 /* take.c: rows of a tensor by constant numbers, as torch.index_select: padding, steps of slices,
  * repetition and constant indices are such. The gradient of a row is the sum over the rows that
  * took it; the map lists them, so that each number is summed in one order everywhere. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* tokens.c: what stands around the blocks of a transformer: positions that are added to tokens,
  * images as tokens, and a token put before them. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 /* Checks that the tensor is a parameter with so many elements. */

@@ -11,6 +11,7 @@
  *              arXiv:1503.03832, section 3.2.
  *
  * The loss is the mean over those triplets, and 0 where there are none. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 #include <errno.h>

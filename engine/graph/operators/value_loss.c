@@ -2,6 +2,7 @@
  * SmoothL1Loss and BCEWithLogitsLoss, the quantile loss (Koenker and Bassett 1978,
  * doi:10.2307/1913643), of one quantile or several, and 1 - cosine_similarity; and their
  * gradients. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* build.c: the graph of a case. */
+#include "engine/graph/forward.h"
 #include "tests/cuda/cases.h"
 
 #include <stdio.h>

@@ -2,6 +2,7 @@
  * plain tensors, as models of other programs need them, and those of images that need no window. A
  * product stands before them and a linear layer behind, so the tensors between are stored in the
  * type. */
+#include "engine/graph/forward.h"
 #include "tests/cuda/cases.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* images.c: a table of cases, which compare_operators runs and judges. They are normalisation,
  * pools and other operators on images. A convolution of 1x1 stands before them and a linear layer
  * behind, so the tensors between are stored in the type. */
+#include "engine/graph/forward.h"
 #include "tests/cuda/cases.h"
 
 #define SGD .optimizer = {.kind = OPTIMIZER_SGD, .momentum = 0.9}

@@ -1,5 +1,6 @@
 /* operators.c: a table of cases, which compare_operators runs and judges. They are activations,
  * batch norm of features, dropout, sums and embeddings. */
+#include "engine/graph/forward.h"
 #include "tests/cuda/cases.h"
 
 #define SGD .optimizer = {.kind = OPTIMIZER_SGD, .momentum = 0.9}

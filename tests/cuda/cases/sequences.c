@@ -1,5 +1,6 @@
 /* sequences.c: cases of sequences: what is made of all steps, the causal convolution, the selective
  * scan, LSTM and GRU, and the losses of several heads. */
+#include "engine/graph/forward.h"
 #include "tests/cuda/cases.h"
 
 #define SGD .optimizer = {.kind = OPTIMIZER_SGD, .momentum = 0.9}

@@ -1,5 +1,6 @@
 /* transformer.c: cases of layer norm and RMS norm, attention, positions, tokens, parameters that
  * serve several layers, the loss over tokens, and one vector for all steps. */
+#include "engine/graph/forward.h"
 #include "tests/cuda/cases.h"
 
 #define SGD .optimizer = {.kind = OPTIMIZER_SGD, .momentum = 0.9}

@@ -3,6 +3,7 @@
 #include "engine/backends/cpu/kernels/kernels.h"
 #include "engine/backends/cpu/kernels/vector.h"
 #include "engine/backends/cpu/kernels/vector_lanes.h"
+#include "engine/graph/forward.h"
 
 enum { BLOCK = 64 };
 

@@ -15,7 +15,7 @@
 #include "engine/backends/cpu/kernels/tiles.h"
 #include "engine/backends/cpu/kernels/unfold.h"
 #include "engine/backends/cpu/kernels/winograd.h"
-#include "engine/graph/graph.h"
+#include "engine/graph/forward.h"
 
 #include <stdbool.h>
 #include <stdint.h>

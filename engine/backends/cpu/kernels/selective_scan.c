@@ -8,6 +8,7 @@
 #include "engine/backends/cpu/kernels/kernels.h"
 #include "engine/backends/cpu/kernels/vector.h"
 #include "engine/backends/cpu/kernels/vector_lanes.h"
+#include "engine/graph/forward.h"
 
 _Static_assert((int)VECTOR <= (int)SCAN_STRIP, "scratch has room for a strip");
 

@@ -3,6 +3,7 @@
  * steps are added up from those of the threads, in a fixed order. */
 #include "engine/backends/cuda/kernels/sequence.h"
 #include "engine/backends/cuda/kernels/values.cuh"
+#include "engine/graph/forward.h"
 
 constexpr int STEPS = 64;    /* of a thread */
 constexpr int CHANNELS = 64; /* of a block, a thread each */

@@ -13,6 +13,7 @@
  * states. */
 #include "engine/backends/cuda/kernels/sequence.h"
 #include "engine/backends/cuda/kernels/values.cuh"
+#include "engine/graph/forward.h"
 
 constexpr int CHANNELS = 32; /* of a block: a warp, a thread for each */
 constexpr int STATES = 16;   /* that a thread keeps in registers at a time */

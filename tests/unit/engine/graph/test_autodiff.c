@@ -1,7 +1,7 @@
 /* test_autodiff.c: the structure of the backward and update parts: which nodes are appended, in
  * which order, with which tensors. (test_cpu_operators and test_gradients compare their
  * numbers.) */
-#include "engine/graph/graph.h"
+#include "engine/graph/forward.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* test_frozen.c: what frozen parameters leave out of a graph, and learning rates by depth. */
-#include "engine/graph/graph.h"
+#include "engine/graph/forward.h"
 
 #include <errno.h>
 #include <math.h>

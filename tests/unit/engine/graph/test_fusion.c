@@ -1,5 +1,6 @@
 /* test_fusion.c: the patterns of neighbours that a kernel may compute along with its own node. They
  * are found where a backend has the ability, and nowhere else. */
+#include "engine/graph/forward.h"
 #include "engine/graph/fusion.h"
 #include "engine/graph/image_fusion.h"
 #include "engine/graph/operator.h"

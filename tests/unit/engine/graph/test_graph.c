@@ -1,7 +1,7 @@
 /* test_graph.c: shapes, names, errors and initial values of the graph's forward operators, and
  * their cost. */
 #include "engine/graph/cost.h"
-#include "engine/graph/graph.h"
+#include "engine/graph/forward.h"
 
 #include <errno.h>
 #include <math.h>

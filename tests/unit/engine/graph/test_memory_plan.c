@@ -1,4 +1,5 @@
 /* test_memory_plan.c: memory plans of small graphs, whose answers are known. */
+#include "engine/graph/forward.h"
 #include "engine/graph/memory_plan.h"
 
 #include <errno.h>

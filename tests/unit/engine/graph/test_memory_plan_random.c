@@ -3,6 +3,7 @@
  * 64 bytes remembers whose value it holds. Every node first finds its inputs intact, then
  * writes. */
 #include "base/philox.h"
+#include "engine/graph/forward.h"
 #include "engine/graph/memory_plan.h"
 
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 /* test_squeeze_excite.c: squeeze and excite is found, forward and backward, where one launch can
  * compute it; and not where another node needs a result that the launch does not make in time. */
+#include "engine/graph/forward.h"
 #include "engine/graph/operator.h"
 #include "engine/graph/squeeze_excite.h"
 

@@ -1,6 +1,7 @@
 /* test_models.c: the built-in models and lists of layers have the parameters, names and shapes of
  * the nn.Sequential that they correspond to. Impossible configurations are refused with a
  * sentence. */
+#include "engine/graph/forward.h"
 #include "engine/models/builders.h"
 #include "tests/support/reference.h"
 

@@ -1,6 +1,6 @@
 /* test_checkpoint.c: tensors are read back bit for bit, invalid files are refused with a sentence,
  * and retention keeps the last checkpoints and the best one. */
-#include "engine/graph/graph.h"
+#include "engine/graph/forward.h"
 #include "engine/train/checkpoint.h"
 
 #include <errno.h>

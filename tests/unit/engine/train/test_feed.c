@@ -2,6 +2,7 @@
  * whose launches have several steps reports the same, and learns the same, as a run of single
  * steps. The device is a stand-in on the CPU (tests/support/data_backend.h). */
 #include "engine/data/split.h"
+#include "engine/graph/forward.h"
 #include "engine/models/models.h"
 #include "engine/train/device_data.h"
 #include "engine/train/feed.h"

@@ -1,5 +1,6 @@
 /* test_loss_scale.c: how the loss scale reacts to overflows (torch.amp.GradScaler's rule), and
  * which type auto chooses on which device. */
+#include "engine/graph/forward.h"
 #include "engine/train/loss_scale.h"
 #include "engine/train/precision.h"
 

@@ -2,6 +2,7 @@
  * predictions from it and from the ceilings. The figures are made up: this test measures
  * nothing. */
 #include "engine/graph/cost.h"
+#include "engine/graph/forward.h"
 #include "engine/train/calibration.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* test_recompute.c: activations that are recomputed instead of kept: which nodes come again and
  * where, that training gives the same bits, and that the plan needs less memory. */
+#include "engine/graph/forward.h"
 #include "engine/models/models.h"
 #include "engine/train/session.h"
 

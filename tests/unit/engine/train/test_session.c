@@ -1,5 +1,6 @@
 /* test_session.c: programs of several batch sizes share one set of weights,
  * and their sums add up. */
+#include "engine/graph/forward.h"
 #include "engine/train/session.h"
 
 #include <errno.h>

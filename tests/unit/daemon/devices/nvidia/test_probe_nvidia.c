@@ -439,17 +439,17 @@ static void a_gpu_that_sleeps_is_not_woken(void **state)
     (void)state;
     power_set("auto", "suspended");
     say("%s", idle_gpu);
-    expect(NVIDIA_READ_UNLESS_ASLEEP, false, 0, 1); /* nothing is known of it yet */
+    expect(NVIDIA_READ_UNLESS_IDLE, false, 0, 1); /* nothing is known of it yet */
     say("%s", busy_gpu);
-    expect(NVIDIA_READ_UNLESS_ASLEEP, true, 0, 1);
-    reading = nvidia_probe_read(probe, NVIDIA_READ_UNLESS_ASLEEP);
+    expect(NVIDIA_READ_UNLESS_IDLE, true, 0, 1);
+    reading = nvidia_probe_read(probe, NVIDIA_READ_UNLESS_IDLE);
     assert_true(isnan(reading->devices[0].power));
     nvidia_reading_free(reading);
     expect(NVIDIA_READ, false, 50, 1);
-    expect(NVIDIA_READ_UNLESS_ASLEEP, true, 0, 1);
+    expect(NVIDIA_READ_UNLESS_IDLE, true, 0, 1);
     power_set("auto", "active"); /* somebody woke it, and it was busy when it was read last */
-    expect(NVIDIA_READ_UNLESS_ASLEEP, false, 50, 1);
-    expect(NVIDIA_READ_UNLESS_ASLEEP, false, 50, 1);
+    expect(NVIDIA_READ_UNLESS_IDLE, false, 50, 1);
+    expect(NVIDIA_READ_UNLESS_IDLE, false, 50, 1);
 }
 
 /* While the library is initialised, and with every question, it would stay awake. */
@@ -458,10 +458,27 @@ static void an_idle_gpu_may_fall_asleep(void **state)
     (void)state;
     power_set("auto", "active");
     say("%s", idle_gpu);
-    expect(NVIDIA_READ_UNLESS_ASLEEP, false, 0, 1);
+    expect(NVIDIA_READ_UNLESS_IDLE, false, 0, 1);
     say("%s", two_gpus);
-    expect(NVIDIA_READ_UNLESS_ASLEEP, true, 0, 1); /* it has just been read */
-    expect(NVIDIA_READ, false, 0, 2);              /* the library was initialised anew */
+    expect(NVIDIA_READ_UNLESS_IDLE, true, 0, 1); /* it has just been read */
+    expect(NVIDIA_READ, false, 0, 2);            /* the library was initialised anew */
+}
+
+/* The search for processes that hold memory of a GPU: none does of one that sleeps. */
+static void a_look_wakes_none(void **state)
+{
+    (void)state;
+    power_set("auto", "active");
+    say("%s", idle_gpu);
+    expect(NVIDIA_READ_UNLESS_IDLE, false, 0, 1);
+    say("%s", busy_gpu);
+    expect(NVIDIA_READ_UNLESS_IDLE, true, 0, 1); /* it has just been read */
+    expect(NVIDIA_READ_UNLESS_ASLEEP, false, 50, 1);
+    power_set("auto", "suspended");
+    say("%s", two_gpus);
+    expect(NVIDIA_READ_UNLESS_ASLEEP, true, 0, 1);
+    power_set("auto", "active");
+    expect(NVIDIA_READ_UNLESS_ASLEEP, false, 0, 2); /* the library was closed meanwhile */
 }
 
 static void a_gpu_that_stays_on_is_read(void **state)
@@ -469,9 +486,9 @@ static void a_gpu_that_stays_on_is_read(void **state)
     (void)state;
     power_set("on", "active");
     say("%s", idle_gpu);
-    expect(NVIDIA_READ_UNLESS_ASLEEP, false, 0, 1);
+    expect(NVIDIA_READ_UNLESS_IDLE, false, 0, 1);
     say("%s", two_gpus);
-    expect(NVIDIA_READ_UNLESS_ASLEEP, false, 0, 1); /* … and the library stays initialised */
+    expect(NVIDIA_READ_UNLESS_IDLE, false, 0, 1); /* … and the library stays initialised */
 }
 
 /* ---- the monitor ----------------------------------------------------------------------------- */
@@ -481,6 +498,7 @@ struct watcher {
     struct nvidia_monitor *monitor;
     int readings, answers, wanted;
     size_t devices;
+    bool rested;
 };
 
 static void on_reading(void *data, const struct nvidia_reading *reading)
@@ -504,9 +522,9 @@ static void readings_arrive_on_the_loop(void **state)
     (void)state;
     say("driver 1\ngpu GPU-1 total=1000\n");
     uv_loop_init(&watcher.loop);
-    assert_int_equal(
-        nvidia_monitor_start(&watcher.loop, library, on_reading, &watcher, &watcher.monitor, NULL),
-        0);
+    assert_int_equal(nvidia_monitor_start(&watcher.loop, library, root, on_reading, &watcher,
+                                          &watcher.monitor, NULL),
+                     0);
     nvidia_monitor_refresh(watcher.monitor, on_refreshed, &watcher);
     assert_int_equal(watcher.answers, 0); /* there is no reading yet */
     uv_run(&watcher.loop, UV_RUN_DEFAULT);
@@ -526,6 +544,39 @@ static void readings_arrive_on_the_loop(void **state)
     assert_int_equal(uv_loop_close(&watcher.loop), 0);
 }
 
+static void on_looked(void *data)
+{
+    struct watcher *watcher = data;
+
+    watcher->answers++;
+    watcher->rested = nvidia_monitor_reading(watcher->monitor)->rests;
+    uv_stop(&watcher->loop);
+}
+
+static void a_look_of_the_monitor_wakes_none_unless_it_must(void **state)
+{
+    struct watcher watcher = {.wanted = 1};
+
+    (void)state;
+    power_set("auto", "suspended");
+    say("%s", idle_gpu);
+    uv_loop_init(&watcher.loop);
+    assert_int_equal(nvidia_monitor_start(&watcher.loop, library, root, on_reading, &watcher,
+                                          &watcher.monitor, NULL),
+                     0);
+    uv_run(&watcher.loop, UV_RUN_DEFAULT);
+    watcher.wanted = INT_MAX;
+    for (int wakes = 0; wakes < 2; wakes++) {
+        nvidia_monitor_look(watcher.monitor, wakes, on_looked, &watcher);
+        uv_run(&watcher.loop, UV_RUN_DEFAULT);
+        assert_int_equal(watcher.answers, wakes + 1);
+        assert_int_equal(watcher.rested, !wakes);
+    }
+    nvidia_monitor_stop(watcher.monitor);
+    uv_run(&watcher.loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&watcher.loop), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -540,7 +591,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(processes_that_cannot_be_seen, begin, end),
         cmocka_unit_test_setup_teardown(a_gpu_that_sleeps_is_not_woken, begin, end_power),
         cmocka_unit_test_setup_teardown(an_idle_gpu_may_fall_asleep, begin, end_power),
+        cmocka_unit_test_setup_teardown(a_look_wakes_none, begin, end_power),
         cmocka_unit_test_setup_teardown(a_gpu_that_stays_on_is_read, begin, end_power),
+        cmocka_unit_test_setup_teardown(a_look_of_the_monitor_wakes_none_unless_it_must, begin,
+                                        end_power),
         cmocka_unit_test_setup_teardown(readings_arrive_on_the_loop, begin, end),
     };
 

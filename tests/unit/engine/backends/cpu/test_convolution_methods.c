@@ -3,6 +3,7 @@
  * and number of groups. Each is computed forward and with its three gradients, in every order of
  * images, and by every level of the kernels that this machine supports. */
 #include "engine/backends/cpu/program.h"
+#include "engine/graph/forward.h"
 #include "engine/train/convolutions.h"
 #include "tests/support/session.h"
 

@@ -2,6 +2,7 @@
  * threads, gradients that accumulate, clipping, programs that share their weights, metrics, and no
  * allocation in a step. */
 #include "engine/backends/cpu/program.h"
+#include "engine/graph/forward.h"
 #include "tests/support/session.h"
 
 #include <dlfcn.h>

@@ -2,6 +2,7 @@
  * of the loss (tests/support/finite_differences.h); those along time are in
  * test_gradients_sequences.c. */
 #include "engine/graph/build.h"
+#include "engine/graph/forward.h"
 #include "tests/support/finite_differences.h"
 #include "tests/support/reference.h"
 

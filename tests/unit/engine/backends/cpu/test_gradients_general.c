@@ -1,5 +1,6 @@
 /* test_gradients_general.c: the gradients of operators over plain tensors on the CPU backend
  * against finite differences of the loss (tests/support/finite_differences.h). */
+#include "engine/graph/forward.h"
 #include "tests/support/finite_differences.h"
 
 #include <setjmp.h>

@@ -1,6 +1,7 @@
 /* test_gradients_sequences.c: the gradients of operators over sequences on the CPU backend against
  * finite differences of the loss (tests/support/finite_differences.h). Padding has no part. */
 #include "engine/graph/build.h"
+#include "engine/graph/forward.h"
 #include "tests/support/finite_differences.h"
 
 #include <math.h>

@@ -2,6 +2,7 @@
  * against plain sums, and whole graphs against the same graphs in float32. */
 #include "base/philox.h"
 #include "engine/backends/cpu/instructions.h"
+#include "engine/graph/forward.h"
 #include "engine/train/quantization.h"
 #include "tests/support/quantized_weights.h"
 

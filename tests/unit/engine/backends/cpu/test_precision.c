@@ -1,6 +1,7 @@
 /* test_precision.c: types smaller than float32: how numbers are rounded, where a graph casts to
  * them, and updates under a loss scale. (test_cpu_operators covers products.) */
 #include "engine/backends/cpu/program.h"
+#include "engine/graph/forward.h"
 #include "tests/support/session.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* test_profile.c: the events that the CPU backend records: every step of every task, in order, on
  * the lane of its thread, within the run. Recording changes no result. */
+#include "engine/graph/forward.h"
 #include "tests/support/session.h"
 
 #include <setjmp.h>

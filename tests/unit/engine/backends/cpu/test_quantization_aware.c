@@ -4,6 +4,7 @@
 #include "base/alignment.h"
 #include "base/philox.h"
 #include "engine/backends/cpu/kernels/kernels.h"
+#include "engine/graph/forward.h"
 #include "tests/support/dump.h"
 #include "tests/support/session.h"
 

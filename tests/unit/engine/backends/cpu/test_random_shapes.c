@@ -4,6 +4,7 @@
  * thousands. */
 #include "base/philox.h"
 #include "engine/backends/cpu/program.h"
+#include "engine/graph/forward.h"
 #include "tests/support/plain_graph.h"
 #include "tests/support/session.h"
 

@@ -4,6 +4,7 @@
  * may be off by 1e-5 of the largest of its array, or of 1. */
 #include "base/philox.h"
 #include "engine/backends/cpu/kernels/kernels.h"
+#include "engine/graph/forward.h"
 
 #include <math.h>
 #include <setjmp.h>

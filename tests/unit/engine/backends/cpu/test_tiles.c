@@ -2,6 +2,7 @@
  * networks with rounded operands in float32. Neither the number of threads nor the program that
  * wrote the weights changes a bit. */
 #include "engine/backends/cpu/program.h"
+#include "engine/graph/forward.h"
 #include "tests/support/session.h"
 #include "tests/support/tiles.h"
 

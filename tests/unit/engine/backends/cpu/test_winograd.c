@@ -2,6 +2,7 @@
  * forward and the three gradients, for every level of the kernels that this machine supports, both
  * divisions of the work, and images that the tiles do not fill. */
 #include "engine/backends/cpu/program.h"
+#include "engine/graph/forward.h"
 #include "tests/support/session.h"
 
 #include <math.h>
