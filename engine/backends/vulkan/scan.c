@@ -1,14 +1,16 @@
 /* scan.c: the selective scan (engine/graph/operators/selective_scan.c has the formulas) and its
- * gradients. A sequence is cut into chunks of SCAN_CHUNK steps, which are computed at the same time:
- * the state behind a chunk is what the chunk makes of zero, plus the state before it times the
- * chunk's decay (Blelloch 1990, "Prefix sums and their applications"). Forward is three launches:
- * what each chunk makes of zero; from chunk to chunk, the states before each; the results from these
- * states. Backward does the same in the reverse order, and makes the states of a chunk anew. */
+ * gradients. A sequence is cut into chunks of SCAN_CHUNK steps, which are computed at the same
+ * time: the state behind a chunk is what the chunk makes of zero, plus the state before it times
+ * the chunk's decay (Blelloch 1990, "Prefix sums and their applications"). Forward is three
+ * launches: what each chunk makes of zero; from chunk to chunk, the states before each; the results
+ * from these states. Backward does the same in the reverse order, and makes the states of a chunk
+ * anew. */
 #include "engine/backends/vulkan/sums.h"
 
 /* CHANNELS: of a workgroup, an invocation for each (scan.glsl). */
 enum { WORKGROUP = 256, CHANNELS = 32 };
-_Static_assert((int)SCAN_CHUNK == (int)CHANNELS, "an invocation has the sum over the channels of one step");
+_Static_assert((int)SCAN_CHUNK == (int)CHANNELS,
+               "an invocation has the sum over the channels of one step");
 
 struct scan_shape {
     int64_t sequences, length, channels, states, chunks; /* chunks: of all sequences */

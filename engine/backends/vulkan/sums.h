@@ -3,7 +3,7 @@
 
 #include "engine/backends/vulkan/vulkan.h"
 
-/* sums[j] = the sum over the rows of x[row * stride + j], for each of the columns; or adds to it. */
+/* sums[j] = the sum over the rows of x[row * stride + j] for each column j; or adds to it. */
 struct strided_sums {
     VkDeviceAddress x, sums;
     int64_t rows, stride, columns;
