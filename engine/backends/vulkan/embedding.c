@@ -86,8 +86,8 @@ static int record_parts(struct recorder *recorder, int32_t index, const struct t
               .positions = (uint32_t)((table->count + parts - 1) / parts)};
     const struct launch launch = {
         .shader = SHADER_embedding_backward,
-        .constants = {WORKGROUP, accumulate},
-        .constant_count = 2,
+        .constants = {WORKGROUP, accumulate, table->vocabulary <= WORKGROUPS_MAX},
+        .constant_count = 3,
         .push = &push,
         .push_bytes = sizeof push,
         .groups = {table->vocabulary < WORKGROUPS_MAX ? table->vocabulary : WORKGROUPS_MAX,
