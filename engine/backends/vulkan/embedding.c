@@ -4,7 +4,7 @@
 enum { WORKGROUP = 256 };
 /* The gradient: a workgroup has one row of a small table, and of a large one several, so that few
  * workgroups read all indices. */
-enum { WORKGROUPS_MAX = 4096 };
+enum { WORKGROUPS_MAX = 1024 };
 /* Rows that are frequent are summed up by parts of the positions. A part has at least so many
  * positions, and in it a row of the table occurs at least so often, on average. */
 enum { POSITIONS_OF_PART = 512, OCCURRENCES_OF_PART = 4, PARTS_MAX = 256 };

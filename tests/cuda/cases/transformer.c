@@ -304,9 +304,9 @@ static int32_t build_symbols_50000(struct graph *graph, int32_t x)
 }
 
 /* A large table, of which few rows are read often. */
-static int32_t build_symbols_4200(struct graph *graph, int32_t x)
+static int32_t build_symbols_1100(struct graph *graph, int32_t x)
 {
-    x = graph_embedding(graph, x, "0", 4200, 6);
+    x = graph_embedding(graph, x, "0", 1100, 6);
     return graph_linear(graph, graph_mean_over_time(graph, x, -1, "1"), "2", 10, true);
 }
 
@@ -333,9 +333,9 @@ static const struct test_case cases[] = {
      .build = build_attention_1,
      .types = FLOAT32_ALONE,
      SGD},
-    {.name = "4,200 symbols, parts",
-     TOKENS(340, 100),
-     .build = build_symbols_4200,
+    {.name = "1,100 symbols, parts",
+     TOKENS(90, 100),
+     .build = build_symbols_1100,
      .types = FLOAT32_ALONE,
      SGD},
     {.name = "rotary, 5,000 steps",
