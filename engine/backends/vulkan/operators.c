@@ -65,6 +65,8 @@ static const struct operator_row {
     [OP_MEAN_OVER_TIME_BACKWARD] = {time_pool_backward_run},
     [OP_MAX_OVER_TIME] = {time_pool_run},
     [OP_MAX_OVER_TIME_BACKWARD] = {time_pool_backward_run},
+    [OP_CONCATENATE] = {columns_run},
+    [OP_SPLIT] = {columns_run},
     [OP_SOFTMAX] = {softmax_run},
     [OP_SOFTMAX_BACKWARD] = {softmax_run},
     [OP_BATCH_PRODUCT] = {batch_product_run},

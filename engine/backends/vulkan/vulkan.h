@@ -294,12 +294,12 @@ vulkan_operator time_pool_run, time_pool_backward_run;                          
 vulkan_operator sequence_lengths_run, window_lengths_run, mask_steps_run;          /* sequences.c */
 vulkan_operator both_strands_run, causal_conv_run, causal_conv_backward_run;       /* sequences.c */
 vulkan_operator softmax_run, batch_product_run;                                    /* softmax.c */
-vulkan_operator recurrent_run, recurrent_backward_run,
-    recurrent_backward_weights_run;                                     /* recurrent.c */
-vulkan_operator carry_state_run;                                        /* recurrent.c */
-vulkan_operator selective_scan_run, selective_scan_backward_run;        /* scan.c */
-vulkan_operator cross_entropy_run, cross_entropy_backward_run, mse_run; /* losses.c */
-vulkan_operator update_run, moving_average_run;                         /* update.c */
+vulkan_operator recurrent_run, recurrent_backward_run;                             /* recurrent.c */
+vulkan_operator recurrent_backward_weights_run, carry_state_run;                   /* recurrent.c */
+vulkan_operator selective_scan_run, selective_scan_backward_run;                   /* scan.c */
+vulkan_operator columns_run;                                                       /* columns.c */
+vulkan_operator cross_entropy_run, cross_entropy_backward_run, mse_run;            /* losses.c */
+vulkan_operator update_run, moving_average_run;                                    /* update.c */
 
 /* The partial sums of the gradients' norm. */
 int32_t update_squares(const struct graph *graph);
