@@ -5,7 +5,7 @@
 enum { WORKGROUP = 256 };
 /* The gradient: a workgroup has one row of a small table, and of a large one several, so that few
  * workgroups read all indices. */
-enum { WORKGROUPS_MAX = 4096 };
+enum { WORKGROUPS_MAX = 1024 };
 /* Rows that are frequent are summed up by parts of the positions. A part has at least so many
  * positions, and in it a row of the table occurs at least so often, on average. */
 enum { POSITIONS_OF_PART = 512, OCCURRENCES_OF_PART = 4, PARTS_MAX = 256 };
@@ -87,8 +87,8 @@ static int record_parts(struct recorder *recorder, int32_t index, const struct t
               .positions = (uint32_t)((table->count + parts - 1) / parts)};
     const struct launch launch = {
         .shader = SHADER_embedding_backward,
-        .constants = {WORKGROUP, accumulate},
-        .constant_count = 2,
+        .constants = {WORKGROUP, accumulate, table->vocabulary <= WORKGROUPS_MAX},
+        .constant_count = 3,
         .push = &push,
         .push_bytes = sizeof push,
         .groups = {table->vocabulary < WORKGROUPS_MAX ? table->vocabulary : WORKGROUPS_MAX,

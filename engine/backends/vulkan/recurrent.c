@@ -1,6 +1,6 @@
 /* recurrent.c: LSTM and GRU: a launch for each step, which multiplies the state and calculates the
- * gates, forward and backward; the gradient by the weights, which is one product over all steps; and
- * the state that is carried to the next batch. */
+ * gates, forward and backward; the gradient by the weights, which is one product over all steps;
+ * and the state that is carried to the next batch. */
 #include "engine/backends/vulkan/operators.h"
 #include "engine/backends/vulkan/product.h"
 #include "engine/backends/vulkan/sums.h"

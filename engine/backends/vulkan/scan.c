@@ -1,13 +1,14 @@
 /* scan.c: the selective scan (engine/graph/operators/selective_scan.c has the formulas) and its
- * gradients. A sequence is cut into chunks of SCAN_CHUNK steps, which are computed at the same time:
- * the state behind a chunk is what the chunk makes of zero, plus the state before it times the
- * chunk's decay (Blelloch 1990, "Prefix sums and their applications"). Forward is three launches:
- * what each chunk makes of zero; from chunk to chunk, the states before each; the results from these
- * states. Backward does the same in the reverse order, and makes the states of a chunk anew. */
+ * gradients. A sequence is cut into chunks of SCAN_CHUNK steps, which are computed at the same
+ * time: the state behind a chunk is what the chunk makes of zero, plus the state before it times
+ * the chunk's decay (Blelloch 1990, "Prefix sums and their applications"). Forward is three
+ * launches: what each chunk makes of zero; from chunk to chunk, the states before each; the results
+ * from these states. Backward does the same in the reverse order, and makes the states of a chunk
+ * anew. */
 #include "engine/backends/vulkan/operators.h"
 #include "engine/backends/vulkan/sums.h"
 
-/* CHANNELS: of a workgroup, an invocation for each (scan.glsl). */
+/* CHANNELS: of a workgroup, an invocation for each (scan_place.glsl). */
 enum { WORKGROUP = 256, CHANNELS = 32 };
 _Static_assert((int)SCAN_CHUNK == (int)CHANNELS,
                "an invocation has the sum over the channels of one step");
@@ -281,6 +282,9 @@ int selective_scan_backward_run(struct recorder *recorder, int32_t index, struct
     struct scan_push push = describe(program, node, 1, &shape);
     int r;
 
+    if (parts.end > UINT32_MAX) /* shaders count in 32 bits */
+        return error_set(error, -ERROR_UNSUPPORTED, "%s: %lld numbers of workspace", node->name,
+                         (long long)parts.end);
     push.dy = program_address(program, node->input[0]);
     push.sums = start + (VkDeviceSize)parts.sums * sizeof(float);
     push.kept = 0;

@@ -514,6 +514,8 @@ static const struct test_case cases[] = {
     EXACT("sum of a long sample", ROWS(6, 9, 20), build_sum_many),
     CASE("softmax", ROWS(6, 9, 20), build_softmax),
     CASE("softmax of long rows", ROWS(6, 3, 20), build_softmax_wide),
+    EXACT("softmax of 40,000 rows", ROWS(20000, 2, 3), build_softmax),
+    EXACT("batch product, 34,000 matrices", ROWS(17000, 1, 4), build_product_first),
     CASE("batch product", ROWS(6, 3, 20), build_product),
     CASE("batch product, first transposed", ROWS(6, 3, 20), build_product_first),
     CASE("batch product, second transposed", ROWS(6, 3, 20), build_product_second),

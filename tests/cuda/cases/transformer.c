@@ -304,7 +304,46 @@ static int32_t build_symbols_50000(struct graph *graph, int32_t x)
     return symbols_of(graph, x, 50000, 3);
 }
 
+/* A large table, of which few rows are read often. */
+static int32_t build_symbols_1100(struct graph *graph, int32_t x)
+{
+    x = graph_embedding(graph, x, "0", 1100, 6);
+    return graph_linear(graph, graph_mean_over_time(graph, x, -1, "1"), "2", 10, true);
+}
+
+/* The angles of late steps are large numbers. */
+static int32_t build_rotary(struct graph *graph, int32_t x)
+{
+    x = graph_linear(graph, x, "0", 3 * 2 * 34, true);
+    x = graph_rotary(graph, x, "1", 2, 500);
+    x = graph_activation(graph, x, "2", ACTIVATION_TANH);
+    return graph_linear(graph, graph_mean_over_time(graph, x, -1, "3"), "4", 10, true);
+}
+
 static const struct test_case cases[] = {
+    /* more rows, tiles of attention, or samples than a device has workgroups along an axis */
+    {.name = "RMS norm of 3, 70,000 rows",
+     .batch = 70000,
+     .sample = {3},
+     .rank = 1,
+     .build = build_rms_norm_3,
+     .types = FLOAT32_ALONE,
+     SGD},
+    {.name = "attention, causal, 11,000 samples",
+     SEQUENCES(11000, 3, 5),
+     .build = build_attention_1,
+     .types = FLOAT32_ALONE,
+     SGD},
+    {.name = "1,100 symbols, parts",
+     TOKENS(90, 100),
+     .build = build_symbols_1100,
+     .types = FLOAT32_ALONE,
+     SGD},
+    {.name = "rotary, 5,000 steps",
+     SEQUENCES(2, 5000, 3),
+     .build = build_rotary,
+     .types = FLOAT32_ALONE,
+     SGD},
     {.name = "RMS norm of 3", .batch = 5, .sample = {3}, .rank = 1, .build = build_rms_norm_3, SGD},
     {.name = "RMS norm of 4099", SEQUENCES(1, 3, 3), .build = build_rms_norm_4099, SGD},
     {.name = "attention, one step", SEQUENCES(1, 1, 5), .build = build_attention_32, SGD},

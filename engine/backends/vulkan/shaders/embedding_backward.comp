@@ -8,6 +8,7 @@
 #include "common.glsl"
 
 layout(constant_id = 1) const uint ACCUMULATE = 0;
+layout(constant_id = 2) const uint ONE_ROW = 0; /* of each workgroup */
 
 layout(push_constant, scalar) uniform Push
 {
@@ -20,16 +21,30 @@ layout(push_constant, scalar) uniform Push
 const uint WORDS = (WORKGROUP + 31) / 32;
 shared uint marks[2 * WORDS]; /* one half is filled while the other may still be read */
 
-/* Adds up the gradients of the marked positions. */
-void add_marked(uint half_first, uint first, uint column, uint table)
-{
-    for (uint w = 0; w < WORDS; w++)
-        for (uint word = marks[half_first + w]; word != 0; word &= word - 1) {
-            const uint at = first + w * 32 + uint(findLSB(word));
+/* Gradients that are asked for before the first one is added: a frequent row waits for memory. */
+const uint AHEAD = 4, NONE = 0xffffffffu;
 
-            if (column < width)
-                sums.at[table + uint(index.at[at]) * width + column] += dy.at[at * width + column];
+float own_sum; /* of ONE_ROW */
+
+/* Adds up the gradients of the marked positions of a word. */
+void add_word(uint word, uint first, uint column, uint table)
+{
+    while (word != 0) {
+        uint at[AHEAD];
+        float gradient[AHEAD];
+
+        [[unroll]] for (uint i = 0; i < AHEAD; i++) {
+            at[i] = word != 0 && column < width ? first + uint(findLSB(word)) : NONE;
+            gradient[i] = at[i] != NONE ? dy.at[at[i] * width + column] : 0.0;
+            word &= word - 1;
         }
+        [[unroll]] for (uint i = 0; i < AHEAD; i++) {
+            if (ONE_ROW != 0)
+                own_sum += gradient[i];
+            else if (at[i] != NONE)
+                sums.at[table + uint(index.at[at[i]]) * width + column] += gradient[i];
+        }
+    }
 }
 
 void main()
@@ -40,7 +55,8 @@ void main()
     const uint begin = gl_WorkGroupID.z * positions, end = min(begin + positions, count);
     uint now = 0;
 
-    if (ACCUMULATE == 0 && column < width)
+    own_sum = 0.0;
+    if (ONE_ROW == 0 && ACCUMULATE == 0 && column < width)
         for (uint row = gl_WorkGroupID.x; row < vocabulary; row += rows)
             sums.at[table + row * width + column] = 0.0;
     for (uint first = begin; first < end; first += WORKGROUP) {
@@ -54,7 +70,13 @@ void main()
                 atomicOr(marks[now + own / 32], 1u << own % 32);
         }
         barrier();
-        add_marked(now, first, column, table);
+        for (uint w = 0; w < WORDS; w++)
+            add_word(marks[now + w], first + w * 32, column, table);
         now = WORDS - now;
+    }
+    if (ONE_ROW != 0 && column < width) {
+        const uint at = table + gl_WorkGroupID.x * width + column;
+
+        sums.at[at] = own_sum + (ACCUMULATE != 0 ? sums.at[at] : 0.0);
     }
 }

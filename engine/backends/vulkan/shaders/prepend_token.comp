@@ -1,7 +1,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
-/* prepend_token.comp: puts a token before the steps of each sample, or, BACKWARD, takes the gradient
- * of these steps from that of all. */
+/* prepend_token.comp: puts a token before the steps of each sample, or, BACKWARD, takes the
+ * gradient of these steps from that of all. */
 #include "common.glsl"
 
 layout(constant_id = 1) const uint BACKWARD = 0;

@@ -1,9 +1,9 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 /* product.comp: c = alpha a b + bias + beta d for matrices a [M, K] and b [K, N], whose strides say
- * how they lie; d lies as c does.
- * A workgroup has a tile of c. It loads what the tile needs of both operands in pieces of K, and
- * each of its 16 x 16 invocations adds up a part of the tile in registers. */
+ * how they lie; d lies as c does. A workgroup has a tile of c. It loads what the tile needs of both
+ * operands in pieces of K, and each of its 16 x 16 invocations adds up a part of the tile in
+ * registers: first FOLD numbers, then the sums of these, so that a long K costs no accuracy. */
 #include "common.glsl"
 
 layout(constant_id = 1) const uint TILE_M = 64;
@@ -25,6 +25,7 @@ layout(push_constant, scalar) uniform Push
 };
 
 const uint SIDE = 16;
+const uint FOLD = 512; /* a multiple of TILE_K */
 const uint PART_M = TILE_M / SIDE, PART_N = TILE_N / SIDE;
 
 shared float tile_a[TILE_K * TILE_M];
@@ -56,10 +57,10 @@ void main()
 {
     const uint row = gl_LocalInvocationID.x / SIDE, column = gl_LocalInvocationID.x % SIDE;
     const uint first_m = gl_WorkGroupID.y * TILE_M, first_n = gl_WorkGroupID.x * TILE_N;
-    float sum[PART_M * PART_N];
+    float sum[PART_M * PART_N], total[PART_M * PART_N];
 
     [[unroll]] for (uint i = 0; i < PART_M * PART_N; i++)
-        sum[i] = 0.0;
+        sum[i] = total[i] = 0.0;
     for (uint first_k = 0; first_k < k; first_k += TILE_K) {
         load_tiles(first_m, first_n, first_k);
         barrier();
@@ -76,6 +77,11 @@ void main()
             }
         }
         barrier();
+        if ((first_k + TILE_K) % FOLD == 0)
+            [[unroll]] for (uint i = 0; i < PART_M * PART_N; i++) {
+                total[i] += sum[i];
+                sum[i] = 0.0;
+            }
     }
     for (uint i = 0; i < PART_M; i++)
         for (uint j = 0; j < PART_N; j++) {
@@ -83,7 +89,7 @@ void main()
             const uint place = gl_WorkGroupID.z * c_batch + at_m * c_m + at_n;
 
             if (at_m < m && at_n < n)
-                c.at[place] = alpha * sum[i * PART_N + j] +
+                c.at[place] = alpha * (total[i * PART_N + j] + sum[i * PART_N + j]) +
                               (HAS_BIAS != 0 ? bias.at[at_n] : 0.0) +
                               (HAS_ADDEND != 0 ? beta * d.at[place] : 0.0);
         }

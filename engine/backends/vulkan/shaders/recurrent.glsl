@@ -1,7 +1,7 @@
 /* recurrent.glsl: what a step of LSTM and GRU has forward and backward. A workgroup of 16 x 16
- * invocations has 16 units of 16 ROWS_EACH samples: an invocation has one unit of ROWS_EACH samples,
- * 16 apart. It multiplies the state of its samples, or a gradient, with the weights of its units by
- * pieces of the depth, and then calculates its units. */
+ * invocations has 16 units of 16 ROWS_EACH samples: an invocation has one unit of ROWS_EACH
+ * samples, 16 apart. It multiplies the state of its samples, or a gradient, with the weights of
+ * its units by pieces of the depth, and then calculates its units. */
 #include "common.glsl"
 #include "functions.glsl"
 

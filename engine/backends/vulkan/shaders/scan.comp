@@ -1,8 +1,8 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
-/* scan.comp: the selective scan of a chunk. KIND: begins with zero, and leaves the states behind the
- * chunk and the sum of its steps; or begins with the states before it, and leaves the results; or
- * goes back with a gradient of zero behind the chunk, and leaves that before it, and the sum. */
+/* scan.comp: the selective scan of a chunk. KIND: begins with zero, and leaves the states behind
+ * the chunk and the sum of its steps; or begins with the states before it, and leaves the results;
+ * or goes back with a gradient of zero behind the chunk, and leaves that before it and the sum. */
 #include "common.glsl"
 
 layout(constant_id = 1) const uint REVERSE = 0;

@@ -1,7 +1,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
-/* scan_carry.comp: in place of what each chunk of the selective scan makes of zero, writes what comes
- * to it from the chunks before; BACK: goes from the last chunk to the first. */
+/* scan_carry.comp: in place of what each chunk of the selective scan makes of zero, writes what
+ * comes to it from the chunks before; BACK: goes from the last chunk to the first. */
 #include "common.glsl"
 
 layout(constant_id = 1) const uint BACK = 0;

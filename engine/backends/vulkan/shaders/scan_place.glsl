@@ -1,5 +1,6 @@
-/* scan_place.glsl: where the invocations of the selective scan are: each has a channel in a chunk of
- * steps. Included behind the push constants, of which it reads the extents, u, delta, a_log and z. */
+/* scan_place.glsl: where the invocations of the selective scan are: each has a channel in a chunk
+ * of steps. Included behind the push constants, of which it reads the extents, u, delta, a_log and
+ * z. */
 #include "functions.glsl"
 
 const uint CHUNK = 32; /* SCAN_CHUNK */

@@ -1,7 +1,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
-/* softmax.comp: e^x over the sum of e^x, a workgroup for each row; or, BACKWARD, its gradient, where
- * x is that by the result, and y the result. */
+/* softmax.comp: e^x over the sum of e^x, a workgroup for each row; or, BACKWARD, its gradient,
+ * where x is that by the result, and y the result. */
 #include "common.glsl"
 
 layout(constant_id = 1) const uint BACKWARD = 0;
