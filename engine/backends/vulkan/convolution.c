@@ -1,15 +1,16 @@
-/* convolution.c: convolutions of images and their gradients: products on tiles, of which the operand
- * is never unfolded in memory, or sums by the definition where a group has few channels. */
+/* convolution.c: convolutions of images and their gradients: products on tiles, whose operand is
+ * never unfolded in memory, or sums by the definition where a group has few channels. */
 #include "engine/backends/vulkan/channels.h"
 
 enum {
     SIDE = 16, /* invocations along each axis of a tile: tiles.glsl */
     WORKGROUP = SIDE * SIDE,
-    TILE_MAX = 4 * SIDE, /* side of a square tile */
-    DEEP_SIDES_MAX = 96, /* sides of a tile, added up, whose pieces fit twice as deep */
-    TILES_WANTED = 128,  /* as many keep a large GPU busy */
-    DIRECT_CHANNELS = 4, /* at most so many channels of a group are done by the definition */
-    PARTS_MAX = 256,     /* of the sum over a batch */
+    TILE_MAX = 4 * SIDE,      /* side of a square tile */
+    DEEP_SIDES_MAX = 96,      /* sides of a tile, added up, whose pieces fit twice as deep */
+    TILES_WANTED = 128,       /* as many keep a large GPU busy */
+    DIRECT_CHANNELS = 4,      /* at most so many channels of a group are done by the definition */
+    DIRECT_SUM_CHANNELS = 64, /* of which an invocation adds up so many at most */
+    PARTS_MAX = 256,          /* of the sum over a batch */
     PART_PIXELS_MIN = 256,
     WORKGROUPS_WANTED = 1024, /* more than the largest GPUs run at once */
     GRID_MAX = 65535          /* workgroups along an axis, on every device */
@@ -146,10 +147,12 @@ static int record_tiles(struct recorder *recorder, const struct pass *pass, stru
 
 static int record_pass(struct recorder *recorder, const struct pass *pass, struct error *error)
 {
-    const uint32_t channels = pass->backward ? pass->conv.from_channels : pass->conv.to_channels;
+    const struct convolution *conv = &pass->conv;
+    const uint32_t m = pass->backward ? conv->from_channels : conv->to_channels;
+    const uint32_t k = pass->backward ? conv->to_channels : conv->from_channels;
 
-    return channels <= DIRECT_CHANNELS ? record_direct(recorder, pass, error)
-                                       : record_tiles(recorder, pass, error);
+    return m <= DIRECT_CHANNELS && k <= DIRECT_SUM_CHANNELS ? record_direct(recorder, pass, error)
+                                                            : record_tiles(recorder, pass, error);
 }
 
 int convolution_run(struct recorder *recorder, int32_t index, struct error *error)

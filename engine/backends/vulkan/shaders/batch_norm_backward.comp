@@ -1,7 +1,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
-/* batch_norm_backward.comp: the gradients of a batch norm, from the sums that channel_sums.comp left
- * of each part. */
+/* batch_norm_backward.comp: the gradients of a batch norm, from the sums that channel_sums.comp
+ * left of each part. */
 #include "common.glsl"
 #include "channels.glsl"
 

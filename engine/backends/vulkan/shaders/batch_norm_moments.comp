@@ -1,7 +1,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
-/* batch_norm_moments.comp: of each channel and part the mean, and the sum of the squared differences
- * from it. These lie behind the means of all parts. */
+/* batch_norm_moments.comp: of each channel and part the mean, and the sum of the squared
+ * differences from it. These lie behind the means of all parts. */
 #include "common.glsl"
 #include "channels.glsl"
 

@@ -1,7 +1,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
-/* channel_sums.comp: of each channel and part the sum of dy and, where asked for, of dy times x less
- * the channel's mean. The products lie behind the sums of all parts. */
+/* channel_sums.comp: of each channel and part the sum of dy and, where asked for, of dy times x
+ * less the channel's mean. The products lie behind the sums of all parts. */
 #include "common.glsl"
 #include "channels.glsl"
 

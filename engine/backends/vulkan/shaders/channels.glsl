@@ -1,5 +1,6 @@
-/* channels.glsl: sums over the numbers of each channel of x [samples, channels, pixels]. A workgroup
- * has ACROSS channels at once: 1, or several where pixels are few and channels lie side by side. */
+/* channels.glsl: sums over the numbers of each channel of x [samples, channels, pixels]. A
+ * workgroup has ACROSS channels at once: 1, or several where pixels are few and channels lie side
+ * by side. */
 layout(constant_id = 1) const uint ACROSS = 1;
 
 struct Channels {
