@@ -63,7 +63,7 @@ void main()
         const float factor = c < shape.channels ? own.inverse_std * weight.at[c] : 0.0;
         const float offset = MOMENTS != BATCH_NORM_FROZEN && c < shape.channels ? bias.at[c] : 0.0;
 
-        FOR_EACH_NUMBER(place, shape, c)
-        y.at[place] = (x.at[place] - own.mean) * factor + offset;
+        FOR_EACH_NUMBER(cursor, shape, c)
+        y.at[cursor.place] = (x.at[cursor.place] - own.mean) * factor + offset;
     }
 }

@@ -39,9 +39,9 @@ void main()
                     dbias.at[c] = sum + ((ACCUMULATE & 2) != 0 ? dbias.at[c] : 0.0);
             }
         }
-        FOR_EACH_NUMBER(place, shape, c)
-        dx.at[place] = (dy.at[place] - sum * share -
-                        (x.at[place] - center) * (inverse * product * share)) *
-                       factor;
+        FOR_EACH_NUMBER(cursor, shape, c)
+        dx.at[cursor.place] = (dy.at[cursor.place] - sum * share -
+                               (x.at[cursor.place] - center) * (inverse * product * share)) *
+                              factor;
     }
 }

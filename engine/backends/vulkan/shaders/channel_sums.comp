@@ -23,13 +23,13 @@ void main()
         const uint at = gl_WorkGroupID.y * shape.channels + c;
         float sum = 0.0, product = 0.0;
 
-        FOR_EACH_NUMBER(place, shape, c)
+        FOR_EACH_NUMBER(cursor, shape, c)
         {
-            const float d = dy.at[place];
+            const float d = dy.at[cursor.place];
 
             sum += d;
             if (HAS_PRODUCTS != 0)
-                product += d * (x.at[place] - center);
+                product += d * (x.at[cursor.place] - center);
         }
         sum = channel_sum(sum);
         if (HAS_PRODUCTS != 0)
