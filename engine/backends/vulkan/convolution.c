@@ -1,13 +1,17 @@
-/* convolution.c: convolutions of images and their gradients: products on tiles, of which the operand
- * is never unfolded in memory, or sums by the definition where a group has few channels. */
+/* convolution.c: convolutions of images and their gradients: products on tiles, whose operand is
+ * never unfolded in memory, or sums by the definition where a group has few channels. */
 #include "engine/backends/vulkan/channels.h"
 #include "engine/backends/vulkan/operators.h"
 
 enum {
     SIDE = 16, /* invocations along each axis of a tile: tiles.glsl */
     WORKGROUP = SIDE * SIDE,
-    DIRECT_CHANNELS = 4, /* at most so many channels of a group are done by the definition */
-    PARTS_MAX = 256,     /* of the sum over a batch */
+    TILE_MAX = 4 * SIDE,      /* side of a square tile */
+    DEEP_SIDES_MAX = 96,      /* sides of a tile, added up, whose pieces fit twice as deep */
+    TILES_WANTED = 128,       /* as many keep a large GPU busy */
+    DIRECT_CHANNELS = 4,      /* at most so many channels of a group are done by the definition */
+    DIRECT_SUM_CHANNELS = 64, /* of which an invocation adds up so many at most */
+    PARTS_MAX = 256,          /* of the sum over a batch */
     PART_PIXELS_MIN = 256,
     WORKGROUPS_WANTED = 1024, /* more than the largest GPUs run at once */
     GRID_MAX = 65535          /* workgroups along an axis, on every device */
@@ -41,16 +45,6 @@ static struct convolution convolution_of(const struct graph *graph, const struct
     return conv;
 }
 
-/* The side of a tile along an extent: what lies outside of it is computed, too. */
-static uint32_t tile_extent(int64_t extent)
-{
-    uint32_t tile = 4 * SIDE;
-
-    while (tile > SIDE && extent <= tile / 2)
-        tile /= 2;
-    return tile;
-}
-
 static int64_t divide_up(int64_t number, int64_t divisor)
 {
     return (number + divisor - 1) / divisor;
@@ -59,6 +53,42 @@ static int64_t divide_up(int64_t number, int64_t divisor)
 static int64_t at_most(int64_t number, int64_t most)
 {
     return number > most ? most : number;
+}
+
+/* The side of a tile along an extent, at most `most`. Large tiles read each number less often, but
+ * what lies outside of the extent is computed, too. */
+static uint32_t tile_extent(int64_t extent, uint32_t most)
+{
+    uint32_t best = SIDE;
+    int64_t least = INT64_MAX;
+
+    for (uint32_t tile = SIDE; tile <= most; tile *= 2) {
+        const int64_t cost = divide_up(extent, tile) * (tile + SIDE);
+
+        if (cost <= least) {
+            least = cost;
+            best = tile;
+        }
+    }
+    return best;
+}
+
+struct tile {
+    uint32_t m, n, k;
+};
+
+/* The tile for a product [m, n] of which there are `products`. Narrow tiles are longer, so that an
+ * invocation has several sums; few tiles are made smaller, so that they keep a GPU busy. */
+static struct tile choose_tile(int64_t m, int64_t n, int64_t products)
+{
+    struct tile tile = {.m = tile_extent(m, TILE_MAX)};
+
+    tile.n = tile_extent(n, tile.m < TILE_MAX ? 2 * TILE_MAX : TILE_MAX);
+    while (tile.n > TILE_MAX / 2 &&
+           products * divide_up(m, tile.m) * divide_up(n, tile.n) < TILES_WANTED)
+        tile.n /= 2;
+    tile.k = tile.m + tile.n <= DEEP_SIDES_MAX ? 2 * SIDE : SIDE;
+    return tile;
 }
 
 /* ---- the convolution, and its gradient by the data ---- */
@@ -102,29 +132,28 @@ static int record_tiles(struct recorder *recorder, const struct pass *pass, stru
     const int64_t k = pass->backward ? conv->to_channels : conv->from_channels;
     const int64_t n =
         conv->samples * divide_up(extent[0], spacing[0]) * divide_up(extent[1], spacing[1]);
-    const uint32_t tile_m = tile_extent(m), tile_n = tile_extent(n);
+    const int64_t products = (int64_t)conv->groups * spacing[0] * spacing[1];
+    const struct tile tile = choose_tile(m, n, products);
+    const uint32_t depth = k <= 4 ? 4 : k <= 8 ? 8 : k <= SIDE ? SIDE : tile.k;
     const struct launch launch = {
         .shader = SHADER_convolution,
-        .constants = {WORKGROUP, tile_m, tile_n,
-                      k <= 4   ? 4
-                      : k <= 8 ? 8
-                               : 16,
-                      pass->backward, pass->bias != 0},
+        .constants = {WORKGROUP, tile.m, tile.n, depth, pass->backward, pass->bias != 0},
         .constant_count = 6,
         .push = &push,
         .push_bytes = sizeof push,
-        .groups = {record_groups(n, tile_n), divide_up(m, tile_m),
-                   at_most((int64_t)conv->groups * spacing[0] * spacing[1], GRID_MAX)}};
+        .groups = {record_groups(n, tile.n), divide_up(m, tile.m), at_most(products, GRID_MAX)}};
 
     return record_launch(recorder, &launch, error);
 }
 
 static int record_pass(struct recorder *recorder, const struct pass *pass, struct error *error)
 {
-    const uint32_t channels = pass->backward ? pass->conv.from_channels : pass->conv.to_channels;
+    const struct convolution *conv = &pass->conv;
+    const uint32_t m = pass->backward ? conv->from_channels : conv->to_channels;
+    const uint32_t k = pass->backward ? conv->to_channels : conv->from_channels;
 
-    return channels <= DIRECT_CHANNELS ? record_direct(recorder, pass, error)
-                                       : record_tiles(recorder, pass, error);
+    return m <= DIRECT_CHANNELS && k <= DIRECT_SUM_CHANNELS ? record_direct(recorder, pass, error)
+                                                            : record_tiles(recorder, pass, error);
 }
 
 int convolution_run(struct recorder *recorder, int32_t index, struct error *error)
@@ -160,7 +189,7 @@ int convolution_backward_data_run(struct recorder *recorder, int32_t index, stru
 /* The sum over the pixels of a batch, divided into parts: few weights keep a GPU busy, too. */
 struct weights_plan {
     bool direct;
-    uint32_t tile_m, tile_n;
+    struct tile tile;
     int64_t weights;     /* how many */
     int64_t part, parts; /* pixels of a part, and how many there are */
 };
@@ -171,19 +200,18 @@ static struct weights_plan plan_weights(const struct convolution *conv)
     const int64_t pixels = (int64_t)conv->samples * conv->to[0] * conv->to[1];
     struct weights_plan plan = {.direct = conv->to_channels <= DIRECT_CHANNELS &&
                                           conv->from_channels <= DIRECT_CHANNELS,
-                                .tile_m = tile_extent(conv->to_channels),
-                                .tile_n = tile_extent(row),
+                                .tile = choose_tile(conv->to_channels, row, INT32_MAX),
                                 .weights = conv->groups * conv->to_channels * row};
     const int64_t workgroups = plan.direct
                                    ? plan.weights
-                                   : conv->groups * divide_up(conv->to_channels, plan.tile_m) *
-                                         divide_up(row, plan.tile_n);
+                                   : conv->groups * divide_up(conv->to_channels, plan.tile.m) *
+                                         divide_up(row, plan.tile.n);
     int64_t parts =
         at_most(WORKGROUPS_WANTED / workgroups, at_most(pixels / PART_PIXELS_MIN, PARTS_MAX));
 
     if (parts < 1)
         parts = 1;
-    plan.part = divide_up(divide_up(pixels, parts), SIDE) * SIDE;
+    plan.part = divide_up(divide_up(pixels, parts), plan.tile.k) * plan.tile.k;
     plan.parts = divide_up(pixels, plan.part);
     return plan;
 }
@@ -219,15 +247,16 @@ static int record_weights(struct recorder *recorder, const struct convolution *c
         launch.constant_count = 2;
         launch.groups[0] = record_groups(plan->weights * plan->parts, 1);
     } else {
-        const uint32_t constants[] = {WORKGROUP, plan->tile_m, plan->tile_n, SIDE, accumulate};
+        const uint32_t constants[] = {WORKGROUP, plan->tile.m, plan->tile.n, plan->tile.k,
+                                      accumulate};
 
         launch.shader = SHADER_convolution_weights;
         for (int i = 0; i < 5; i++)
             launch.constants[i] = constants[i];
         launch.constant_count = 5;
         launch.groups[0] = divide_up(
-            (int64_t)conv->from_channels * conv->kernel[0] * conv->kernel[1], plan->tile_n);
-        launch.groups[1] = divide_up(conv->to_channels, plan->tile_m);
+            (int64_t)conv->from_channels * conv->kernel[0] * conv->kernel[1], plan->tile.n);
+        launch.groups[1] = divide_up(conv->to_channels, plan->tile.m);
         launch.groups[2] = conv->groups * plan->parts;
     }
     return record_launch(recorder, &launch, error);

@@ -1,5 +1,5 @@
-/* group_norm.c: normalisation of groups of channels of each sample, and its gradient. The numbers of
- * a group lie side by side, and so do those of each of its channels: both are rows. */
+/* group_norm.c: normalisation of groups of channels of each sample, and its gradient. The numbers
+ * of a group lie side by side, and so do those of each of its channels: both are rows. */
 #include "engine/backends/vulkan/channels.h"
 #include "engine/backends/vulkan/operators.h"
 

@@ -1,7 +1,7 @@
 /* pooling.c: maxima and means of windows of images, and their gradients. */
 #include "engine/backends/vulkan/operators.h"
 
-enum { WORKGROUP = 256, ROW_WORKGROUP = 64 };
+enum { WORKGROUP = 256, ROW_WORKGROUP = 64 }; /* a row has as many numbers at least */
 
 /* As the shaders have it: pool.glsl. */
 struct pool {
@@ -51,13 +51,13 @@ static int check_adaptive(const struct graph_node *node, const struct pool *pool
     return 0;
 }
 
-/* Whether the window is the whole image. */
+/* Whether the window is the whole image, and enough of it for a workgroup. */
 static bool is_global(const struct pool *pool)
 {
     for (int axis = 0; axis < 2; axis++)
         if (pool->to[axis] != 1 || pool->padding[axis] || pool->kernel[axis] != pool->from[axis])
             return false;
-    return true;
+    return (int64_t)pool->from[0] * pool->from[1] >= ROW_WORKGROUP;
 }
 
 static int record_means(struct recorder *recorder, const struct pool *pool, VkDeviceAddress x,

@@ -26,6 +26,12 @@
         .kernel = {k, k}, .stride = {1, 1}, .padding = {p0, p1}, .dilation = {d0, d1}, .groups = 1 \
     }
 
+#define STRIDED_DILATED(kh, kw, sh, sw, ph, pw, dh, dw)                                    \
+    {                                                                                      \
+        .kernel = {kh, kw}, .stride = {sh, sw}, .padding = {ph, pw}, .dilation = {dh, dw}, \
+        .groups = 1                                                                        \
+    }
+
 static const struct test_case cases[] = {
     FIRST("3 -> 16, 8x8, batch 2", 2, 3, 8, 8, CONV(16, 3, 1, 1)),
     FIRST("3 -> 64, 32x32", 16, 3, 32, 32, CONV(64, 3, 1, 1)),
@@ -56,6 +62,14 @@ static const struct test_case cases[] = {
     INSIDE("2x2, even", 4, 8, 8, 8, CONV_BIAS(8, 2, 1, 0)),
     INSIDE("dilation 2", 4, 16, 12, 12, WINDOWED(16, DILATED(3, 2, 2, 2, 2))),
     INSIDE("dilation 1x3", 4, 8, 12, 12, WINDOWED(8, DILATED(3, 1, 3, 1, 3))),
+    INSIDE("3x4, stride 2x3, dilation 3x2", 3, 8, 17, 19,
+           WINDOWED(12, STRIDED_DILATED(3, 4, 2, 3, 4, 5, 3, 2))),
+    INSIDE("5x4, stride 4x6, dilation 2x4", 3, 8, 19, 31,
+           WINDOWED(12, STRIDED_DILATED(5, 4, 4, 6, 1, 2, 2, 4))),
+    INSIDE("2x2, stride 3", 3, 8, 11, 10, CONV_BIAS(8, 2, 3, 0)),
+    INSIDE("padding larger than the kernel", 3, 8, 5, 6, CONV_BIAS(8, 3, 1, 5)),
+    INSIDE("129 -> 130, 20x20", 4, 129, 20, 20, CONV_BIAS(130, 3, 1, 1)),
+    INSIDE("3 groups, 24 -> 18, stride 2", 3, 24, 9, 9, CONV_GROUPS(18, 3, 2, 1, 3)),
     INSIDE("2 groups", 4, 16, 10, 10, CONV_GROUPS(24, 3, 1, 1, 2)),
     INSIDE("4 groups, 8 -> 12", 3, 8, 9, 9, CONV_GROUPS(12, 3, 2, 1, 4)),
     INSIDE("a factor of each channel", 4, 16, 10, 10, CONV_GROUPS(16, 1, 1, 0, 16)),

@@ -316,6 +316,7 @@ static const struct test_case cases[] = {
     BEHIND("global average pool", 6, 24, 7, 7, LAYER(GLOBAL_AVERAGE_POOL2D)),
     BEHIND("global average pool, 512 of 4x4", 64, 512, 4, 4, LAYER(GLOBAL_AVERAGE_POOL2D)),
     BEHIND("global average pool, 24 of 20x20", 3, 24, 20, 20, LAYER(GLOBAL_AVERAGE_POOL2D)),
+    BEHIND("global average pool, 70400 channels", 2200, 32, 2, 2, LAYER(GLOBAL_AVERAGE_POOL2D)),
     BEHIND("channel scale of 20x20", 3, 24, 20, 20, LAYER(CHANNEL_SCALE)),
     BEHIND("channel scale of 2x2", 9, 40, 2, 2, LAYER(CHANNEL_SCALE)),
     BEHIND("batch norm, SiLU, channel scale", 6, 16, 8, 8, LAYER(BATCH_NORM), LAYER(SILU),

@@ -1,8 +1,8 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
-/* batch_norm.comp: y = (x - mean) inverse_std weight + bias. In training the moments are joined from
- * those of parts, and the running ones follow; else they are known. The gradient of a frozen norm is
- * the same without mean and bias. */
+/* batch_norm.comp: y = (x - mean) inverse_std weight + bias. In training the moments are joined
+ * from those of parts, and the running ones follow; else they are known. The gradient of a frozen
+ * norm is the same without mean and bias. */
 #include "common.glsl"
 #include "channels.glsl"
 #include "moments.glsl"
@@ -63,7 +63,7 @@ void main()
         const float factor = c < shape.channels ? own.inverse_std * weight.at[c] : 0.0;
         const float offset = MOMENTS != BATCH_NORM_FROZEN && c < shape.channels ? bias.at[c] : 0.0;
 
-        FOR_EACH_NUMBER(place, shape, c)
-        y.at[place] = (x.at[place] - own.mean) * factor + offset;
+        FOR_EACH_NUMBER(cursor, shape, c)
+        y.at[cursor.place] = (x.at[cursor.place] - own.mean) * factor + offset;
     }
 }

@@ -1,7 +1,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
-/* batch_norm_backward.comp: the gradients of a batch norm, from the sums that channel_sums.comp left
- * of each part. */
+/* batch_norm_backward.comp: the gradients of a batch norm, from the sums that channel_sums.comp
+ * left of each part. */
 #include "common.glsl"
 #include "channels.glsl"
 
@@ -39,9 +39,9 @@ void main()
                     dbias.at[c] = sum + ((ACCUMULATE & 2) != 0 ? dbias.at[c] : 0.0);
             }
         }
-        FOR_EACH_NUMBER(place, shape, c)
-        dx.at[place] = (dy.at[place] - sum * share -
-                        (x.at[place] - center) * (inverse * product * share)) *
-                       factor;
+        FOR_EACH_NUMBER(cursor, shape, c)
+        dx.at[cursor.place] = (dy.at[cursor.place] - sum * share -
+                               (x.at[cursor.place] - center) * (inverse * product * share)) *
+                              factor;
     }
 }

@@ -1,7 +1,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
-/* batch_norm_moments.comp: of each channel and part the mean, and the sum of the squared differences
- * from it. These lie behind the means of all parts. */
+/* batch_norm_moments.comp: of each channel and part the mean, and the sum of the squared
+ * differences from it. These lie behind the means of all parts. */
 #include "common.glsl"
 #include "channels.glsl"
 
@@ -21,12 +21,12 @@ void main()
         const float numbers = float(min(first + shape.part, shape.samples * shape.pixels) - first);
         float mean = 0.0, distance = 0.0, square = 0.0;
 
-        FOR_EACH_NUMBER(place, shape, c)
-        mean += x.at[place];
+        FOR_EACH_NUMBER(cursor, shape, c)
+        mean += x.at[cursor.place];
         mean = channel_sum(mean) / numbers;
-        FOR_EACH_NUMBER(place, shape, c)
+        FOR_EACH_NUMBER(cursor, shape, c)
         {
-            const float difference = x.at[place] - mean;
+            const float difference = x.at[cursor.place] - mean;
 
             distance += difference;
             square += difference * difference;

@@ -1,7 +1,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
-/* channel_scale_backward.comp: dx = dy scale, and dscale = the sum of dy x, with a workgroup for each
- * channel of a sample. dx may be in the place of dy. */
+/* channel_scale_backward.comp: dx = dy scale, and dscale = the sum of dy x, with a workgroup for
+ * each channel of a sample. dx may be in the place of dy. */
 #include "common.glsl"
 
 layout(push_constant, scalar) uniform Push

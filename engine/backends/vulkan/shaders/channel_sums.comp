@@ -1,7 +1,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
-/* channel_sums.comp: of each channel and part the sum of dy and, where asked for, of dy times x less
- * the channel's mean. The products lie behind the sums of all parts. */
+/* channel_sums.comp: of each channel and part the sum of dy and, where asked for, of dy times x
+ * less the channel's mean. The products lie behind the sums of all parts. */
 #include "common.glsl"
 #include "channels.glsl"
 
@@ -23,13 +23,13 @@ void main()
         const uint at = gl_WorkGroupID.y * shape.channels + c;
         float sum = 0.0, product = 0.0;
 
-        FOR_EACH_NUMBER(place, shape, c)
+        FOR_EACH_NUMBER(cursor, shape, c)
         {
-            const float d = dy.at[place];
+            const float d = dy.at[cursor.place];
 
             sum += d;
             if (HAS_PRODUCTS != 0)
-                product += d * (x.at[place] - center);
+                product += d * (x.at[cursor.place] - center);
         }
         sum = channel_sum(sum);
         if (HAS_PRODUCTS != 0)

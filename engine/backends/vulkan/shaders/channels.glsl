@@ -1,5 +1,6 @@
-/* channels.glsl: sums over the numbers of each channel of x [samples, channels, pixels]. A workgroup
- * has ACROSS channels at once: 1, or several where pixels are few and channels lie side by side. */
+/* channels.glsl: sums over the numbers of each channel of x [samples, channels, pixels]. A
+ * workgroup has ACROSS channels at once: 1, or several where pixels are few and channels lie side
+ * by side. */
 layout(constant_id = 1) const uint ACROSS = 1;
 
 struct Channels {
@@ -15,25 +16,40 @@ const uint ROWS = WORKGROUP / ACROSS;
          block * ACROSS < (channels);                                                        \
          block += gl_NumWorkGroups.x, c = block * ACROSS + gl_LocalInvocationID.x % ACROSS)
 
-/* Of each number i of channel c that is the invocation's in this workgroup's part: its place. */
-#define FOR_EACH_NUMBER(place, layout_, c)                                                      \
-    for (uint first_ = gl_WorkGroupID.y * layout_.part,                                         \
-              end_ = channel_end(layout_, c), i = first_ + gl_LocalInvocationID.x / ACROSS,      \
-              place = channel_place(layout_, c, i);                                             \
-         i < end_; i += ROWS, place = channel_place(layout_, c, i))
+/* A number of a channel, and how to get to the invocation's next one without a division. */
+struct Cursor {
+    uint i, end; /* of the channel's numbers */
+    uint place, pixel;
+    uint step, step_pixels, skip; /* skip: the other channels of a sample */
+};
 
-uint channel_place(Channels shape, uint c, uint i)
+/* The invocation's first number of channel c in the workgroup's part. */
+Cursor cursor_begin(Channels shape, uint c)
 {
-    return (i / shape.pixels * shape.channels + c) * shape.pixels + i % shape.pixels;
+    const uint i = gl_WorkGroupID.y * shape.part + gl_LocalInvocationID.x / ACROSS;
+    const uint end = min((gl_WorkGroupID.y + 1) * shape.part, shape.samples * shape.pixels);
+    const uint plane = shape.channels * shape.pixels;
+
+    return Cursor(i, c < shape.channels ? end : 0,
+                  (i / shape.pixels * shape.channels + c) * shape.pixels + i % shape.pixels,
+                  i % shape.pixels, ROWS / shape.pixels * plane + ROWS % shape.pixels,
+                  ROWS % shape.pixels, plane - shape.pixels);
 }
 
-/* The end of the workgroup's part; 0: the channel does not exist. */
-uint channel_end(Channels shape, uint c)
+void cursor_next(Channels shape, inout Cursor cursor)
 {
-    return c < shape.channels
-               ? min((gl_WorkGroupID.y + 1) * shape.part, shape.samples * shape.pixels)
-               : 0;
+    cursor.i += ROWS;
+    cursor.place += cursor.step;
+    cursor.pixel += cursor.step_pixels;
+    if (cursor.pixel >= shape.pixels) {
+        cursor.pixel -= shape.pixels;
+        cursor.place += cursor.skip;
+    }
 }
+
+/* For each number of channel c that is the invocation's in the workgroup's part. */
+#define FOR_EACH_NUMBER(cursor, shape, c) \
+    for (Cursor cursor = cursor_begin(shape, c); cursor.i < cursor.end; cursor_next(shape, cursor))
 
 /* The sum over the invocations that have the same channel, each of which gets it. */
 float channel_sum(float x)

@@ -17,8 +17,6 @@ layout(push_constant, scalar) uniform Push
     Convolution conv;
 };
 
-const uint LOADS = TILE_N * TILE_K / (SIDE * SIDE); /* of an invocation, for a piece of b */
-
 /* The target's pixel that an invocation loads for. */
 struct Place {
     uint image;
@@ -36,7 +34,8 @@ void load_weights(uint group, uint first_m, uint first_k, uint tap)
         const uint row = BACKWARD != 0 ? i % TILE_M : i / TILE_K;
         const uint depth = BACKWARD != 0 ? i / TILE_M : i % TILE_K;
         const uint at_m = first_m + row, at_k = first_k + depth;
-        const uint place = BACKWARD != 0 ? (group * k + at_k) * m + at_m : (group * m + at_m) * k + at_k;
+        const uint place =
+            BACKWARD != 0 ? (group * k + at_k) * m + at_m : (group * m + at_m) * k + at_k;
 
         tile_a[depth * ROW_M + row] = at_m < m && at_k < k ? weight.at[place * taps + tap] : 0.0;
     }
@@ -60,13 +59,14 @@ void load_source(uint group, Place place, uint first_k, int row, int column)
 
 void compute_tile(uint group, Walk rows, Walk columns, uint first_n)
 {
-    const uint tile_row = gl_LocalInvocationID.x / SIDE, tile_column = gl_LocalInvocationID.x % SIDE;
+    const uint own = gl_LocalInvocationID.x;
+    const uint tile_row = own / SIDE, tile_column = own % SIDE;
     const uint m = BACKWARD != 0 ? conv.from_channels : conv.to_channels;
     const uint k = BACKWARD != 0 ? conv.to_channels : conv.from_channels;
     const uvec2 extent = BACKWARD != 0 ? conv.from : conv.to;
     const uint pixels = rows.count * columns.count, n = conv.samples * pixels;
     const uint first_m = gl_WorkGroupID.y * TILE_M;
-    const uint at = first_n + gl_LocalInvocationID.x % TILE_N, pixel = at % pixels;
+    const uint at = first_n + own % TILE_N, pixel = at % pixels;
     const Place place =
         Place(at / pixels, int(pixel / columns.count) * rows.scale + rows.origin,
               int(pixel % columns.count) * columns.scale + columns.origin, at < n);
@@ -93,10 +93,10 @@ void compute_tile(uint group, Walk rows, Walk columns, uint first_n)
 
         for (uint i = 0; i < PART_M; i++) {
             const uint at_m = first_m + tile_row + i * SIDE;
-            const uint channel = group * m + at_m;
+            const uint channel = group * m + at_m, plane = image * conv.groups * m + channel;
 
             if (at_m < m && at_n < n)
-                target.at[((image * conv.groups * m + channel) * extent.x + row) * extent.y + column] =
+                target.at[(plane * extent.x + row) * extent.y + column] =
                     sum[i * PART_N + j] + (HAS_BIAS != 0 ? bias.at[channel] : 0.0);
         }
     }

@@ -33,6 +33,12 @@ uint greatest_divisor(uint a, uint b)
     return a;
 }
 
+/* How many numbers there are from `first`, in steps of `spacing`, to before `end`. */
+uint steps(uint first, uint end, uint spacing)
+{
+    return first < end ? (end - first - 1) / spacing + 1 : 0;
+}
+
 /* Of the gradient by x: only some taps meet the pixels that are `phase` modulo the stride. */
 Walk walk_backward(Convolution conv, uint axis, uint phase)
 {
@@ -43,9 +49,8 @@ Walk walk_backward(Convolution conv, uint axis, uint phase)
 
     while (tap < tap_step && place % stride != tap * dilation % stride)
         tap++;
-    return Walk(phase, stride, phase < conv.from[axis] ? (conv.from[axis] - phase - 1) / stride + 1 : 0,
-                1, (int(place) - int(tap * dilation)) / int(stride),
+    return Walk(phase, stride, steps(phase, conv.from[axis], stride), 1,
+                (int(place) - int(tap * dilation)) / int(stride),
                 -int(tap_step * dilation / stride),
-                tap < min(tap_step, conv.kernel[axis]) ? (conv.kernel[axis] - tap - 1) / tap_step + 1 : 0,
-                tap, tap_step);
+                tap < tap_step ? steps(tap, conv.kernel[axis], tap_step) : 0, tap, tap_step);
 }

@@ -16,62 +16,79 @@ layout(push_constant, scalar) uniform Push
     uint part, parts; /* pixels of a part, and how many there are */
 };
 
-/* What an invocation loads of x: the columns at own / TILE_K, in steps of WORKGROUP / TILE_K. */
+/* How many numbers of each piece an invocation loads, in steps of LOADED rows or columns. */
 const uint LOADS_M = TILE_M * TILE_K / (SIDE * SIDE), LOADS_N = TILE_N * TILE_K / (SIDE * SIDE);
 const uint LOADED = SIDE * SIDE / TILE_K;
 
-void main()
-{
-    const uint own = gl_LocalInvocationID.x, depth = own % TILE_K;
-    const uint tile_row = own / SIDE, tile_column = own % SIDE;
-    const uint group = gl_WorkGroupID.z / parts, first_part = gl_WorkGroupID.z % parts * part;
-    const uint taps = conv.kernel.x * conv.kernel.y, n = conv.from_channels * taps;
-    const uint pixels = conv.to.x * conv.to.y, plane = conv.from.x * conv.from.y;
-    const uint end = min(first_part + part, conv.samples * pixels);
-    const uint first_m = gl_WorkGroupID.y * TILE_M, first_n = gl_WorkGroupID.x * TILE_N;
-    uint channel[LOADS_N];
-    ivec2 offset[LOADS_N];
-    float sum[PART_M * PART_N];
+/* Of each column that the invocation loads: the channel of x, and the tap's place. */
+uint channel[LOADS_N];
+ivec2 offset[LOADS_N];
 
-    [[unroll]] for (uint i = 0; i < PART_M * PART_N; i++)
-        sum[i] = 0.0;
+void find_columns(uint first_n)
+{
+    const uint taps = conv.kernel.x * conv.kernel.y;
+
     [[unroll]] for (uint i = 0; i < LOADS_N; i++) {
-        const uint at_n = first_n + own / TILE_K + i * LOADED, tap = at_n % taps;
+        const uint at_n = first_n + gl_LocalInvocationID.x / TILE_K + i * LOADED;
+        const uint tap = at_n % taps;
 
         channel[i] = at_n / taps;
         offset[i] = ivec2(uvec2(tap / conv.kernel.y, tap % conv.kernel.y) * conv.dilation) -
                     ivec2(conv.padding);
     }
-    for (uint first = first_part; first < end; first += TILE_K) {
-        const uint at = first + depth, image = at / pixels, pixel = at % pixels;
-        const ivec2 corner = ivec2(uvec2(pixel / conv.to.y, pixel % conv.to.y) * conv.stride);
-        const uint from_dy = (image * conv.groups + group) * conv.to_channels * pixels + pixel;
-        const uint from_x = (image * conv.groups + group) * conv.from_channels * plane;
+}
 
-        [[unroll]] for (uint i = 0; i < LOADS_M; i++) {
-            const uint row = own / TILE_K + i * LOADED;
+/* The pieces from pixel `first` of all samples to before `end`. */
+void load_pieces(uint group, uint first_m, uint first, uint end)
+{
+    const uint own = gl_LocalInvocationID.x, depth = own % TILE_K, at = first + depth;
+    const uint pixels = conv.to.x * conv.to.y, plane = conv.from.x * conv.from.y;
+    const uint image = at / pixels * conv.groups + group, pixel = at % pixels;
+    const ivec2 corner = ivec2(uvec2(pixel / conv.to.y, pixel % conv.to.y) * conv.stride);
+    const uint from_dy = image * conv.to_channels * pixels + pixel;
+    const uint from_x = image * conv.from_channels * plane;
 
-            tile_a[depth * ROW_M + row] = at < end && first_m + row < conv.to_channels
-                                              ? dy.at[from_dy + (first_m + row) * pixels]
-                                              : 0.0;
-        }
-        [[unroll]] for (uint i = 0; i < LOADS_N; i++) {
-            const uvec2 place = uvec2(corner + offset[i]);
-            const bool inside = at < end && channel[i] < conv.from_channels &&
-                                place.x < conv.from.x && place.y < conv.from.y;
+    [[unroll]] for (uint i = 0; i < LOADS_M; i++) {
+        const uint row = own / TILE_K + i * LOADED;
 
-            tile_b[depth * ROW_N + own / TILE_K + i * LOADED] =
-                inside ? x.at[from_x + channel[i] * plane + place.x * conv.from.y + place.y] : 0.0;
-        }
+        tile_a[depth * ROW_M + row] = at < end && first_m + row < conv.to_channels
+                                          ? dy.at[from_dy + (first_m + row) * pixels]
+                                          : 0.0;
+    }
+    [[unroll]] for (uint i = 0; i < LOADS_N; i++) {
+        const uvec2 place = uvec2(corner + offset[i]);
+        const bool inside = at < end && channel[i] < conv.from_channels &&
+                            place.x < conv.from.x && place.y < conv.from.y;
+
+        tile_b[depth * ROW_N + own / TILE_K + i * LOADED] =
+            inside ? x.at[from_x + channel[i] * plane + place.x * conv.from.y + place.y] : 0.0;
+    }
+}
+
+void main()
+{
+    const uint own = gl_LocalInvocationID.x, tile_row = own / SIDE, tile_column = own % SIDE;
+    const uint group = gl_WorkGroupID.z / parts, own_part = gl_WorkGroupID.z % parts;
+    const uint n = conv.from_channels * conv.kernel.x * conv.kernel.y;
+    const uint end = min((own_part + 1) * part, conv.samples * conv.to.x * conv.to.y);
+    const uint first_m = gl_WorkGroupID.y * TILE_M, first_n = gl_WorkGroupID.x * TILE_N;
+    float sum[PART_M * PART_N];
+
+    [[unroll]] for (uint i = 0; i < PART_M * PART_N; i++)
+        sum[i] = 0.0;
+    find_columns(first_n);
+    for (uint first = own_part * part; first < end; first += TILE_K) {
+        load_pieces(group, first_m, first, end);
         barrier();
         TILES_MULTIPLY(sum)
         barrier();
     }
     for (uint i = 0; i < PART_M; i++)
         for (uint j = 0; j < PART_N; j++) {
-            const uint at_m = first_m + tile_row + i * SIDE, at_n = first_n + tile_column + j * SIDE;
+            const uint at_m = first_m + tile_row + i * SIDE;
+            const uint at_n = first_n + tile_column + j * SIDE;
             const uint place = (group * conv.to_channels + at_m) * n + at_n +
-                               gl_WorkGroupID.z % parts * conv.groups * conv.to_channels * n;
+                               own_part * conv.groups * conv.to_channels * n;
 
             if (at_m < conv.to_channels && at_n < n)
                 target.at[place] = sum[i * PART_N + j] + (ACCUMULATE != 0 ? target.at[place] : 0.0);

@@ -42,8 +42,9 @@ void main()
     {
         const uint channel = i % weights / row, tap = i % taps, first = i / weights * part;
         const float sum = sum_weight(channel / conv.to_channels, channel % conv.to_channels,
-                                     i % row / taps, uvec2(tap / conv.kernel.y, tap % conv.kernel.y),
-                                     first, min(first + part, end));
+                                     i % row / taps,
+                                     uvec2(tap / conv.kernel.y, tap % conv.kernel.y), first,
+                                     min(first + part, end));
 
         if (gl_LocalInvocationID.x == 0)
             target.at[i] = sum + (ACCUMULATE != 0 ? target.at[i] : 0.0);

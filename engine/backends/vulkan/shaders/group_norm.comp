@@ -29,11 +29,12 @@ void main()
             mean.at[group] = joined.mean;
             inverse_std.at[group] = inverse;
         }
-        FOR_EACH_NUMBER(place, shape, group)
+        FOR_EACH_NUMBER(cursor, shape, group)
         {
-            const uint c = place / pixels % channels;
+            const uint c = cursor.place / pixels % channels;
 
-            y.at[place] = (x.at[place] - joined.mean) * (inverse * weight.at[c]) + bias.at[c];
+            y.at[cursor.place] =
+                (x.at[cursor.place] - joined.mean) * (inverse * weight.at[c]) + bias.at[c];
         }
     }
 }

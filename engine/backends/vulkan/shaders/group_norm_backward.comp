@@ -32,9 +32,13 @@ void main()
         }
         sum = workgroup_sum(sum) * share;
         product = workgroup_sum(product) * share * inverse * inverse;
-        FOR_EACH_NUMBER(place, shape, group)
-        dx.at[place] = (dy.at[place] * weight.at[place / pixels % channels] - sum -
-                        (x.at[place] - center) * product) *
-                       inverse;
+        FOR_EACH_NUMBER(cursor, shape, group)
+        {
+            const float factor = weight.at[cursor.place / pixels % channels];
+
+            dx.at[cursor.place] = (dy.at[cursor.place] * factor - sum -
+                                   (x.at[cursor.place] - center) * product) *
+                                  inverse;
+        }
     }
 }

@@ -1,7 +1,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
-/* pool.comp: the largest number, or the mean, of each window of images. Positions of the largest are
- * bytes, so that an invocation has as many neighbours of the result as an integer has bytes. */
+/* pool.comp: the largest number, or the mean, of each window of images. Positions of the largest
+ * are bytes, so that an invocation has as many neighbours of the result as an integer has bytes. */
 #include "common.glsl"
 #include "pool.glsl"
 

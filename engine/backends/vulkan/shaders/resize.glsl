@@ -38,8 +38,8 @@ Place place_of(Resize resize, uint axis, uint point)
     return Place(first, min(first + 1, last), at - float(first));
 }
 
-/* The points, from .x to before .y, whose place may touch a pixel of the operand: some more, so that
- * rounding leaves none out. */
+/* The points, from .x to before .y, whose place may touch a pixel of the operand: some more, so
+ * that rounding leaves none out. */
 uvec2 points_of(Resize resize, uint axis, uint pixel)
 {
     const float step = resize.step[axis], to = float(resize.to[axis]);
