@@ -4,6 +4,7 @@
 #include "engine/backends/vulkan/operators.h"
 #include "engine/backends/vulkan/product.h"
 #include "engine/backends/vulkan/sums.h"
+#include "engine/graph/forward.h"
 
 /* shaders/recurrent.glsl has these numbers */
 _Static_assert(RECURRENT_LSTM == 0 && RECURRENT_GRU == 1, "as in recurrent.glsl");

@@ -7,6 +7,7 @@
  * anew. */
 #include "engine/backends/vulkan/operators.h"
 #include "engine/backends/vulkan/sums.h"
+#include "engine/graph/forward.h"
 
 /* CHANNELS: of a workgroup, an invocation for each (scan_place.glsl). */
 enum { WORKGROUP = 256, CHANNELS = 32 };

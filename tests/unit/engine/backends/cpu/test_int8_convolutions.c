@@ -4,6 +4,7 @@
  * bit. */
 #include "base/alignment.h"
 #include "base/philox.h"
+#include "engine/graph/forward.h"
 #include "tests/support/quantized_weights.h"
 
 #include <math.h>
