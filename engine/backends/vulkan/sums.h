@@ -17,7 +17,7 @@ struct strided_sums {
 };
 int record_sums(struct recorder *recorder, const struct strided_sums *sums, struct error *error);
 
-/* sums[j] = the sum over the rows of x[row * stride + j], for each of the columns; or adds to it. */
+/* sums[j] = the sum over the rows of x[row * stride + j] for each of the columns; or adds to it. */
 struct row_sums {
     VkDeviceAddress x, sums;
     int64_t rows, stride, columns;
