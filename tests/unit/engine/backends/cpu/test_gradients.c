@@ -306,7 +306,7 @@ static void check_large_pool(int height, int width, int out_height, int out_widt
           *target = gradients_allocate(IMAGES * outputs),
           *values = gradients_allocate(IMAGES * outputs),
           *gradient = gradients_allocate(IMAGES * pixels),
-          *expected = calloc((size_t)(IMAGES * pixels), sizeof *expected);
+          *expected = calloc((size_t)IMAGES * (size_t)pixels, sizeof *expected);
     struct error error = {0};
     struct test_session session;
     struct graph graph;
