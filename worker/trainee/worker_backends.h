@@ -26,6 +26,9 @@ struct worker_backend {
     /* The variable of the environment by which the daemon, or whoever starts this process, names
      * the devices that it sees: KIND:N is then the first of these. NULL: it sees all. */
     const char *visible;
+    /* Whether its devices are opened only where their names are given: lists of all devices, which
+     * `verify` and the daemon go through, leave them out. */
+    bool only_by_name;
     /* Of WORKER_NAMED_BY_CONFIG: reads --device-config. `simulation` outlives the device. */
     int (*configure)(const struct worker_options *options, const char *name, int threads,
                      struct worker_simulation *simulation, struct backend_device_config *config,

@@ -97,7 +97,7 @@ struct json_object *worker_devices_new(const struct worker_options *options)
 
         if (backend->naming == WORKER_NAMED_AS_KIND)
             json_object_array_add(list, look_at(options, backend->kind));
-        else if (backend->naming == WORKER_NAMED_BY_NUMBER)
+        else if (backend->naming == WORKER_NAMED_BY_NUMBER && !backend->only_by_name)
             look_for_numbered(options, backend->kind, list);
     }
     return reply;

@@ -40,8 +40,11 @@ int worker_plugin_load(const char *name, const char *path, const struct backend 
 
     if (!library) {
         why = dlerror();
-        return error_set(error, -ENOENT, "the backend for %s cannot be loaded: %s", name,
-                         why ? why : "it is not installed (make cuda)");
+        if (!why)
+            return error_set(error, -ENOENT,
+                             "the backend for %s cannot be loaded: it is not installed (make %s)",
+                             name, name);
+        return error_set(error, -ENOENT, "the backend for %s cannot be loaded: %s", name, why);
     }
     *(void **)&entry = dlsym(library, "traind_backend");
     if (!entry || entry()->interface_version != BACKEND_INTERFACE_VERSION) {

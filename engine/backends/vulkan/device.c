@@ -279,6 +279,17 @@ static uint32_t device_heap(const struct backend_device *device)
     return best;
 }
 
+/* The driver's name and version, a word each. */
+static void write_version(char *text, size_t size, const VkPhysicalDeviceDriverProperties *driver)
+{
+    const size_t name = strlen(driver->driverName);
+
+    snprintf(text, size, "%.100s %.100s", driver->driverName, driver->driverInfo);
+    for (size_t i = 0; text[i]; i++)
+        if (text[i] == ' ' && i != name)
+            text[i] = '-';
+}
+
 void vulkan_device_describe(struct backend_device *device, struct backend_device_info *info)
 {
     const uint32_t version = device->properties.apiVersion;
@@ -292,8 +303,7 @@ void vulkan_device_describe(struct backend_device *device, struct backend_device
     snprintf(info->features, sizeof info->features, "%s vulkan-%u.%u",
              type_name(device->properties.deviceType), VK_API_VERSION_MAJOR(version),
              VK_API_VERSION_MINOR(version));
-    snprintf(info->versions, sizeof info->versions, "%.120s %.120s", device->driver.driverName,
-             device->driver.driverInfo);
+    write_version(info->versions, sizeof info->versions, &device->driver);
 }
 
 uint64_t vulkan_device_memory_used(struct backend_device *device)
