@@ -540,7 +540,7 @@ TIDY_CHECKS := .clang-tidy engine/backends/cpu/kernels/.clang-tidy scheduler/.cl
 .PHONY: tidy
 tidy: $(TIDY_SOURCES:%.c=$(BUILD)/tidy/%.ok)
 
-$(BUILD)/tidy/engine/backends/vulkan/%.ok: | $(VULKAN_LIST)
+$(patsubst %.c,$(BUILD)/tidy/%.ok,$(wildcard engine/backends/vulkan/*.c)): | $(VULKAN_LIST)
 $(BUILD)/tidy/%.ok: %.c $(TIDY_CHECKS) build-aux/clang-tidy-promises.h
 	@mkdir -p $(@D)
 	@clang-tidy --quiet $< -- $(TIDY_CFLAGS) $(TIDY_PROMISES) -Xclang -analyzer-config -Xclang max-nodes=$(TIDY_NODES) >$(@:.ok=.log) 2>&1 || \
