@@ -77,9 +77,10 @@ struct attempt {
     bool started_here;        /* this daemon has just started it */
     bool never_started;       /* no trainee was started, so the attempt does not count */
     bool finish, detached;
-    bool told_of_memory; /* it was warned that it holds more than it has booked */
-    bool forced;         /* its processes are being killed, and then its shim */
-    enum ending intent;  /* why the daemon ends it; ENDING_NONE: it does not */
+    bool told_of_memory;     /* it was warned that it holds more than it has booked */
+    bool forced;             /* its processes are being killed, and then its shim */
+    enum ending intent;      /* why the daemon ends it; ENDING_NONE: it does not */
+    bool intent_is_unstored; /* it is asked to end once that is on disk */
     enum preemption
         preemption; /* with ENDING_PREEMPTED, or if it is suspended: why it leaves, which
                                  * says what follows */
@@ -107,8 +108,13 @@ void attempt_refuse_launch(struct attempt *attempt, const struct error *error);
  * cannot be reached is killed after a while. */
 void attempt_attach(struct attempt *attempt);
 
-/* Ends the attempt: SIGTERM now, SIGKILL after the grace period. The first intent counts. */
+/* Ends the attempt: SIGTERM now, SIGKILL after the grace period. The first intent counts. An intent
+ * that the next daemon must know is stored first, so it goes through transition_stop(). */
 void attempt_stop(struct attempt *attempt, enum ending intent);
+/* The two halves of attempt_stop(): notes the intent; and asks the attempt to end, if it was not
+ * asked yet, because the intent is stored, or cannot be. */
+void attempt_intend(struct attempt *attempt, enum ending intent);
+void attempt_intent_stored(struct attempt *attempt);
 
 /* Call this once the end is stored: acknowledges it to the shim and frees the attempt. */
 void attempt_finish(struct attempt *attempt);

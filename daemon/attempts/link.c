@@ -229,11 +229,10 @@ static void take_status(struct attempt *attempt, struct json_object *parameters)
         spool_ingest_begin(attempt, attempt->started_here);
     if (attempt->claim.pid > 0 && attempt->events->started)
         attempt->events->started(attempt);
-    if (attempt->intent != ENDING_NONE) { /* the stop was requested before the trainee ran */
-        enum ending intent = attempt->intent;
-
-        attempt->intent = ENDING_NONE;
-        attempt_stop(attempt, intent);
+    if (attempt->intent != ENDING_NONE && !attempt->intent_is_unstored) {
+        /* the stop was requested before the trainee ran */
+        attempt_deadline_start(attempt, attempt->started);
+        attempt_ask_to_stop(attempt);
     }
 }
 
@@ -254,7 +253,7 @@ static void take_reply(struct attempt *attempt, const struct varlink_reply *repl
         worker_wait(attempt); /* this was the answer to the last Wait */
     if (is_first)
         return;
-    if (is_status && attempt->intent != ENDING_NONE)
+    if (is_status && attempt->intent != ENDING_NONE && !attempt->intent_is_unstored)
         attempt_ask_to_stop(attempt); /* the connection is new, and the stop was requested before */
     else if (!attempt->exit && record)
         attempt_take_exit(attempt, record);

@@ -52,7 +52,9 @@ void attempt_deadline_start(struct attempt *attempt, double started)
 {
     double left = started + attempt->suspension.suspended + attempt->time_limit - clock_now();
 
-    if (attempt->intent != ENDING_NONE)
+    if (attempt->intent_is_unstored) /* it starts when the attempt is asked */
+        attempt_timer_stop(&attempt->deadline);
+    else if (attempt->intent != ENDING_NONE)
         attempt_timer_start(attempt, &attempt->deadline, on_stop_overdue,
                             (uint64_t)(1000 * attempt_grace_seconds(attempt)) +
                                 STOP_OVERDUE_MILLISECONDS);
@@ -125,13 +127,27 @@ static void on_stop_overdue(uv_timer_t *timer)
     attempt_force(attempt);
 }
 
-void attempt_stop(struct attempt *attempt, enum ending intent)
+void attempt_intend(struct attempt *attempt, enum ending intent)
 {
     if (attempt->intent != ENDING_NONE || attempt->claim.gone)
         return;
     attempt->intent = intent;
+    attempt->intent_is_unstored = true;
+}
+
+void attempt_intent_stored(struct attempt *attempt)
+{
+    if (!attempt->intent_is_unstored || attempt->claim.gone)
+        return;
+    attempt->intent_is_unstored = false;
     /* at once, because the shim might never report the trainee, for example if it is stopped */
     attempt_deadline_start(attempt, attempt->started);
     if (attempt->link.status_received) /* else link.c does it later */
         attempt_ask_to_stop(attempt);
+}
+
+void attempt_stop(struct attempt *attempt, enum ending intent)
+{
+    attempt_intend(attempt, intent);
+    attempt_intent_stored(attempt);
 }

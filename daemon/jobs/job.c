@@ -232,10 +232,8 @@ void job_cancel(struct jobs *jobs, struct job *job, const char *reason, jobs_don
     transition_set_state(transition, job, JOB_CANCELLED, WAIT_NONE, reason ? reason : "cancelled");
     transition->done = done;
     transition->done_data = data;
-    if (job->attempt && !job->attempt->planning) {
-        transition->update.attempt_change = ATTEMPT_INTEND;
-        transition->update.ending = ENDING_CANCELLED;
-    }
+    if (job->attempt && !job->attempt->planning)
+        transition_stop(transition, job, ENDING_CANCELLED);
     transition_store(transition);
     planning_turns_forget(jobs, job->id);
     if (!job->attempt) {
@@ -246,7 +244,8 @@ void job_cancel(struct jobs *jobs, struct job *job, const char *reason, jobs_don
     }
     /* it stays in memory until its processes are gone, for its device is not free before */
     job_mark_ended(jobs, job);
-    attempt_stop(job->attempt, ENDING_CANCELLED);
+    if (job->attempt->planning)
+        attempt_stop(job->attempt, ENDING_CANCELLED);
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */

@@ -195,14 +195,12 @@ void job_preempt(struct jobs *jobs, struct job *job, const struct job_change *ch
     transition->update.preemption = change->preemption;
     if (change->device)
         take_wish(jobs, job, change, transition);
-    transition->update.attempt_change = ATTEMPT_INTEND;
-    transition->update.ending = ending;
+    transition_stop(transition, job, ending);
     transition->update.decision = memory_copy_text(change->decision);
     if (job->state != JOB_PREEMPTING) /* else it is leaving already for another reason */
         transition_set_state(transition, job, JOB_PREEMPTING, WAIT_NONE, change->reason);
-    transition_store(transition);
     snprintf(attempt->stop_reason, sizeof attempt->stop_reason, "%s", change->reason);
-    attempt_stop(attempt, ending);
+    transition_store(transition);
 }
 
 /* ---- what may be asked of a job -------------------------------------------------------------- */

@@ -74,11 +74,9 @@ static void end(struct jobs *jobs, struct attempt *attempt, const char *reason)
 {
     struct transition *transition = transition_new(jobs, attempt->job);
 
-    transition->update.attempt_change = ATTEMPT_INTEND;
-    transition->update.ending = ENDING_OUT_OF_MEMORY;
-    transition_store(transition);
     snprintf(attempt->stop_reason, sizeof attempt->stop_reason, "%s", reason);
-    attempt_stop(attempt, ENDING_OUT_OF_MEMORY);
+    transition_stop(transition, attempt->job, ENDING_OUT_OF_MEMORY);
+    transition_store(transition);
 }
 
 static void tell(struct jobs *jobs, struct attempt *attempt, const char *reason)

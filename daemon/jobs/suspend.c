@@ -473,12 +473,10 @@ static void take_broken(struct jobs *jobs, struct job *job, const struct suspens
     snprintf(attempt->stop_reason, sizeof attempt->stop_reason, "%.400s",
              news->message ? news->message : "the driver did not say why");
     job->unsuspendable = true;
-    transition->update.attempt_change = ATTEMPT_INTEND;
-    transition->update.ending = ENDING_LOST;
-    transition_store(transition);
     attempt->suspension.broken = true;
     snprintf(attempt->report.error_kind, sizeof attempt->report.error_kind, "not_restored");
-    attempt_stop(attempt, ENDING_LOST);
+    transition_stop(transition, job, ENDING_LOST);
+    transition_store(transition);
 }
 
 void job_suspension_heard(struct attempt *attempt, const struct suspension_news *news)

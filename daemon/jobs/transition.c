@@ -62,6 +62,27 @@ void transition_set_state(struct transition *transition, struct job *job, enum j
     job->wait_reason = (uint8_t)wait_reason;
 }
 
+void transition_stop(struct transition *transition, struct job *job, enum ending ending)
+{
+    transition->update.attempt_change = ATTEMPT_INTEND;
+    transition->update.ending = ending;
+    transition->stops = true;
+    attempt_intend(job->attempt, ending);
+}
+
+/* The change is on disk, or will not be for a while. */
+static void ask_to_stop(struct transition *transition)
+{
+    struct jobs *jobs = transition->jobs;
+    struct job *job = transition->stops && !jobs->stopping
+                          ? job_table_find(jobs->table, transition->update.job)
+                          : NULL;
+
+    transition->stops = false;
+    if (job && job->attempt && job->attempt->number == transition->update.attempt)
+        attempt_intent_stored(job->attempt);
+}
+
 static void transition_free(struct transition *transition)
 {
     job_update_release(&transition->update);
@@ -177,6 +198,7 @@ static void on_transition_stored(void *data, int result, const struct error *err
     struct jobs *jobs = transition->jobs;
 
     count_stored(transition);
+    ask_to_stop(transition);
     /* no earlier change waits to be stored, so a further try would fail, too */
     if (result == -EAGAIN && !jobs->transitions->first_failed && !jobs->stopping) {
         log_error("a change of job %lld was dropped: %s", (long long)transition->update.job,
@@ -208,7 +230,7 @@ static void on_transition_stored(void *data, int result, const struct error *err
  * the end is stored. */
 static bool transition_can_wait(const struct transition *transition)
 {
-    if (transition->done)
+    if (transition->done || transition->stops)
         return false;
     return !transition->update.changes_state ||
            transition->update.attempt_change == ATTEMPT_BEGIN ||
@@ -230,6 +252,7 @@ void transition_store(struct transition *transition)
 {
     /* after those that failed, because the order matters */
     if (transition->jobs->transitions->first_failed) {
+        ask_to_stop(transition);
         failed_append(transition->jobs, transition);
         return;
     }

@@ -16,6 +16,7 @@ struct transition {
     uid_t run_uid;            /* of update.run: the user, and below the digest of the command */
     char run_digest[JOB_DIGEST_SIZE];
     bool counted; /* in job.unstored */
+    bool stops;   /* the attempt is asked to end (transition_stop()) */
     /* called after the commit, on the loop; each may be NULL */
     struct attempt *finish; /* attempt_finish() */
     jobs_done done;         /* called once: after the commit, or with the error of the first try */
@@ -28,6 +29,11 @@ struct transition *transition_new(struct jobs *jobs, const struct job *job);
  * must be legal. */
 void transition_set_state(struct transition *transition, struct job *job, enum job_state to,
                           enum wait_reason wait_reason, const char *reason);
+
+/* Notes with the transition that the daemon ends the job's attempt, and why. The attempt is asked to
+ * end after the commit, or when the first try fails. Otherwise a daemon that starts after a kill in
+ * between would find a job that ended by a signal that nobody had sent. */
+void transition_stop(struct transition *transition, struct job *job, enum ending ending);
 
 /* Stores the transition. If that fails it is tried again, in order, until it succeeds, so a full
  * disk loses nothing. In that case `done` is told at once that the change is in effect but not
