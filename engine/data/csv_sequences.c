@@ -18,21 +18,6 @@ struct csv_sequences {
     int32_t sequence_column, label_column; /* from 0 */
 };
 
-/* One cell of a row; its length is 0 if the row has no such column. */
-static const char *cell_find(const struct csv_table *table, const char *row, const char *end,
-                             int32_t column, size_t *length)
-{
-    const char *cell = row;
-
-    *length = 0;
-    for (int32_t i = 0; i <= column; i++)
-        if (!csv_cell_next(table, &row, end, &cell, length)) {
-            *length = 0;
-            break;
-        }
-    return cell;
-}
-
 static bool are_nucleotides(const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++)
@@ -79,21 +64,21 @@ static struct first_rows first_rows_look(const struct csv_table *shape, int32_t 
     const char *limit =
         rest.end - rest.at > READER_DROP_BYTES ? rest.at + READER_DROP_BYTES : rest.end;
     size_t length, label_length, sequence_length;
-    const char *label = cell_find(shape, row, end, label_column, &label_length);
-    const char *sequence = cell_find(shape, row, end, sequence_column, &sequence_length);
+    const char *label = csv_cell_find(shape, row, end, label_column, &label_length);
+    const char *sequence = csv_cell_find(shape, row, end, sequence_column, &sequence_length);
     struct first_rows found = {0};
     bool met[256] = {0};
     int64_t count = 0;
 
     while (rest.at < limit && csv_row_next(shape, &rest, &row, &end)) {
-        const char *cell = cell_find(shape, row, end, label_column, &length);
+        const char *cell = csv_cell_find(shape, row, end, label_column, &length);
 
         if (count++ == 0)
             found.numbers = csv_cell_is_number(cell, length);
         found.label_returns |= length == label_length && memcmp(cell, label, length) == 0;
         if (found.numbers || found.label_returns)
             return found;
-        cell = cell_find(shape, row, end, sequence_column, &length);
+        cell = csv_cell_find(shape, row, end, sequence_column, &length);
         mark_bytes(met, cell, length);
     }
     for (size_t i = 0; count && i < sequence_length; i++)
@@ -158,10 +143,10 @@ static bool row_is_header(void *context, const char *row, const char *end, struc
     shape.columns = csv_cells_count(&shape, row, end);
     sequence_column = column_or(&shape, shape.config->sequence.column, 0);
     label_column = column_or(&shape, shape.config->csv.label_column, shape.columns - 1);
-    cell = cell_find(&shape, row, end, sequence_column, &length);
+    cell = csv_cell_find(&shape, row, end, sequence_column, &length);
     if (shape.columns < 2 || (nucleotides && !are_nucleotides(cell, length)))
         return true;
-    label = cell_find(&shape, row, end, label_column, &label_length);
+    label = csv_cell_find(&shape, row, end, label_column, &label_length);
     if (is_known_class(reader, label, label_length))
         return false;
     rows = first_rows_look(&shape, sequence_column, label_column, row, end, rest);

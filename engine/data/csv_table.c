@@ -69,6 +69,20 @@ bool csv_cell_next(const struct csv_table *table, const char **at, const char *e
     return true;
 }
 
+const char *csv_cell_find(const struct csv_table *table, const char *row, const char *end,
+                          int32_t column, size_t *length)
+{
+    const char *cell = row;
+
+    *length = 0;
+    for (int32_t i = 0; i <= column; i++)
+        if (!csv_cell_next(table, &row, end, &cell, length)) {
+            *length = 0;
+            break;
+        }
+    return cell;
+}
+
 int32_t csv_cells_count(const struct csv_table *table, const char *row, const char *end)
 {
     const char *cell;

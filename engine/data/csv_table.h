@@ -102,6 +102,9 @@ static inline const char *csv_skip_padding_after(const struct csv_table *table, 
  * csv_piece_next(). */
 bool csv_cell_next(const struct csv_table *table, const char **at, const char *end,
                    const char **cell, size_t *length);
+/* One cell of the row, by its number from 0; its length is 0 if the row has no such column. */
+const char *csv_cell_find(const struct csv_table *table, const char *row, const char *end,
+                          int32_t column, size_t *length);
 /* Whether the cell of that row is quoted. */
 static inline bool csv_cell_is_quoted(const char *row, const char *cell)
 {

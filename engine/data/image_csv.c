@@ -33,21 +33,6 @@ static const char *image_column_of(const struct image_csv *reader)
     return column ? column : "first";
 }
 
-/* One cell of a row; its length is 0 if the row has no such column. */
-static const char *cell_find(const struct csv_table *table, const char *row, const char *end,
-                             int32_t column, size_t *length)
-{
-    const char *cell = row;
-
-    *length = 0;
-    for (int32_t i = 0; i <= column; i++)
-        if (!csv_cell_next(table, &row, end, &cell, length)) {
-            *length = 0;
-            break;
-        }
-    return cell;
-}
-
 /* The first row names the columns unless it names an image: one that is there, or whose name ends
  * as theirs do. */
 static bool row_is_header(void *context, const char *row, const char *end, struct csv_cursor rest)
@@ -65,7 +50,7 @@ static bool row_is_header(void *context, const char *row, const char *end, struc
     shape.columns = csv_cells_count(&shape, row, end);
     if (csv_column_find(&shape, "", image_column_of(reader), 0, &column, &ignored) < 0)
         return true;
-    cell = cell_find(&shape, row, end, column, &length);
+    cell = csv_cell_find(&shape, row, end, column, &length);
     name = csv_cell_copy(row, cell, length);
     path = name ? reader_path_join(reader->folder, name) : NULL;
     return !path ||
@@ -214,7 +199,8 @@ static int values_add(struct image_csv *reader, const char *row, const char *end
     for (size_t i = 0; i < width; i++) {
         char shown[CSV_SHOWN_SIZE];
         size_t length;
-        const char *cell = cell_find(&reader->table, row, end, reader->targets[i], &length), *rest;
+        const char *cell = csv_cell_find(&reader->table, row, end, reader->targets[i], &length),
+                   *rest;
         const char *fault;
         double value = 0;
 

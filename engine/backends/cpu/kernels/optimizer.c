@@ -49,6 +49,32 @@ static void update_sgd(const struct optimizer_config *config,
     }
 }
 
+/* What Adam and AMSGrad compute with in a step: the moments' coefficients, the weight decay, and the
+ * corrections of the moments' bias. */
+struct adam_numbers {
+    float beta1, rest1, beta2, rest2, epsilon, shrink, decay, rate, root;
+};
+
+static struct adam_numbers adam_numbers(const struct optimizer_config *config,
+                                        const struct optimizer_scalars *scalars)
+{
+    const bool decoupled = optimizer_decays_apart(config);
+    const double rate = scalars->learning_rate, beta1 = scalars->momentum;
+    const double step = (double)scalars->step;
+
+    return (struct adam_numbers){
+        .beta1 = (float)beta1,
+        .rest1 = (float)(1.0 - beta1),
+        .beta2 = (float)config->beta2,
+        .rest2 = (float)(1.0 - config->beta2),
+        .epsilon = (float)config->epsilon,
+        .shrink = decoupled ? (float)(1.0 - rate * config->weight_decay) : 1.0f,
+        .decay = decoupled ? 0.0f : (float)config->weight_decay,
+        .rate = (float)(rate / (1.0 - pow(beta1, step))),
+        .root = (float)sqrt(1.0 - pow(config->beta2, step)),
+    };
+}
+
 /* torch.optim.Adam (decay added to the gradient) and AdamW (w *= 1 - lr decay first):
  * w -= lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + epsilon). */
 static void update_adam(const struct optimizer_config *config,
@@ -56,23 +82,15 @@ static void update_adam(const struct optimizer_config *config,
                         const float *restrict gradient, float *restrict m, float *restrict v,
                         int64_t count)
 {
-    const bool decoupled = optimizer_decays_apart(config);
-    const double lr = scalars->learning_rate;
-    const float b1 = (float)scalars->momentum, rest1 = (float)(1.0 - scalars->momentum);
-    const float b2 = (float)config->beta2, rest2 = (float)(1.0 - config->beta2);
-    const float epsilon = (float)config->epsilon;
-    const float shrink = decoupled ? (float)(1.0 - lr * config->weight_decay) : 1.0f;
-    const float decay = decoupled ? 0.0f : (float)config->weight_decay;
+    const struct adam_numbers a = adam_numbers(config, scalars);
     const float factor = scalars->gradient_factor, limit = scalars->gradient_limit;
-    const float rate = (float)(lr / (1.0 - pow(scalars->momentum, (double)scalars->step)));
-    const float root = (float)sqrt(1.0 - pow(config->beta2, (double)scalars->step));
 
     for (int64_t i = 0; i < count; i++) {
-        float old = shrink * w[i];
-        float g = taken(gradient[i], factor, limit) + decay * old;
-        m[i] = b1 * m[i] + rest1 * g;
-        v[i] = b2 * v[i] + rest2 * g * g;
-        w[i] = old - rate * (m[i] / (sqrtf(v[i]) / root + epsilon));
+        float old = a.shrink * w[i];
+        float g = taken(gradient[i], factor, limit) + a.decay * old;
+        m[i] = a.beta1 * m[i] + a.rest1 * g;
+        v[i] = a.beta2 * v[i] + a.rest2 * g * g;
+        w[i] = old - a.rate * (m[i] / (sqrtf(v[i]) / a.root + a.epsilon));
     }
 }
 
@@ -224,24 +242,16 @@ static void update_amsgrad(const struct optimizer_config *config,
                            const float *restrict gradient, float *restrict m, float *restrict v,
                            float *restrict largest, int64_t count)
 {
-    const bool decoupled = optimizer_decays_apart(config);
-    const double lr = scalars->learning_rate;
-    const float b1 = (float)scalars->momentum, rest1 = (float)(1.0 - scalars->momentum);
-    const float b2 = (float)config->beta2, rest2 = (float)(1.0 - config->beta2);
-    const float epsilon = (float)config->epsilon;
-    const float shrink = decoupled ? (float)(1.0 - lr * config->weight_decay) : 1.0f;
-    const float decay = decoupled ? 0.0f : (float)config->weight_decay;
+    const struct adam_numbers a = adam_numbers(config, scalars);
     const float factor = scalars->gradient_factor, limit = scalars->gradient_limit;
-    const float rate = (float)(lr / (1.0 - pow(scalars->momentum, (double)scalars->step)));
-    const float root = (float)sqrt(1.0 - pow(config->beta2, (double)scalars->step));
 
     for (int64_t i = 0; i < count; i++) {
-        float old = shrink * w[i];
-        float g = taken(gradient[i], factor, limit) + decay * old;
-        m[i] = b1 * m[i] + rest1 * g;
-        v[i] = b2 * v[i] + rest2 * g * g;
+        float old = a.shrink * w[i];
+        float g = taken(gradient[i], factor, limit) + a.decay * old;
+        m[i] = a.beta1 * m[i] + a.rest1 * g;
+        v[i] = a.beta2 * v[i] + a.rest2 * g * g;
         largest[i] = largest[i] > v[i] ? largest[i] : v[i];
-        w[i] = old - rate * (m[i] / (sqrtf(largest[i]) / root + epsilon));
+        w[i] = old - a.rate * (m[i] / (sqrtf(largest[i]) / a.root + a.epsilon));
     }
 }
 
