@@ -2,14 +2,12 @@
 #include "engine/train/session.h"
 
 #include "base/alignment.h"
-#include "base/cleanup.h"
 #include "engine/graph/forward.h"
 #include "engine/train/initial_values.h"
 #include "engine/train/session_internal.h"
 
 #include <errno.h>
 #include <math.h>
-#include <string.h>
 #include <time.h>
 
 static struct session_program *session_program_for(struct session *session, bool training,
