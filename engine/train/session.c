@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <time.h>
 
 static struct session_program *session_program_for(struct session *session, bool training,
