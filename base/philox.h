@@ -37,7 +37,8 @@ enum philox_stream {
     PHILOX_SEARCH,  /* order of a grid's points; donors: low half: rung; index: trial */
     PHILOX_EXPLORE, /* changed values; low half: number of the axis; index: rung, trial */
     PHILOX_BALANCE, /* classes in equal shares; low half: epoch; index: position */
-    PHILOX_IMAGES   /* further changes to images; low half: epoch; index: purpose, sample */
+    PHILOX_IMAGES,  /* further changes to images; low half: epoch; index: purpose, sample */
+    PHILOX_BINS     /* numbers of a table's column that stand for all; index: the number's */
 };
 
 PHILOX_FUNCTION uint64_t philox_stream(enum philox_stream purpose, uint32_t detail)

@@ -30,7 +30,7 @@ enum data_format_trait {
            "one sample a line, of numbers, categories and dates",                                 \
            {"path", NULL}, {"label_column", NULL}, {"targets", NULL}, {"features", NULL},         \
            {"ignore", NULL}, {"categories", NULL}, {"missing", NULL}, {"missing_values", NULL},   \
-           {"decimal", NULL}, {"day_first", NULL}, {"weight_column", NULL}, {"header", NULL},     \
+           {"decimal", NULL}, {"day_first", NULL}, {"bins", NULL}, {"weight_column", NULL}, {"header", NULL},     \
            {"delimiter", "\"auto\""}, {"comment", "\"\""}, {"normalize", "\"standard\""},          \
            {"label_noise", NULL})                                                                 \
     FORMAT(CSV_SEQUENCES, csv_sequences, DATA_FORMAT_SYMBOLS | DATA_FORMAT_VALUES,                \

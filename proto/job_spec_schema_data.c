@@ -128,6 +128,10 @@ static const struct job_spec_key source_keys[] = {
      .help =
          "The decimal sign of numbers, of which the other one parts thousands; auto: point, but "
          "a comma that may be either is an error"},
+    {"bins", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 64, .fallback = "0",
+     .help = "A number becomes a feature, and up to so many more that say how much of each bin of "
+             "its column lies below it. The bins end at quantiles, so a model can tell values "
+             "apart as a tree does. 0: none"},
     {"day_first", JOB_SPEC_BOOLEAN, .fallback = "false",
      .help = "Whether 3/4/2026 is in April; other dates tell by themselves"},
     {"rows", JOB_SPEC_NUMBERS, .from = 0, .to = 1e15, .count_minimum = 2, .count_maximum = 2,

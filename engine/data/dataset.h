@@ -160,6 +160,7 @@ struct dataset_config {
         enum dataset_missing missing;
         enum dataset_decimal decimal;
         bool day_first; /* 3/4/2026 is in April */
+        int bins;       /* numbers become so many features more, or fewer (table_bins.h); 0: none */
         /* The column that fills dataset.split_keys, of label_column's form; no feature unless
          * `features` names it. NULL: none. Its texts are groups or name parts, or it has numbers
          * and dates to order by */

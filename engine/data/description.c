@@ -57,6 +57,10 @@ static void write_column(FILE *file, const struct table_column *column)
             column->has_time, column->marks_missing, column->target, column->mean);
     write_value(file, column->name);
     fputc('\n', file);
+    if (column->edge_count)
+        fputs("bins", file);
+    for (int32_t i = 0; i < column->edge_count; i++)
+        fprintf(file, " %a%s", column->edges[i], i + 1 < column->edge_count ? "" : "\n");
     if (column->unit)
         fprintf(file, "unit %d\n", (int)column->unit);
     for (int32_t i = 0; i < column->category_count; i++)
@@ -348,6 +352,29 @@ static bool read_unit(struct description *description)
     return true;
 }
 
+/* The edges of a column's bins, of which each is beyond the last. */
+static bool read_bins(struct description *description)
+{
+    double edges[TABLE_BINS_MAX + 1];
+    struct table_column *column =
+        description->columns ? &description->dataset->table->columns[description->columns - 1]
+                             : NULL;
+    int32_t count = 0;
+
+    if (!column || column->kind != TABLE_NUMBER || column->edges)
+        return false;
+    for (; description->at; count++)
+        if (count > TABLE_BINS_MAX || !take_number(description, &edges[count]) ||
+            !isfinite(edges[count]) || (count && edges[count] <= edges[count - 1]))
+            return false;
+    column->edges = count >= 3 ? malloc((size_t)count * sizeof *edges) : NULL;
+    if (!column->edges)
+        return false;
+    memcpy(column->edges, edges, (size_t)count * sizeof *edges);
+    column->edge_count = count;
+    return true;
+}
+
 static bool read_label(struct description *description)
 {
     struct table_columns *columns = description->dataset->table;
@@ -393,12 +420,19 @@ static bool read_line(struct description *description, const char *key)
     static const struct {
         const char *key;
         bool (*read)(struct description *);
-    } keys[] = {{"format", read_format},         {"target", read_target},
-                {"element", read_element},       {"shape", read_shape},
-                {"lengths", read_lengths},       {"table", read_table},
-                {"column", read_column},         {"category", read_category},
-                {"label", read_label},           {"target_name", read_target_name},
-                {"vocabulary", read_vocabulary}, {"unit", read_unit}};
+    } keys[] = {{"format", read_format},
+                {"target", read_target},
+                {"element", read_element},
+                {"shape", read_shape},
+                {"lengths", read_lengths},
+                {"table", read_table},
+                {"column", read_column},
+                {"category", read_category},
+                {"label", read_label},
+                {"target_name", read_target_name},
+                {"vocabulary", read_vocabulary},
+                {"unit", read_unit},
+                {"bins", read_bins}};
     struct dataset *dataset = description->dataset;
 
     if (strcmp(key, "class") == 0)

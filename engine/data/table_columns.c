@@ -48,6 +48,8 @@ void table_columns_free(struct table_columns *columns)
         for (int32_t c = 0; c < column->category_count; c++)
             free(column->categories[c]);
         free(column->categories);
+        free(column->edges);
+        table_sample_release(&column->sample);
         free(column->name);
         free(column->undated[TABLE_DATE_MONTH_FIRST]);
         free(column->undated[TABLE_DATE_DAY_FIRST]);
@@ -196,6 +198,8 @@ int table_column_survey(struct table_column *column, const struct dataset_config
         column->row_numbers += value == (double)cell->row + column->first_number &&
                                (column->first_number == 0 || column->first_number == 1);
         if (!isfinite((float)value) && keep_word(&column->too_large, cell, error) < 0)
+            return error->code;
+        if (config->table.bins && table_sample_add(&column->sample, value, error) < 0)
             return error->code;
     } else {
         survey_word(column, cell);
@@ -393,11 +397,16 @@ static int adopt_categories(struct table_column *column, struct error *error)
     return 0;
 }
 
+static int32_t column_bins(const struct table_column *column)
+{
+    return column->edge_count ? column->edge_count - 1 : 0;
+}
+
 static int32_t count_features(const struct table_column *column)
 {
     switch (column->kind) {
     case TABLE_NUMBER:
-        return 1 + column->marks_missing;
+        return 1 + column_bins(column) + column->marks_missing;
     case TABLE_CATEGORY:
         return column->category_count + column->marks_missing;
     case TABLE_DATE:
@@ -489,6 +498,10 @@ int table_columns_decide(struct table_columns *columns, const struct dataset_con
 
         if (r == 0 && column->kind == TABLE_CATEGORY)
             r = adopt_categories(column, error);
+        if (r == 0 && column->kind == TABLE_NUMBER)
+            r = table_bins_find(&column->sample, config->table.bins, &column->edges,
+                                &column->edge_count, error);
+        table_sample_release(&column->sample);
         if (r < 0)
             return r;
         if (reason)
@@ -543,6 +556,13 @@ static bool encode_category(const struct table_column *column, const char *text,
     return true;
 }
 
+/* Also the mean of dates, which have no bins. */
+static void encode_number(const struct table_column *column, double value, float *features)
+{
+    features[0] = (float)value;
+    table_bins_encode(column->edges, column->edge_count, value, features + 1);
+}
+
 bool table_column_encode(const struct table_column *column, const struct dataset_config *config,
                          const char *text, size_t length, float *features, int64_t *unknown)
 {
@@ -553,7 +573,7 @@ bool table_column_encode(const struct table_column *column, const struct dataset
     memset(features, 0, (size_t)column->features * sizeof *features);
     if (!text) {
         if (column->kind != TABLE_CATEGORY)
-            features[0] = (float)column->mean;
+            encode_number(column, column->mean, features);
         if (column->marks_missing)
             features[column->features - 1] = 1;
         return true;
@@ -563,7 +583,7 @@ bool table_column_encode(const struct table_column *column, const struct dataset
         if (!table_cell_number_with_unit(config, text, length, &value, &unit) ||
             unit != column->unit)
             return false;
-        features[0] = (float)value;
+        encode_number(column, value, features);
         return true;
     case TABLE_CATEGORY:
         return encode_category(column, text, length, features, unknown);
@@ -589,6 +609,8 @@ char *table_feature_name(const struct table_column *column, int32_t feature)
         written = asprintf(&name, "%s=%s", column->name, column->categories[feature]);
     else if (column->kind == TABLE_DATE)
         written = asprintf(&name, "%s:%s", column->name, table_date_feature_name(feature));
+    else if (feature > 0)
+        written = asprintf(&name, "%s:bin_%d", column->name, feature);
     else
         written = asprintf(&name, "%s", column->name);
     return written < 0 ? NULL : name;

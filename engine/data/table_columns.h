@@ -5,10 +5,11 @@
 
 #include "engine/data/csv_table.h"
 #include "engine/data/label_names.h"
+#include "engine/data/table_bins.h"
 #include "engine/data/table_dates.h"
 
 enum table_kind {
-    TABLE_NUMBER,   /* one feature */
+    TABLE_NUMBER,   /* one feature, and one for each bin (table_bins.h) */
     TABLE_CATEGORY, /* a feature for each of its texts: 1 for the one that the cell has, else 0 */
     TABLE_DATE,     /* table_date_features() */
     TABLE_LEFT_OUT  /* no features: empty, words that hardly ever return, row numbers, ignored */
@@ -60,7 +61,8 @@ struct table_column {
                                     * be; owned, NULL: none */
     /* The first number that float32 does not have, and the first one of another unit, likewise */
     struct table_word *too_large, *other_unit;
-    struct label_names texts; /* up to TABLE_CATEGORIES_MAX + 1 */
+    struct table_sample sample; /* of the numbers, if they get bins */
+    struct label_names texts;   /* up to TABLE_CATEGORIES_MAX + 1 */
 
     /* What is kept for the encoding. */
     enum table_date_order order;
@@ -68,6 +70,8 @@ struct table_column {
     double mean;          /* of numbers, or of dates in days: what a missing cell becomes */
     char **categories;    /* sorted; owned */
     int32_t category_count;
+    double *edges; /* [edge_count] of the bins of numbers; owned; NULL: they have none */
+    int32_t edge_count;
     bool marks_missing; /* a last feature is 1 where the cell is missing */
     int32_t first_feature, features;
 };

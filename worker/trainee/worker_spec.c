@@ -78,6 +78,7 @@ static int csv_read_keys(struct json_object *source, struct dataset_config *conf
         json_get_string(source, "missing_values", "indicate"));
     config->table.decimal = (enum dataset_decimal)dataset_decimal_from_string(
         json_get_string(source, "decimal", "auto"));
+    config->table.bins = (int)json_get_int(source, "bins", 0);
     config->table.day_first = json_get_bool(source, "day_first", false);
     return 0;
 }
