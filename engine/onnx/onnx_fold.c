@@ -163,9 +163,11 @@ struct walk {
     const struct onnx_store *store[OPERANDS_MAX];
     int64_t offset[OPERANDS_MAX], stride[OPERANDS_MAX][ONNX_RANK_MAX];
     int64_t extent[ONNX_RANK_MAX], compact[ONNX_RANK_MAX];
+    bool counts_samples; /* an operand does */
 };
 
-static int walk_begin(struct onnx_import *import, const int *inputs, int count, struct walk *walk)
+/* False: the error is kept, or the node is missing. */
+static bool walk_begin(struct onnx_import *import, const int *inputs, int count, struct walk *walk)
 {
     struct onnx_value value[OPERANDS_MAX];
 
@@ -173,9 +175,10 @@ static int walk_begin(struct onnx_import *import, const int *inputs, int count, 
     for (int i = 0; i < count; i++) {
         value[i] = *onnx_input(import, inputs[i]);
         if (onnx_value_trains(&value[i]))
-            return onnx_missing(import, "it computes with parameters alone");
+            return onnx_missing(import, "it computes with parameters alone"), false;
         if (onnx_constant_join(import, &value[i]))
-            return import->error.code;
+            return false;
+        walk->counts_samples |= value[i].counts_samples;
         walk->rank = value[i].rank > walk->rank ? value[i].rank : walk->rank;
     }
     for (int r = 0; r < walk->rank; r++) {
@@ -186,7 +189,8 @@ static int walk_begin(struct onnx_import *import, const int *inputs, int count, 
 
             if (extent != 1 && walk->extent[r] != 1 && extent != walk->extent[r])
                 return onnx_fail(import, "extents %lld and %lld do not fit each other",
-                                 (long long)walk->extent[r], (long long)extent);
+                                 (long long)walk->extent[r], (long long)extent),
+                       false;
             walk->extent[r] = extent != 1 ? extent : walk->extent[r];
             walk->stride[i][r] = extent != 1 ? value[i].stride[from] : 0;
             if (walk->stride[i][r] || extent == 0)
@@ -197,7 +201,7 @@ static int walk_begin(struct onnx_import *import, const int *inputs, int count, 
         walk->store[i] = value[i].store;
         walk->offset[i] = value[i].offset;
     }
-    return 0;
+    return true;
 }
 
 /* Number `index` (of the compact shape) of an operand: its store and place. */
@@ -235,12 +239,33 @@ static struct onnx_value walk_result(struct onnx_import *import, const struct wa
     struct onnx_value result = onnx_constant_new(import, type, walk->rank, walk->compact, numbers);
 
     *count = *numbers ? onnx_value_elements(&result) : 0;
+    result.counts_samples = walk->counts_samples;
     for (int r = 0; r < walk->rank && *numbers; r++) {
         if (walk->compact[r] == 1)
             result.stride[r] = 0;
         result.extent[r] = walk->extent[r];
     }
     return result;
+}
+
+/* Whether a whole number is ONNX_BATCH, which stands for the number of samples, or a part or a
+ * multiple of it. Such a one says how a shape is made, but is not known as a number. */
+static bool walk_counts_samples(const struct walk *walk, int64_t count)
+{
+    static const int64_t least = ONNX_BATCH >> 8, most = (int64_t)1 << 62;
+    bool counts = false;
+
+    for (int64_t i = 0; i < count && !counts; i++) {
+        int64_t number = walk_integer(walk, 0, i);
+
+        counts = (number >= least && number < most) || (number <= -least && number > -most);
+    }
+    return counts;
+}
+
+static int64_t to_whole(double number)
+{
+    return number >= 0x1p63 || !(number > -0x1p63) ? 0 : (int64_t)number;
 }
 
 static double rounded(enum onnx_type type, double number)
@@ -273,9 +298,11 @@ static int fold_unary(struct onnx_import *import, int index)
         *onnx_output(import, 0) = *onnx_input(import, 0);
         return 0;
     }
-    if (walk_begin(import, (int[]){0}, 1, &walk) || onnx_output(import, 0)->kind == ONNX_UNKNOWN)
+    if (!walk_begin(import, (int[]){0}, 1, &walk))
         return import->error.code;
     result = walk_result(import, &walk, type, &numbers, &count);
+    if (onnx_type_is_float(type) && !onnx_type_is_float(onnx_input(import, 0)->type))
+        result.counts_samples |= walk_counts_samples(&walk, count);
     for (int64_t i = 0; i < count; i++)
         if (onnx_type_is_float(type))
             ((double *)numbers)[i] = rounded(type, unary[index].of(walk_number(&walk, 0, i)));
@@ -283,13 +310,14 @@ static int fold_unary(struct onnx_import *import, int index)
             ((int64_t *)numbers)[i] =
                 type == ONNX_BOOL ? walk_number(&walk, 0, i) != 0 : walk_integer(&walk, 0, i);
         else
-            ((int64_t *)numbers)[i] = (int64_t)unary[index].of(walk_number(&walk, 0, i));
+            ((int64_t *)numbers)[i] = to_whole(unary[index].of(walk_number(&walk, 0, i)));
     *onnx_output(import, 0) = result;
     return import->error.code;
 }
 
-/* Whole numbers exactly, as shapes need them; what overflows wraps. */
-static int64_t whole_binary(int index, int64_t x, int64_t y)
+/* Whole numbers exactly, as shapes need them; what overflows wraps. `truncates`: the remainder has
+ * the sign of x, else of y. */
+static int64_t whole_binary(int index, int64_t x, int64_t y, bool truncates)
 {
     const char *name = binary[index].name;
 
@@ -302,16 +330,14 @@ static int64_t whole_binary(int index, int64_t x, int64_t y)
     if (strcmp(name, "Div") == 0)
         return y == 0 || (y == -1 && x == INT64_MIN) ? 0 : x / y;
     if (strcmp(name, "Mod") == 0)
-        return y == 0 || y == -1 ? 0 : x % y + (x % y && (x < 0) != (y < 0) ? y : 0);
+        return y == 0 || y == -1 ? 0 : x % y + (!truncates && x % y && (x < 0) != (y < 0) ? y : 0);
     if (strcmp(name, "Min") == 0)
         return x < y ? x : y;
     if (strcmp(name, "Max") == 0)
         return x > y ? x : y;
     if (strcmp(name, "Equal") == 0)
         return x == y;
-    double number = binary[index].of((double)x, (double)y);
-
-    return number >= 0x1p63 || !(number > -0x1p63) ? 0 : (int64_t)number;
+    return to_whole(binary[index].of((double)x, (double)y));
 }
 
 /* 0 and a parameter: that parameter, repeated by strides of 0. Returns whether the node is such. */
@@ -352,6 +378,7 @@ static int fold_binary(struct onnx_import *import, int index)
     enum onnx_type from = onnx_input(import, 0)->type;
     enum onnx_type type = binary[index].to_boolean ? ONNX_BOOL : from;
     int inputs[OPERANDS_MAX], operands = import->node->input_count;
+    bool truncates = onnx_attribute_int(import, "fmod", 0);
     struct walk walk;
     struct onnx_value result;
     int64_t count;
@@ -363,7 +390,7 @@ static int fold_binary(struct onnx_import *import, int index)
         return 0;
     for (int i = 0; i < operands; i++)
         inputs[i] = i;
-    if (walk_begin(import, inputs, operands, &walk) || onnx_output(import, 0)->kind == ONNX_UNKNOWN)
+    if (!walk_begin(import, inputs, operands, &walk))
         return import->error.code;
     result = walk_result(import, &walk, type, &numbers, &count);
     for (int64_t i = 0; i < count; i++) {
@@ -373,8 +400,10 @@ static int fold_binary(struct onnx_import *import, int index)
         for (int k = 1; k < operands; k++)
             if (onnx_type_is_float(from))
                 number = binary[index].of(number, walk_number(&walk, k, i));
+            else if (onnx_type_is_float(onnx_input(import, k)->type)) /* a power of whole numbers */
+                whole = to_whole(binary[index].of((double)whole, walk_number(&walk, k, i)));
             else
-                whole = whole_binary(index, whole, walk_integer(&walk, k, i));
+                whole = whole_binary(index, whole, walk_integer(&walk, k, i), truncates);
         if (onnx_type_is_float(type))
             ((double *)numbers)[i] = rounded(type, number);
         else
@@ -392,8 +421,7 @@ static int fold_where(struct onnx_import *import)
     int64_t count;
     void *numbers;
 
-    if (walk_begin(import, (int[]){0, 1, 2}, 3, &walk) ||
-        onnx_output(import, 0)->kind == ONNX_UNKNOWN)
+    if (!walk_begin(import, (int[]){0, 1, 2}, 3, &walk))
         return import->error.code;
     result = walk_result(import, &walk, type, &numbers, &count);
     for (int64_t i = 0; i < count; i++) {
@@ -502,8 +530,9 @@ static int fold_reduce(struct onnx_import *import)
 
     if (import->error.code)
         return import->error.code;
-    if ((count > 0 && count != x->rank) || elements < 1 || elements > 1 << 20 ||
-        onnx_value_trains(x))
+    if ((count > 0 && count != x->rank) ||
+        (count <= 0 && onnx_attribute_int(import, "noop_with_empty_axes", 0)) || elements < 1 ||
+        elements > 1 << 20 || onnx_value_trains(x))
         return onnx_missing(import, "of some axes of a constant");
     number = onnx_number(x, 0);
     whole = onnx_type_is_float(x->type) ? 0 : onnx_integer(x, 0);
