@@ -131,10 +131,10 @@ static int append_abs(struct onnx_import *import)
     return done(import, x, graph_add(import->graph, above, below, import->node->name));
 }
 
-/* The larger one of x and `least`; with `mirrors` the smaller one of x and -least. relu(x - least) +
- * least would round small numbers to the units of a large bound. So beyond `large` numbers above
- * `near` and below it pass apart, each without such a sum. `near` is no number that many have, as
- * both parts have the gradient 0 there. */
+/* The larger one of x and `least`; with `mirrors` the smaller one of x and -least. The sum
+ * relu(x - least) + least would round small numbers to the units of a large bound. So beyond
+ * `large` numbers above `near` and below it pass apart, each without such a sum. `near` is no
+ * number that many have, as both parts have the gradient 0 there. */
 static int32_t at_least(struct onnx_import *import, int32_t x, double least, bool mirrors,
                         const char *suffix)
 {
@@ -197,8 +197,8 @@ static const struct {
     {"Div", BROADCAST_DIVIDE, BROADCAST_DIVIDE_REVERSE},
 };
 
-/* A tensor and one number. A factor waits until an operator needs the product, unless it is 0, which
- * stands for none. */
+/* A tensor and one number. A factor waits until an operator needs the product, unless it is 0,
+ * which stands for none. */
 static int with_number(struct onnx_import *import, struct onnx_value x, double number,
                        enum broadcast_kind kind)
 {

@@ -40,7 +40,8 @@ bool onnx_bind_bias(struct onnx_import *import, const struct onnx_value *bias, i
 
 /* ---- products ---- */
 
-/* The bias that the next node adds to a product of that many axes, whose work is then done here; NULL: none. */
+/* The bias that the next node adds to a product of that many axes, whose work is then done here;
+ * NULL: none. */
 static const struct onnx_value *absorb_bias(struct onnx_import *import, int rank, int64_t width,
                                             const struct onnx_node **adder)
 {
