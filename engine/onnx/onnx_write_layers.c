@@ -354,6 +354,16 @@ static void write_adaptive_average(struct onnx_writer *writer)
     onnx_give(writer, 0, onnx_apply(writer, "MatMul", rows, columns, NULL));
 }
 
+/* The factor next to `scale` by which runtimes get that extent: they round the product down. */
+static float exact_scale(float scale, int64_t from, int64_t to)
+{
+    while ((int64_t)(scale * (float)from) < to)
+        scale = nextafterf(scale, INFINITY);
+    while ((int64_t)(scale * (float)from) > to)
+        scale = nextafterf(scale, 0);
+    return scale;
+}
+
 static void write_resize(struct onnx_writer *writer)
 {
     static const struct {
@@ -367,10 +377,12 @@ static void write_resize(struct onnx_writer *writer)
     float scales[4] = {1, 1};
     Onnx__Node *node;
 
-    for (int i = 0; i < 2; i++)
-        scales[2 + i] = mode == RESIZE_BILINEAR_CORNERS
-                            ? (float)y->extent[2 + i] / (float)x->extent[2 + i]
-                            : 1 / step[i];
+    for (int i = 0; i < 2; i++) {
+        int64_t from = x->extent[2 + i], to = y->extent[2 + i];
+        bool of_size = mode == RESIZE_BILINEAR_CORNERS || step[i] == (float)from / (float)to;
+
+        scales[2 + i] = exact_scale(of_size ? (float)to / (float)from : 1 / step[i], from, to);
+    }
     onnx_give(writer, 0,
               onnx_apply(writer, "Resize", onnx_read(writer, 0), "",
                          onnx_floats(writer, scales, (int64_t[]){4}, 1), NULL));
