@@ -306,8 +306,6 @@ bool onnx_attention_absorb(struct onnx_import *import)
         factor *= value[i].factor != 0 ? value[i].factor : 1;
         value[i].factor = 0;
     }
-    if (factor == 0) /* which would stand for none */
-        return false;
     if (fabs(factor - 1) < 1e-5)
         factor = 1;
     result = value[0];
