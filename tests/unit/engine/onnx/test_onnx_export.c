@@ -46,8 +46,8 @@ static void export_resize(int64_t from, const struct resize *resize, float facto
     Onnx__Model *model;
     const Onnx__Tensor *scales;
     uint64_t bytes;
-    char *content;
-    size_t size;
+    char *content = NULL;
+    size_t size = 0;
     int32_t x;
 
     graph_init(&graph, 1, false);
