@@ -413,7 +413,8 @@ static int resize_size(struct onnx_import *import, const struct onnx_value *x,
         return onnx_missing(import, "of some axes"), -ENOTSUP;
     for (int r = 0; r < x->rank; r++) {
         double factor = scaled ? onnx_number(scales, r) : 0;
-        double extent = scaled ? floor((double)x->extent[r] * factor) : (double)extents[r];
+        double extent = scaled ? (double)floorf((float)x->extent[r] * (float)factor)
+                               : (double)extents[r]; /* as runtimes round */
 
         if (r < 2 && (scaled ? factor != 1 : r == 1 && extents[r] != x->extent[r]))
             return onnx_missing(import, "of the batch or the channels"), -ENOTSUP;

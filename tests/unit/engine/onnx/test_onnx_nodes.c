@@ -527,6 +527,23 @@ static void reductions_of_no_axes_are_no_operation(void **state)
         expect_near(y[i], samples[i], 1e-6);
 }
 
+/* The product of extent and factor is one of float32, as in onnxruntime: 3 pixels become 7. */
+static void factors_of_images_are_float32(void **state)
+{
+    static const int64_t row[] = {1, 1, 3}, four = 4;
+    static const float scales[] = {1, 1, 1, 7.0f / 3};
+    float y[BATCH * SAMPLE_MAX];
+    struct made made;
+    int node;
+
+    (void)state;
+    made_begin(&made, 3, row);
+    floats_add(&made, "scales", 1, &four, scales, 4);
+    node = node_add(&made, "Resize", "y", "x", "", "scales", NULL);
+    text_add(&made, node, "mode", "linear");
+    assert_int_equal(compute(&made, samples, y), BATCH * 7);
+}
+
 int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -543,6 +560,7 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(same_padding_needs_no_kernel_shape),
         cmocka_unit_test(constants_are_computed),
         cmocka_unit_test(reductions_of_no_axes_are_no_operation),
+        cmocka_unit_test(factors_of_images_are_float32),
     };
 
     if (argument_count > 1)
