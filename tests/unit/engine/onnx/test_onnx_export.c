@@ -6,6 +6,7 @@
 #include "engine/onnx/onnx_export.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -37,14 +38,31 @@ static int read_nothing(void *context, const struct graph_tensor *tensor, float 
     return error_set(error, -1, "there is no %s", tensor->name);
 }
 
-/* Writes a graph that resizes, and gives the file's factors of height and width. */
-static void export_resize(int64_t from, const struct resize *resize, float factors[2])
+/* What a runtime takes for each pixel of the height, of a file that resizes or gathers. */
+static void read_pixels(const Onnx__Graph *file, int64_t from, const struct resize *resize,
+                        int64_t *pixels)
+{
+    const ProtobufCBinaryData *data = &file->initializer[0]->raw_data;
+    float factor;
+
+    if (strcmp(file->node[0]->op_type, "Gather") == 0) {
+        assert_int_equal(data->len, (size_t)resize->height * sizeof *pixels);
+        memcpy(pixels, data->data, data->len);
+        return;
+    }
+    memcpy(&factor, data->data + 2 * sizeof factor, sizeof factor);
+    assert_int_equal((int64_t)((float)from * factor), resize->height);
+    for (int64_t i = 0; i < resize->height; i++)
+        pixels[i] = (int64_t)fminf((float)(from - 1), floorf((float)i / factor));
+}
+
+/* Writes a graph that resizes; the caller releases the file with onnx__model__free_unpacked(). */
+static Onnx__Model *export_resize(int64_t from, const struct resize *resize)
 {
     struct onnx_export config = {.read = read_nothing};
     struct error error = {0};
     struct graph graph;
     Onnx__Model *model;
-    const Onnx__Tensor *scales;
     uint64_t bytes;
     char *content = NULL;
     size_t size = 0;
@@ -60,13 +78,9 @@ static void export_resize(int64_t from, const struct resize *resize, float facto
         fail_msg("%s", error.text);
     model = onnx__model__unpack(NULL, size, (const uint8_t *)content);
     assert_non_null(model);
-    assert_int_equal(model->graph->n_initializer, 1);
-    scales = model->graph->initializer[0];
-    assert_int_equal(scales->raw_data.len, 4 * sizeof(float));
-    memcpy(factors, scales->raw_data.data + 2 * sizeof(float), 2 * sizeof(float));
-    onnx__model__free_unpacked(model, NULL);
     free(content);
     graph_release(&graph);
+    return model;
 }
 
 /* Runtimes take the extent times the factor, rounded down. */
@@ -77,9 +91,16 @@ static void runtimes_resize_to_the_same_extents(void **state)
         for (int64_t to = 4; to < 60; to += 11)
             for (int mode = RESIZE_NEAREST; mode <= RESIZE_BILINEAR_CORNERS; mode++) {
                 const struct resize resize = {.mode = mode, .height = to, .width = 60 - to};
+                Onnx__Model *model = export_resize(from, &resize);
                 float factors[2];
 
-                export_resize(from, &resize, factors);
+                if (strcmp(model->graph->node[0]->op_type, "Gather") == 0) {
+                    onnx__model__free_unpacked(model, NULL);
+                    continue;
+                }
+                memcpy(factors, model->graph->initializer[0]->raw_data.data + 2 * sizeof(float),
+                       sizeof factors);
+                onnx__model__free_unpacked(model, NULL);
                 if ((int64_t)((float)from * factors[0]) != resize.height ||
                     (int64_t)((float)from * factors[1]) != resize.width)
                     fail_msg("%lld becomes not %lld x %lld", (long long)from,
@@ -87,10 +108,36 @@ static void runtimes_resize_to_the_same_extents(void **state)
             }
 }
 
+/* Beside a whole number either way of rounding may give the pixel before it. */
+static void runtimes_take_the_same_pixels(void **state)
+{
+    enum { FROM = 30, MOST = 130 };
+
+    (void)state;
+    for (int64_t to = 4; to < MOST; to += 9) {
+        const double scale = to == 49 ? 1.7 : (double)to / FROM;
+        const struct resize resize = {.mode = RESIZE_NEAREST,
+                                      .height = (int64_t)(FROM * scale),
+                                      .width = FROM,
+                                      .scale = {scale, 1}};
+        Onnx__Model *model = export_resize(FROM, &resize);
+        int64_t pixels[MOST];
+
+        read_pixels(model->graph, FROM, &resize, pixels);
+        onnx__model__free_unpacked(model, NULL);
+        for (int64_t i = 0; i < resize.height; i++) {
+            int64_t wanted = (int64_t)floorf((float)i * (float)(1 / scale));
+
+            assert_int_equal(pixels[i], wanted < FROM ? wanted : FROM - 1);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(runtimes_resize_to_the_same_extents),
+        cmocka_unit_test(runtimes_take_the_same_pixels),
     };
 
     return cmocka_run_group_tests(tests, file_make, file_remove);
