@@ -28,10 +28,11 @@ int graph_fail(struct graph *graph, int code, const char *format, ...)
 /* quantization.c: the factors of a weight's rows, which it gets with its first reader; the weight
  * becomes int8. */
 int32_t graph_append_weight_scale(struct graph *graph, int32_t weight);
-/* quantization.c: whether the sums of a weight's products, as integers, fit 32 bits. */
-bool graph_int8_sums_fit(const struct graph *graph, int32_t weight);
+/* quantization.c: whether the sums of a weight's products, as integers, fit 32 bits, and no other
+ * tensor has the name of its factors. */
+bool graph_weight_fits_int8(const struct graph *graph, int32_t weight);
 /* quantization.c: whether only layers that can multiply by int8 read the tensor, a parameter, and
- * their sums fit 32 bits. */
+ * graph_weight_fits_int8(). */
 bool graph_weight_can_be_int8(const struct graph *graph, int32_t weight);
 /* static_quantization.c: appends a copy of a node, which is then the producer of its results. NULL
  * after an error. */

@@ -16,17 +16,27 @@ static bool is_quantizable(const struct graph_node *node)
     return node->op == OP_LINEAR || node->op == OP_RECURRENT;
 }
 
-bool graph_int8_sums_fit(const struct graph *graph, int32_t weight)
-{
-    const struct graph_shape *shape = &graph->tensors[weight].shape;
+enum { SCALE_NAME_MAX = GRAPH_NAME_MAX + 8 };
 
-    return graph_shape_elements(shape) / shape->extent[0] <= PRODUCTS_MAX;
+/* The name of a weight's factors. */
+static void scale_name(const struct graph *graph, int32_t weight, char name[SCALE_NAME_MAX])
+{
+    snprintf(name, SCALE_NAME_MAX, "%s_scale", graph->tensors[weight].name);
 }
 
-/* Whether all that reads the weight are layers which multiply by it, and their sums are exact. */
+bool graph_weight_fits_int8(const struct graph *graph, int32_t weight)
+{
+    const struct graph_shape *shape = &graph->tensors[weight].shape;
+    char name[SCALE_NAME_MAX];
+
+    scale_name(graph, weight, name);
+    return graph_shape_elements(shape) / shape->extent[0] <= PRODUCTS_MAX &&
+           strlen(name) < GRAPH_NAME_MAX && graph_find_tensor(graph, name) < 0;
+}
+
 bool graph_weight_can_be_int8(const struct graph *graph, int32_t weight)
 {
-    if (!graph_int8_sums_fit(graph, weight))
+    if (!graph_weight_fits_int8(graph, weight))
         return false;
     for (int32_t i = 0; i < graph->node_count; i++) {
         const struct graph_node *node = &graph->nodes[i];
@@ -43,10 +53,10 @@ int32_t graph_append_weight_scale(struct graph *graph, int32_t weight)
 {
     struct graph_tensor of = graph->tensors[weight];
     const struct graph_shape rows = {.rank = 1, .extent = {of.shape.extent[0]}};
-    char name[GRAPH_NAME_MAX + 8];
+    char name[SCALE_NAME_MAX];
     int32_t scale;
 
-    snprintf(name, sizeof name, "%s_scale", of.name);
+    scale_name(graph, weight, name);
     scale = graph_find_tensor(graph, name);
     if (scale < 0)
         scale =

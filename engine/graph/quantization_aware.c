@@ -108,7 +108,8 @@ static int round_linear_layers(struct graph *graph)
     struct graph_node *nodes = memory_allocate((size_t)count * sizeof *nodes + 1);
     int layers = 0;
 
-    memcpy(nodes, graph->nodes, (size_t)count * sizeof *nodes);
+    if (count) /* a model may give what it reads */
+        memcpy(nodes, graph->nodes, (size_t)count * sizeof *nodes);
     for (int32_t i = 0; i < count; i++)
         if (nodes[i].op == OP_LINEAR && graph_weight_can_be_int8(graph, nodes[i].input[1])) {
             graph->tensors[nodes[i].input[1]].rounds_to_int8 = true;

@@ -53,7 +53,7 @@ static bool is_quantizable(const struct graph *graph, const struct graph_node *n
     int32_t weight = node->input[1];
 
     return node->op == OP_CONV2D && graph->tensors[weight].role == TENSOR_PARAMETER &&
-           graph_single_reader(graph, weight) >= 0 && graph_int8_sums_fit(graph, weight);
+           graph_single_reader(graph, weight) >= 0 && graph_weight_fits_int8(graph, weight);
 }
 
 /* What a sum adds to a tensor, if it is there before node `index` runs; else -1. */

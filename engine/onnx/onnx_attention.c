@@ -13,7 +13,7 @@ const struct onnx_node *onnx_only_reader(const struct onnx_import *import,
                                          const struct onnx_node *node, const char *operator)
 {
     const struct onnx_model *model = import->model;
-    int32_t output = node->output_count ? node->output[0] : -1;
+    int32_t output = onnx_node_output(node, 0);
     const struct onnx_node *reader;
 
     if (output < 0 || model->readers[output] != 1 || model->reader[output] < 0)
@@ -26,7 +26,7 @@ void onnx_absorb(struct onnx_import *import, const struct onnx_node *node,
                  const struct onnx_value *value)
 {
     import->absorbed[node - import->model->nodes] = true;
-    if (node->output_count && node->output[0] >= 0)
+    if (onnx_node_output(node, 0) >= 0)
         import->values[node->output[0]] = *value;
 }
 
@@ -262,7 +262,7 @@ static void constants_ahead(struct onnx_import *import)
         import->node = node;
         /* the samples, to whose type a constant is cast, are numbers */
         if (!import->absorbed[i] && strcmp(node->proto->op_type, "CastLike") == 0 &&
-            node->output[0] >= 0 && node->input[0] >= 0 &&
+            onnx_node_output(node, 0) >= 0 && onnx_node_input(node, 0) >= 0 &&
             import->values[node->input[0]].kind == ONNX_CONSTANT &&
             onnx_type_is_float(import->values[node->input[0]].type)) {
             import->values[node->output[0]] = import->values[node->input[0]];

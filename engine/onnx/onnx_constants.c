@@ -6,8 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { COMPUTED_MAX = 1 << 26 }; /* numbers of a constant that is computed */
-
 struct onnx_value onnx_constant_of(const struct onnx_initializer *initializer)
 {
     struct onnx_value value = {.kind = ONNX_CONSTANT,
@@ -34,10 +32,10 @@ struct onnx_value onnx_constant_new(struct onnx_import *import, enum onnx_type t
     *numbers = NULL;
     for (int r = 0; r < rank; r++) {
         made.extent[r] = extent[r];
-        if (extent[r] < 0 || extent[r] > COMPUTED_MAX ||
-            (made.store.count *= extent[r]) > COMPUTED_MAX) {
+        if (extent[r] < 0 || extent[r] > ONNX_COMPUTED_MAX ||
+            (made.store.count *= extent[r]) > ONNX_COMPUTED_MAX) {
             onnx_fail(import, "a constant of more than %d numbers would have to be computed",
-                      COMPUTED_MAX);
+                      ONNX_COMPUTED_MAX);
             return value;
         }
     }
@@ -201,7 +199,7 @@ bool onnx_is_uniform(const struct onnx_value *value, double *number)
 {
     int64_t elements = 1;
 
-    if (value->kind != ONNX_CONSTANT || !onnx_type_is_float(value->type) ||
+    if (value->kind != ONNX_CONSTANT || !onnx_type_is_float(value->type) || value->counts_samples ||
         onnx_value_trains(value))
         return false;
     for (int r = 0; r < value->rank; r++)
@@ -209,11 +207,11 @@ bool onnx_is_uniform(const struct onnx_value *value, double *number)
             elements *= value->extent[r];
         else if (!value->extent[r])
             return false;
-    if (elements < 1 || elements > COMPUTED_MAX)
+    if (elements < 1 || elements > ONNX_COMPUTED_MAX)
         return false;
     *number = onnx_number(value, 0);
     if (value->part_count || elements > 1)
-        for (int64_t i = 1, all = onnx_value_elements(value); i < all && i < COMPUTED_MAX; i++)
+        for (int64_t i = 1, all = onnx_value_elements(value); i < all && i < ONNX_COMPUTED_MAX; i++)
             if (onnx_number(value, i) != *number)
                 return false;
     return true;
@@ -418,8 +416,9 @@ int onnx_constant_reshape(struct onnx_import *import, struct onnx_value *value, 
         *value = result;
         return 0;
     }
-    places = elements < COMPUTED_MAX ? onnx_allocate(import, (size_t)elements + 1, sizeof *places)
-                                     : NULL;
+    places = elements < ONNX_COMPUTED_MAX
+                 ? onnx_allocate(import, (size_t)elements + 1, sizeof *places)
+                 : NULL;
     if (!places)
         return import->error.code ? import->error.code : onnx_fail(import, "it is too large");
     for (int64_t i = 0; i < elements; i++)

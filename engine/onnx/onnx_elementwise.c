@@ -24,7 +24,7 @@ static int activate(struct onnx_import *import, enum activation_kind kind)
 /* Exporters of old opsets write x sigmoid(x) as two nodes. */
 static bool absorb_product(struct onnx_import *import)
 {
-    int32_t output = import->node->output[0];
+    int32_t output = onnx_node_output(import->node, 0);
     const struct onnx_model *model = import->model;
     const struct onnx_node *reader;
 
@@ -131,6 +131,30 @@ static int append_abs(struct onnx_import *import)
     return done(import, x, graph_add(import->graph, above, below, import->node->name));
 }
 
+/* The larger one of x and `least`; with `mirrors` the smaller one of x and -least. The sum
+ * relu(x - least) + least would round small numbers to the units of a large bound. So beyond
+ * `large` numbers above `near` and below it pass apart, each without such a sum. `near` is no
+ * number that many have, as both parts have the gradient 0 there. */
+static int32_t at_least(struct onnx_import *import, int32_t x, double least, bool mirrors,
+                        const char *suffix)
+{
+    static const double large = 4, near = 0x1p-20;
+    const double sign = mirrors ? -1 : 1, room = near - least;
+    const char *name = onnx_layer_name(import, suffix).text;
+    struct graph *graph = import->graph;
+    int32_t above, below;
+
+    if (least >= -large)
+        return graph_affine(graph, relu_of(import, x, sign, -least, suffix), (float)sign,
+                            (float)(sign * least), name);
+    above = graph_affine(graph, relu_of(import, x, sign, -near, suffix), (float)sign,
+                         (float)(sign * near), name);
+    below = graph_affine(graph, x, (float)(-sign * 6 / room), (float)(near * 6 / room), name);
+    below = graph_activation(graph, below, name, ACTIVATION_RELU6);
+    below = graph_affine(graph, below, (float)(-sign * room / 6), 0, name);
+    return graph_add(graph, above, below, name);
+}
+
 /* Between other numbers than 0 and 6; one of them may be infinite. */
 static int clip_between(struct onnx_import *import, double least, double most)
 {
@@ -138,11 +162,9 @@ static int clip_between(struct onnx_import *import, double least, double most)
     int32_t tensor = x.tensor;
 
     if (least > -3e38)
-        tensor = graph_affine(import->graph, relu_of(import, tensor, 1, -least, ".above"), 1,
-                              (float)least, onnx_layer_name(import, ".least").text);
+        tensor = at_least(import, tensor, least, false, ".least");
     if (most < 3e38)
-        tensor = graph_affine(import->graph, relu_of(import, tensor, -1, most, ".below"), -1,
-                              (float)most, onnx_layer_name(import, ".most").text);
+        tensor = at_least(import, tensor, -most, true, ".most");
     return done(import, x, tensor);
 }
 
@@ -175,25 +197,30 @@ static const struct {
     {"Div", BROADCAST_DIVIDE, BROADCAST_DIVIDE_REVERSE},
 };
 
-/* A tensor and one number. A factor waits until an operator needs the product. */
+/* A tensor and one number. A factor waits until an operator needs the product, unless it is 0,
+ * which stands for none. */
 static int with_number(struct onnx_import *import, struct onnx_value x, double number,
                        enum broadcast_kind kind)
 {
     bool adds =
         kind == BROADCAST_ADD || kind == BROADCAST_SUBTRACT || kind == BROADCAST_SUBTRACT_REVERSE;
+    double factor =
+        (x.factor != 0 ? x.factor : 1) * (kind == BROADCAST_MULTIPLY ? number : 1 / number);
+    float scale = adds ? (kind == BROADCAST_SUBTRACT_REVERSE ? -1.0f : 1.0f) : 0;
 
-    if (adds) {
-        if (onnx_resolve(import, &x))
-            return import->graph->error.code;
-        return done(import, x,
-                    graph_affine(import->graph, x.tensor,
-                                 kind == BROADCAST_SUBTRACT_REVERSE ? -1.0f : 1.0f,
-                                 (float)(kind == BROADCAST_SUBTRACT ? -number : number),
-                                 import->node->name));
+    if (!adds && factor != 0) {
+        x.factor = factor;
+        *onnx_output(import, 0) = x;
+        return 0;
     }
-    x.factor = (x.factor != 0 ? x.factor : 1) * (kind == BROADCAST_MULTIPLY ? number : 1 / number);
-    *onnx_output(import, 0) = x;
-    return 0;
+    if (onnx_resolve(import, &x))
+        return import->graph->error.code;
+    if (!adds)
+        number = 0;
+    return done(import, x,
+                graph_affine(import->graph, x.tensor, scale,
+                             (float)(kind == BROADCAST_SUBTRACT ? -number : number),
+                             import->node->name));
 }
 
 /* Marks the atoms of a that b has too; false: b is no smaller one. */
@@ -517,8 +544,9 @@ static int append_neg(struct onnx_import *import)
     return with_number(import, *onnx_input(import, 0), -1, BROADCAST_MULTIPLY);
 }
 
-/* Opsets before 20 write GELU as x (1 + erf(x / sqrt 2)) / 2, in different orders. */
-static int append_erf(struct onnx_import *import)
+/* Opsets before 20 write GELU as x (1 + erf(x / sqrt 2)) / 2, in different orders. Does the work of
+ * these nodes, as far as x is known; returns whether they are such. */
+static bool absorb_gelu(struct onnx_import *import)
 {
     struct onnx_value x = *onnx_input(import, 0), other;
     const struct onnx_node *sum = onnx_only_reader(import, import->node, "Add"), *product;
@@ -526,23 +554,33 @@ static int append_erf(struct onnx_import *import)
 
     product = sum ? onnx_only_reader(import, sum, "Mul") : NULL;
     for (int i = 0; product && i < 2 && one == 0; i++)
-        if (sum->input[i] >= 0 && !onnx_is_uniform(&import->values[sum->input[i]], &one))
+        if (onnx_node_input(sum, i) >= 0 && !onnx_is_uniform(&import->values[sum->input[i]], &one))
             one = 0;
-    if (!product || one != 1 || fabs(factor - M_SQRT1_2) > 1e-6)
-        return onnx_missing(import, "outside of GELU");
+    if (!product || product->input_count != 2 || one != 1 || fabs(factor - M_SQRT1_2) > 1e-6)
+        return false;
     other = import->values[product->input[product->input[0] == sum->output[0]]];
     x.factor = 0;
     if (other.kind != ONNX_TENSOR || other.tensor != x.tensor || other.cut != x.cut)
-        return onnx_missing(import, "outside of GELU");
+        return false;
     if (onnx_resolve(import, &x))
-        return import->graph->error.code;
+        return true;
     x.tensor = graph_activation(import->graph, x.tensor, import->node->name, ACTIVATION_GELU);
-    if (x.tensor < 0)
-        return x.tensor;
     x.factor = 2 * (other.factor != 0 ? other.factor : 1);
     onnx_absorb(import, sum, &x);
     onnx_absorb(import, product, &x);
-    return 0;
+    return true;
+}
+
+static int append_erf(struct onnx_import *import)
+{
+    struct onnx_value x = *onnx_input(import, 0);
+
+    if (absorb_gelu(import) || onnx_resolve(import, &x))
+        return import->graph->error.code;
+    return done(import, x,
+                graph_function(import->graph, x.tensor,
+                               &(struct function_attributes){.kind = FUNCTION_ERF},
+                               import->node->name));
 }
 
 /* Makes another axis the last one, or the last one that again. */

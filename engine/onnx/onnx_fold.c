@@ -163,9 +163,11 @@ struct walk {
     const struct onnx_store *store[OPERANDS_MAX];
     int64_t offset[OPERANDS_MAX], stride[OPERANDS_MAX][ONNX_RANK_MAX];
     int64_t extent[ONNX_RANK_MAX], compact[ONNX_RANK_MAX];
+    bool counts_samples; /* an operand does */
 };
 
-static int walk_begin(struct onnx_import *import, const int *inputs, int count, struct walk *walk)
+/* False: the error is kept, or the node is missing. */
+static bool walk_begin(struct onnx_import *import, const int *inputs, int count, struct walk *walk)
 {
     struct onnx_value value[OPERANDS_MAX];
 
@@ -173,9 +175,10 @@ static int walk_begin(struct onnx_import *import, const int *inputs, int count, 
     for (int i = 0; i < count; i++) {
         value[i] = *onnx_input(import, inputs[i]);
         if (onnx_value_trains(&value[i]))
-            return onnx_missing(import, "it computes with parameters alone");
+            return onnx_missing(import, "it computes with parameters alone"), false;
         if (onnx_constant_join(import, &value[i]))
-            return import->error.code;
+            return false;
+        walk->counts_samples |= value[i].counts_samples;
         walk->rank = value[i].rank > walk->rank ? value[i].rank : walk->rank;
     }
     for (int r = 0; r < walk->rank; r++) {
@@ -186,7 +189,8 @@ static int walk_begin(struct onnx_import *import, const int *inputs, int count, 
 
             if (extent != 1 && walk->extent[r] != 1 && extent != walk->extent[r])
                 return onnx_fail(import, "extents %lld and %lld do not fit each other",
-                                 (long long)walk->extent[r], (long long)extent);
+                                 (long long)walk->extent[r], (long long)extent),
+                       false;
             walk->extent[r] = extent != 1 ? extent : walk->extent[r];
             walk->stride[i][r] = extent != 1 ? value[i].stride[from] : 0;
             if (walk->stride[i][r] || extent == 0)
@@ -197,7 +201,7 @@ static int walk_begin(struct onnx_import *import, const int *inputs, int count, 
         walk->store[i] = value[i].store;
         walk->offset[i] = value[i].offset;
     }
-    return 0;
+    return true;
 }
 
 /* Number `index` (of the compact shape) of an operand: its store and place. */
@@ -235,6 +239,7 @@ static struct onnx_value walk_result(struct onnx_import *import, const struct wa
     struct onnx_value result = onnx_constant_new(import, type, walk->rank, walk->compact, numbers);
 
     *count = *numbers ? onnx_value_elements(&result) : 0;
+    result.counts_samples = walk->counts_samples;
     for (int r = 0; r < walk->rank && *numbers; r++) {
         if (walk->compact[r] == 1)
             result.stride[r] = 0;
@@ -243,9 +248,24 @@ static struct onnx_value walk_result(struct onnx_import *import, const struct wa
     return result;
 }
 
-static double rounded(enum onnx_type type, double number)
+/* Whether a whole number is ONNX_BATCH, which stands for the number of samples, or a part or a
+ * multiple of it. Such a one says how a shape is made, but is not known as a number. */
+static bool walk_counts_samples(const struct walk *walk, int64_t count)
 {
-    return type == ONNX_DOUBLE ? number : (double)(float)number;
+    static const int64_t least = ONNX_BATCH >> 8, most = (int64_t)1 << 62;
+    bool counts = false;
+
+    for (int64_t i = 0; i < count && !counts; i++) {
+        int64_t number = walk_integer(walk, 0, i);
+
+        counts = (number >= least && number < most) || (number <= -least && number > -most);
+    }
+    return counts;
+}
+
+static int64_t to_whole(double number)
+{
+    return number >= 0x1p63 || !(number > -0x1p63) ? 0 : (int64_t)number;
 }
 
 /* ---- operators ---- */
@@ -273,23 +293,26 @@ static int fold_unary(struct onnx_import *import, int index)
         *onnx_output(import, 0) = *onnx_input(import, 0);
         return 0;
     }
-    if (walk_begin(import, (int[]){0}, 1, &walk) || onnx_output(import, 0)->kind == ONNX_UNKNOWN)
+    if (!walk_begin(import, (int[]){0}, 1, &walk))
         return import->error.code;
     result = walk_result(import, &walk, type, &numbers, &count);
+    if (onnx_type_is_float(type) && !onnx_type_is_float(onnx_input(import, 0)->type))
+        result.counts_samples |= walk_counts_samples(&walk, count);
     for (int64_t i = 0; i < count; i++)
         if (onnx_type_is_float(type))
-            ((double *)numbers)[i] = rounded(type, unary[index].of(walk_number(&walk, 0, i)));
+            ((double *)numbers)[i] = onnx_rounded(type, unary[index].of(walk_number(&walk, 0, i)));
         else if (casts || like)
             ((int64_t *)numbers)[i] =
                 type == ONNX_BOOL ? walk_number(&walk, 0, i) != 0 : walk_integer(&walk, 0, i);
         else
-            ((int64_t *)numbers)[i] = (int64_t)unary[index].of(walk_number(&walk, 0, i));
+            ((int64_t *)numbers)[i] = to_whole(unary[index].of(walk_number(&walk, 0, i)));
     *onnx_output(import, 0) = result;
     return import->error.code;
 }
 
-/* Whole numbers exactly, as shapes need them; what overflows wraps. */
-static int64_t whole_binary(int index, int64_t x, int64_t y)
+/* Whole numbers exactly, as shapes need them; what overflows wraps. `truncates`: the remainder has
+ * the sign of x, else of y. */
+static int64_t whole_binary(int index, int64_t x, int64_t y, bool truncates)
 {
     const char *name = binary[index].name;
 
@@ -302,16 +325,14 @@ static int64_t whole_binary(int index, int64_t x, int64_t y)
     if (strcmp(name, "Div") == 0)
         return y == 0 || (y == -1 && x == INT64_MIN) ? 0 : x / y;
     if (strcmp(name, "Mod") == 0)
-        return y == 0 || y == -1 ? 0 : x % y + (x % y && (x < 0) != (y < 0) ? y : 0);
+        return y == 0 || y == -1 ? 0 : x % y + (!truncates && x % y && (x < 0) != (y < 0) ? y : 0);
     if (strcmp(name, "Min") == 0)
         return x < y ? x : y;
     if (strcmp(name, "Max") == 0)
         return x > y ? x : y;
     if (strcmp(name, "Equal") == 0)
         return x == y;
-    double number = binary[index].of((double)x, (double)y);
-
-    return number >= 0x1p63 || !(number > -0x1p63) ? 0 : (int64_t)number;
+    return to_whole(binary[index].of((double)x, (double)y));
 }
 
 /* 0 and a parameter: that parameter, repeated by strides of 0. Returns whether the node is such. */
@@ -352,6 +373,7 @@ static int fold_binary(struct onnx_import *import, int index)
     enum onnx_type from = onnx_input(import, 0)->type;
     enum onnx_type type = binary[index].to_boolean ? ONNX_BOOL : from;
     int inputs[OPERANDS_MAX], operands = import->node->input_count;
+    bool truncates = onnx_attribute_int(import, "fmod", 0);
     struct walk walk;
     struct onnx_value result;
     int64_t count;
@@ -363,7 +385,7 @@ static int fold_binary(struct onnx_import *import, int index)
         return 0;
     for (int i = 0; i < operands; i++)
         inputs[i] = i;
-    if (walk_begin(import, inputs, operands, &walk) || onnx_output(import, 0)->kind == ONNX_UNKNOWN)
+    if (!walk_begin(import, inputs, operands, &walk))
         return import->error.code;
     result = walk_result(import, &walk, type, &numbers, &count);
     for (int64_t i = 0; i < count; i++) {
@@ -373,10 +395,12 @@ static int fold_binary(struct onnx_import *import, int index)
         for (int k = 1; k < operands; k++)
             if (onnx_type_is_float(from))
                 number = binary[index].of(number, walk_number(&walk, k, i));
+            else if (onnx_type_is_float(onnx_input(import, k)->type)) /* a power of whole numbers */
+                whole = to_whole(binary[index].of((double)whole, walk_number(&walk, k, i)));
             else
-                whole = whole_binary(index, whole, walk_integer(&walk, k, i));
+                whole = whole_binary(index, whole, walk_integer(&walk, k, i), truncates);
         if (onnx_type_is_float(type))
-            ((double *)numbers)[i] = rounded(type, number);
+            ((double *)numbers)[i] = onnx_rounded(type, number);
         else
             ((int64_t *)numbers)[i] = onnx_type_is_float(from) ? (int64_t)number : whole;
     }
@@ -392,8 +416,7 @@ static int fold_where(struct onnx_import *import)
     int64_t count;
     void *numbers;
 
-    if (walk_begin(import, (int[]){0, 1, 2}, 3, &walk) ||
-        onnx_output(import, 0)->kind == ONNX_UNKNOWN)
+    if (!walk_begin(import, (int[]){0, 1, 2}, 3, &walk))
         return import->error.code;
     result = walk_result(import, &walk, type, &numbers, &count);
     for (int64_t i = 0; i < count; i++) {
@@ -407,139 +430,6 @@ static int fold_where(struct onnx_import *import)
     *onnx_output(import, 0) = result;
     return import->error.code;
 }
-
-static int fold_range(struct onnx_import *import)
-{
-    const struct onnx_value *start = onnx_input(import, 0), *limit = onnx_input(import, 1),
-                            *delta = onnx_input(import, 2);
-    double from, step, numbers_wanted;
-    int64_t count;
-    void *numbers;
-
-    if (onnx_value_elements(start) != 1 || onnx_value_elements(limit) != 1 ||
-        onnx_value_elements(delta) != 1)
-        return onnx_fail(import, "its operands must be one number each");
-    from = onnx_number(start, 0);
-    step = onnx_number(delta, 0);
-    numbers_wanted = ceil((onnx_number(limit, 0) - from) / step);
-    if (!(numbers_wanted < 1e9))
-        return onnx_fail(import, "it has too many numbers");
-    count = numbers_wanted > 0 ? (int64_t)numbers_wanted : 0;
-    *onnx_output(import, 0) = onnx_constant_new(import, start->type, 1, &count, &numbers);
-    for (int64_t i = 0; numbers && i < count; i++)
-        if (onnx_type_is_float(start->type))
-            ((double *)numbers)[i] = rounded(start->type, from + (double)i * step);
-        else
-            ((int64_t *)numbers)[i] = (int64_t)(from + (double)i * step);
-    return import->error.code;
-}
-
-static int fold_trilu(struct onnx_import *import)
-{
-    struct onnx_value x = *onnx_input(import, 0), result;
-    int64_t diagonal = onnx_has_input(import, 1) ? onnx_integer(onnx_input(import, 1), 0) : 0;
-    bool upper = onnx_attribute_int(import, "upper", 1);
-    int64_t elements, rows, columns;
-    void *numbers;
-
-    if (x.rank < 2 || onnx_value_trains(&x))
-        return onnx_missing(import, "of a parameter, or of no matrix");
-    result = onnx_constant_new(import, x.type, x.rank, x.extent, &numbers);
-    rows = x.extent[x.rank - 2];
-    columns = x.extent[x.rank - 1];
-    elements = numbers ? onnx_value_elements(&x) : 0;
-    for (int64_t i = 0; i < elements; i++) {
-        int64_t row = i / columns % rows, column = i % columns;
-        bool keeps = upper ? column - row >= diagonal : column - row <= diagonal;
-
-        if (onnx_type_is_float(x.type))
-            ((double *)numbers)[i] = keeps ? onnx_number(&x, i) : 0;
-        else
-            ((int64_t *)numbers)[i] = keeps ? onnx_integer(&x, i) : 0;
-    }
-    *onnx_output(import, 0) = result;
-    return import->error.code;
-}
-
-/* The product of a first state of 0 and a parameter, which is 0. */
-static int fold_mat_mul(struct onnx_import *import)
-{
-    const struct onnx_value *a = onnx_input(import, 0), *b = onnx_input(import, 1);
-    int64_t extent[ONNX_RANK_MAX];
-    struct onnx_value zero;
-    double number = 1;
-    void *numbers;
-
-    if (!(onnx_is_uniform(a, &number) && number == 0) &&
-        !(onnx_is_uniform(b, &number) && number == 0))
-        return onnx_missing(import, "it computes with constants alone");
-    if (a->rank < 2 || b->rank != 2)
-        return onnx_missing(import, "of constants of other dimensions");
-    if (a->extent[a->rank - 1] != b->extent[0])
-        return onnx_fail(import, "rows of %lld numbers meet a matrix of %lld",
-                         (long long)a->extent[a->rank - 1], (long long)b->extent[0]);
-    memcpy(extent, a->extent, sizeof extent);
-    extent[a->rank - 1] = b->extent[1];
-    zero = onnx_constant_new(import, a->type, 0, NULL, &numbers);
-    zero.rank = a->rank;
-    memcpy(zero.extent, extent, sizeof extent);
-    memset(zero.stride, 0, sizeof zero.stride);
-    *onnx_output(import, 0) = zero;
-    return import->error.code;
-}
-
-/* Sums, products and extremes of all numbers of a constant: extents that are multiplied. */
-static int fold_reduce(struct onnx_import *import)
-{
-    const struct onnx_value *x = onnx_input(import, 0);
-    const char *name = import->node->proto->op_type;
-    int64_t axes[ONNX_RANK_MAX], elements = onnx_value_elements(x), extent[ONNX_RANK_MAX];
-    int count = onnx_integers(import, "axes", 1, axes, ONNX_RANK_MAX);
-    int rank = onnx_attribute_int(import, "keepdims", 1) ? x->rank : 0;
-    double number;
-    int64_t whole;
-    void *numbers;
-
-    if (import->error.code)
-        return import->error.code;
-    if ((count > 0 && count != x->rank) || elements < 1 || elements > 1 << 20 ||
-        onnx_value_trains(x))
-        return onnx_missing(import, "of some axes of a constant");
-    number = onnx_number(x, 0);
-    whole = onnx_type_is_float(x->type) ? 0 : onnx_integer(x, 0);
-    for (int64_t i = 1; i < elements; i++) {
-        double next = onnx_number(x, i);
-        int64_t next_whole = onnx_type_is_float(x->type) ? 0 : onnx_integer(x, i);
-
-        if (strcmp(name, "ReduceProd") == 0) {
-            number *= next;
-            whole = (int64_t)((uint64_t)whole * (uint64_t)next_whole);
-        } else if (strcmp(name, "ReduceMax") == 0) {
-            number = fmax(number, next);
-            whole = next_whole > whole ? next_whole : whole;
-        } else if (strcmp(name, "ReduceMin") == 0) {
-            number = fmin(number, next);
-            whole = next_whole < whole ? next_whole : whole;
-        } else {
-            number += next;
-            whole = (int64_t)((uint64_t)whole + (uint64_t)next_whole);
-        }
-    }
-    for (int r = 0; r < rank; r++)
-        extent[r] = 1;
-    *onnx_output(import, 0) = onnx_constant_new(import, x->type, rank, extent, &numbers);
-    if (numbers && onnx_type_is_float(x->type))
-        *(double *)numbers = rounded(x->type, number);
-    else if (numbers)
-        *(int64_t *)numbers = whole;
-    return import->error.code;
-}
-
-const struct onnx_fold_entry onnx_fold_arithmetic[] = {
-    {"Where", fold_where},      {"Range", fold_range},       {"MatMul", fold_mat_mul},
-    {"Trilu", fold_trilu},      {"ReduceProd", fold_reduce}, {"ReduceSum", fold_reduce},
-    {"ReduceMax", fold_reduce}, {"ReduceMin", fold_reduce},  {NULL, NULL},
-};
 
 /* ---- which ---- */
 
@@ -568,13 +458,26 @@ static bool has_operands(const struct onnx_import *import, int count)
     return true;
 }
 
+/* The function of an operator that is none of the tables above; NULL: there is none. */
+static const struct onnx_fold_entry *entry_find(const char *name)
+{
+    static const struct onnx_fold_entry where[] = {{"Where", fold_where}, {NULL, NULL}};
+    const struct onnx_fold_entry *const lists[] = {where, onnx_fold_views, onnx_fold_whole};
+
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        for (const struct onnx_fold_entry *entry = lists[i]; entry->name; entry++)
+            if (strcmp(name, entry->name) == 0)
+                return entry;
+    return NULL;
+}
+
 int onnx_fold(struct onnx_import *import)
 {
-    const struct onnx_fold_entry *lists[] = {onnx_fold_views, onnx_fold_arithmetic};
     static const char *const three[] = {"Where", "Range", "Slice", "ScatterND"},
                              *const two[] = {"Reshape",  "Expand", "Gather",
                                              "GatherND", "MatMul", "SplitToSequence"};
     const char *name = import->node->proto->op_type;
+    const struct onnx_fold_entry *entry = entry_find(name);
     int wanted = strcmp(name, "Constant") != 0;
 
     if (!is_known(import))
@@ -593,26 +496,16 @@ int onnx_fold(struct onnx_import *import)
     for (size_t i = 0; i < sizeof unary / sizeof *unary; i++)
         if (strcmp(name, unary[i].name) == 0)
             return fold_unary(import, (int)i);
-    for (size_t list = 0; list < 2; list++)
-        for (const struct onnx_fold_entry *entry = lists[list]; entry->name; entry++)
-            if (strcmp(name, entry->name) == 0)
-                return entry->fold(import);
-    return -ENOTSUP;
+    return entry ? entry->fold(import) : -ENOTSUP;
 }
 
 bool onnx_fold_knows(const char *name)
 {
-    const struct onnx_fold_entry *lists[] = {onnx_fold_views, onnx_fold_arithmetic};
-
     for (size_t i = 0; i < sizeof unary / sizeof *unary; i++)
         if (strcmp(name, unary[i].name) == 0)
             return true;
     for (size_t i = 0; i < sizeof binary / sizeof *binary; i++)
         if (strcmp(name, binary[i].name) == 0)
             return true;
-    for (size_t list = 0; list < 2; list++)
-        for (const struct onnx_fold_entry *entry = lists[list]; entry->name; entry++)
-            if (strcmp(name, entry->name) == 0)
-                return true;
-    return false;
+    return entry_find(name);
 }

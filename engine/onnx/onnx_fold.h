@@ -9,7 +9,14 @@ struct onnx_fold_entry {
     const char *name;
     onnx_operator *fold;
 };
-extern const struct onnx_fold_entry onnx_fold_views[], onnx_fold_arithmetic[];
+/* Each is ended by a NULL name. */
+extern const struct onnx_fold_entry onnx_fold_views[], onnx_fold_whole[];
+
+/* The number as a value of that type holds it. */
+static inline double onnx_rounded(enum onnx_type type, double number)
+{
+    return type == ONNX_DOUBLE ? number : (double)(float)number;
+}
 
 /* ---- onnx_shapes.c: what nodes say of shapes, for constants and tensors alike ---- */
 

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { WINDOW_MAX = INT_MAX / 4 }; /* extents and steps of a window */
+
 /* What is padded before and behind each axis of an image beyond the padding that is the same at
  * both ends. */
 struct margins {
@@ -29,8 +31,27 @@ static void padding_set(struct conv_attributes *window, struct margins *margins,
     margins->behind[2 + axis] = behind - both;
 }
 
+/* The padding of auto_pad "SAME_UPPER" and "SAME_LOWER": the image is as large as the input by the
+ * stride. */
+static int padding_same(struct onnx_import *import, const struct onnx_value *x, int axes,
+                        bool lower, struct conv_attributes *window, struct margins *margins)
+{
+    for (int axis = 2 - axes; axis < 2; axis++) {
+        int64_t size = (int64_t)(window->kernel[axis] - 1) * window->dilation[axis] + 1;
+        int64_t in = x->extent[2 + axis], stride = window->stride[axis];
+        int64_t room = stride > 0 ? ((in + stride - 1) / stride - 1) * stride + size - in : 0;
+
+        if (size > WINDOW_MAX)
+            return onnx_fail(import, "its window is too large");
+        room = room > 0 ? room : 0;
+        padding_set(window, margins, axis, lower ? room - room / 2 : room / 2,
+                    lower ? room / 2 : room - room / 2);
+    }
+    return 0;
+}
+
 /* Reads kernel, strides, dilations and padding of `axes` axes, which become the last of two, of the
- * image x. */
+ * image x. `window->kernel` is what stands for a kernel_shape that is left out. */
 static int window_read(struct onnx_import *import, const struct onnx_value *x, int axes,
                        struct conv_attributes *window, struct margins *margins)
 {
@@ -40,8 +61,6 @@ static int window_read(struct onnx_import *import, const struct onnx_value *x, i
     char text[16];
     const char *pads;
 
-    *window = (struct conv_attributes){
-        .stride = {1, 1}, .dilation = {1, 1}, .kernel = {1, 1}, .groups = 1};
     *margins = (struct margins){0};
     for (int i = 0; i < 4; i++) {
         int wanted = i == 3 ? 2 * axes : axes;
@@ -52,7 +71,7 @@ static int window_read(struct onnx_import *import, const struct onnx_value *x, i
         if (count[i] >= 0 && count[i] != wanted)
             return onnx_fail(import, "%s has %d numbers, not %d", names[i], count[i], wanted);
         for (int k = 0; k < count[i]; k++)
-            if (numbers[i][k] < 0 || numbers[i][k] > INT_MAX / 4)
+            if (numbers[i][k] < 0 || numbers[i][k] > WINDOW_MAX)
                 return onnx_fail(import, "%s has an impossible number", names[i]);
     }
     for (int k = 0; k < axes; k++) {
@@ -66,18 +85,9 @@ static int window_read(struct onnx_import *import, const struct onnx_value *x, i
             padding_set(window, margins, shift + k, numbers[3][k], numbers[3][axes + k]);
     }
     pads = onnx_attribute_text(import, "auto_pad", "NOTSET", text, sizeof text);
-    if (strncmp(pads, "SAME", 4) == 0)
-        for (int k = 0; k < axes; k++) {
-            int axis = shift + k, size = (window->kernel[axis] - 1) * window->dilation[axis] + 1;
-            int64_t in = x->extent[2 + axis], stride = window->stride[axis];
-            int64_t room = stride > 0 ? ((in + stride - 1) / stride - 1) * stride + size - in : 0;
-            bool lower = strcmp(pads, "SAME_LOWER") == 0;
-
-            room = room > 0 ? room : 0;
-            padding_set(window, margins, axis, lower ? room - room / 2 : room / 2,
-                        lower ? room / 2 : room - room / 2);
-        }
-    return 0;
+    return strncmp(pads, "SAME", 4) == 0
+               ? padding_same(import, x, axes, strcmp(pads, "SAME_LOWER") == 0, window, margins)
+               : 0;
 }
 
 /* Pads the image by the margins, in a mode of Pad. */
@@ -138,7 +148,7 @@ static int kernels_read(struct onnx_import *import, const struct onnx_value *x,
                                              axes == 1 ? 1 : weight->extent[2],
                                              weight->extent[axes + 1]}};
     for (int k = 0; k < 2; k++) {
-        if (shape->extent[2 + k] > INT_MAX / 4)
+        if (shape->extent[2 + k] > WINDOW_MAX)
             return onnx_fail(import, "its window is too large");
         window->kernel[k] = (int)shape->extent[2 + k];
     }
@@ -168,9 +178,11 @@ struct convolution {
 
 static int convolution_read(struct onnx_import *import, struct convolution *conv)
 {
+    static const struct conv_attributes usual = {.stride = {1, 1}, .dilation = {1, 1}};
     struct onnx_value *x = &conv->x, *weight = &conv->weight;
     int code;
 
+    conv->window = usual;
     *x = *onnx_input(import, 0);
     *weight = *onnx_input(import, 1);
     if (x->kind != ONNX_TENSOR || weight->kind != ONNX_CONSTANT || x->rank != weight->rank)
@@ -179,10 +191,13 @@ static int convolution_read(struct onnx_import *import, struct convolution *conv
     conv->tensor = onnx_images_of(import, x, &conv->axes);
     if (conv->tensor < 0)
         return conv->tensor;
-    code = window_read(import, x, conv->axes, &conv->window, &conv->margins);
-    if (code)
-        return code;
-    return kernels_read(import, x, weight, conv->axes, &conv->window, &conv->shape);
+    code = kernels_read(import, x, weight, conv->axes, &conv->window, &conv->shape);
+    if (code == 0)
+        code = window_read(import, x, conv->axes, &conv->window, &conv->margins);
+    for (int k = 0; k < 2 && code == 0; k++)
+        if (conv->window.kernel[k] != conv->shape.extent[2 + k])
+            return onnx_fail(import, "kernel_shape is not that of its weights");
+    return code;
 }
 
 static int append_conv(struct onnx_import *import)
@@ -221,7 +236,7 @@ static int append_conv_transpose(struct onnx_import *import)
         return onnx_missing(import, "another padding at the end than at the beginning");
     count = onnx_integers(import, "output_padding", -1, more, conv.axes);
     for (int k = 0; k < count; k++) {
-        if (more[k] < 0 || more[k] > INT_MAX / 4)
+        if (more[k] < 0 || more[k] > WINDOW_MAX)
             return onnx_fail(import, "output_padding has an impossible number");
         padding[2 - conv.axes + k] = (int)more[k];
     }
@@ -305,7 +320,8 @@ static int append_pool(struct onnx_import *import)
     bool maximum = strcmp(import->node->proto->op_type, "MaxPool") == 0;
     struct onnx_value x = *onnx_input(import, 0), padded;
     struct margins margins, ends;
-    struct conv_attributes window;
+    struct conv_attributes window = {
+        .stride = {1, 1}, .dilation = {1, 1}, .kernel = {1, 1}, .groups = 1};
     int axes, code;
     int32_t tensor;
 
@@ -397,7 +413,8 @@ static int resize_size(struct onnx_import *import, const struct onnx_value *x,
         return onnx_missing(import, "of some axes"), -ENOTSUP;
     for (int r = 0; r < x->rank; r++) {
         double factor = scaled ? onnx_number(scales, r) : 0;
-        double extent = scaled ? floor((double)x->extent[r] * factor) : (double)extents[r];
+        double extent = scaled ? (double)floorf((float)x->extent[r] * (float)factor)
+                               : (double)extents[r]; /* as runtimes round */
 
         if (r < 2 && (scaled ? factor != 1 : r == 1 && extents[r] != x->extent[r]))
             return onnx_missing(import, "of the batch or the channels"), -ENOTSUP;

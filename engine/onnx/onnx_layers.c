@@ -40,8 +40,9 @@ bool onnx_bind_bias(struct onnx_import *import, const struct onnx_value *bias, i
 
 /* ---- products ---- */
 
-/* The bias that the next node adds to a product, whose work is then done here; NULL: none. */
-static const struct onnx_value *absorb_bias(struct onnx_import *import, int64_t width,
+/* The bias that the next node adds to a product of that many axes, whose work is then done here;
+ * NULL: none. */
+static const struct onnx_value *absorb_bias(struct onnx_import *import, int rank, int64_t width,
                                             const struct onnx_node **adder)
 {
     *adder = onnx_only_reader(import, import->node, "Add");
@@ -50,7 +51,7 @@ static const struct onnx_value *absorb_bias(struct onnx_import *import, int64_t 
         const struct onnx_value *bias = input >= 0 ? &import->values[input] : NULL;
 
         if (bias && input != import->node->output[0] && bias->kind == ONNX_CONSTANT &&
-            bias->rank >= 1 && bias->extent[bias->rank - 1] == width &&
+            bias->rank >= 1 && bias->rank <= rank && bias->extent[bias->rank - 1] == width &&
             onnx_value_elements(bias) == width && (*adder)->output_count == 1) {
             import->absorbed[*adder - import->model->nodes] = true;
             return bias;
@@ -221,7 +222,7 @@ static int append_mat_mul(struct onnx_import *import)
         return import->graph->error.code;
     if (onnx_constant_permute(import, &weight, (int[]){1, 0}))
         return import->error.code;
-    bias = absorb_bias(import, weight.extent[0], &adder);
+    bias = absorb_bias(import, x.rank, weight.extent[0], &adder);
     code = append_product(import, &x, &weight, bias);
     if (code)
         return code;
@@ -239,7 +240,9 @@ int onnx_reduced_axes(struct onnx_import *import, const struct onnx_value *x, un
     int count = onnx_integers(import, "axes", 1, axes, ONNX_RANK_MAX), rank = 0;
     bool keeps = onnx_attribute_int(import, "keepdims", 1);
 
-    *reduced = count > 0 ? 0 : (1u << x->rank) - 1;
+    *reduced = count > 0 || onnx_attribute_int(import, "noop_with_empty_axes", 0)
+                   ? 0
+                   : (1u << x->rank) - 1;
     for (int i = 0; i < count; i++) {
         int axis = onnx_axis(import, axes[i], x->rank);
 

@@ -40,6 +40,17 @@ struct onnx_node {
     int input_count, output_count;
 };
 
+/* Number of the value that the node reads or gives at a place; -1: there is none. */
+static inline int32_t onnx_node_input(const struct onnx_node *node, int place)
+{
+    return place < node->input_count ? node->input[place] : -1;
+}
+
+static inline int32_t onnx_node_output(const struct onnx_node *node, int place)
+{
+    return place < node->output_count ? node->output[place] : -1;
+}
+
 struct onnx_initializer {
     struct onnx_store store;
     int rank;

@@ -199,11 +199,12 @@ static int append_split_to_sequence(struct onnx_import *import)
     struct onnx_value *parts = onnx_allocate(import, ONNX_SPLIT_MAX, sizeof *parts);
     int64_t widths[ONNX_SPLIT_MAX];
     int axis, count = parts ? onnx_sequence_widths(import, x, &axis, widths) : 0, code;
+    int32_t output = onnx_node_output(import->node, 0);
 
     if (count < 1)
         return import->error.code;
     code = split_into(import, x, axis, widths, count,
-                      import->model->readers[import->node->output[0]] == count, parts);
+                      output >= 0 && import->model->readers[output] == count, parts);
     *onnx_output(import, 0) =
         (struct onnx_value){.kind = ONNX_SEQUENCE, .parts = parts, .part_count = count};
     return code;

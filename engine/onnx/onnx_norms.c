@@ -125,7 +125,7 @@ static const struct onnx_value *channels_of(const struct onnx_import *import,
         if (!is_operator(shaper, "Unsqueeze") && !is_operator(shaper, "CastLike"))
             return NULL;
         shaped |= is_operator(shaper, "Unsqueeze");
-        at = shaper->input[0];
+        at = onnx_node_input(shaper, 0);
         value = at < 0 ? NULL : &import->values[at];
     }
     if (!value || onnx_value_elements(value) != x->extent[1] || value->part_count)

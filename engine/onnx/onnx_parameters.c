@@ -153,6 +153,9 @@ static int lent_add(struct onnx_import *import, struct onnx_lent *lent,
         return 0;
     if (value->kind != ONNX_CONSTANT || !value->store)
         return onnx_fail(import, "its weights are not constant");
+    if (value->counts_samples)
+        return onnx_fail(import,
+                         "it computes with the number of samples in a batch, which changes");
     if (onnx_is_picked(value))
         return onnx_fail(import, "its weights are numbers of a parameter in another order");
     piece = piece_of(value);
@@ -232,6 +235,11 @@ static int lent_own(struct onnx_import *import, struct onnx_lent *lent, int64_t 
         computed |= !lent->piece[i].store.name;
     if (!computed)
         return 0;
+    if (count > ONNX_COMPUTED_MAX)
+        return onnx_fail(import,
+                         "a constant of %lld numbers would have to be computed; %d are "
+                         "possible",
+                         (long long)count, (int)ONNX_COMPUTED_MAX);
     lent->own = malloc((size_t)count * sizeof(float));
     if (!lent->own)
         return error_no_memory(&import->error, "a constant of the model");
@@ -429,7 +437,8 @@ int32_t onnx_weights_tensor(struct onnx_import *import, const struct onnx_weight
     for (int i = 0; i < weights->count; i++) {
         if (lent_add(import, &wanted, &weights->part[i]))
             return import->error.code;
-        count += onnx_value_elements(&weights->part[i]);
+        if (__builtin_add_overflow(count, onnx_value_elements(&weights->part[i]), &count))
+            return onnx_fail(import, "its weights have too many numbers");
         trains &= onnx_value_trains(&weights->part[i]);
     }
     if (count != elements || !wanted.count)

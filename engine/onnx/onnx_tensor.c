@@ -186,11 +186,12 @@ static void field_copy(const Onnx__Tensor *tensor, enum onnx_type type, size_t h
                 ((uint16_t *)to)[i] = (uint16_t)tensor->int32_data[i];
 }
 
-/* The shape, and its number of elements and of bytes. */
+/* The shape, and its number of elements and of bytes. Strides along axes that have no number must
+ * be possible, too. */
 static int shape_read(const Onnx__Tensor *tensor, struct onnx_initializer *result, size_t *bytes,
                       struct error *error)
 {
-    int64_t count = 1;
+    int64_t count = 1, strides = 1;
 
     if (tensor->n_dims > ONNX_RANK_MAX)
         return error_set(error, -EINVAL, "the weights %s have %zu dimensions, at most %d are read",
@@ -198,10 +199,13 @@ static int shape_read(const Onnx__Tensor *tensor, struct onnx_initializer *resul
     result->rank = (int)tensor->n_dims;
     for (int i = 0; i < result->rank; i++) {
         result->extent[i] = tensor->dims[i];
-        if (tensor->dims[i] < 0 || __builtin_mul_overflow(count, tensor->dims[i], &count))
+        count *= tensor->dims[i] > 0 ? 1 : 0;
+        if (tensor->dims[i] < 0 ||
+            __builtin_mul_overflow(strides, tensor->dims[i] ? tensor->dims[i] : 1, &strides))
             return error_set(error, -EINVAL, "the weights %s have an impossible shape",
                              name_of(tensor));
     }
+    count *= strides;
     result->store.count = count;
     if (__builtin_mul_overflow((size_t)count, onnx_type_bytes(result->store.type), bytes) ||
         count > INT64_MAX / 64)

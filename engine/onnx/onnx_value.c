@@ -94,10 +94,8 @@ bool onnx_has_input(const struct onnx_import *import, int index)
 
 struct onnx_value *onnx_output(struct onnx_import *import, int index)
 {
-    static struct onnx_value nowhere;
-
     if (index >= import->node->output_count || import->node->output[index] < 0)
-        return &nowhere;
+        return &import->nowhere;
     return &import->values[import->node->output[index]];
 }
 

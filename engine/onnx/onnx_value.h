@@ -7,6 +7,7 @@
 
 #define ONNX_BATCH ((int64_t)1 << 40)
 enum { ONNX_ATOMS_MAX = 16, ONNX_PARTS_MAX = 16 };
+enum { ONNX_COMPUTED_MAX = 1 << 26 }; /* numbers of a constant that is computed */
 
 /* How the axes of a value lie in a tensor of the graph, whose numbers are in the order of the
  * atoms. Atom 0 is the batch. Axis r of the value is made of the atoms order[first[r]] to before
@@ -37,6 +38,7 @@ struct onnx_value {
     /* or, if part_count is not 0, constants one behind another along an axis */
     const struct onnx_value *parts;
     int part_count, part_axis;
+    bool counts_samples; /* a constant of the number of samples in a batch, which is not known */
     /* a tensor of the graph; with `cut`, what that will be once it is cut out */
     int32_t tensor;
     struct onnx_atoms atoms;
@@ -63,6 +65,7 @@ struct onnx_import {
     struct graph *graph;
     bool keeps_weights;
     struct onnx_value *values;    /* per value of the model */
+    struct onnx_value nowhere;    /* what an output that is left out gets */
     const struct onnx_node *node; /* the present one */
     int node_index;
     int constants;             /* computed ones that the present node has made tensors */

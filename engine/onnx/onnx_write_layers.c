@@ -354,6 +354,50 @@ static void write_adaptive_average(struct onnx_writer *writer)
     onnx_give(writer, 0, onnx_apply(writer, "MatMul", rows, columns, NULL));
 }
 
+/* The factor next to `scale` by which runtimes get that extent: they round the product down. */
+static float exact_scale(float scale, int64_t from, int64_t to)
+{
+    while ((int64_t)(scale * (float)from) < to)
+        scale = nextafterf(scale, INFINITY);
+    while ((int64_t)(scale * (float)from) > to)
+        scale = nextafterf(scale, 0);
+    return scale;
+}
+
+/* The pixel that the mode "nearest" takes for one of the result; see kernels/resize.c. */
+static int64_t nearest_pixel(float step, int64_t from, int64_t at)
+{
+    int64_t pixel = (int64_t)floorf((float)at * step);
+
+    return pixel < from ? pixel : from - 1;
+}
+
+/* Whether runtimes, which divide by the factor, take the same pixels as nearest_pixel(). */
+static bool takes_the_same(float scale, float step, int64_t from, int64_t to)
+{
+    for (int64_t i = 0; i < to; i++) {
+        int64_t pixel = (int64_t)floorf((float)i / scale);
+
+        if ((pixel < from ? pixel : from - 1) != nearest_pixel(step, from, i))
+            return false;
+    }
+    return true;
+}
+
+/* The pixels along one axis by their numbers. */
+static onnx_name gather_nearest(struct onnx_writer *writer, onnx_name x, int axis, float step,
+                                int64_t from, int64_t to)
+{
+    int64_t *pixels = onnx_writer_memory(writer, (size_t)to * sizeof *pixels);
+    onnx_name y;
+
+    for (int64_t i = 0; i < to; i++)
+        pixels[i] = nearest_pixel(step, from, i);
+    y = onnx_apply(writer, "Gather", x, onnx_ints(writer, pixels, (int)to), NULL);
+    onnx_set_int(writer, onnx_latest(writer), "axis", axis);
+    return y;
+}
+
 static void write_resize(struct onnx_writer *writer)
 {
     static const struct {
@@ -365,14 +409,25 @@ static void write_resize(struct onnx_writer *writer)
     enum resize_mode mode = writer->node->attributes.resize.mode;
     const float *step = writer->node->attributes.resize.step;
     float scales[4] = {1, 1};
+    onnx_name pixels = onnx_read(writer, 0);
+    bool same = true;
     Onnx__Node *node;
 
-    for (int i = 0; i < 2; i++)
-        scales[2 + i] = mode == RESIZE_BILINEAR_CORNERS
-                            ? (float)y->extent[2 + i] / (float)x->extent[2 + i]
-                            : 1 / step[i];
+    for (int i = 0; i < 2; i++) {
+        int64_t from = x->extent[2 + i], to = y->extent[2 + i];
+        bool of_size = mode == RESIZE_BILINEAR_CORNERS || step[i] == (float)from / (float)to;
+
+        scales[2 + i] = exact_scale(of_size ? (float)to / (float)from : 1 / step[i], from, to);
+        same &= mode != RESIZE_NEAREST || takes_the_same(scales[2 + i], step[i], from, to);
+    }
+    for (int i = 0; i < 2 && !same; i++)
+        pixels = gather_nearest(writer, pixels, 2 + i, step[i], x->extent[2 + i], y->extent[2 + i]);
+    if (!same) {
+        onnx_give(writer, 0, pixels);
+        return;
+    }
     onnx_give(writer, 0,
-              onnx_apply(writer, "Resize", onnx_read(writer, 0), "",
+              onnx_apply(writer, "Resize", pixels, "",
                          onnx_floats(writer, scales, (int64_t[]){4}, 1), NULL));
     node = onnx_latest(writer);
     onnx_set_text(writer, node, "mode", kinds[mode].mode);

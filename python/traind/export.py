@@ -128,7 +128,10 @@ def export(module: Any, batch: Any, path: str, opset: int | None = None) -> None
         node.metadata_props.clear()
     program.model.metadata_props["traind.parameters"] = "\n".join(
         name for name, parameter in parameters.items() if parameter.requires_grad)
-    program.save(path, external_data=sum(parameter.nbytes for parameter in parameters.values()) > 1 << 30)
+    try:
+        program.save(path, external_data=sum(parameter.nbytes for parameter in parameters.values()) > 1 << 30)
+    except OSError as error:
+        raise ExportError(f"cannot write {path}: {error.strerror}") from None
 
 
 def main(arguments: list[str] | None = None) -> int:

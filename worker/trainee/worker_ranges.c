@@ -5,6 +5,7 @@
 #include "engine/train/evaluation.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +85,11 @@ static int write_ranges(const struct checkpoint *checkpoint, struct session *ses
             continue;
         if (!read_learnt(checkpoint, tensor.name, range))
             r = session_read(session, i, range, error);
+        if (r == 0 && (!isfinite(range[0]) || !isfinite(range[1])))
+            r = error_set(error, -EINVAL,
+                          "the model gives numbers that are not finite for samples of the training "
+                          "part (%s): it cannot be quantized",
+                          tensor.name + sizeof prefix - 1);
         if (r == 0)
             fprintf(text, "%.9g %.9g %s\n", (double)range[0], (double)range[1],
                     tensor.name + sizeof prefix - 1);

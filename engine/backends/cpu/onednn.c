@@ -142,25 +142,23 @@ dnnl_status_t onednn_descriptor_create(struct onednn *onednn,
     return status ? status : *descriptor ? dnnl_success : dnnl_out_of_memory;
 }
 
-/* Whether the processor has these instructions. Values of dnnl_cpu_isa_t are sets of bits: one for
- * each extension that an instruction set includes. */
-static bool has_instructions(dnnl_cpu_isa_t wanted)
+bool onednn_has_instructions(dnnl_cpu_isa_t wanted)
 {
     return (dnnl_get_effective_cpu_isa() & wanted) == wanted;
 }
 
 enum onednn_bfloat16 onednn_bfloat16(void)
 {
-    return has_instructions(dnnl_cpu_isa_avx512_core_bf16) ? ONEDNN_BFLOAT16_FAST
-           : has_instructions(dnnl_cpu_isa_avx512_core)    ? ONEDNN_BFLOAT16_SLOW
-                                                           : ONEDNN_BFLOAT16_NONE;
+    return onednn_has_instructions(dnnl_cpu_isa_avx512_core_bf16) ? ONEDNN_BFLOAT16_FAST
+           : onednn_has_instructions(dnnl_cpu_isa_avx512_core)    ? ONEDNN_BFLOAT16_SLOW
+                                                                  : ONEDNN_BFLOAT16_NONE;
 }
 
 const char *onednn_bfloat16_features(void)
 {
-    return has_instructions(dnnl_cpu_isa_avx512_core_amx)    ? "avx512_bf16 amx_bf16"
-           : has_instructions(dnnl_cpu_isa_avx512_core_bf16) ? "avx512_bf16"
-                                                             : "";
+    return onednn_has_instructions(dnnl_cpu_isa_avx512_core_amx)    ? "avx512_bf16 amx_bf16"
+           : onednn_has_instructions(dnnl_cpu_isa_avx512_core_bf16) ? "avx512_bf16"
+                                                                    : "";
 }
 
 dnnl_status_t onednn_attributes_create(bool sum, bool relu, dnnl_primitive_attr_t *attributes)

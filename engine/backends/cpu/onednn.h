@@ -152,6 +152,9 @@ void onednn_int8_free(struct onednn_int8_convolution *convolution);
 void onednn_int8_weights_layout(const struct onednn_int8_convolution *convolution,
                                 struct onednn_layout *layout);
 size_t onednn_int8_scratch_bytes(const struct onednn_int8_convolution *convolution);
+/* Whether sums of products are exact. Without VNNI oneDNN adds two products in 16 bits, which hold
+ * no more than 32,767; so weights have to be from -64 to 64. */
+int onednn_int8_is_exact(void);
 int onednn_int8_bind(struct onednn *onednn, const struct onednn_int8_convolution *convolution,
                      const void *x, const void *weights, const void *bias, const void *y,
                      void *scratch, struct onednn_call **call, struct error *error);

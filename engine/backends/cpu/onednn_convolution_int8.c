@@ -10,6 +10,16 @@ struct onednn_int8_convolution {
     dnnl_primitive_t primitive;
 };
 
+int onednn_int8_is_exact(void)
+{
+#if defined(__x86_64__)
+    return onednn_has_instructions(dnnl_cpu_isa_avx512_core_vnni) ||
+           onednn_has_instructions(dnnl_cpu_isa_avx2_vnni);
+#else
+    return 1;
+#endif
+}
+
 void onednn_layout_plain_int8(const int64_t extent[5], struct onednn_layout *layout)
 {
     dnnl_memory_desc_t descriptor = extent[0] > 1

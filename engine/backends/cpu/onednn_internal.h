@@ -33,6 +33,9 @@ dnnl_status_t onednn_call_add(struct onednn_call *call, int name,
 /* Attributes for a scratchpad in the caller's memory, and for a sum with the old result and a ReLU
  * behind the primitive's own operation. */
 dnnl_status_t onednn_attributes_create(bool sum, bool relu, dnnl_primitive_attr_t *attributes);
+/* Whether oneDNN uses these instructions. Values of dnnl_cpu_isa_t are sets of bits: one for each
+ * extension that an instruction set includes. */
+bool onednn_has_instructions(dnnl_cpu_isa_t wanted);
 /* The implementation that oneDNN chose, as "jit:avx512_core". */
 const char *onednn_implementation(const_dnnl_primitive_desc_t descriptor);
 

@@ -7,6 +7,7 @@
  * builds the factors into a primitive, so primitives are made anew when parameters were written
  * (refresh); before that, prepare makes them with other factors to learn their layouts. */
 #include "base/alignment.h"
+#include "base/cleanup.h"
 #include "engine/backends/cpu/program.h"
 
 #include <errno.h>
@@ -304,13 +305,27 @@ static float number(const struct backend_program *program, const struct graph_no
     return tensor < 0 ? otherwise : ((const float *)program_address(program, tensor))[index];
 }
 
-static int64_t sum_weights(const struct backend_program *program, const struct graph_node *node,
-                           int64_t channel)
+/* What a weight's integer is divided by for oneDNN: 2 where its sums are exact for small integers
+ * alone. */
+static int weights_divisor(void)
 {
-    int64_t count = graph_shape_elements(&program_tensor(program, node->input[WEIGHT])->shape) /
-                    extents(program, node->input[WEIGHT])[0];
-    const int8_t *weights =
-        (const int8_t *)program_address(program, node->input[WEIGHT]) + channel * count;
+    return onednn_int8_is_exact() ? 1 : 2;
+}
+
+/* Writes the weights as oneDNN gets them, row-major. */
+static void divide_weights(const struct backend_program *program, const struct graph_node *node,
+                           int8_t *to)
+{
+    int64_t count = graph_shape_elements(&program_tensor(program, node->input[WEIGHT])->shape);
+    const int8_t *weights = program_address(program, node->input[WEIGHT]);
+    float divisor = (float)weights_divisor();
+
+    for (int64_t i = 0; i < count; i++)
+        to[i] = (int8_t)lrintf((float)weights[i] / divisor);
+}
+
+static int64_t sum_weights(const int8_t *weights, int64_t count)
+{
     int64_t sum = 0;
 
     for (int64_t i = 0; i < count; i++)
@@ -318,14 +333,17 @@ static int64_t sum_weights(const struct backend_program *program, const struct g
     return sum;
 }
 
-/* The factors and the bias, which is in units of the sums. */
+/* The factors and the bias, which is in units of the sums, for the divided weights. */
 static void find_factors(const struct backend_program *program, const struct graph_node *node,
-                         float *scale, float *bias)
+                         const int8_t *weights, float *scale, float *bias)
 {
     const struct conv_int8_attributes *a = &node->attributes.conv_int8;
     bool floats = program_tensor(program, node->output[0])->type == TENSOR_FLOAT32;
     int64_t channels = extents(program, node->output[0])[1];
+    int64_t count =
+        graph_shape_elements(&program_tensor(program, node->input[WEIGHT])->shape) / channels;
     const struct onednn_int8_shape whole = whole_shape(program, node, 1);
+    float divisor = (float)weights_divisor();
     int32_t zero = a->x.zero - whole.zero; /* of what oneDNN does not know */
 
     for (int64_t c = 0; c < channels; c++) {
@@ -336,7 +354,7 @@ static void find_factors(const struct backend_program *program, const struct gra
         shift =
             number(program, node, NORM_BIAS, c, 0) +
             factor * (number(program, node, BIAS, c, 0) - number(program, node, NORM_MEAN, c, 0));
-        unit = a->x.scale * number(program, node, SCALE, c, 1) * factor;
+        unit = a->x.scale * number(program, node, SCALE, c, 1) * factor * divisor;
         if (!(fabsf(unit) > 1e-30f)) /* the bias alone counts, which is divided by it */
             unit = 1e-30f;
         if (!floats)
@@ -345,14 +363,15 @@ static void find_factors(const struct backend_program *program, const struct gra
             shift -= a->addend.scale * (float)a->addend.zero;
         bias[c] = shift / unit;
         if (zero)
-            bias[c] -= (float)(zero * sum_weights(program, node, c));
+            bias[c] -= (float)(zero * sum_weights(weights + c * count, count));
         scale[c] = floats ? unit : unit / a->y.scale;
     }
 }
 
-/* Copies the weights into oneDNN's layout. */
+/* Copies the divided weights into oneDNN's layout. */
 static int copy_weights(struct backend_program *program, const struct graph_node *node,
-                        const struct int8_convolution_state *state, struct error *error)
+                        const int8_t *weights, const struct int8_convolution_state *state,
+                        struct error *error)
 {
     const int64_t *w = extents(program, node->input[WEIGHT]);
     int64_t groups = node->attributes.conv_int8.conv.groups;
@@ -365,8 +384,7 @@ static int copy_weights(struct backend_program *program, const struct graph_node
     onednn_layout_plain_int8((int64_t[]){groups, w[0] / groups, w[1], w[2], w[3]}, &plain);
     r = onednn_reorder_create(onednn, &plain, &state->weights, &reorder, error);
     if (r == 0)
-        r = onednn_reorder_bind(onednn, reorder, program_address(program, node->input[WEIGHT]),
-                                state->packed, &call, error);
+        r = onednn_reorder_bind(onednn, reorder, weights, state->packed, &call, error);
     if (r == 0 && onednn_call_run(call, 0) < 0)
         r = error_set(error, -EIO, "oneDNN could not copy the weights of %s", node->name);
     onednn_call_free(call);
@@ -398,13 +416,18 @@ int convolution_int8_refresh(struct backend_program *program, int32_t index, str
 {
     const struct graph_node *node = &program->graph->nodes[index];
     struct int8_convolution_state *state = program->nodes[index].state;
+    AUTO_FREE int8_t *weights =
+        malloc((size_t)graph_shape_elements(&program_tensor(program, node->input[WEIGHT])->shape));
     int r;
 
-    find_factors(program, node, state->scale,
+    if (!weights)
+        return error_no_memory(error, "the weights of a convolution");
+    divide_weights(program, node, weights);
+    find_factors(program, node, weights, state->scale,
                  (float *)(void *)(state->packed + state->weights_bytes));
     r = create_primitives(program, node, state, false, error);
     if (r == 0)
-        r = copy_weights(program, node, state, error);
+        r = copy_weights(program, node, weights, state, error);
     return r == 0 ? bind_pieces(program, index, state, error) : r;
 }
 

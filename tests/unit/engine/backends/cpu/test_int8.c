@@ -429,6 +429,29 @@ static void sums_that_may_overflow_stay_float32(void **state)
     graph_release(&graph);
 }
 
+/* A model of one's own may call a parameter as the factors of a weight would be called. */
+static void parameters_keep_their_names(void **state)
+{
+    static const struct graph_shape rows = {.rank = 1, .extent = {8}};
+    const struct broadcast_attributes how = {
+        .kind = BROADCAST_MULTIPLY, .outer = 1, .middle = 8, .inner = 1};
+    struct error error = {0};
+    struct graph graph;
+    int32_t x, own;
+
+    (void)state;
+    graph_init(&graph, 2, false);
+    x = graph_input(&graph, TENSOR_FLOAT32, (int64_t[]){8}, 1);
+    x = graph_linear(&graph, x, "a", 8, true);
+    own = graph_parameter(&graph, "a.weight_scale", &rows, (struct initializer){0});
+    x = graph_broadcast(&graph, x, own, &how, "times");
+    graph_linear(&graph, x, "b", 4, true);
+    assert_int_equal(graph_quantize(&graph, "dynamic", &error), 0);
+    assert_int_equal(graph.tensors[graph_find_tensor(&graph, "a.weight")].type, TENSOR_FLOAT32);
+    assert_int_equal(graph.tensors[graph_find_tensor(&graph, "b.weight")].type, TENSOR_INT8);
+    graph_release(&graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -442,6 +465,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_quantized_is_refused),
         cmocka_unit_test(tied_weights_stay_float32),
         cmocka_unit_test(sums_that_may_overflow_stay_float32),
+        cmocka_unit_test(parameters_keep_their_names),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

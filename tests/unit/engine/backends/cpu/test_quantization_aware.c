@@ -171,6 +171,10 @@ static void what_cannot_be_rounded_is_refused(void **state)
     x = graph_input(&graph, TENSOR_FLOAT32, (int64_t[]){4}, 1);
     graph_mse(&graph, graph_activation(&graph, x, "0", ACTIVATION_TANH));
     assert_int_equal(graph_make_quantization_aware(&graph, &error), -EINVAL);
+    graph_release(&graph);
+    graph_init(&graph, 2, true); /* without nodes */
+    graph_input(&graph, TENSOR_FLOAT32, (int64_t[]){8}, 1);
+    assert_int_equal(graph_make_quantization_aware(&graph, &error), -EINVAL);
     assert_non_null(strstr(error.text, "train.quantization_aware"));
     graph_release(&graph);
 }
