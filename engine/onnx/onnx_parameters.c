@@ -206,11 +206,38 @@ static bool is_reserved(const char *name)
            strcmp(name, "lengths") == 0;
 }
 
-static void lent_name(struct onnx_import *import, struct onnx_lent *lent, bool *in_order)
+static const struct onnx_initializer *initializer_find(const struct onnx_model *model,
+                                                       const char *name)
+{
+    for (int i = 0; i < model->initializer_count; i++)
+        if (strcmp(model->initializers[i].store.name, name) == 0)
+            return &model->initializers[i];
+    return NULL;
+}
+
+/* Whether exports have a tensor of that shape in the shape of the file. A convolution of signals
+ * has an axis for the row, which is dropped again (dropped_axis). */
+static bool shape_is_kept(const struct onnx_initializer *given, const struct graph_shape *shape)
+{
+    bool signals = shape->rank == 4 && given->rank == 3 && shape->extent[2] == 1;
+
+    if (given->rank != shape->rank && !signals)
+        return false;
+    for (int r = 0; r < given->rank; r++)
+        if (given->extent[r] != shape->extent[r + (signals && r == 2)])
+            return false;
+    return true;
+}
+
+/* Names the tensor. `shape`: in which a layer wants it; NULL: that of the file. */
+static void lent_name(struct onnx_import *import, struct onnx_lent *lent,
+                      const struct graph_shape *shape, bool *in_order)
 {
     const char *whole = whole_of(lent, in_order), *some = lent->piece[0].store.name;
+    const struct onnx_initializer *given = some ? initializer_find(import->model, some) : NULL;
 
     *in_order &= !some || !is_reserved(some); /* else its layout says what the file calls it */
+    *in_order &= !shape || !given || shape_is_kept(given, shape);
     if (whole && *in_order)
         snprintf(lent->name, sizeof lent->name, "%s", whole);
     else if (some)
@@ -245,15 +272,6 @@ static int lent_own(struct onnx_import *import, struct onnx_lent *lent, int64_t 
                        .stride = {1},
                        .count = count};
     return 0;
-}
-
-static const struct onnx_initializer *initializer_find(const struct onnx_model *model,
-                                                       const char *name)
-{
-    for (int i = 0; i < model->initializer_count; i++)
-        if (strcmp(model->initializers[i].store.name, name) == 0)
-            return &model->initializers[i];
-    return NULL;
 }
 
 /* Notes where numbers of parameters stand that the graph has in another order, or in part. */
@@ -435,7 +453,7 @@ int32_t onnx_weights_tensor(struct onnx_import *import, const struct onnx_weight
     if (count != elements || !wanted.count)
         return onnx_fail(import, "its weights have %lld numbers, but %lld are needed",
                          (long long)count, (long long)elements);
-    lent_name(import, &wanted, &in_order);
+    lent_name(import, &wanted, any_shape ? NULL : shape, &in_order);
     wanted.values.fixed = !trains && !statistic;
     lent = lend(import, &wanted, count, in_order);
     if (!lent)
