@@ -17,6 +17,7 @@ class Case:
     each: bool = False  # of a text: the next symbol at each place
     values: bool = False  # numbers to predict instead of classes
     large: bool = False  # takes a minute
+    opset: int | None = None  # None: PyTorch's choice
 
 
 def mlp():
@@ -279,6 +280,28 @@ class Cross(nn.Module):
         return self.head(self.rnn(z)[0][:, -1])
 
 
+class Decoder(nn.Module):
+    """Attention and RMS norm as operators of their own (opset 23): causal, with a mask, with fewer keys than queries, to fewer steps;
+    a parameter that is a column."""
+
+    def __init__(self, symbols=20, width=16, steps=9):
+        super().__init__()
+        self.symbols, self.norm, self.column = nn.Embedding(symbols, width), nn.RMSNorm(width), nn.Parameter(torch.randn(width, 1) * 0.3)
+        self.queries, self.keys, self.values = (nn.Linear(width, n, False) for n in (width, width // 2, width // 2))
+        self.register_buffer("near", (torch.arange(steps)[:, None] - torch.arange(steps)).abs() < 3)
+        self.wide, self.head = nn.Linear(width, 3 * width), nn.Linear(width, symbols)
+
+    def forward(self, x):
+        x = self.norm(self.symbols(x))
+        q, k, v = (part(x).unflatten(2, (-1, 4)).transpose(1, 2) for part in (self.queries, self.keys, self.values))
+        attend = nn.functional.scaled_dot_product_attention
+        y = attend(q, k.repeat_interleave(2, 1), v.repeat_interleave(2, 1), attn_mask=self.near).transpose(1, 2).flatten(2)
+        y = y + attend(q, q[:, :, :5], q[:, :, :5], scale=0.3).transpose(1, 2).flatten(2)
+        q, k, v = (part.unflatten(2, (4, 4)).transpose(1, 2) for part in self.wide(y).chunk(3, 2))
+        y = x + attend(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
+        return self.head(y * (1 + y @ self.column))
+
+
 class Planes(nn.Module):
     """Images combined with constants of their whole shape, also with such that repeat a parameter."""
 
@@ -310,6 +333,7 @@ MODELS = {
     "lstm": Case(Lstm, (9, 8), rate=0.1),
     "gru": Case(lambda: Lstm(nn.GRU, bidirectional=True), (9, 8), rate=0.1),
     "gpt": Case(Gpt, (12,), classes=20, rate=0.05, symbols=True, each=True),
+    "decoder": Case(Decoder, (9,), classes=20, rate=0.05, symbols=True, each=True, opset=23),
     "vit": Case(Vit, (1, 8, 8), rate=0.02),
     "general": Case(General, (8, 8), rate=0.02),
     "pools": Case(Pools, (3, 9, 9), batch=4, rate=0.02),
