@@ -302,6 +302,28 @@ class Decoder(nn.Module):
         return self.head(y * (1 + y @ self.column))
 
 
+class Shared(nn.Module):
+    """Two images go through the same layers, as those of a signature that is compared; layers that are repeated."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.norm, self.conv2 = nn.Conv2d(1, 16, 3, padding=1), nn.BatchNorm2d(16), nn.Conv2d(16, 16, 3, padding=1)
+        self.point, self.depth = nn.Conv2d(16, 16, 1, bias=False), nn.Conv2d(16, 16, 3, padding=1, groups=16)
+        self.up, self.signal = nn.ConvTranspose2d(16, 16, 2, 2), nn.Conv1d(16, 16, 3, padding=1)
+        self.rnn, self.gru, self.head = nn.LSTM(16, 16, batch_first=True), nn.GRU(16, 16, batch_first=True), nn.Linear(32, 10)
+
+    def one(self, x):
+        x = nn.functional.max_pool2d(self.norm(self.conv1(x)).relu(), 2)
+        x = self.depth(self.conv2(self.norm(self.point(self.conv2(self.depth(self.point(x)))))).relu())
+        x = nn.functional.avg_pool2d(self.up(self.up(x)), 4).flatten(2)
+        x = self.signal(self.signal(x).relu()).transpose(1, 2)
+        return self.gru(self.gru(self.rnn(self.rnn(x)[0])[0])[0])[0][:, -1]
+
+    def forward(self, x):
+        a, b = self.one(x[:, :1]), self.one(x[:, 1:])
+        return self.head(torch.cat([(a - b).abs(), a * b], 1))
+
+
 class Planes(nn.Module):
     """Images combined with constants of their whole shape, also with such that repeat a parameter."""
 
@@ -344,6 +366,7 @@ MODELS = {
     "unet": Case(lambda: UNet(True), (3, 12, 12), classes=144, batch=4, rate=0.02, values=True),
     "unet_resize": Case(lambda: UNet(False), (3, 12, 12), classes=144, batch=4, rate=0.02, values=True),
     "planes": Case(Planes, (1, 8, 8), rate=0.01),
+    "shared": Case(Shared, (2, 8, 8), rate=0.1),
     "ends": Case(Ends, (21,), classes=3, rate=0.1),
     "resnet18": vision("resnet18", zero_init_residual=True),
     "resnet50": vision("resnet50", zero_init_residual=True),
