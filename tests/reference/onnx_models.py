@@ -282,24 +282,25 @@ class Cross(nn.Module):
 
 class Decoder(nn.Module):
     """Attention and RMS norm as operators of their own (opset 23): causal, with a mask, with fewer keys than queries, to fewer steps;
-    a parameter that is a column."""
+    a parameter that is a column and has the name of what a node gives; symbols of one kind."""
 
     def __init__(self, symbols=20, width=16, steps=9):
         super().__init__()
-        self.symbols, self.norm, self.column = nn.Embedding(symbols, width), nn.RMSNorm(width), nn.Parameter(torch.randn(width, 1) * 0.3)
+        self.symbols, self.norm, self.t = nn.Embedding(symbols, width), nn.RMSNorm(width), nn.Parameter(torch.randn(width, 1) * 0.3)
+        self.kinds = nn.Embedding(2, width)
         self.queries, self.keys, self.values = (nn.Linear(width, n, False) for n in (width, width // 2, width // 2))
         self.register_buffer("near", (torch.arange(steps)[:, None] - torch.arange(steps)).abs() < 3)
         self.wide, self.head = nn.Linear(width, 3 * width), nn.Linear(width, symbols)
 
     def forward(self, x):
-        x = self.norm(self.symbols(x))
+        x = self.norm(self.symbols(x) + self.kinds(torch.ones_like(x)))
         q, k, v = (part(x).unflatten(2, (-1, 4)).transpose(1, 2) for part in (self.queries, self.keys, self.values))
         attend = nn.functional.scaled_dot_product_attention
         y = attend(q, k.repeat_interleave(2, 1), v.repeat_interleave(2, 1), attn_mask=self.near).transpose(1, 2).flatten(2)
         y = y + attend(q, q[:, :, :5], q[:, :, :5], scale=0.3).transpose(1, 2).flatten(2)
         q, k, v = (part.unflatten(2, (4, 4)).transpose(1, 2) for part in self.wide(y).chunk(3, 2))
         y = x + attend(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
-        return self.head(y * (1 + y @ self.column))
+        return self.head(y * (1 + nn.functional.linear(y, self.t.t())))
 
 
 class Shared(nn.Module):
