@@ -262,6 +262,8 @@ int onnx_build(struct onnx_model *model, bool keeps_weights, struct graph *graph
         code = nodes_import(&import, error);
     if (code == 0 && !graph->error.code)
         code = output_take(&import, result, error);
+    if (code == 0 && !graph->error.code && onnx_rests_lend(&import) && import.error.code)
+        code = error_set(error, import.error.code, "%s", import.error.text);
     onnx_blocks_release(&import);
     free(import.missing);
     free(import.absorbed);

@@ -2,6 +2,7 @@
  * model when they are asked for, so they are held once. */
 #include "engine/onnx/onnx_parameters.h"
 
+#include "base/cleanup.h"
 #include "engine/graph/forward.h"
 #include "engine/graph/weight_layout.h"
 
@@ -24,6 +25,7 @@ struct onnx_lent {
     int count;
     void *own;
     struct weight_layout *layout; /* NULL: the file's own */
+    bool rest;                    /* numbers that no layer reads */
     struct onnx_lent *next;
 };
 
@@ -478,4 +480,82 @@ int32_t onnx_weight(struct onnx_import *import, const struct onnx_value *value,
 
     weights.part[0] = *value;
     return onnx_weights_tensor(import, &weights, shape, statistic);
+}
+
+/* ---- numbers that no layer reads ---- */
+
+/* Marks the parameter's numbers that tensors of another layout have. False: none has, or one has all
+ * of them as they stand in the file. */
+static bool numbers_mark(const struct onnx_model *model, const struct onnx_initializer *given,
+                         bool *read)
+{
+    bool any = false;
+
+    for (const struct onnx_lent *lent = model->lent; lent; lent = lent->next)
+        for (int i = 0; i < lent->count; i++) {
+            const struct piece *piece = &lent->piece[i];
+
+            if (lent->own || lent->rest || piece->store.data != given->store.data)
+                continue;
+            if (!lent->layout)
+                return false;
+            for (int64_t k = 0; k < piece->count; k++)
+                read[piece_place(piece, k)] = true;
+            any = true;
+        }
+    return any;
+}
+
+/* Lends the runs of numbers that are not marked, which do not train. */
+static int rest_lend(struct onnx_import *import, const struct onnx_initializer *given,
+                     const bool *read)
+{
+    struct onnx_weights rest = {.count = 0};
+    struct graph_shape shape = {.rank = 1};
+    int32_t tensor;
+
+    for (int64_t i = 0; i < given->store.count; i++) {
+        struct onnx_value *run = &rest.part[rest.count];
+
+        if (read[i])
+            continue;
+        if (rest.count == ONNX_PARTS_MAX)
+            return 0; /* exports have the parts by names of their own */
+        *run = onnx_constant_of(given);
+        run->rank = 1;
+        run->offset = i;
+        run->stride[0] = 1;
+        while (i < given->store.count && !read[i])
+            i++;
+        run->extent[0] = i - run->offset;
+        shape.extent[0] += run->extent[0];
+        rest.count++;
+    }
+    if (!rest.count)
+        return 0;
+    tensor = onnx_weights_tensor(import, &rest, &shape, true);
+    if (tensor < 0)
+        return tensor;
+    lent_find(import->model, import->graph->tensors[tensor].name)->rest = true;
+    return 0;
+}
+
+int onnx_rests_lend(struct onnx_import *import)
+{
+    const struct onnx_model *model = import->model;
+    int code = 0;
+
+    for (int i = 0; i < model->initializer_count && !code; i++) {
+        const struct onnx_initializer *given = &model->initializers[i];
+        AUTO_FREE bool *read = NULL;
+
+        if (!given->store.trains || given->store.count < 2)
+            continue;
+        read = calloc((size_t)given->store.count, sizeof *read);
+        if (!read)
+            return error_no_memory(&import->error, "the model's weights");
+        if (numbers_mark(model, given, read))
+            code = rest_lend(import, given, read);
+    }
+    return code;
 }
