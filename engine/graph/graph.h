@@ -70,7 +70,7 @@ struct initial_values {
 struct initializer {
     enum initializer_kind kind;
     float bound; /* UNIFORM: the bound; NORMAL: the standard deviation; CONSTANT: the value */
-    /* GIVEN, BY_LAYER; of the others, if there are some, the layout. They must outlive the graph. */
+    /* GIVEN, BY_LAYER; of the others, if there are some, the layout. They outlive the graph. */
     const struct initial_values *values;
 };
 

@@ -484,8 +484,8 @@ int32_t onnx_weight(struct onnx_import *import, const struct onnx_value *value,
 
 /* ---- numbers that no layer reads ---- */
 
-/* Marks the parameter's numbers that tensors of another layout have. False: none has, or one has all
- * of them as they stand in the file. */
+/* Marks the parameter's numbers that tensors of another layout have. False: none has, or one has
+ * all of them as they stand in the file. */
 static bool numbers_mark(const struct onnx_model *model, const struct onnx_initializer *given,
                          bool *read)
 {
