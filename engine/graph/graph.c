@@ -463,7 +463,7 @@ void graph_initial_part(const struct graph *graph, int32_t tensor, uint64_t seed
     const struct graph_tensor *t = &graph->tensors[tensor];
     uint32_t number = 0;
 
-    if (t->initializer.values) {
+    if (t->initializer.kind == INITIALIZER_GIVEN || t->initializer.kind == INITIALIZER_BY_LAYER) {
         t->initializer.values->read(t->initializer.values, first, end, values + first);
         return;
     }

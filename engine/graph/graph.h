@@ -70,7 +70,8 @@ struct initial_values {
 struct initializer {
     enum initializer_kind kind;
     float bound; /* UNIFORM: the bound; NORMAL: the standard deviation; CONSTANT: the value */
-    const struct initial_values *values; /* GIVEN, BY_LAYER; must outlive the graph */
+    /* GIVEN, BY_LAYER; of the others, if there are some, the layout. They outlive the graph. */
+    const struct initial_values *values;
 };
 
 struct graph_tensor {

@@ -274,20 +274,44 @@ static void constants_ahead(struct onnx_import *import)
     import->node = present;
 }
 
+/* The engine's operator for queries, keys and values [batch, heads…, steps, width] of the
+ * same extents, whose scores are multiplied by `factor`. Returns the tensor, or an error that is
+ * kept. */
+static int32_t attention_append(struct onnx_import *import, struct onnx_value value[3],
+                                double factor, bool causal)
+{
+    int rank = value[0].rank;
+    int64_t steps = value[0].extent[rank - 2], width = value[0].extent[rank - 1], heads = 1;
+    int32_t tensor;
+
+    for (int r = 0; r < rank - 2; r++)
+        heads *=
+            value[0].extent[r] >= ONNX_BATCH ? value[0].extent[r] / ONNX_BATCH : value[0].extent[r];
+    factor *= sqrt((double)width);
+    for (int i = 0; i < 2; i++) {
+        factor *= value[i].factor != 0 ? value[i].factor : 1;
+        value[i].factor = 0;
+    }
+    if (fabs(factor - 1) < 1e-5)
+        factor = 1;
+    tensor = pack(import, value, steps, heads * width, factor);
+    return tensor < 0
+               ? tensor
+               : graph_attention(import->graph, tensor, import->node->name, (int)heads, causal, -1);
+}
+
 bool onnx_attention_absorb(struct onnx_import *import)
 {
     struct onnx_value value[3] = {*onnx_input(import, 0), *onnx_input(import, 1)}, result;
     struct chain chain = {.factor = 1};
     int rank = value[0].rank;
-    int64_t steps, width, heads = 1;
-    double factor;
+    int64_t steps;
     int32_t tensor;
 
     if (rank < 3 || value[1].rank != rank)
         return false;
     keys_turn(&value[1]);
     steps = value[0].extent[rank - 2];
-    width = value[0].extent[rank - 1];
     constants_ahead(import);
     if (steps < 2 || !chain_find(import, &chain, steps) || chain.values.rank != rank)
         return false;
@@ -296,24 +320,10 @@ bool onnx_attention_absorb(struct onnx_import *import)
         for (int r = 0; r < rank; r++)
             if (value[i].extent[r] != value[0].extent[r])
                 return false;
-    for (int r = 0; r < rank - 2; r++)
-        heads *=
-            value[0].extent[r] >= ONNX_BATCH ? value[0].extent[r] / ONNX_BATCH : value[0].extent[r];
     if (value[2].factor != 0 && value[2].factor != 1)
         return false;
-    factor = chain.factor * sqrt((double)width);
-    for (int i = 0; i < 2; i++) {
-        factor *= value[i].factor != 0 ? value[i].factor : 1;
-        value[i].factor = 0;
-    }
-    if (fabs(factor - 1) < 1e-5)
-        factor = 1;
     result = value[0];
-    tensor = pack(import, value, steps, heads * width, factor);
-    if (tensor < 0)
-        return true;
-    tensor =
-        graph_attention(import->graph, tensor, import->node->name, (int)heads, chain.causal, -1);
+    tensor = attention_append(import, value, chain.factor, chain.causal);
     if (tensor < 0)
         return true;
     result = result_of(&result, tensor);
@@ -326,3 +336,166 @@ bool onnx_attention_absorb(struct onnx_import *import)
     *onnx_output(import, 0) = result;
     return true;
 }
+
+/* ---- the operator Attention, since opset 23 ---- */
+
+/* [batch, steps, heads * width] becomes [batch, heads, steps, width]. */
+static bool heads_split(struct onnx_value *value, int64_t heads)
+{
+    int64_t extent[4] = {value->extent[0], value->extent[1], heads, 0};
+
+    if (heads < 1 || value->extent[2] % heads)
+        return false;
+    extent[3] = value->extent[2] / heads;
+    if (!onnx_atoms_reshape(&value->atoms, 4, extent))
+        return false;
+    onnx_atoms_permute(&value->atoms, 4, (int[]){0, 2, 1, 3});
+    value->rank = 4;
+    for (int r = 0; r < 4; r++)
+        value->extent[r] = extent[(int[]){0, 2, 1, 3}[r]];
+    return true;
+}
+
+/* What is added to the scores [batch, heads of keys, heads of queries for each, steps, others]: 0
+ * and, where they are hidden, a number that leaves them no share. */
+static struct onnx_value mask_of(struct onnx_import *import, const struct onnx_value *mask,
+                                 bool causal, const struct onnx_value *scores)
+{
+    static const double hidden = -1e30;
+    int64_t steps = scores->extent[3], others = scores->extent[4], extent[5] = {1, 1, 1, 1, 1};
+    struct onnx_value result = *mask;
+    void *numbers;
+
+    if (!causal) {
+        for (int r = 0; r < mask->rank; r++)
+            extent[r + 5 - mask->rank] = mask->extent[r];
+        if (mask->rank > 2) {
+            extent[0] = mask->rank > 3 ? extent[1] : 1;
+            extent[1] = extent[2] > 1 ? scores->extent[1] : 1;
+            extent[2] /= extent[1];
+            if (extent[2] != 1 && extent[1] * extent[2] != scores->extent[1] * scores->extent[2])
+                result.kind = ONNX_UNKNOWN;
+        }
+        if (mask->type == ONNX_BOOL && result.kind != ONNX_UNKNOWN)
+            result = onnx_mask_numbers(import, mask, 0, hidden);
+        if (mask->rank > 4 || result.kind == ONNX_UNKNOWN || import->error.code ||
+            extent[0] * extent[1] * extent[2] * extent[3] * extent[4] !=
+                onnx_value_elements(mask) ||
+            onnx_constant_reshape(import, &result, 5, extent))
+            result.kind = ONNX_UNKNOWN;
+        return result;
+    }
+    result = onnx_constant_new(import, ONNX_FLOAT, 2, (int64_t[]){steps, others}, &numbers);
+    for (int64_t i = 0; numbers && i < steps * others; i++)
+        ((double *)numbers)[i] = i % others > i / others ? hidden : 0;
+    return result;
+}
+
+/* Two products and a softmax, for what the engine's operator does not know: another mask, queries
+ * of another sequence, several heads of queries for one of keys. */
+static int attention_compose(struct onnx_import *import, struct onnx_value value[3], double factor,
+                             const struct onnx_value *mask, bool causal)
+{
+    struct onnx_value scores;
+    int64_t extent[4], heads = value[1].extent[1];
+    int code;
+
+    memcpy(extent, value[0].extent, sizeof extent);
+    extent[3] = value[2].extent[3];
+    if (heads < 1 || value[2].extent[1] != heads || extent[1] % heads)
+        return onnx_fail(import, "%lld heads of queries meet %lld of keys", (long long)extent[1],
+                         (long long)heads);
+    for (int i = 0; i < 3; i++) {
+        int64_t split[5] = {value[i].extent[0], heads, value[i].extent[1] / heads,
+                            value[i].extent[2], value[i].extent[3]};
+
+        if (onnx_resolve(import, &value[i]))
+            return import->graph->error.code;
+        if (!onnx_atoms_reshape(&value[i].atoms, 5, split))
+            return onnx_missing(import, "whose heads lie apart");
+        value[i].rank = 5;
+        memcpy(value[i].extent, split, sizeof split);
+    }
+    keys_turn(&value[1]);
+    code = onnx_batch_product(import, &value[0], &value[1]);
+    if (code || onnx_output(import, 0)->kind != ONNX_TENSOR)
+        return code;
+    scores = *onnx_output(import, 0);
+    scores.factor = factor;
+    if (mask->kind != ONNX_ABSENT || causal) {
+        struct onnx_value added = mask_of(import, mask, causal, &scores);
+
+        if (added.kind == ONNX_UNKNOWN)
+            return import->error.code
+                       ? import->error.code
+                       : onnx_missing(import, "with a mask that does not fit the scores");
+        code = import->error.code ? import->error.code
+                                  : onnx_combine(import, &scores, &added, BROADCAST_ADD);
+        if (code || onnx_output(import, 0)->kind != ONNX_TENSOR)
+            return code;
+        scores = *onnx_output(import, 0);
+    }
+    if (onnx_resolve(import, &scores) || onnx_softmax(import, scores, scores.rank - 1, false))
+        return import->graph->error.code;
+    scores = *onnx_output(import, 0);
+    code = onnx_batch_product(import, &scores, &value[2]);
+    if (code || onnx_output(import, 0)->kind != ONNX_TENSOR)
+        return code;
+    scores = *onnx_output(import, 0);
+    return onnx_reshape_to(import, &scores, 4, extent);
+}
+
+static int append_attention(struct onnx_import *import)
+{
+    struct onnx_value value[3];
+    const struct onnx_value *mask = onnx_input(import, 3);
+    bool causal = onnx_attribute_int(import, "is_causal", 0), rows, alike = true;
+    double factor;
+    int32_t tensor;
+
+    for (int i = 0; i < 3; i++)
+        value[i] = *onnx_input(import, i);
+    rows = value[0].rank == 3;
+    for (int i = 0; i < 3; i++)
+        if (value[i].kind != ONNX_TENSOR || value[i].rank != (rows ? 3 : 4) ||
+            value[i].extent[0] != ONNX_BATCH)
+            return onnx_missing(import, "of other than samples [batch, heads, steps, width]");
+    if (onnx_has_input(import, 4) || onnx_has_input(import, 5) || onnx_has_input(import, 6) ||
+        import->node->output_count > 1 || onnx_attribute_float(import, "softcap", 0) != 0)
+        return onnx_missing(import, "with earlier keys, further outputs or a bound of the scores");
+    if (mask->kind != ONNX_ABSENT && (mask->kind != ONNX_CONSTANT || causal))
+        return onnx_missing(import, "with a mask that depends on the samples");
+    for (int i = 0; i < 3 && rows; i++)
+        if (!heads_split(&value[i],
+                         onnx_attribute_int(import, i ? "kv_num_heads" : "q_num_heads", 0)))
+            return onnx_missing(import, "whose heads lie apart");
+    for (int i = 1; i < 3; i++)
+        for (int r = 0; r < 4; r++)
+            alike &= value[i].extent[r] == value[0].extent[r];
+    factor = onnx_attribute_float(import, "scale", 0);
+    if (factor == 0)
+        factor = 1 / sqrt((double)value[0].extent[3]);
+    if (rows || !alike || mask->kind != ONNX_ABSENT || value[0].extent[2] < 2) {
+        int code = attention_compose(import, value, factor, mask, causal);
+        struct onnx_value result = *onnx_output(import, 0);
+        int64_t extent[3] = {result.extent[0], result.extent[2],
+                             result.extent[1] * result.extent[3]};
+
+        if (code || !rows || result.kind != ONNX_TENSOR)
+            return code;
+        onnx_atoms_permute(&result.atoms, 4, (int[]){0, 2, 1, 3});
+        result.extent[1] = extent[1];
+        result.extent[2] = onnx_output(import, 0)->extent[1];
+        return onnx_reshape_to(import, &result, 3, extent);
+    }
+    if (onnx_resolve(import, &value[2]))
+        return import->graph->error.code;
+    struct onnx_value queries = value[0];
+    tensor = attention_append(import, value, factor, causal);
+    return tensor < 0 ? tensor : onnx_done(import, result_of(&queries, tensor));
+}
+
+const struct onnx_operator_entry onnx_attention_operators[] = {
+    {"Attention", append_attention, true},
+    {NULL, NULL, false},
+};

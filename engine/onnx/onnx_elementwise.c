@@ -73,14 +73,6 @@ static int append_activation(struct onnx_import *import)
     return onnx_missing(import, "%s", "");
 }
 
-static int append_gelu(struct onnx_import *import)
-{
-    char text[16];
-    const char *how = onnx_attribute_text(import, "approximate", "none", text, sizeof text);
-
-    return activate(import, strcmp(how, "tanh") == 0 ? ACTIVATION_GELU_TANH : ACTIVATION_GELU);
-}
-
 static int append_leaky_relu(struct onnx_import *import)
 {
     struct onnx_value x = *onnx_input(import, 0);
@@ -544,45 +536,6 @@ static int append_neg(struct onnx_import *import)
     return with_number(import, *onnx_input(import, 0), -1, BROADCAST_MULTIPLY);
 }
 
-/* Opsets before 20 write GELU as x (1 + erf(x / sqrt 2)) / 2, in different orders. Does the work of
- * these nodes, as far as x is known; returns whether they are such. */
-static bool absorb_gelu(struct onnx_import *import)
-{
-    struct onnx_value x = *onnx_input(import, 0), other;
-    const struct onnx_node *sum = onnx_only_reader(import, import->node, "Add"), *product;
-    double one = 0, factor = x.factor;
-
-    product = sum ? onnx_only_reader(import, sum, "Mul") : NULL;
-    for (int i = 0; product && i < 2 && one == 0; i++)
-        if (onnx_node_input(sum, i) >= 0 && !onnx_is_uniform(&import->values[sum->input[i]], &one))
-            one = 0;
-    if (!product || product->input_count != 2 || one != 1 || fabs(factor - M_SQRT1_2) > 1e-6)
-        return false;
-    other = import->values[product->input[product->input[0] == sum->output[0]]];
-    x.factor = 0;
-    if (other.kind != ONNX_TENSOR || other.tensor != x.tensor || other.cut != x.cut)
-        return false;
-    if (onnx_resolve(import, &x))
-        return true;
-    x.tensor = graph_activation(import->graph, x.tensor, import->node->name, ACTIVATION_GELU);
-    x.factor = 2 * (other.factor != 0 ? other.factor : 1);
-    onnx_absorb(import, sum, &x);
-    onnx_absorb(import, product, &x);
-    return true;
-}
-
-static int append_erf(struct onnx_import *import)
-{
-    struct onnx_value x = *onnx_input(import, 0);
-
-    if (absorb_gelu(import) || onnx_resolve(import, &x))
-        return import->graph->error.code;
-    return done(import, x,
-                graph_function(import->graph, x.tensor,
-                               &(struct function_attributes){.kind = FUNCTION_ERF},
-                               import->node->name));
-}
-
 /* Makes another axis the last one, or the last one that again. */
 static void axis_to_end(struct onnx_value *x, int axis, bool back)
 {
@@ -601,15 +554,10 @@ static void axis_to_end(struct onnx_value *x, int axis, bool back)
         x->extent[r] = old.extent[order[r]];
 }
 
-static int append_softmax(struct onnx_import *import)
+int onnx_softmax(struct onnx_import *import, struct onnx_value x, int axis, bool logarithm)
 {
-    bool logarithm = strcmp(import->node->proto->op_type, "LogSoftmax") == 0;
-    struct onnx_value x = *onnx_input(import, 0);
-    int axis = onnx_axis(import, onnx_attribute_int(import, "axis", -1), x.rank);
     int32_t tensor;
 
-    if (axis < 0)
-        return import->error.code;
     if (axis != x.rank - 1)
         axis_to_end(&x, axis, false);
     tensor = onnx_rows(import, &x);
@@ -625,6 +573,16 @@ static int append_softmax(struct onnx_import *import)
     return done(import, x, tensor);
 }
 
+static int append_softmax(struct onnx_import *import)
+{
+    struct onnx_value x = *onnx_input(import, 0);
+    int axis = onnx_axis(import, onnx_attribute_int(import, "axis", -1), x.rank);
+
+    return axis < 0 ? import->error.code
+                    : onnx_softmax(import, x, axis,
+                                   strcmp(import->node->proto->op_type, "LogSoftmax") == 0);
+}
+
 const struct onnx_operator_entry onnx_elementwise_operators[] = {
     {"Relu", append_activation, false},
     {"Tanh", append_activation, false},
@@ -634,7 +592,6 @@ const struct onnx_operator_entry onnx_elementwise_operators[] = {
     {"Swish", append_activation, false},
     {"Sigmoid", append_sigmoid, false},
     {"HardSigmoid", append_sigmoid, false},
-    {"Gelu", append_gelu, false},
     {"LeakyRelu", append_leaky_relu, false},
     {"Elu", append_elu, false},
     {"Selu", append_selu, false},
@@ -649,6 +606,5 @@ const struct onnx_operator_entry onnx_elementwise_operators[] = {
     {"Div", append_binary, true},
     {"Pow", append_pow, true},
     {"Neg", append_neg, true},
-    {"Erf", append_erf, true},
     {NULL, NULL, false},
 };

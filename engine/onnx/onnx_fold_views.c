@@ -184,10 +184,35 @@ static const int64_t *gather_places(struct onnx_import *import, const struct onn
     return places;
 }
 
-/* A single index is a slice, and so are indices that count up; others copy. */
+static int gather(struct onnx_import *import, struct onnx_value value, struct onnx_value index);
+
+/* Indices that repeat for each sample, such as the kind of each symbol where all are of one, pick
+ * the same rows: these repeat then. */
 static int fold_gather(struct onnx_import *import)
 {
-    struct onnx_value value = *onnx_input(import, 0), index = *onnx_input(import, 1);
+    struct onnx_value value = *onnx_input(import, 0), index = *onnx_input(import, 1), *result;
+    int axis = onnx_axis(import, onnx_attribute_int(import, "axis", 0), value.rank), code;
+    int64_t batch =
+        index.rank > 0 && !index.part_count && index.stride[0] == 0 && index.extent[0] >= ONNX_BATCH
+            ? index.extent[0]
+            : 0;
+
+    if (axis < 0)
+        return import->error.code;
+    if (batch)
+        index.extent[0] = 1;
+    code = gather(import, value, index);
+    result = onnx_output(import, 0);
+    if (code || !batch || result->kind != ONNX_CONSTANT || result->part_count)
+        return code;
+    result->extent[axis] = batch;
+    result->stride[axis] = 0;
+    return 0;
+}
+
+/* A single index is a slice, and so are indices that count up; others copy. */
+static int gather(struct onnx_import *import, struct onnx_value value, struct onnx_value index)
+{
     int axis = onnx_axis(import, onnx_attribute_int(import, "axis", 0), value.rank);
     int64_t extent[2 * ONNX_RANK_MAX], count = onnx_value_elements(&index);
     int rank = 0;

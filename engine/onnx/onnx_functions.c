@@ -156,9 +156,8 @@ static int append_reduction(struct onnx_import *import)
 
 /* ---- a constant mask ---- */
 
-/* The mask as numbers: `shows` where it is true, `hides` elsewhere. */
-static struct onnx_value mask_numbers(struct onnx_import *import, const struct onnx_value *mask,
-                                      double shows, double hides)
+struct onnx_value onnx_mask_numbers(struct onnx_import *import, const struct onnx_value *mask,
+                                    double shows, double hides)
 {
     void *numbers;
     struct onnx_value result =
@@ -174,7 +173,7 @@ static struct onnx_value mask_numbers(struct onnx_import *import, const struct o
 static int masked(struct onnx_import *import, const struct onnx_value *mask,
                   const struct onnx_value *x, bool shown)
 {
-    struct onnx_value numbers = mask_numbers(import, mask, shown, !shown);
+    struct onnx_value numbers = onnx_mask_numbers(import, mask, shown, !shown);
 
     return import->error.code ? import->error.code
                               : onnx_combine(import, x, &numbers, BROADCAST_MULTIPLY);
@@ -212,7 +211,7 @@ static int append_where(struct onnx_import *import)
     if (!onnx_is_uniform(rest, &number))
         return onnx_missing(import, "of a constant of different numbers");
     number = number < -3e38 ? -3e38 : number > 3e38 ? 3e38 : number;
-    mask = mask_numbers(import, &mask, shown ? 0 : number, shown ? number : 0);
+    mask = onnx_mask_numbers(import, &mask, shown ? 0 : number, shown ? number : 0);
     return import->error.code ? import->error.code
                               : onnx_combine(import, &other, &mask, BROADCAST_ADD);
 }

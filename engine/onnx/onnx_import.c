@@ -10,9 +10,10 @@
 const struct onnx_operator_entry *onnx_operator_find(const char *domain, const char *name)
 {
     const struct onnx_operator_entry *lists[] = {
-        onnx_layer_operators, onnx_image_operators,       onnx_norm_operators,
-        onnx_shape_operators, onnx_elementwise_operators, onnx_sequence_operators,
-        onnx_take_operators,  onnx_function_operators,    onnx_einsum_operators};
+        onnx_layer_operators,     onnx_image_operators,       onnx_norm_operators,
+        onnx_shape_operators,     onnx_elementwise_operators, onnx_sequence_operators,
+        onnx_take_operators,      onnx_function_operators,    onnx_einsum_operators,
+        onnx_attention_operators, onnx_gelu_operators};
 
     if (domain && *domain && strcmp(domain, "ai.onnx") != 0)
         return NULL;
@@ -203,6 +204,23 @@ static int output_take(struct onnx_import *import, int32_t *result, struct error
     return import->missing_count ? missing_report(import, error) : 0;
 }
 
+/* Reads the constants that stand among the nodes: exporters write some behind the node that tells
+ * what an operator is a part of. */
+static int constants_import(struct onnx_import *import, struct error *error)
+{
+    for (int i = 0; i < import->model->node_count; i++) {
+        import->node = &import->model->nodes[i];
+        import->node_index = i;
+        if (strcmp(import->node->proto->op_type, "Constant") != 0)
+            continue;
+        node_import(import);
+        import->absorbed[i] = true;
+        if (import->error.code)
+            return error_set(error, import->error.code, "%s", import->error.text);
+    }
+    return 0;
+}
+
 static int nodes_import(struct onnx_import *import, struct error *error)
 {
     for (int i = 0; i < import->model->node_count; i++) {
@@ -239,9 +257,13 @@ int onnx_build(struct onnx_model *model, bool keeps_weights, struct graph *graph
         import.values[model->initializers[i].value] = onnx_constant_of(&model->initializers[i]);
     code = input_bind(&import, x, error);
     if (code == 0)
+        code = constants_import(&import, error);
+    if (code == 0)
         code = nodes_import(&import, error);
     if (code == 0 && !graph->error.code)
         code = output_take(&import, result, error);
+    if (code == 0 && !graph->error.code && onnx_rests_lend(&import) && import.error.code)
+        code = error_set(error, import.error.code, "%s", import.error.text);
     onnx_blocks_release(&import);
     free(import.missing);
     free(import.absorbed);

@@ -153,11 +153,12 @@ static bool initializer_trains(const struct onnx_model *model, const struct onnx
 static int initializers_read(struct onnx_model *model, struct error *error)
 {
     const Onnx__Graph *graph = model->proto->graph;
+    AUTO_FREE bool *made = calloc((size_t)model->value_count + 1, sizeof *made);
     size_t count = graph->n_initializer;
 
     model->initializers = calloc(count + 1, sizeof *model->initializers);
     model->numbers_made = calloc(count + 1, sizeof *model->numbers_made);
-    if (!model->initializers || !model->numbers_made)
+    if (!made || !model->initializers || !model->numbers_made)
         return error_no_memory(error, "the model's weights");
     for (size_t i = 0; i < count; i++) {
         const Onnx__Tensor *tensor = graph->initializer[i];
@@ -174,6 +175,9 @@ static int initializers_read(struct onnx_model *model, struct error *error)
         to->store.name = tensor->name;
         to->store.trains = initializer_trains(model, to, tensor->name);
         to->value = value_find(model, tensor->name);
+        if (made[to->value])
+            return error_set(error, -EINVAL, "the weights %s are twice in the model", tensor->name);
+        made[to->value] = true;
         model->initializer_count++;
     }
     return 0;

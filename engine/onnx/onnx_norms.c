@@ -62,6 +62,28 @@ static int append_layer_norm(struct onnx_import *import)
     return onnx_done(import, x);
 }
 
+static int append_rms_norm(struct onnx_import *import)
+{
+    struct onnx_value x = *onnx_input(import, 0);
+    const struct onnx_value *scale = onnx_input(import, 1);
+    int axis = onnx_axis(import, onnx_attribute_int(import, "axis", -1), x.rank);
+    struct graph_shape width;
+    int32_t tensor;
+
+    if (axis < 0)
+        return import->error.code;
+    if (axis != x.rank - 1 || scale->kind != ONNX_CONSTANT)
+        return onnx_missing(import, "over more than the last axis");
+    width = (struct graph_shape){.rank = 1, .extent = {x.extent[x.rank - 1]}};
+    tensor = onnx_rows(import, &x);
+    if (tensor < 0)
+        return tensor;
+    graph_bind_parameter(import->graph, "weight", onnx_weight(import, scale, &width, false));
+    x.tensor = graph_rms_norm(import->graph, tensor, onnx_weight_layer(import, scale).text,
+                              onnx_attribute_float(import, "epsilon", 1e-5f));
+    return onnx_done(import, x);
+}
+
 /* ---- groups of channels ---- */
 
 /* Normalises groups of channels of the value, which the result replaces. */
@@ -219,5 +241,6 @@ const struct onnx_operator_entry onnx_norm_operators[] = {
     {"GroupNormalization", append_group_norm, false},
     {"BatchNormalization", append_batch_norm, false},
     {"LayerNormalization", append_layer_norm, false},
+    {"RMSNormalization", append_rms_norm, false},
     {NULL, NULL, false},
 };

@@ -2,6 +2,7 @@
  * model when they are asked for, so they are held once. */
 #include "engine/onnx/onnx_parameters.h"
 
+#include "base/cleanup.h"
 #include "engine/graph/forward.h"
 #include "engine/graph/weight_layout.h"
 
@@ -24,6 +25,7 @@ struct onnx_lent {
     int count;
     void *own;
     struct weight_layout *layout; /* NULL: the file's own */
+    bool rest;                    /* numbers that no layer reads */
     struct onnx_lent *next;
 };
 
@@ -209,11 +211,38 @@ static bool is_reserved(const char *name)
            strcmp(name, "lengths") == 0;
 }
 
-static void lent_name(struct onnx_import *import, struct onnx_lent *lent, bool *in_order)
+static const struct onnx_initializer *initializer_find(const struct onnx_model *model,
+                                                       const char *name)
+{
+    for (int i = 0; i < model->initializer_count; i++)
+        if (strcmp(model->initializers[i].store.name, name) == 0)
+            return &model->initializers[i];
+    return NULL;
+}
+
+/* Whether exports have a tensor of that shape in the shape of the file. A convolution of signals
+ * has an axis for the row, which is dropped again (dropped_axis). */
+static bool shape_is_kept(const struct onnx_initializer *given, const struct graph_shape *shape)
+{
+    bool signals = shape->rank == 4 && given->rank == 3 && shape->extent[2] == 1;
+
+    if (given->rank != shape->rank && !signals)
+        return false;
+    for (int r = 0; r < given->rank; r++)
+        if (given->extent[r] != shape->extent[r + (signals && r == 2)])
+            return false;
+    return true;
+}
+
+/* Names the tensor. `shape`: in which a layer wants it; NULL: that of the file. */
+static void lent_name(struct onnx_import *import, struct onnx_lent *lent,
+                      const struct graph_shape *shape, bool *in_order)
 {
     const char *whole = whole_of(lent, in_order), *some = lent->piece[0].store.name;
+    const struct onnx_initializer *given = some ? initializer_find(import->model, some) : NULL;
 
     *in_order &= !some || !is_reserved(some); /* else its layout says what the file calls it */
+    *in_order &= !shape || !given || shape_is_kept(given, shape);
     if (whole && *in_order)
         snprintf(lent->name, sizeof lent->name, "%s", whole);
     else if (some)
@@ -253,15 +282,6 @@ static int lent_own(struct onnx_import *import, struct onnx_lent *lent, int64_t 
                        .stride = {1},
                        .count = count};
     return 0;
-}
-
-static const struct onnx_initializer *initializer_find(const struct onnx_model *model,
-                                                       const char *name)
-{
-    for (int i = 0; i < model->initializer_count; i++)
-        if (strcmp(model->initializers[i].store.name, name) == 0)
-            return &model->initializers[i];
-    return NULL;
 }
 
 /* Notes where numbers of parameters stand that the graph has in another order, or in part. */
@@ -444,7 +464,7 @@ int32_t onnx_weights_tensor(struct onnx_import *import, const struct onnx_weight
     if (count != elements || !wanted.count)
         return onnx_fail(import, "its weights have %lld numbers, but %lld are needed",
                          (long long)count, (long long)elements);
-    lent_name(import, &wanted, &in_order);
+    lent_name(import, &wanted, any_shape ? NULL : shape, &in_order);
     wanted.values.fixed = !trains && !statistic;
     lent = lend(import, &wanted, count, in_order);
     if (!lent)
@@ -469,4 +489,82 @@ int32_t onnx_weight(struct onnx_import *import, const struct onnx_value *value,
 
     weights.part[0] = *value;
     return onnx_weights_tensor(import, &weights, shape, statistic);
+}
+
+/* ---- numbers that no layer reads ---- */
+
+/* Marks the parameter's numbers that tensors of another layout have. False: none has, or one has
+ * all of them as they stand in the file. */
+static bool numbers_mark(const struct onnx_model *model, const struct onnx_initializer *given,
+                         bool *read)
+{
+    bool any = false;
+
+    for (const struct onnx_lent *lent = model->lent; lent; lent = lent->next)
+        for (int i = 0; i < lent->count; i++) {
+            const struct piece *piece = &lent->piece[i];
+
+            if (lent->own || lent->rest || piece->store.data != given->store.data)
+                continue;
+            if (!lent->layout)
+                return false;
+            for (int64_t k = 0; k < piece->count; k++)
+                read[piece_place(piece, k)] = true;
+            any = true;
+        }
+    return any;
+}
+
+/* Lends the runs of numbers that are not marked, which do not train. */
+static int rest_lend(struct onnx_import *import, const struct onnx_initializer *given,
+                     const bool *read)
+{
+    struct onnx_weights rest = {.count = 0};
+    struct graph_shape shape = {.rank = 1};
+    int32_t tensor;
+
+    for (int64_t i = 0; i < given->store.count; i++) {
+        struct onnx_value *run = &rest.part[rest.count];
+
+        if (read[i])
+            continue;
+        if (rest.count == ONNX_PARTS_MAX)
+            return 0; /* exports have the parts by names of their own */
+        *run = onnx_constant_of(given);
+        run->rank = 1;
+        run->offset = i;
+        run->stride[0] = 1;
+        while (i < given->store.count && !read[i])
+            i++;
+        run->extent[0] = i - run->offset;
+        shape.extent[0] += run->extent[0];
+        rest.count++;
+    }
+    if (!rest.count)
+        return 0;
+    tensor = onnx_weights_tensor(import, &rest, &shape, true);
+    if (tensor < 0)
+        return tensor;
+    lent_find(import->model, import->graph->tensors[tensor].name)->rest = true;
+    return 0;
+}
+
+int onnx_rests_lend(struct onnx_import *import)
+{
+    const struct onnx_model *model = import->model;
+    int code = 0;
+
+    for (int i = 0; i < model->initializer_count && !code; i++) {
+        const struct onnx_initializer *given = &model->initializers[i];
+        AUTO_FREE bool *read = NULL;
+
+        if (!given->store.trains || given->store.count < 2)
+            continue;
+        read = calloc((size_t)given->store.count, sizeof *read);
+        if (!read)
+            return error_no_memory(&import->error, "the model's weights");
+        if (numbers_mark(model, given, read))
+            code = rest_lend(import, given, read);
+    }
+    return code;
 }

@@ -129,13 +129,42 @@ static const char *pair_find(const Onnx__Tensor *tensor, const char *key)
     return NULL;
 }
 
+/* The whole number that the weights have by that key; `fallback`: they have none. */
+static int pair_number(const Onnx__Tensor *tensor, const char *key, unsigned long long fallback,
+                       unsigned long long *number, struct error *error)
+{
+    const char *text = pair_find(tensor, key);
+    char *end = NULL;
+
+    *number = fallback;
+    if (!text)
+        return 0;
+    errno = 0;
+    *number = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || errno)
+        return error_set(error, -EINVAL,
+                         "the weights %s have the %s '%s' in their file, which is no number",
+                         name_of(tensor), key, text);
+    return 0;
+}
+
 static int external_read(struct onnx_model *model, const Onnx__Tensor *tensor, size_t bytes,
                          const void **data, struct error *error)
 {
-    const char *location = pair_find(tensor, "location"), *offset = pair_find(tensor, "offset");
+    const char *location = pair_find(tensor, "location");
     const struct onnx_external *external = NULL;
-    unsigned long long begin = offset ? strtoull(offset, NULL, 10) : 0;
-    int code;
+    unsigned long long begin, length;
+    int code = pair_number(tensor, "offset", 0, &begin, error);
+
+    if (code == 0)
+        code = pair_number(tensor, "length", bytes, &length, error);
+    if (code)
+        return code;
+    if (length != bytes)
+        return error_set(error, -EINVAL,
+                         "the weights %s have %llu bytes in a file of their own, but their shape "
+                         "needs %zu: the model is damaged",
+                         name_of(tensor), length, bytes);
 
     if (!location || !path_is_inside(location))
         return error_set(error, -EINVAL,

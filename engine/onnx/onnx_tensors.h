@@ -24,7 +24,7 @@ int onnx_reshape_to(struct onnx_import *import, struct onnx_value *x, int rank,
 extern const struct onnx_operator_entry onnx_layer_operators[], onnx_image_operators[],
     onnx_norm_operators[], onnx_shape_operators[], onnx_elementwise_operators[],
     onnx_sequence_operators[], onnx_take_operators[], onnx_function_operators[],
-    onnx_einsum_operators[];
+    onnx_einsum_operators[], onnx_attention_operators[], onnx_gelu_operators[];
 
 /* Makes the value the present node's output; returns 0, or the error that its tensor is. */
 int onnx_done(struct onnx_import *import, struct onnx_value value);
@@ -58,6 +58,12 @@ int onnx_combine(struct onnx_import *import, const struct onnx_value *a, const s
 /* Products of the matrices that the last two axes of both are; the other axes are equal, or repeat.
  * The result is the present node's output. */
 int onnx_batch_product(struct onnx_import *import, struct onnx_value *a, struct onnx_value *b);
+
+/* The softmax along an axis, or its logarithm, as the present node's output. */
+int onnx_softmax(struct onnx_import *import, struct onnx_value x, int axis, bool logarithm);
+/* A constant mask as numbers: `shows` where it is true, `hides` elsewhere. */
+struct onnx_value onnx_mask_numbers(struct onnx_import *import, const struct onnx_value *mask,
+                                    double shows, double hides);
 
 /* Rows of a matrix of weights by the indices: an embedding. */
 int onnx_embed(struct onnx_import *import, const struct onnx_value *weight,

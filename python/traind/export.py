@@ -103,6 +103,20 @@ def average_pool(original: Any, axes: int) -> Any:
     return pool
 
 
+def keep_names_apart(graph: Any) -> None:
+    """torch.onnx names what a node gives after the function, so a parameter `t` and the result of x.t() may have one name. The
+    parameter keeps it."""
+    taken = set(graph.initializers) | {value.name for value in graph.inputs}
+    for node in graph:
+        for value in node.outputs:
+            if value.name in graph.initializers and value is not graph.initializers[value.name]:
+                number = 1
+                while f"{value.name}_result_{number}" in taken:
+                    number += 1
+                value.name = f"{value.name}_result_{number}"
+            taken.add(value.name)
+
+
 def export(module: Any, batch: Any, path: str, opset: int | None = None) -> None:
     """Writes `module`, of which `batch` is an example of a batch of samples (of several inputs: a tuple), to the file `path`."""
     try:
@@ -126,6 +140,7 @@ def export(module: Any, batch: Any, path: str, opset: int | None = None) -> None
         raise ExportError("torch.onnx gave no model")
     for node in program.model.graph:  # where in the source each node comes from: paths of this machine
         node.metadata_props.clear()
+    keep_names_apart(program.model.graph)
     program.model.metadata_props["traind.parameters"] = "\n".join(
         name for name, parameter in parameters.items() if parameter.requires_grad)
     try:

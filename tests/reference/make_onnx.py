@@ -21,7 +21,7 @@ def make(name, case):
     model = case.build()
     batches = onnx_training.batches_of(case)
     samples = batches[0][0]
-    export.export(model, onnx_training.example_of(model, samples), os.path.join(FOLDER, name + ".onnx"))
+    export.export(model, onnx_training.example_of(model, samples), os.path.join(FOLDER, name + ".onnx"), case.opset)
     model = model.double()
     batches = [(x if case.symbols else x.double(), y) for x, y in batches]
     tensors = {"attribute/learning_rate": case.rate, "attribute/classes": case.classes,

@@ -17,6 +17,7 @@ class Case:
     each: bool = False  # of a text: the next symbol at each place
     values: bool = False  # numbers to predict instead of classes
     large: bool = False  # takes a minute
+    opset: int | None = None  # None: PyTorch's choice
 
 
 def mlp():
@@ -279,6 +280,51 @@ class Cross(nn.Module):
         return self.head(self.rnn(z)[0][:, -1])
 
 
+class Decoder(nn.Module):
+    """Attention and RMS norm as operators of their own (opset 23): causal, with a mask, with fewer keys than queries, to fewer steps;
+    a parameter that is a column and has the name of what a node gives; symbols of one kind."""
+
+    def __init__(self, symbols=20, width=16, steps=9):
+        super().__init__()
+        self.symbols, self.norm, self.t = nn.Embedding(symbols, width), nn.RMSNorm(width), nn.Parameter(torch.randn(width, 1) * 0.3)
+        self.kinds = nn.Embedding(2, width)
+        self.queries, self.keys, self.values = (nn.Linear(width, n, False) for n in (width, width // 2, width // 2))
+        self.register_buffer("near", (torch.arange(steps)[:, None] - torch.arange(steps)).abs() < 3)
+        self.wide, self.head = nn.Linear(width, 3 * width), nn.Linear(width, symbols)
+
+    def forward(self, x):
+        x = self.norm(self.symbols(x) + self.kinds(torch.ones_like(x)))
+        q, k, v = (part(x).unflatten(2, (-1, 4)).transpose(1, 2) for part in (self.queries, self.keys, self.values))
+        attend = nn.functional.scaled_dot_product_attention
+        y = attend(q, k.repeat_interleave(2, 1), v.repeat_interleave(2, 1), attn_mask=self.near).transpose(1, 2).flatten(2)
+        y = y + attend(q, q[:, :, :5], q[:, :, :5], scale=0.3).transpose(1, 2).flatten(2)
+        q, k, v = (part.unflatten(2, (4, 4)).transpose(1, 2) for part in self.wide(y).chunk(3, 2))
+        y = x + attend(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
+        return self.head(y * (1 + nn.functional.linear(y, self.t.t())))
+
+
+class Shared(nn.Module):
+    """Two images go through the same layers, as those of a signature that is compared; layers that are repeated."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.norm, self.conv2 = nn.Conv2d(1, 16, 3, padding=1), nn.BatchNorm2d(16), nn.Conv2d(16, 16, 3, padding=1)
+        self.point, self.depth = nn.Conv2d(16, 16, 1, bias=False), nn.Conv2d(16, 16, 3, padding=1, groups=16)
+        self.up, self.signal = nn.ConvTranspose2d(16, 16, 2, 2), nn.Conv1d(16, 16, 3, padding=1)
+        self.rnn, self.gru, self.head = nn.LSTM(16, 16, batch_first=True), nn.GRU(16, 16, batch_first=True), nn.Linear(32, 10)
+
+    def one(self, x):
+        x = nn.functional.max_pool2d(self.norm(self.conv1(x)).relu(), 2)
+        x = self.depth(self.conv2(self.norm(self.point(self.conv2(self.depth(self.point(x)))))).relu())
+        x = nn.functional.avg_pool2d(self.up(self.up(x)), 4).flatten(2)
+        x = self.signal(self.signal(x).relu()).transpose(1, 2)
+        return self.gru(self.gru(self.rnn(self.rnn(x)[0])[0])[0])[0][:, -1]
+
+    def forward(self, x):
+        a, b = self.one(x[:, :1]), self.one(x[:, 1:])
+        return self.head(torch.cat([(a - b).abs(), a * b], 1))
+
+
 class Planes(nn.Module):
     """Images combined with constants of their whole shape, also with such that repeat a parameter."""
 
@@ -310,6 +356,7 @@ MODELS = {
     "lstm": Case(Lstm, (9, 8), rate=0.1),
     "gru": Case(lambda: Lstm(nn.GRU, bidirectional=True), (9, 8), rate=0.1),
     "gpt": Case(Gpt, (12,), classes=20, rate=0.05, symbols=True, each=True),
+    "decoder": Case(Decoder, (9,), classes=20, rate=0.05, symbols=True, each=True, opset=23),
     "vit": Case(Vit, (1, 8, 8), rate=0.02),
     "general": Case(General, (8, 8), rate=0.02),
     "pools": Case(Pools, (3, 9, 9), batch=4, rate=0.02),
@@ -320,6 +367,7 @@ MODELS = {
     "unet": Case(lambda: UNet(True), (3, 12, 12), classes=144, batch=4, rate=0.02, values=True),
     "unet_resize": Case(lambda: UNet(False), (3, 12, 12), classes=144, batch=4, rate=0.02, values=True),
     "planes": Case(Planes, (1, 8, 8), rate=0.01),
+    "shared": Case(Shared, (2, 8, 8), rate=0.1),
     "ends": Case(Ends, (21,), classes=3, rate=0.1),
     "resnet18": vision("resnet18", zero_init_residual=True),
     "resnet50": vision("resnet50", zero_init_residual=True),

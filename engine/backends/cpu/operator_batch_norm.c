@@ -397,8 +397,8 @@ static void run_backward_statistics(struct backend_program *program, const struc
             g += task_row(program, step, t, 0)[c];
             h += task_row(program, step, t, 1)[c];
         }
-        dbias[c] = (float)g + (program->scalars.accumulate ? dbias[c] : 0.0f);
-        dweight[c] = (float)(h * s) + (program->scalars.accumulate ? dweight[c] : 0.0f);
+        dbias[c] = (float)g + (program_accumulates(program, node, 2) ? dbias[c] : 0.0f);
+        dweight[c] = (float)(h * s) + (program_accumulates(program, node, 1) ? dweight[c] : 0.0f);
         workspace_row(program, step, 0)[c] = (float)(weight[c] * s);
         workspace_row(program, step, 1)[c] = (float)(-weight[c] * s * s * s * h / count);
         workspace_row(program, step, 2)[c] = (float)(-weight[c] * s * g / count);

@@ -23,10 +23,12 @@ static void run_reorder(struct backend_program *program, const struct step *step
         program_record(program, onednn_call_run(state->reorder_call[part], thread));
 }
 
-static bool writes_gradient_itself(const struct backend_program *program,
-                                   const struct convolution_state *state)
+static bool writes_gradient_itself(const struct backend_program *program, const struct step *step)
 {
-    return (state->direct_call || state->direct_parts) && !program->scalars.accumulate;
+    const struct convolution_state *state = step->state;
+
+    return (state->direct_call || state->direct_parts) && !program->scalars.accumulate &&
+           !step->node->adds;
 }
 
 /* Where the primitive finds sample `first` of x or y. */
@@ -125,7 +127,7 @@ static void run_channels(struct backend_program *program, const struct step *ste
 
     for (int64_t unit = share.first; unit < share.end; unit++)
         program_record(program, channels_run(state->channels, unit,
-                                             writes_gradient_itself(program, state), thread));
+                                             writes_gradient_itself(program, step), thread));
 }
 
 static void run_channels_copies(struct backend_program *program, const struct step *step, int task,
@@ -174,7 +176,7 @@ static void run_unfolded(struct backend_program *program, const struct step *ste
     float *bias = state->tensors.bias >= 0 ? program_address(program, state->tensors.bias) : NULL;
 
     if (state->tensors.direction == ONEDNN_BACKWARD_WEIGHTS &&
-        !writes_gradient_itself(program, state)) {
+        !writes_gradient_itself(program, step)) {
         weights = (float *)(void *)partial;
         bias = bias ? (float *)(void *)(partial + state->weight_bytes) : NULL;
     }
@@ -236,7 +238,7 @@ static void run_convolution(struct backend_program *program, const struct step *
         convert_slice(program, step, task, state->tensors.y, true);
         run_copy(program, &state->copy_y, task, thread);
     }
-    if (writes_gradient_itself(program, state))
+    if (writes_gradient_itself(program, step))
         program_record(program, onednn_call_run(state->direct_call, thread));
     else
         program_record(program, onednn_call_run(state->call[task], thread));
@@ -267,22 +269,23 @@ static void sum_partials(struct backend_program *program, const struct step *ste
 static void run_sum(struct backend_program *program, const struct step *step, int task, int thread)
 {
     const struct convolution_state *state = step->state;
-    bool accumulate = program->scalars.accumulate;
     int64_t count = (int64_t)(onednn_layout_bytes(&state->layout) / sizeof(float));
 
     (void)thread;
-    if (writes_gradient_itself(program, state))
+    if (writes_gradient_itself(program, step))
         return;
     if (state->reorder)
         sum_partials(program, step, task, 0, count,
                      (float *)(void *)(step->workspace + state->sum_offset), false);
     else
         sum_partials(program, step, task, 0, count,
-                     program_address(program, state->tensors.weights), accumulate);
+                     program_address(program, state->tensors.weights),
+                     program_adds_to(program, step->node, state->tensors.weights));
     if (state->tensors.bias >= 0)
         sum_partials(program, step, task, state->weight_bytes,
                      program_tensor(program, state->tensors.bias)->shape.extent[0],
-                     program_address(program, state->tensors.bias), accumulate);
+                     program_address(program, state->tensors.bias),
+                     program_adds_to(program, step->node, state->tensors.bias));
 }
 
 /* Adds the sum to the gradient, in the gradient's layout. */
@@ -300,7 +303,7 @@ static void run_take_copy(struct backend_program *program, const struct step *st
         program->device->kernels->partials_sum(
             (const float *)(void *)(step->workspace + state->copy_offset) + part.first, 1, 0,
             (float *)program_address(program, state->tensors.weights) + part.first,
-            part.end - part.first, program->scalars.accumulate);
+            part.end - part.first, program_adds_to(program, step->node, state->tensors.weights));
 }
 
 /* ---- bind ------------------------------------------------------------------------------------ */

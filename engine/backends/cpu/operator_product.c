@@ -190,7 +190,7 @@ static void sum_turned(struct backend_program *program, const struct step *step,
     const struct kernels *kernels = program->device->kernels;
     int64_t width = part.end - part.first;
     float *sum = program_task_scratch(program, task), *turned = sum + state->in * width;
-    bool accumulate = program->scalars.accumulate;
+    bool accumulate = program_adds_to(program, step->node, state->tensors.weights);
 
     for (int64_t i = 0; i < state->in; i++)
         kernels->partials_sum(partial_sum(step, 0) + i * state->out + part.first, program->tasks,
@@ -207,7 +207,6 @@ static void run_sum(struct backend_program *program, const struct step *step, in
     const struct kernels *kernels = program->device->kernels;
     struct range part = program_part(program, state->out, task);
     int64_t stride = (int64_t)(state->partial_bytes / sizeof(float)), rows = part.end - part.first;
-    bool accumulate = program->scalars.accumulate;
     float *gradient = program_address(program, state->tensors.weights);
 
     (void)thread;
@@ -218,12 +217,13 @@ static void run_sum(struct backend_program *program, const struct step *step, in
         sum_turned(program, step, task, part, gradient);
     else
         kernels->partials_sum(partial_sum(step, 0) + part.first * state->in, program->tasks, stride,
-                              gradient, rows * state->in, accumulate);
+                              gradient, rows * state->in,
+                              program_adds_to(program, step->node, state->tensors.weights));
     if (state->tensors.bias >= 0)
         kernels->partials_sum(
             partial_sum(step, 0) + state->bias_offset / sizeof(float) + part.first, program->tasks,
             stride, (float *)program_address(program, state->tensors.bias) + part.first, rows,
-            accumulate);
+            program_adds_to(program, step->node, state->tensors.bias));
 }
 
 /* ---- bind ------------------------------------------------------------------------------------ */

@@ -249,7 +249,8 @@ static void run_gradient(struct backend_program *program, const struct step *ste
     const struct task_product *own = &state->task[task];
     const float *y = program_address(program, state->y);
     int64_t shift = state->reverse ? 0 : 1; /* of dinput's row to y's; the other way y's to it */
-    bool accumulate = program->scalars.accumulate;
+    bool accumulate = program_accumulates(program, step->node, 0);
+    bool adds_bias = program_accumulates(program, step->node, 1);
 
     if (own->rows.first >= own->rows.end)
         return;
@@ -269,7 +270,7 @@ static void run_gradient(struct backend_program *program, const struct step *ste
     for (int64_t first = 0; first < state->pairs + 1; first += BLOCK_ROWS)
         add_bias(program, step, task, first,
                  state->pairs + 1 - first < BLOCK_ROWS ? state->pairs + 1 - first : BLOCK_ROWS,
-                 first > 0 || accumulate);
+                 first > 0 || adds_bias);
 }
 
 /* ---- bind ------------------------------------------------------------------------------------ */

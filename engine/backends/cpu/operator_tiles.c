@@ -294,13 +294,13 @@ static void run_gradient(struct backend_program *program, const struct step *ste
 }
 
 static void sum_partials(struct backend_program *program, const struct step *step, size_t offset,
-                         int64_t count, float *result)
+                         int64_t count, float *result, bool accumulate)
 {
     const struct tile_state *state = step->state;
 
     program->device->kernels->partials_sum(partial_sum(state, step, 0, offset), program->tasks,
                                            (int64_t)(state->partial_bytes / sizeof(float)), result,
-                                           count, program->scalars.accumulate);
+                                           count, accumulate);
 }
 
 /* How many rows the parameter has: [tap][out], or [out] in PyTorch's layout. Padding does not
@@ -316,19 +316,22 @@ static void run_sum(struct backend_program *program, const struct step *step, in
     struct range part = program_part(program, weight_rows(state), task);
     float *weights = program_address(program, state->tensors.weights);
     int64_t biases = state->gradient.out_channels;
+    bool adds = program_adds_to(program, step->node, state->tensors.weights);
 
     (void)thread;
     if (state->depth == state->padded_depth && part.first < part.end)
         sum_partials(program, step, (size_t)(part.first * state->depth) * sizeof(float),
-                     (part.end - part.first) * state->depth, weights + part.first * state->depth);
+                     (part.end - part.first) * state->depth, weights + part.first * state->depth,
+                     adds);
     for (int64_t row = part.first; row < part.end && state->depth != state->padded_depth; row++)
         sum_partials(program, step, (size_t)(row * state->padded_depth) * sizeof(float),
-                     state->depth, weights + row * state->depth);
+                     state->depth, weights + row * state->depth, adds);
     part = program_part(program, biases, task);
     if (state->tensors.bias >= 0 && part.first < part.end)
         sum_partials(program, step, state->weight_bytes + (size_t)part.first * sizeof(float),
                      part.end - part.first,
-                     (float *)program_address(program, state->tensors.bias) + part.first);
+                     (float *)program_address(program, state->tensors.bias) + part.first,
+                     program_adds_to(program, step->node, state->tensors.bias));
 }
 
 /* ---- bind ------------------------------------------------------------------------------------ */

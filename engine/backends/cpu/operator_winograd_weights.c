@@ -81,7 +81,8 @@ static void run_gradient_tiles(struct backend_program *program, const struct ste
             transformed);
     }
     if (state->tasks == 1)
-        finish_weights(program, state, pairs, transformed, program->scalars.accumulate,
+        finish_weights(program, state, pairs, transformed,
+                       program_adds_to(program, step->node, state->tensors.weights),
                        program_address(program, state->tensors.weights));
     else
         finish_weights(program, state, pairs, transformed, false, partial_at(step, task));
@@ -115,13 +116,14 @@ static void run_gradient_result(struct backend_program *program, const struct st
 
     (void)thread;
     finish_weights(program, state, winograd_weight_pairs(program, state, task),
-                   winograd_workspace_at(step, state->weight_offset), program->scalars.accumulate,
+                   winograd_workspace_at(step, state->weight_offset),
+                   program_adds_to(program, step->node, state->tensors.weights),
                    program_address(program, state->tensors.weights));
 }
 
 /* Adds up the tasks' partial sums at `offset`, part by part. */
 static void sum_partials(struct backend_program *program, const struct step *step, int task,
-                         int64_t offset, int64_t count, float *result)
+                         int64_t offset, int64_t count, int32_t gradient)
 {
     const struct winograd_state *state = step->state;
     struct range part = program_part_of(count, step->tasks, task);
@@ -129,7 +131,8 @@ static void sum_partials(struct backend_program *program, const struct step *ste
     if (part.first < part.end)
         program->device->kernels->partials_sum(
             partial_at(step, 0) + offset + part.first, state->tasks, state->partial_stride,
-            result + part.first, part.end - part.first, program->scalars.accumulate);
+            (float *)program_address(program, gradient) + part.first, part.end - part.first,
+            program_adds_to(program, step->node, gradient));
 }
 
 static void run_sum(struct backend_program *program, const struct step *step, int task, int thread)
@@ -139,10 +142,10 @@ static void run_sum(struct backend_program *program, const struct step *step, in
     (void)thread;
     if (!state->divides_frequencies && state->tasks > 1)
         sum_partials(program, step, task, 0, state->channels * state->out_channels * 9,
-                     program_address(program, state->tensors.weights));
+                     state->tensors.weights);
     if (state->tensors.bias >= 0)
         sum_partials(program, step, task, bias_offset(state), state->out_channels,
-                     program_address(program, state->tensors.bias));
+                     state->tensors.bias);
 }
 
 int winograd_add_gradient_steps(struct backend_program *program, int32_t index,

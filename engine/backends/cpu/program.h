@@ -510,6 +510,17 @@ static inline bool program_accumulates(const struct backend_program *program,
     return program->scalars.accumulate || node->adds >> number & 1;
 }
 
+/* Whether the node, in the present run, adds to that gradient. */
+static inline bool program_adds_to(const struct backend_program *program,
+                                   const struct graph_node *node, int32_t gradient)
+{
+    int number = 0;
+
+    while (number < node->output_count && node->output[number] != gradient)
+        number++;
+    return program_accumulates(program, node, number);
+}
+
 /* Elements of one sample of a batched tensor. */
 static inline int64_t program_sample_elements(const struct backend_program *program, int32_t tensor)
 {

@@ -123,8 +123,12 @@ static int32_t take_bound(struct graph *graph, const char *layer, const char *su
                        graph_shape_format(shape, second, sizeof second));
             return -1;
         }
-        if (tensor->initializer.kind == INITIALIZER_BY_LAYER)
+        if (tensor->initializer.kind == INITIALIZER_BY_LAYER) {
+            const struct initial_values *values = tensor->initializer.values;
+
             tensor->initializer = initializer;
+            tensor->initializer.values = values; /* which say where exports have it */
+        }
         graph->bound[i] = graph->bound[--graph->bound_count];
         return id;
     }
