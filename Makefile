@@ -290,7 +290,7 @@ cuda-package: all $(CUDA_PLUGIN) $(CUDA_TESTS)
 # ---- the Vulkan plugin -------------------------------------------------------------------------
 
 # Built by `make vulkan` where Vulkan's headers and glslc are, loaded at run time by traind-worker. Each .comp of shaders/ becomes
-# SPIR-V, which the plugin contains; shader_list.h numbers them.
+# SPIR-V, which the plugin contains, once for float32 alone and once for numbers of 16 bits as well; shader_list.h numbers them.
 GLSLC ?= glslc
 VULKAN_PLUGIN := $(BUILD)/lib/traind-vulkan.so
 VULKAN_SHADERS := $(sort $(wildcard engine/backends/vulkan/shaders/*.comp))
@@ -303,9 +303,13 @@ VULKAN_OBJECTS := $(patsubst %.c,$(BUILD)/vulkan/%.o,$(VULKAN_HOST_SOURCES)) $(V
 .PHONY: vulkan
 vulkan: $(VULKAN_PLUGIN)
 
+VULKAN_GLSLC = $(GLSLC) --target-env=vulkan1.2 -Werror -O -MD -MF $(@:.spv=.d) -MT $@ -I engine/backends/vulkan/shaders
 $(BUILD)/vulkan/%.spv: %.comp Makefile
 	@mkdir -p $(@D)
-	$(GLSLC) --target-env=vulkan1.2 -Werror -O -MD -MF $(@:.spv=.d) -MT $@ -I engine/backends/vulkan/shaders $< -o $@
+	$(VULKAN_GLSLC) $< -o $@
+$(BUILD)/vulkan/%.halves.spv: %.comp Makefile
+	@mkdir -p $(@D)
+	$(VULKAN_GLSLC) -DHALVES $< -o $@
 
 VULKAN_NAMES := $(patsubst engine/backends/vulkan/shaders/%.comp,%,$(VULKAN_SHADERS))
 ifneq ($(VULKAN_NAMES),$(shell sed -n 's/^SHADER(\(.*\))$$/\1/p' $(VULKAN_LIST) 2>/dev/null | tr '\n' ' ' | sed 's/ $$//'))
@@ -314,7 +318,7 @@ endif
 $(VULKAN_LIST):
 	@mkdir -p $(@D)
 	printf 'SHADER(%s)\n' $(VULKAN_NAMES) > $@
-$(VULKAN_TABLE).o: build-aux/embed-shaders $(VULKAN_SPIRV) $(VULKAN_LIST)
+$(VULKAN_TABLE).o: build-aux/embed-shaders $(VULKAN_SPIRV) $(VULKAN_SPIRV:.spv=.halves.spv) $(VULKAN_LIST)
 	@mkdir -p $(@D)
 	build-aux/embed-shaders $(VULKAN_SPIRV) > $(@:.o=.c)
 	$(CC) $(ALL_CFLAGS) -I$(BUILD)/vulkan/generated -c $(@:.o=.c) -o $@
