@@ -301,9 +301,10 @@ void vulkan_device_describe(struct backend_device *device, struct backend_device
 {
     const uint32_t version = device->properties.apiVersion;
     const unsigned types = types_of_device(device);
-    /* a driver in software has no use for the smaller traffic of 16 bits */
-    const unsigned fast =
-        device->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU ? 1u << TENSOR_FLOAT32 : types;
+    /* less traffic is of use to a GPU, not to a driver in software */
+    const unsigned fast = device->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU
+                              ? 0
+                              : types & ~(1u << TENSOR_FLOAT32);
 
     *info = (struct backend_device_info){.memory_bytes =
                                              device->memory.memoryHeaps[device_heap(device)].size,

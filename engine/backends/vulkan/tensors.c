@@ -1,5 +1,5 @@
-/* tensors.c: copies tensors between host and device. What the device stores in 16 bits is float32 on
- * the host. */
+/* tensors.c: copies tensors between host and device. What the device stores in 16 bits is float32
+ * on the host. */
 #include "engine/backends/vulkan/vulkan.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* coefficients.glsl: the coefficients of a group's update, which the host has computed
  * (engine/backends/update_rule.h, whose numbers these are; update.c asserts them). */
-layout(constant_id = 3) const uint ROUNDING = ROUNDING_NONE;
+layout(constant_id = 3) const uint ROUNDING = ROUNDING_NONE; /* of parameters */
 
 float coefficient_rate, coefficient_shrink, coefficient_decay, coefficient_keep, coefficient_take,
     coefficient_keep2, coefficient_take2, coefficient_epsilon, coefficient_root, coefficient_own;
