@@ -332,11 +332,15 @@ $(VULKAN_PLUGIN): $(VULKAN_OBJECTS)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) -shared -Wl,--exclude-libs=ALL -o $@ $^ -ldl -lm
 
+$(BUILD)/tests/vulkan/%: $(BUILD)/obj/tests/vulkan/%.o $(LIBRARIES)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(LIBRARIES) -Wl,--end-group $(ENGINE_LIBRARIES)
+
 # Installs a driver in software, with which any machine can run it.
 .PHONY: check-vulkan
 check-vulkan: deps
 	@build-aux/install-packages build-aux/packages-debian-vulkan
-	@$(MAKE) --no-print-directory all vulkan $(BUILD)/tests/cuda/compare_operators $(BUILD)/tests/cuda/compare_trajectories
+	@$(MAKE) --no-print-directory all vulkan $(BUILD)/tests/cuda/compare_operators $(BUILD)/tests/cuda/compare_trajectories $(BUILD)/tests/vulkan/rounding
 	@tests/vulkan/check --build $(BUILD)
 
 # ---- the package for Python --------------------------------------------------------------------
