@@ -1,7 +1,7 @@
-/* rounding: numbers of 16 bits on a Vulkan device: every number that bfloat16 and float16 have, those
- * halfway to the next one and beside that, infinities and what overflows. Samples are rounded to the
- * type when a batch is copied to the device, and read by a node whose result is float32. It has to
- * be what tensor_type_round() makes of the sample, bit for bit.
+/* rounding: numbers of 16 bits on a Vulkan device: every number that bfloat16 and float16 have,
+ * those halfway to the next one and beside that, infinities and what overflows. Samples are rounded
+ * to the type when a batch is copied to the device, and read by a node whose result is float32. It
+ * has to be what tensor_type_round() makes of the sample, bit for bit.
  *
  *     rounding PLUGIN
  *
