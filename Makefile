@@ -290,7 +290,7 @@ cuda-package: all $(CUDA_PLUGIN) $(CUDA_TESTS)
 # ---- the Vulkan plugin -------------------------------------------------------------------------
 
 # Built by `make vulkan` where Vulkan's headers and glslc are, loaded at run time by traind-worker. Each .comp of shaders/ becomes
-# SPIR-V, which the plugin contains; shader_list.h numbers them.
+# SPIR-V, which the plugin contains, once for float32 alone and once for numbers of 16 bits as well; shader_list.h numbers them.
 GLSLC ?= glslc
 VULKAN_PLUGIN := $(BUILD)/lib/traind-vulkan.so
 VULKAN_SHADERS := $(sort $(wildcard engine/backends/vulkan/shaders/*.comp))
@@ -303,9 +303,13 @@ VULKAN_OBJECTS := $(patsubst %.c,$(BUILD)/vulkan/%.o,$(VULKAN_HOST_SOURCES)) $(V
 .PHONY: vulkan
 vulkan: $(VULKAN_PLUGIN)
 
+VULKAN_GLSLC = $(GLSLC) --target-env=vulkan1.2 -Werror -O -MD -MF $(@:.spv=.d) -MT $@ -I engine/backends/vulkan/shaders
 $(BUILD)/vulkan/%.spv: %.comp Makefile
 	@mkdir -p $(@D)
-	$(GLSLC) --target-env=vulkan1.2 -Werror -O -MD -MF $(@:.spv=.d) -MT $@ -I engine/backends/vulkan/shaders $< -o $@
+	$(VULKAN_GLSLC) $< -o $@
+$(BUILD)/vulkan/%.halves.spv: %.comp Makefile
+	@mkdir -p $(@D)
+	$(VULKAN_GLSLC) -DHALVES $< -o $@
 
 VULKAN_NAMES := $(patsubst engine/backends/vulkan/shaders/%.comp,%,$(VULKAN_SHADERS))
 ifneq ($(VULKAN_NAMES),$(shell sed -n 's/^SHADER(\(.*\))$$/\1/p' $(VULKAN_LIST) 2>/dev/null | tr '\n' ' ' | sed 's/ $$//'))
@@ -314,7 +318,7 @@ endif
 $(VULKAN_LIST):
 	@mkdir -p $(@D)
 	printf 'SHADER(%s)\n' $(VULKAN_NAMES) > $@
-$(VULKAN_TABLE).o: build-aux/embed-shaders $(VULKAN_SPIRV) $(VULKAN_LIST)
+$(VULKAN_TABLE).o: build-aux/embed-shaders $(VULKAN_SPIRV) $(VULKAN_SPIRV:.spv=.halves.spv) $(VULKAN_LIST)
 	@mkdir -p $(@D)
 	build-aux/embed-shaders $(VULKAN_SPIRV) > $(@:.o=.c)
 	$(CC) $(ALL_CFLAGS) -I$(BUILD)/vulkan/generated -c $(@:.o=.c) -o $@
@@ -328,11 +332,15 @@ $(VULKAN_PLUGIN): $(VULKAN_OBJECTS)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) -shared -Wl,--exclude-libs=ALL -o $@ $^ -ldl -lm
 
+$(BUILD)/tests/vulkan/%: $(BUILD)/obj/tests/vulkan/%.o $(LIBRARIES)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(LIBRARIES) -Wl,--end-group $(ENGINE_LIBRARIES)
+
 # Installs a driver in software, with which any machine can run it.
 .PHONY: check-vulkan
 check-vulkan: deps
 	@build-aux/install-packages build-aux/packages-debian-vulkan
-	@$(MAKE) --no-print-directory all vulkan $(BUILD)/tests/cuda/compare_operators $(BUILD)/tests/cuda/compare_trajectories
+	@$(MAKE) --no-print-directory all vulkan $(BUILD)/tests/cuda/compare_operators $(BUILD)/tests/cuda/compare_trajectories $(BUILD)/tests/vulkan/rounding
 	@tests/vulkan/check --build $(BUILD)
 
 # ---- the package for Python --------------------------------------------------------------------

@@ -41,6 +41,7 @@ static int launch_tiles(struct recorder *recorder, enum vulkan_shader shader,
                                   .constant_count = 5,
                                   .push = push,
                                   .push_bytes = sizeof *push,
+                                  .addresses = 7,
                                   .groups = {record_groups(tiles * push->batch * push->heads, 1)}};
 
     return record_launch(recorder, &launch, error);
@@ -74,6 +75,7 @@ static int launch_products(struct recorder *recorder, const struct attention_pus
                                   .constant_count = 1,
                                   .push = push,
                                   .push_bytes = sizeof *push,
+                                  .addresses = 7,
                                   .groups = {record_groups(rows, ROWS)}};
 
     return record_launch(recorder, &launch, error);
@@ -136,6 +138,7 @@ int rotary_run(struct recorder *recorder, int32_t index, struct error *error)
         .constant_count = 2,
         .push = &push,
         .push_bytes = sizeof push,
+        .addresses = 2,
         .groups = {record_groups(pairs, WORKGROUP), record_groups(extent[0], 1)}};
 
     return record_launch(recorder, &launch, error);

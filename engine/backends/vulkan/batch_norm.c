@@ -32,6 +32,7 @@ static int record_norm(struct recorder *recorder, const struct channels *channel
                                   .constant_count = 3,
                                   .push = push,
                                   .push_bytes = sizeof *push,
+                                  .addresses = 9,
                                   .groups = {channels_groups(&divided), divided.parts}};
 
     push->shape = channels_push(&divided);
@@ -115,6 +116,7 @@ int batch_norm_backward_run(struct recorder *recorder, int32_t index, struct err
         .constant_count = 4,
         .push = &push,
         .push_bytes = sizeof push,
+        .addresses = 9,
         .groups = {channels_groups(&divided), divided.parts}};
     const struct products products = {push.dy, push.x, push.mean, 1};
     int r = record_channel_products(recorder, &channels, &products, push.sums, error);

@@ -73,6 +73,7 @@ static int record_sums(struct recorder *recorder, const struct channels *channel
         .constant_count = 4,
         .push = &push,
         .push_bytes = sizeof push,
+        .addresses = 4,
         .groups = {channels_groups(channels), channels->parts}};
 
     return record_launch(recorder, &launch, error);
@@ -98,6 +99,7 @@ int record_channel_moments(struct recorder *recorder, const struct channels *cha
                                   .constant_count = 2,
                                   .push = &push,
                                   .push_bytes = sizeof push,
+                                  .addresses = 2,
                                   .groups = {channels_groups(channels), channels->parts}};
 
     return record_launch(recorder, &launch, error);

@@ -117,6 +117,7 @@ static int record_direct(struct recorder *recorder, const struct pass *pass, str
                                   .constant_count = 3,
                                   .push = &push,
                                   .push_bytes = sizeof push,
+                                  .addresses = 4,
                                   .groups = {record_groups(count, WORKGROUP)}};
 
     return record_launch(recorder, &launch, error);
@@ -141,6 +142,7 @@ static int record_tiles(struct recorder *recorder, const struct pass *pass, stru
         .constant_count = 6,
         .push = &push,
         .push_bytes = sizeof push,
+        .addresses = 4,
         .groups = {record_groups(n, tile.n), divide_up(m, tile.m), at_most(products, GRID_MAX)}};
 
     return record_launch(recorder, &launch, error);
@@ -238,7 +240,7 @@ static int record_weights(struct recorder *recorder, const struct convolution *c
         struct convolution conv;
         uint32_t part, parts;
     } push = {x, dy, target, *conv, (uint32_t)plan->part, (uint32_t)plan->parts};
-    struct launch launch = {.push = &push, .push_bytes = sizeof push};
+    struct launch launch = {.push = &push, .push_bytes = sizeof push, .addresses = 3};
 
     if (plan->direct) {
         launch.shader = SHADER_convolution_weights_direct;

@@ -75,11 +75,13 @@ static void read_properties(struct backend_device *device)
     device->has_budget = has_extension(device, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
 }
 
-/* Fails if the device lacks what every shader needs. */
+/* Fails if the device lacks what every shader needs; finds what some need. */
 static int check_features(struct backend_device *device, struct error *error)
 {
+    VkPhysicalDeviceVulkan11Features storage = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES};
     VkPhysicalDeviceVulkan12Features features = {
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES, .pNext = &storage};
     VkPhysicalDeviceFeatures2 all = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
                                      .pNext = &features};
     const char *missing = NULL;
@@ -90,6 +92,7 @@ static int check_features(struct backend_device *device, struct error *error)
                          VK_API_VERSION_MAJOR(device->properties.apiVersion),
                          VK_API_VERSION_MINOR(device->properties.apiVersion));
     device->library.GetPhysicalDeviceFeatures2(device->physical, &all);
+    device->stores_halves = storage.storageBuffer16BitAccess;
     if (!features.bufferDeviceAddress)
         missing = "addresses of buffers (bufferDeviceAddress)";
     else if (!features.scalarBlockLayout)
@@ -127,8 +130,12 @@ static int create_device(struct backend_device *device, struct error *error)
                                            .queueFamilyIndex = device->queue_family,
                                            .queueCount = 1,
                                            .pQueuePriorities = &priority};
+    VkPhysicalDeviceVulkan11Features storage = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
+        .storageBuffer16BitAccess = device->stores_halves};
     const VkPhysicalDeviceVulkan12Features features = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+        .pNext = &storage,
         .bufferDeviceAddress = VK_TRUE,
         .scalarBlockLayout = VK_TRUE,
         .timelineSemaphore = VK_TRUE};
@@ -293,16 +300,24 @@ static void write_version(char *text, size_t size, const VkPhysicalDeviceDriverP
 void vulkan_device_describe(struct backend_device *device, struct backend_device_info *info)
 {
     const uint32_t version = device->properties.apiVersion;
+    const unsigned types = types_of_device(device);
+    /* less traffic is of use to a GPU, not to a driver in software */
+    const unsigned fast = device->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU
+                              ? 0
+                              : types & ~(1u << TENSOR_FLOAT32);
 
     *info = (struct backend_device_info){.memory_bytes =
                                              device->memory.memoryHeaps[device_heap(device)].size,
                                          .owns_memory = !vulkan_device_shares_memory(device),
-                                         .compute_types = 1u << TENSOR_FLOAT32};
+                                         .compute_types = types,
+                                         .fast_linear_types = fast,
+                                         .fast_convolution_types = fast,
+                                         .rounds_parameters = true};
     snprintf(info->name, sizeof info->name, "%s", device->name);
     snprintf(info->model, sizeof info->model, "%.127s", device->properties.deviceName);
-    snprintf(info->features, sizeof info->features, "%s vulkan-%u.%u",
+    snprintf(info->features, sizeof info->features, "%s vulkan-%u.%u%s",
              type_name(device->properties.deviceType), VK_API_VERSION_MAJOR(version),
-             VK_API_VERSION_MINOR(version));
+             VK_API_VERSION_MINOR(version), device->stores_halves ? " storage-16-bit" : "");
     write_version(info->versions, sizeof info->versions, &device->driver);
 }
 

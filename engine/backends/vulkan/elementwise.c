@@ -78,6 +78,7 @@ int pointwise_run(struct recorder *recorder, int32_t index, struct error *error)
         .constant_count = 4,
         .push = &push,
         .push_bytes = sizeof push,
+        .addresses = 3,
         .groups = {record_groups(count, WORKGROUP)}};
 
     return record_launch(recorder, &launch, error);
@@ -118,6 +119,7 @@ int dropout_run(struct recorder *recorder, int32_t index, struct error *error)
                                   .constant_count = 1,
                                   .push = &push,
                                   .push_bytes = sizeof push,
+                                  .addresses = 3,
                                   .groups = {record_groups(count, WORKGROUP)}};
 
     return record_launch(recorder, &launch, error);

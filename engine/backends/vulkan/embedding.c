@@ -44,6 +44,7 @@ int embedding_run(struct recorder *recorder, int32_t index, struct error *error)
                                   .constant_count = 1,
                                   .push = &push,
                                   .push_bytes = sizeof push,
+                                  .addresses = 3,
                                   .groups = {record_groups(table.count * table.width, WORKGROUP)}};
 
     return record_launch(recorder, &launch, error);
@@ -91,6 +92,7 @@ static int record_parts(struct recorder *recorder, int32_t index, const struct t
         .constant_count = 3,
         .push = &push,
         .push_bytes = sizeof push,
+        .addresses = 3,
         .groups = {table->vocabulary < WORKGROUPS_MAX ? table->vocabulary : WORKGROUPS_MAX,
                    (table->width + WORKGROUP - 1) / WORKGROUP, parts}};
 

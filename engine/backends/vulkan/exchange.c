@@ -119,24 +119,40 @@ int exchange_fill(struct backend_program *program, int slot, const struct step_s
     return 0;
 }
 
-void exchange_record_inputs(struct backend_program *program, int slot, VkCommandBuffer commands)
+static void copy_input(struct recorder *recorder, int input, size_t offset)
 {
-    const struct slot_layout layout = slot_layout(program);
+    const struct backend_program *program = recorder->program;
+    const int32_t tensor = input_tensor(program->graph, input);
+    const VkBufferCopy copy = {.srcOffset = offset,
+                               .dstOffset =
+                                   program->address[tensor] - program->buffer->memory.address,
+                               .size = input_bytes(program, input)};
 
-    for (int i = 0; i < VULKAN_INPUTS; i++) {
+    program->device->library.CmdCopyBuffer(recorder->commands, program->exchange.buffer,
+                                           program->buffer->memory.buffer, 1, &copy);
+}
+
+int exchange_record_inputs(struct recorder *recorder, int slot, struct error *error)
+{
+    const struct backend_program *program = recorder->program;
+    const struct slot_layout layout = slot_layout(program);
+    int r = 0;
+
+    for (int i = 0; r == 0 && i < VULKAN_INPUTS; i++) {
+        const size_t offset = slot_offset(program, slot) + layout.input[i];
         int32_t tensor = input_tensor(program->graph, i);
-        VkBufferCopy copy;
 
         if (tensor < 0 || !program->address[tensor])
             continue;
-        copy =
-            (VkBufferCopy){.srcOffset = slot_offset(program, slot) + layout.input[i],
-                           .dstOffset = program->address[tensor] - program->buffer->memory.address,
-                           .size = input_bytes(program, i)};
-        program->device->library.CmdCopyBuffer(commands, program->exchange.buffer,
-                                               program->buffer->memory.buffer, 1, &copy);
+        if (program_is_half(program, tensor))
+            r = record_copy(recorder, program->exchange.address + offset,
+                            program_address(program, tensor), program_elements(program, tensor),
+                            error);
+        else
+            copy_input(recorder, i, offset);
     }
-    queue_barrier(program->device, commands);
+    queue_barrier(program->device, recorder->commands);
+    return r;
 }
 
 int exchange_collect(struct backend_program *program, int slot, struct error *error)

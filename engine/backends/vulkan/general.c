@@ -53,6 +53,7 @@ static int copy_columns(struct recorder *recorder, const struct columns *from,
         .constant_count = 2,
         .push = &push,
         .push_bytes = sizeof push,
+        .addresses = 2,
         .groups = {record_groups(rows * (fills ? to->row : width), WORKGROUP)}};
 
     return record_launch(recorder, &launch, error);
@@ -125,6 +126,7 @@ int permute_run(struct recorder *recorder, int32_t index, struct error *error)
                                   .constant_count = 1,
                                   .push = &push,
                                   .push_bytes = sizeof push,
+                                  .addresses = 2,
                                   .groups = {record_groups(count, WORKGROUP)}};
     int64_t strides[PERMUTE_RANK_MAX], stride = 1;
 
@@ -166,6 +168,7 @@ int take_run(struct recorder *recorder, int32_t index, struct error *error)
         .constant_count = 4,
         .push = &push,
         .push_bytes = sizeof push,
+        .addresses = 3,
         .groups = {record_groups(count, WORKGROUP)}};
 
     return record_launch(recorder, &launch, error);
@@ -214,6 +217,7 @@ int axis_sum_backward_run(struct recorder *recorder, int32_t index, struct error
                                   .constant_count = 1,
                                   .push = &push,
                                   .push_bytes = sizeof push,
+                                  .addresses = 2,
                                   .groups = {record_groups(count, WORKGROUP)}};
 
     return record_launch(recorder, &launch, error);
@@ -247,6 +251,7 @@ int broadcast_run(struct recorder *recorder, int32_t index, struct error *error)
                                   .constant_count = 3,
                                   .push = &push,
                                   .push_bytes = sizeof push,
+                                  .addresses = 4,
                                   .groups = {record_groups(count, WORKGROUP)}};
 
     return record_launch(recorder, &launch, error);

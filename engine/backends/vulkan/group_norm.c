@@ -61,6 +61,7 @@ int group_norm_run(struct recorder *recorder, int32_t index, struct error *error
                                   .constant_count = 3,
                                   .push = &push,
                                   .push_bytes = sizeof push,
+                                  .addresses = 7,
                                   .groups = {channels_groups(&divided), divided.parts}};
     int r = record_channel_moments(recorder, &groups.groups, push.x, push.moments, error);
 
@@ -99,6 +100,7 @@ static int record_data(struct recorder *recorder, int32_t index, const struct gr
                                   .constant_count = 2,
                                   .push = &push,
                                   .push_bytes = sizeof push,
+                                  .addresses = 7,
                                   .groups = {channels_groups(&divided), divided.parts}};
 
     return record_launch(recorder, &launch, error);

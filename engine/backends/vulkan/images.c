@@ -30,6 +30,7 @@ int channel_pointwise_run(struct recorder *recorder, int32_t index, struct error
                                   .constant_count = 2,
                                   .push = &push,
                                   .push_bytes = sizeof push,
+                                  .addresses = 3,
                                   .groups = {record_groups(count, WORKGROUP)}};
 
     return record_launch(recorder, &launch, error);
@@ -56,6 +57,7 @@ int channel_scale_backward_run(struct recorder *recorder, int32_t index, struct 
                                   .constant_count = 1,
                                   .push = &push,
                                   .push_bytes = sizeof push,
+                                  .addresses = 5,
                                   .groups = {record_groups(rows, 1)}};
 
     return record_launch(recorder, &launch, error);
@@ -106,6 +108,7 @@ int resize_run(struct recorder *recorder, int32_t index, struct error *error)
         .constant_count = 2,
         .push = &push,
         .push_bytes = sizeof push,
+        .addresses = 2,
         .groups = {record_groups(program_elements(program, node->output[0]), WORKGROUP)}};
 
     return record_launch(recorder, &launch, error);

@@ -1,13 +1,17 @@
 /* operators.c: the table from operator to the function that records its work. */
 #include "engine/backends/vulkan/operators.h"
 
-/* The result lies where the operand does: program.c. */
-static int view_run(struct recorder *recorder, int32_t node, struct error *error)
+/* The result lies where the operand does (program.c), unless they are stored in two types. */
+static int view_run(struct recorder *recorder, int32_t index, struct error *error)
 {
-    (void)recorder;
-    (void)node;
-    (void)error;
-    return 0;
+    const struct backend_program *program = recorder->program;
+    const struct graph_node *node = &program->graph->nodes[index];
+
+    if (program->alias[node->output[0]] >= 0)
+        return 0;
+    return record_copy(recorder, program_address(program, node->input[0]),
+                       program_address(program, node->output[0]),
+                       program_elements(program, node->output[0]), error);
 }
 
 static const struct operator_row {
@@ -30,6 +34,7 @@ static const struct operator_row {
     [OP_CHANNEL_DROPOUT] = {dropout_run},
     [OP_CHANNEL_DROPOUT_BACKWARD] = {dropout_run},
     [OP_RESHAPE] = {view_run},
+    [OP_CAST] = {view_run},
     [OP_LINEAR] = {linear_run},
     [OP_LINEAR_BACKWARD_DATA] = {linear_backward_data_run},
     [OP_LINEAR_BACKWARD_WEIGHTS] = {linear_backward_weights_run, .adds = true},

@@ -109,6 +109,8 @@ vulkan_operator add_positions_run, add_positions_backward_run, image_tokens_run,
 /* ---- update.c ---- */
 
 vulkan_operator update_run, moving_average_run;
+/* What the update rounds parameters to: ROUNDING_... (shaders/shared.h). */
+uint32_t update_rounding(const struct graph *graph);
 /* The partial sums of the gradients' norm. */
 int32_t update_squares(const struct graph *graph);
 

@@ -4,28 +4,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int module_of(struct backend_device *device, enum vulkan_shader shader,
+static int module_of(struct backend_device *device, const struct vulkan_pipeline *pipeline,
                      VkShaderModule *module, struct error *error)
 {
-    const struct vulkan_code *code = &vulkan_shaders[shader];
+    const enum vulkan_variant variant =
+        pipeline->constants[CONSTANT_TYPES] ? VARIANT_HALVES : VARIANT_FLOATS;
+    const struct vulkan_code *code = &vulkan_shaders[pipeline->shader].variants[variant];
+    VkShaderModule *made = &device->modules[pipeline->shader][variant];
     const VkShaderModuleCreateInfo info = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
                                            .codeSize =
                                                (size_t)(code->end - (const char *)code->words),
                                            .pCode = code->words};
     VkResult result = VK_SUCCESS;
 
-    if (!device->modules[shader])
-        result = device->library.CreateShaderModule(device->device, &info, NULL,
-                                                    &device->modules[shader]);
-    *module = device->modules[shader];
-    return result == VK_SUCCESS ? 0 : vulkan_fail(error, result, code->name);
+    if (!*made)
+        result = device->library.CreateShaderModule(device->device, &info, NULL, made);
+    *module = *made;
+    return result == VK_SUCCESS ? 0
+                                : vulkan_fail(error, result, vulkan_shaders[pipeline->shader].name);
 }
 
 static int compile(struct backend_device *device, struct vulkan_pipeline *pipeline,
                    struct error *error)
 {
-    VkSpecializationMapEntry entries[VULKAN_CONSTANTS_MAX];
-    VkSpecializationInfo constants = {.mapEntryCount = VULKAN_CONSTANTS_MAX,
+    VkSpecializationMapEntry entries[VULKAN_CONSTANTS];
+    VkSpecializationInfo constants = {.mapEntryCount = VULKAN_CONSTANTS,
                                       .pMapEntries = entries,
                                       .dataSize = sizeof pipeline->constants,
                                       .pData = pipeline->constants};
@@ -37,11 +40,11 @@ static int compile(struct backend_device *device, struct vulkan_pipeline *pipeli
                   .pSpecializationInfo = &constants},
         .layout = device->layout};
     VkResult result;
-    int r = module_of(device, pipeline->shader, &info.stage.module, error);
+    int r = module_of(device, pipeline, &info.stage.module, error);
 
     if (r < 0)
         return r;
-    for (uint32_t i = 0; i < VULKAN_CONSTANTS_MAX; i++)
+    for (uint32_t i = 0; i < VULKAN_CONSTANTS; i++)
         entries[i] =
             (VkSpecializationMapEntry){i, i * (uint32_t)sizeof(uint32_t), sizeof(uint32_t)};
     result = device->library.CreateComputePipelines(device->device, VK_NULL_HANDLE, 1, &info, NULL,
@@ -66,12 +69,13 @@ static int grow(struct backend_device *device, struct error *error)
 }
 
 int pipeline_find(struct backend_device *device, enum vulkan_shader shader,
-                  const uint32_t *constants, int count, VkPipeline *pipeline, struct error *error)
+                  const uint32_t constants[VULKAN_CONSTANTS], VkPipeline *pipeline,
+                  struct error *error)
 {
     struct vulkan_pipeline wanted = {.shader = shader};
     int r;
 
-    memcpy(wanted.constants, constants, (size_t)count * sizeof *constants);
+    memcpy(wanted.constants, constants, sizeof wanted.constants);
     for (int i = 0; i < device->pipeline_count; i++) {
         const struct vulkan_pipeline *made = &device->pipelines[i];
 
@@ -96,7 +100,8 @@ void pipelines_free(struct backend_device *device)
     for (int i = 0; i < device->pipeline_count; i++)
         device->library.DestroyPipeline(device->device, device->pipelines[i].pipeline, NULL);
     for (int i = 0; i < SHADER_COUNT; i++)
-        if (device->modules[i])
-            device->library.DestroyShaderModule(device->device, device->modules[i], NULL);
+        for (int k = 0; k < VARIANT_COUNT; k++)
+            if (device->modules[i][k])
+                device->library.DestroyShaderModule(device->device, device->modules[i][k], NULL);
     free(device->pipelines);
 }

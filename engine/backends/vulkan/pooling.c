@@ -72,6 +72,7 @@ static int record_means(struct recorder *recorder, const struct pool *pool, VkDe
                                   .constant_count = 1,
                                   .push = &push,
                                   .push_bytes = sizeof push,
+                                  .addresses = 2,
                                   .groups = {record_groups(pool->images, 1)}};
 
     return record_launch(recorder, &launch, error);
@@ -97,6 +98,7 @@ int pool_run(struct recorder *recorder, int32_t index, struct error *error)
         .constant_count = 4,
         .push = &push,
         .push_bytes = sizeof push,
+        .addresses = 3,
         .groups = {record_groups(positions ? (count + 3) / 4 : count, WORKGROUP)}};
     int r = check_adaptive(node, &push.pool, error);
 
@@ -126,6 +128,7 @@ int pool_backward_run(struct recorder *recorder, int32_t index, struct error *er
         .constant_count = 3,
         .push = &push,
         .push_bytes = sizeof push,
+        .addresses = 3,
         .groups = {record_groups(program_elements(program, node->output[0]), WORKGROUP)}};
     int r = check_adaptive(node, &push.pool, error);
 

@@ -55,6 +55,7 @@ int record_product(struct recorder *recorder, const struct product *product, str
                                   .constant_count = 8,
                                   .push = &push,
                                   .push_bytes = offsetof(__typeof__(push), beta) + sizeof push.beta,
+                                  .addresses = 5,
                                   .groups = {(product->n + tile.n - 1) / tile.n,
                                              (product->m + tile.m - 1) / tile.m, product->batch}};
 

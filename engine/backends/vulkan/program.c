@@ -38,10 +38,8 @@ static int check_graph(struct backend_device *device, const struct graph *graph,
 {
     char reason[256];
 
-    if (graph->compute_type != TENSOR_FLOAT32)
-        return error_set(error, -ERROR_UNSUPPORTED,
-                         "the Vulkan backend computes in float32, not in %s",
-                         tensor_type_to_string(graph->compute_type));
+    if (!types_support(device, graph->compute_type, reason))
+        return error_set(error, -ERROR_UNSUPPORTED, "%s", reason);
     for (int32_t i = 0; i < graph->node_count; i++)
         if (!vulkan_supports(device, graph, &graph->nodes[i], reason))
             return error_set(error, -ERROR_UNSUPPORTED, "%s: %s", graph->nodes[i].name, reason);
@@ -66,12 +64,13 @@ static struct backend_program *allocate_program(struct backend_device *device,
     program->device = device;
     program->graph = graph;
     program->tensor_bytes = calloc(tensors, sizeof *program->tensor_bytes);
+    program->stored = calloc(tensors, sizeof *program->stored);
     program->alias = calloc(tensors, sizeof *program->alias);
     program->address = calloc(tensors, sizeof *program->address);
     program->workspace_bytes = calloc(nodes, sizeof *program->workspace_bytes);
     program->workspace = calloc(nodes, sizeof *program->workspace);
-    if (program->tensor_bytes && program->alias && program->address && program->workspace_bytes &&
-        program->workspace)
+    if (program->tensor_bytes && program->stored && program->alias && program->address &&
+        program->workspace_bytes && program->workspace)
         return program;
     vulkan_program_free(program);
     return NULL;
@@ -84,14 +83,15 @@ static void size_program(struct backend_program *program)
     for (int32_t i = 0; i < graph->tensor_count; i++) {
         program->alias[i] = -1;
         program->tensor_bytes[i] =
-            (size_t)program_elements(program, i) * tensor_type_bytes(graph->tensors[i].type);
+            (size_t)program_elements(program, i) * tensor_type_bytes(program->stored[i]);
     }
     for (int32_t i = 0; i < graph->node_count; i++) {
         const struct graph_node *node = &graph->nodes[i];
 
         program->workspace_bytes[i] = vulkan_operator_workspace(graph, node);
         program->has_loss |= graph_node_operator(node)->is_loss;
-        if (graph_node_operator(node)->is_view && node->op == OP_RESHAPE) {
+        if ((node->op == OP_RESHAPE || node->op == OP_CAST) &&
+            program->stored[node->input[0]] == program->stored[node->output[0]]) {
             program->alias[node->output[0]] = node->input[0];
             program->tensor_bytes[node->output[0]] = 0;
         }
@@ -120,6 +120,7 @@ int vulkan_program_prepare(struct backend_device *device, const struct graph *gr
     made = allocate_program(device, graph);
     if (!made)
         return error_no_memory(error, "the program");
+    types_choose(made);
     size_program(made);
     r = create_control(made, error);
     if (r == 0)
@@ -143,6 +144,7 @@ void vulkan_program_free(struct backend_program *program)
     vulkan_memory_free(program->device, &program->exchange);
     vulkan_memory_free(program->device, &program->control);
     free(program->tensor_bytes);
+    free(program->stored);
     free(program->alias);
     free(program->address);
     free(program->workspace_bytes);

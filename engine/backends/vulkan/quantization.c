@@ -34,6 +34,7 @@ static int record_range(struct recorder *recorder, int32_t index, struct error *
                             .constant_count = 2,
                             .push = &push,
                             .push_bytes = sizeof push,
+                            .addresses = 3,
                             .groups = {groups < PARTS ? groups : PARTS}};
     int r = record_launch(recorder, &launch, error);
 
@@ -67,6 +68,7 @@ int fake_quantize_run(struct recorder *recorder, int32_t index, struct error *er
                                   .constant_count = 2,
                                   .push = &push,
                                   .push_bytes = sizeof push,
+                                  .addresses = 4,
                                   .groups = {record_groups(count, WORKGROUP)}};
     int r = 0;
 
@@ -96,6 +98,7 @@ int fake_quantize_rows_run(struct recorder *recorder, int32_t index, struct erro
                                   .constant_count = 2,
                                   .push = &push,
                                   .push_bytes = sizeof push,
+                                  .addresses = 2,
                                   .groups = {record_groups(rows, 1)}};
 
     return record_launch(recorder, &launch, error);

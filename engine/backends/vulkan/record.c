@@ -108,15 +108,35 @@ void record_barrier(struct recorder *recorder)
     recorder->node_first = 0;
 }
 
+/* Takes the addresses of the push constants apart: which are of 16 bits, as CONSTANT_TYPES has it,
+ * and the addresses themselves. */
+static uint32_t take_types(const struct recorder *recorder, const struct launch *launch,
+                           VkDeviceAddress push[VULKAN_PUSH_BYTES / sizeof(VkDeviceAddress)])
+{
+    uint32_t types = 0;
+
+    memcpy(push, launch->push, launch->push_bytes);
+    for (int i = 0; i < launch->addresses; i++) {
+        types |= push[i] & ADDRESS_OF_HALVES ? 1u << i : 0;
+        push[i] &= ~(VkDeviceAddress)ADDRESS_OF_HALVES;
+    }
+    return types && recorder->program->graph->compute_type == TENSOR_BFLOAT16
+               ? types | TYPES_BFLOAT16
+               : types;
+}
+
 int record_launch(struct recorder *recorder, const struct launch *launch, struct error *error)
 {
     struct backend_device *device = recorder->program->device;
     const struct vulkan_library *library = &device->library;
-    uint32_t groups[3];
+    VkDeviceAddress push[VULKAN_PUSH_BYTES / sizeof(VkDeviceAddress)];
+    uint32_t groups[3], constants[VULKAN_CONSTANTS] = {0};
     VkPipeline pipeline;
-    int r = pipeline_find(device, launch->shader, launch->constants, launch->constant_count,
-                          &pipeline, error);
+    int r;
 
+    memcpy(constants, launch->constants, (size_t)launch->constant_count * sizeof *constants);
+    constants[CONSTANT_TYPES] = take_types(recorder, launch, push);
+    r = pipeline_find(device, launch->shader, constants, &pipeline, error);
     if (r < 0)
         return r;
     for (int i = 0; i < 3; i++) {
@@ -128,7 +148,7 @@ int record_launch(struct recorder *recorder, const struct launch *launch, struct
     }
     library->CmdBindPipeline(recorder->commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
     library->CmdPushConstants(recorder->commands, device->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                              (uint32_t)launch->push_bytes, launch->push);
+                              (uint32_t)launch->push_bytes, push);
     library->CmdDispatch(recorder->commands, groups[0], groups[1], groups[2]);
     return 0;
 }
@@ -139,4 +159,25 @@ int64_t record_groups(int64_t count, uint32_t workgroup)
     int64_t groups = (count + workgroup - 1) / workgroup;
 
     return groups < 1 ? 1 : groups > most ? most : groups;
+}
+
+int record_copy(struct recorder *recorder, VkDeviceAddress from, VkDeviceAddress to, int64_t count,
+                struct error *error)
+{
+    enum { WORKGROUP = 256 };
+    const struct {
+        VkDeviceAddress from, unused, to;
+        uint32_t count;
+        float settings[2];
+        uint32_t padding;
+    } push = {.from = from, .to = to, .count = (uint32_t)count};
+    const struct launch launch = {.shader = SHADER_pointwise,
+                                  .constants = {WORKGROUP, POINTWISE_COPY},
+                                  .constant_count = 2,
+                                  .push = &push,
+                                  .push_bytes = sizeof push,
+                                  .addresses = 3,
+                                  .groups = {record_groups(count, WORKGROUP)}};
+
+    return record_launch(recorder, &launch, error);
 }

@@ -69,6 +69,7 @@ static int launch_step(struct recorder *recorder, enum vulkan_shader shader,
         .constant_count = 7,
         .push = push,
         .push_bytes = sizeof *push,
+        .addresses = 12,
         .groups = {(shape->hidden + SIDE - 1) / SIDE, record_groups(shape->batch, rows * SIDE)}};
 
     return record_launch(recorder, &launch, error);
@@ -213,6 +214,7 @@ static int make_operands(struct recorder *recorder, int32_t index,
         .constant_count = 4,
         .push = &push,
         .push_bytes = sizeof push,
+        .addresses = 6,
         .groups = {record_groups(count, WORKGROUP)}};
     int r = record_launch(recorder, &launch, error);
 

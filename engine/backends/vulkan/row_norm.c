@@ -72,6 +72,7 @@ int row_norm_run(struct recorder *recorder, int32_t index, struct error *error)
                                   .constant_count = 5,
                                   .push = &push,
                                   .push_bytes = sizeof push,
+                                  .addresses = 8,
                                   .groups = {record_groups(rows.count, 1)}};
 
     return record_launch(recorder, &launch, error);
@@ -116,6 +117,7 @@ static int record_data(struct recorder *recorder, const struct graph_node *node,
         .constant_count = 3,
         .push = &push,
         .push_bytes = sizeof push,
+        .addresses = 7,
         .groups = {record_groups(rows->count, 1)}};
 
     return push.dx ? record_launch(recorder, &launch, error) : 0;
@@ -144,6 +146,7 @@ static int record_weights(struct recorder *recorder, int32_t index, const struct
         .constant_count = 2,
         .push = &push,
         .push_bytes = sizeof push,
+        .addresses = 5,
         .groups = {(rows->width + WEIGHTS_COLUMNS - 1) / WEIGHTS_COLUMNS, parts}};
     int r = record_launch(recorder, &launch, error);
 

@@ -49,8 +49,9 @@ static int record_run(struct backend_program *program, const struct vulkan_run_k
         return r;
     recorder.commands = *commands;
     if (kind->phases & PROGRAM_FORWARD)
-        exchange_record_inputs(program, slot, *commands);
-    r = record_nodes(&recorder, error);
+        r = exchange_record_inputs(&recorder, slot, error);
+    if (r == 0)
+        r = record_nodes(&recorder, error);
     if (r == 0)
         r = queue_end(program->device, *commands, error);
     free(recorder.ranges);

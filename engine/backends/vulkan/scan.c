@@ -86,6 +86,7 @@ static int launch_chunks(struct recorder *recorder, enum vulkan_shader shader,
         .constant_count = 4,
         .push = push,
         .push_bytes = sizeof *push,
+        .addresses = 11,
         .groups = {record_groups(shape->chunks * slabs_of(shape), 1)}};
 
     return record_launch(recorder, &launch, error);
@@ -206,6 +207,7 @@ static int launch_backward(struct recorder *recorder, int32_t index, const struc
         .constant_count = 3,
         .push = &push,
         .push_bytes = sizeof push,
+        .addresses = 13,
         .groups = {record_groups(shape->chunks * slabs_of(shape), 1)}};
 
     return record_launch(recorder, &launch, error);

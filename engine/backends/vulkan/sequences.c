@@ -82,6 +82,7 @@ int mask_steps_run(struct recorder *recorder, int32_t index, struct error *error
                                   .constant_count = 1,
                                   .push = &push,
                                   .push_bytes = sizeof push,
+                                  .addresses = 3,
                                   .groups = {record_groups(count, WORKGROUP)}};
 
     return record_launch(recorder, &launch, error);
@@ -150,6 +151,7 @@ static int launch_conv(struct recorder *recorder, enum vulkan_shader shader,
         .constant_count = 5,
         .push = push,
         .push_bytes = sizeof *push,
+        .addresses = 8,
         .groups = {record_groups(push->count, WORKGROUP)}};
 
     return record_launch(recorder, &launch, error);
@@ -202,6 +204,7 @@ static int conv_weights(struct recorder *recorder, int32_t index, struct causal_
         .constant_count = 3,
         .push = push,
         .push_bytes = sizeof *push,
+        .addresses = 8,
         .groups = {(push->channels + CONV_CHANNELS - 1) / CONV_CHANNELS, parts}};
     int r;
 

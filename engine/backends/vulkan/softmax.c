@@ -25,6 +25,7 @@ int softmax_run(struct recorder *recorder, int32_t index, struct error *error)
                                   .constant_count = 2,
                                   .push = &push,
                                   .push_bytes = sizeof push,
+                                  .addresses = 3,
                                   .groups = {record_groups(rows, 1)}};
 
     return record_launch(recorder, &launch, error);
@@ -62,9 +63,9 @@ int batch_product_run(struct recorder *recorder, int32_t index, struct error *er
     for (int64_t first = 0; r == 0 && first < all; first += PRODUCTS_MAX) {
         product.batch = all - first < PRODUCTS_MAX ? all - first : PRODUCTS_MAX;
         r = record_product(recorder, &product, error);
-        product.a.at += (VkDeviceSize)(product.batch * product.a.batch_stride) * sizeof(float);
-        product.b.at += (VkDeviceSize)(product.batch * product.b.batch_stride) * sizeof(float);
-        product.c += (VkDeviceSize)(product.batch * product.c_batch_stride) * sizeof(float);
+        product.a.at = address_behind(product.a.at, product.batch * product.a.batch_stride);
+        product.b.at = address_behind(product.b.at, product.batch * product.b.batch_stride);
+        product.c = address_behind(product.c, product.batch * product.c_batch_stride);
     }
     return r;
 }

@@ -48,6 +48,7 @@ int record_sums(struct recorder *recorder, const struct strided_sums *sums, stru
                                   .constant_count = 4,
                                   .push = &push,
                                   .push_bytes = sizeof push,
+                                  .addresses = 4,
                                   .groups = {record_groups(sums->results, across)}};
 
     return record_launch(recorder, &launch, error);

@@ -1,4 +1,5 @@
-/* tensors.c: copies tensors between host and device, where they are stored as on the host. */
+/* tensors.c: copies tensors between host and device. What the device stores in 16 bits is float32
+ * on the host. */
 #include "engine/backends/vulkan/vulkan.h"
 
 #include <errno.h>
@@ -27,7 +28,46 @@ static int copy_piece(struct backend_program *program, VkDeviceSize offset, void
     return r;
 }
 
-static int copy_tensor(struct backend_program *program, int32_t tensor, char *canonical, bool write,
+/* Converts a piece of a tensor of 16 bits, from element `first` on, in the staging memory. */
+static int convert_piece(struct backend_program *program, int32_t tensor, int64_t first,
+                         float *canonical, int64_t count, bool write, struct error *error)
+{
+    struct backend_device *device = program->device;
+    const VkDeviceAddress place = address_behind(program_address(program, tensor), first);
+    const VkDeviceAddress staging = device->staging.address;
+    const size_t bytes = (size_t)count * sizeof *canonical;
+    struct recorder recorder = {.program = program};
+    int r = queue_begin(device, false, &recorder.commands, error);
+
+    if (r < 0)
+        return r;
+    if (write)
+        memcpy(device->staging.mapped, canonical, bytes);
+    r = record_copy(&recorder, write ? staging : place, write ? place : staging, count, error);
+    if (r < 0) {
+        queue_discard(device, recorder.commands);
+        return r;
+    }
+    r = queue_finish(device, recorder.commands, error);
+    if (r == 0 && !write)
+        memcpy(canonical, device->staging.mapped, bytes);
+    return r;
+}
+
+static int convert_tensor(struct backend_program *program, int32_t tensor, float *canonical,
+                          bool write, struct error *error)
+{
+    const int64_t count = program_elements(program, tensor);
+    const int64_t piece = (int64_t)(program->device->staging.bytes / sizeof *canonical);
+    int r = 0;
+
+    for (int64_t first = 0; r == 0 && first < count; first += piece)
+        r = convert_piece(program, tensor, first, canonical + first,
+                          count - first < piece ? count - first : piece, write, error);
+    return r;
+}
+
+static int copy_tensor(struct backend_program *program, int32_t tensor, void *canonical, bool write,
                        struct error *error)
 {
     const struct graph_tensor *t = &program->graph->tensors[tensor];
@@ -40,6 +80,8 @@ static int copy_tensor(struct backend_program *program, int32_t tensor, char *ca
         return r;
     if (!program->address[tensor])
         return error_set(error, -EINVAL, "the tensor %s has no place on the device", t->name);
+    if (program_is_half(program, tensor))
+        return convert_tensor(program, tensor, canonical, write, error);
     offset = program->address[tensor] - program->buffer->memory.address;
     if (program->buffer->memory.mapped) {
         char *place = program->buffer->memory.mapped + offset;
@@ -50,7 +92,7 @@ static int copy_tensor(struct backend_program *program, int32_t tensor, char *ca
         return r;
     }
     for (size_t first = 0; r == 0 && first < bytes; first += piece)
-        r = copy_piece(program, offset + first, canonical + first,
+        r = copy_piece(program, offset + first, (char *)canonical + first,
                        bytes - first < piece ? bytes - first : piece, write, error);
     return r;
 }

@@ -52,6 +52,7 @@ int time_pool_run(struct recorder *recorder, int32_t index, struct error *error)
         .constant_count = 4,
         .push = &push,
         .push_bytes = sizeof push,
+        .addresses = 4,
         .groups = {
             record_groups((int64_t)push.batch * ((push.features + COLUMNS - 1) / COLUMNS), 1)}};
 
@@ -70,6 +71,7 @@ int time_pool_backward_run(struct recorder *recorder, int32_t index, struct erro
                                   .constant_count = 3,
                                   .push = &push,
                                   .push_bytes = sizeof push,
+                                  .addresses = 4,
                                   .groups = {record_groups(push.count, WORKGROUP)}};
 
     push.position = program_address(program, kind == TIME_POOL_MAXIMUM ? node->input[1] : -1);

@@ -30,6 +30,7 @@ int add_positions_run(struct recorder *recorder, int32_t index, struct error *er
                                   .constant_count = 1,
                                   .push = &push,
                                   .push_bytes = sizeof push,
+                                  .addresses = 3,
                                   .groups = {record_groups(all, WORKGROUP)}};
 
     return record_launch(recorder, &launch, error);
@@ -75,6 +76,7 @@ int image_tokens_run(struct recorder *recorder, int32_t index, struct error *err
                                   .constant_count = 1,
                                   .push = &push,
                                   .push_bytes = sizeof push,
+                                  .addresses = 2,
                                   .groups = {record_groups(tiles * extent[0], 1)}};
 
     return record_launch(recorder, &launch, error);
@@ -103,6 +105,7 @@ static int launch_prepend(struct recorder *recorder, const struct graph_node *no
                                   .constant_count = 2,
                                   .push = &push,
                                   .push_bytes = sizeof push,
+                                  .addresses = 3,
                                   .groups = {record_groups(count, WORKGROUP)}};
 
     return record_launch(recorder, &launch, error);

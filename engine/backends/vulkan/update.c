@@ -98,6 +98,14 @@ static bool is_first_update(const struct graph *graph, int32_t index)
     return true;
 }
 
+uint32_t update_rounding(const struct graph *graph)
+{
+    return !graph->rounds_parameters                ? ROUNDING_NONE
+           : graph->compute_type == TENSOR_BFLOAT16 ? ROUNDING_BFLOAT16
+           : graph->compute_type == TENSOR_FLOAT16  ? ROUNDING_FLOAT16
+                                                    : ROUNDING_NONE;
+}
+
 int update_run(struct recorder *recorder, int32_t index, struct error *error)
 {
     const struct backend_program *program = recorder->program;
@@ -115,13 +123,14 @@ int update_run(struct recorder *recorder, int32_t index, struct error *error)
               .control = program->control.address,
               .count = (uint32_t)count,
               .group = (uint32_t)group * UPDATE_COEFFICIENTS};
-    const struct launch launch = {
-        .shader = SHADER_optimizer,
-        .constants = {WORKGROUP, update_formula_of(graph->groups[group].config.kind), summed},
-        .constant_count = 3,
-        .push = &push,
-        .push_bytes = sizeof push,
-        .groups = {record_groups(count, WORKGROUP)}};
+    const struct launch launch = {.shader = SHADER_optimizer,
+                                  .constants = {WORKGROUP,
+                                                update_formula_of(graph->groups[group].config.kind),
+                                                summed, update_rounding(graph)},
+                                  .constant_count = 4,
+                                  .push = &push,
+                                  .push_bytes = sizeof push,
+                                  .groups = {record_groups(count, WORKGROUP)}};
     int r = 0;
 
     for (int i = 0; i < 3 && i + 2 < node->input_count; i++)

@@ -17,7 +17,8 @@
 enum {
     VULKAN_SLOTS = 2, /* runs under way: the host prepares one while the device does another */
     VULKAN_PUSH_BYTES = 128,  /* of push constants, which every device has */
-    VULKAN_CONSTANTS_MAX = 8, /* specialization constants of a shader */
+    VULKAN_CONSTANTS_MAX = 8, /* specialization constants that a launch sets */
+    VULKAN_CONSTANTS,         /* these, and CONSTANT_TYPES of shared.h */
     VULKAN_CAPTURES_MAX = 16, /* kinds of runs of a program */
     VULKAN_INPUTS = 3         /* samples, target, lengths */
 };
@@ -33,9 +34,14 @@ enum vulkan_shader {
 struct vulkan_code {
     const uint32_t *words;
     const char *end;
+};
+/* A shader for float32 alone, and for operands of 16 bits as well (numbers.glsl). */
+enum vulkan_variant { VARIANT_FLOATS, VARIANT_HALVES, VARIANT_COUNT };
+struct vulkan_shader_code {
+    struct vulkan_code variants[VARIANT_COUNT];
     const char *name;
 };
-extern const struct vulkan_code vulkan_shaders[SHADER_COUNT];
+extern const struct vulkan_shader_code vulkan_shaders[SHADER_COUNT];
 
 /* Memory that is allocated once and bound to one buffer. */
 struct vulkan_memory {
@@ -49,7 +55,7 @@ struct vulkan_memory {
 /* A shader with its specialization constants. */
 struct vulkan_pipeline {
     enum vulkan_shader shader;
-    uint32_t constants[VULKAN_CONSTANTS_MAX];
+    uint32_t constants[VULKAN_CONSTANTS];
     VkPipeline pipeline;
 };
 
@@ -62,8 +68,8 @@ struct backend_device {
     uint32_t queue_family;
     VkCommandPool commands;
     VkPipelineLayout layout;
-    VkShaderModule modules[SHADER_COUNT]; /* made when first used */
-    struct vulkan_pipeline *pipelines;    /* owned */
+    VkShaderModule modules[SHADER_COUNT][VARIANT_COUNT]; /* made when first used */
+    struct vulkan_pipeline *pipelines;                   /* owned */
     int pipeline_count, pipeline_capacity;
     VkSemaphore timeline; /* counts submissions that are done */
     uint64_t submitted;
@@ -75,6 +81,7 @@ struct backend_device {
     VkPhysicalDeviceMemoryProperties memory;
     VkDeviceSize allocation_max; /* bytes of one allocation */
     bool has_budget;             /* VK_EXT_memory_budget */
+    bool stores_halves;          /* shaders read and write numbers of 16 bits */
 };
 
 struct backend_buffer {
@@ -106,7 +113,8 @@ struct vulkan_pending {
 struct backend_program {
     struct backend_device *device;
     const struct graph *graph;
-    size_t *tensor_bytes; /* owned, like the next four */
+    size_t *tensor_bytes; /* owned, like the next five */
+    uint8_t *stored;      /* enum tensor_type: types.c */
     int32_t *alias;       /* the tensor in whose place it lies, or -1 */
     VkDeviceAddress *address;
     size_t *workspace_bytes;
@@ -183,7 +191,8 @@ void queue_barrier(struct backend_device *device, VkCommandBuffer commands);
 /* The pipeline of a shader with these constants, of which the first is the number of invocations
  * of a workgroup. It is compiled when it is asked for first, and belongs to the device. */
 int pipeline_find(struct backend_device *device, enum vulkan_shader shader,
-                  const uint32_t *constants, int count, VkPipeline *pipeline, struct error *error);
+                  const uint32_t constants[VULKAN_CONSTANTS], VkPipeline *pipeline,
+                  struct error *error);
 void pipelines_free(struct backend_device *device);
 
 /* ---- program.c ---- */
@@ -203,11 +212,39 @@ static inline int64_t program_elements(const struct backend_program *program, in
     return graph_shape_elements(&program->graph->tensors[tensor].shape);
 }
 
-/* The address of the tensor's numbers; 0: the node has no such operand. */
+/* Whether the tensor's numbers have 16 bits, and are float32 on the host. */
+static inline bool program_is_half(const struct backend_program *program, int32_t tensor)
+{
+    return program->stored[tensor] == TENSOR_BFLOAT16 || program->stored[tensor] == TENSOR_FLOAT16;
+}
+
+/* An address whose numbers have 16 bits is odd until they are launched on: all numbers lie at even
+ * ones. */
+enum { ADDRESS_OF_HALVES = 1 };
+
+/* The address of the tensor's numbers, as launches take it; 0: the node has no such operand. */
 static inline VkDeviceAddress program_address(const struct backend_program *program, int32_t tensor)
 {
-    return tensor < 0 ? 0 : program->address[tensor];
+    if (tensor < 0 || !program->address[tensor])
+        return 0;
+    return program->address[tensor] | (program_is_half(program, tensor) ? ADDRESS_OF_HALVES : 0);
 }
+
+/* The address of the number `count` numbers behind another one. */
+static inline VkDeviceAddress address_behind(VkDeviceAddress address, int64_t count)
+{
+    const size_t bytes = address & ADDRESS_OF_HALVES ? sizeof(uint16_t) : sizeof(float);
+
+    return address + (VkDeviceSize)count * bytes;
+}
+
+/* ---- types.c: how tensors are stored ---- */
+
+/* Whether the device computes in the type; if not, *reason says why. */
+bool types_support(const struct backend_device *device, enum tensor_type type, char *reason);
+/* Types of products, as sets of 1 << enum tensor_type. */
+unsigned types_of_device(const struct backend_device *device);
+void types_choose(struct backend_program *program);
 
 /* ---- exchange.c: scalars, batches and results of a run ---- */
 
@@ -221,7 +258,7 @@ VkDeviceAddress exchange_numbers(const struct backend_program *program);
 int exchange_fill(struct backend_program *program, int slot, const struct step_scalars *scalars,
                   bool inputs, struct error *error);
 /* Records the copies of the slot's batch to where the nodes read it. */
-void exchange_record_inputs(struct backend_program *program, int slot, VkCommandBuffer commands);
+int exchange_record_inputs(struct recorder *recorder, int slot, struct error *error);
 /* Waits for the slot's run, if there is one, and adds its results to the metrics. */
 int exchange_collect(struct backend_program *program, int slot, struct error *error);
 
@@ -246,9 +283,13 @@ struct launch {
     int constant_count;
     const void *push; /* push constants, as the shader declares them */
     size_t push_bytes;
+    int addresses;     /* with which these begin, if some may be of 16 bits */
     int64_t groups[3]; /* workgroups by axis; 0 counts as 1 */
 };
 int record_launch(struct recorder *recorder, const struct launch *launch, struct error *error);
+/* Copies `count` numbers from one place to another, of which each may have 16 bits. */
+int record_copy(struct recorder *recorder, VkDeviceAddress from, VkDeviceAddress to, int64_t count,
+                struct error *error);
 /* Workgroups for `count` elements, of which each invocation has one or, if that is too much for the
  * grid, several. */
 int64_t record_groups(int64_t count, uint32_t workgroup);

@@ -46,8 +46,9 @@ static int launch_part(struct recorder *recorder, enum vulkan_shader shader, uin
                        const struct update_push *push, int64_t groups, struct error *error)
 {
     const struct launch launch = {.shader = shader,
-                                  .constants = {WORKGROUP, part, recorder->kind.sums_squares},
-                                  .constant_count = 3,
+                                  .constants = {WORKGROUP, part, recorder->kind.sums_squares,
+                                                update_rounding(recorder->program->graph)},
+                                  .constant_count = 4,
                                   .push = push,
                                   .push_bytes = sizeof *push,
                                   .groups = {groups}};

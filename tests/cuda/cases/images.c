@@ -336,7 +336,9 @@ static const struct test_case cases[] = {
     {.name = "squeeze and excite by SiLU, 13 channels",
      IMAGES(5, 3, 20, 20),
      .build = build_silu_gate,
-     SGD},
+     SGD,
+     /* with 0, the terms of a bias's gradient nearly cancel, so that only rounding errors remain */
+     .seed = 2},
     {.name = "squeeze and excite by tanh, 3 channels",
      IMAGES(32, 3, 16, 16),
      .build = build_tanh_gate,

@@ -8,9 +8,10 @@ layout(push_constant, scalar) uniform Push
     Floats x, positions, y;
     uint all, count; /* numbers of the batch, and of a sample */
 };
+TYPED(x, 0) TYPED(y, 2)
 
 void main()
 {
     FOR_EACH_ELEMENT(i, all)
-    y.at[i] = x.at[i] + positions.at[i % count];
+    PUT(y, i, GET(x, i) + positions.at[i % count]);
 }

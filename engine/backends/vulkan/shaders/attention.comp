@@ -71,8 +71,8 @@ void store(Place p)
             const uint t = query_of(p.first, i), column = key_of(part * TILE, i);
 
             if (t < steps && column < width)
-                y.at[result_at(p, t) + column] =
-                    sum[i / 2] != 0.0 ? result[part * 4 + i] / sum[i / 2] : 0.0;
+                PUT(y, result_at(p, t) + column,
+                    sum[i / 2] != 0.0 ? result[part * 4 + i] / sum[i / 2] : 0.0);
         }
     if (KEEPS_SUMS == 0 || gl_LocalInvocationID.x % SIDE != 0)
         return;

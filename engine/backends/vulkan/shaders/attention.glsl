@@ -16,6 +16,7 @@ layout(push_constant, scalar) uniform Push
     uint batch, steps, heads, width;
     float scale;
 };
+TYPED(qkv, 0) TYPED(y, 2) TYPED(dy, 4) TYPED(dqkv, 6)
 
 const uint TILE = 32, SIDE = 16, ROW = TILE + 1; /* a row of a tile in the shared memory */
 const uint QUERIES = 0, KEYS = 1, VALUES = 2;
@@ -65,14 +66,14 @@ float packed_element(Place p, uint which, uint first, uint part, uint i)
 {
     const uint t = first + i / TILE, column = part * TILE + i % TILE;
 
-    return t < steps && column < width ? qkv.at[packed_at(p, which, t) + column] : 0.0;
+    return t < steps && column < width ? GET(qkv, packed_at(p, which, t) + column) : 0.0;
 }
 
 float gradient_element(Place p, uint first, uint part, uint i)
 {
     const uint t = first + i / TILE, column = part * TILE + i % TILE;
 
-    return t < steps && column < width ? dy.at[result_at(p, t) + column] : 0.0;
+    return t < steps && column < width ? GET(dy, result_at(p, t) + column) : 0.0;
 }
 
 #define FOR_EACH_TILE_ELEMENT(i) \

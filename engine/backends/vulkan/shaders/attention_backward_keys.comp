@@ -53,8 +53,8 @@ void store(Place p)
             const uint t = query_of(p.first, i), column = key_of(part * TILE, i);
 
             if (t < steps && column < width) {
-                dqkv.at[packed_at(p, KEYS, t) + column] = dkeys[part * 4 + i];
-                dqkv.at[packed_at(p, VALUES, t) + column] = dvalues[part * 4 + i];
+                PUT(dqkv, packed_at(p, KEYS, t) + column, dkeys[part * 4 + i]);
+                PUT(dqkv, packed_at(p, VALUES, t) + column, dvalues[part * 4 + i]);
             }
         }
 }

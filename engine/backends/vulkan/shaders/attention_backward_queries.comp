@@ -50,7 +50,7 @@ void main()
                 const uint t = query_of(p.first, i), column = key_of(part * TILE, i);
 
                 if (t < steps && column < width)
-                    dqkv.at[packed_at(p, QUERIES, t) + column] = result[part * 4 + i];
+                    PUT(dqkv, packed_at(p, QUERIES, t) + column, result[part * 4 + i]);
             }
     }
 }

@@ -12,6 +12,7 @@ layout(push_constant, scalar) uniform Push
     uint batch, steps, heads, width;
     float scale;
 };
+TYPED(y, 2) TYPED(dy, 4)
 
 const uint LANES = 32, ROWS = WORKGROUP / LANES;
 
@@ -26,7 +27,7 @@ void main()
 
         if (row < rows)
             for (uint i = lane; i < width; i += LANES)
-                sum += dy.at[row * width + i] * y.at[row * width + i];
+                sum += GET(dy, row * width + i) * GET(y, row * width + i);
         workgroup_values[own] = sum;
         barrier();
         for (uint distance = LANES / 2; distance > 0; distance /= 2) {

@@ -18,6 +18,7 @@ layout(push_constant, scalar) uniform Push
     uint moments_part; /* the part of shape that moments were found of */
     float epsilon, momentum;
 };
+TYPED(x, 0) TYPED(y, 5)
 
 /* What the channel is normalised with. */
 struct Applied {
@@ -64,6 +65,6 @@ void main()
         const float offset = MOMENTS != BATCH_NORM_FROZEN && c < shape.channels ? bias.at[c] : 0.0;
 
         FOR_EACH_NUMBER(cursor, shape, c)
-        y.at[cursor.place] = (x.at[cursor.place] - own.mean) * factor + offset;
+        PUT(y, cursor.place, (GET(x, cursor.place) - own.mean) * factor + offset);
     }
 }

@@ -14,6 +14,7 @@ layout(push_constant, scalar) uniform Push
     Channels shape;
     uint parts;
 };
+TYPED(x, 0) TYPED(dy, 1) TYPED(dx, 5)
 
 void main()
 {
@@ -40,8 +41,8 @@ void main()
             }
         }
         FOR_EACH_NUMBER(cursor, shape, c)
-        dx.at[cursor.place] = (dy.at[cursor.place] - sum * share -
-                               (x.at[cursor.place] - center) * (inverse * product * share)) *
-                              factor;
+        PUT(dx, cursor.place, (GET(dy, cursor.place) - sum * share -
+                               (GET(x, cursor.place) - center) * (inverse * product * share)) *
+                              factor);
     }
 }

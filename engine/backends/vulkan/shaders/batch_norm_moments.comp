@@ -11,6 +11,7 @@ layout(push_constant, scalar) uniform Push
     Channels shape;
     uint parts;
 };
+TYPED(x, 0)
 
 void main()
 {
@@ -22,11 +23,11 @@ void main()
         float mean = 0.0, distance = 0.0, square = 0.0;
 
         FOR_EACH_NUMBER(cursor, shape, c)
-        mean += x.at[cursor.place];
+        mean += GET(x, cursor.place);
         mean = channel_sum(mean) / numbers;
         FOR_EACH_NUMBER(cursor, shape, c)
         {
-            const float difference = x.at[cursor.place] - mean;
+            const float difference = GET(x, cursor.place) - mean;
 
             distance += difference;
             square += difference * difference;

@@ -13,6 +13,7 @@ layout(push_constant, scalar) uniform Push
     uint count, sample_size, middle, inner;
     uint shared_second; /* all samples read the same b */
 };
+TYPED(dy, 0) TYPED(a, 1) TYPED(b, 2) TYPED(y, 3)
 
 float combined(float x, float other)
 {
@@ -37,15 +38,15 @@ float by_first(uint i, uint place)
     switch (TERM) {
     case TERM_ADD:
     case TERM_SUBTRACT:
-        return dy.at[i];
+        return GET(dy, i);
     case TERM_SUBTRACT_REVERSE:
-        return -dy.at[i];
+        return -GET(dy, i);
     case TERM_MULTIPLY:
-        return dy.at[i] * b.at[place];
+        return GET(dy, i) * GET(b, place);
     case TERM_DIVIDE:
-        return dy.at[i] / b.at[place];
+        return GET(dy, i) / GET(b, place);
     default:
-        return -dy.at[i] * b.at[place] / (a.at[i] * a.at[i]);
+        return -GET(dy, i) * GET(b, place) / (GET(a, i) * GET(a, i));
     }
 }
 
@@ -56,6 +57,6 @@ void main()
         const uint place =
             i / inner % middle + (shared_second != 0 ? 0 : i / sample_size * middle);
 
-        y.at[i] = BACKWARD != 0 ? by_first(i, place) : combined(a.at[i], b.at[place]);
+        PUT(y, i, BACKWARD != 0 ? by_first(i, place) : combined(GET(a, i), GET(b, place)));
     }
 }

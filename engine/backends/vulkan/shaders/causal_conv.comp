@@ -17,11 +17,12 @@ void main()
             const uint distance = KERNEL - 1 - k;
 
             if (distance <= now)
-                sum += weight.at[channel * KERNEL + k] * x.at[earlier(i, distance)];
+                sum += weight.at[channel * KERNEL + k] * GET(x, earlier(i, distance));
         }
         factor = 1.0 / (1.0 + exp(-sum));
-        y.at[i] = GRADIENT != 0 ? dy.at[i] * factor * (1.0 + sum * (1.0 - factor))
-                  : SILU != 0   ? sum * factor
-                                : sum;
+        PUT(y, i,
+            GRADIENT != 0 ? GET(dy, i) * factor * (1.0 + sum * (1.0 - factor))
+            : SILU != 0   ? sum * factor
+                          : sum);
     }
 }

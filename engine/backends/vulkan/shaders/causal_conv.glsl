@@ -12,6 +12,7 @@ layout(push_constant, scalar) uniform Push
     uint count, length, channels;
     uint rows_of_part;
 };
+TYPED(x, 0) TYPED(y, 3) TYPED(dy, 4) TYPED(gradient, 5) TYPED(dx, 6)
 
 /* The step of an element's row, as the sequence is read. */
 uint step_of(uint row)

@@ -13,7 +13,7 @@ void main()
         for (uint distance = 0; distance < KERNEL; distance++)
             if (now + distance < length)
                 sum += weight.at[channel * KERNEL + KERNEL - 1 - distance] *
-                       gradient.at[later(i, distance)];
-        dx.at[i] = sum;
+                       GET(gradient, later(i, distance));
+        PUT(dx, i, sum);
     }
 }

@@ -17,14 +17,14 @@ void main()
         weights[k] = 0.0;
     for (uint row = begin; row < end; row++) {
         const uint i = row * channels + channel, now = step_of(row);
-        const float g = gradient.at[i];
+        const float g = GET(gradient, i);
 
         total += g;
         [[unroll]] for (uint k = 0; k < KERNEL; k++) {
             const uint distance = KERNEL - 1 - k;
 
             if (distance <= now)
-                weights[k] += g * x.at[earlier(i, distance)];
+                weights[k] += g * GET(x, earlier(i, distance));
         }
     }
     for (uint k = 0; k < KERNEL; k++)

@@ -11,6 +11,7 @@ layout(push_constant, scalar) uniform Push
     Floats x, numbers, y;
     uint count, pixels, channels;
 };
+TYPED(x, 0) TYPED(numbers, 1) TYPED(y, 2)
 
 void main()
 {
@@ -18,6 +19,8 @@ void main()
     {
         const uint plane = i / pixels;
 
-        y.at[i] = ADDS != 0 ? x.at[i] + numbers.at[plane % channels] : x.at[i] * numbers.at[plane];
+        PUT(y, i,
+            ADDS != 0 ? GET(x, i) + GET(numbers, plane % channels)
+                      : GET(x, i) * GET(numbers, plane));
     }
 }

@@ -14,6 +14,7 @@ layout(push_constant, scalar) uniform Push
     Channels shape;
     uint parts, of_mean; /* how many there are; channels that share a mean */
 };
+TYPED(dy, 0) TYPED(x, 1)
 
 void main()
 {
@@ -25,11 +26,11 @@ void main()
 
         FOR_EACH_NUMBER(cursor, shape, c)
         {
-            const float d = dy.at[cursor.place];
+            const float d = GET(dy, cursor.place);
 
             sum += d;
             if (HAS_PRODUCTS != 0)
-                product += d * (x.at[cursor.place] - center);
+                product += d * (GET(x, cursor.place) - center);
         }
         sum = channel_sum(sum);
         if (HAS_PRODUCTS != 0)

@@ -1,5 +1,7 @@
 /* coefficients.glsl: the coefficients of a group's update, which the host has computed
  * (engine/backends/update_rule.h, whose numbers these are; update.c asserts them). */
+layout(constant_id = 3) const uint ROUNDING = ROUNDING_NONE; /* of parameters */
+
 float coefficient_rate, coefficient_shrink, coefficient_decay, coefficient_keep, coefficient_take,
     coefficient_keep2, coefficient_take2, coefficient_epsilon, coefficient_root, coefficient_own;
 bool coefficient_nesterov, coefficient_momentum;
@@ -26,4 +28,13 @@ float clipped(float g, float limit)
     const float most = limit < g ? limit : g;
 
     return -limit > most ? -limit : most;
+}
+
+/* A parameter as the run holds it. */
+float rounded_parameter(float w)
+{
+    return ROUNDING == ROUNDING_NONE
+               ? w
+               : from_16_bits(to_16_bits(w, ROUNDING == ROUNDING_BFLOAT16),
+                              ROUNDING == ROUNDING_BFLOAT16);
 }

@@ -13,6 +13,7 @@ layout(push_constant, scalar) uniform Push
     uint from_row, from_first;  /* numbers of a row, the first of the part */
     uint to_row, to_first;
 };
+TYPED(from, 0) TYPED(to, 1)
 
 void main()
 {
@@ -23,7 +24,7 @@ void main()
         const uint row = i / written, column = i % written + skipped;
         const bool inside = column >= to_first && column - to_first < width;
 
-        to.at[row * to_row + column] =
-            inside ? from.at[row * from_row + from_first + (column - to_first)] : 0.0;
+        PUT(to, row * to_row + column,
+            inside ? GET(from, row * from_row + from_first + (column - to_first)) : 0.0);
     }
 }

@@ -4,6 +4,9 @@
 #extension GL_EXT_buffer_reference : require
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_EXT_control_flow_attributes : require
+#ifdef HALVES
+#extension GL_EXT_shader_16bit_storage : require
+#endif
 #include "shared.h"
 
 /* a power of two */
@@ -59,6 +62,8 @@ bool is_not_a_number(float x)
 {
     return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u;
 }
+
+#include "numbers.glsl"
 
 shared float workgroup_values[WORKGROUP];
 

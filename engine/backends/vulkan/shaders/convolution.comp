@@ -16,6 +16,7 @@ layout(push_constant, scalar) uniform Push
     Floats source, weight, bias, target;
     Convolution conv;
 };
+TYPED(source, 0) TYPED(weight, 1) TYPED(target, 3)
 
 /* The target's pixel that an invocation loads for. */
 struct Place {
@@ -37,7 +38,7 @@ void load_weights(uint group, uint first_m, uint first_k, uint tap)
         const uint place =
             BACKWARD != 0 ? (group * k + at_k) * m + at_m : (group * m + at_m) * k + at_k;
 
-        tile_a[depth * ROW_M + row] = at_m < m && at_k < k ? weight.at[place * taps + tap] : 0.0;
+        tile_a[depth * ROW_M + row] = at_m < m && at_k < k ? GET(weight, place * taps + tap) : 0.0;
     }
 }
 
@@ -53,7 +54,7 @@ void load_source(uint group, Place place, uint first_k, int row, int column)
         const uint depth = i / TILE_N;
 
         tile_b[depth * ROW_N + i % TILE_N] =
-            inside && first_k + depth < k ? source.at[from + depth * extent.x * extent.y] : 0.0;
+            inside && first_k + depth < k ? GET(source, from + depth * extent.x * extent.y) : 0.0;
     }
 }
 
@@ -96,8 +97,8 @@ void compute_tile(uint group, Walk rows, Walk columns, uint first_n)
             const uint channel = group * m + at_m, plane = image * conv.groups * m + channel;
 
             if (at_m < m && at_n < n)
-                target.at[(plane * extent.x + row) * extent.y + column] =
-                    sum[i * PART_N + j] + (HAS_BIAS != 0 ? bias.at[channel] : 0.0);
+                PUT(target, (plane * extent.x + row) * extent.y + column,
+                    sum[i * PART_N + j] + (HAS_BIAS != 0 ? bias.at[channel] : 0.0));
         }
     }
 }

@@ -13,6 +13,7 @@ layout(push_constant, scalar) uniform Push
     Floats source, weight, bias, target;
     Convolution conv;
 };
+TYPED(source, 0) TYPED(weight, 1) TYPED(target, 3)
 
 /* The source's pixel along an axis for a pixel of the target and a tap; beyond the extent: none. */
 uint source_at(uint axis, uint pixel, uint tap)
@@ -44,8 +45,8 @@ float sum_channel(uint group, uint channel, uint from, uvec2 pixel)
             const uint column = source_at(1, pixel.y, w), tap = h * conv.kernel.y + w;
 
             for (uint c = 0; c < k && column < extent.y; c++)
-                sum += weight.at[first + c * next + tap] *
-                       source.at[from + c * plane + row * extent.y + column];
+                sum += GET(weight, first + c * next + tap) *
+                       GET(source, from + c * plane + row * extent.y + column);
         }
     }
     return sum;
@@ -64,10 +65,10 @@ void main()
         const uint channel = i / plane % (conv.groups * m), group = channel / m;
         const uint image = i / plane / (conv.groups * m);
 
-        target.at[i] =
+        PUT(target, i,
             sum_channel(group, channel % m,
                         (image * conv.groups + group) * k * of_source.x * of_source.y,
                         uvec2(i % plane / extent.y, i % plane % extent.y)) +
-            (HAS_BIAS != 0 ? bias.at[channel] : 0.0);
+                (HAS_BIAS != 0 ? bias.at[channel] : 0.0));
     }
 }

@@ -15,6 +15,7 @@ layout(push_constant, scalar) uniform Push
     Convolution conv;
     uint part, parts; /* pixels of a part, and how many there are */
 };
+TYPED(x, 0) TYPED(dy, 1)
 
 /* How many numbers of each piece an invocation loads, in steps of LOADED rows or columns. */
 const uint LOADS_M = TILE_M * TILE_K / (SIDE * SIDE), LOADS_N = TILE_N * TILE_K / (SIDE * SIDE);
@@ -52,7 +53,7 @@ void load_pieces(uint group, uint first_m, uint first, uint end)
         const uint row = own / TILE_K + i * LOADED;
 
         tile_a[depth * ROW_M + row] = at < end && first_m + row < conv.to_channels
-                                          ? dy.at[from_dy + (first_m + row) * pixels]
+                                          ? GET(dy, from_dy + (first_m + row) * pixels)
                                           : 0.0;
     }
     [[unroll]] for (uint i = 0; i < LOADS_N; i++) {
@@ -61,7 +62,7 @@ void load_pieces(uint group, uint first_m, uint first, uint end)
                             place.x < conv.from.x && place.y < conv.from.y;
 
         tile_b[depth * ROW_N + own / TILE_K + i * LOADED] =
-            inside ? x.at[from_x + channel[i] * plane + place.x * conv.from.y + place.y] : 0.0;
+            inside ? GET(x, from_x + channel[i] * plane + place.x * conv.from.y + place.y) : 0.0;
     }
 }
 

@@ -13,6 +13,7 @@ layout(push_constant, scalar) uniform Push
     Convolution conv;
     uint part, parts; /* pixels of a part, and how many there are */
 };
+TYPED(x, 0) TYPED(dy, 1)
 
 float sum_weight(uint group, uint to_channel, uint from_channel, uvec2 tap, uint first, uint end)
 {
@@ -25,9 +26,9 @@ float sum_weight(uint group, uint to_channel, uint from_channel, uvec2 tap, uint
                             tap * conv.dilation - conv.padding;
 
         if (place.x < conv.from.x && place.y < conv.from.y)
-            sum += dy.at[(image * conv.to_channels + to_channel) * pixels + pixel] *
-                   x.at[(image * conv.from_channels + from_channel) * plane +
-                        place.x * conv.from.y + place.y];
+            sum += GET(dy, (image * conv.to_channels + to_channel) * pixels + pixel) *
+                   GET(x, (image * conv.from_channels + from_channel) * plane +
+                        place.x * conv.from.y + place.y);
     }
     return workgroup_sum(sum);
 }

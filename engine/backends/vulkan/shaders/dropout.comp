@@ -14,6 +14,7 @@ layout(push_constant, scalar) uniform Push
     uint threshold; /* of 24 bits: what is below is dropped */
     float scale;
 };
+TYPED(x, 0) TYPED(y, 1)
 
 void main()
 {
@@ -25,6 +26,6 @@ void main()
         /* the index is batch << 32, plus the number of the draw */
         const uvec4 bits = philox_draw(seed, stream, uvec2(number / 4, scalars.batch[0]));
 
-        y.at[i] = (bits[number % 4] >> 8) >= threshold ? x.at[i] * scale : 0.0 * x.at[i];
+        PUT(y, i, (bits[number % 4] >> 8) >= threshold ? GET(x, i) * scale : 0.0 * GET(x, i));
     }
 }

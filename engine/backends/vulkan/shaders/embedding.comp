@@ -9,6 +9,7 @@ layout(push_constant, scalar) uniform Push
     Floats weight, y;
     uint count, width, vocabulary;
 };
+TYPED(y, 2)
 
 void main()
 {
@@ -16,6 +17,6 @@ void main()
     {
         const uint row = uint(index.at[i / width]); /* negative ones become large */
 
-        y.at[i] = row < vocabulary ? weight.at[row * width + i % width] : NOT_A_NUMBER;
+        PUT(y, i, row < vocabulary ? weight.at[row * width + i % width] : NOT_A_NUMBER);
     }
 }

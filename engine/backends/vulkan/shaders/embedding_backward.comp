@@ -17,6 +17,7 @@ layout(push_constant, scalar) uniform Push
     uint count, width, vocabulary;
     uint positions; /* of a part */
 };
+TYPED(dy, 1)
 
 const uint WORDS = (WORKGROUP + 31) / 32;
 shared uint marks[2 * WORDS]; /* one half is filled while the other may still be read */
@@ -35,7 +36,7 @@ void add_word(uint word, uint first, uint column, uint table)
 
         [[unroll]] for (uint i = 0; i < AHEAD; i++) {
             at[i] = word != 0 && column < width ? first + uint(findLSB(word)) : NONE;
-            gradient[i] = at[i] != NONE ? dy.at[at[i] * width + column] : 0.0;
+            gradient[i] = at[i] != NONE ? GET(dy, at[i] * width + column) : 0.0;
             word &= word - 1;
         }
         [[unroll]] for (uint i = 0; i < AHEAD; i++) {

@@ -12,6 +12,7 @@ layout(push_constant, scalar) uniform Push
     Floats x, dy, y, range; /* y: the result, or the gradient by x */
     uint count;
 };
+TYPED(x, 0) TYPED(dy, 1) TYPED(y, 2)
 
 void main()
 {
@@ -20,14 +21,14 @@ void main()
 
     FOR_EACH_ELEMENT(i, count)
     {
-        const float value = x.at[i];
+        const float value = GET(x, i);
 
         if (BACKWARD != 0) {
             const float integer = integer_of(value, scale);
 
-            y.at[i] = known && !(integer >= 0.0 && integer <= VALUE_MAX) ? 0.0 : dy.at[i];
+            PUT(y, i, known && !(integer >= 0.0 && integer <= VALUE_MAX) ? 0.0 : GET(dy, i));
         } else {
-            y.at[i] = known ? rounded(value, scale) : value;
+            PUT(y, i, known ? rounded(value, scale) : value);
         }
     }
 }

@@ -12,6 +12,7 @@ layout(push_constant, scalar) uniform Push
     Floats x, y;
     uint rows, width;
 };
+TYPED(x, 0) TYPED(y, 1)
 
 const float SYMMETRIC_MAX = 127.0;
 
@@ -23,8 +24,8 @@ void main()
         vec2 scale;
 
         for (uint i = gl_LocalInvocationID.x; i < width; i += WORKGROUP) {
-            least = min(least, x.at[row * width + i]);
-            most = max(most, x.at[row * width + i]);
+            least = min(least, GET(x, row * width + i));
+            most = max(most, GET(x, row * width + i));
         }
         least = -workgroup_maximum(-least);
         most = workgroup_maximum(most);
@@ -34,10 +35,10 @@ void main()
         step = step > 0.0 ? step : 1.0;
         scale = vec2(step, roundEven(-least / step));
         for (uint i = gl_LocalInvocationID.x; i < width; i += WORKGROUP) {
-            const float value = x.at[row * width + i];
+            const float value = GET(x, row * width + i);
 
-            y.at[row * width + i] = SYMMETRIC != 0 ? roundEven(value / of_weight) * of_weight
-                                                   : rounded(value, scale);
+            PUT(y, row * width + i, SYMMETRIC != 0 ? roundEven(value / of_weight) * of_weight
+                                                   : rounded(value, scale));
         }
     }
 }

@@ -16,6 +16,7 @@ layout(push_constant, scalar) uniform Push
     uint channels, pixels; /* of a sample; of a channel */
     float epsilon;
 };
+TYPED(x, 0) TYPED(y, 3)
 
 void main()
 {
@@ -33,8 +34,8 @@ void main()
         {
             const uint c = cursor.place / pixels % channels;
 
-            y.at[cursor.place] =
-                (x.at[cursor.place] - joined.mean) * (inverse * weight.at[c]) + bias.at[c];
+            PUT(y, cursor.place,
+                (GET(x, cursor.place) - joined.mean) * (inverse * weight.at[c]) + bias.at[c]);
         }
     }
 }

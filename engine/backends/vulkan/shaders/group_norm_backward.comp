@@ -12,6 +12,7 @@ layout(push_constant, scalar) uniform Push
     uint channels, pixels, parts; /* of a sample; of a channel; of the sums */
     uint of_group;                /* channels of a group */
 };
+TYPED(dy, 0) TYPED(x, 1) TYPED(dx, 5)
 
 void main()
 {
@@ -36,9 +37,9 @@ void main()
         {
             const float factor = weight.at[cursor.place / pixels % channels];
 
-            dx.at[cursor.place] = (dy.at[cursor.place] * factor - sum -
-                                   (x.at[cursor.place] - center) * product) *
-                                  inverse;
+            PUT(dx, cursor.place, (GET(dy, cursor.place) * factor - sum -
+                                   (GET(x, cursor.place) - center) * product) *
+                                  inverse);
         }
     }
 }

@@ -66,7 +66,8 @@ void move_parameter()
     {
         const float w = parameter.at[i];
 
-        parameter.at[i] = w - factor * rated_direction(w, state0.at[i], state1.at[i]);
+        parameter.at[i] =
+            rounded_parameter(w - factor * rated_direction(w, state0.at[i], state1.at[i]));
     }
 }
 

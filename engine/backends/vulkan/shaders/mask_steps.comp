@@ -11,6 +11,7 @@ layout(push_constant, scalar) uniform Push
     Floats y;
     uint count, steps, features;
 };
+TYPED(x, 0) TYPED(y, 2)
 
 void main()
 {
@@ -18,7 +19,6 @@ void main()
     {
         const uint row = i / features;
 
-        y.at[i] =
-            row % steps < length_within(lengths.at[row / steps], steps) ? x.at[i] : 0.0;
+        PUT(y, i, row % steps < length_within(lengths.at[row / steps], steps) ? GET(x, i) : 0.0);
     }
 }

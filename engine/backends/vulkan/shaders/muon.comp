@@ -60,7 +60,7 @@ void main()
         normalise();
     } else {
         FOR_EACH_ELEMENT(i, count)
-        parameter.at[i] =
-            coefficient_shrink * parameter.at[i] - coefficient_rate * setting * x.at[i];
+        parameter.at[i] = rounded_parameter(coefficient_shrink * parameter.at[i] -
+                                            coefficient_rate * setting * x.at[i]);
     }
 }

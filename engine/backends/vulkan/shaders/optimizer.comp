@@ -148,6 +148,6 @@ void main()
         return;
     load_coefficients(scalars, group);
     FOR_EACH_ELEMENT(i, count)
-    parameter.at[i] =
-        update(i, clipped(factor * gradient.at[i], scalars.clip_value), parameter.at[i]);
+    parameter.at[i] = rounded_parameter(
+        update(i, clipped(factor * gradient.at[i], scalars.clip_value), parameter.at[i]));
 }

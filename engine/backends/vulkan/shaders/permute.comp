@@ -9,6 +9,7 @@ layout(push_constant, scalar) uniform Push
     uint count, sample_size, rank;
     uint extent[8], stride[8]; /* of the result's axes: extents, and strides in the operand */
 };
+TYPED(x, 0) TYPED(y, 1)
 
 void main()
 {
@@ -20,6 +21,6 @@ void main()
             place += rest % extent[axis] * stride[axis];
             rest /= extent[axis];
         }
-        y.at[i] = x.at[place];
+        PUT(y, i, GET(x, place));
     }
 }

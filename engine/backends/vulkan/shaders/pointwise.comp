@@ -15,6 +15,7 @@ layout(push_constant, scalar) uniform Push
     uint count;
     float first, second; /* settings of the operation */
 };
+TYPED(a, 0) TYPED(b, 1) TYPED(y, 2)
 
 /* The numbers are those of enum number_function (engine/graph/graph.h). */
 const uint EXP = 0, LOG = 1, SQRT = 2, RECIPROCAL = 3, SIN = 4, COS = 5, ERF = 6;
@@ -84,6 +85,8 @@ float operation(float x, float other)
         return other > 0.0 ? x : first * x * exp(other);
     case POINTWISE_FUNCTION:
         return function_of(x);
+    case POINTWISE_COPY:
+        return x;
     default:
         return function_backward(x, other);
     }
@@ -92,5 +95,5 @@ float operation(float x, float other)
 void main()
 {
     FOR_EACH_ELEMENT(i, count)
-    y.at[i] = operation(a.at[i], HAS_SECOND != 0 ? b.at[i] : 0.0);
+    PUT(y, i, operation(GET(a, i), HAS_SECOND != 0 ? GET(b, i) : 0.0));
 }

@@ -15,6 +15,7 @@ layout(push_constant, scalar) uniform Push
     Integers positions;
     Pool pool;
 };
+TYPED(x, 0) TYPED(y, 1)
 
 const uint AT_ONCE = KEEPS_POSITIONS != 0 ? 4 : 1;
 
@@ -26,7 +27,7 @@ float find_maximum(uint image, Span rows, Span columns, out uint position)
     position = 0;
     for (uint h = rows.first; h < rows.end; h++)
         for (uint w = columns.first; w < columns.end; w++) {
-            const float value = x.at[(image * pool.from.x + h) * pool.from.y + w];
+            const float value = GET(x, (image * pool.from.x + h) * pool.from.y + w);
 
             if (value > best || is_not_a_number(value)) { /* this wins, as in PyTorch */
                 best = value;
@@ -44,7 +45,7 @@ float find_mean(uint image, Span rows, Span columns)
 
     for (uint h = rows.first; h < rows.end; h++)
         for (uint w = columns.first; w < columns.end; w++)
-            sum += x.at[(image * pool.from.x + h) * pool.from.y + w];
+            sum += GET(x, (image * pool.from.x + h) * pool.from.y + w);
     return sum / float(count);
 }
 
@@ -64,10 +65,10 @@ void main()
             if (MAXIMUM != 0) {
                 uint position;
 
-                y.at[at] = find_maximum(at / pixels, rows, columns, position);
+                PUT(y, at, find_maximum(at / pixels, rows, columns, position));
                 packed |= position << 8 * k;
             } else {
-                y.at[at] = find_mean(at / pixels, rows, columns);
+                PUT(y, at, find_mean(at / pixels, rows, columns));
             }
         }
         if (KEEPS_POSITIONS != 0)

@@ -13,6 +13,7 @@ layout(push_constant, scalar) uniform Push
     Integers positions; /* bytes */
     Pool pool;
 };
+TYPED(dy, 0) TYPED(dx, 1)
 
 /* What the pixel gets of window `at`, whose part along each axis is given. */
 float window_share(uint at, Span rows, Span columns, uint h, uint w)
@@ -21,11 +22,11 @@ float window_share(uint at, Span rows, Span columns, uint h, uint w)
         const uint position = uint(int(h) - rows.start) * position_row(pool, ADAPTIVE != 0) +
                               uint(int(w) - columns.start);
 
-        return (uint(positions.at[at / 4]) >> 8 * (at % 4) & 255) == position ? dy.at[at] : 0.0;
+        return (uint(positions.at[at / 4]) >> 8 * (at % 4) & 255) == position ? GET(dy, at) : 0.0;
     }
     if (ADAPTIVE != 0)
-        return dy.at[at] / float((rows.end - rows.first) * (columns.end - columns.first));
-    return dy.at[at];
+        return GET(dy, at) / float((rows.end - rows.first) * (columns.end - columns.first));
+    return GET(dy, at);
 }
 
 void main()
@@ -46,7 +47,7 @@ void main()
                 sum += window_share((i / pixels * pool.to.x + r) * pool.to.y + c, of_rows,
                                     window_span(pool, ADAPTIVE != 0, 1, c), h, w);
         }
-        dx.at[i] = ADAPTIVE != 0 || MAXIMUM != 0 ? sum
-                                                 : sum / float(pool.kernel.x * pool.kernel.y);
+        PUT(dx, i, ADAPTIVE != 0 || MAXIMUM != 0 ? sum
+                                                 : sum / float(pool.kernel.x * pool.kernel.y));
     }
 }

@@ -11,6 +11,7 @@ layout(push_constant, scalar) uniform Push
     Floats x, token, y;
     uint count, steps, features; /* steps: without the token */
 };
+TYPED(x, 0) TYPED(y, 2)
 
 void main()
 {
@@ -21,8 +22,8 @@ void main()
         const uint before = (i / numbers + 1) * features; /* numbers of tokens up to here */
 
         if (BACKWARD != 0)
-            y.at[i] = x.at[i + before];
+            PUT(y, i, GET(x, i + before));
         else
-            y.at[i] = i % numbers < features ? token.at[i % numbers] : x.at[i - before];
+            PUT(y, i, i % numbers < features ? token.at[i % numbers] : GET(x, i - before));
     }
 }

@@ -23,6 +23,7 @@ layout(push_constant, scalar) uniform Push
     uint a_batch, b_batch, c_batch; /* from one product to the next: gl_WorkGroupID.z */
     float alpha, beta;
 };
+TYPED(a, 0) TYPED(b, 1) TYPED(c, 3)
 
 const uint SIDE = 16;
 const uint FOLD = 512; /* a multiple of TILE_K */
@@ -41,7 +42,8 @@ void load_tiles(uint first_m, uint first_n, uint first_k)
         const uint at_m = first_m + row, at_k = first_k + depth;
 
         tile_a[depth * TILE_M + row] =
-            at_m < m && at_k < k ? a.at[gl_WorkGroupID.z * a_batch + at_m * a_m + at_k * a_k] : 0.0;
+            at_m < m && at_k < k ? GET(a, gl_WorkGroupID.z * a_batch + at_m * a_m + at_k * a_k)
+                                 : 0.0;
     }
     for (uint i = own; i < TILE_N * TILE_K; i += SIDE * SIDE) {
         const uint column = B_ALONG_K != 0 ? i / TILE_K : i % TILE_N;
@@ -49,7 +51,8 @@ void load_tiles(uint first_m, uint first_n, uint first_k)
         const uint at_n = first_n + column, at_k = first_k + depth;
 
         tile_b[depth * TILE_N + column] =
-            at_n < n && at_k < k ? b.at[gl_WorkGroupID.z * b_batch + at_k * b_k + at_n * b_n] : 0.0;
+            at_n < n && at_k < k ? GET(b, gl_WorkGroupID.z * b_batch + at_k * b_k + at_n * b_n)
+                                 : 0.0;
     }
 }
 
@@ -89,8 +92,8 @@ void main()
             const uint place = gl_WorkGroupID.z * c_batch + at_m * c_m + at_n;
 
             if (at_m < m && at_n < n)
-                c.at[place] = alpha * (total[i * PART_N + j] + sum[i * PART_N + j]) +
+                PUT(c, place, alpha * (total[i * PART_N + j] + sum[i * PART_N + j]) +
                               (HAS_BIAS != 0 ? bias.at[at_n] : 0.0) +
-                              (HAS_ADDEND != 0 ? beta * d.at[place] : 0.0);
+                              (HAS_ADDEND != 0 ? beta * d.at[place] : 0.0));
         }
 }

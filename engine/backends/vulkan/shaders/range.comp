@@ -13,6 +13,7 @@ layout(push_constant, scalar) uniform Push
     Floats x, parts, range;
     uint count; /* of x, or of the parts */
 };
+TYPED(x, 0)
 
 const float RANGE_MOMENTUM = 0.01; /* PyTorch's averaging_constant */
 
@@ -33,8 +34,8 @@ void main()
 
     FOR_EACH_ELEMENT(i, count)
     {
-        least = min(least, FOLLOW != 0 ? parts.at[2 * i] : x.at[i]);
-        most = max(most, FOLLOW != 0 ? parts.at[2 * i + 1] : x.at[i]);
+        least = min(least, FOLLOW != 0 ? parts.at[2 * i] : GET(x, i));
+        most = max(most, FOLLOW != 0 ? parts.at[2 * i + 1] : GET(x, i));
     }
     least = -workgroup_maximum(-least);
     most = workgroup_maximum(most);

@@ -17,6 +17,7 @@ layout(push_constant, scalar) uniform Push
     Floats unused;
     uint batch, steps, hidden, time;
 };
+TYPED(inputs, 0) TYPED(y, 8) TYPED(gates, 9) TYPED(cells, 10)
 
 shared float tile_state[ROWS_EACH * SIDE * LINE];
 shared float tile_weight[GATES * SIDE * LINE];
@@ -42,23 +43,23 @@ void finish_lstm(uint row, uint unit, float sums[4])
 {
     const uint state = row * hidden + unit, line = row * steps + time;
     const uint from = line * 4 * hidden + unit;
-    const float i = sigmoid(sums[0] + inputs.at[from] + bias.at[unit]);
-    const float f = sigmoid(sums[1] + inputs.at[from + hidden] + bias.at[hidden + unit]);
-    const float g = hyperbolic_tangent(sums[2] + inputs.at[from + 2 * hidden] +
+    const float i = sigmoid(sums[0] + GET(inputs, from) + bias.at[unit]);
+    const float f = sigmoid(sums[1] + GET(inputs, from + hidden) + bias.at[hidden + unit]);
+    const float g = hyperbolic_tangent(sums[2] + GET(inputs, from + 2 * hidden) +
                                        bias.at[2 * hidden + unit]);
-    const float o = sigmoid(sums[3] + inputs.at[from + 3 * hidden] + bias.at[3 * hidden + unit]);
+    const float o = sigmoid(sums[3] + GET(inputs, from + 3 * hidden) + bias.at[3 * hidden + unit]);
     const float c = f * (HAS_STATE != 0 ? content.at[state] : 0.0) + i * g;
     const float h = o * hyperbolic_tangent(c);
 
     content_after.at[state] = c;
     after.at[state] = h;
-    y.at[line * hidden + unit] = h;
+    PUT(y, line * hidden + unit, h);
     if (KEEPS_GATES != 0) {
-        gates.at[from] = i;
-        gates.at[from + hidden] = f;
-        gates.at[from + 2 * hidden] = g;
-        gates.at[from + 3 * hidden] = o;
-        cells.at[line * hidden + unit] = c;
+        PUT(gates, from, i);
+        PUT(gates, from + hidden, f);
+        PUT(gates, from + 2 * hidden, g);
+        PUT(gates, from + 3 * hidden, o);
+        PUT(cells, line * hidden + unit, c);
     }
 }
 
@@ -66,19 +67,19 @@ void finish_gru(uint row, uint unit, float sums[4])
 {
     const uint state = row * hidden + unit, line = row * steps + time;
     const uint from = line * 3 * hidden + unit, to = line * SAVED * hidden + unit;
-    const float r = sigmoid(sums[0] + inputs.at[from] + bias.at[unit]);
-    const float z = sigmoid(sums[1] + inputs.at[from + hidden] + bias.at[hidden + unit]);
+    const float r = sigmoid(sums[0] + GET(inputs, from) + bias.at[unit]);
+    const float z = sigmoid(sums[1] + GET(inputs, from + hidden) + bias.at[hidden + unit]);
     const float s = sums[2] + bias.at[2 * hidden + unit];
-    const float n = hyperbolic_tangent(inputs.at[from + 2 * hidden] + r * s);
+    const float n = hyperbolic_tangent(GET(inputs, from + 2 * hidden) + r * s);
     const float h = n + z * ((HAS_STATE != 0 ? before.at[state] : 0.0) - n);
 
     after.at[state] = h;
-    y.at[line * hidden + unit] = h;
+    PUT(y, line * hidden + unit, h);
     if (KEEPS_GATES != 0) {
-        gates.at[to] = r;
-        gates.at[to + hidden] = z;
-        gates.at[to + 2 * hidden] = n;
-        gates.at[to + 3 * hidden] = s;
+        PUT(gates, to, r);
+        PUT(gates, to + hidden, z);
+        PUT(gates, to + 2 * hidden, n);
+        PUT(gates, to + 3 * hidden, s);
     }
 }
 
@@ -89,13 +90,13 @@ void finish_padding(uint row, uint unit)
     after.at[state] = HAS_STATE != 0 ? before.at[state] : 0.0;
     if (CELL == LSTM)
         content_after.at[state] = HAS_STATE != 0 ? content.at[state] : 0.0;
-    y.at[line * hidden + unit] = 0.0;
+    PUT(y, line * hidden + unit, 0.0);
     if (KEEPS_GATES == 0)
         return;
     for (uint g = 0; g < SAVED; g++)
-        gates.at[(line * SAVED + g) * hidden + unit] = 0.0;
+        PUT(gates, (line * SAVED + g) * hidden + unit, 0.0);
     if (CELL == LSTM)
-        cells.at[line * hidden + unit] = 0.0;
+        PUT(cells, line * hidden + unit, 0.0);
 }
 
 void main()

@@ -19,6 +19,7 @@ layout(push_constant, scalar) uniform Push
     Floats unused[2];
     uint batch, steps, hidden, time;
 };
+TYPED(gates, 0) TYPED(dy, 2) TYPED(memory, 3) TYPED(dinput, 9)
 
 shared float tile_gradient[ROWS_EACH * SIDE * LINE];
 shared float tile_weight[DEPTH * LINE]; /* [k][unit] */
@@ -45,7 +46,7 @@ void store(uint row, uint unit, float gradient[4], float last)
     const uint place = row * GATES * hidden + unit;
 
     for (uint g = 0; g < GATES; g++) {
-        dinput.at[to + g * hidden] = gradient[g];
+        PUT(dinput, to + g * hidden, gradient[g]);
         here.at[place + g * hidden] = g + 1 < GATES ? gradient[g] : last;
     }
 }
@@ -58,17 +59,17 @@ float memory_before(uint row, uint unit, uint length)
 
     if (first)
         return HAS_FIRST != 0 ? memory_first.at[row * hidden + unit] : 0.0;
-    return memory.at[(REVERSE != 0 ? line + 1 : line - 1) * hidden + unit];
+    return GET(memory, (REVERSE != 0 ? line + 1 : line - 1) * hidden + unit);
 }
 
 void back_lstm(uint row, uint unit, float sum, uint length)
 {
     const uint state = row * hidden + unit, line = row * steps + time;
     const uint from = line * SAVED * hidden + unit;
-    const float i = gates.at[from], f = gates.at[from + hidden];
-    const float g = gates.at[from + 2 * hidden], o = gates.at[from + 3 * hidden];
-    const float squashed = hyperbolic_tangent(memory.at[line * hidden + unit]);
-    const float dh = dy.at[line * hidden + unit] + sum;
+    const float i = GET(gates, from), f = GET(gates, from + hidden);
+    const float g = GET(gates, from + 2 * hidden), o = GET(gates, from + 3 * hidden);
+    const float squashed = hyperbolic_tangent(GET(memory, line * hidden + unit));
+    const float dh = GET(dy, line * hidden + unit) + sum;
     const float dc = (HAS_BEHIND != 0 ? carried.at[state] : 0.0) +
                      dh * o * (1.0 - squashed * squashed);
     float gradient[4];
@@ -85,9 +86,9 @@ void back_gru(uint row, uint unit, float sum, uint length)
 {
     const uint state = row * hidden + unit, line = row * steps + time;
     const uint from = line * SAVED * hidden + unit;
-    const float r = gates.at[from], z = gates.at[from + hidden];
-    const float n = gates.at[from + 2 * hidden], s = gates.at[from + 3 * hidden];
-    const float dh = dy.at[line * hidden + unit] + sum +
+    const float r = GET(gates, from), z = GET(gates, from + hidden);
+    const float n = GET(gates, from + 2 * hidden), s = GET(gates, from + 3 * hidden);
+    const float dh = GET(dy, line * hidden + unit) + sum +
                      (HAS_BEHIND != 0 ? carried.at[state] : 0.0);
     const float dn = dh * (1.0 - z) * (1.0 - n * n);
     float gradient[4];

@@ -14,6 +14,7 @@ layout(push_constant, scalar) uniform Push
     Floats y, h0, previous, gates, dinput, gradient;
     uint count, steps, hidden;
 };
+TYPED(y, 0) TYPED(gates, 3) TYPED(dinput, 4)
 
 const uint GRU = 1;
 
@@ -25,16 +26,16 @@ void main()
         const bool first = time == (REVERSE != 0 ? steps - 1 : 0);
 
         if (!first)
-            previous.at[i] = y.at[REVERSE != 0 ? i + hidden : i - hidden];
+            previous.at[i] = GET(y, REVERSE != 0 ? i + hidden : i - hidden);
         else
             previous.at[i] = HAS_FIRST != 0 ? h0.at[line / steps * hidden + unit] : 0.0;
         if (CELL == GRU) {
             const uint at = line * 3 * hidden + unit;
 
-            gradient.at[at] = dinput.at[at];
-            gradient.at[at + hidden] = dinput.at[at + hidden];
+            gradient.at[at] = GET(dinput, at);
+            gradient.at[at + hidden] = GET(dinput, at + hidden);
             gradient.at[at + 2 * hidden] =
-                dinput.at[at + 2 * hidden] * gates.at[line * 4 * hidden + unit];
+                GET(dinput, at + 2 * hidden) * GET(gates, line * 4 * hidden + unit);
         }
     }
 }

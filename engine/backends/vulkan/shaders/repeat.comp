@@ -9,9 +9,10 @@ layout(push_constant, scalar) uniform Push
     uint count, middle, inner;
     float factor;
 };
+TYPED(x, 0) TYPED(y, 1)
 
 void main()
 {
     FOR_EACH_ELEMENT(i, count)
-    y.at[i] = factor * x.at[i / (middle * inner) * inner + i % inner];
+    PUT(y, i, factor * GET(x, i / (middle * inner) * inner + i % inner));
 }

@@ -9,6 +9,7 @@ layout(push_constant, scalar) uniform Push
     Floats x, y;
     Resize resize;
 };
+TYPED(x, 0) TYPED(y, 1)
 
 void main()
 {
@@ -22,11 +23,11 @@ void main()
         const uint bottom = (i / pixels * resize.from.x + h.second) * resize.from.y;
 
         if (MODE == NEAREST)
-            y.at[i] = x.at[top + w.first];
+            PUT(y, i, GET(x, top + w.first));
         else
-            y.at[i] = (1.0 - h.weight) * ((1.0 - w.weight) * x.at[top + w.first] +
-                                          w.weight * x.at[top + w.second]) +
-                      h.weight * ((1.0 - w.weight) * x.at[bottom + w.first] +
-                                  w.weight * x.at[bottom + w.second]);
+            PUT(y, i, (1.0 - h.weight) * ((1.0 - w.weight) * GET(x, top + w.first) +
+                                          w.weight * GET(x, top + w.second)) +
+                      h.weight * ((1.0 - w.weight) * GET(x, bottom + w.first) +
+                                  w.weight * GET(x, bottom + w.second)));
     }
 }

@@ -10,6 +10,7 @@ layout(push_constant, scalar) uniform Push
     Floats dy, dx;
     Resize resize;
 };
+TYPED(dy, 0) TYPED(dx, 1)
 
 float weight_of(Place place, uint pixel)
 {
@@ -35,11 +36,11 @@ void main()
                 const float weight = weight_of(place_of(resize, 1, c), w);
 
                 if (weight != 0.0)
-                    row += weight * dy.at[(i / pixels * resize.to.x + r) * resize.to.y + c];
+                    row += weight * GET(dy, (i / pixels * resize.to.x + r) * resize.to.y + c);
             }
             if (of_row != 0.0)
                 sum += of_row * row;
         }
-        dx.at[i] = sum;
+        PUT(dx, i, sum);
     }
 }

@@ -13,6 +13,7 @@ layout(push_constant, scalar) uniform Push
     uint batch, steps, heads, width;
     uvec2 ratio; /* of the angles of a pair and of the one before; times 2^64, the low word first */
 };
+TYPED(x, 0) TYPED(y, 1)
 
 /* The upper 64 bits of a b. */
 uvec2 multiply(uvec2 a, uvec2 b)
@@ -99,11 +100,11 @@ void main()
         for (uint sequence = gl_WorkGroupID.y; sequence < batch; sequence += gl_NumWorkGroups.y)
             for (uint head = 0; head < 3 * heads; head++) {
                 const uint at = ((sequence * steps + step) * 3 * heads + head) * width + pair;
-                const float a = x.at[at], b = x.at[at + pairs];
+                const float a = GET(x, at), b = GET(x, at + pairs);
                 const bool turned = head < 2 * heads; /* a query or a key, no value */
 
-                y.at[at] = turned ? a * turn.x - b * turn.y : a;
-                y.at[at + pairs] = turned ? b * turn.x + a * turn.y : b;
+                PUT(y, at, turned ? a * turn.x - b * turn.y : a);
+                PUT(y, at + pairs, turned ? b * turn.x + a * turn.y : b);
             }
     }
 }

@@ -9,6 +9,7 @@ layout(push_constant, scalar) uniform Push
     Floats x, means;
     uint rows, width;
 };
+TYPED(x, 0) TYPED(means, 1)
 
 void main()
 {
@@ -17,9 +18,9 @@ void main()
         float sum = 0.0;
 
         for (uint i = gl_LocalInvocationID.x; i < width; i += WORKGROUP)
-            sum += x.at[row * width + i];
+            sum += GET(x, row * width + i);
         sum = workgroup_sum(sum);
         if (gl_LocalInvocationID.x == 0)
-            means.at[row] = sum / float(width);
+            PUT(means, row, sum / float(width));
     }
 }

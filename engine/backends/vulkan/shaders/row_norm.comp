@@ -15,11 +15,12 @@ layout(push_constant, scalar) uniform Push
     uint rows, width;
     float epsilon;
 };
+TYPED(x, 0) TYPED(residual, 3) TYPED(y, 4) TYPED(sum, 5)
 
 /* What is normalised. */
 float value_at(uint i)
 {
-    return HAS_RESIDUAL != 0 ? sum.at[i] : x.at[i];
+    return HAS_RESIDUAL != 0 ? GET(sum, i) : GET(x, i);
 }
 
 void main()
@@ -33,7 +34,7 @@ void main()
 
         for (uint i = own; i < width; i += WORKGROUP) {
             if (HAS_RESIDUAL != 0)
-                sum.at[first + i] = x.at[first + i] + residual.at[first + i];
+                PUT(sum, first + i, GET(x, first + i) + GET(residual, first + i));
             total += value_at(first + i);
         }
         if (CENTRED != 0)
@@ -45,8 +46,8 @@ void main()
         }
         factor = 1.0 / sqrt(workgroup_sum(squares) / float(width) + epsilon);
         for (uint i = own; i < width; i += WORKGROUP)
-            y.at[first + i] = (value_at(first + i) - center) * factor * weight.at[i] +
-                              (HAS_BIAS != 0 ? bias.at[i] : 0.0);
+            PUT(y, first + i, (value_at(first + i) - center) * factor * weight.at[i] +
+                              (HAS_BIAS != 0 ? bias.at[i] : 0.0));
         if (KEEPS_MOMENTS != 0 && own == 0) {
             inverse.at[row] = factor;
             if (CENTRED != 0)

@@ -12,6 +12,7 @@ layout(push_constant, scalar) uniform Push
     Floats dy, x, weight, inverse, dsum, mean, dx;
     uint rows, width;
 };
+TYPED(dy, 0) TYPED(x, 1) TYPED(dsum, 4) TYPED(dx, 6)
 
 void main()
 {
@@ -22,17 +23,17 @@ void main()
         float sum = 0.0, product = 0.0, offset = 0.0, slope;
 
         for (uint i = gl_LocalInvocationID.x; i < width; i += WORKGROUP) {
-            const float scaled = dy.at[first + i] * weight.at[i];
+            const float scaled = GET(dy, first + i) * weight.at[i];
 
             sum += scaled;
-            product += scaled * (x.at[first + i] - center);
+            product += scaled * (GET(x, first + i) - center);
         }
         if (CENTRED != 0)
             offset = -factor * workgroup_sum(sum) / float(width);
         slope = -factor * factor * factor * workgroup_sum(product) / float(width);
         for (uint i = gl_LocalInvocationID.x; i < width; i += WORKGROUP)
-            dx.at[first + i] = dy.at[first + i] * weight.at[i] * factor +
-                               (x.at[first + i] - center) * slope + offset +
-                               (HAS_SUM != 0 ? dsum.at[first + i] : 0.0);
+            PUT(dx, first + i, GET(dy, first + i) * weight.at[i] * factor +
+                               (GET(x, first + i) - center) * slope + offset +
+                               (HAS_SUM != 0 ? GET(dsum, first + i) : 0.0));
     }
 }

@@ -11,6 +11,7 @@ layout(push_constant, scalar) uniform Push
     Floats dy, x, inverse, mean, sums;
     uint rows, width, rows_of_part;
 };
+TYPED(dy, 0) TYPED(x, 1)
 
 const uint COLUMNS = 32, AT_ONCE = WORKGROUP / COLUMNS;
 
@@ -40,10 +41,10 @@ void main()
 
     if (column < width)
         for (uint r = begin + own / COLUMNS; r < end; r += AT_ONCE) {
-            const float gradient = dy.at[r * width + column];
+            const float gradient = GET(dy, r * width + column);
             const float center = CENTRED != 0 ? mean.at[r] : 0.0;
 
-            weights += gradient * ((x.at[r * width + column] - center) * inverse.at[r]);
+            weights += gradient * ((GET(x, r * width + column) - center) * inverse.at[r]);
             biases += gradient;
         }
     weights = column_sum(weights);

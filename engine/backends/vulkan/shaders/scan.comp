@@ -15,32 +15,30 @@ layout(push_constant, scalar) uniform Push
     Floats kept, sums, result;
     uint sequences, length, channels, states;
 };
+TYPED(u, 0) TYPED(delta, 1) TYPED(b, 3) TYPED(c, 4) TYPED(z, 6) TYPED(dy, 7) TYPED(result, 10)
 #include "scan_place.glsl"
 
 const uint STATES = 16; /* that an invocation has at a time */
 
-/* Number n + k of a row of B or C. */
-float state_number(Floats from, uint row, uint n)
-{
-    return n < states ? from.at[row * states + n] : 0.0;
-}
+/* Number n of a row of B or C. */
+#define STATE_NUMBER(from, row, n) ((n) < states ? GET(from, (row) * states + (n)) : 0.0)
 
 /* Forward over the chunk's steps; the results add up over all states. */
 void go_forward(Place p, uint n, float a[STATES], inout float h[STATES])
 {
     for (uint i = 0; i < p.count; i++) {
         const uint row = row_of(p, i), at = element(p, i);
-        const float by = softplus(delta.at[at]), value = u.at[at];
-        float sum = KIND == SCAN_RESULTS && n > 0 ? result.at[at] : 0.0;
+        const float by = softplus(GET(delta, at)), value = GET(u, at);
+        float sum = KIND == SCAN_RESULTS && n > 0 ? GET(result, at) : 0.0;
 
         [[unroll]] for (uint k = 0; k < STATES; k++) {
-            h[k] = exp(by * a[k]) * h[k] + by * value * state_number(b, row, n + k);
+            h[k] = exp(by * a[k]) * h[k] + by * value * STATE_NUMBER(b, row, n + k);
             if (KIND == SCAN_RESULTS)
-                sum += h[k] * state_number(c, row, n + k);
+                sum += h[k] * STATE_NUMBER(c, row, n + k);
         }
         if (KIND == SCAN_RESULTS)
-            result.at[at] = n + STATES < states ? sum
-                                                : (sum + d.at[p.channel] * value) * gate_of(at);
+            PUT(result, at, n + STATES < states ? sum
+                                                : (sum + d.at[p.channel] * value) * gate_of(at));
     }
 }
 
@@ -48,10 +46,10 @@ void go_back(Place p, uint n, float a[STATES], inout float h[STATES])
 {
     for (uint i = p.count; i-- > 0;) {
         const uint row = row_of(p, i), at = element(p, i);
-        const float by = softplus(delta.at[at]), gradient = dy.at[at] * gate_of(at);
+        const float by = softplus(GET(delta, at)), gradient = GET(dy, at) * gate_of(at);
 
         [[unroll]] for (uint k = 0; k < STATES; k++)
-            h[k] = (h[k] + gradient * state_number(c, row, n + k)) * exp(by * a[k]);
+            h[k] = (h[k] + gradient * STATE_NUMBER(c, row, n + k)) * exp(by * a[k]);
     }
 }
 
@@ -78,14 +76,14 @@ void main()
                 if (KIND == SCAN_STATES && n + k < states)
                     kept.at[kept_at(p, n + k)] = h[k];
                 if (KIND == SCAN_GRADIENTS && n + k < states)
-                    result.at[kept_at(p, n + k)] = h[k];
+                    PUT(result, kept_at(p, n + k), h[k]);
             }
         }
         if (KIND != SCAN_RESULTS) {
             float total = 0.0;
 
             for (uint i = 0; i < p.count; i++)
-                total += softplus(delta.at[element(p, i)]);
+                total += softplus(GET(delta, element(p, i)));
             sums.at[p.chunk * channels + p.channel] = total;
         }
     }

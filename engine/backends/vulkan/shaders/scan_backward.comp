@@ -15,6 +15,8 @@ layout(push_constant, scalar) uniform Push
     Floats du, ddelta, dz;
     uint sequences, length, channels, states;
 };
+TYPED(u, 0) TYPED(delta, 1) TYPED(b, 3) TYPED(c, 4) TYPED(z, 6) TYPED(dy, 7)
+TYPED(du, 10) TYPED(ddelta, 11) TYPED(dz, 12)
 #include "scan_place.glsl"
 
 const uint LINE = CHUNK + 1;
@@ -40,9 +42,9 @@ void begin(Place p)
         if (p.inside && i < p.count) {
             const uint at = element(p, i);
 
-            size = softplus(delta.at[at]);
-            inputs[i] = size * u.at[at];
-            gradients[i] = dy.at[at] * gate_of(at);
+            size = softplus(GET(delta, at));
+            inputs[i] = size * GET(u, at);
+            gradients[i] = GET(dy, at) * gate_of(at);
         }
         step_sizes[i * CHUNK + gl_LocalInvocationID.x] = size;
     }
@@ -57,16 +59,16 @@ void go_back(Place p, uint n)
     for (uint i = 0; i < p.count; i++) {
         const uint at = row_of(p, i) * states + n;
 
-        state = exp(step_size(i) * a) * state + inputs[i] * b.at[at];
+        state = exp(step_size(i) * a) * state + inputs[i] * GET(b, at);
         h[i] = state;
-        results[i] += state * c.at[at];
+        results[i] += state * GET(c, at);
     }
     for (uint i = p.count; i-- > 0;) {
         const uint at = row_of(p, i) * states + n;
         const float last = i > 0 ? h[i - 1] : before;
-        const float dh = carried + gradients[i] * c.at[at];
+        const float dh = carried + gradients[i] * GET(c, at);
 
-        dinput[i] += dh * b.at[at];
+        dinput[i] += dh * GET(b, at);
         carried = dh * exp(step_size(i) * a);
         dstep[i] += carried * last * a;
         da += carried * last * step_size(i);
@@ -101,16 +103,16 @@ void end(Place p, uint first_d)
 
     for (uint i = 0; i < p.count; i++) {
         const uint at = element(p, i);
-        const float value = u.at[at];
+        const float value = GET(u, at);
 
         dd += gradients[i] * value;
-        ddelta.at[at] = (dstep[i] + dinput[i] * value) * sigmoid(delta.at[at]);
+        PUT(ddelta, at, (dstep[i] + dinput[i] * value) * sigmoid(GET(delta, at)));
         if (HAS_GATE != 0) {
-            const float gate = z.at[at], s = sigmoid(gate), result = results[i] + factor * value;
+            const float gate = GET(z, at), s = sigmoid(gate), result = results[i] + factor * value;
 
-            dz.at[at] = dy.at[at] * result * s * (1.0 + gate * (1.0 - s));
+            PUT(dz, at, GET(dy, at) * result * s * (1.0 + gate * (1.0 - s)));
         }
-        du.at[at] = dinput[i] * step_size(i) + gradients[i] * factor;
+        PUT(du, at, dinput[i] * step_size(i) + gradients[i] * factor);
     }
     parts.at[first_d + p.chunk * channels + p.channel] = dd;
 }

@@ -74,5 +74,5 @@ float decay_of(uint channel, uint n)
 /* The factor of the gate. */
 float gate_of(uint at)
 {
-    return HAS_GATE != 0 ? z.at[at] * sigmoid(z.at[at]) : 1.0;
+    return HAS_GATE != 0 ? GET(z, at) * sigmoid(GET(z, at)) : 1.0;
 }

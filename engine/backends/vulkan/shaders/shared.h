@@ -3,6 +3,16 @@
 #ifndef VULKAN_SHADERS_SHARED_H
 #define VULKAN_SHADERS_SHARED_H
 
+/* numbers.glsl: the specialization constant that says which operands have 16 bits, and its bit for
+ * bfloat16, else float16 */
+#define CONSTANT_TYPES 8
+#define TYPES_BFLOAT16 0x80000000u
+
+/* optimizer.comp, lamb.comp, muon.comp: what parameters are rounded to */
+#define ROUNDING_NONE 0
+#define ROUNDING_BFLOAT16 1
+#define ROUNDING_FLOAT16 2
+
 /* pointwise.comp: the operation */
 #define POINTWISE_ACTIVATION 0
 #define POINTWISE_ACTIVATION_BACKWARD 1
@@ -14,6 +24,7 @@
 #define POINTWISE_ELU_BACKWARD 7
 #define POINTWISE_FUNCTION 8
 #define POINTWISE_FUNCTION_BACKWARD 9
+#define POINTWISE_COPY 10
 
 /* cross_entropy.comp: what the target is */
 #define TARGET_LABELS 0

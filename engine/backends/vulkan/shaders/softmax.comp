@@ -11,19 +11,20 @@ layout(push_constant, scalar) uniform Push
     Floats x, y, result;
     uint rows, width;
 };
+TYPED(x, 0) TYPED(y, 1) TYPED(result, 2)
 
 void forward(uint first)
 {
     float maximum = -INFINITY, sum = 0.0;
 
     for (uint i = gl_LocalInvocationID.x; i < width; i += WORKGROUP)
-        maximum = max(maximum, x.at[first + i]);
+        maximum = max(maximum, GET(x, first + i));
     maximum = workgroup_maximum(maximum);
     for (uint i = gl_LocalInvocationID.x; i < width; i += WORKGROUP)
-        sum += exp(x.at[first + i] - maximum);
+        sum += exp(GET(x, first + i) - maximum);
     sum = workgroup_sum(sum);
     for (uint i = gl_LocalInvocationID.x; i < width; i += WORKGROUP)
-        result.at[first + i] = exp(x.at[first + i] - maximum) / sum;
+        PUT(result, first + i, exp(GET(x, first + i) - maximum) / sum);
 }
 
 void backward(uint first)
@@ -31,10 +32,10 @@ void backward(uint first)
     float sum = 0.0;
 
     for (uint i = gl_LocalInvocationID.x; i < width; i += WORKGROUP)
-        sum += x.at[first + i] * y.at[first + i];
+        sum += GET(x, first + i) * GET(y, first + i);
     sum = workgroup_sum(sum);
     for (uint i = gl_LocalInvocationID.x; i < width; i += WORKGROUP)
-        result.at[first + i] = y.at[first + i] * (x.at[first + i] - sum);
+        PUT(result, first + i, GET(y, first + i) * (GET(x, first + i) - sum));
 }
 
 void main()

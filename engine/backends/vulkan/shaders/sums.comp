@@ -17,6 +17,7 @@ layout(push_constant, scalar) uniform Push
     uint term_inner, term_outer_stride, term_inner_stride;
     float factor;
 };
+TYPED(x, 0) TYPED(a, 1) TYPED(b, 2) TYPED(sums, 3)
 
 float term_at(uint place, uint result)
 {
@@ -24,15 +25,15 @@ float term_at(uint place, uint result)
     case TERM_SAME:
     case TERM_ADD:
     case TERM_SUBTRACT_REVERSE:
-        return x.at[place];
+        return GET(x, place);
     case TERM_SUBTRACT:
-        return -x.at[place];
+        return -GET(x, place);
     case TERM_MULTIPLY:
-        return x.at[place] * a.at[place];
+        return GET(x, place) * GET(a, place);
     case TERM_DIVIDE:
-        return -x.at[place] * a.at[place] / (b.at[result] * b.at[result]);
+        return -GET(x, place) * GET(a, place) / (GET(b, result) * GET(b, result));
     default:
-        return x.at[place] / a.at[place];
+        return GET(x, place) / GET(a, place);
     }
 }
 
@@ -60,8 +61,8 @@ void main()
             barrier();
         }
         if (own < ACROSS && result < results)
-            sums.at[result] = factor * workgroup_values[own] +
-                              (ACCUMULATE != 0 ? sums.at[result] : 0.0);
+            PUT(sums, result, factor * workgroup_values[own] +
+                              (ACCUMULATE != 0 ? GET(sums, result) : 0.0));
         barrier();
     }
 }

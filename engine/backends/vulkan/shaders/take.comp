@@ -14,6 +14,7 @@ layout(push_constant, scalar) uniform Push
     uint count; /* of y */
     uint batch, outer, from, to, inner;
 };
+TYPED(x, 0) TYPED(y, 2)
 
 float taken(uint i)
 {
@@ -21,7 +22,7 @@ float taken(uint i)
     const float source = map.at[row];
     const uint from_block = IS_SHARED != 0 ? block % outer : block;
 
-    return source < 0.0 ? 0.0 : x.at[(from_block * from + uint(source)) * inner + column];
+    return source < 0.0 ? 0.0 : GET(x, (from_block * from + uint(source)) * inner + column);
 }
 
 float gradient(uint i)
@@ -35,7 +36,7 @@ float gradient(uint i)
         for (uint k = begin; k < end; k++) {
             const uint taker = uint(map.at[to + from + 1 + k]);
 
-            sum += x.at[((s * outer + block) * to + taker) * inner + column];
+            sum += GET(x, ((s * outer + block) * to + taker) * inner + column);
         }
     return sum;
 }
@@ -43,6 +44,5 @@ float gradient(uint i)
 void main()
 {
     FOR_EACH_ELEMENT(i, count)
-    y.at[i] =
-        BACKWARD != 0 ? gradient(i) + (ACCUMULATE != 0 ? y.at[i] : 0.0) : taken(i);
+    PUT(y, i, BACKWARD != 0 ? gradient(i) + (ACCUMULATE != 0 ? GET(y, i) : 0.0) : taken(i));
 }

@@ -17,6 +17,7 @@ layout(push_constant, scalar) uniform Push
     Integers position;
     uint batch, steps, features, count;
 };
+TYPED(x, 0) TYPED(y, 2)
 
 const uint COLUMNS = 32, ROWS = WORKGROUP / COLUMNS;
 shared uint workgroup_places[WORKGROUP];
@@ -43,7 +44,7 @@ void find_maximum(uint first, uint length, uint feature, uint result)
 
     if (feature < features)
         for (uint t = own / COLUMNS; t < length; t += ROWS) {
-            const float value = x.at[first + t * features];
+            const float value = GET(x, first + t * features);
 
             if (place == steps || replaces(value, t, most, place)) {
                 most = value;
@@ -60,7 +61,7 @@ void find_maximum(uint first, uint length, uint feature, uint result)
                 most = workgroup_values[i];
                 place = workgroup_places[i];
             }
-        y.at[result] = most;
+        PUT(y, result, most);
         if (KEEPS_POSITION != 0)
             position.at[result] = int(place);
     }
@@ -74,13 +75,13 @@ void find_mean(uint first, uint length, uint feature, uint result)
 
     if (feature < features)
         for (uint t = own / COLUMNS; t < length; t += ROWS)
-            sum += x.at[first + t * features];
+            sum += GET(x, first + t * features);
     workgroup_values[own] = sum;
     barrier();
     if (own < COLUMNS && feature < features) {
         for (uint i = own + COLUMNS; i < WORKGROUP; i += COLUMNS)
             sum += workgroup_values[i];
-        y.at[result] = sum / float(length);
+        PUT(y, result, sum / float(length));
     }
     barrier();
 }
@@ -103,6 +104,6 @@ void main()
         else if (KIND == TIME_POOL_MAXIMUM)
             find_maximum(first, length, feature, result);
         else if (gl_LocalInvocationID.x < COLUMNS && feature < features)
-            y.at[result] = x.at[first + (KIND == TIME_POOL_LAST ? (length - 1) * features : 0)];
+            PUT(y, result, GET(x, first + (KIND == TIME_POOL_LAST ? (length - 1) * features : 0)));
     }
 }

@@ -15,6 +15,7 @@ layout(push_constant, scalar) uniform Push
     Integers position;
     uint batch, steps, features, count;
 };
+TYPED(dy, 0) TYPED(dx, 2)
 
 void main()
 {
@@ -27,11 +28,11 @@ void main()
         float gradient = 0.0;
 
         if (KIND == TIME_POOL_MEAN && t < length)
-            gradient = dy.at[at] / float(length);
+            gradient = GET(dy, at) / float(length);
         else if ((KIND == TIME_POOL_LAST && t == length - 1) || (KIND == TIME_POOL_FIRST && t == 0))
-            gradient = dy.at[at];
+            gradient = GET(dy, at);
         else if (KIND == TIME_POOL_MAXIMUM && int(t) == position.at[at])
-            gradient = dy.at[at];
-        dx.at[i] = gradient;
+            gradient = GET(dy, at);
+        PUT(dx, i, gradient);
     }
 }

@@ -9,6 +9,7 @@ layout(push_constant, scalar) uniform Push
     Floats x, y;
     uint batch, rows, columns;
 };
+TYPED(x, 0) TYPED(y, 1)
 
 const uint TILE = 32;
 shared float tile[TILE * (TILE + 1)];
@@ -26,14 +27,14 @@ void main()
             const uint r = i / TILE, c = i % TILE;
 
             if (row + r < rows && column + c < columns)
-                tile[r * (TILE + 1) + c] = x.at[origin + (row + r) * columns + column + c];
+                tile[r * (TILE + 1) + c] = GET(x, origin + (row + r) * columns + column + c);
         }
         barrier();
         for (uint i = gl_LocalInvocationID.x; i < TILE * TILE; i += WORKGROUP) {
             const uint r = i % TILE, c = i / TILE;
 
             if (row + r < rows && column + c < columns)
-                y.at[origin + (column + c) * rows + row + r] = tile[r * (TILE + 1) + c];
+                PUT(y, origin + (column + c) * rows + row + r, tile[r * (TILE + 1) + c]);
         }
         barrier();
     }

@@ -1,0 +1,66 @@
+/* numbers.glsl: numbers of 16 bits. GET and PUT read and write element i of an operand that TYPED
+ * names, behind the push constants, with its place among the addresses there. Each shader is
+ * compiled twice: as it is, where all numbers are float32, and with HALVES, where bit `place` of
+ * TYPES says that the operand's numbers have 16 bits, which needs a device that stores such. */
+
+/* As 16 bits, to the nearest, of two equally near to the even one; drivers round as they like. */
+uint bfloat16_bits(float x)
+{
+    const uint bits = floatBitsToUint(x);
+
+    return (bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u
+                                              : (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
+}
+
+uint float16_bits(float x)
+{
+    const uint bits = floatBitsToUint(x), sign = bits >> 16 & 0x8000u, size = bits & 0x7fffffffu;
+
+    if (size >= 0x477ff000u) /* half a step above the largest number */
+        return sign | (size > 0x7f800000u ? 0x7e00u : 0x7c00u);
+    if (size < 0x38800000u) /* below the normal numbers: a step of 0.5 is one of these */
+        return sign | (floatBitsToUint(uintBitsToFloat(size) + 0.5) - 0x3f000000u);
+    return sign | (size - 0x38000000u + 0xfffu + (size >> 13 & 1)) >> 13;
+}
+
+float from_16_bits(uint bits, bool bfloat16)
+{
+    return bfloat16 ? uintBitsToFloat(bits << 16) : unpackHalf2x16(bits).x;
+}
+
+uint to_16_bits(float x, bool bfloat16)
+{
+    return bfloat16 ? bfloat16_bits(x) : float16_bits(x);
+}
+
+#ifdef HALVES
+layout(constant_id = CONSTANT_TYPES) const uint TYPES = 0;
+
+layout(buffer_reference, scalar, buffer_reference_align = 2) buffer Halves
+{
+    uint16_t at[];
+};
+
+float get_number(Floats from, uint place, uint i)
+{
+    if ((TYPES >> place & 1) == 0)
+        return from.at[i];
+    return from_16_bits(uint(Halves(from).at[i]), (TYPES & TYPES_BFLOAT16) != 0);
+}
+
+void put_number(Floats to, uint place, uint i, float x)
+{
+    if ((TYPES >> place & 1) == 0)
+        to.at[i] = x;
+    else
+        Halves(to).at[i] = uint16_t(to_16_bits(x, (TYPES & TYPES_BFLOAT16) != 0));
+}
+
+#define TYPED(operand, place) const uint place_of_##operand = place;
+#define GET(operand, i) get_number(operand, place_of_##operand, i)
+#define PUT(operand, i, x) put_number(operand, place_of_##operand, i, x)
+#else
+#define TYPED(operand, place)
+#define GET(operand, i) (operand).at[i]
+#define PUT(operand, i, x) (operand).at[i] = (x)
+#endif
