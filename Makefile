@@ -334,6 +334,7 @@ check-vulkan: deps
 	@build-aux/install-packages build-aux/packages-debian-vulkan
 	@$(MAKE) --no-print-directory all vulkan $(BUILD)/tests/cuda/compare_operators $(BUILD)/tests/cuda/compare_trajectories
 	@tests/vulkan/check --build $(BUILD)
+	@BUILD=$(BUILD) tests/run-checks test_vulkan_jobs
 
 # ---- the package for Python --------------------------------------------------------------------
 

@@ -95,6 +95,10 @@ struct config {
     char *mps_control;    /* program that lets jobs share GPUs; "": jobs take turns */
     int64_t warm_workers; /* how many wait on each GPU for native jobs */
 
+    /* [Vulkan] */
+    char *vulkan_backend; /* "": devices of Vulkan are not searched for */
+    bool vulkan_software; /* drivers that compute on the CPU count, too */
+
     /* [Device NAME], in the order of their first mention */
     struct device_config *devices;
     size_t device_count;

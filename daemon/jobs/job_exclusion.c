@@ -27,6 +27,8 @@ static bool matches_any(const struct device *device, const char *const *patterns
 static const char *explain_specification(const struct job_needs *needs, enum job_kind kind,
                                          const struct device *device)
 {
+    if (kind == JOB_COMMAND && device->driver->kind.for_native_jobs)
+        return "a command runs there only if device.allow names it";
     if (needs->force)
         return "device.force names another";
     if (matches_any(device, needs->deny, needs->deny_count))
