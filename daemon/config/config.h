@@ -26,6 +26,7 @@ struct device_config {
     double speed;          /* simulated: arithmetic, times this CPU's */
     double bandwidth;      /* simulated: memory bandwidth, times this CPU's; 0: as `speed` */
     uint64_t memory;       /* simulated: bytes */
+    bool unified_memory;   /* simulated: they are the machine's */
     double launch_seconds; /* simulated: per kernel */
     double loss_error;     /* simulated: part by which losses are told wrong */
     char *calibration;     /* simulated: file with this CPU's speeds; "": the cached ones */

@@ -188,6 +188,11 @@ const struct config_key config_keys[] = {
      "The time that each kernel takes to start on a simulated device."},
     {DEVICE_SECTION, "Memory", VALUE_BYTES, offsetof(struct device_config, memory), "8 GiB", 1,
      1e15, "The memory of a simulated device."},
+    {DEVICE_SECTION, "UnifiedMemory", VALUE_SWITCH, offsetof(struct device_config, unified_memory),
+     "no", 0, 0,
+     "Whether a simulated device has its memory with the CPU, as an integrated GPU does: then what "
+     "jobs hold on both keeps to the CPU's watermarks together, and Memory is the most that the "
+     "device may have of it. A change takes effect at the next start."},
     {DEVICE_SECTION, "LossError", VALUE_RATIO, offsetof(struct device_config, loss_error), "0", 0,
      1e3,
      "The part by which a simulated device tells losses too high, to try what notices it: "

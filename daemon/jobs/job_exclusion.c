@@ -35,6 +35,8 @@ static const char *explain_specification(const struct job_needs *needs, enum job
         return "device.deny excludes it";
     if (needs->allow_count && !matches_any(device, needs->allow, needs->allow_count))
         return "device.allow does not name it";
+    if (device->same_hardware)
+        return "it is another way to a GPU, which only device.prefer, allow or force chooses";
     if (needs->prefer && !needs->fallback && !device_matches(device, needs->prefer))
         return "device.prefer names another, and device.fallback is false";
     if (kind == JOB_COMMAND && device->driver->kind.is_host)

@@ -193,7 +193,8 @@ static bool means(const char *word, const struct device *device, enum job_kind k
     bool is_general = strcmp(word, DEVICES_GPU) == 0 || strcmp(word, DEVICES_ANY) == 0;
 
     return device_matches(device, word) &&
-           !(is_general && kind == JOB_COMMAND && device->driver->kind.for_native_jobs);
+           !(is_general && (device->same_hardware ||
+                            (kind == JOB_COMMAND && device->driver->kind.for_native_jobs)));
 }
 
 static bool any_means(const char *const *words, size_t count, const struct device *device,
@@ -227,7 +228,7 @@ static bool specification_allows(const struct job_needs *needs, enum job_kind ki
     if (needs->prefer && means(needs->prefer, device, kind))
         return true;
     if (kind == JOB_NATIVE)
-        return true;
+        return !device->same_hardware; /* its GPU is had by the other way */
     if (needs->device_memory > 0)
         return !device->driver->kind.is_host && !device->driver->kind.for_native_jobs;
     return !device->driver->kind.only_by_name; /* job_default.h decides the rest */

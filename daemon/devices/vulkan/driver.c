@@ -85,7 +85,7 @@ static void take_memory(struct daemon *daemon, struct device *device,
     bool left = device->memory_leaving > 0 && begun > device->left_at;
 
     device->memory_total = found->memory_total;
-    if (!found->use_is_known || found->shares_memory)
+    if (!found->use_is_known || device->ledger)
         return;
     outside =
         found->memory_used > device->memory_booked ? found->memory_used - device->memory_booked : 0;
@@ -115,6 +115,28 @@ static void set_missing(struct daemon *daemon, struct device *device, const char
     device_health_update(daemon, device);
 }
 
+/* A GPU that CUDA drives, too, has its ledger there; one without memory of its own at the CPU. */
+static void find_ledger(struct daemon *daemon, struct device *device,
+                        const struct vulkan_device *found)
+{
+    struct device *host = devices_find(daemon->devices, DEVICE_HOST);
+
+    if (device->ledger)
+        return;
+    for (size_t i = 0; i < daemon->devices->count; i++) {
+        struct device *other = daemon->devices->list[i];
+
+        if (!vulkan_is_same_gpu(device->id, other->id) || other == device)
+            continue;
+        device_share_ledger(device, other, true);
+        log_info("%s is the GPU of %s", device->name, other->name);
+    }
+    if (!device->ledger && found->shares_memory && host)
+        device_share_ledger(device, host, false);
+    if (device->ledger) /* it is counted there */
+        device->memory_outside = device->memory_leaving = 0;
+}
+
 static void take_known(struct daemon *daemon, const struct vulkan_reading *reading)
 {
     for (size_t i = 0; i < daemon->devices->count; i++) {
@@ -127,8 +149,10 @@ static void take_known(struct daemon *daemon, const struct vulkan_reading *readi
                     found             ? ""
                     : reading->failed ? "its driver does not answer"
                                       : "Vulkan's drivers do not list it any more");
-        if (found)
-            take_memory(daemon, device, found, reading->begun);
+        if (!found)
+            continue;
+        find_ledger(daemon, device, found);
+        take_memory(daemon, device, found, reading->begun);
     }
 }
 
@@ -139,6 +163,7 @@ static void add_new(struct daemon *daemon, const struct vulkan_reading *reading)
 
         if (device || !(device = add_device(daemon, &reading->devices[i])))
             continue;
+        find_ledger(daemon, device, &reading->devices[i]);
         take_memory(daemon, device, &reading->devices[i], reading->begun);
         device_health_update(daemon, device);
         if (daemon->jobs)
@@ -271,7 +296,7 @@ static bool needs_readings(const struct daemon *daemon, const struct device *dev
 
     if (device->driver != &device_driver_vulkan || (!jobs_wait && device->claim_count == 0))
         return false;
-    return device->missing || !found || (found->use_is_known && !found->shares_memory);
+    return device->missing || !found || (found->use_is_known && !device->ledger);
 }
 
 static void watch(struct daemon *daemon, bool jobs_wait)
@@ -309,7 +334,11 @@ static void leave_device(struct daemon *daemon, struct device *device,
 {
     const struct vulkan_device *found = find_read(daemon, device);
 
-    if (!found || !found->use_is_known || found->shares_memory)
+    if (device->same_hardware) {
+        device_left(daemon, device->ledger, claim);
+        return;
+    }
+    if (!found || !found->use_is_known || device->ledger)
         return;
     device->memory_leaving += claim->memory_booked;
     device->left_at = uv_hrtime();
@@ -342,7 +371,7 @@ static uint64_t memory_used(const struct daemon *daemon, const struct device *de
 {
     const struct vulkan_device *found = find_read(daemon, device);
 
-    return found && found->use_is_known && !found->shares_memory
+    return found && found->use_is_known && !device->ledger
                ? found->memory_used
                : device->memory_outside + device->memory_booked;
 }
@@ -367,7 +396,7 @@ static void describe(const struct daemon *daemon, const struct device *device,
     add_features(json_get(json, "features"), found->features);
     json_set_string(json, "driver", found->driver);
     json_set(json, "heaps", json_object_get(found->heaps));
-    if (found->use_is_known && !found->shares_memory)
+    if (found->use_is_known && !device->ledger)
         json_set_bool(json, "outside_is_estimated", true);
 }
 

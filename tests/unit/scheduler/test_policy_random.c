@@ -143,8 +143,8 @@ static void check_booking(const struct policy_snapshot *snapshot,
     }
 }
 
-/* What the jobs of a shared ledger hold together, and how busy they keep the GPU to which several of
- * its devices are ways. */
+/* What the jobs of a shared ledger hold together, and how busy they keep the GPU to which several
+ * of its devices are ways. */
 struct together {
     double memory, utilisation;
     int joined, on_hardware, joined_there;
