@@ -329,10 +329,16 @@ $(VULKAN_PLUGIN): $(VULKAN_OBJECTS)
 	$(CC) $(ALL_LDFLAGS) -shared -Wl,--exclude-libs=ALL -o $@ $^ -ldl -lm
 
 # Installs a driver in software, with which any machine can run it.
+# a layer that loses the device, for test_vulkan_jobs
+VULKAN_LAYER := $(BUILD)/tests/vulkan/losing_layer.so
+$(VULKAN_LAYER): tests/vulkan/losing_layer.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -shared -o $@ $<
+
 .PHONY: check-vulkan
 check-vulkan: deps
 	@build-aux/install-packages build-aux/packages-debian-vulkan
-	@$(MAKE) --no-print-directory all vulkan $(BUILD)/tests/cuda/compare_operators $(BUILD)/tests/cuda/compare_trajectories
+	@$(MAKE) --no-print-directory all vulkan $(VULKAN_LAYER) $(BUILD)/tests/cuda/compare_operators $(BUILD)/tests/cuda/compare_trajectories
 	@tests/vulkan/check --build $(BUILD)
 	@BUILD=$(BUILD) tests/run-checks test_vulkan_jobs
 

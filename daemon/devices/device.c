@@ -195,6 +195,16 @@ bool device_uses_host_memory(const struct device *device)
     return device->ledger && device->ledger->driver->kind.is_host;
 }
 
+bool device_is_in_use(const struct device *device)
+{
+    const struct device *first = device->same_hardware ? device->ledger : device;
+    bool used = first->claim_count > 0;
+
+    for (const struct device *way = first->sharers; way; way = way->next_sharer)
+        used = used || (way->same_hardware && way->claim_count > 0);
+    return used;
+}
+
 uint64_t device_ledger_booked(const struct device *device)
 {
     const struct device *ledger = device_ledger(device);

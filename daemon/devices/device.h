@@ -142,6 +142,8 @@ void device_share_ledger(struct device *device, struct device *ledger, bool same
 struct device *device_ledger(const struct device *device);
 /* Whether its jobs are in the machine's memory, although it is not the CPU. */
 bool device_uses_host_memory(const struct device *device);
+/* Whether jobs are on the device, by any way to it. */
+bool device_is_in_use(const struct device *device);
 /* Bytes that jobs have booked in the memory of the device, on whichever devices. */
 uint64_t device_ledger_booked(const struct device *device);
 /* Bytes that further jobs may book; UINT64_MAX: no limit. */

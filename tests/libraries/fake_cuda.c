@@ -1,4 +1,4 @@
-/* fake_cuda.c: a stand-in for the plugins of GPUs (build/tests/libraries/fake_cuda.so), for tests on
+/* fake_cuda.c: a stand-in for plugins of GPUs (build/tests/libraries/fake_cuda.so), for tests on
  * machines without a GPU. It computes with the CPU backend, in a memory of its own, and is told
  * what else to do by the file <its own path>.control, read when the device is opened; a test loads
  * it by a link in a folder of its own. A fact to a line:
