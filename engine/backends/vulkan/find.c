@@ -87,7 +87,7 @@ static void describe(struct backend_device *device, int index, struct backend_fo
 int vulkan_devices_find(struct backend_found_device *devices, int limit, struct error *error)
 {
     struct backend_device *device = calloc(1, sizeof *device);
-    VkPhysicalDevice list[VULKAN_DEVICES_MAX];
+    VkPhysicalDevice list[VULKAN_DEVICES_MAX] = {VK_NULL_HANDLE};
     int count;
 
     if (!device)
