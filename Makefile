@@ -336,12 +336,19 @@ $(BUILD)/tests/vulkan/%: $(BUILD)/obj/tests/vulkan/%.o $(LIBRARIES)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(LIBRARIES) -Wl,--end-group $(ENGINE_LIBRARIES)
 
+# a layer that loses the device, for test_vulkan_jobs
+VULKAN_LAYER := $(BUILD)/tests/vulkan/losing_layer.so
+$(VULKAN_LAYER): tests/vulkan/losing_layer.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -shared -o $@ $<
+
 # Installs a driver in software, with which any machine can run it.
 .PHONY: check-vulkan
 check-vulkan: deps
 	@build-aux/install-packages build-aux/packages-debian-vulkan
-	@$(MAKE) --no-print-directory all vulkan $(BUILD)/tests/cuda/compare_operators $(BUILD)/tests/cuda/compare_trajectories $(BUILD)/tests/vulkan/rounding
+	@$(MAKE) --no-print-directory all vulkan $(VULKAN_LAYER) $(BUILD)/tests/cuda/compare_operators $(BUILD)/tests/cuda/compare_trajectories $(BUILD)/tests/vulkan/rounding
 	@tests/vulkan/check --build $(BUILD)
+	@BUILD=$(BUILD) tests/run-checks test_vulkan_jobs
 
 # ---- the package for Python --------------------------------------------------------------------
 

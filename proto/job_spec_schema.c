@@ -19,11 +19,14 @@ SECTION(retry, NULL);
 
 static const struct job_spec_key device_keys[] = {
     {"prefer", JOB_SPEC_NAME, .count_minimum = 1, .count_maximum = 64, .fallback = "\"auto\"",
-     .help = "A device (cuda:0) or a kind of device (cpu, cuda, simulated). The job uses it if it "
-             "can run there; auto: the device that finishes the job first"},
+     .help =
+         "A device (cuda:0) or a kind of device (cpu, cuda, vulkan, simulated). The job uses it "
+         "if it can run there; auto: the device that finishes the job first. A GPU that CUDA "
+         "and Vulkan drive is used by CUDA, unless this is vulkan"},
     {"allow", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 16,
      .help =
-         "Devices or kinds of device that the job may use; gpu: all GPUs; any: all devices. When "
+         "Devices or kinds of device that the job may use; gpu: all GPUs, for a command not those "
+         "of Vulkan; any: all devices. When "
          "absent: all devices, but for a command without device_memory those where it probably "
          "belongs (guess)"},
     {"deny", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 16,

@@ -57,13 +57,22 @@ static bool job_is_valid(const struct policy_snapshot *snapshot, const struct po
     return true;
 }
 
+static bool ledger_is_valid(const struct policy_snapshot *snapshot, size_t device)
+{
+    int ledger = ledger_of(snapshot, (int)device);
+
+    return ledger >= 0 && ledger < (int)snapshot->device_count &&
+           ledger_of(snapshot, ledger) == ledger;
+}
+
 static bool devices_are_valid(const struct policy_snapshot *snapshot)
 {
     if (snapshot->type_count < 0 || snapshot->type_count > POLICY_TYPES_MAX ||
         snapshot->device_count > POLICY_DEVICES_MAX)
         return false;
     for (size_t i = 0; i < snapshot->device_count; i++)
-        if (snapshot->devices[i].type < 0 || snapshot->devices[i].type >= snapshot->type_count)
+        if (snapshot->devices[i].type < 0 || snapshot->devices[i].type >= snapshot->type_count ||
+            !ledger_is_valid(snapshot, i))
             return false;
     return true;
 }
@@ -106,9 +115,13 @@ static void know_devices(struct policy_run *run)
     for (size_t d = 0; d < run->snapshot->device_count; d++) {
         const struct policy_device *device = &run->snapshot->devices[d];
 
-        run->limit_ever[d] = device_limit(device, false);
-        run->limit_now[d] = device_limit(device, true);
-        run->above_watermark[d] = device_above_watermark(device, 0);
+        const struct policy_device *ledger =
+            &run->snapshot->devices[ledger_of(run->snapshot, (int)d)];
+
+        run->limit_ever[d] = memory_least(device_limit(device, false), device_limit(ledger, false));
+        run->limit_now[d] = memory_least(device_limit(device, true), device_limit(ledger, true));
+        run->above_watermark[d] =
+            device_above_watermark(device, 0) || device_above_watermark(ledger, 0);
     }
 }
 
@@ -445,6 +458,7 @@ int policy_decide(const struct policy_snapshot *snapshot, void *workspace, size_
     pools_make(run);
     place_starving(run);
     place_classes(run);
+    ledgers_keep(run);
     place_on_devices(run);
     conclude(run, decision);
     return 0;

@@ -5,6 +5,7 @@
  * The rules, in the order in which they bind (docs/placement.md tells users):
  *  1. Ledger: on every device, the memory of its jobs plus the memory that other programs hold
  *     never exceeds high_watermark_ratio * capacity. Above low_watermark_ratio no job joins.
+ *     Devices that share a memory have one ledger (policy_ledgers.c).
  *     Draining and lost devices take no job.
  *  2. A job that cannot be moved stays where it is.
  *  3. Starvation bound: a job starves if it has waited longer than starvation_factor times its run
@@ -62,6 +63,8 @@ struct policy_device {
     double utilisation_limit;    /* of the sum over its jobs; 0: use the settings' limit */
     bool draining;               /* takes no further job; a quarantined device too */
     bool lost;                   /* its jobs must leave */
+    /* it is another way to the GPU of its ledger: they share its time, too */
+    bool same_hardware;
 };
 
 /* On an overloaded machine every job waits too long. If all of them were placed first, jobs would
@@ -137,6 +140,10 @@ struct policy_snapshot {
     const char *const *type_names; /* for sentences */
     const struct policy_device *devices;
     size_t device_count;
+    /* Of each device the one in whose memory its jobs are: the CPU of an integrated GPU, or itself.
+     * What jobs hold on all devices of such a ledger keeps to the limits of that one, besides those
+     * of their own. NULL: each device has its own memory. */
+    const int *ledgers;
     const struct policy_job *jobs;
     size_t job_count;
     const struct policy_user *users;

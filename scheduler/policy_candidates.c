@@ -31,10 +31,12 @@ struct view {
     const struct policy_placement *placement;
     const struct policy_device *device;
     const struct policy_estimate *estimate;
-    struct policy_load load; /* without the job itself */
-    uint64_t held;           /* bytes that running jobs need not give up for it */
-    int index;               /* of the device */
-    bool here, chosen;       /* it ran there before; the decision places it there */
+    struct policy_load load;            /* without the job itself */
+    uint64_t held;                      /* bytes that running jobs need not give up for it */
+    const struct policy_device *ledger; /* in whose memory its jobs are */
+    uint64_t beside;                    /* bytes of other jobs on other devices of that ledger */
+    int index;                          /* of the device */
+    bool here, chosen;                  /* it ran there before; the decision places it there */
 };
 
 /* Seconds to the job's end on `type` as the policy values them, with a restart if it needs one. */
@@ -105,17 +107,26 @@ static bool may_join(const struct view *view)
                               load->utilisation + job_utilisation(view->estimate), view->here);
 }
 
+/* Whether the ledger has memory for the job beside `booked` bytes on the device. */
+static bool ledger_takes(const struct view *view, uint64_t booked)
+{
+    uint64_t limit = device_limit(view->ledger, true), all = memory_sum(booked, view->beside);
+
+    return view->estimate->memory <= limit && all <= limit - view->estimate->memory &&
+           (view->here || !device_above_watermark(view->ledger, all));
+}
+
 /* Whether the device has too little memory for the job and the jobs that it would join, or is above
  * its watermark. */
 static bool is_too_full(const struct view *view, int64_t *other)
 {
     uint64_t limit = device_limit(view->device, true);
-    uint64_t booked = may_join(view) ? view->load.memory : 0;
+    uint64_t joined = may_join(view) ? view->load.memory : 0, booked = joined;
 
     if (view->held > booked)
         booked = view->held;
     if (view->estimate->memory <= limit && booked <= limit - view->estimate->memory &&
-        (view->here || !device_above_watermark(view->device, booked)))
+        (view->here || !device_above_watermark(view->device, booked)) && ledger_takes(view, joined))
         return false;
     *other = booked > 0 ? view->load.job : 0;
     return true;
@@ -134,7 +145,8 @@ static enum policy_candidate_verdict judge(const struct view *view, int64_t *oth
         return POLICY_CANDIDATE_NOT_ALLOWED;
     if (!isfinite(view->estimate->seconds))
         return POLICY_CANDIDATE_CANNOT_RUN;
-    if (view->estimate->memory > device_limit(device, false))
+    if (view->estimate->memory > device_limit(device, false) ||
+        view->estimate->memory > device_limit(view->ledger, false))
         return POLICY_CANDIDATE_TOO_LARGE;
     if (device->lost)
         return POLICY_CANDIDATE_LOST;
@@ -152,14 +164,36 @@ static enum policy_candidate_verdict judge(const struct view *view, int64_t *oth
     return judge_free(view, other);
 }
 
+static uint64_t left_of(const struct policy_device *device, uint64_t taken)
+{
+    uint64_t limit = device_limit(device, true);
+
+    return limit == UINT64_MAX ? limit : taken < limit ? limit - taken : 0;
+}
+
 static uint64_t memory_left(const struct view *view)
 {
-    uint64_t limit = device_limit(view->device, true);
     uint64_t taken = view->load.memory > view->held ? view->load.memory : view->held;
 
-    if (limit == UINT64_MAX)
-        return limit;
-    return taken < limit ? limit - taken : 0;
+    return memory_least(left_of(view->device, taken),
+                        left_of(view->ledger, memory_sum(view->load.memory, view->beside)));
+}
+
+/* Bytes of jobs on the other devices of the ledger, without those of the job itself. */
+static uint64_t memory_beside(const struct policy_snapshot *snapshot,
+                              const struct policy_decision *decision, size_t index, int device)
+{
+    const struct policy_placement *placement = &decision->placements[index];
+    uint64_t memory = 0;
+
+    for (int d = 0; snapshot->ledgers && d < (int)snapshot->device_count; d++)
+        if (d != device && ledger_of(snapshot, d) == ledger_of(snapshot, device))
+            memory = memory_sum(memory,
+                                decision->loads[d].memory -
+                                    (job_holds(placement->devices, snapshot->jobs[index].devices, d)
+                                         ? snapshot->jobs[index].estimates[placement->type].memory
+                                         : 0));
+    return memory;
 }
 
 size_t policy_candidates(const struct policy_snapshot *snapshot,
@@ -183,6 +217,8 @@ size_t policy_candidates(const struct policy_snapshot *snapshot,
                             .estimate = &job->estimates[device->type],
                             .load = decision->loads[d],
                             .held = yields ? held[d] : 0,
+                            .ledger = &snapshot->devices[ledger_of(snapshot, (int)d)],
+                            .beside = memory_beside(snapshot, decision, index, (int)d),
                             .index = (int)d,
                             .here = job_holds(job->on, job->devices, (int)d),
                             .chosen = job_holds(placement->devices, job->devices, (int)d)};

@@ -177,22 +177,73 @@ static bool memory_allows(const struct policy_device *device, uint64_t limit,
            (here || !device_above_watermark(device, booked));
 }
 
-/* Whether the device can take the job, before its value is computed. */
-static bool has_room(const struct policy_run *run, const struct policy_job *job, int device,
-                     const struct load *load)
+/* What is on the device and on the other ways to the same GPU. */
+static struct load load_of_hardware(const struct policy_run *run, const struct load *loads,
+                                    int device)
 {
+    struct load sum = loads[device];
+
+    for (int d = 0; run->snapshot->ledgers && d < (int)run->snapshot->device_count; d++) {
+        const struct load *load = &loads[d];
+
+        if (d == device || load->jobs == 0 || !device_is_same_hardware(run->snapshot, device, d))
+            continue;
+        sum.shared = load->shared && (sum.jobs == 0 || sum.shared);
+        if (sum.jobs == 0 || load->highest_priority > sum.highest_priority)
+            sum.highest_priority = load->highest_priority;
+        sum.jobs += load->jobs;
+        sum.utilisation += load->utilisation;
+        sum.value += load->value;
+    }
+    return sum; /* its memory is the device's own */
+}
+
+/* Whether the ledger that the device shares with others has room for the job's memory there. The
+ * job may be on one of them now. */
+static bool ledger_has_room(const struct policy_run *run, const struct load *loads, size_t index,
+                            int device, bool here)
+{
+    const struct policy_snapshot *snapshot = run->snapshot;
+    const struct policy_job *job = &snapshot->jobs[index];
+    const struct policy_placement *placement = &run->placements[index];
+    uint64_t booked = 0, memory = job->estimates[snapshot->devices[device].type].memory;
+    int ledger = ledger_of(snapshot, device);
+
+    if (!snapshot->ledgers || !ledger_is_shared(snapshot, device))
+        return true;
+    for (int d = 0; d < (int)snapshot->device_count; d++)
+        if (ledger_of(snapshot, d) == ledger && loads[d].jobs > 0)
+            booked = memory_sum(booked, loads[d].memory);
+    if (placement->devices && ledger_of(snapshot, placement->devices[0]) == ledger &&
+        booked < UINT64_MAX)
+        booked -= job->estimates[placement->type].memory;
+    return memory <= run->limit_now[ledger] && booked <= run->limit_now[ledger] - memory &&
+           (here || !device_above_watermark(&snapshot->devices[ledger], booked));
+}
+
+/* Whether the device can take the job, before its value is computed. `load`: of the hardware. */
+static bool has_room(const struct policy_run *run, const struct load *loads, size_t index,
+                     int device, const struct load *load)
+{
+    const struct policy_job *job = &run->snapshot->jobs[index];
     const struct policy_device *to = &run->snapshot->devices[device];
     const struct policy_estimate *estimate = &job->estimates[to->type];
+    /* the limits of the GPU itself are those of its first way */
+    const struct policy_device *way =
+        to->same_hardware ? &run->snapshot->devices[ledger_of(run->snapshot, device)] : to;
     bool here = job->on && job->on[0] == device;
 
     if (to->lost || (to->draining && !here) || !isfinite(estimate->seconds) ||
         !job_may_use(run, job, device) ||
-        !memory_allows(to, run->limit_now[device], load, estimate->memory, here))
+        !memory_allows(to, run->limit_now[device], &loads[device], estimate->memory, here) ||
+        !ledger_has_room(run, loads, index, device, here))
         return false;
     if (load->jobs == 0)
         return !held_for_another(run, device);
-    return load->shared && job->shares && (to->jobs_max <= 0 || load->jobs < to->jobs_max) &&
-           utilisation_allows(run->snapshot, to, load->utilisation + job_utilisation(estimate),
+    return load->shared && job->shares &&
+           (to->jobs_max <= 0 || loads[device].jobs < to->jobs_max) &&
+           (way->jobs_max <= 0 || load->jobs < way->jobs_max) &&
+           utilisation_allows(run->snapshot, way, load->utilisation + job_utilisation(estimate),
                               here);
 }
 
@@ -321,11 +372,15 @@ static void find_joining(const struct policy_run *run, const struct load *loads,
     int now = placement->devices ? placement->devices[0] : POLICY_NONE;
 
     for (int d = 0; d < (int)run->snapshot->device_count; d++) {
+        struct load load;
         double gain;
 
-        if (d == now || !has_room(run, job, d, &loads[d]))
+        if (d == now)
             continue;
-        gain = join_gain(run, index, d, &loads[d]);
+        load = load_of_hardware(run, loads, d);
+        if (!has_room(run, loads, index, d, &load))
+            continue;
+        gain = join_gain(run, index, d, &load);
         if (gain > 0 &&
             is_better(job, gain,
                       best->device == POLICY_NONE ? NULL : &run->snapshot->jobs[best->job],
@@ -411,7 +466,7 @@ void place_on_devices(struct policy_run *run)
 {
     struct workspace workspace = run->workspace;
     struct sharing sharing = take_sharing(&workspace, run->snapshot);
-    bool shares = false;
+    bool shares = run->snapshot->ledgers != NULL; /* places may have been taken back */
 
     memset(sharing.loads, 0, run->snapshot->device_count * sizeof *sharing.loads);
     set_unmovable(run, sharing.loads);

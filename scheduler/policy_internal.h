@@ -24,7 +24,7 @@ struct pool {
     uint64_t limit; /* bytes for jobs on each device */
     int free;       /* devices that no job has taken yet */
     bool closed;    /* no job may join; the jobs that run there may stay */
-    bool alone;     /* the pool is one device, whose jobs share it */
+    bool alone;     /* the pool is one device, whose jobs share it, or whose memory others share */
     /* of reserved devices: the reservation took them out of the pool `base` */
     int base;      /* POOL_NONE: not reserved */
     double until;  /* seconds; a job that takes reserved devices must end before */
@@ -125,6 +125,11 @@ static inline uint64_t memory_sum(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
+static inline uint64_t memory_least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* The part of a device that the job keeps busy; 1 if it is unknown. */
 static inline double job_utilisation(const struct policy_estimate *estimate)
 {
@@ -185,6 +190,17 @@ void place_job(struct policy_run *run, size_t index, const struct solve_option *
 
 /* Whether the job's devices would exceed its user's limit. */
 bool user_is_at_limit(const struct policy_run *run, const struct policy_job *job);
+
+/* ---- policy_ledgers.c ------------------------------------------------------------------------ */
+
+/* The device in whose memory the jobs of this one are. */
+int ledger_of(const struct policy_snapshot *snapshot, int device);
+/* Whether it has its memory with another device. */
+bool ledger_is_shared(const struct policy_snapshot *snapshot, int device);
+/* Whether both are ways to the same GPU, or the same device. */
+bool device_is_same_hardware(const struct policy_snapshot *snapshot, int device, int other);
+/* Takes back what was placed beyond the limits of ledgers that devices share. */
+void ledgers_keep(struct policy_run *run);
 
 /* ---- policy_starving.c ----------------------------------------------------------------------- */
 

@@ -45,13 +45,26 @@ bool device_has_beside(const struct policy_device *device, uint64_t held, uint64
     return memory_sum(held, memory) <= device_limit(device, true);
 }
 
+/* Whether the device and its ledger have `memory` bytes beside what the running jobs hold. */
+static bool has_beside_running(const struct policy_run *run, int device, uint64_t memory)
+{
+    const struct policy_snapshot *snapshot = run->snapshot;
+    int ledger = ledger_of(snapshot, device);
+    uint64_t held = 0;
+
+    for (int d = 0; snapshot->ledgers && d < (int)snapshot->device_count; d++)
+        if (ledger_of(snapshot, d) == ledger)
+            held = memory_sum(held, run->held_now[d]);
+    return device_has_beside(&snapshot->devices[device], run->held_now[device], memory) &&
+           (!snapshot->ledgers || device_has_beside(&snapshot->devices[ledger], held, memory));
+}
+
 bool job_may_use(const struct policy_run *run, const struct policy_job *job, int device)
 {
-    const struct policy_device *there = &run->snapshot->devices[device];
-
     return job_allows(job, device) &&
            (!job->yields || run->placements[job - run->snapshot->jobs].starving ||
-            device_has_beside(there, run->held_now[device], job->estimates[there->type].memory));
+            has_beside_running(run, device,
+                               job->estimates[run->snapshot->devices[device].type].memory));
 }
 
 /* Takes the devices of jobs that cannot be moved out of all pools; counts the jobs on each
@@ -186,7 +199,7 @@ void pools_make(struct policy_run *run)
                             .device = (int)i,
                             .limit = run->limit_now[i],
                             .closed = device->draining || run->above_watermark[i],
-                            .alone = residents[i] > 1,
+                            .alone = residents[i] > 1 || ledger_is_shared(snapshot, (int)i),
                             .base = POOL_NONE,
                             .until = INFINITY};
         int at = 0;

@@ -144,6 +144,11 @@ static void ledger_print(const struct display *display, struct json_object *devi
     if (low > 0)
         line_printf(display, "", STYLE_PLAIN, "no further job joins above %.0f%% (low watermark)",
                     100 * low);
+    if (json_get_string(device, "memory_of", NULL))
+        line_printf(display, "", STYLE_PLAIN, "%s %s: one ledger for both",
+                    json_get_bool(device, "same_hardware", false) ? "it is the GPU of"
+                                                                  : "it is that of",
+                    json_get_string(device, "memory_of", ""));
     line_print(display, "booked", bytes_format(device, "memory_booked", text, sizeof text),
                STYLE_PLAIN);
     line_print(display, "outside", bytes_format(device, "memory_outside", text, sizeof text),
@@ -227,6 +232,7 @@ void devices_print_one(struct json_object *device, const struct display *display
     line_print(display, "model", json_get_string(device, "model", NULL), STYLE_PLAIN);
     line_print(display, "kind", json_get_string(device, "kind", NULL), STYLE_PLAIN);
     line_print(display, "id", json_get_string(device, "id", NULL), STYLE_PLAIN);
+    line_print(display, "driver", json_get_string(device, "driver", NULL), STYLE_PLAIN);
     line_print(display, "features", list_join(json_get(device, "features"), " ", text, sizeof text),
                STYLE_PLAIN);
     if (json_get_int(device, "cores", 0))

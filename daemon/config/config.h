@@ -26,6 +26,7 @@ struct device_config {
     double speed;          /* simulated: arithmetic, times this CPU's */
     double bandwidth;      /* simulated: memory bandwidth, times this CPU's; 0: as `speed` */
     uint64_t memory;       /* simulated: bytes */
+    bool unified_memory;   /* simulated: they are the machine's */
     double launch_seconds; /* simulated: per kernel */
     double loss_error;     /* simulated: part by which losses are told wrong */
     char *calibration;     /* simulated: file with this CPU's speeds; "": the cached ones */
@@ -94,6 +95,10 @@ struct config {
     char *nvidia_backend; /* "": native jobs do not train on NVIDIA devices */
     char *mps_control;    /* program that lets jobs share GPUs; "": jobs take turns */
     int64_t warm_workers; /* how many wait on each GPU for native jobs */
+
+    /* [Vulkan] */
+    char *vulkan_backend; /* "": devices of Vulkan are not searched for */
+    bool vulkan_software; /* drivers that compute on the CPU count, too */
 
     /* [Device NAME], in the order of their first mention */
     struct device_config *devices;

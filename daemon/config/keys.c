@@ -155,6 +155,14 @@ const struct config_key config_keys[] = {
     {"Nvidia", "WarmWorkers", VALUE_COUNT, offsetof(struct config, warm_workers), "0", 0, 16,
      "How many workers wait on each GPU with its context open, so that native jobs begin at once. "
      "Each holds some 530 MiB of the GPU's memory, which counts as used by others."},
+    {"Vulkan", "Backend", VALUE_TEXT, offsetof(struct config, vulkan_backend), "installed", 0, 0,
+     "The plugin by which traind finds GPUs through Vulkan, and by which native jobs train there. "
+     "`installed`: the one beside traind-worker, if there is one; or an absolute path. Empty: "
+     "traind looks for no such GPUs."},
+    {"Vulkan", "SoftwareDevices", VALUE_SWITCH, offsetof(struct config, vulkan_software), "no", 0,
+     0,
+     "Whether drivers that compute on the CPU, such as Mesa's llvmpipe, count as GPUs. They are "
+     "slower than the CPU without them; tests use them."},
     /* print.c adds which kinds there are to this help */
     {DEVICE_SECTION, "Kind", VALUE_KIND, offsetof(struct device_config, kind), "", 0, 0,
      "Simulated devices compute on the CPU, with a memory and a clock of their own."},
@@ -180,6 +188,11 @@ const struct config_key config_keys[] = {
      "The time that each kernel takes to start on a simulated device."},
     {DEVICE_SECTION, "Memory", VALUE_BYTES, offsetof(struct device_config, memory), "8 GiB", 1,
      1e15, "The memory of a simulated device."},
+    {DEVICE_SECTION, "UnifiedMemory", VALUE_SWITCH, offsetof(struct device_config, unified_memory),
+     "no", 0, 0,
+     "Whether a simulated device has its memory with the CPU, as an integrated GPU does: then what "
+     "jobs hold on both keeps to the CPU's watermarks together, and Memory is the most that the "
+     "device may have of it. A change takes effect at the next start."},
     {DEVICE_SECTION, "LossError", VALUE_RATIO, offsetof(struct device_config, loss_error), "0", 0,
      1e3,
      "The part by which a simulated device tells losses too high, to try what notices it: "

@@ -103,6 +103,8 @@ struct device *devices_add_section(struct devices *devices, const struct config 
         return NULL;
     snprintf(device->id, sizeof device->id, "%s-%s", section->kind->name, section->name);
     device->trains = true;
+    if (section->unified_memory && devices_find(devices, DEVICE_HOST))
+        device_share_ledger(device, devices_find(devices, DEVICE_HOST), false);
     return device;
 }
 
@@ -166,7 +168,65 @@ uint64_t device_memory_limit(const struct device *device)
 
 bool device_is_over_limit(const struct device *device)
 {
-    return device->memory_booked > device_memory_limit(device);
+    uint64_t booked = device->ledger ? device->memory_booked : device_ledger_booked(device);
+
+    return booked > device_memory_limit(device);
+}
+
+/* ---- ledgers that devices share -------------------------------------------------------------- */
+
+void device_share_ledger(struct device *device, struct device *ledger, bool same_hardware)
+{
+    if (device->ledger || device->sharers || ledger->ledger || device == ledger)
+        return;
+    device->ledger = ledger;
+    device->same_hardware = same_hardware;
+    device->next_sharer = ledger->sharers;
+    ledger->sharers = device;
+}
+
+struct device *device_ledger(const struct device *device)
+{
+    return device->ledger ? device->ledger : (struct device *)device;
+}
+
+bool device_uses_host_memory(const struct device *device)
+{
+    return device->ledger && device->ledger->driver->kind.is_host;
+}
+
+bool device_is_in_use(const struct device *device)
+{
+    const struct device *first = device->same_hardware ? device->ledger : device;
+    bool used = first->claim_count > 0;
+
+    for (const struct device *way = first->sharers; way; way = way->next_sharer)
+        used = used || (way->same_hardware && way->claim_count > 0);
+    return used;
+}
+
+uint64_t device_ledger_booked(const struct device *device)
+{
+    const struct device *ledger = device_ledger(device);
+    uint64_t booked = ledger->memory_booked;
+
+    for (const struct device *sharer = ledger->sharers; sharer; sharer = sharer->next_sharer)
+        booked += sharer->memory_booked;
+    return booked;
+}
+
+static uint64_t left_of(uint64_t limit, uint64_t booked)
+{
+    return limit == UINT64_MAX ? limit : limit > booked ? limit - booked : 0;
+}
+
+uint64_t device_memory_free(const struct device *device)
+{
+    uint64_t own = left_of(device_memory_limit(device), device->memory_booked);
+    uint64_t all =
+        left_of(device_memory_limit(device_ledger(device)), device_ledger_booked(device));
+
+    return own < all ? own : all;
 }
 
 uint64_t device_claim_need(const struct device_claim *claim)

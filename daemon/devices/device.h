@@ -53,6 +53,10 @@ struct device {
     struct device_claim **claims;
     size_t claim_count, claim_capacity;
     uint64_t memory_booked; /* bytes, the sum over the claims */
+    /* device_share_ledger(): the device in whose memory its jobs are (NULL: its own), and those
+     * whose jobs are in its memory */
+    struct device *ledger, *sharers, *next_sharer;
+    bool same_hardware; /* it is another way to the GPU of its ledger */
     /* what ended attempts held. Starts wait for it until a reading that begins after `left_at`
      * (uv_hrtime()) shows what is really free */
     uint64_t memory_leaving, left_at;
@@ -131,10 +135,25 @@ int devices_parse(const struct devices *devices, const char *text, struct device
  * or DEVICES_ANY. */
 bool device_matches(const struct device *device, const char *pattern);
 
+/* Has the jobs of the device in the memory of `ledger`, for good: an integrated GPU has its memory
+ * with the CPU. `same_hardware`: both are ways to one GPU, so its time is shared, too. */
+void device_share_ledger(struct device *device, struct device *ledger, bool same_hardware);
+/* The device in whose memory its jobs are: mostly itself. */
+struct device *device_ledger(const struct device *device);
+/* Whether its jobs are in the machine's memory, although it is not the CPU. */
+bool device_uses_host_memory(const struct device *device);
+/* Whether jobs are on the device, by any way to it. */
+bool device_is_in_use(const struct device *device);
+/* Bytes that jobs have booked in the memory of the device, on whichever devices. */
+uint64_t device_ledger_booked(const struct device *device);
+/* Bytes that further jobs may book; UINT64_MAX: no limit. */
+uint64_t device_memory_free(const struct device *device);
+
 /* Bytes that all jobs together may hold on the device, after what others hold is subtracted;
  * UINT64_MAX: no limit. */
 uint64_t device_memory_limit(const struct device *device);
-/* Whether the jobs have booked more than that limit, by the last measurement of the others. */
+/* Whether the jobs have booked more than that limit, by the last measurement of the others. Those
+ * on devices that share its memory count. */
 bool device_is_over_limit(const struct device *device);
 
 /* Adds an attempt to the ledger and removes it. -ENOMEM. */

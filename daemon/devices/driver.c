@@ -249,14 +249,23 @@ void device_claim_end_energy(struct daemon *daemon, struct device_claim *claim)
     }
 }
 
+static size_t list_claims(const struct device *device, pid_t *pids, size_t count, size_t limit)
+{
+    for (size_t i = 0; i < device->claim_count && count < limit; i++)
+        if (device->claims[i]->pid > 0)
+            pids[count++] = device->claims[i]->pid;
+    return count;
+}
+
 size_t device_list_pids(const struct daemon *daemon, const struct device *device, pid_t *pids,
                         size_t limit)
 {
     size_t count = daemon->jobs ? daemon->devices->listener->passing_pids(daemon, pids, limit) : 0;
 
-    for (size_t i = 0; i < device->claim_count && count < limit; i++)
-        if (device->claims[i]->pid > 0)
-            pids[count++] = device->claims[i]->pid;
+    count = list_claims(device, pids, count, limit);
+    for (const struct device *way = device->sharers; way; way = way->next_sharer)
+        if (way->same_hardware)
+            count = list_claims(way, pids, count, limit);
     return count;
 }
 

@@ -6,7 +6,8 @@
 static bool is_given(const struct device_claim *claim, const struct device *device)
 {
     for (int i = 0; i < claim->device_count; i++)
-        if (claim->devices[i] == device)
+        if (claim->devices[i] == device ||
+            (claim->devices[i]->ledger == device && claim->devices[i]->same_hardware))
             return true;
     return false;
 }

@@ -87,7 +87,7 @@ static const struct device *target_device(const struct jobs *jobs, const struct 
 
         if (device->claim_count > 0 && (target->threads || !device->driver->kind.has_backend))
             return NULL;
-        if (!found && device->type == target->type && device->claim_count == 0 &&
+        if (!found && device->type == target->type && !device_is_in_use(device) &&
             device->health == DEVICE_HEALTHY)
             found = device;
     }

@@ -66,8 +66,8 @@ static bool has_running(const struct jobs *jobs)
     return false;
 }
 
-/* Whether a job on the device can be taken off. */
-static bool can_be_relieved(const struct jobs *jobs, const struct device *device)
+/* Whether a job on the device alone can be taken off. */
+static bool has_movable(const struct jobs *jobs, const struct device *device)
 {
     for (size_t i = 0; i < device->claim_count; i++) {
         const struct job *job = device->claims[i]->attempt->job;
@@ -78,17 +78,35 @@ static bool can_be_relieved(const struct jobs *jobs, const struct device *device
     return false;
 }
 
+static bool can_be_relieved(const struct jobs *jobs, const struct device *device)
+{
+    bool can = has_movable(jobs, device);
+
+    for (const struct device *sharer = device->sharers; sharer; sharer = sharer->next_sharer)
+        can = can || has_movable(jobs, sharer);
+    return can;
+}
+
+static bool others_leave(struct jobs *jobs, struct device *device)
+{
+    bool acts = over_memory_acts(jobs, device);
+
+    for (struct device *sharer = device->sharers; sharer; sharer = sharer->next_sharer)
+        acts = acts || over_memory_acts(jobs, sharer);
+    return acts;
+}
+
 void jobs_headroom_check(struct jobs *jobs)
 {
     for (size_t d = 0; d < jobs->daemon->devices->count; d++) {
         struct device *device = jobs->daemon->devices->list[d];
 
-        if (device_is_over_limit(device) && over_memory_acts(jobs, device))
+        if (device_is_over_limit(device) && others_leave(jobs, device))
             continue;
         if (device_is_over_limit(device) && can_be_relieved(jobs, device)) {
             log_info("%s is beyond its high watermark: others hold %llu bytes, our jobs %llu",
                      device->name, (unsigned long long)device->memory_outside,
-                     (unsigned long long)device->memory_booked);
+                     (unsigned long long)device_ledger_booked(device));
             jobs_dispatch(jobs);
             return;
         }

@@ -30,6 +30,8 @@ static uint64_t memory_at_start(const struct job *job, const struct device *devi
 
     if (job->kind == JOB_COMMAND)
         declared = device->driver->kind.is_host ? job->needs->memory : job->needs->device_memory;
+    if (job->kind == JOB_COMMAND && device_uses_host_memory(device))
+        declared += job->needs->memory; /* both come out of one memory */
     return raise_need(job, device, declared ? declared : workload_memory(job->workload, device));
 }
 
@@ -76,6 +78,15 @@ const char *job_obstacle(const struct job *job, const struct device *device)
     if (!plan)
         return "it is not planned for such a device";
     return plan->runs ? NULL : plan->reason;
+}
+
+bool job_has_better_way(const struct job *job, const struct device *device)
+{
+    const struct job_needs *needs = job->needs;
+
+    return device->same_hardware && !needs->force && !needs->pinned &&
+           !(needs->prefer && device_matches(device, needs->prefer)) &&
+           job_could_run_on(job, device->ledger);
 }
 
 bool job_is_suspended(const struct job *job)

@@ -21,6 +21,10 @@ bool job_yields(const struct job *job);
  * the device is able to. */
 bool job_could_run_on(const struct job *job, const struct device *device);
 
+/* Whether the device is another way to a GPU that the job could have by the first one, and neither
+ * device.prefer nor anything else names this one: jobs get a GPU by CUDA before Vulkan. */
+bool job_has_better_way(const struct job *job, const struct device *device);
+
 /* The predicted speed of a native job on the device; a command's step_seconds are NAN. `basis`
  * receives what the prediction rests on. */
 struct workload_speed job_speed(const struct job *job, const struct device *device,

@@ -27,12 +27,16 @@ static bool matches_any(const struct device *device, const char *const *patterns
 static const char *explain_specification(const struct job_needs *needs, enum job_kind kind,
                                          const struct device *device)
 {
+    if (kind == JOB_COMMAND && device->driver->kind.for_native_jobs)
+        return "a command runs there only if device.allow names it";
     if (needs->force)
         return "device.force names another";
     if (matches_any(device, needs->deny, needs->deny_count))
         return "device.deny excludes it";
     if (needs->allow_count && !matches_any(device, needs->allow, needs->allow_count))
         return "device.allow does not name it";
+    if (device->same_hardware)
+        return "it is another way to a GPU, which only device.prefer, allow or force chooses";
     if (needs->prefer && !needs->fallback && !device_matches(device, needs->prefer))
         return "device.prefer names another, and device.fallback is false";
     if (kind == JOB_COMMAND && device->driver->kind.is_host)

@@ -187,6 +187,25 @@ void job_needs_table_release(struct job_needs_table *table)
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
+/* Whether the word of a specification means the device for such a job. */
+static bool means(const char *word, const struct device *device, enum job_kind kind)
+{
+    bool is_general = strcmp(word, DEVICES_GPU) == 0 || strcmp(word, DEVICES_ANY) == 0;
+
+    return device_matches(device, word) &&
+           !(is_general && (device->same_hardware ||
+                            (kind == JOB_COMMAND && device->driver->kind.for_native_jobs)));
+}
+
+static bool any_means(const char *const *words, size_t count, const struct device *device,
+                      enum job_kind kind)
+{
+    for (size_t i = 0; i < count; i++)
+        if (means(words[i], device, kind))
+            return true;
+    return false;
+}
+
 static bool matches_any(const struct device *device, const char *const *patterns, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -201,17 +220,17 @@ static bool specification_allows(const struct job_needs *needs, enum job_kind ki
     if (matches_any(device, needs->deny, needs->deny_count))
         return false;
     if (needs->force)
-        return device_matches(device, needs->force);
-    if (needs->prefer && !needs->fallback && !device_matches(device, needs->prefer))
+        return means(needs->force, device, kind);
+    if (needs->prefer && !needs->fallback && !means(needs->prefer, device, kind))
         return false;
     if (needs->allow_count)
-        return matches_any(device, needs->allow, needs->allow_count);
-    if (needs->prefer && device_matches(device, needs->prefer))
+        return any_means(needs->allow, needs->allow_count, device, kind);
+    if (needs->prefer && means(needs->prefer, device, kind))
         return true;
     if (kind == JOB_NATIVE)
-        return true;
+        return !device->same_hardware; /* its GPU is had by the other way */
     if (needs->device_memory > 0)
-        return !device->driver->kind.is_host;
+        return !device->driver->kind.is_host && !device->driver->kind.for_native_jobs;
     return !device->driver->kind.only_by_name; /* job_default.h decides the rest */
 }
 

@@ -44,6 +44,7 @@ static bool may_run_on(const struct jobs *jobs, const struct job *job, const str
 {
     return job_needs_allow(job->needs, (enum job_kind)job->kind, device) &&
            job_default_allows(jobs, job, device) && !job_obstacle(job, device) &&
+           !job_has_better_way(job, device) &&
            (!job_is_suspended(job) || job_goes_on_on(jobs, job, device));
 }
 
@@ -210,9 +211,27 @@ static uint64_t memory_of_suspended(const struct device *device)
     return bytes;
 }
 
+/* What counts as others' besides what was measured: memory for jobs that ramp up, and what is held
+ * by jobs that only wait there. */
+static uint64_t memory_reserved(const struct device *device)
+{
+    uint64_t bytes = headroom_ramp_up_reserve(device, clock_now()) + memory_of_suspended(device);
+
+    for (const struct device *sharer = device->sharers; sharer; sharer = sharer->next_sharer)
+        bytes += headroom_ramp_up_reserve(sharer, clock_now()) + memory_of_suspended(sharer);
+    return bytes;
+}
+
+/* The health that counts: both ways to one GPU have the worse one. */
+static bool has_health(const struct device *device, enum device_health health)
+{
+    return device->health == health || (device->same_hardware && device->ledger->health == health);
+}
+
 static int add_devices(struct jobs *jobs, struct jobs_snapshot *snapshot)
 {
     const struct devices *devices = jobs->daemon->devices;
+    bool shared = false;
 
     if (!snapshot->devices)
         snapshot->devices = calloc(DEVICES_MAX, sizeof *snapshot->devices);
@@ -227,15 +246,17 @@ static int add_devices(struct jobs *jobs, struct jobs_snapshot *snapshot)
             .jobs_max = device->slots > 0 ? device->slots : 0,
             .memory_capacity = device->memory_total,
             /* what leaves is about to be free: only starts wait for it (waiting.c) */
-            .memory_outside = device->memory_outside +
-                              headroom_ramp_up_reserve(device, clock_now()) +
-                              memory_of_suspended(device),
+            .memory_outside = device->memory_outside + memory_reserved(device),
             .high_watermark_ratio = device->high_watermark_ratio,
             .low_watermark_ratio = device->low_watermark_ratio,
             .utilisation_limit = device_utilisation_limit(device),
-            .draining = device->health == DEVICE_DRAINING || device->health == DEVICE_QUARANTINED,
-            .lost = device->health == DEVICE_LOST,
+            .draining =
+                has_health(device, DEVICE_DRAINING) || has_health(device, DEVICE_QUARANTINED),
+            .lost = has_health(device, DEVICE_LOST),
+            .same_hardware = device->same_hardware,
         };
+        snapshot->ledgers[i] = (int)device_ledger(device)->index;
+        shared = shared || device->ledger;
     }
     for (int type = 0; type < devices->type_count; type++)
         snapshot->type_names[type] = name_of_type(devices, type);
@@ -243,6 +264,7 @@ static int add_devices(struct jobs *jobs, struct jobs_snapshot *snapshot)
     snapshot->policy.type_count = devices->type_count;
     snapshot->policy.devices = snapshot->devices;
     snapshot->policy.device_count = devices->count;
+    snapshot->policy.ledgers = shared ? snapshot->ledgers : NULL;
     return 0;
 }
 

@@ -2,6 +2,7 @@
  * each waiting class. */
 #pragma once
 
+#include "daemon/devices/device.h"
 #include "daemon/jobs/workload.h"
 #include "daemon/work/job_table.h"
 #include "scheduler/policy.h"
@@ -26,6 +27,7 @@ struct jobs_snapshot {
     /* buffers, kept from one decision to the next */
     struct policy_device *devices;
     const char *type_names[DEVICE_TYPES_MAX];
+    int ledgers[DEVICES_MAX];
     struct policy_job *jobs;
     struct policy_estimate *estimates;
     uint64_t (*masks)[2][POLICY_MASK_WORDS]; /* allowed, preferred */

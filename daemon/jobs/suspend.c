@@ -53,8 +53,7 @@ static bool memory_suffices(const struct jobs *jobs, const struct attempt *attem
                             size_t size)
 {
     const struct device *host = host_of(jobs);
-    uint64_t limit = host ? device_memory_limit(host) : 0;
-    uint64_t free = host && limit > host->memory_booked ? limit - host->memory_booked : 0;
+    uint64_t free = host ? device_memory_free(host) : 0;
     uint64_t held = device_claim_need(&attempt->claim) * (uint64_t)attempt->claim.device_count;
     char needed[32], left[32];
 

@@ -65,13 +65,32 @@ static int64_t leaving(const struct device *device)
     return 0;
 }
 
+/* The same for all devices of the ledger. On those that are other hardware only memory is in the
+ * way. */
+static int64_t leaving_ledger(const struct device *device, uint64_t memory)
+{
+    struct device *ledger = device_ledger(device), *sharer;
+    int64_t other = leaving(device);
+
+    if (!other && device != ledger &&
+        (device->same_hardware || memory > device_memory_free(device)))
+        other = leaving(ledger);
+    for (sharer = ledger->sharers; sharer && !other; sharer = sharer->next_sharer)
+        if (sharer != device &&
+            ((sharer->same_hardware && (device == ledger || device->same_hardware)) ||
+             memory > device_memory_free(device)))
+            other = leaving(sharer);
+    return other;
+}
+
 /* Whether the job has to wait until what an ended attempt held of the device is free. */
 static bool is_still_held(const struct device *device, uint64_t memory)
 {
-    uint64_t limit = device_memory_limit(device);
+    const struct device *ledger = device_ledger(device);
+    uint64_t free = device_memory_free(device);
 
-    return device->memory_leaving > 0 && limit != UINT64_MAX &&
-           device->memory_booked + device->memory_leaving + memory > limit;
+    return ledger->memory_leaving > 0 && free != UINT64_MAX &&
+           ledger->memory_leaving + memory > free;
 }
 
 /* The job starts, unless another job has yet to leave its devices. */
@@ -83,9 +102,10 @@ static enum wait_reason explain_start(const struct jobs *jobs, size_t index, cha
 
     for (int i = 0; i < snapshot->jobs[index].devices; i++) {
         const struct device *device = jobs->daemon->devices->list[placement->devices[i]];
-        int64_t other = leaving(device);
+        uint64_t memory = snapshot->jobs[index].estimates[device->type].memory;
+        int64_t other = leaving_ledger(device, memory);
 
-        if (!other && !is_still_held(device, snapshot->jobs[index].estimates[device->type].memory))
+        if (!other && !is_still_held(device, memory))
             continue;
         if (other)
             snprintf(text, size, "takes %s as soon as job %lld has left it", device->name,

@@ -328,7 +328,9 @@ uint64_t workload_memory(const struct workload *workload, const struct device *d
     if (plan)
         return plan->memory;
     if (workload->kind == JOB_NATIVE)
-        return device->driver->kind.is_host ? workload->process_bytes : workload->arena_bytes;
+        return device->driver->kind.is_host || device_uses_host_memory(device)
+                   ? workload->process_bytes
+                   : workload->arena_bytes;
     return device->driver->kind.is_host ? workload->memory : workload->device_memory;
 }
 

@@ -73,7 +73,7 @@ static struct json_object *list_outside(const struct call *call, const struct de
 static void describe_memory(const struct daemon *daemon, const struct device *device,
                             struct json_object *json)
 {
-    uint64_t limit = device_memory_limit(device), booked = device->memory_booked;
+    uint64_t limit = device_memory_limit(device), free = device_memory_free(device);
 
     json_set_int(json, "memory_total", (int64_t)device->memory_total);
     json_set_int(json, "memory_used", (int64_t)device_memory_used(daemon, device));
@@ -81,13 +81,14 @@ static void describe_memory(const struct daemon *daemon, const struct device *de
     json_set_int(json, "memory_outside", (int64_t)device->memory_outside);
     json_set(json, "memory_limit",
              limit == UINT64_MAX ? NULL : json_object_new_int64((int64_t)limit));
-    json_set(json, "memory_free",
-             limit == UINT64_MAX
-                 ? NULL
-                 : json_object_new_int64((int64_t)(limit > booked ? limit - booked : 0)));
+    json_set(json, "memory_free", free == UINT64_MAX ? NULL : json_object_new_int64((int64_t)free));
     json_set(json, "bookings", list_bookings(daemon, device));
     json_set_double(json, "high_watermark_ratio", device->high_watermark_ratio);
     json_set_double(json, "low_watermark_ratio", device->low_watermark_ratio);
+    if (device->ledger)
+        json_set_string(json, "memory_of", device->ledger->name);
+    if (device->same_hardware)
+        json_set_bool(json, "same_hardware", true);
 }
 
 struct json_object *device_describe(const struct call *call, const struct device *device,

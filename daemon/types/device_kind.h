@@ -17,12 +17,14 @@ enum device_naming {
 struct device_kind {
     const char *name; /* used in specifications, in the configuration and on the wire */
     enum device_naming naming;
-    bool is_host;        /* the machine's own processor, which uses the machine's memory */
-    bool only_by_name;   /* a command runs there only if it names the kind or device */
-    bool has_backend;    /* traind-worker has a separate backend for it. It reports whether native
+    bool is_host;         /* the machine's own processor, which uses the machine's memory */
+    bool only_by_name;    /* a command runs there only if it names the kind or device */
+    bool for_native_jobs; /* a command has to name the kind or device itself: no word for several
+                           * kinds and no need of memory means it */
+    bool has_backend;     /* traind-worker has a separate backend for it. It reports whether native
                         * jobs can train there, calibrates each type, and plans for it in addition
                         * to the host */
-    bool takes_turns;    /* jobs on one device share its time, so each of them slows down */
+    bool takes_turns;     /* jobs on one device share its time, so each of them slows down */
     bool reports_faults; /* an error that a trainee reports of it says something about the device */
 };
 

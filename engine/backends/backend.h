@@ -28,7 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BACKEND_INTERFACE_VERSION = 7 };
+enum { BACKEND_INTERFACE_VERSION = 8 };
 enum { BACKEND_STEPS_MAX = 64 };         /* of one program_run_steps() */
 enum { CONVOLUTION_CHOICES_MAX = 1024 }; /* bytes of device_choose_convolutions()' text, with NUL */
 
@@ -100,6 +100,30 @@ struct backend_device_info {
     /* The peaks that the device reports of itself, of products by type; 0: it reports none. */
     double peak_bytes_per_second, peak_flops[TENSOR_INT32];
     struct device_opening opening[BACKEND_OPENING_PARTS]; /* empty if opening is quick */
+};
+
+/* A part of a device's memory. */
+struct backend_heap {
+    bool on_device; /* it is the device's own, not the host's */
+    uint64_t bytes;
+    /* What this process may hold of it by the driver's estimate, and what it holds; 0, 0: the
+     * driver estimates nothing. What all others hold is `bytes` - `budget`. */
+    uint64_t budget, used;
+};
+enum { BACKEND_HEAPS_MAX = 16 };
+
+/* A device as its driver describes it while nobody has opened it. */
+struct backend_found_device {
+    int index;          /* what device_open() calls it, if the process sees all devices */
+    char id[64];        /* stable: "vulkan-" and the UUID, as CUDA writes it behind "GPU-" */
+    char type[16];      /* "discrete", "integrated", "virtual", "cpu" or "other" */
+    char model[128];    /* "AMD Radeon RX 7900 XTX" */
+    char driver[128];   /* its name and version */
+    char features[256]; /* blank-separated words */
+    bool is_software;   /* it computes on the host's processor */
+    bool shares_memory; /* its memory is the host's */
+    struct backend_heap heaps[BACKEND_HEAPS_MAX];
+    int heap_count;
 };
 
 /* The values that differ from step to step. */
@@ -234,6 +258,9 @@ struct backend {
     int interface_version; /* BACKEND_INTERFACE_VERSION */
     const char *name;
 
+    /* Lists the devices without opening one. Returns how many there are, at most `limit`, or why
+     * nothing can be known: -ERROR_DEVICE_LOST. Optional: `traind-worker probe` calls it. */
+    int (*devices_find)(struct backend_found_device *devices, int limit, struct error *error);
     int (*device_open)(const struct backend_device_config *config, struct backend_device **device,
                        struct error *error);
     void (*device_close)(struct backend_device *device);

@@ -1,4 +1,4 @@
-/* fake_cuda.c: a stand-in for the CUDA plugin (build/tests/libraries/fake_cuda.so), for tests on
+/* fake_cuda.c: a stand-in for plugins of GPUs (build/tests/libraries/fake_cuda.so), for tests on
  * machines without a GPU. It computes with the CPU backend, in a memory of its own, and is told
  * what else to do by the file <its own path>.control, read when the device is opened; a test loads
  * it by a link in a folder of its own. A fact to a line:
@@ -13,6 +13,7 @@
  *   when FILE             fails so only once the file is there
  *   shared                fails so only as a client of MPS
  *   wait FILE             the device is opened once the file is there
+ *   found ID TYPE BYTES BUDGET  a device that devices_find() lists, with its only heap
  *   deaf                  a client of MPS never has its device opened
  *   report FILE STATE     when a run fails, what the driver says of it: FILE takes STATE's place
  */
@@ -29,7 +30,11 @@
 const struct backend *traind_backend(void);
 void omp_set_num_threads(int count); /* of libgomp, which oneDNN uses */
 
+enum { FOUND_MAX = 4 };
+
 static struct {
+    struct backend_found_device found[FOUND_MAX];
+    int found_count;
     uint64_t memory;
     char refusal[256], missing[64], failure[32], version[32];
     char report[512], state[512], when[512], awaited[512];
@@ -38,6 +43,25 @@ static struct {
     char name[32];
     bool precisions, deaf, shared;
 } control;
+
+static void take_found(const char *line)
+{
+    struct backend_found_device *found = &control.found[control.found_count];
+    struct backend_heap *heap = &found->heaps[0];
+
+    if (control.found_count == FOUND_MAX)
+        return;
+    *found = (struct backend_found_device){.index = control.found_count, .heap_count = 1};
+    if (sscanf(line, "found %63s %15s %" SCNu64 " %" SCNu64, found->id, found->type, &heap->bytes,
+               &heap->budget) != 4)
+        return;
+    heap->on_device = true;
+    found->shares_memory = strcmp(found->type, "integrated") == 0;
+    snprintf(found->model, sizeof found->model, "Fake GPU");
+    snprintf(found->driver, sizeof found->driver, "stand-in 1.0");
+    snprintf(found->features, sizeof found->features, "vulkan-1.3");
+    control.found_count++;
+}
 
 static void control_read(void)
 {
@@ -52,6 +76,7 @@ static void control_read(void)
     snprintf(path, sizeof path, "%s.control", own.dli_fname);
     file = fopen(path, "re");
     while (file && fgets(line, sizeof line, file)) {
+        take_found(line);
         sscanf(line, "memory %" SCNu64, &control.memory);
         sscanf(line, "version %31s", control.version);
         sscanf(line, "refuse %255[^\n]", control.refusal);
@@ -66,6 +91,15 @@ static void control_read(void)
     }
     if (file)
         fclose(file);
+}
+
+static int devices_find(struct backend_found_device *devices, int limit, struct error *error)
+{
+    (void)error;
+    control_read();
+    for (int i = 0; i < control.found_count && i < limit; i++)
+        devices[i] = control.found[i];
+    return control.found_count < limit ? control.found_count : limit;
 }
 
 static double no_seconds(const void *context, const struct graph *graph, int32_t node,
@@ -116,6 +150,8 @@ static void device_describe(struct backend_device *device, struct backend_device
 {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES"), *mps = getenv("CUDA_MPS_PIPE_DIRECTORY");
 
+    if (getenv("TRAIND_VULKAN_DEVICES"))
+        visible = getenv("TRAIND_VULKAN_DEVICES");
     backend_simulated()->device_describe(device, info);
     snprintf(info->model, sizeof info->model, "Fake GPU");
     snprintf(info->features, sizeof info->features, "sm_90");
@@ -171,6 +207,7 @@ __attribute__((visibility("default"))) const struct backend *traind_backend(void
 
     backend = *backend_simulated();
     backend.name = "cuda";
+    backend.devices_find = devices_find;
     backend.device_open = device_open;
     backend.device_enter = device_enter;
     backend.device_describe = device_describe;

@@ -45,6 +45,17 @@ static void make_devices(struct random_snapshot *random, const struct random_sha
     }
 }
 
+/* Up to three devices to a ledger; every other one is another way to the GPU of its ledger. It
+ * draws nothing, so the rest of the snapshot is the same without. */
+static void make_ledgers(struct random_snapshot *random, const struct random_shape *shape)
+{
+    for (int d = 0; d < shape->devices; d++) {
+        random->ledgers[d] = d / 3 * 3;
+        random->devices[d].same_hardware = d % 3 && d % 2;
+    }
+    random->snapshot.ledgers = random->ledgers;
+}
+
 static void make_job(struct random_snapshot *random, const struct random_shape *shape, int index,
                      struct draws *draws)
 {
@@ -155,6 +166,8 @@ void random_snapshot_make(struct random_snapshot *random, const struct random_sh
                                                 .users = random->users,
                                                 .user_count = 4,
                                                 .settings = policy_settings_default()};
+    if (shape->unified)
+        make_ledgers(random, shape);
 }
 
 void random_snapshot_free(struct random_snapshot *random)

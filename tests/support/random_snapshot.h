@@ -10,6 +10,7 @@ struct random_snapshot {
     struct policy_job *jobs;
     struct policy_estimate *estimates;
     int *placed; /* devices of the running jobs */
+    int ledgers[POLICY_DEVICES_MAX];
     uint64_t masks[4][POLICY_MASK_WORDS];
 };
 
@@ -19,6 +20,7 @@ struct random_shape {
     bool plain;   /* none of the following: */
                   /* memory, outside users, draining, lost, unmovable, sharing, priorities */
     bool choosy;  /* some jobs exclude devices, or prefer some */
+    bool unified; /* devices share memories, and some are two ways to one GPU */
 };
 
 /* Makes a snapshot that depends on shape and seed alone. Running jobs are placed so that the ledger

@@ -243,6 +243,15 @@ void wild_snapshot_make(struct wild_snapshot *wild, uint64_t seed)
             run_job(wild, i, &placed, &draws);
     }
     snapshot->settings = make_settings(&draws);
+    if (!one_in(&draws, 3))
+        return;
+    for (size_t d = 0; d < snapshot->device_count; d++) {
+        bool alone = d == 0 || one_in(&draws, 2);
+
+        wild->ledgers[d] = alone ? (int)d : wild->ledgers[draw_below(&draws, (int)d)];
+        wild->devices[d].same_hardware = one_in(&draws, 3);
+    }
+    snapshot->ledgers = wild->ledgers;
 }
 
 void wild_snapshot_free(struct wild_snapshot *wild)

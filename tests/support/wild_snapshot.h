@@ -14,6 +14,7 @@ struct wild_snapshot {
     struct policy_job *jobs;
     struct policy_estimate *estimates;
     int *placed; /* devices of the running jobs */
+    int ledgers[POLICY_DEVICES_MAX];
     uint64_t masks[WILD_MASKS + POLICY_DEVICES_MAX][POLICY_MASK_WORDS]; /* then one device each */
 };
 

@@ -15,7 +15,10 @@ const struct worker_backend worker_backends[] = {
     {.kind = DEVICE_HOST, .naming = WORKER_NAMED_AS_KIND, .builtin = backend_cpu},
     {.kind = "cuda", .naming = WORKER_NAMED_BY_NUMBER, .visible = "CUDA_VISIBLE_DEVICES"},
     /* drivers in software would be listed, too */
-    {.kind = "vulkan", .naming = WORKER_NAMED_BY_NUMBER, .only_by_name = true},
+    {.kind = "vulkan",
+     .naming = WORKER_NAMED_BY_NUMBER,
+     .visible = "TRAIND_VULKAN_DEVICES",
+     .only_by_name = true},
     {.kind = "simulated",
      .naming = WORKER_NAMED_BY_CONFIG,
      .builtin = backend_simulated,

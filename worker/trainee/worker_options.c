@@ -63,6 +63,9 @@ const struct worker_command worker_commands[] = {
      WORKER_NO_DATA, NULL, worker_verify},
     {"devices", "", "list the devices that this machine's backends can train on",
      "json device plugin", false, WORKER_NO_DATA, NULL, worker_devices},
+    {"probe", "--device KIND",
+     "list the devices of a plugin without opening one: identity, driver, memory",
+     "json device plugin", false, WORKER_NO_DATA, "device", worker_probe},
 };
 const int worker_command_count = sizeof worker_commands / sizeof worker_commands[0];
 

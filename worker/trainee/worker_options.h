@@ -78,3 +78,4 @@ int worker_warm(const struct worker_options *options);
 int worker_mps(const struct worker_options *options);
 int worker_verify(const struct worker_options *options);
 int worker_devices(const struct worker_options *options);
+int worker_probe(const struct worker_options *options);

@@ -169,7 +169,8 @@ struct memory_reading {
     uint64_t used;
     size_t count;
     struct claim_reading {
-        int64_t job, number; /* of the attempt */
+        struct device *device; /* the CPU, or a device that shares its memory */
+        int64_t job, number;   /* of the attempt */
         pid_t pid;
         bool alone;
         struct process_memory memory;
@@ -195,11 +196,12 @@ static struct device_claim *find_claim(const struct device *device, int64_t job,
 }
 
 /* Stores what an attempt holds. If that is more than it booked, the booking grows. */
-static void take_own(struct device *device, const struct claim_reading *reading)
+static void take_own(struct device *host, const struct claim_reading *reading)
 {
+    struct device *device = reading->device;
     struct device_claim *claim = find_claim(device, reading->job, reading->number);
 
-    if (!claim) /* the attempt has ended */
+    if (!claim || device_ledger(device) != host) /* the attempt has ended */
         return;
     claim->memory_held = reading->memory;
     if (reading->memory.bytes <= claim->memory_booked)
@@ -227,27 +229,45 @@ static void on_memory_read(uv_work_t *work, int status)
     free(reading);
 }
 
+static void add_claims(struct memory_reading *reading, struct device *device)
+{
+    for (size_t i = 0; i < device->claim_count; i++) {
+        const struct device_claim *claim = device->claims[i];
+
+        if (claim->pid > 0)
+            reading->claims[reading->count++] =
+                (struct claim_reading){.device = device,
+                                       .job = claim->job,
+                                       .number = claim->number,
+                                       .pid = claim->pid,
+                                       .alone = claim->is_one_process,
+                                       .memory = claim->memory_held};
+    }
+}
+
+/* Attempts in the machine's memory. */
+static size_t count_claims(const struct device *host)
+{
+    size_t count = host->claim_count;
+
+    for (const struct device *sharer = host->sharers; sharer; sharer = sharer->next_sharer)
+        count += sharer->claim_count;
+    return count;
+}
+
 static void start_reading(struct daemon *daemon, struct device *device)
 {
     struct memory_reading *reading =
-        calloc(1, sizeof *reading + device->claim_count * sizeof *reading->claims);
+        calloc(1, sizeof *reading + count_claims(device) * sizeof *reading->claims);
 
     if (!reading) /* no memory: the last reading stays valid */
         return;
     reading->daemon = daemon;
     reading->device = device;
     reading->work.data = reading;
-    for (size_t i = 0; i < device->claim_count; i++) {
-        const struct device_claim *claim = device->claims[i];
-
-        if (claim->pid > 0)
-            reading->claims[reading->count++] =
-                (struct claim_reading){.job = claim->job,
-                                       .number = claim->number,
-                                       .pid = claim->pid,
-                                       .alone = claim->is_one_process,
-                                       .memory = claim->memory_held};
-    }
+    add_claims(reading, device);
+    for (struct device *sharer = device->sharers; sharer; sharer = sharer->next_sharer)
+        add_claims(reading, sharer);
     device->being_read = true;
     daemon_queue_work(daemon, &reading->work, read_memory, on_memory_read);
 }
@@ -262,7 +282,7 @@ static bool measure(struct daemon *daemon, struct device *device)
         (device->measured_at && now - device->measured_at < SAMPLE_MILLISECONDS))
         return device->being_read;
     device->measured_at = now ? now : 1;
-    if (device->claim_count == 0)
+    if (count_claims(device) == 0)
         device->memory_outside = host_probe_memory_used("", daemon->host);
     else
         start_reading(daemon, device);

@@ -49,7 +49,7 @@ static struct nvidia_use device_use(const struct daemon *daemon, const struct de
     pid_t pids[PIDS_MAX];
     size_t count = device_list_pids(daemon, device, pids, PIDS_MAX);
 
-    return nvidia_device_use(nvidia, pids, count, device->memory_booked);
+    return nvidia_device_use(nvidia, pids, count, device_ledger_booked(device));
 }
 
 /* ---- readings -------------------------------------------------------------------------------- */
@@ -156,6 +156,8 @@ static void take_memory(struct daemon *daemon, struct device *device,
     device->memory_total = nvidia->memory_total;
     device->memory_outside = outside;
     take_peaks(device, nvidia, nvidia->processes_known && !use.by_booking);
+    for (struct device *way = device->sharers; way; way = way->next_sharer)
+        take_peaks(way, nvidia, nvidia->processes_known && !use.by_booking);
     if (daemon->jobs)
         strays_find(daemon, device, nvidia->processes, nvidia->process_count);
     if ((left || change > device->memory_total / CHANGE_THAT_COUNTS) && daemon->jobs)
@@ -212,7 +214,8 @@ static void watch(struct daemon *daemon, bool jobs_wait)
         const struct device *device = daemon->devices->list[i];
 
         present = present || device->driver == &device_driver_nvidia;
-        busy = busy || (device->driver == &device_driver_nvidia && device->claim_count > 0);
+        busy = busy ||
+               (device_ledger(device)->driver == &device_driver_nvidia && device->claim_count > 0);
     }
     if (busy || (present && jobs_wait))
         nvidia_monitor_watch(state->monitor, true);
@@ -317,7 +320,7 @@ static uint64_t memory_used(const struct daemon *daemon, const struct device *de
 {
     const struct nvidia_device *nvidia = find_read(daemon, device);
 
-    return nvidia ? nvidia->memory_used : device->memory_outside + device->memory_booked;
+    return nvidia ? nvidia->memory_used : device->memory_outside + device_ledger_booked(device);
 }
 
 static void take_sample(const struct daemon *daemon, const struct device *device,

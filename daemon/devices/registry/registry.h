@@ -9,6 +9,7 @@
 #define DEVICE_DRIVERS(DRIVER) \
     DRIVER(cpu) \
     DRIVER(nvidia) \
+    DRIVER(vulkan) \
     DRIVER(accelerator) \
     DRIVER(simulated)
 // clang-format on

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEVICES_MAX = 64, EXTENSIONS_MAX = 512, FAMILIES_MAX = 32 };
+enum { EXTENSIONS_MAX = 512, FAMILIES_MAX = 32 };
 enum { STAGING_BYTES = 4 << 20 };
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -27,14 +27,13 @@ static int create_instance(struct backend_device *device, struct error *error)
 
 static int choose_physical(struct backend_device *device, int index, struct error *error)
 {
-    VkPhysicalDevice devices[DEVICES_MAX];
-    uint32_t count = DEVICES_MAX;
-    VkResult result = device->library.EnumeratePhysicalDevices(device->instance, &count, devices);
+    VkPhysicalDevice devices[VULKAN_DEVICES_MAX];
+    int count = vulkan_physical_list(device, devices, error);
 
-    if (result != VK_SUCCESS && result != VK_INCOMPLETE)
-        return vulkan_fail(error, result, "the devices of Vulkan");
-    if (index < 0 || (uint32_t)index >= count)
-        return error_set(error, -ERROR_DEVICE_LOST, "Vulkan has %u devices, and none is number %d",
+    if (count < 0)
+        return count;
+    if (index < 0 || index >= count)
+        return error_set(error, -ERROR_DEVICE_LOST, "Vulkan has %d devices, and none is number %d",
                          count, index);
     device->physical = devices[index];
     return 0;
@@ -55,7 +54,7 @@ static bool has_extension(struct backend_device *device, const char *name)
     return found;
 }
 
-static void read_properties(struct backend_device *device)
+void vulkan_device_read(struct backend_device *device)
 {
     VkPhysicalDeviceMaintenance3Properties limits = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES};
@@ -187,6 +186,13 @@ static int create_objects(struct backend_device *device, struct error *error)
     return vulkan_memory_allocate(device, STAGING_BYTES, true, &device->staging, error);
 }
 
+int vulkan_device_begin(struct backend_device *device, struct error *error)
+{
+    int r = vulkan_library_open(&device->library, error);
+
+    return r < 0 ? r : create_instance(device, error);
+}
+
 int vulkan_device_open(const struct backend_device_config *config, struct backend_device **device,
                        struct error *error)
 {
@@ -199,13 +205,11 @@ int vulkan_device_open(const struct backend_device_config *config, struct backen
         snprintf(opened->name, sizeof opened->name, "%s", config->name);
     else
         snprintf(opened->name, sizeof opened->name, "vulkan:%d", config->index);
-    r = vulkan_library_open(&opened->library, error);
-    if (r == 0)
-        r = create_instance(opened, error);
+    r = vulkan_device_begin(opened, error);
     if (r == 0)
         r = choose_physical(opened, config->index, error);
     if (r == 0) {
-        read_properties(opened);
+        vulkan_device_read(opened);
         r = check_features(opened, error);
     }
     if (r == 0)
@@ -255,9 +259,9 @@ bool vulkan_device_shares_memory(const struct backend_device *device)
            device->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
 }
 
-static const char *type_name(VkPhysicalDeviceType type)
+const char *vulkan_device_type(const struct backend_device *device)
 {
-    switch (type) {
+    switch (device->properties.deviceType) {
     case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
         return "integrated";
     case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
@@ -315,9 +319,9 @@ void vulkan_device_describe(struct backend_device *device, struct backend_device
                                          .rounds_parameters = true};
     snprintf(info->name, sizeof info->name, "%s", device->name);
     snprintf(info->model, sizeof info->model, "%.127s", device->properties.deviceName);
-    snprintf(info->features, sizeof info->features, "%s vulkan-%u.%u%s",
-             type_name(device->properties.deviceType), VK_API_VERSION_MAJOR(version),
-             VK_API_VERSION_MINOR(version), device->stores_halves ? " storage-16-bit" : "");
+    snprintf(info->features, sizeof info->features, "%s vulkan-%u.%u%s", vulkan_device_type(device),
+             VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version),
+             device->stores_halves ? " storage-16-bit" : "");
     write_version(info->versions, sizeof info->versions, &device->driver);
 }
 

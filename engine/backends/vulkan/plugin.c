@@ -9,6 +9,7 @@ __attribute__((visibility("default"))) const struct backend *traind_backend(void
     static const struct backend backend = {
         .interface_version = BACKEND_INTERFACE_VERSION,
         .name = "vulkan",
+        .devices_find = vulkan_devices_find,
         .device_open = vulkan_device_open,
         .device_close = vulkan_device_close,
         .device_describe = vulkan_device_describe,

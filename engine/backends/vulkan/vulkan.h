@@ -156,6 +156,22 @@ void vulkan_device_describe(struct backend_device *device, struct backend_device
 uint64_t vulkan_device_memory_used(struct backend_device *device);
 /* Whether the device uses the machine's memory, as integrated GPUs and drivers in software do. */
 bool vulkan_device_shares_memory(const struct backend_device *device);
+/* The first step of opening: the loader and an instance. vulkan_device_close() undoes it. */
+int vulkan_device_begin(struct backend_device *device, struct error *error);
+/* Reads what the driver says of device->physical. */
+void vulkan_device_read(struct backend_device *device);
+/* "discrete", "integrated", "virtual", "cpu" or "other" */
+const char *vulkan_device_type(const struct backend_device *device);
+
+/* ---- find.c ---- */
+
+enum { VULKAN_DEVICES_MAX = 64, VULKAN_ID_MAX = 64 };
+
+/* The devices by number, at most VULKAN_DEVICES_MAX. Where TRAIND_VULKAN_DEVICES is set they are
+ * those whose ids it names. Returns how many, or a negative error. */
+int vulkan_physical_list(struct backend_device *device, VkPhysicalDevice *list,
+                         struct error *error);
+int vulkan_devices_find(struct backend_found_device *devices, int limit, struct error *error);
 
 /* ---- memory.c ---- */
 

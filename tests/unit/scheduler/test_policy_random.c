@@ -143,6 +143,66 @@ static void check_booking(const struct policy_snapshot *snapshot,
     }
 }
 
+/* What the jobs of a shared ledger hold together, and how busy they keep the GPU to which several
+ * of its devices are ways. */
+struct together {
+    double memory, utilisation;
+    int joined, on_hardware, joined_there;
+    bool share, stays;
+};
+
+static struct together look_at_ledger(const struct policy_snapshot *snapshot,
+                                      const struct policy_decision *decision, int ledger)
+{
+    struct together all = {.memory = (double)snapshot->devices[ledger].memory_outside,
+                           .share = true};
+
+    for (size_t i = 0; i < snapshot->job_count; i++) {
+        const struct policy_job *job = &snapshot->jobs[i];
+        const struct policy_placement *placement = &decision->placements[i];
+
+        for (int n = 0; placement->devices && n < job->devices; n++) {
+            int at = placement->devices[n];
+            const struct policy_estimate *estimate = &job->estimates[placement->type];
+
+            if (snapshot->ledgers[at] != ledger)
+                continue;
+            all.memory += (double)estimate->memory;
+            all.joined += !is_running_unmovable(job) && estimate->memory > 0;
+            if (at != ledger && !snapshot->devices[at].same_hardware)
+                continue;
+            all.on_hardware++;
+            all.joined_there += !is_running_unmovable(job);
+            all.stays |= is_running_on(job, at);
+            all.utilisation += estimate->utilisation > 0 ? estimate->utilisation : 1;
+            all.share &= job->shares && job->devices == 1;
+        }
+    }
+    return all;
+}
+
+static void check_ledgers(const struct policy_snapshot *snapshot,
+                          const struct policy_decision *decision)
+{
+    for (int d = 0; snapshot->ledgers && d < (int)snapshot->device_count; d++) {
+        const struct policy_device *device = &snapshot->devices[d];
+        struct together all = look_at_ledger(snapshot, decision, d);
+
+        if (snapshot->ledgers[d] != d)
+            continue;
+        assert_true(all.joined == 0 || device->high_watermark_ratio == 0 ||
+                    device->memory_capacity == 0 ||
+                    all.memory <= device->high_watermark_ratio * (double)device->memory_capacity);
+        if (all.joined_there == 0 || all.on_hardware < 2)
+            continue;
+        assert_true(all.share);
+        assert_true(device->jobs_max == 0 || all.on_hardware <= device->jobs_max);
+        assert_true(all.utilisation <= snapshot->settings.utilisation_limit *
+                                               (all.stays ? POLICY_STAYING_UTILISATION : 1) +
+                                           1e-9);
+    }
+}
+
 /* Checks that who yields goes only where the jobs that run leave enough memory. */
 static void check_yielding(const struct policy_snapshot *snapshot,
                            const struct policy_decision *decision)
@@ -319,7 +379,8 @@ static void rules_hold_on_random_snapshots(void **state)
                                      .devices = 3 + (int)(seed % 7),
                                      .jobs = 1 + (int)(seed % 37),
                                      .gang_max = seed % 4 == 0 ? 1 : 3,
-                                     .choosy = seed % 2};
+                                     .choosy = seed % 2,
+                                     .unified = seed / 64 % 2};
         struct random_snapshot random;
         struct policy_decision decision;
         char text[POLICY_REASON_MAX];
@@ -337,7 +398,9 @@ static void rules_hold_on_random_snapshots(void **state)
         check_booking(&random.snapshot, &decision);
         check_yielding(&random.snapshot, &decision);
         check_limits(&random.snapshot, &decision);
-        check_starvation(&random.snapshot, &decision);
+        check_ledgers(&random.snapshot, &decision);
+        if (!shape.unified) /* it counts devices by their own memory */
+            check_starvation(&random.snapshot, &decision);
         check_all_candidates(&random.snapshot, &decision);
         check_same_again(&random.snapshot, &decision, size);
         for (size_t i = 0; i < random.snapshot.job_count; i++)
