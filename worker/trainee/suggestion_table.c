@@ -16,8 +16,8 @@ enum {
     TEST_IN = 5 /* of so many rows the last is tested on */
 };
 
-/* Bins of columns of numbers: of the tables of tests/bench/tables fewer are behind gradient boosting
- * with them than without. */
+/* Bins of columns of numbers: of the tables of tests/bench/tables fewer are behind gradient
+ * boosting with them than without. */
 enum { TABLE_BINS = 8 };
 
 /* Of eight recipes that tests/bench/tables was run with, this one was behind gradient boosting on

@@ -139,7 +139,8 @@ static void columns_have_bins_where_they_are_wanted(void **state)
     dataset_close(dataset);
 }
 
-/* Other tables, and those that a checkpoint's model predicts, have the bins of the training table. */
+/* Other tables, also those that a checkpoint's model predicts, have the bins of the training
+ * table. */
 static void bins_are_kept(void **state)
 {
     struct dataset *train, *read, *test;
