@@ -30,9 +30,9 @@ struct transition *transition_new(struct jobs *jobs, const struct job *job);
 void transition_set_state(struct transition *transition, struct job *job, enum job_state to,
                           enum wait_reason wait_reason, const char *reason);
 
-/* Notes with the transition that the daemon ends the job's attempt, and why. The attempt is asked to
- * end after the commit, or when the first try fails. Otherwise a daemon that starts after a kill in
- * between would find a job that ended by a signal that nobody had sent. */
+/* Notes with the transition that the daemon ends the job's attempt, and why. The attempt is asked
+ * to end after the commit, or when the first try fails. Otherwise a daemon that starts after a kill
+ * in between would find a job that ended by a signal that nobody had sent. */
 void transition_stop(struct transition *transition, struct job *job, enum ending ending);
 
 /* Stores the transition. If that fails it is tried again, in order, until it succeeds, so a full

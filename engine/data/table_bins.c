@@ -11,13 +11,13 @@ enum {
     NUMBERS_PER_BIN = 10 /* that a bin has at least, of the numbers that are kept */
 };
 
-/* How far the features at both ends go beyond their bins, in widths of the bin. A number far outside
- * of what was trained on would otherwise make a feature of any size. */
+/* How far the features at both ends go beyond their bins, in widths of the bin. A number far
+ * outside of what was trained on would otherwise make a feature of any size. */
 static const double BEYOND_MAX = 3;
 
-/* Vitter's algorithm R (1985, "Random sampling with a reservoir"): each number so far is kept with the
- * same probability. Numbers that return with a period do not mislead it. The same column has the same
- * bins for each seed of a job. */
+/* Vitter's algorithm R (1985, "Random sampling with a reservoir"): each number so far is kept with
+ * the same probability. Numbers that return with a period do not mislead it. The same column has
+ * the same bins for each seed of a job. */
 int table_sample_add(struct table_sample *sample, double value, struct error *error)
 {
     uint64_t seen = (uint64_t)sample->seen++, place;

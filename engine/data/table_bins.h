@@ -1,8 +1,8 @@
 /* table_bins.h: columns of numbers as piecewise linear features (Gorishniy, Rubachev and Babenko
  * 2022, "On Embeddings for Numerical Features in Tabular Deep Learning", arXiv:2203.05556, section
  * 3.2). The quantiles of a column divide its numbers into bins. Feature i of a number says how much
- * of bin i lies below the number: 0 to 1. A linear layer over these features can bend at every edge,
- * as a tree can split there. Internal to the folder. */
+ * of bin i lies below the number: 0 to 1. A linear layer over these features can bend at every
+ * edge, as a tree can split there. Internal to the folder. */
 #pragma once
 
 #include "base/error.h"
@@ -30,6 +30,6 @@ void table_sample_release(struct table_sample *sample);
 int table_bins_find(struct table_sample *sample, int bins, double **edges, int32_t *count,
                     struct error *error);
 
-/* Writes the features of a number, of which there are count - 1. The first and the last go on beyond
- * their bins, by at most three times the bin's width. */
+/* Writes the features of a number, of which there are count - 1. The first and the last go on
+ * beyond their bins, by at most three times the bin's width. */
 void table_bins_encode(const double *edges, int32_t count, double value, float *features);

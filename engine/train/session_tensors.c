@@ -1,5 +1,5 @@
-/* session_tensors.c: the tensors of a session that last from step to step: names, sizes, reading and
- * writing. See session.h. */
+/* session_tensors.c: the tensors of a session that last from step to step: names, sizes, reading
+ * and writing. See session.h. */
 #include "engine/train/initial_values.h"
 #include "engine/train/session_internal.h"
 

@@ -49,8 +49,8 @@ static void update_sgd(const struct optimizer_config *config,
     }
 }
 
-/* What Adam and AMSGrad compute with in a step: the moments' coefficients, the weight decay, and the
- * corrections of the moments' bias. */
+/* What Adam and AMSGrad compute with in a step: the moments' coefficients, the weight decay, and
+ * the corrections of the moments' bias. */
 struct adam_numbers {
     float beta1, rest1, beta2, rest2, epsilon, shrink, decay, rate, root;
 };
