@@ -195,6 +195,12 @@ bool device_uses_host_memory(const struct device *device)
     return device->ledger && device->ledger->driver->kind.is_host;
 }
 
+enum device_health device_health_of_hardware(const struct device *device)
+{
+    return device->same_hardware && device->ledger->health > device->health ? device->ledger->health
+                                                                            : device->health;
+}
+
 bool device_is_in_use(const struct device *device)
 {
     const struct device *first = device->same_hardware ? device->ledger : device;
@@ -213,6 +219,11 @@ uint64_t device_ledger_booked(const struct device *device)
     for (const struct device *sharer = ledger->sharers; sharer; sharer = sharer->next_sharer)
         booked += sharer->memory_booked;
     return booked;
+}
+
+bool device_or_ledger_is_over_limit(const struct device *device)
+{
+    return device_is_over_limit(device) || device_is_over_limit(device_ledger(device));
 }
 
 static uint64_t left_of(uint64_t limit, uint64_t booked)
