@@ -201,14 +201,19 @@ enum device_health device_health_of_hardware(const struct device *device)
                                                                             : device->health;
 }
 
-bool device_is_in_use(const struct device *device)
+bool device_is_in_use_otherwise(const struct device *device)
 {
     const struct device *first = device->same_hardware ? device->ledger : device;
-    bool used = first->claim_count > 0;
+    bool used = device != first && first->claim_count > 0;
 
     for (const struct device *way = first->sharers; way; way = way->next_sharer)
-        used = used || (way->same_hardware && way->claim_count > 0);
+        used = used || (way != device && way->same_hardware && way->claim_count > 0);
     return used;
+}
+
+bool device_is_in_use(const struct device *device)
+{
+    return device->claim_count > 0 || device_is_in_use_otherwise(device);
 }
 
 uint64_t device_ledger_booked(const struct device *device)

@@ -146,6 +146,8 @@ bool device_uses_host_memory(const struct device *device);
 enum device_health device_health_of_hardware(const struct device *device);
 /* Whether jobs are on the device, by any way to it. */
 bool device_is_in_use(const struct device *device);
+/* Whether jobs are on the same GPU by another way. */
+bool device_is_in_use_otherwise(const struct device *device);
 /* Bytes that jobs have booked in the memory of the device, on whichever devices. */
 uint64_t device_ledger_booked(const struct device *device);
 /* Bytes that further jobs may book; UINT64_MAX: no limit. */

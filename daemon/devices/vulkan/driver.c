@@ -89,8 +89,10 @@ static void take_memory(struct daemon *daemon, struct device *device,
     bool left = device->memory_leaving > 0 && begun > device->left_at;
 
     device->memory_total = found->memory_total;
-    if (!found->use_is_known || device->ledger)
+    if (!found->use_is_known || device->ledger) { /* no start waits for what no reading shows */
+        device->memory_leaving = 0;
         return;
+    }
     outside =
         found->memory_used > device->memory_booked ? found->memory_used - device->memory_booked : 0;
     if (begun > device->left_at)
