@@ -14,7 +14,7 @@
  *   shared                fails so only as a client of MPS
  *   wait FILE             the device is opened once the file is there
  *   found ID TYPE BYTES BUDGET  a device that devices_find() lists, with its only heap
- *   mute                        devices_find() ends the process
+ *   mute                        devices_find() ends the process, and reports as a failure does
  *   deaf                  a client of MPS never has its device opened
  *   report FILE STATE     when a run fails, what the driver says of it: FILE takes STATE's place
  */
@@ -99,6 +99,8 @@ static int devices_find(struct backend_found_device *devices, int limit, struct 
 {
     (void)error;
     control_read();
+    if (control.mute && control.report[0])
+        rename(control.report, control.state);
     if (control.mute)
         abort();
     for (int i = 0; i < control.found_count && i < limit; i++)

@@ -24,7 +24,10 @@ enum {
     CHANGE_THAT_COUNTS = 100, /* 1/100 of the memory: a larger change may change the decision */
     /* A process that fails or is slow for once, on a busy machine, must cost no job its device. So
      * the devices count as lost after so many readings in a row without an answer. */
-    UNANSWERED_MAX = 3
+    UNANSWERED_MAX = 3,
+    /* At the start jobs that are found running are booked on the devices that are known by then. A
+     * process that crashes is tried again, for as long as one that hangs may take. */
+    START_MILLISECONDS = 8000
 };
 
 struct vulkan_devices {
@@ -32,8 +35,9 @@ struct vulkan_devices {
     uv_timer_t timer;                     /* runs while jobs are on devices that it measures */
     void (*ready)(struct daemon *daemon); /* NULL: it was called already */
     char version[VERSION_MAX];
-    bool refused;   /* a device that does not fit into the table was logged */
-    int unanswered; /* readings in a row without an answer */
+    uint64_t started; /* uv_hrtime() */
+    bool refused;     /* a device that does not fit into the table was logged */
+    int unanswered;   /* readings in a row without an answer */
 };
 
 extern const struct device_driver device_driver_vulkan;
@@ -201,14 +205,34 @@ static void note_version(struct daemon *daemon, const struct vulkan_reading *rea
                                      used ? ", " : "", reading->devices[i].driver);
 }
 
+/* Whether the last reading had no answer, and a further one may have one. */
+static bool may_answer_yet(const struct vulkan_devices *state)
+{
+    return state->unanswered > 0 && state->unanswered < UNANSWERED_MAX;
+}
+
+/* Whether the start of the daemon waits for a further reading. */
+static bool begins_again(struct vulkan_devices *state)
+{
+    bool again = state->ready && may_answer_yet(state) &&
+                 uv_hrtime() - state->started < START_MILLISECONDS * UINT64_C(1000000);
+
+    if (again)
+        vulkan_probe_read(state->probe, NULL, NULL);
+    return again;
+}
+
 static void on_reading(struct daemon *daemon, const struct vulkan_reading *reading)
 {
     struct vulkan_devices *state = state_of(daemon);
-    void (*ready)(struct daemon *) = TAKE_POINTER(state->ready);
+    void (*ready)(struct daemon *);
 
     if (daemon->devices->stopping)
         return;
     count_unanswered(state, reading);
+    if (begins_again(state))
+        return;
+    ready = TAKE_POINTER(state->ready);
     take_known(daemon, reading);
     add_new(daemon, reading);
     if (!reading->failed)
@@ -263,6 +287,7 @@ static int start(struct daemon *daemon, void (*ready)(struct daemon *daemon), st
     state = memory_zero(sizeof *state);
     *device_driver_state(daemon, &device_driver_vulkan) = state;
     state->ready = ready;
+    state->started = uv_hrtime();
     state->probe = vulkan_probe_new(daemon, path, on_reading);
     uv_timer_init(daemon->loop, &state->timer);
     state->timer.data = daemon;
@@ -304,12 +329,6 @@ static bool any_is_there(const struct daemon *daemon)
         if (daemon->devices->list[i]->driver == &device_driver_vulkan)
             return true;
     return false;
-}
-
-/* Whether the last reading had no answer, and a further one may have one. */
-static bool may_answer_yet(const struct vulkan_devices *state)
-{
-    return state->unanswered > 0 && state->unanswered < UNANSWERED_MAX;
 }
 
 /* Whether readings tell something that decisions need: what others hold, or that a lost device is
