@@ -177,6 +177,13 @@ static bool memory_allows(const struct policy_device *device, uint64_t limit,
            (here || !device_above_watermark(device, booked));
 }
 
+/* What is placed so far, computed once for each joining and not for each job. */
+struct placed_loads {
+    const struct load *loads;                 /* of each device */
+    struct load hardware[POLICY_DEVICES_MAX]; /* with what is on the other ways to its GPU */
+    uint64_t booked[POLICY_DEVICES_MAX];      /* of each ledger */
+};
+
 /* What is on the device and on the other ways to the same GPU. */
 static struct load load_of_hardware(const struct policy_run *run, const struct load *loads,
                                     int device)
@@ -198,22 +205,37 @@ static struct load load_of_hardware(const struct policy_run *run, const struct l
     return sum; /* its memory is the device's own */
 }
 
+static void placed_loads_count(struct placed_loads *placed, const struct policy_run *run,
+                               const struct load *loads)
+{
+    int devices = (int)run->snapshot->device_count;
+
+    placed->loads = loads;
+    for (int d = 0; d < devices; d++) {
+        placed->hardware[d] = load_of_hardware(run, loads, d);
+        placed->booked[d] = 0;
+    }
+    for (int d = 0; d < devices; d++) {
+        uint64_t *booked = &placed->booked[ledger_of(run->snapshot, d)];
+
+        *booked = memory_sum(*booked, loads[d].jobs > 0 ? loads[d].memory : 0);
+    }
+}
+
 /* Whether the ledger that the device shares with others has room for the job's memory there. The
  * job may be on one of them now. */
-static bool ledger_has_room(const struct policy_run *run, const struct load *loads, size_t index,
-                            int device, bool here)
+static bool ledger_has_room(const struct policy_run *run, const struct placed_loads *placed,
+                            size_t index, int device, bool here)
 {
     const struct policy_snapshot *snapshot = run->snapshot;
     const struct policy_job *job = &snapshot->jobs[index];
     const struct policy_placement *placement = &run->placements[index];
-    uint64_t booked = 0, memory = job->estimates[snapshot->devices[device].type].memory;
     int ledger = ledger_of(snapshot, device);
+    uint64_t booked = placed->booked[ledger];
+    uint64_t memory = job->estimates[snapshot->devices[device].type].memory;
 
-    if (!snapshot->ledgers || !ledger_is_shared(snapshot, device))
+    if (!snapshot->ledgers)
         return true;
-    for (int d = 0; d < (int)snapshot->device_count; d++)
-        if (ledger_of(snapshot, d) == ledger && loads[d].jobs > 0)
-            booked = memory_sum(booked, loads[d].memory);
     if (placement->devices && ledger_of(snapshot, placement->devices[0]) == ledger &&
         booked < UINT64_MAX)
         booked -= job->estimates[placement->type].memory;
@@ -221,10 +243,11 @@ static bool ledger_has_room(const struct policy_run *run, const struct load *loa
            (here || !device_above_watermark(&snapshot->devices[ledger], booked));
 }
 
-/* Whether the device can take the job, before its value is computed. `load`: of the hardware. */
-static bool has_room(const struct policy_run *run, const struct load *loads, size_t index,
-                     int device, const struct load *load)
+/* Whether the device can take the job, before its value is computed. */
+static bool has_room(const struct policy_run *run, const struct placed_loads *placed, size_t index,
+                     int device)
 {
+    const struct load *load = &placed->hardware[device], *own = &placed->loads[device];
     const struct policy_job *job = &run->snapshot->jobs[index];
     const struct policy_device *to = &run->snapshot->devices[device];
     const struct policy_estimate *estimate = &job->estimates[to->type];
@@ -235,13 +258,12 @@ static bool has_room(const struct policy_run *run, const struct load *loads, siz
 
     if (to->lost || (to->draining && !here) || !isfinite(estimate->seconds) ||
         !job_may_use(run, job, device) ||
-        !memory_allows(to, run->limit_now[device], &loads[device], estimate->memory, here) ||
-        !ledger_has_room(run, loads, index, device, here))
+        !memory_allows(to, run->limit_now[device], own, estimate->memory, here) ||
+        !ledger_has_room(run, placed, index, device, here))
         return false;
     if (load->jobs == 0)
         return !held_for_another(run, device);
-    return load->shared && job->shares &&
-           (to->jobs_max <= 0 || loads[device].jobs < to->jobs_max) &&
+    return load->shared && job->shares && (to->jobs_max <= 0 || own->jobs < to->jobs_max) &&
            (way->jobs_max <= 0 || load->jobs < way->jobs_max) &&
            utilisation_allows(run->snapshot, way, load->utilisation + job_utilisation(estimate),
                               here);
@@ -364,23 +386,19 @@ struct joining {
 };
 
 /* Replaces `best` by the job's best joining if that is better. */
-static void find_joining(const struct policy_run *run, const struct load *loads, size_t index,
-                         struct joining *best)
+static void find_joining(const struct policy_run *run, const struct placed_loads *placed,
+                         size_t index, struct joining *best)
 {
     const struct policy_job *job = &run->snapshot->jobs[index];
     const struct policy_placement *placement = &run->placements[index];
     int now = placement->devices ? placement->devices[0] : POLICY_NONE;
 
     for (int d = 0; d < (int)run->snapshot->device_count; d++) {
-        struct load load;
         double gain;
 
-        if (d == now)
+        if (d == now || !has_room(run, placed, index, d))
             continue;
-        load = load_of_hardware(run, loads, d);
-        if (!has_room(run, loads, index, d, &load))
-            continue;
-        gain = join_gain(run, index, d, &load);
+        gain = join_gain(run, index, d, &placed->hardware[d]);
         if (gain > 0 &&
             is_better(job, gain,
                       best->device == POLICY_NONE ? NULL : &run->snapshot->jobs[best->job],
@@ -432,14 +450,16 @@ static struct joining find_best_joining(const struct policy_run *run, const stru
 {
     struct joining best = {.device = POLICY_NONE};
     bool empty = any_is_empty(run, sharing->loads);
+    struct placed_loads placed;
 
+    placed_loads_count(&placed, run, sharing->loads);
     for (size_t i = 0; i < sharing->sharer_count; i++) {
         const struct sharer *sharer = &sharing->sharers[i];
 
         if ((empty || sharer->shares) && !is_hopeless(run, sharer, &best) &&
             (run->placements[sharer->job].devices ||
              !user_is_at_limit(run, &run->snapshot->jobs[sharer->job])))
-            find_joining(run, sharing->loads, sharer->job, &best);
+            find_joining(run, &placed, sharer->job, &best);
     }
     return best;
 }

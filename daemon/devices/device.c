@@ -195,14 +195,25 @@ bool device_uses_host_memory(const struct device *device)
     return device->ledger && device->ledger->driver->kind.is_host;
 }
 
-bool device_is_in_use(const struct device *device)
+enum device_health device_health_of_hardware(const struct device *device)
+{
+    return device->same_hardware && device->ledger->health > device->health ? device->ledger->health
+                                                                            : device->health;
+}
+
+bool device_is_in_use_otherwise(const struct device *device)
 {
     const struct device *first = device->same_hardware ? device->ledger : device;
-    bool used = first->claim_count > 0;
+    bool used = device != first && first->claim_count > 0;
 
     for (const struct device *way = first->sharers; way; way = way->next_sharer)
-        used = used || (way->same_hardware && way->claim_count > 0);
+        used = used || (way != device && way->same_hardware && way->claim_count > 0);
     return used;
+}
+
+bool device_is_in_use(const struct device *device)
+{
+    return device->claim_count > 0 || device_is_in_use_otherwise(device);
 }
 
 uint64_t device_ledger_booked(const struct device *device)
@@ -213,6 +224,11 @@ uint64_t device_ledger_booked(const struct device *device)
     for (const struct device *sharer = ledger->sharers; sharer; sharer = sharer->next_sharer)
         booked += sharer->memory_booked;
     return booked;
+}
+
+bool device_or_ledger_is_over_limit(const struct device *device)
+{
+    return device_is_over_limit(device) || device_is_over_limit(device_ledger(device));
 }
 
 static uint64_t left_of(uint64_t limit, uint64_t booked)

@@ -142,8 +142,12 @@ void device_share_ledger(struct device *device, struct device *ledger, bool same
 struct device *device_ledger(const struct device *device);
 /* Whether its jobs are in the machine's memory, although it is not the CPU. */
 bool device_uses_host_memory(const struct device *device);
+/* The health that counts: a way to a GPU is as bad as the GPU itself. */
+enum device_health device_health_of_hardware(const struct device *device);
 /* Whether jobs are on the device, by any way to it. */
 bool device_is_in_use(const struct device *device);
+/* Whether jobs are on the same GPU by another way. */
+bool device_is_in_use_otherwise(const struct device *device);
 /* Bytes that jobs have booked in the memory of the device, on whichever devices. */
 uint64_t device_ledger_booked(const struct device *device);
 /* Bytes that further jobs may book; UINT64_MAX: no limit. */
@@ -155,6 +159,9 @@ uint64_t device_memory_limit(const struct device *device);
 /* Whether the jobs have booked more than that limit, by the last measurement of the others. Those
  * on devices that share its memory count. */
 bool device_is_over_limit(const struct device *device);
+
+/* Whether the device or the one in whose memory its jobs are is over its limit. */
+bool device_or_ledger_is_over_limit(const struct device *device);
 
 /* Adds an attempt to the ledger and removes it. -ENOMEM. */
 int device_book(struct device *device, struct device_claim *claim, uint64_t memory);

@@ -88,7 +88,7 @@ static const struct device *target_device(const struct jobs *jobs, const struct 
         if (device->claim_count > 0 && (target->threads || !device->driver->kind.has_backend))
             return NULL;
         if (!found && device->type == target->type && !device_is_in_use(device) &&
-            device->health == DEVICE_HEALTHY)
+            device_health_of_hardware(device) == DEVICE_HEALTHY)
             found = device;
     }
     return plans_are_made(jobs) ? NULL : found;
@@ -181,7 +181,7 @@ void calibrator_tend(struct jobs *jobs)
         return;
     targets_find(jobs, calibrator);
     if (calibrator->call &&
-        (calibrator->device->claim_count > 0 || !target_device(jobs, calibrator->measured))) {
+        (device_is_in_use(calibrator->device) || !target_device(jobs, calibrator->measured))) {
         log_debug("the calibration of %s stops, because the device is needed",
                   calibrator->device->name);
         worker_call_abandon(TAKE_POINTER(calibrator->call));

@@ -54,11 +54,11 @@ static enum preemption preemption_of(const struct jobs *jobs, size_t index)
     const struct attempt *attempt = snapshot->entries[index].attempt;
     const struct device *device = attempt->claim.devices[0];
 
-    if (device->health == DEVICE_LOST)
+    if (device_health_of_hardware(device) == DEVICE_LOST)
         return PREEMPTION_DEVICE_LOST;
-    if (device->health != DEVICE_HEALTHY)
+    if (device_health_of_hardware(device) != DEVICE_HEALTHY)
         return PREEMPTION_DRAINED;
-    if (device_is_over_limit(device))
+    if (device_or_ledger_is_over_limit(device))
         return PREEMPTION_MEMORY;
     return snapshot->decision.placements[index].verdict == POLICY_MOVE ? PREEMPTION_MOVED
                                                                        : PREEMPTION_PRIORITY;

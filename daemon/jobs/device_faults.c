@@ -90,7 +90,7 @@ bool device_fault_is_confirmed(const struct attempt *attempt)
     const struct device *device = attempt->claim.device_count ? attempt->claim.devices[0] : NULL;
 
     return device && attempt->report.fault != DEVICE_FAULT_NONE &&
-           (device->health == DEVICE_LOST || device->health == DEVICE_QUARANTINED);
+           device_health_of_hardware(device) >= DEVICE_QUARANTINED;
 }
 
 /* ---- evidence -------------------------------------------------------------------------------- */

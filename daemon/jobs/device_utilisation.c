@@ -199,7 +199,8 @@ void device_utilisation_take(struct daemon *daemon, struct device *device, doubl
     if (device->slots >= 0 || !daemon->jobs || !(busy >= 0) || device->claim_count == 0 ||
         is_shared_by_service(device))
         return;
-    sum = settled_sum(daemon, device, now);
+    /* the driver's figure does not tell which part is that of jobs by another way to the GPU */
+    sum = device_is_in_use_otherwise(device) ? 0 : settled_sum(daemon, device, now);
     if (!(sum > 0)) {
         device->busy = -1;
         return;
@@ -266,6 +267,9 @@ bool device_utilisation_take_steps(struct attempt *attempt, double seconds)
     struct workload_speed alone = workload_measured(attempt->job->workload, device->type);
     double sum = 0;
 
+    /* slowed down by jobs whose utilisation is that of another type of device */
+    if (device->driver->kind.takes_turns && device_is_in_use_otherwise(device))
+        return isnan(alone.step_seconds);
     if (attempt->claim.shared_by)
         return take_shared_steps(attempt, seconds);
     if (!device->driver->kind.takes_turns || device->slots >= 0 || device->claim_count < 2) {

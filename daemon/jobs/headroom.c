@@ -60,7 +60,8 @@ static bool has_running(const struct jobs *jobs)
     for (size_t d = 0; d < jobs->daemon->devices->count; d++) {
         const struct device *device = jobs->daemon->devices->list[d];
 
-        if (device->claim_count > 0 && device->high_watermark_ratio > 0)
+        if (device->claim_count > 0 &&
+            (device->high_watermark_ratio > 0 || device_ledger(device)->high_watermark_ratio > 0))
             return true;
     }
     return false;

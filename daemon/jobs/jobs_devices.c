@@ -25,9 +25,6 @@ static void leave_lost(struct daemon *daemon, struct device *device)
 
     snprintf(reason, sizeof reason, "%s was lost: %s", device->name, device->health_reason);
     jobs_leave_device(daemon, device, PREEMPTION_DEVICE_LOST, reason);
-    for (struct device *way = device->sharers; way; way = way->next_sharer)
-        if (way->same_hardware)
-            jobs_leave_device(daemon, way, PREEMPTION_DEVICE_LOST, reason);
 }
 
 void jobs_device_changed(struct daemon *daemon, struct device *device)

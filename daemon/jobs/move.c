@@ -59,9 +59,9 @@ bool job_avoid(struct jobs *jobs, struct job *job, const struct device *device)
     bool elsewhere = false;
 
     for (size_t i = 0; i < devices->count; i++)
-        elsewhere = elsewhere ||
-                    (devices->list[i] != device && devices->list[i]->health == DEVICE_HEALTHY &&
-                     job_could_run_on(job, devices->list[i]));
+        elsewhere = elsewhere || (devices->list[i] != device &&
+                                  device_health_of_hardware(devices->list[i]) == DEVICE_HEALTHY &&
+                                  job_could_run_on(job, devices->list[i]));
     if (elsewhere)
         change_needs(jobs, job, job_needs_avoiding(jobs->needs, job->needs, device->name));
     return elsewhere;
@@ -102,14 +102,27 @@ bool job_can_make_room(const struct jobs *jobs, const struct job *job)
     return saves_state(job) || can_be_suspended(jobs, job, PREEMPTION_PRIORITY, why, sizeof why);
 }
 
-/* Whether a job gives the device's memory back already. */
-static bool one_is_leaving(const struct device *device)
+static bool one_leaves(const struct device *device)
 {
     for (size_t i = 0; i < device->claim_count; i++)
         if (device->claims[i]->attempt->intent != ENDING_NONE ||
             device->claims[i]->attempt->suspension.state == SUSPENSION_BEGINS)
             return true;
     return false;
+}
+
+/* Whether a job gives memory of the device or of its ledger back already. */
+static bool one_is_leaving(const struct device *device)
+{
+    const struct device *ledger = device_ledger(device);
+    bool one = one_leaves(device);
+
+    if (!one && device_is_over_limit(ledger)) {
+        one = one_leaves(ledger);
+        for (const struct device *sharer = ledger->sharers; sharer; sharer = sharer->next_sharer)
+            one = one || one_leaves(sharer);
+    }
+    return one;
 }
 
 double job_seconds_to_movable(const struct jobs *jobs, const struct job *job)
@@ -124,7 +137,7 @@ double job_seconds_to_movable(const struct jobs *jobs, const struct job *job)
                    ? attempt->suspension.refused_until - clock_now()
                    : INFINITY;
     for (int i = 0; i < attempt->claim.device_count; i++)
-        if (device_is_over_limit(attempt->claim.devices[i]))
+        if (device_or_ledger_is_over_limit(attempt->claim.devices[i]))
             return one_is_leaving(attempt->claim.devices[i]) ? INFINITY
                                                              : 0; /* some job has to leave */
     if (trial_is_over(attempt))
@@ -374,17 +387,31 @@ void jobs_requeue(struct daemon *daemon, int64_t id, struct job_change change)
 
 static int check_health(const struct device *device, struct error *error)
 {
-    if (device->health == DEVICE_HEALTHY)
+    const struct device *bad =
+        device->health != DEVICE_HEALTHY ? device : device_ledger(device); /* the GPU itself */
+
+    if (device_health_of_hardware(device) == DEVICE_HEALTHY)
         return 0;
     return error_set(error, -ERROR_UNSUPPORTED, "%s takes no jobs: it is %s%s%s", device->name,
-                     device_health_to_string(device->health), device->health_reason[0] ? ", " : "",
-                     device->health_reason);
+                     device_health_to_string(bad->health), bad->health_reason[0] ? ", " : "",
+                     bad->health_reason);
+}
+
+/* Bytes that all jobs may hold there whatever others hold, by the device's own limit or that of its
+ * ledger; 0: no limit. */
+static double limit_ever(const struct device *device)
+{
+    const struct device *ledger = device_ledger(device);
+    double own = device->high_watermark_ratio * (double)device->memory_total;
+    double all = ledger->high_watermark_ratio * (double)ledger->memory_total;
+
+    return own > 0 && all > 0 ? fmin(own, all) : fmax(own, all);
 }
 
 /* Whether the job could run on the device if it were alone there. */
 static int check_target(const struct job *job, const struct device *device, struct error *error)
 {
-    double limit = device->high_watermark_ratio * (double)device->memory_total;
+    double limit = limit_ever(device);
     uint64_t need = job_memory(job, device);
     char needed[32], most[32];
 
@@ -481,7 +508,7 @@ void jobs_move(struct daemon *daemon, int64_t id, struct job_change change)
 static bool one_takes_no_jobs(const struct device_claim *claim)
 {
     for (int i = 0; i < claim->device_count; i++)
-        if (claim->devices[i]->health != DEVICE_HEALTHY)
+        if (device_health_of_hardware(claim->devices[i]) != DEVICE_HEALTHY)
             return true;
     return false;
 }
@@ -499,8 +526,8 @@ static void leave_drained(struct daemon *daemon, int64_t id, struct job_change c
     jobs_dispatch(daemon->jobs);
 }
 
-void jobs_leave_device(struct daemon *daemon, struct device *device, enum preemption preemption,
-                       const char *reason)
+static void leave(struct daemon *daemon, struct device *device, enum preemption preemption,
+                  const char *reason)
 {
     for (size_t i = 0; i < device->claim_count; i++) {
         struct attempt *attempt = device->claims[i]->attempt;
@@ -513,5 +540,14 @@ void jobs_leave_device(struct daemon *daemon, struct device *device, enum preemp
             (preemption == PREEMPTION_DEVICE_LOST || job_can_make_room(daemon->jobs, attempt->job)))
             job_preempt(daemon->jobs, attempt->job, &change);
     }
+}
+
+void jobs_leave_device(struct daemon *daemon, struct device *device, enum preemption preemption,
+                       const char *reason)
+{
+    leave(daemon, device, preemption, reason);
+    for (struct device *way = device->sharers; way; way = way->next_sharer)
+        if (way->same_hardware)
+            leave(daemon, way, preemption, reason);
     jobs_dispatch(daemon->jobs);
 }

@@ -88,6 +88,17 @@ static void tell(struct jobs *jobs, struct attempt *attempt, const char *reason)
     job_warn(jobs->daemon, attempt->job_id, attempt->number, reason);
 }
 
+/* Whether several attempts have their memory with the device's. */
+static bool device_is_shared(const struct device *device)
+{
+    const struct device *ledger = device_ledger(device);
+    size_t count = ledger->claim_count;
+
+    for (const struct device *sharer = ledger->sharers; sharer; sharer = sharer->next_sharer)
+        count += sharer->claim_count;
+    return count > 1;
+}
+
 bool over_memory_acts(struct jobs *jobs, struct device *device)
 {
     enum over_memory rule = jobs->daemon->config.over_memory;
@@ -98,7 +109,7 @@ bool over_memory_acts(struct jobs *jobs, struct device *device)
     for (size_t i = 0; i < device->claim_count; i++)
         if (is_leaving(device->claims[i]->attempt))
             return true; /* what it holds comes free */
-    culprit = device->claim_count > 1 ? find_culprit(device) : NULL;
+    culprit = device_is_shared(device) ? find_culprit(device) : NULL;
     if (!culprit)
         return false;
     explain(culprit, device, reason, sizeof reason);

@@ -222,12 +222,6 @@ static uint64_t memory_reserved(const struct device *device)
     return bytes;
 }
 
-/* The health that counts: both ways to one GPU have the worse one. */
-static bool has_health(const struct device *device, enum device_health health)
-{
-    return device->health == health || (device->same_hardware && device->ledger->health == health);
-}
-
 static int add_devices(struct jobs *jobs, struct jobs_snapshot *snapshot)
 {
     const struct devices *devices = jobs->daemon->devices;
@@ -239,6 +233,7 @@ static int add_devices(struct jobs *jobs, struct jobs_snapshot *snapshot)
         return -ENOMEM;
     for (size_t i = 0; i < devices->count; i++) {
         const struct device *device = devices->list[i];
+        enum device_health health = device_health_of_hardware(device);
 
         snapshot->devices[i] = (struct policy_device){
             .name = device->name,
@@ -250,9 +245,8 @@ static int add_devices(struct jobs *jobs, struct jobs_snapshot *snapshot)
             .high_watermark_ratio = device->high_watermark_ratio,
             .low_watermark_ratio = device->low_watermark_ratio,
             .utilisation_limit = device_utilisation_limit(device),
-            .draining =
-                has_health(device, DEVICE_DRAINING) || has_health(device, DEVICE_QUARANTINED),
-            .lost = has_health(device, DEVICE_LOST),
+            .draining = health == DEVICE_DRAINING || health == DEVICE_QUARANTINED,
+            .lost = health == DEVICE_LOST,
             .same_hardware = device->same_hardware,
         };
         snapshot->ledgers[i] = (int)device_ledger(device)->index;

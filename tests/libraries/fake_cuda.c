@@ -14,6 +14,7 @@
  *   shared                fails so only as a client of MPS
  *   wait FILE             the device is opened once the file is there
  *   found ID TYPE BYTES BUDGET  a device that devices_find() lists, with its only heap
+ *   mute                        devices_find() ends the process, and reports as a failure does
  *   deaf                  a client of MPS never has its device opened
  *   report FILE STATE     when a run fails, what the driver says of it: FILE takes STATE's place
  */
@@ -41,7 +42,7 @@ static struct {
     long long failure_after;
     long long updates;
     char name[32];
-    bool precisions, deaf, shared;
+    bool precisions, deaf, mute, shared;
 } control;
 
 static void take_found(const char *line)
@@ -82,6 +83,7 @@ static void control_read(void)
         sscanf(line, "refuse %255[^\n]", control.refusal);
         control.precisions |= strncmp(line, "precisions", 10) == 0;
         control.shared |= strncmp(line, "shared", 6) == 0;
+        control.mute |= strncmp(line, "mute", 4) == 0;
         control.deaf |= strncmp(line, "deaf", 4) == 0;
         sscanf(line, "missing %63s", control.missing);
         sscanf(line, "fail %31s %lld", control.failure, &control.failure_after);
@@ -97,6 +99,10 @@ static int devices_find(struct backend_found_device *devices, int limit, struct 
 {
     (void)error;
     control_read();
+    if (control.mute && control.report[0])
+        rename(control.report, control.state);
+    if (control.mute)
+        abort();
     for (int i = 0; i < control.found_count && i < limit; i++)
         devices[i] = control.found[i];
     return control.found_count < limit ? control.found_count : limit;

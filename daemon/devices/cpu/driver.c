@@ -195,19 +195,24 @@ static struct device_claim *find_claim(const struct device *device, int64_t job,
     return NULL;
 }
 
-/* Stores what an attempt holds. If that is more than it booked, the booking grows. */
+/* Stores what an attempt holds. If that is more than it booked, the booking grows, on each of its
+ * devices alike. */
 static void take_own(struct device *host, const struct claim_reading *reading)
 {
-    struct device *device = reading->device;
-    struct device_claim *claim = find_claim(device, reading->job, reading->number);
+    struct device_claim *claim = find_claim(reading->device, reading->job, reading->number);
+    uint64_t part, sharing = 0;
 
-    if (!claim || device_ledger(device) != host) /* the attempt has ended */
+    if (!claim || device_ledger(reading->device) != host) /* the attempt has ended */
         return;
     claim->memory_held = reading->memory;
-    if (reading->memory.bytes <= claim->memory_booked)
+    for (int i = 0; i < claim->device_count; i++)
+        sharing += device_ledger(claim->devices[i]) == host;
+    part = sharing ? (reading->memory.bytes + sharing - 1) / sharing : 0;
+    if (part <= claim->memory_booked)
         return;
-    device->memory_booked += reading->memory.bytes - claim->memory_booked;
-    claim->memory_booked = reading->memory.bytes;
+    for (int i = 0; i < claim->device_count; i++)
+        claim->devices[i]->memory_booked += part - claim->memory_booked;
+    claim->memory_booked = part;
 }
 
 static void on_memory_read(uv_work_t *work, int status)
@@ -229,12 +234,23 @@ static void on_memory_read(uv_work_t *work, int status)
     free(reading);
 }
 
+/* The first of the attempt's devices that have their memory with `host`. */
+static const struct device *first_in(const struct device_claim *claim, const struct device *host)
+{
+    int i = 0;
+
+    while (i < claim->device_count && device_ledger(claim->devices[i]) != host)
+        i++;
+    return i < claim->device_count ? claim->devices[i] : NULL;
+}
+
 static void add_claims(struct memory_reading *reading, struct device *device)
 {
     for (size_t i = 0; i < device->claim_count; i++) {
         const struct device_claim *claim = device->claims[i];
 
-        if (claim->pid > 0)
+        /* an attempt on several devices counts once */
+        if (claim->pid > 0 && device == first_in(claim, device_ledger(device)))
             reading->claims[reading->count++] =
                 (struct claim_reading){.device = device,
                                        .job = claim->job,

@@ -21,7 +21,13 @@ enum {
     VERSION_MAX = 512,
     /* a reading is a process of its own, which opens all drivers */
     READING_VALID_MILLISECONDS = 10000,
-    CHANGE_THAT_COUNTS = 100 /* 1/100 of the memory: a larger change may change the decision */
+    CHANGE_THAT_COUNTS = 100, /* 1/100 of the memory: a larger change may change the decision */
+    /* A process that fails or is slow for once, on a busy machine, must cost no job its device. So
+     * the devices count as lost after so many readings in a row without an answer. */
+    UNANSWERED_MAX = 3,
+    /* At the start jobs that are found running are booked on the devices that are known by then. A
+     * process that crashes is tried again, for as long as one that hangs may take. */
+    START_MILLISECONDS = 8000
 };
 
 struct vulkan_devices {
@@ -29,7 +35,9 @@ struct vulkan_devices {
     uv_timer_t timer;                     /* runs while jobs are on devices that it measures */
     void (*ready)(struct daemon *daemon); /* NULL: it was called already */
     char version[VERSION_MAX];
-    bool refused; /* a device that does not fit into the table was logged */
+    uint64_t started; /* uv_hrtime() */
+    bool refused;     /* a device that does not fit into the table was logged */
+    int unanswered;   /* readings in a row without an answer */
 };
 
 extern const struct device_driver device_driver_vulkan;
@@ -85,8 +93,10 @@ static void take_memory(struct daemon *daemon, struct device *device,
     bool left = device->memory_leaving > 0 && begun > device->left_at;
 
     device->memory_total = found->memory_total;
-    if (!found->use_is_known || device->ledger)
+    if (!found->use_is_known || device->ledger) { /* no start waits for what no reading shows */
+        device->memory_leaving = 0;
         return;
+    }
     outside =
         found->memory_used > device->memory_booked ? found->memory_used - device->memory_booked : 0;
     if (begun > device->left_at)
@@ -137,8 +147,18 @@ static void find_ledger(struct daemon *daemon, struct device *device,
         device->memory_outside = device->memory_leaving = 0;
 }
 
+static void count_unanswered(struct vulkan_devices *state, const struct vulkan_reading *reading)
+{
+    if (!reading->failed)
+        state->unanswered = 0;
+    else if (state->unanswered++ == 0)
+        log_warning("the state of Vulkan's devices is unknown: %s", reading->obstacle);
+}
+
 static void take_known(struct daemon *daemon, const struct vulkan_reading *reading)
 {
+    if (reading->failed && state_of(daemon)->unanswered < UNANSWERED_MAX)
+        return;
     for (size_t i = 0; i < daemon->devices->count; i++) {
         struct device *device = daemon->devices->list[i];
         const struct vulkan_device *found = find_in(reading, device);
@@ -185,13 +205,34 @@ static void note_version(struct daemon *daemon, const struct vulkan_reading *rea
                                      used ? ", " : "", reading->devices[i].driver);
 }
 
+/* Whether the last reading had no answer, and a further one may have one. */
+static bool may_answer_yet(const struct vulkan_devices *state)
+{
+    return state->unanswered > 0 && state->unanswered < UNANSWERED_MAX;
+}
+
+/* Whether the start of the daemon waits for a further reading. */
+static bool begins_again(struct vulkan_devices *state)
+{
+    bool again = state->ready && may_answer_yet(state) &&
+                 uv_hrtime() - state->started < START_MILLISECONDS * UINT64_C(1000000);
+
+    if (again)
+        vulkan_probe_read(state->probe, NULL, NULL);
+    return again;
+}
+
 static void on_reading(struct daemon *daemon, const struct vulkan_reading *reading)
 {
     struct vulkan_devices *state = state_of(daemon);
-    void (*ready)(struct daemon *) = TAKE_POINTER(state->ready);
+    void (*ready)(struct daemon *);
 
     if (daemon->devices->stopping)
         return;
+    count_unanswered(state, reading);
+    if (begins_again(state))
+        return;
+    ready = TAKE_POINTER(state->ready);
     take_known(daemon, reading);
     add_new(daemon, reading);
     if (!reading->failed)
@@ -246,6 +287,7 @@ static int start(struct daemon *daemon, void (*ready)(struct daemon *daemon), st
     state = memory_zero(sizeof *state);
     *device_driver_state(daemon, &device_driver_vulkan) = state;
     state->ready = ready;
+    state->started = uv_hrtime();
     state->probe = vulkan_probe_new(daemon, path, on_reading);
     uv_timer_init(daemon->loop, &state->timer);
     state->timer.data = daemon;
@@ -264,8 +306,9 @@ static void stop(struct daemon *daemon)
 
     if (!state)
         return;
-    vulkan_probe_free(state->probe);
+    /* first, so that nobody who is told now asks for another reading */
     *device_driver_state(daemon, &device_driver_vulkan) = NULL;
+    vulkan_probe_free(state->probe);
     uv_close((uv_handle_t *)&state->timer, on_timer_closed);
 }
 
@@ -302,10 +345,11 @@ static bool needs_readings(const struct daemon *daemon, const struct device *dev
 static void watch(struct daemon *daemon, bool jobs_wait)
 {
     struct vulkan_devices *state = state_of(daemon);
-    bool needed = false;
+    bool needed;
 
     if (!state)
         return;
+    needed = jobs_wait && may_answer_yet(state);
     for (size_t i = 0; i < daemon->devices->count; i++)
         needed = needed || needs_readings(daemon, daemon->devices->list[i], jobs_wait);
     if (!needed)
@@ -323,7 +367,8 @@ static void refresh(struct daemon *daemon, enum device_reading reading, void (*d
     bool is_recent =
         latest && uv_hrtime() - latest->begun < READING_VALID_MILLISECONDS * UINT64_C(1000000);
 
-    if (!state || !any_is_there(daemon) || (reading != DEVICE_READING_NEW && is_recent))
+    if (!state || !(any_is_there(daemon) || may_answer_yet(state)) ||
+        (reading != DEVICE_READING_NEW && is_recent))
         done(data);
     else
         vulkan_probe_read(state->probe, done, data);

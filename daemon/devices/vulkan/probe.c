@@ -26,7 +26,8 @@ struct vulkan_probe {
     char *worker; /* path of traind-worker, owned: the jobs, who know it, are opened later */
     vulkan_probe_taken taken;
     struct worker_call *call; /* NULL: no process runs */
-    bool again;               /* somebody asked while it runs */
+    bool again;               /* somebody asked while it runs, or while its answer is taken */
+    bool is_taken;            /* its answer is being taken, and `served` are not told yet */
     uint64_t begun;
     struct waiter *served, *waiting; /* by the present process, and by the next one */
     struct vulkan_reading *latest;   /* owned */
@@ -131,7 +132,9 @@ static void take_answer(struct vulkan_probe *probe, struct json_object *answer,
         snprintf(reading->obstacle, sizeof reading->obstacle, "%.*s",
                  (int)sizeof reading->obstacle - 1, error->text);
     probe->latest = reading;
+    probe->is_taken = true;
     probe->taken(probe->daemon, reading);
+    probe->is_taken = false;
     vulkan_reading_free(previous);
     serve(TAKE_POINTER(probe->served));
     if (probe->again && !probe->call)
@@ -177,7 +180,7 @@ void vulkan_probe_read(struct vulkan_probe *probe, void (*done)(void *data), voi
         return;
     }
     probe->again = true;
-    if (!probe->call)
+    if (!probe->call && !probe->is_taken)
         begin(probe);
 }
 

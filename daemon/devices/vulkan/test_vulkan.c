@@ -1,5 +1,6 @@
 /* test_vulkan.c: what the answer of `traind-worker probe` says of the devices of Vulkan, and which
  * of them are GPUs that CUDA drives, too. */
+#include "daemon/devices/device.h"
 #include "daemon/devices/vulkan/probe.h"
 
 #include <setjmp.h>
@@ -90,6 +91,39 @@ static void more_devices_than_fit_are_left_out(void **state)
     vulkan_reading_free(reading);
 }
 
+/* Who asks while an answer is taken waits for the next one, and nobody is forgotten. There is no
+ * worker beside this program, so each reading fails at once. */
+static struct vulkan_probe *asked;
+static int readings, told[2];
+
+static void on_told(void *data)
+{
+    ++*(int *)data;
+}
+
+static void ask_again(struct daemon *daemon, const struct vulkan_reading *reading)
+{
+    (void)daemon;
+    assert_true(reading->failed && reading->obstacle[0]);
+    if (readings++ == 0)
+        vulkan_probe_read(asked, on_told, &told[1]);
+}
+
+static void who_asks_meanwhile_is_told(void **state)
+{
+    static const struct device_driver *const none[] = {NULL};
+    struct devices devices = {.drivers = none};
+    struct daemon daemon = {.devices = &devices};
+
+    (void)state;
+    asked = vulkan_probe_new(&daemon, "", ask_again);
+    vulkan_probe_read(asked, on_told, &told[0]);
+    assert_int_equal(readings, 2);
+    assert_int_equal(told[0], 1);
+    assert_int_equal(told[1], 1);
+    vulkan_probe_free(asked);
+}
+
 static void the_same_uuid_is_the_same_gpu(void **state)
 {
     (void)state;
@@ -106,6 +140,7 @@ int main(void)
         cmocka_unit_test(a_driver_without_budget_knows_no_use),
         cmocka_unit_test(wrong_answers_make_no_device),
         cmocka_unit_test(more_devices_than_fit_are_left_out),
+        cmocka_unit_test(who_asks_meanwhile_is_told),
         cmocka_unit_test(the_same_uuid_is_the_same_gpu),
     };
 

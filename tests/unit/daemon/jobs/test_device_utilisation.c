@@ -133,10 +133,37 @@ static void a_command_is_measured_when_it_holds_memory(void **state)
     assert_true(is_measured(61, 0));
 }
 
+/* The GPU is busy with, and steps are slowed down by, a job that came by another way. */
+static void another_way_to_the_gpu_is_no_measurement(void **state)
+{
+    struct scene *scene = scene_make();
+    struct device way = {.driver = &device_driver_vulkan, .slots = -1};
+    struct device_claim *claim = &scene->attempt[0].claim, *others[] = {&scene->attempt[1].claim};
+
+    (void)state;
+    device_share_ledger(&way, &scene->device, true);
+    way.claims = others;
+    scene->device.claim_count = way.claim_count = 1;
+    scene->attempt[0].started = scene->attempt[1].started = clock_now() - 100;
+    scene->attempt[1].claim.devices[0] = &way;
+    claim->shared_by = NULL;
+    scene->job[0].kind = JOB_COMMAND;
+    assert_false(device_utilisation_take_steps(&scene->attempt[0], alone_seconds * 2));
+    assert_false(device_utilisation_take_steps(&scene->attempt[1], alone_seconds * 2));
+    device_utilisation_take(&scene->daemon, &scene->device, 0.1);
+    assert_false(claim->utilisation_is_measured);
+    way.claim_count = 0;
+    assert_true(device_utilisation_take_steps(&scene->attempt[0], alone_seconds));
+    device_utilisation_take(&scene->daemon, &scene->device, 0.1);
+    assert_true(claim->utilisation_is_measured);
+    scene_free(scene);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_command_is_measured_when_it_holds_memory),
+        cmocka_unit_test(another_way_to_the_gpu_is_no_measurement),
         cmocka_unit_test(clients_tell_of_their_share),
         cmocka_unit_test(who_is_no_client_is_not_charged_to_them),
     };
