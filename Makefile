@@ -545,7 +545,7 @@ TIDY_UNREADABLE := engine/backends/cpu/device.c engine/backends/cpu/dispatch.c e
 # where NVIDIA's headers are missing
 TIDY_CUDA := engine/backends/cuda/% tests/cuda/convolution_plans.c tests/cuda/convolutions/%
 # where Vulkan's are
-TIDY_VULKAN := engine/backends/vulkan/%
+TIDY_VULKAN := engine/backends/vulkan/% tests/vulkan/%
 TIDY_SOURCES = $(filter-out $(TIDY_UNREADABLE) $(if $(wildcard /usr/include/vulkan/vulkan.h),,$(TIDY_VULKAN)) $(if $(WEB),,web/% tests/unit/web/%) $(if $(wildcard $(CUDA)/include/cuda.h),,$(TIDY_CUDA)),$(shell git ls-files '*.c'))
 TIDY_CFLAGS := $(filter-out -Werror,$(ALL_CFLAGS)) -fopenmp-simd -DKERNEL_LEVEL=baseline -isystem $(CUDA)/include -I$(BUILD)/vulkan/generated
 TIDY_PROMISES = $(if $(filter base/error.c,$<),,-include build-aux/clang-tidy-promises.h)

@@ -122,8 +122,6 @@ static PFN_vkVoidFunction own(const char *name)
     return NULL;
 }
 
-VkResult vkNegotiateLoaderLayerInterfaceVersion(VkNegotiateLayerInterface *layer);
-
 __attribute__((visibility("default"))) VkResult
 vkNegotiateLoaderLayerInterfaceVersion(VkNegotiateLayerInterface *layer)
 {
