@@ -285,6 +285,19 @@ void device_argument_add(struct json_object *arguments, const char *text)
     json_object_array_add(arguments, json_object_new_string(text));
 }
 
+void device_argument_add_memory(const struct device *device, uint64_t memory_booked,
+                                struct json_object *arguments)
+{
+    char limit[24];
+
+    (void)device;
+    if (!memory_booked)
+        return;
+    snprintf(limit, sizeof limit, "%llu", (unsigned long long)memory_booked);
+    device_argument_add(arguments, "--memory-limit");
+    device_argument_add(arguments, limit);
+}
+
 void device_environment_add(struct json_object *variables, const char *name, const char *value)
 {
     if (!json_object_object_get_ex(variables, name, NULL))

@@ -203,6 +203,9 @@ size_t device_list_pids(const struct daemon *daemon, const struct device *device
                         size_t limit);
 
 void device_argument_add(struct json_object *arguments, const char *text);
+/* The member `arguments` of a driver whose devices are told how much memory was booked. */
+void device_argument_add_memory(const struct device *device, uint64_t memory_booked,
+                                struct json_object *arguments);
 /* Sets a variable unless it is set: the user's own value wins. */
 void device_environment_add(struct json_object *variables, const char *name, const char *value);
 /* Sets the variables that let traind-worker see only this device; NULL: only the host. */

@@ -387,19 +387,6 @@ static void describe(const struct daemon *daemon, const struct device *device,
 
 /* ---- starting programs ----------------------------------------------------------------------- */
 
-static void add_arguments(const struct device *device, uint64_t memory_booked,
-                          struct json_object *arguments)
-{
-    char limit[24];
-
-    (void)device;
-    if (!memory_booked)
-        return;
-    snprintf(limit, sizeof limit, "%llu", (unsigned long long)memory_booked);
-    device_argument_add(arguments, "--memory-limit");
-    device_argument_add(arguments, limit);
-}
-
 /* Passes on the booked part of the device's memory. PyTorch frees cached memory beyond it before it
  * allocates more. JAX takes a declared part as its maximum. */
 static void add_memory_part(const struct device_environment *environment,
@@ -522,7 +509,7 @@ const struct device_driver device_driver_nvidia = {
     .memory_used = memory_used,
     .users = list_users,
     .describe = describe,
-    .arguments = add_arguments,
+    .arguments = device_argument_add_memory,
     .environment = add_environment,
     .start_variables = start_variables,
     .plugin = plugin,

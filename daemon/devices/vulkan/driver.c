@@ -453,19 +453,6 @@ static void describe_type(const struct device *device, char *text, size_t size)
 
 /* ---- starting programs ----------------------------------------------------------------------- */
 
-static void add_arguments(const struct device *device, uint64_t memory_booked,
-                          struct json_object *arguments)
-{
-    char limit[24];
-
-    (void)device;
-    if (!memory_booked)
-        return;
-    snprintf(limit, sizeof limit, "%llu", (unsigned long long)memory_booked);
-    device_argument_add(arguments, "--memory-limit");
-    device_argument_add(arguments, limit);
-}
-
 /* Only traind's plugin reads it. */
 static void add_environment(const struct device_environment *environment,
                             struct json_object *variables)
@@ -492,7 +479,7 @@ const struct device_driver device_driver_vulkan = {
     .version = version,
     .memory_used = memory_used,
     .describe = describe,
-    .arguments = add_arguments,
+    .arguments = device_argument_add_memory,
     .environment = add_environment,
     .plugin = plugin,
 };

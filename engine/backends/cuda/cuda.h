@@ -341,8 +341,6 @@ cuda_operator cuda_done_forward;
 size_t cuda_operator_workspace(const struct graph *graph, const struct graph_node *node);
 /* Whether the operator can add to a gradient that another node has written: graph_node.adds. */
 bool cuda_operator_adds(enum graph_op op);
-/* Whether the output stays float32: sums of a row for the backward part, and carried states. */
-bool cuda_operator_keeps_sums(const struct graph_node *node, int output);
 
 /* ---- normalization.c ---- */
 

@@ -6,6 +6,7 @@
 #include "engine/backends/cuda/small_linear.h"
 #include "engine/backends/cuda/squeeze_excite.h"
 #include "engine/backends/cuda/transformer.h"
+#include "engine/backends/kept_floats.h"
 #include "engine/graph/operator.h"
 #include "engine/graph/optimizer.h"
 
@@ -127,7 +128,7 @@ static void choose_types(struct backend_program *program)
         const struct graph_node *node = &graph->nodes[i];
 
         for (int k = 0; k < node->output_count; k++)
-            if (cuda_operator_keeps_sums(node, k))
+            if (node_keeps_floats(node, k))
                 program->stored[node->output[k]] = TENSOR_FLOAT32;
         if (graph_node_operator(node)->cost_class != COST_LOSS)
             continue;

@@ -1,8 +1,8 @@
 /* types.c: in which types tensors are stored. A graph whose products are of 16 bits has samples,
  * activations and their gradients in that type; all that is summed up over a batch or kept from
  * step to step, and what losses read and write, is float32. */
+#include "engine/backends/kept_floats.h"
 #include "engine/backends/vulkan/vulkan.h"
-#include "engine/graph/forward.h"
 #include "engine/graph/operator.h"
 
 #include <stdio.h>
@@ -29,27 +29,6 @@ bool types_support(const struct backend_device *device, enum tensor_type type, c
     return false;
 }
 
-/* Whether the output is a sum, a moment or a state, though it has a number for each sample. */
-static bool keeps_floats(const struct graph_node *node, int output)
-{
-    switch (node->op) {
-    case OP_LAYER_NORM:
-    case OP_RMS_NORM:
-    case OP_ATTENTION:
-    case OP_GROUP_NORM:
-    case OP_SELECTIVE_SCAN: /* the states from which those between them are made again */
-        return output > 0;
-    case OP_ADD_LAYER_NORM:
-    case OP_ADD_RMS_NORM:
-        return output > 1; /* the second one is x + residual */
-    case OP_RECURRENT:     /* what is carried to the next batch */
-        return output > 0 && (node->output[output] == graph_recurrent_results(node).last_h ||
-                              node->output[output] == graph_recurrent_results(node).last_c);
-    default:
-        return false;
-    }
-}
-
 static void keep_as_given(struct backend_program *program, const int32_t *tensors, int count)
 {
     for (int i = 0; i < count; i++)
@@ -73,7 +52,7 @@ void types_choose(struct backend_program *program)
         const struct graph_node *node = &graph->nodes[i];
 
         for (int k = 0; k < node->output_count; k++)
-            if (keeps_floats(node, k))
+            if (node_keeps_floats(node, k))
                 keep_as_given(program, &node->output[k], 1);
         if (graph_node_operator(node)->cost_class == COST_LOSS) {
             keep_as_given(program, node->input, node->input_count);
