@@ -3,7 +3,9 @@
  * every type and direction, with sums in double on the host. Exit status 0: all agree; 1: not; 77:
  * there is no GPU, or no cuDNN. `convolution_plans --own` checks only our own kernels.
  * `convolution_plans --time SECONDS [variants]` measures the best plans for the convolutions of
- * ResNet-18 (CIFAR-10), and with `variants` those with fused neighbours and other results. */
+ * ResNet-18 (CIFAR-10), and with `variants` those with fused neighbours and other results.
+ * `convolution_plans --hunt COUNT SEED` tries all ways of random convolutions, those that crash or
+ * hang included. */
 #include "engine/backends/cuda/convolution_padded.h"
 #include "tests/cuda/convolutions/convolutions.h"
 
@@ -409,6 +411,8 @@ int main(int argc, char **argv)
     char version[64];
     int failed = 0;
 
+    if (argc > 3 && !strcmp(argv[1], "--hunt"))
+        return hunt_convolutions(atoi(argv[2]), strtoull(argv[3], NULL, 10));
     if (cudaSetDevice(0) != cudaSuccess || cudaStreamCreate(&stream) != cudaSuccess ||
         cudnn_open(stream, &cudnn, &error) == -ENOENT) {
         puts(error.code ? error.text : "no GPU");

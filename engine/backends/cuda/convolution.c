@@ -144,6 +144,11 @@ static int compare_ways(struct backend_program *program, const struct graph_node
     is_known = choices_find(convolution_search_choices(search), key);
     at = is_known ? &problem : &measured;
     way = own_fastest(program, node, ways, count, at, &own);
+    if (way != BY_PLAN && convolution_problem_is_risky(&problem)) {
+        convolution->way = way;
+        *is_measured = true;
+        return 0;
+    }
     for (int f = 0; f < CONVOLUTION_FILLINGS; f++)
         if (convolution_padded_is_possible(at, (enum convolution_filling)f) &&
             convolution_padded_time(search, at, (enum convolution_filling)f,

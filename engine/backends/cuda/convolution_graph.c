@@ -44,6 +44,9 @@ static cudnnBackendDescriptor_t describe_convolution(struct cudnn_builder *build
     const cudnnDataType_t compute = CUDNN_DATA_FLOAT;
     const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
     const int64_t dimensions = 2;
+    /* A filter of one pixel has no dilation. With one, cuDNN 9.14 crashed while it listed ways. */
+    const int64_t dilation[2] = {problem->weight[2] > 1 ? problem->dilation[0] : 1,
+                                 problem->weight[3] > 1 ? problem->dilation[1] : 1};
     cudnnBackendDescriptor_t made =
         cudnn_builder_create(builder, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
 
@@ -58,7 +61,7 @@ static cudnnBackendDescriptor_t describe_convolution(struct cudnn_builder *build
     cudnn_builder_set(builder, made, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2,
                       problem->padding);
     cudnn_builder_set(builder, made, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, 2,
-                      problem->dilation);
+                      dilation);
     cudnn_builder_set(builder, made, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, 2,
                       problem->stride);
     cudnn_builder_finalize(builder, made);

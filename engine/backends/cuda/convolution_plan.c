@@ -9,6 +9,23 @@ enum { CONFIGURATIONS_MAX = 64 };
 
 /* ---- engines that cuDNN proposes ------------------------------------------------------------- */
 
+bool convolution_problem_is_risky(const struct convolution_problem *problem)
+{
+    for (int i = 0; i < 2 && problem->pass == CONVOLUTION_DATA; i++) {
+        int64_t a = problem->stride[i], b = problem->dilation[i];
+
+        while (b > 0) {
+            int64_t rest = a % b;
+
+            a = b;
+            b = rest;
+        }
+        if (a > 1 && problem->weight[2 + i] > 1)
+            return true;
+    }
+    return false;
+}
+
 /* Whether the engine's results are as exact as the problem demands, and the same bits each time if
  * the problem demands that. */
 static bool is_acceptable(const struct convolution_problem *problem, int64_t engine,
@@ -22,6 +39,11 @@ static bool is_acceptable(const struct convolution_problem *problem, int64_t eng
      * H200. */
     if (problem->pass == CONVOLUTION_WEIGHTS && problem->groups > 1 &&
         (engine == 17 || engine == 47 || engine == 61))
+        return false;
+
+    /* These engines never end or execute an illegal instruction then (cuDNN 9.14 on an H200;
+     * `convolution_plans --hunt` finds such engines). */
+    if (convolution_problem_is_risky(problem) && (engine == 73 || engine == 76))
         return false;
 
     for (int64_t i = 0; i < count; i++) {

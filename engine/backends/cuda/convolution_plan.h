@@ -50,6 +50,10 @@ int convolution_graph_make(const struct cudnn *cudnn, const struct convolution_p
                            struct convolution_graph **graph, struct error *error);
 void convolution_graph_free(struct convolution_graph *graph);
 
+/* Whether cuDNN may crash while it lists ways (cuDNN 9.14 does for some gradients of the data where
+ * a stride and its dilation have a common divisor): better compute the problem in another way. */
+bool convolution_problem_is_risky(const struct convolution_problem *problem);
+
 /* Fills in at most `most` choices that fulfil the problem's conditions, the most promising ones
  * first; returns how many. */
 int convolution_graph_choices(struct convolution_graph *graph, struct convolution_choice *choices,

@@ -52,3 +52,7 @@ own_kernel run_implicit_tall, run_implicit_square, run_implicit_narrow,
 /* times.c: finds the best plans for the convolutions of ResNet-18 (CIFAR-10) within `seconds`
  * seconds; with `variants` also those with fused neighbours and other results. */
 void time_convolutions(double seconds, bool variants);
+/* hunt.c: tries all ways of `count` random convolutions, in every type and direction, and prints
+ * those that are wrong, crash or hang. Another process works with the GPU and is begun again after
+ * each such end; this one must not have used CUDA. Returns an exit status. */
+int hunt_convolutions(int count, uint64_t seed);
