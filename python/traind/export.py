@@ -11,12 +11,15 @@ This needs PyTorch with onnxscript ("pip install torch onnxscript"); the rest of
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import inspect
+import logging
 import os
 import sys
+import tempfile
 import warnings
-from typing import Any
+from typing import Any, Iterator
 from unittest import mock
 
 
@@ -117,6 +120,48 @@ def keep_names_apart(graph: Any) -> None:
             taken.add(value.name)
 
 
+@contextlib.contextmanager
+def traceable(module: Any) -> Iterator[None]:
+    """`module` as it is exported: in evaluation, with pools that torch.onnx writes in few nodes, while PyTorch prints no warnings."""
+    import torch
+
+    functions = torch.nn.functional
+    modes = {part: part.training for part in module.modules()}
+    logged = logging.root.manager.disable
+    module.eval()
+    logging.disable(logging.CRITICAL)
+    with warnings.catch_warnings(), \
+            mock.patch.object(functions, "adaptive_avg_pool1d", average_pool(functions.adaptive_avg_pool1d, 1)), \
+            mock.patch.object(functions, "adaptive_avg_pool2d", average_pool(functions.adaptive_avg_pool2d, 2)):
+        warnings.simplefilter("ignore")
+        try:
+            yield
+        finally:
+            logging.disable(logged)
+            for part, mode in modes.items():
+                part.training = mode
+
+
+def reason(error: BaseException) -> str:
+    """What stopped PyTorch: the first line of the error behind its report."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def save(program: Any, path: str, external_data: bool) -> None:
+    """Writes the model, which appears under its name when it is whole. A pipe or a device is written as it is."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        program.save(path, external_data=False)
+        return
+    path = os.path.realpath(path)
+    with tempfile.TemporaryDirectory(prefix=".traind-export-", dir=os.path.dirname(path)) as folder:
+        program.save(os.path.join(folder, os.path.basename(path)), external_data=external_data)
+        for name in sorted(os.listdir(folder), key=lambda name: name == os.path.basename(path)):  # the model last
+            os.replace(os.path.join(folder, name), os.path.join(os.path.dirname(path), name))
+
+
 def export(module: Any, batch: Any, path: str, opset: int | None = None) -> None:
     """Writes `module`, of which `batch` is an example of a batch of samples (of several inputs: a tuple), to the file `path`."""
     try:
@@ -125,26 +170,27 @@ def export(module: Any, batch: Any, path: str, opset: int | None = None) -> None
     except ImportError as error:
         raise ExportError(f"this Python lacks {error.name}: pip install torch onnxscript") from None
 
-    module = module.eval()
     parameters = dict(module.named_parameters(remove_duplicate=False))  # tied ones by all their names
-    functions = torch.nn.functional
-    # no optimisation: it would fold batch norm into convolutions, and transposed weights lose their names
-    with warnings.catch_warnings(), \
-            mock.patch.object(functions, "adaptive_avg_pool1d", average_pool(functions.adaptive_avg_pool1d, 1)), \
-            mock.patch.object(functions, "adaptive_avg_pool2d", average_pool(functions.adaptive_avg_pool2d, 2)):
-        warnings.simplefilter("ignore")
-        batches = batch if isinstance(batch, tuple) else (batch,)
-        program = torch.onnx.export(module, batches, dynamo=True, optimize=False, verbose=False, opset_version=opset,
-                                    dynamic_shapes=tuple({0: torch.export.Dim("batch")} for _ in batches))
+    batches = batch if isinstance(batch, tuple) else (batch,)
+    try:
+        with traceable(module):
+            # no optimisation: it would fold batch norm into convolutions, and transposed weights lose their names
+            program = torch.onnx.export(module, batches, dynamo=True, optimize=False, verbose=False, opset_version=opset,
+                                        dynamic_shapes=tuple({0: torch.export.Dim("batch")} for _ in batches))
+    except Exception as error:  # pylint: disable=broad-except  # torch.onnx has an error for each of its stages, and others'
+        raise ExportError(f"PyTorch cannot export the module{f' with opset {opset}' if opset else ''}: {reason(error)}") from error
     if program is None:
         raise ExportError("torch.onnx gave no model")
+    written = program.model.opset_imports.get("")
+    if opset and written != opset:
+        raise ExportError(f"PyTorch cannot write this module with opset {opset}: it gave one with {written}")
     for node in program.model.graph:  # where in the source each node comes from: paths of this machine
         node.metadata_props.clear()
     keep_names_apart(program.model.graph)
     program.model.metadata_props["traind.parameters"] = "\n".join(
         name for name, parameter in parameters.items() if parameter.requires_grad)
     try:
-        program.save(path, external_data=sum(parameter.nbytes for parameter in parameters.values()) > 1 << 30)
+        save(program, path, external_data=sum(parameter.nbytes for parameter in parameters.values()) > 1 << 30)
     except OSError as error:
         raise ExportError(f"cannot write {path}: {error.strerror}") from None
 
