@@ -2,6 +2,7 @@
 #include "engine/train/session.h"
 
 #include "base/alignment.h"
+#include "base/clock.h"
 #include "engine/graph/forward.h"
 #include "engine/train/initial_values.h"
 #include "engine/train/session_internal.h"
@@ -9,7 +10,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <time.h>
 
 static struct session_program *session_program_for(struct session *session, bool training,
                                                    int64_t batch, int64_t steps)
@@ -439,12 +439,10 @@ void session_describe_device(const struct session *session, struct backend_devic
 double session_seconds(const struct session *session)
 {
     const struct backend *backend = session->config.backend;
-    struct timespec now;
 
     if (backend->device_seconds)
         return backend->device_seconds(session->config.device);
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+    return clock_monotonic();
 }
 
 double session_energy(const struct session *session)

@@ -208,9 +208,6 @@ void shim_answer_waits(struct shim *shim);
  * after the grace period. */
 void shim_stop(struct shim *shim, int signal_number, double grace_seconds);
 
-/* Milliseconds of the monotonic clock. */
-int64_t shim_now(void);
-
 /* ---- shim_fork_server.c ---------------------------------------------------------------------- */
 
 /* Waits on descriptor 3 for folders of attempts. Forks a shim for each, which calls `run` and exits

@@ -3,6 +3,7 @@
  * checkpoint, which `eval`, `sample` and `export` read as any other. */
 #include "base/alignment.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -20,7 +21,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* Batches are timed in turns for so long; the least time of each counts. */
 static const double timing_seconds = 0.25;
@@ -146,14 +146,6 @@ static int measure_metrics(struct worker_setup *setup, const struct dataset_view
 
 /* ---- speed ----------------------------------------------------------------------------------- */
 
-static double seconds_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 /* Evaluates the first samples of the set in turns, `count` at a time. */
 static int time_batches(struct comparison *comparison, const struct loader_batch *first,
                         int64_t count, struct error *error)
@@ -162,18 +154,18 @@ static int time_batches(struct comparison *comparison, const struct loader_batch
                                         .samples = first->samples,
                                         .targets = first->targets,
                                         .lengths = first->lengths};
-    double end = seconds_now() + timing_seconds;
+    double end = clock_monotonic() + timing_seconds;
 
-    for (int i = 0; i < TIMINGS_MAX && (i < TIMINGS_MIN || seconds_now() < end); i++)
+    for (int i = 0; i < TIMINGS_MAX && (i < TIMINGS_MIN || clock_monotonic() < end); i++)
         for (int k = 0; k < 2; k++) {
             struct variant *variant = &comparison->variants[k];
             double *least = count == 1 ? &variant->sample_seconds : &variant->batch_seconds;
-            double begin = seconds_now(), seconds;
+            double begin = clock_monotonic(), seconds;
             int r = session_evaluate(variant->session, &batch, error);
 
             if (r < 0)
                 return r;
-            seconds = seconds_now() - begin;
+            seconds = clock_monotonic() - begin;
             *least = i == 0 || seconds < *least ? seconds : *least;
         }
     return 0;
