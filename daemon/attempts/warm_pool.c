@@ -4,7 +4,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "daemon/attempts/launch.h"
+#include "daemon/attempts/launch_shim.h"
 #include "daemon/devices/driver.h"
 
 #include <errno.h>
