@@ -55,7 +55,7 @@ static int check_metric(struct training *training, const char *metric, const cha
                          metric);
     if (of_head) /* which is always measured */
         return 0;
-    if (!(metrics_of_task(task) >> kind & 1))
+    if (!metric_has((enum metric_kind)kind, task))
         return error_set(error, -EINVAL, "%s: a %s has no %s; take the loss", use,
                          task == METRIC_OF_VALUES       ? "regression"
                          : task == METRIC_OF_TEXT       ? "language model"
@@ -64,23 +64,18 @@ static int check_metric(struct training *training, const char *metric, const cha
                                                         : "classification",
                          metric);
     if (validation)
-        training->watched |= (metric_set)1 << kind;
+        training->watched |= metric_bit((enum metric_kind)kind);
     return 0;
 }
 
-/* Chooses the metrics that are measured of each set. */
-static void set_metrics(struct training *training)
+metric_set training_metrics(const struct training_config *config, const struct dataset *dataset,
+                            const struct metric_heads *heads, enum metric_subset subset)
 {
-    const struct dataset *dataset = training->data.train.dataset;
-    unsigned task = metric_task(dataset, &training->data.heads);
+    unsigned task = metric_task(dataset, heads);
+    metric_set wanted =
+        config->metrics_given ? config->metrics : metrics_usual(dataset, task, subset);
 
-    for (int i = 0; i < METRIC_SUBSETS; i++) {
-        metric_set wanted = training->config.metrics_given ? training->config.metrics
-                                                           : metrics_usual(dataset, task, i);
-
-        training->measured[i] =
-            (wanted & metrics_of_task(task)) | metrics_of_sums(task) | training->watched;
-    }
+    return (wanted & metrics_of_trait(task)) | metrics_of_sums(task);
 }
 
 static struct metrics_config metrics_config(const struct training *training)
@@ -425,7 +420,10 @@ static int prepare(struct training *training, const struct backend *backend,
                           error)) < 0 ||
         (r = schedule_check(&config->schedule, error)) < 0)
         return r;
-    set_metrics(training);
+    for (int i = 0; i < METRIC_SUBSETS; i++)
+        training->measured[i] =
+            training_metrics(config, training->data.train.dataset, &training->data.heads, i) |
+            training->watched;
     if ((r = choose_lengths(training, build, build_context, error)) < 0)
         return r;
     set_feeds(training);

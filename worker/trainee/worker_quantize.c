@@ -99,18 +99,6 @@ static int take_batch(void *context, struct session *session, const struct loade
     return metrics_add(sink->metrics, session, sink->view, batch, error);
 }
 
-/* What is measured: as by a run, of whose sets it is the last. */
-static metric_set wanted_metrics(const struct worker_setup *setup)
-{
-    const struct training_config *config = &setup->spec.training;
-    struct metric_heads heads = worker_heads(setup);
-    unsigned task = metric_task(setup->train, &heads);
-    metric_set wanted =
-        config->metrics_given ? config->metrics : metrics_usual(setup->train, task, METRIC_TEST);
-
-    return (wanted & metrics_of_task(task)) | metrics_of_sums(task);
-}
-
 static int measure_metrics(struct worker_setup *setup, const struct dataset_view *view,
                            const struct comparison *comparison, struct variant *variant,
                            struct error *error)
@@ -308,6 +296,7 @@ static int compare(const struct worker_options *options, struct worker_setup *se
                    const struct dataset_view *view, const struct checkpoint *checkpoint,
                    struct comparison *comparison, struct error *error)
 {
+    struct metric_heads heads = worker_heads(setup);
     int r = 0;
 
     comparison->test = worker_setup_test(setup).count > 0;
@@ -315,7 +304,8 @@ static int compare(const struct worker_options *options, struct worker_setup *se
     comparison->batch = worker_choice_evaluation_batch(setup, &checkpoint->state);
     if (comparison->batch > view->count)
         comparison->batch = view->count;
-    comparison->kinds = wanted_metrics(setup);
+    /* as a run measures the last of its sets */
+    comparison->kinds = training_metrics(&setup->spec.training, setup->train, &heads, METRIC_TEST);
     comparison->learnt = worker_ranges_are_learnt(checkpoint);
     if (options->is_static || comparison->learnt) {
         comparison->ranges = worker_ranges_observe(setup, checkpoint, comparison->batch,
