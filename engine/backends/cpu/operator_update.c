@@ -102,14 +102,6 @@ static void run_optimizer(struct backend_program *program, const struct step *st
     program_round_parameter(program, array[0], (part.end - part.first) * width);
 }
 
-static bool is_first_update(const struct graph *graph, int32_t index)
-{
-    while (index-- > 0)
-        if (graph->nodes[index].op == OP_OPTIMIZER)
-            return false;
-    return true;
-}
-
 static int squares_bind(struct backend_program *program, int32_t first)
 {
     for (int32_t i = first; i < program->graph->node_count; i++) {
@@ -131,7 +123,7 @@ static int squares_bind(struct backend_program *program, int32_t first)
 
 int optimizer_squares_bind(struct backend_program *program, int32_t node)
 {
-    return is_first_update(program->graph, node) ? squares_bind(program, node) : 0;
+    return graph_update_is_first(program->graph, node) ? squares_bind(program, node) : 0;
 }
 
 int optimizer_bind(struct backend_program *program, int32_t index, struct error *error)
