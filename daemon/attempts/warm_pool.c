@@ -8,7 +8,6 @@
 #include "daemon/devices/driver.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>

@@ -30,7 +30,6 @@
 #include "proto/json.h"
 #include "scheduler/policy.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

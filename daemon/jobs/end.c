@@ -1,7 +1,6 @@
 /* end.c: see end.h. */
 #include "daemon/jobs/end.h"
 
-#include "base/log.h"
 #include "base/memory.h"
 #include "daemon/attempts/attempt.h"
 #include "daemon/attempts/checkpoint_sweep.h"

@@ -5,7 +5,6 @@
 #include "engine/graph/build.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -8,7 +8,6 @@
 #include "engine/train/calibration_chains.h"
 #include "engine/train/session.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,6 @@
 #include "proto/varlink.h"
 #include "worker/attempt/attempt_config.h"
 
-#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>

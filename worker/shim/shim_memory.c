@@ -6,7 +6,6 @@
  * group's memory.peak does not serve: it includes the page cache, which does not belong to the job
  * alone. */
 #include "base/clock.h"
-#include "base/file.h"
 #include "worker/shim/shim.h"
 
 #include <ctype.h>

@@ -1,14 +1,12 @@
 /* worker_convolutions.c: see worker_convolutions.h. */
 #include "worker/trainee/worker_convolutions.h"
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/train/convolutions.h"
 #include "worker/trainee/worker_child.h"
 #include "worker/trainee/worker_kept.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>

@@ -13,7 +13,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>

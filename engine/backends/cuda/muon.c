@@ -14,7 +14,6 @@
 #include "base/alignment.h"
 #include "engine/graph/optimizer.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 /* Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/ */

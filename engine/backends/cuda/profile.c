@@ -9,7 +9,6 @@
 #include "engine/graph/operator.h"
 #include "engine/graph/optimizer.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 void cuda_device_profile(struct backend_device *device, struct profile_recorder *recorder)

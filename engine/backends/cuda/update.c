@@ -5,7 +5,6 @@
 #include "engine/backends/update_rule.h"
 #include "engine/graph/optimizer.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
